@@ -13,13 +13,15 @@ import (
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 
 	"github.com/gorilla/mux"
 )
 
-// Register mounts the operators' paths, each behind the operator middleware:
+// Register mounts the operators' paths, each behind the operators' gate:
 //
 //	GET  /v1/admin/batches?state=&robot=&limit=   the buffers, and batches, latest first
 //	GET  /v1/admin/batches/{id}                   one batch
@@ -28,17 +30,17 @@ import (
 //	POST /v1/admin/batches/{id}/discard           {"by","note"}: delete a quarantined batch's file
 //	POST /v1/admin/publish                        publish now, also outside the window
 //	POST /v1/admin/imports                        import a foreign file, or a batch
-func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
-	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, operator(problem.Handler(i.opt.Log, f))).Methods(method)
+func (i *Ingest) Register(r *mux.Router, gate operators.Gate) {
+	handle := func(method, path string, least operators.Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, gate(least, act, problem.Handler(i.opt.Log, f))).Methods(method)
 	}
-	handle("GET", api.PathAdminBatches, i.serveList)
-	handle("GET", api.PathAdminBatches+"/{id}", i.serveBatch)
-	handle("POST", api.PathAdminBatches+"/{id}/release", i.serveDecision(i.Quarantine.Release))
-	handle("POST", api.PathAdminBatches+"/{id}/discard", i.serveDecision(i.Quarantine.Discard))
-	handle("POST", api.PathAdminPublish, i.servePublish)
-	handle("POST", api.PathAdminImports, i.serveImport)
-	handle("GET", api.PathAdminBatches+"/{id}/others", i.serveOthers)
+	handle("GET", api.PathAdminBatches, operators.Viewer, audit.None, i.serveList)
+	handle("GET", api.PathAdminBatches+"/{id}", operators.Viewer, audit.None, i.serveBatch)
+	handle("POST", api.PathAdminBatches+"/{id}/release", operators.Worker, audit.Decide, i.serveDecision("release", i.Quarantine.Release))
+	handle("POST", api.PathAdminBatches+"/{id}/discard", operators.Worker, audit.Decide, i.serveDecision("discard", i.Quarantine.Discard))
+	handle("POST", api.PathAdminPublish, operators.Worker, audit.Publish, i.servePublish)
+	handle("POST", api.PathAdminImports, operators.Worker, audit.Import, i.serveImport)
+	handle("GET", api.PathAdminBatches+"/{id}/others", operators.Viewer, audit.None, i.serveOthers)
 }
 
 // Buffers returns the sums of all states, in the order in which a batch passes through them.
@@ -106,18 +108,16 @@ func noBatch(id string) error {
 // maxWord is the maximum length of the body of a decision, in bytes.
 const maxWord = 16 << 10
 
-// serveDecision carries out an operator's decision about a batch. The body may be empty: then only
-// the operator's address is known.
-func (i *Ingest) serveDecision(decide func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(http.ResponseWriter, *http.Request) error {
+// serveDecision carries out an operator's decision about a batch. The body may be empty.
+func (i *Ingest) serveDecision(verb string, decide func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var word quarantine.Word
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWord)).Decode(&word); err != nil && err != io.EOF {
 			return problem.New(http.StatusBadRequest, "bad_body", "the body is not {\"by\": NAME, \"note\": TEXT}: "+err.Error())
 		}
-		if word.By == "" {
-			word.By = "operator at " + r.RemoteAddr
-		}
+		word.By = operators.By(r.Context(), word.By)
 		id := mux.Vars(r)["id"]
+		audit.Note(r.Context(), audit.Row{Object: verb + " batch " + id, Reason: word.Note})
 		b, err := decide(r.Context(), id, word)
 		var no *quarantine.Undecidable
 		switch {
@@ -138,6 +138,7 @@ func (i *Ingest) servePublish(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Object: "edition " + v.Edition})
 	return answer(w, struct {
 		Batches int    `json:"batches"`
 		Version int64  `json:"version,omitempty"`

@@ -2,7 +2,6 @@ package ingest_test
 
 import (
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/ingest/stage"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -158,7 +158,7 @@ func TestDecisionsOverHTTP(t *testing.T) {
 	h := newInstallation(t).open().run()
 	b := h.quarantined()
 	router := mux.NewRouter()
-	h.in.Register(router, func(next http.Handler) http.Handler { return next })
+	h.in.Register(router, operatorstest.Open)
 	post := func(id, verb, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		router.ServeHTTP(w, httptest.NewRequest("POST", "/v1/admin/batches/"+id+"/"+verb, strings.NewReader(body)))

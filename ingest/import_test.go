@@ -19,6 +19,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -52,7 +53,7 @@ func smallTree(t *testing.T) []byte {
 // postImport sends a file as the command does.
 func postImport(ctx context.Context, t *testing.T, h *installation, file []byte) (*http.Response, error) {
 	router := mux.NewRouter()
-	h.in.Register(router, func(next http.Handler) http.Handler { return next })
+	h.in.Register(router, operatorstest.Open)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	var body bytes.Buffer

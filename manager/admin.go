@@ -6,11 +6,14 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
@@ -121,39 +124,41 @@ type operatorAPI struct {
 	public    string // URL under which robots reach the service; empty: not known
 }
 
-// register mounts the API. wrap makes an http.Handler of a handler that lets only operators
-// through.
-func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
+// register mounts the API. gate makes an http.Handler of a handler for
+// operators.
+func (a *operatorAPI) register(r *mux.Router, gate func(operators.Role, audit.Act, handler) http.Handler) {
 	for _, route := range []struct {
 		method, path string
+		least        operators.Role
+		act          audit.Act
 		handler      handler
 	}{
-		{http.MethodGet, api.PathAdminRobots, a.robots},
-		{http.MethodPost, api.PathAdminRobots, a.admit},
-		{http.MethodDelete, api.PathAdminRobots + "/{name}", a.revoke},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/restart", a.restart},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/pause", a.pause(true)},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/resume", a.pause(false)},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/upgrade", a.upgrade},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/dead", a.dead},
-		{http.MethodGet, api.PathAdminRobots + "/{name}/page", a.page},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/page", a.revokePage},
-		{http.MethodGet, api.PathAdminBalance, a.balance},
-		{http.MethodGet, api.PathAdminBalance + "/rates", a.rates},
-		{http.MethodPost, api.PathAdminBalance + "/plan", a.plan(true)},
-		{http.MethodPost, api.PathAdminBalance + "/rebalance", a.plan(false)},
-		{http.MethodGet, api.PathAdminCopies, a.compare},
-		{http.MethodGet, api.PathAdminHosts, a.listHosts},
-		{http.MethodGet, api.PathAdminHosts + "/{host}/costs", a.hostCosts},
-		{http.MethodPost, api.PathAdminHosts, a.addHosts},
-		{http.MethodPost, api.PathAdminHosts + "/decide", a.decide},
-		{http.MethodPost, api.PathAdminHosts + "/visit", a.visit},
-		{http.MethodDelete, api.PathAdminHosts + "/{host}", a.removeHost},
-		{http.MethodGet, api.PathAdminDomains, a.domains},
-		{http.MethodPost, api.PathAdminDomains, a.refuseDomain},
-		{http.MethodDelete, api.PathAdminDomains + "/{domain}", a.allowDomain},
+		{http.MethodGet, api.PathAdminRobots, operators.Viewer, audit.None, a.robots},
+		{http.MethodPost, api.PathAdminRobots, operators.Worker, audit.Add, a.admit},
+		{http.MethodDelete, api.PathAdminRobots + "/{name}", operators.Admin, audit.Remove, a.revoke},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/restart", operators.Worker, audit.Order, a.restart},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/pause", operators.Worker, audit.Order, a.pause(true)},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/resume", operators.Worker, audit.Order, a.pause(false)},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/upgrade", operators.Worker, audit.Order, a.upgrade},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/dead", operators.Worker, audit.Decide, a.dead},
+		{http.MethodGet, api.PathAdminRobots + "/{name}/page", operators.Viewer, audit.None, a.page},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/page", operators.Worker, audit.Change, a.revokePage},
+		{http.MethodGet, api.PathAdminBalance, operators.Viewer, audit.None, a.balance},
+		{http.MethodGet, api.PathAdminBalance + "/rates", operators.Viewer, audit.None, a.rates},
+		{http.MethodPost, api.PathAdminBalance + "/plan", operators.Worker, audit.Order, a.plan(true)},
+		{http.MethodPost, api.PathAdminBalance + "/rebalance", operators.Worker, audit.Order, a.plan(false)},
+		{http.MethodGet, api.PathAdminCopies, operators.Viewer, audit.None, a.compare},
+		{http.MethodGet, api.PathAdminHosts, operators.Viewer, audit.None, a.listHosts},
+		{http.MethodGet, api.PathAdminHosts + "/{host}/costs", operators.Viewer, audit.None, a.hostCosts},
+		{http.MethodPost, api.PathAdminHosts, operators.Worker, audit.Add, a.addHosts},
+		{http.MethodPost, api.PathAdminHosts + "/decide", operators.Worker, audit.Decide, a.decide},
+		{http.MethodPost, api.PathAdminHosts + "/visit", operators.Worker, audit.Order, a.visit},
+		{http.MethodDelete, api.PathAdminHosts + "/{host}", operators.Admin, audit.Remove, a.removeHost},
+		{http.MethodGet, api.PathAdminDomains, operators.Viewer, audit.None, a.domains},
+		{http.MethodPost, api.PathAdminDomains, operators.Worker, audit.Decide, a.refuseDomain},
+		{http.MethodDelete, api.PathAdminDomains + "/{domain}", operators.Worker, audit.Decide, a.allowDomain},
 	} {
-		r.Handle(route.path, wrap(route.handler)).Methods(route.method)
+		r.Handle(route.path, gate(route.least, route.act, route.handler)).Methods(route.method)
 	}
 }
 
@@ -172,6 +177,7 @@ func (a *operatorAPI) admit(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
+	audit.About(r.Context(), "robot", req.Name)
 	token, expires, err := a.roster.Admit(r.Context(), req.Name)
 	if err != nil {
 		return adminError(err)
@@ -258,6 +264,7 @@ func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
+	audit.About(r.Context(), fmt.Sprintf("%d hosts:", len(req.Hosts)), strings.Join(req.Hosts, " "))
 	want := assign.Replication{Copies: req.Copies, Parts: req.Parts}
 	report, err := a.hosts.AddHosts(r.Context(), req.Hosts, req.Addresses, want)
 	return answer(w, http.StatusOK, report, err)
@@ -268,6 +275,7 @@ func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Object: req.String()})
 	n, err := a.hosts.Decide(r.Context(), req)
 	return answer(w, http.StatusOK, DecideResponse{n}, err)
 }
@@ -277,6 +285,7 @@ func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
+	audit.About(r.Context(), fmt.Sprintf("visit %d hosts:", len(req.Hosts)), strings.Join(req.Hosts, " "))
 	robots, err := a.hosts.OrderVisits(r.Context(), req.Hosts)
 	return answer(w, http.StatusAccepted, VisitResponse{robots}, err)
 }

@@ -22,8 +22,10 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/operators"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
@@ -75,7 +77,7 @@ func startWith(t *testing.T, names dns, shared manager.Balance) *service {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	m := manager.New(d, manager.Options{Key: key, Dir: dir, Resolver: names, Balance: shared,
 		Policy: hosts.Policy{Accept: []string{"jp", "test"}, Refuse: []string{"secret.jp"}},
-		Operator: func(h http.Handler) http.Handler {
+		Gate: func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-Operator") == "" {
 					w.WriteHeader(http.StatusUnauthorized)

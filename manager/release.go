@@ -15,6 +15,8 @@ import (
 
 	"sheaf/deploy"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
@@ -71,19 +73,21 @@ func (a releaseAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 }
 
 // registerAdmin mounts what operators may do.
-func (a releaseAPI) registerAdmin(r *mux.Router, wrap func(handler) http.Handler) {
+func (a releaseAPI) registerAdmin(r *mux.Router, gate func(operators.Role, audit.Act, handler) http.Handler) {
 	for _, route := range []struct {
 		method, path string
+		least        operators.Role
+		act          audit.Act
 		handler      handler
 	}{
-		{http.MethodGet, "", a.serveList},
-		{http.MethodPost, "", a.servePublish},
-		{http.MethodGet, "/key", a.serveKey},
-		{http.MethodPut, "/key", a.serveSetKey},
-		{http.MethodPut, "/programs/{digest}", a.serveProgram},
-		{http.MethodPost, "/{counter}/rollout", a.serveRollout},
+		{http.MethodGet, "", operators.Viewer, audit.None, a.serveList},
+		{http.MethodPost, "", operators.Admin, audit.Release, a.servePublish},
+		{http.MethodGet, "/key", operators.Viewer, audit.None, a.serveKey},
+		{http.MethodPut, "/key", operators.Admin, audit.Change, a.serveSetKey},
+		{http.MethodPut, "/programs/{digest}", operators.Admin, audit.Add, a.serveProgram},
+		{http.MethodPost, "/{counter}/rollout", operators.Worker, audit.Release, a.serveRollout},
 	} {
-		r.Handle(api.PathAdminReleases+route.path, wrap(route.handler)).Methods(route.method)
+		r.Handle(api.PathAdminReleases+route.path, gate(route.least, route.act, route.handler)).Methods(route.method)
 	}
 }
 

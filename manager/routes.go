@@ -5,11 +5,13 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/wire"
 )
 
 // Register mounts the robots' protocol, under the paper's paths and under /v1/robots, and, if
-// there is an Operator middleware, the operators' API.
+// there is a gate, the operators' API.
 func (m *Manager) Register(r *mux.Router) {
 	r.Handle(wire.PathJoin, m.plain(m.serveJoin)).Methods(http.MethodPost)
 	for _, route := range []struct {
@@ -37,12 +39,14 @@ func (m *Manager) Register(r *mux.Router) {
 	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)
 	releases := releaseAPI{m.Releases}
 	releases.register(r, m.plain)
-	if m.opt.Operator != nil {
-		operator := func(h handler) http.Handler { return m.opt.Operator(m.plain(h)) }
-		releases.registerAdmin(r, operator)
+	if m.opt.Gate != nil {
+		gate := func(least operators.Role, act audit.Act, h handler) http.Handler {
+			return m.opt.Gate(least, act, m.plain(h))
+		}
+		releases.registerAdmin(r, gate)
 		(&operatorAPI{
 			roster: m.Roster, hosts: m.Hosts, costs: m.Costs, levelling: m.Levelling,
 			copies: m.Copies, releases: releases, public: m.opt.Public,
-		}).register(r, operator)
+		}).register(r, gate)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
@@ -21,6 +22,10 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 		return err
 	}
 	p := accountPage{Wrong: problemAt{Act: form.Get("act")}}
+	audit.Note(r.Context(), audit.Row{
+		Act:    map[string]audit.Act{"password": audit.Change, "email": audit.Change, "revoke": audit.Remove}[p.Wrong.Act],
+		Object: p.Wrong.Act + " of account " + a.Name,
+	})
 	switch p.Wrong.Act {
 	case "password":
 		err = f.changePassword(w, r, a, form)

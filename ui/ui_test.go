@@ -18,6 +18,8 @@ import (
 	"sheaf/archive"
 	"sheaf/ingest/ledger"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/session"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -66,7 +68,7 @@ var robotKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	t.Helper()
 	everything := &account.Account{Domains: []string{"*"}}
-	accounts, err := account.NewAccounts(site.DB, everything, account.DefaultCost)
+	accounts, err := account.NewAccounts(site.DB, everything, passwords.DefaultCost)
 	testkit.Must(t, err)
 	noon, err := window.Parse("12:00-13:00 Asia/Tokyo")
 	testkit.Must(t, err)
@@ -93,8 +95,10 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	}))
 	testkit.Must(t, login.Register(router, login.Options{
 		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Guard: g, Sessions: g.Sessions, Accounts: accounts, Mails: mails, Board: "/board/",
-		Operator: func(context.Context, string, string, string) (string, error) { return "", nil },
-		OIDC:     &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
+		Operator: func(context.Context, string, string, string) (operators.Operator, string, error) {
+			return operators.Operator{}, "", operators.ErrCredentials
+		},
+		OIDC: &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
 	}))
 	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
 	m := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()})

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -49,6 +50,7 @@ func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.
 	if err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Act: map[string]audit.Act{"remove": audit.Remove}[form.Get("act")], Object: "watch " + form.Get("target") + form.Get("watch")})
 	switch form.Get("act") {
 	case "add":
 		wish := watch.Wish{Email: form.Get("email")}

@@ -26,6 +26,7 @@ func operatorFlags(cmd *cobra.Command) *cobra.Command {
 	f.String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which has the operators' token (SHEAF_DATA)")
 	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given")
 	f.String("token", os.Getenv("SHEAF_TOKEN"), "the operators' token, if the data directory is on another machine (SHEAF_TOKEN)")
+	f.String("operator", os.Getenv("SHEAF_OPERATOR"), "an operator's name, instead of the token (SHEAF_OPERATOR); the password is in SHEAF_OPERATOR_PASSWORD")
 	f.Bool("json", false, "print JSON")
 	return cmd
 }
@@ -68,6 +69,18 @@ func asOperator(run action) func(*cobra.Command, []string) error {
 		address, data, err := whichService(cmd)
 		if err != nil {
 			return err
+		}
+		if name, _ := cmd.Flags().GetString("operator"); name != "" {
+			password := os.Getenv("SHEAF_OPERATOR_PASSWORD")
+			if password == "" {
+				return fmt.Errorf("no password of operator %s: set SHEAF_OPERATOR_PASSWORD", name)
+			}
+			c, err := client.Operator(address, "")
+			if err != nil {
+				return fmt.Errorf("--url: %w", err)
+			}
+			c.User, c.Password = name, password
+			return explain(run(cmd, c, args))
 		}
 		token, _ := cmd.Flags().GetString("token")
 		if token == "" {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/receive"
 	"sheaf/internal/ftp"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -82,7 +82,7 @@ func (d *drop) pass(a time.Duration) {
 func (d *drop) batches() []ledger.Batch {
 	d.t.Helper()
 	router := mux.NewRouter()
-	d.in.Register(router, func(h http.Handler) http.Handler { return h })
+	d.in.Register(router, operatorstest.Open)
 	w := httptest.NewRecorder()
 	router.ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), "GET", "/v1/admin/batches?limit=10000", nil))
 	var doc struct{ Batches []ledger.Batch }

@@ -13,7 +13,9 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/lease"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 )
 
@@ -126,8 +128,8 @@ type CollectRequest struct {
 // Register adds the operators' path to r:
 //
 //	POST /v1/admin/gc   CollectRequest: collect now; answers catalog.Collection
-func (c *Collector) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
-	r.Handle(api.PathAdminCollect, operator(problem.Handler(c.opt.Log, c.serveCollect))).Methods(http.MethodPost)
+func (c *Collector) Register(r *mux.Router, gate operators.Gate) {
+	r.Handle(api.PathAdminCollect, gate(operators.Admin, audit.Collect, problem.Handler(c.opt.Log, c.serveCollect))).Methods(http.MethodPost)
 }
 
 func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {
@@ -135,6 +137,7 @@ func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &ask); err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Object: map[bool]string{false: "objects", true: "objects, as a trial"}[ask.DryRun]})
 	report, err := c.Collect(r.Context(), ask.DryRun)
 	if err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 
 	"sheaf/archive/urlindex"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/lease"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 )
 
@@ -50,11 +52,12 @@ func (x *Indexer) Run(ctx context.Context) error {
 // Register adds the operators' path to r:
 //
 //	POST /v1/admin/urls/rebuild   build the index again from the segments, in the background; answers 202
-func (x *Indexer) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
-	r.Handle(api.PathAdminRebuild, operator(problem.Handler(x.log, x.serveRebuild))).Methods(http.MethodPost)
+func (x *Indexer) Register(r *mux.Router, gate operators.Gate) {
+	r.Handle(api.PathAdminRebuild, gate(operators.Worker, audit.Collect, problem.Handler(x.log, x.serveRebuild))).Methods(http.MethodPost)
 }
 
 func (x *Indexer) serveRebuild(w http.ResponseWriter, r *http.Request) error {
+	audit.Note(r.Context(), audit.Row{Object: "index of records by URL"})
 	if err := x.builder.Reset(r.Context()); err != nil {
 		return err
 	}

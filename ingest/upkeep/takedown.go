@@ -1,7 +1,6 @@
 package upkeep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 )
 
@@ -45,16 +46,18 @@ type TakedownResponse struct {
 //	GET  /v1/admin/takedowns?host=     what was taken down, lifted and erased: a list of catalog.Tombstone
 //	POST /v1/admin/takedowns           TakedownRequest: take down
 //	POST /v1/admin/takedowns/lift      TakedownRequest: lift the take-down of the same host, edition and prefix
-func (t *Takedowns) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
+func (t *Takedowns) Register(r *mux.Router, gate operators.Gate) {
 	for _, route := range []struct {
 		method, path string
+		least        operators.Role
+		act          audit.Act
 		serve        func(http.ResponseWriter, *http.Request) error
 	}{
-		{http.MethodGet, api.PathAdminTakedowns, t.serveList},
-		{http.MethodPost, api.PathAdminTakedowns, t.serveTakedown},
-		{http.MethodPost, api.PathAdminLift, t.serveLift},
+		{http.MethodGet, api.PathAdminTakedowns, operators.Viewer, audit.None, t.serveList},
+		{http.MethodPost, api.PathAdminTakedowns, operators.Worker, audit.Takedown, t.serveTakedown},
+		{http.MethodPost, api.PathAdminLift, operators.Worker, audit.Lift, t.serveLift},
 	} {
-		r.Handle(route.path, operator(problem.Handler(t.log, route.serve))).Methods(route.method)
+		r.Handle(route.path, gate(route.least, route.act, problem.Handler(t.log, route.serve))).Methods(route.method)
 	}
 }
 
@@ -147,12 +150,25 @@ func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, 
 	}
 	ask.Tombstone = catalog.Tombstone{
 		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix,
-		Reason: ask.Reason, By: cmp.Or(ask.By, "operator at "+r.RemoteAddr),
+		Reason: ask.Reason, By: operators.By(r.Context(), ask.By),
 	}
+	audit.Note(r.Context(), audit.Row{Object: objectOf(ask.Tombstone), Reason: ask.Reason})
 	if err := CheckTakedown(ask.Tombstone); err != nil {
 		return ask, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
 	}
 	return ask, nil
+}
+
+// objectOf names what a take-down is about, for the audit log.
+func objectOf(s catalog.Tombstone) string {
+	text := "host " + s.Host
+	if s.Edition != "" {
+		text += ", edition " + s.Edition
+	}
+	if s.URLPrefix != "" {
+		text += ", " + s.URLPrefix
+	}
+	return text
 }
 
 func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tombstone, deed string,

@@ -59,6 +59,15 @@ type Try struct {
 	Remote string // the client's address, such as "192.0.2.1:7"
 }
 
+// Result is what became of a try.
+type Result int
+
+const (
+	Wrong Result = iota
+	Right
+	NotChecked // too many before it were wrong
+)
+
 // TooMany says that a try was not looked at, because too many before it were wrong.
 type TooMany struct{ Wait time.Duration } // until another is looked at
 
@@ -75,6 +84,10 @@ func (e *TooMany) Problem() *problem.Error {
 
 // Limiter counts wrong passwords. Its methods may be called from many goroutines at once.
 type Limiter struct {
+	// Told is called with each try that was checked or refused. It may be set before the first one;
+	// nil: nobody is told. It must not wait.
+	Told func(context.Context, Try, Result)
+
 	log *slog.Logger
 	key [sha256.Size]byte // of this process
 
@@ -106,9 +119,16 @@ func (l *Limiter) Check(ctx context.Context, t Try, verify func(context.Context)
 	p := pair{t.Realm, short(t.Name), peer.Network(peer.Addr(t.Remote))}
 	taken, err := l.reserve(ctx, p, id, t.Remote)
 	if err != nil {
+		l.tell(ctx, t, NotChecked)
 		return false, err
 	}
 	ok, err := verify(ctx)
+	switch {
+	case err == nil && ok:
+		l.tell(ctx, t, Right)
+	case err == nil:
+		l.tell(ctx, t, Wrong)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -128,6 +148,13 @@ func (l *Limiter) Check(ctx context.Context, t Try, verify func(context.Context)
 	}
 	l.log.WarnContext(ctx, "wrong password", "realm", p.realm, "account", p.name, "remote", t.Remote)
 	return false, nil
+}
+
+// tell tells what became of a try.
+func (l *Limiter) tell(ctx context.Context, t Try, r Result) {
+	if l.Told != nil {
+		l.Told(ctx, t, r)
+	}
 }
 
 // reserve counts a try before it is checked and returns where. Credentials that were right before

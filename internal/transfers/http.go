@@ -12,6 +12,8 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 )
 
@@ -53,12 +55,12 @@ func linesOf(list []Transfer) []TransferLine {
 	return lines
 }
 
-// Register mounts GET /v1/transfers and /v1/transfers/periods behind the operators' middleware. The
+// Register mounts GET /v1/transfers and /v1/transfers/periods behind the operators' gate. The
 // query of the first has who, direction, since (RFC 3339), before and limit; for the other one see
 // ParsePeriods. Running may be nil. Zone is that of days and months.
-func Register(r *mux.Router, operator func(http.Handler) http.Handler, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
+func Register(r *mux.Router, gate operators.Gate, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, operator(problem.Handler(log, h))).Methods(http.MethodGet)
+		r.Handle(path, gate(operators.Viewer, audit.None, problem.Handler(log, h))).Methods(http.MethodGet)
 	}
 	get(api.PathTransfers, func(w http.ResponseWriter, r *http.Request) error { return transfers.serve(w, r, running) })
 	get(api.PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return transfers.servePeriods(w, r, zone) })

@@ -183,10 +183,11 @@ func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Pe
 // keepHours is how long sums are kept by the hour. Older ones are kept by the day.
 const keepHours = 400 * 24 * time.Hour
 
-// Keeping says how long single transfers, with their addresses, are kept.
+// Keeping says how long single transfers are kept.
 type Keeping struct {
-	Single time.Duration  // 0: for ever
-	Zone   *time.Location // of the days that old hours become
+	Single    time.Duration  // 0: for ever
+	Addresses time.Duration  // after which downloads lose their clients' addresses; 0: never
+	Zone      *time.Location // of the days that old hours become
 }
 
 // Run drops what has been kept long enough, at once and every hour, until ctx ends. Tell is told of
@@ -206,12 +207,36 @@ func (l *Log) Run(ctx context.Context, k Keeping, tell func(error)) error {
 	}
 }
 
-// trim drops single transfers that are too old, and turns old hours into days.
+// blankAtOnce is how many addresses one statement removes, so that no other writer waits for long.
+const blankAtOnce = 10_000
+
+// blank removes the addresses of downloads that have had them for long enough.
+func (l *Log) blank(ctx context.Context, k Keeping, now time.Time) error {
+	if k.Addresses <= 0 {
+		return nil
+	}
+	for {
+		n, err := db.Exec(ctx, l.db, `UPDATE transfers SET remote = '' WHERE id IN (
+			SELECT id FROM transfers WHERE direction = 'download' AND remote <> '' AND at < ? ORDER BY at LIMIT ?)`,
+			db.Millis(now.Add(-k.Addresses)), blankAtOnce)
+		if err != nil {
+			return fmt.Errorf("transfers: remove old addresses: %w", err)
+		}
+		if n < blankAtOnce {
+			return nil
+		}
+	}
+}
+
+// trim drops single transfers and addresses that are too old, and turns old hours into days.
 func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Single > 0 {
 		if _, err := l.db.ExecContext(ctx, `DELETE FROM transfers WHERE at < ?`, db.Millis(now.Add(-k.Single))); err != nil {
 			return fmt.Errorf("transfers: drop old ones: %w", err)
 		}
+	}
+	if err := l.blank(ctx, k, now); err != nil {
+		return err
 	}
 	days := PeriodFilter{By: Day, Since: now.Add(-keepHours).In(k.Zone)}
 	before := db.Millis(days.Beginning(days.Since))

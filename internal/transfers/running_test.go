@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/transfers"
 )
 
@@ -26,7 +26,7 @@ func TestRunning(t *testing.T) {
 		func() int64 { return moved })
 	running.Begin(transfers.Transfer{At: now.Add(-time.Second), Direction: transfers.Upload, Protocol: "http", Who: "r1", Name: "b"}, func() int64 { return 1 })
 	r := mux.NewRouter()
-	transfers.Register(r, func(h http.Handler) http.Handler { return h }, table10(t), &running, time.UTC, slog.New(slog.DiscardHandler))
+	transfers.Register(r, operatorstest.Open, table10(t), &running, time.UTC, slog.New(slog.DiscardHandler))
 	list := func(query string) []transfers.TransferLine {
 		t.Helper()
 		rec := httptest.NewRecorder()

@@ -12,8 +12,10 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/operators"
 	"sheaf/internal/transfers"
 )
 
@@ -98,7 +100,7 @@ func TestListFilters(t *testing.T) {
 
 func TestHTTP(t *testing.T) {
 	r := mux.NewRouter()
-	transfers.Register(r, func(h http.Handler) http.Handler {
+	transfers.Register(r, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
 				w.WriteHeader(http.StatusUnauthorized)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"sheaf/internal/db"
@@ -19,6 +20,24 @@ type DecideRequest struct {
 	All     bool     `json:"all,omitempty"`
 	Domain  string   `json:"domain,omitempty"`   // this host and all below it
 	FoundBy string   `json:"found_by,omitempty"` // a robot
+}
+
+// String says what is decided about which hosts, for the audit log.
+func (d DecideRequest) String() string {
+	text := map[State]string{Accepted: "accept", Refused: "refuse"}[d.State]
+	if d.All {
+		text += " all hosts"
+	}
+	if d.Domain != "" {
+		text += " hosts of " + d.Domain
+	}
+	if d.FoundBy != "" {
+		text += " hosts found by " + d.FoundBy
+	}
+	if len(d.Hosts) > 0 {
+		text += fmt.Sprintf(" %d hosts: %s", len(d.Hosts), strings.Join(d.Hosts, " "))
+	}
+	return text
 }
 
 // Decide carries a decision out and returns how many hosts it changed. A named host that is not

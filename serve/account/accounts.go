@@ -2,21 +2,16 @@ package account
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"sheaf/internal/db"
-	"sheaf/internal/flight"
 	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/window"
 	"sheaf/serve/bandwidth"
 )
@@ -37,12 +32,8 @@ type Accounts struct {
 	anonymous *Account
 	memory    *memory // nil: nothing works without the database
 
-	key      [sha256.Size]byte                        // of this process; never stored
-	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → accepted until
-	checks   flight.Group[bool]                       // shares concurrent checks of the same credentials
-	turns    *guesses.Turns                           // bounds argon2id's memory: one check a CPU
-	cost     Cost                                     // of new passwords
-	decoy    string                                   // hash checked for unknown names, so that they take as long
+	checker *passwords.Checker
+	cost    passwords.Cost // of new passwords
 
 	followers followers
 
@@ -52,15 +43,13 @@ type Accounts struct {
 
 // NewAccounts keeps accounts in a database, whose migrations must have run. anonymous, if not nil,
 // is what clients without credentials may see; its name is set. cost is spent on hashing new
-// passwords: DefaultCost, except in tests.
-func NewAccounts(database *sql.DB, anonymous *Account, cost Cost) (*Accounts, error) {
-	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
+// passwords: passwords.DefaultCost, except in tests.
+func NewAccounts(database *sql.DB, anonymous *Account, cost passwords.Cost) (*Accounts, error) {
+	checker, err := passwords.NewChecker(cost)
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{db: database, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), cost: cost, decoy: cost.decoy(),
-		Guesses: guesses.New(slog.New(slog.DiscardHandler))}
-	rand.Read(a.key[:])
+	a := &Accounts{db: database, checker: checker, cost: cost, Guesses: guesses.New(slog.New(slog.DiscardHandler))}
 	if anonymous != nil {
 		copied := *anonymous
 		copied.Name = Anonymous
@@ -107,7 +96,7 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 		return Account{}, "", fmt.Errorf("%w: %s has no password and is given in the settings", ErrInvalid, Anonymous)
 	}
 	if password == "" {
-		password = newPassword()
+		password = passwords.New()
 	}
 	if err := checkNew(account.Name, password); err != nil {
 		return Account{}, "", err
@@ -118,7 +107,7 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	account.Created = time.Now().UTC().Truncate(time.Second)
 	n, err := db.Changed(a.db.ExecContext(ctx,
 		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-		account.Name, a.cost.hash(password), strings.Join(account.Domains, " "), account.Window.String(),
+		account.Name, a.cost.Hash(password), strings.Join(account.Domains, " "), account.Window.String(),
 		storedRate(account.Rate), account.Quota, account.Created.Unix(), account.Email, account.Suspended))
 	if err == nil && n == 0 {
 		err = ErrExists
@@ -127,6 +116,26 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
 	}
 	return account, password, nil
+}
+
+// checkNew returns an ErrInvalid if a text cannot be an account's password.
+func checkNew(account, password string) error {
+	switch {
+	case password == "":
+		return fmt.Errorf("%w: %s: the password is empty", ErrInvalid, account)
+	case tokenForm.MatchString(password):
+		return fmt.Errorf("%w: %s: the password has the form of a token", ErrInvalid, account)
+	}
+	return nil
+}
+
+// checkChosen returns an ErrInvalid that says why a password that its owner has chosen is too easy or
+// too long. What operators give is their own affair.
+func checkChosen(account, password string) error {
+	if err := passwords.CheckChosen(account, password); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return checkNew(account, password)
 }
 
 // Change says what to change in an account. Nil fields stay as they are.
@@ -170,7 +179,7 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 		if err := checkNew(name, *c.Password); err != nil {
 			return Account{}, err
 		}
-		password = new(a.cost.hash(*c.Password))
+		password = new(a.cost.Hash(*c.Password))
 	}
 	row := a.db.QueryRowContext(ctx, `UPDATE accounts SET domains = COALESCE(?, domains), opening = COALESCE(?, opening),
 		rate = COALESCE(?, rate), quota = COALESCE(?, quota), password = COALESCE(?, password),

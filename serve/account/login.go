@@ -9,18 +9,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"sheaf/internal/guesses"
-	"sheaf/internal/peer"
-)
-
-// Mirrors log in with several connections, so credentials that were right are accepted for
-// credentialTTL without another argon2id computation. Deleting an account or changing its password
-// takes effect at once all the same, since the cache's key includes the stored hash.
-const (
-	credentialTTL   = 5 * time.Minute
-	credentialCache = 4096 // entries
 )
 
 // Authenticate returns the account with these credentials. It fails with ErrCredentials, which does
@@ -85,32 +75,15 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (ac
 	account, phc, err = a.known(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		account, phc = nil, a.decoy
+		account, phc = nil, ""
 	case err != nil:
 		return nil, "", err
 	}
-	id := guesses.Digest(a.key[:], name, phc, password)
-	if until, ok := a.verified.Get(id); ok && time.Now().Before(until) && account != nil && !account.Suspended {
-		return account, phc, nil
+	limit := a.Guesses
+	if remote == "" {
+		limit = nil
 	}
-	verify := func(ctx context.Context) (bool, error) {
-		done, err := a.turns.Wait(ctx, remote)
-		if err != nil {
-			return false, err
-		}
-		defer done()
-		ok, err := checkPassword(phc, password)
-		if ok = ok && account != nil; ok {
-			a.verified.Add(id, time.Now().Add(credentialTTL))
-		}
-		return ok, err
-	}
-	ok, err := a.checks.Do(ctx, string(id[:])+peer.Network(peer.Addr(remote)).String(), func(ctx context.Context) (bool, error) {
-		if remote == "" {
-			return verify(ctx)
-		}
-		return a.Guesses.Check(ctx, guesses.Try{Realm: guesses.Account, Name: name, Secret: password, Remote: remote}, verify)
-	})
+	ok, err := a.checker.Check(ctx, limit, guesses.Try{Realm: guesses.Account, Name: name, Secret: password, Remote: remote}, phc)
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("account %s: %w", name, err)
@@ -129,7 +102,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote
 	if _, _, err := a.Enter(ctx, name, old, remote); err != nil {
 		return "", err
 	}
-	if err := CheckChosen(name, chosen); err != nil {
+	if err := checkChosen(name, chosen); err != nil {
 		return "", err
 	}
 	if _, err := a.Change(ctx, name, Change{Password: &chosen}); err != nil {

@@ -89,7 +89,7 @@ func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name strin
 	if name, err = a.Resettable(ctx, secret); err != nil {
 		return "", err
 	}
-	if err := CheckChosen(name, chosen); err != nil {
+	if err := checkChosen(name, chosen); err != nil {
 		return "", err
 	}
 	hash := sha256.Sum256([]byte(secret))

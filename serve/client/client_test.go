@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
@@ -39,7 +40,7 @@ func service(t *testing.T) (*servetest.Site, *client.Client) {
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Log: slog.New(slog.DiscardHandler),
-		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Gate: operatorstest.Shut,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -31,7 +32,7 @@ func asked(f *testing.F) http.Handler {
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Jobs: s.Jobs, Stopping: stopping, Log: slog.New(slog.DiscardHandler),
-		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Gate: operatorstest.Shut,
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -69,7 +70,7 @@ func BenchmarkCDX(b *testing.B) {
 		}
 		router := mux.NewRouter()
 		if err := httpd.Register(router, httpd.Options{
-			Library: library, Accounts: s.Accounts, Recorder: s.Log, Operator: func(h http.Handler) http.Handler { return h },
+			Library: library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Open,
 		}); err != nil {
 			b.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
@@ -42,7 +43,7 @@ func newKnown(t *testing.T, budget query.Budget) *crawl {
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
 		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Site: &webpage.Site{Version: "test"}, Budget: budget, Jobs: c.Jobs,
-		Operator: func(h http.Handler) http.Handler { return h },
+		Gate: operatorstest.Open,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -18,6 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/query"
@@ -96,7 +96,7 @@ func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
 		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Site: &webpage.Site{Version: "test"}, Budget: budget, Jobs: c.Jobs,
-		Operator: func(h http.Handler) http.Handler { return h },
+		Gate: operatorstest.Open,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package httpd_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
@@ -106,7 +106,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	stopping := make(chan struct{})
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Stopping: stopping,
-		Operator: func(h http.Handler) http.Handler { return h }})
+		Gate: operatorstest.Open})
 	if err != nil {
 		t.Fatal(err)
 	}

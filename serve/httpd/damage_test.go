@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -61,7 +62,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 		testkit.Must(t, err)
 		router := mux.NewRouter()
 		testkit.Must(t, httpd.Register(router, httpd.Options{Library: library, Accounts: s.Accounts, Recorder: s.Log,
-			Operator: func(next http.Handler) http.Handler { return next }, Log: slog.New(slog.DiscardHandler)}))
+			Gate: operatorstest.Open, Log: slog.New(slog.DiscardHandler)}))
 		server := httptest.NewUnstartedServer(router)
 		server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		server.Start()

@@ -13,12 +13,13 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/acked"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/session"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
@@ -37,15 +38,16 @@ import (
 	"sheaf/serve/watch"
 )
 
-// Options of the handlers. Library, Accounts, Recorder and Operator are needed.
+// Options of the handlers. Library, Accounts, Recorder and Gate are needed.
 type Options struct {
 	Library  *serve.Library
 	Accounts *account.Accounts
 	Recorder transfers.Recorder
-	Operator func(http.Handler) http.Handler // passes requests of operators on and refuses all others
-	Watches  *watch.Watches                  // nil: consumers cannot watch
-	Sessions *session.Sessions               // of browsers; nil: they log in by HTTP Basic
-	Jobs     *jobs.Jobs                      // takes queries whose answers are too much at once; nil: there are none
+	Gate     operators.Gate    // of operators
+	Watches  *watch.Watches    // nil: consumers cannot watch
+	Audit    *audit.Log        // gets a row for each request that changes something; nil: none does
+	Sessions *session.Sessions // of browsers; nil: they log in by HTTP Basic
+	Jobs     *jobs.Jobs        // takes queries whose answers are too much at once; nil: there are none
 
 	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
 	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
@@ -75,8 +77,8 @@ const (
 
 // Register mounts the handlers.
 func Register(r *mux.Router, opt Options) error {
-	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil || opt.Operator == nil {
-		return errors.New("httpd: options lack a library, accounts, recorder or operator middleware")
+	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil || opt.Gate == nil {
+		return errors.New("httpd: options lack a library, accounts, recorder or gate")
 	}
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	opt.Site = cmp.Or(opt.Site, new(webpage.Site))
@@ -90,8 +92,8 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Replay == "" {
 		origin = ""
 	}
-	g := guard.New(opt.Accounts, opt.Operator, opt.Public, opt.Log)
-	g.Sessions = opt.Sessions
+	g := guard.New(opt.Accounts, opt.Gate, opt.Public, opt.Log)
+	g.Sessions, g.Audit = opt.Sessions, opt.Audit
 	sender := &send.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Log: opt.Log}
 	(&files.Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
 	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,

@@ -19,6 +19,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
@@ -52,7 +54,7 @@ func newSite(t *testing.T) site {
 		"www.keio.ac.jp": {servetest.Page("http://www.keio.ac.jp/", "keio", day)},
 	})
 	router := mux.NewRouter()
-	operator := func(next http.Handler) http.Handler {
+	gate := func(_ operators.Role, _ audit.Act, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer operator" {
 				w.WriteHeader(http.StatusForbidden)
@@ -61,7 +63,7 @@ func newSite(t *testing.T) site {
 			next.ServeHTTP(w, r)
 		})
 	}
-	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: operator, Site: &webpage.Site{Version: "test"}})
+	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: gate, Site: &webpage.Site{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/acked"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/peer"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -45,7 +46,7 @@ func serveMeasured(t *testing.T, s *servetest.Site, proxies peer.Proxies) (addr 
 	router := mux.NewRouter()
 	testkit.Must(t, httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Running: s.Running,
-		Operator: func(h http.Handler) http.Handler { return h }, Log: slog.New(slog.DiscardHandler),
+		Gate: operatorstest.Open, Log: slog.New(slog.DiscardHandler),
 	}))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
@@ -28,7 +29,7 @@ func named(t *testing.T, opt httpd.Options) http.Handler {
 	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page(page, "<p>Monday</p>", at(22, 1))}})
 	router := mux.NewRouter()
 	opt.Library, opt.Accounts, opt.Recorder = s.Library, s.Accounts, s.Log
-	opt.Operator = func(next http.Handler) http.Handler { return next }
+	opt.Gate = operatorstest.Open
 	testkit.Must(t, httpd.Register(router, opt))
 	return player.Only(opt.ReplayOrigin, router)
 }

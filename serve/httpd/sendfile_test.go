@@ -21,6 +21,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/acked"
 	"sheaf/internal/db"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
@@ -134,7 +135,7 @@ func TestServeProcess(t *testing.T) {
 	}
 	router := mux.NewRouter()
 	if err := httpd.Register(router, httpd.Options{
-		Library: library, Accounts: accounts, Recorder: transfers.New(database), Operator: func(h http.Handler) http.Handler { return h },
+		Library: library, Accounts: accounts, Recorder: transfers.New(database), Gate: operatorstest.Open,
 	}); err != nil {
 		t.Fatal(err)
 	}

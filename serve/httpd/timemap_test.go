@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -191,7 +192,7 @@ func BenchmarkTimeMap(b *testing.B) {
 	newOften(b, s, n)
 	handler := mux.NewRouter()
 	if err := httpd.Register(handler, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: func(h http.Handler) http.Handler { return h },
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Open,
 	}); err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/httpd"
 )
 
@@ -19,7 +20,7 @@ func TestArchivesOverTLS(t *testing.T) {
 	s := newSite(t)
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: func(h http.Handler) http.Handler { return h },
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Open,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -27,7 +28,7 @@ func watchSite(t *testing.T) (site, *watch.Watches) {
 	}
 	router := mux.NewRouter()
 	err = httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Watches: watches, Jobs: s.Jobs,
-		Operator: func(next http.Handler) http.Handler { return next }})
+		Gate: operatorstest.Open})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -33,7 +34,7 @@ func BenchmarkPages(b *testing.B) {
 		s.Publish("20261122", map[string][]*archive.Record{host: records})
 	}
 	router := mux.NewRouter()
-	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: func(h http.Handler) http.Handler { return h }}); err != nil {
+	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Open}); err != nil {
 		b.Fatal(err)
 	}
 	stamp := func(version int) string {

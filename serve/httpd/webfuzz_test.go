@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -24,7 +25,7 @@ func FuzzPages(f *testing.F) {
 		"www.example.com": {servetest.Page("http://www.example.com/", "UNSEEN", at(22, 1))},
 	})
 	router := mux.NewRouter()
-	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: func(h http.Handler) http.Handler { return h }}); err != nil {
+	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Open}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(ofDay(22, "", page), "", "ja")

@@ -26,6 +26,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/ftp"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
 	"sheaf/serve/ftpd"
@@ -52,7 +53,7 @@ func newSite(t testing.TB) *site {
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler),
-		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Gate: operatorstest.Shut,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"sheaf/archive/urlindex"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
@@ -33,7 +34,7 @@ import (
 )
 
 // Cheap is the least that argon2id can spend on a password.
-var Cheap = account.Cost{Memory: 8, Passes: 1}
+var Cheap = passwords.Cost{Memory: 8, Passes: 1}
 
 // Site is an archive with its readers.
 type Site struct {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/testkit/chromium"
 	"sheaf/serve/httpd"
@@ -47,7 +48,7 @@ func site(t *testing.T, browser context.Context, replayDir string, records ...*a
 	origin := replayOrigin("http://" + server.Listener.Addr().String())
 	err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Replay: replayDir, ReplayOrigin: origin,
-		Operator: func(h http.Handler) http.Handler { return h },
+		Gate: operatorstest.Open,
 	})
 	if err != nil {
 		t.Fatal(err)

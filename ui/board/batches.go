@@ -8,6 +8,7 @@ import (
 
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
@@ -79,6 +80,7 @@ func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return problem.New(http.StatusBadRequest, "bad_form", "act is neither release nor discard")
 	}
+	audit.Note(r.Context(), audit.Row{Object: form.Get("act") + " batch " + form.Get("batch"), Reason: form.Get("note")})
 	found, err := decide(r.Context(), form.Get("batch"), quarantine.Word{By: by(r), Note: form.Get("note")})
 	var no *quarantine.Undecidable
 	switch {

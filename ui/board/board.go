@@ -5,7 +5,6 @@
 package board
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -19,6 +18,8 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/ingest/space"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
@@ -29,11 +30,12 @@ import (
 	"sheaf/ui/removal"
 )
 
-// Options say what the board shows. Site, Operator and Transfers are needed.
+// Options say what the board shows. Site, Gate and Transfers are needed.
 type Options struct {
 	Site      *webpage.Site
-	Operator  func(http.Handler) http.Handler // passes requests of operators on and refuses all others
+	Gate      operators.Gate
 	Transfers *transfers.Log
+	Audit     *audit.Log         // nil: has no page
 	Running   *transfers.Running // transfers of this process
 
 	Ingest   *ingest.Ingest   // nil: another process has the buffers
@@ -78,51 +80,55 @@ const (
 	pathPublish   = Path + "publish"
 	pathLive      = Path + "live"
 	pathRemovals  = Path + "removals"
+	pathAudit     = Path + "audit"
 )
 
 // Register mounts the pages.
 func Register(r *mux.Router, opt Options) error {
-	if opt.Site == nil || opt.Operator == nil || opt.Transfers == nil || opt.Failing == nil {
-		return errors.New("board: options lack a site, an operator middleware, transfers or checks")
+	if opt.Site == nil || opt.Gate == nil || opt.Transfers == nil || opt.Failing == nil {
+		return errors.New("board: options lack a site, a gate, transfers or checks")
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	b := &board{Options: opt}
 	b.live.look, b.live.stopping = b.figures, opt.Stopping
-	handle := func(method, path string, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, opt.Operator(problem.Handler(opt.Log, h))).Methods(method)
+	handle := func(method, path string, least operators.Role, act audit.Act, h func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, opt.Gate(least, act, problem.Handler(opt.Log, h))).Methods(method)
 	}
 	r.HandleFunc("/board", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })
-	handle(http.MethodGet, Path, b.overview)
-	handle(http.MethodGet, pathLive, b.liveFigures)
-	handle(http.MethodGet, Path+`{script:live-[0-9a-f]+\.js}`, serveScript)
-	handle(http.MethodGet, pathTransfers, b.transfers)
+	handle(http.MethodGet, Path, operators.Viewer, audit.None, b.overview)
+	handle(http.MethodGet, pathLive, operators.Viewer, audit.None, b.liveFigures)
+	handle(http.MethodGet, Path+`{script:live-[0-9a-f]+\.js}`, operators.Viewer, audit.None, serveScript)
+	handle(http.MethodGet, pathTransfers, operators.Viewer, audit.None, b.transfers)
+	if b.Audit != nil {
+		handle(http.MethodGet, pathAudit, operators.Viewer, audit.None, b.audit)
+	}
 	if b.Ingest != nil {
-		handle(http.MethodGet, pathBatches, b.batches)
-		handle(http.MethodPost, pathBatches, b.decideBatch)
-		handle(http.MethodGet, pathBatches+"/{batch}", b.batch)
-		handle(http.MethodPost, pathPublish, b.publish)
+		handle(http.MethodGet, pathBatches, operators.Viewer, audit.None, b.batches)
+		handle(http.MethodPost, pathBatches, operators.Worker, audit.Decide, b.decideBatch)
+		handle(http.MethodGet, pathBatches+"/{batch}", operators.Viewer, audit.None, b.batch)
+		handle(http.MethodPost, pathPublish, operators.Worker, audit.Publish, b.publish)
 	}
 	if b.Removals != nil {
-		handle(http.MethodGet, pathRemovals, b.removals)
-		handle(http.MethodPost, pathRemovals, b.decideRemoval)
+		handle(http.MethodGet, pathRemovals, operators.Viewer, audit.None, b.removals)
+		handle(http.MethodPost, pathRemovals, operators.Worker, audit.Decide, b.decideRemoval)
 	}
 	if b.Manager != nil {
-		handle(http.MethodGet, pathRobots, b.robots)
-		handle(http.MethodGet, pathRobots+"/{robot}", b.robot)
-		handle(http.MethodPost, pathRobots+"/{robot}", b.orderRobot)
-		handle(http.MethodGet, pathHosts, b.hosts)
-		handle(http.MethodPost, pathHosts, b.decideHosts)
-		handle(http.MethodGet, pathLevelling, b.levelling)
-		handle(http.MethodGet, pathReleases, b.releases)
-		handle(http.MethodPost, pathReleases, b.rollOut)
+		handle(http.MethodGet, pathRobots, operators.Viewer, audit.None, b.robots)
+		handle(http.MethodGet, pathRobots+"/{robot}", operators.Viewer, audit.None, b.robot)
+		handle(http.MethodPost, pathRobots+"/{robot}", operators.Worker, audit.Order, b.orderRobot)
+		handle(http.MethodGet, pathHosts, operators.Viewer, audit.None, b.hosts)
+		handle(http.MethodPost, pathHosts, operators.Worker, audit.Decide, b.decideHosts)
+		handle(http.MethodGet, pathLevelling, operators.Viewer, audit.None, b.levelling)
+		handle(http.MethodGet, pathReleases, operators.Viewer, audit.None, b.releases)
+		handle(http.MethodPost, pathReleases, operators.Worker, audit.Release, b.rollOut)
 	}
 	if b.Library != nil {
-		handle(http.MethodGet, pathStore, b.store)
+		handle(http.MethodGet, pathStore, operators.Viewer, audit.None, b.store)
 	}
 	if b.Watches != nil {
-		handle(http.MethodGet, pathWatches, b.watches)
+		handle(http.MethodGet, pathWatches, operators.Viewer, audit.None, b.watches)
 	}
 	return nil
 }
@@ -174,13 +180,12 @@ func (b *board) page(r *http.Request) page {
 	add(b.Watches != nil, p.T("Watches that fail"), pathWatches)
 	add(b.Removals != nil, p.T("Removals"), pathRemovals)
 	add(true, p.T("Transfer rates"), pathTransfers)
+	add(b.Audit != nil, p.T("Audit log"), pathAudit)
 	return p
 }
 
 // by names the operator of a request, for the record.
-func by(r *http.Request) string {
-	return cmp.Or(webpage.UserOf(r.Context()).Name, "operator at "+r.RemoteAddr)
-}
+func by(r *http.Request) string { return operators.By(r.Context(), "") }
 
 // maxForm is the largest form that is read, in bytes.
 const maxForm = 1 << 20

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/manager/assign"
@@ -61,7 +62,9 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	if len(form["host"]) == 0 {
 		return back(w, pathHosts)
 	}
-	n, err := b.Manager.Hosts.Decide(r.Context(), hosts.DecideRequest{State: hosts.State(form.Get("act")), Hosts: form["host"]})
+	decision := hosts.DecideRequest{State: hosts.State(form.Get("act")), Hosts: form["host"]}
+	audit.Note(r.Context(), audit.Row{Object: decision.String()})
+	n, err := b.Manager.Hosts.Decide(r.Context(), decision)
 	var invalid assign.Invalid
 	if errors.As(err, &invalid) {
 		return problem.New(http.StatusBadRequest, "bad_form", invalid.Error())

@@ -2,9 +2,11 @@ package board
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/manager/rollout"
@@ -50,6 +52,7 @@ func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return problem.New(http.StatusBadRequest, "bad_form", "act is neither stop nor go")
 	}
+	audit.Note(r.Context(), audit.Row{Object: fmt.Sprintf("%s release %d, %d%%", form.Get("act"), counter, percent), Reason: stopped})
 	err = b.Manager.Releases.Rollout(r.Context(), counter, percent, stopped)
 	var bad rollout.Bad
 	switch {

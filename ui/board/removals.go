@@ -3,6 +3,7 @@ package board
 import (
 	"net/http"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/ui/removal"
@@ -69,6 +70,7 @@ func (b *board) decideRemoval(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return problem.New(http.StatusBadRequest, "bad_form", "act is neither grant nor refuse")
 	}
+	audit.Note(r.Context(), audit.Row{Object: form.Get("act") + " removal " + form.Get("id"), Reason: decision.Reason})
 	if _, err := b.Removals.Decide(r.Context(), form.Get("id"), decision); err != nil {
 		return removal.Problem(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/ingest/ledger"
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
@@ -138,6 +139,7 @@ func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name, act := mux.Vars(r)["robot"], form.Get("act")
+	audit.About(r.Context(), act+" robot", name)
 	switch act {
 	case "pause", "resume":
 		err = b.Manager.Roster.Pause(r.Context(), name, act == "pause")

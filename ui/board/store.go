@@ -7,6 +7,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/space"
+	"sheaf/internal/audit"
 	"sheaf/internal/webpage"
 )
 
@@ -93,8 +94,10 @@ func (b *board) disks(p webpage.Page) (all []disk) {
 // publish publishes now, also outside the window.
 func (b *board) publish(w http.ResponseWriter, r *http.Request) error {
 	b.Log.Warn("operator publishes now", "by", by(r), "remote", r.RemoteAddr, "window", b.Publish)
-	if _, _, err := b.Ingest.Publisher.Now(r.Context()); err != nil {
+	v, _, err := b.Ingest.Publisher.Now(r.Context())
+	if err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Object: "edition " + v.Edition})
 	return back(w, Path)
 }

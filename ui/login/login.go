@@ -21,8 +21,10 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
@@ -39,10 +41,9 @@ type Options struct {
 	Mails    *mailer.Outbox    // for forgotten passwords; nil: none are sent
 	Base     string            // the service's URL in mails, without a slash at the end
 
-	// Operator checks the name and password of an operator and returns the mark of the session, which
-	// is empty if they are wrong. It fails with *guesses.TooMany. Board is the path below which
-	// operators work.
-	Operator func(ctx context.Context, name, password, remote string) (mark string, err error)
+	// Operator checks the name and password of an operator and returns the mark of the session. It
+	// fails as operators.Door.Login does. Board is the path below which operators work.
+	Operator func(ctx context.Context, name, password, remote string) (o operators.Operator, mark string, err error)
 	Board    string
 
 	OIDC *OIDC        // nil: nobody logs in at an OpenID provider
@@ -64,12 +65,16 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	p := &pages{opt}
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{pathOIDC: p.startOIDC, pathCallback: p.finishOIDC} {
-		r.Handle(path, opt.Guard.Public(func(w http.ResponseWriter, r *http.Request) error {
+		act := audit.None
+		if path == pathCallback && p.OIDC != nil {
+			act = audit.Login
+		}
+		r.Handle(path, opt.Guard.Audit.Handler(act, opt.Guard.Public(func(w http.ResponseWriter, r *http.Request) error {
 			if p.OIDC == nil {
 				return problem.New(http.StatusNotFound, "no_provider", "no OpenID provider is set here; log in with a password at "+session.PathLogin)
 			}
 			return h(w, r)
-		})).Methods(http.MethodGet)
+		}))).Methods(http.MethodGet)
 	}
 	r.Handle(session.PathLogin, opt.Guard.Public(p.ask)).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(session.PathLogin, opt.Guard.Public(p.login)).Methods(http.MethodPost)
@@ -143,7 +148,11 @@ func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := loginPage{Name: strings.TrimSpace(form.Get("name")), Next: webpage.LocalPath(form.Get("next"))}
+	audit.Note(r.Context(), audit.Row{Kind: audit.Visitor, Name: page.Name, Act: audit.Login, Object: "session"})
 	who, err := p.who(r, page.Name, form.Get("password"), page.Next)
+	if err != nil {
+		audit.Note(r.Context(), audit.Row{Reason: err.Error()})
+	}
 	var tooMany *guesses.TooMany
 	switch {
 	case errors.As(err, &tooMany):
@@ -167,6 +176,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, who session.Who, n
 	if next == "/" {
 		next = map[session.Kind]string{session.Account: "/account", session.Operator: p.Board}[who.Kind]
 	}
+	audit.Note(r.Context(), audit.Row{Kind: audit.Kind(who.Kind), Name: who.Name})
 	if err := p.Sessions.Begin(w, r, who); err != nil {
 		return err
 	}
@@ -202,14 +212,23 @@ func (p *pages) account(r *http.Request, name, password string) (session.Who, er
 }
 
 func (p *pages) operator(r *http.Request, name, password string) (session.Who, error) {
-	mark, err := p.Operator(r.Context(), name, password, r.RemoteAddr)
-	if err == nil && mark == "" {
+	o, mark, err := p.Operator(r.Context(), name, password, r.RemoteAddr)
+	switch {
+	case errors.Is(err, operators.ErrCredentials):
 		err = account.ErrCredentials
+	case errors.Is(err, operators.ErrSuspended):
+		err = account.ErrSuspended
 	}
-	return session.Who{Kind: session.Operator, Name: name, Mark: mark}, err
+	return session.Who{Kind: session.Operator, Name: o.Name, Mark: mark}, err
 }
 
 func (p *pages) logout(w http.ResponseWriter, r *http.Request) error {
+	audit.Note(r.Context(), audit.Row{Act: audit.Logout, Object: "session"})
+	for _, kind := range []session.Kind{session.Account, session.Operator} {
+		if who, ok, err := p.Sessions.Who(r, kind); err == nil && ok {
+			audit.Note(r.Context(), audit.Row{Kind: audit.Kind(kind), Name: who.Name})
+		}
+	}
 	if err := p.Sessions.End(w, r); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
 	"sheaf/internal/webpage"
@@ -44,6 +45,7 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "password of account " + strings.TrimSpace(form.Get("name")), Reason: "asked for a link by mail"})
 	if p.Mails == nil || !p.Mails.Sends() {
 		return p.showReset(w, r, http.StatusOK, resetPage{})
 	}
@@ -86,7 +88,10 @@ func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	secret := mux.Vars(r)["secret"]
-	_, err = p.Accounts.Reset(r.Context(), secret, form.Get("new"))
+	set, err := p.Accounts.Reset(r.Context(), secret, form.Get("new"))
+	if err == nil {
+		audit.Note(r.Context(), audit.Row{Kind: audit.Account, Name: set, Act: audit.Change, Object: "password of account " + set, Reason: "by a link in a mail"})
+	}
 	switch {
 	case errors.Is(err, account.ErrNoReset):
 		return p.showReset(w, r, http.StatusGone, resetPage{Expired: true})

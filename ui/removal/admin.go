@@ -1,13 +1,14 @@
 package removal
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/serve/httpd/reply"
 )
@@ -30,13 +31,13 @@ const listed = 1000 // requests that one answer has
 //	GET  /v1/admin/removals?state=   RequestList
 //	GET  /v1/admin/removals/{id}     RequestDocument
 //	POST /v1/admin/removals/{id}     Decision: grant or refuse; RequestDocument
-func (d *Desk) RegisterAdmin(r *mux.Router, operator func(http.Handler) http.Handler) {
-	handle := func(method, path string, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, operator(problem.Handler(d.opt.Log, h))).Methods(method)
+func (d *Desk) RegisterAdmin(r *mux.Router, gate operators.Gate) {
+	handle := func(method, path string, least operators.Role, act audit.Act, h func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, gate(least, act, problem.Handler(d.opt.Log, h))).Methods(method)
 	}
-	handle(http.MethodGet, api.PathAdminRemovals, d.serveList)
-	handle(http.MethodGet, api.PathAdminRemovals+"/{id}", d.serveOne)
-	handle(http.MethodPost, api.PathAdminRemovals+"/{id}", d.serveDecision)
+	handle(http.MethodGet, api.PathAdminRemovals, operators.Viewer, audit.None, d.serveList)
+	handle(http.MethodGet, api.PathAdminRemovals+"/{id}", operators.Viewer, audit.None, d.serveOne)
+	handle(http.MethodPost, api.PathAdminRemovals+"/{id}", operators.Worker, audit.Decide, d.serveDecision)
 }
 
 func (d *Desk) serveList(w http.ResponseWriter, r *http.Request) error {
@@ -68,7 +69,8 @@ func (d *Desk) serveDecision(w http.ResponseWriter, r *http.Request) error {
 	if err := reply.ReadJSON(w, r, &by, "bad_body", `the body is no decision such as {"grant": true}`); err != nil {
 		return err
 	}
-	by.By = cmp.Or(by.By, "operator at "+r.RemoteAddr)
+	by.By = operators.By(r.Context(), by.By)
+	audit.Note(r.Context(), audit.Row{Object: map[bool]string{false: "refuse", true: "grant"}[by.Grant] + " removal " + mux.Vars(r)["id"], Reason: by.Reason})
 	if _, err := d.Decide(r.Context(), mux.Vars(r)["id"], by); err != nil {
 		return Problem(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd/guard"
@@ -67,6 +68,7 @@ func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
 	p := formPage{Page: d.opt.Site.For(r)}
 	p.form = form{Wish: Wish(values.Get("wish")), Kind: Kind(values.Get("kind")), Target: values.Get("target"), Email: values.Get("email"),
 		Reason: values.Get("reason"), lang: p.Lang}
+	audit.Note(r.Context(), audit.Row{Act: audit.Add, Object: "removal of " + p.Target, Reason: p.Reason})
 	made, err := d.ask(r.Context(), p.form, r.RemoteAddr)
 	if err == nil {
 		return to(w, made.path())
@@ -197,6 +199,7 @@ func (d *Desk) takeProof(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "proof of removal " + found.ID, Reason: values.Get("act")})
 	switch values.Get("act") {
 	case "send":
 		err = d.sendCode(r.Context(), found.ID, values.Get("address"))

@@ -27,9 +27,12 @@ import (
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/transfers"
@@ -60,8 +63,9 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	login := &s.cfg.Login
 	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public})
-	b.operators = &operators{s.state.token, b.guesses, b.sessions}
-	b.operator = b.operators.only(guard.SameOrigin(s.cfg.HTTP.Public), s.log)
+	if err := b.operators(); err != nil {
+		return err
+	}
 	b.objects = s.cfg.confined(s.state.objects)
 	if b.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
@@ -82,7 +86,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	openapi.Register(s.router)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
-	transfers.Register(s.router, b.operator, b.moved, b.running, b.zone, b.log)
+	transfers.Register(s.router, b.door.Gate, b.moved, b.running, b.zone, b.log)
 
 	var published *archives
 	if s.cfg.has(roleIngest, roleServe) {
@@ -99,7 +103,8 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	if s.cfg.has(roleManager) {
 		robots.Register(s.router)
-		s.router.Handle(api.PathAdminBackup, b.operator(backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
+		s.router.Handle(api.PathAdminBackup, b.door.Gate(operators.Admin, audit.Backup, backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
+		b.door.Register(s.router, b.zone)
 		b.work = append(b.work, robots.Run)
 		partners := partner.New(partner.Options{
 			Site: b.site, Manager: robots, Batches: ledger.New(s.state.db), Transfers: b.moved, Mails: b.mails, Base: b.base(),
@@ -167,8 +172,8 @@ type builder struct {
 	guesses  *guesses.Limiter
 	sessions *session.Sessions
 
-	operators *operators
-	operator  func(http.Handler) http.Handler // lets only operators through
+	audit *audit.Log
+	door  *operators.Door // knows the operators
 
 	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
@@ -196,7 +201,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), account.DefaultCost); err != nil {
+	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), passwords.DefaultCost); err != nil {
 		return nil, err
 	}
 	a.accounts.Guesses = b.guesses
@@ -222,8 +227,8 @@ func (b *builder) manager() *manager.Manager {
 	}
 	return manager.New(b.state.db, manager.Options{
 		Key: b.state.key, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
-		Public:   strings.TrimRight(b.cfg.HTTP.Public, "/"),
-		Operator: b.operator, Guesses: b.guesses, Log: b.log,
+		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"),
+		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log,
 		Policy:  hosts.Policy{Accept: b.cfg.Manager.Hosts.Suffixes, Refuse: b.cfg.Manager.Hosts.Refuse, PerDomain: b.cfg.Manager.Hosts.PerDomain},
 		Balance: b.cfg.Manager.Balance.options(b.zone), Leases: b.state.leases,
 	})
@@ -278,11 +283,11 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
 	b.batches = in
 	b.state.monitor.Add(monitor.Ingest(in, publishWindow))
-	in.Register(b.router, b.operator)
-	collector.Register(b.router, b.operator)
-	indexer.Register(b.router, b.operator)
+	in.Register(b.router, b.door.Gate)
+	collector.Register(b.router, b.door.Gate)
+	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, b.log)
-	b.down.Register(b.router, b.operator)
+	b.down.Register(b.router, b.door.Gate)
 	b.work = append(b.work, in.Run, collector.Run, indexer.Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
 }
@@ -306,10 +311,10 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
 	b.state.monitor.Add(monitor.Watches(watches), monitor.Jobs(found))
 	err = httpd.Register(b.router, httpd.Options{
-		Library: a.library, Accounts: a.accounts, Recorder: recorder, Operator: b.operator, Site: b.site,
+		Library: a.library, Accounts: a.accounts, Recorder: recorder, Gate: b.door.Gate, Site: b.site,
 		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.running, Measures: measures,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
-		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions,
+		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -342,15 +347,15 @@ func (b *builder) guard(a *archives) *guard.Guard {
 	if a != nil {
 		accounts = a.accounts
 	}
-	g := guard.New(accounts, b.operator, b.cfg.HTTP.Public, b.log)
-	g.Sessions = b.sessions
+	g := guard.New(accounts, b.door.Gate, b.cfg.HTTP.Public, b.log)
+	g.Sessions, g.Audit = b.sessions, b.audit
 	return g
 }
 
 // login makes the pages by which people log in: operators in every process, accounts where archives
 // are handed out.
 func (b *builder) login(a *archives) error {
-	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.operators.login, Board: board.Path, Log: b.log}
+	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.door.Login, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
 		opt.Accounts, opt.Mails, opt.Base = a.accounts, b.mails, b.base()
 	} else {
@@ -402,7 +407,7 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 		desk.Register(b.router, b.guard(a))
 	}
 	if desk.Decides() {
-		desk.RegisterAdmin(b.router, b.operator)
+		desk.RegisterAdmin(b.router, b.door.Gate)
 	}
 	b.work = append(b.work, desk.Run)
 	return desk
@@ -416,7 +421,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.moved.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Zone: b.zone}, func(err error) { b.log.Error("transfers: not trimmed", "err", err) })
+		return b.moved.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Addresses: b.cfg.Transfers.Addresses, Zone: b.zone}, func(err error) { b.log.Error("transfers: not trimmed", "err", err) })
 	})
 	if !b.cfg.has(roleManager) {
 		robots = nil
@@ -429,7 +434,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 		library = published.library
 	}
 	return board.Register(b.router, board.Options{
-		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
+		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
 		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(),
 		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
 	})

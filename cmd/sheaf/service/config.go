@@ -16,6 +16,7 @@ import (
 	"sheaf/ingest/foreign"
 	"sheaf/internal/db"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators"
 	"sheaf/internal/session"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
@@ -46,8 +47,11 @@ type Config struct {
 
 	Login Login `mapstructure:"login"`
 
+	Operators Operators `mapstructure:"operators"`
+	Audit     Audit     `mapstructure:"audit"`
 	Transfers struct {
-		Keep time.Duration `mapstructure:"keep"` // how long single transfers, with their addresses, are kept; 0: for ever
+		Keep      time.Duration `mapstructure:"keep"`      // how long single transfers are kept; 0: for ever
+		Addresses time.Duration `mapstructure:"addresses"` // how long downloads have their clients' addresses; 0: as long as they are kept
 	} `mapstructure:"transfers"`
 
 	Poll time.Duration `mapstructure:"poll"` // between two looks for work
@@ -131,7 +135,9 @@ func defaults() Config {
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
 	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
 	c.Login.OIDC.Scopes = []string{"profile", "email"}
-	c.Transfers.Keep = 400 * 24 * time.Hour
+	c.Transfers.Keep, c.Transfers.Addresses = 400*24*time.Hour, 90*24*time.Hour
+	c.Audit.Keep, c.Audit.Addresses = 3*365*24*time.Hour, 365*24*time.Hour
+	c.Operators.TokenName = "token"
 	c.Serve.Site.Name = "Web archive"
 	c.Manager.Partners.Notices = true
 	c.Manager.Hosts.Suffixes, c.Manager.Hosts.PerDomain = []string{"jp"}, 1000
@@ -192,6 +198,9 @@ func (c *Config) check() error {
 	is.Require(c.Manager.Hosts.PerDomain >= 0, "hosts.per_domain", c.Manager.Hosts.PerDomain, wantNatural)
 	is.Require(c.Transfers.Keep >= 0, "transfers.keep", c.Transfers.Keep, wantNatural)
 	is.Require(c.Metrics == "" || isAddress(c.Metrics), "metrics", c.Metrics, "want host:port, such as "+defaultMetrics+", or nothing")
+	is.Require(c.Transfers.Addresses >= 0, "transfers.addresses", c.Transfers.Addresses, wantNatural)
+	is.Require(operators.ValidName(c.Operators.TokenName), "operators.token_name", c.Operators.TokenName, "want lower-case letters, digits, dots, hyphens or underscores")
+	c.Audit.check(&is)
 	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
 	c.checkReplayOrigin(&is)
 	c.checkRoles(&is)

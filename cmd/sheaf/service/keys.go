@@ -5,26 +5,18 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"sheaf/internal/durable"
 	"sheaf/internal/flock"
-	"sheaf/internal/guesses"
-	"sheaf/internal/problem"
-	"sheaf/internal/session"
-	"sheaf/internal/webpage"
 )
 
 // Files in the data directory with the service's secrets. Only their owner can read them.
@@ -131,75 +123,6 @@ func Token(data string) (_ string, err error) {
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	b, err := secret(filepath.Join(data, tokenFile), 32)
 	return hex.EncodeToString(b), err
-}
-
-// operators lets operators in. They have one token, which they give as Authorization: Bearer, as a
-// Basic password with any name, or once on the log-in page.
-type operators struct {
-	token    string
-	limit    *guesses.Limiter
-	sessions *session.Sessions
-}
-
-// login checks the token of an operator who gives a name. It returns the mark of a session that goes
-// on without the token: empty if the token is wrong. It fails with *guesses.TooMany.
-func (o *operators) login(ctx context.Context, _, token, remote string) (mark string, err error) {
-	ok, err := o.limit.Check(ctx, guesses.Try{Realm: guesses.Operator, Secret: token, Remote: remote}, func(context.Context) (bool, error) {
-		want, got := sha256.Sum256([]byte(o.token)), sha256.Sum256([]byte(token))
-		return subtle.ConstantTimeCompare(got[:], want[:]) == 1, nil
-	})
-	if !ok || err != nil {
-		return "", err
-	}
-	return o.mark(), nil
-}
-
-// mark is the mark of sessions that began with the token. The token cannot be told from it.
-func (o *operators) mark() string {
-	sum := sha256.Sum256([]byte("session " + o.token))
-	return hex.EncodeToString(sum[:16])
-}
-
-// user returns the operator of a request, and the secret that it gives.
-func (o *operators) user(r *http.Request) (user webpage.User, given string, ok bool, err error) {
-	given, ok = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if name, password, basic := r.BasicAuth(); basic { // a browser, whose user gives a name of their own
-		user.Name, given, ok = name, password, true
-	}
-	if ok {
-		mark, err := o.login(r.Context(), user.Name, given, r.RemoteAddr)
-		return user, given, mark != "", err
-	}
-	who, ok, err := o.sessions.Who(r, session.Operator)
-	return webpage.User{Name: who.Name, Session: true}, "", ok && who.Mark == o.mark(), err
-}
-
-// only returns a middleware that lets requests of operators through. It sends other browsers to the
-// log-in page, and answers 401 to other programs and 429 to clients that guess.
-func (o *operators) only(sameOrigin func(http.Handler) http.Handler, log *slog.Logger) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return sameOrigin(problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
-			user, given, ok, err := o.user(r)
-			switch {
-			case err != nil:
-				return err
-			case ok:
-				next.ServeHTTP(w, r.WithContext(webpage.WithUser(r.Context(), user)))
-				return nil
-			case o.sessions.Ask(w, r):
-				return nil
-			}
-			w.Header().Set("WWW-Authenticate", `Bearer realm="sheaf operators"`)
-			if webpage.Wanted(r) {
-				w.Header().Set("WWW-Authenticate", `Basic realm="sheaf operators", charset="UTF-8"`)
-			}
-			detail := "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer, or as a password with any name"
-			if given != "" {
-				detail = "the token is wrong; it stands in the service's data directory, " + tokenFile
-			}
-			return &problem.Error{Title: "For operators", Status: http.StatusUnauthorized, Detail: detail}
-		}))
-	}
 }
 
 // ReadToken returns the operators' token of a service that has been started before.

@@ -12,6 +12,7 @@ import (
 
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer/mailtest"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 )
@@ -19,7 +20,7 @@ import (
 // addAccount makes an account that sees every host.
 func addAccount(t *testing.T, s *Service, name, password string) *account.Accounts {
 	t.Helper()
-	accounts, err := account.NewAccounts(s.state.db, nil, account.Cost{Memory: 64, Passes: 1})
+	accounts, err := account.NewAccounts(s.state.db, nil, passwords.Cost{Memory: 64, Passes: 1})
 	testkit.Must(t, err)
 	_, _, err = accounts.Create(t.Context(), account.Account{Name: name, Domains: []string{"*"}}, password)
 	testkit.Must(t, err)

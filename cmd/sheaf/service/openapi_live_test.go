@@ -19,6 +19,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/api"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/serve/httpd"
@@ -122,7 +123,7 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 	router := mux.NewRouter()
 	if err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Site: &webpage.Site{Version: "test"}, Jobs: s.Jobs, Watches: watches,
-		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Gate: operatorstest.Shut,
 	}); err != nil {
 		t.Fatal(err)
 	}

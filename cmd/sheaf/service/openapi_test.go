@@ -23,6 +23,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/internal/api"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -283,7 +284,7 @@ func TestConsumersAreAnsweredAsDescribed(t *testing.T) {
 	router := mux.NewRouter()
 	if err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Site: &webpage.Site{Version: "test"},
-		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Gate: operatorstest.Shut,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/mailer"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
@@ -38,7 +39,7 @@ func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 	router := mux.NewRouter()
 	if err := httpd.Register(router, httpd.Options{
 		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Site: &webpage.Site{Version: "test"}, Watches: watches,
-		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Gate: operatorstest.Shut,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ var kinds = map[string]string{
 	"/timemap/": "queries", "/diff": "queries", "/find": "queries", "/browse/": "queries",
 	"/v1/watches": "watches", "/v1/watches/{id}/confirm/": "everybody", "/v1/watches/{id}/stop/": "everybody",
 	"/watches": "account", "/account": "account", "POST /account": "owner", "/replay/": "account", "/v1/tokens": "owner",
-	"/board/": "operators", "/v1/admin/": "operators", "/v1/transfers": "operators",
+	"/board/": "operators", "/v1/admin/": "operators", "/v1/transfers": "operators", "/v1/audit": "operators", "/v1/operator/": "operators",
 	"/v1/robots/join": "everybody", "/releases/": "everybody", "/v1/robots/": "robots", "/servlets/": "robots", "/v1/batches/": "robots",
 }
 

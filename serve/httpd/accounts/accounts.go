@@ -3,12 +3,15 @@
 package accounts
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -24,13 +27,13 @@ type Handler struct {
 
 // Register mounts the handlers.
 func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
-	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, g.Operator(func(w http.ResponseWriter, r *http.Request) error { return accountProblem(f(w, r)) })).Methods(method)
+	handle := func(method, path string, least operators.Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, g.Operator(least, act, func(w http.ResponseWriter, r *http.Request) error { return accountProblem(f(w, r)) })).Methods(method)
 	}
-	handle(http.MethodGet, api.PathAdminAccounts, h.list)
-	handle(http.MethodPost, api.PathAdminAccounts, h.create)
-	handle(http.MethodPatch, api.PathAdminAccounts+"/{name}", h.change)
-	handle(http.MethodDelete, api.PathAdminAccounts+"/{name}", h.delete)
+	handle(http.MethodGet, api.PathAdminAccounts, operators.Viewer, audit.None, h.list)
+	handle(http.MethodPost, api.PathAdminAccounts, operators.Worker, audit.Add, h.create)
+	handle(http.MethodPatch, api.PathAdminAccounts+"/{name}", operators.Worker, audit.Change, h.change)
+	handle(http.MethodDelete, api.PathAdminAccounts+"/{name}", operators.Admin, audit.Remove, h.delete)
 	h.registerTokens(r, g)
 }
 
@@ -75,6 +78,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &wanted); err != nil {
 		return err
 	}
+	audit.About(r.Context(), "account", wanted.Name)
 	created, password, err := h.Accounts.Create(r.Context(), wanted.Account, wanted.Password)
 	if err != nil {
 		return err
@@ -89,6 +93,7 @@ func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &change); err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Object: "account " + mux.Vars(r)["name"], Reason: changed(change)})
 	changed, err := h.Accounts.Change(r.Context(), mux.Vars(r)["name"], change)
 	if err != nil {
 		return err
@@ -100,7 +105,21 @@ func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
 	return reply.JSON(w, http.StatusOK, account.AccountLine{Account: changed, Today: today[changed.Name]})
 }
 
+// changed says what a change changes, without what nobody is to read.
+func changed(c account.Change) string {
+	const hidden = "…"
+	if c.Password != nil {
+		c.Password = new(hidden)
+	}
+	if c.Email != nil {
+		c.Email = new(hidden)
+	}
+	text, _ := json.Marshal(c) // cannot fail
+	return string(text)
+}
+
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request) error {
+	audit.About(r.Context(), "account", mux.Vars(r)["name"])
 	if err := h.Accounts.Delete(r.Context(), mux.Vars(r)["name"]); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/reply"
@@ -15,17 +17,17 @@ import (
 // operators below each account.
 func (h *Handler) registerTokens(r *mux.Router, g *guard.Guard) {
 	type handler func(w http.ResponseWriter, r *http.Request, account string) error
-	both := func(method, below string, f handler) {
+	both := func(method, below string, least operators.Role, act audit.Act, f handler) {
 		r.Handle(api.PathTokens+below, g.Owner(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 			return accountProblem(f(w, r, a.Name))
 		})).Methods(method)
-		r.Handle(api.PathAdminAccounts+"/{name}/tokens"+below, g.Operator(func(w http.ResponseWriter, r *http.Request) error {
+		r.Handle(api.PathAdminAccounts+"/{name}/tokens"+below, g.Operator(least, act, func(w http.ResponseWriter, r *http.Request) error {
 			return accountProblem(f(w, r, mux.Vars(r)["name"]))
 		})).Methods(method)
 	}
-	both(http.MethodGet, "", h.listTokens)
-	both(http.MethodPost, "", h.createToken)
-	both(http.MethodDelete, "/{id}", h.revokeToken)
+	both(http.MethodGet, "", operators.Viewer, audit.None, h.listTokens)
+	both(http.MethodPost, "", operators.Worker, audit.Add, h.createToken)
+	both(http.MethodDelete, "/{id}", operators.Worker, audit.Remove, h.revokeToken)
 }
 
 func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request, name string) error {
@@ -44,6 +46,7 @@ func (h *Handler) createToken(w http.ResponseWriter, r *http.Request, name strin
 	if err := reply.ReadJSON(w, r, &wanted, "body", "the body is no token"); err != nil {
 		return err
 	}
+	audit.About(r.Context(), "token of account", name)
 	made, secret, err := h.Accounts.CreateToken(r.Context(), name, wanted.Token)
 	if err != nil {
 		return err
@@ -53,6 +56,7 @@ func (h *Handler) createToken(w http.ResponseWriter, r *http.Request, name strin
 }
 
 func (h *Handler) revokeToken(w http.ResponseWriter, r *http.Request, name string) error {
+	audit.About(r.Context(), "token "+mux.Vars(r)["id"]+" of account", name)
 	if err := h.Accounts.RevokeToken(r.Context(), name, mux.Vars(r)["id"]); err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
@@ -41,16 +43,19 @@ type Guard struct {
 	// can.
 	Sessions *session.Sessions
 
+	// Audit gets a row for each request that changes something. It may be set before the first handler
+	// is wrapped; nil: none does.
+	Audit *audit.Log
+
 	accounts   *account.Accounts
-	operator   func(http.Handler) http.Handler
+	gate       operators.Gate
 	sameOrigin func(http.Handler) http.Handler
 	log        *slog.Logger
 }
 
-// New returns a guard. The middleware operator passes requests of operators on and refuses all
-// others. Public is the service's own URL, if it is behind a proxy; it may be empty.
-func New(accounts *account.Accounts, operator func(http.Handler) http.Handler, public string, log *slog.Logger) *Guard {
-	return &Guard{accounts: accounts, operator: operator, sameOrigin: SameOrigin(public), log: log}
+// New returns a guard. The gate is that of operators. Public is the service's own URL, if it is behind a proxy; it may be empty.
+func New(accounts *account.Accounts, gate operators.Gate, public string, log *slog.Logger) *Guard {
+	return &Guard{accounts: accounts, gate: gate, sameOrigin: SameOrigin(public), log: log}
 }
 
 // Consumer passes requests on with the account whose credentials they carry, or with the anonymous
@@ -59,20 +64,44 @@ func New(accounts *account.Accounts, operator func(http.Handler) http.Handler, p
 //
 // Uses are those of which a token needs one; all other credentials are good for everything.
 func (g *Guard) Consumer(next Handler, uses ...account.Use) http.Handler {
-	return g.Anybody(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	return g.Anybody(known(next), uses...)
+}
+
+// Query is Consumer for handlers that only read, whatever the method: a query is sent by POST where it
+// is too long for a URL.
+func (g *Guard) Query(next Handler, uses ...account.Use) http.Handler {
+	return g.outside(g.inside(known(next), uses...))
+}
+
+// known returns a handler that asks clients without an account for one.
+func known(next Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 		if a == nil {
 			return account.ErrCredentials
 		}
 		return next(w, r, a)
-	}, uses...)
+	}
 }
 
 // Anybody is Consumer for handlers that also have something for clients who have not logged in where
 // there is no anonymous account: the account is nil then.
 func (g *Guard) Anybody(next Handler, uses ...account.Use) http.Handler {
-	return unstall(StallTime, allowOrigins(g.sameOrigin(problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
+	return g.outside(g.Audit.Handler(audit.None, g.inside(next, uses...)))
+}
+
+// outside is what all consumers' requests go through first.
+func (g *Guard) outside(next http.Handler) http.Handler {
+	return unstall(StallTime, allowOrigins(g.sameOrigin(next)))
+}
+
+// inside finds out whose request it is.
+func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
+	return problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
 		a, bySession, err := g.account(r)
+		if a != nil {
+			r = r.WithContext(audit.WithActor(r.Context(), audit.Account, a.Name))
+		}
 		if a != nil && a.Name != account.Anonymous {
 			r = r.WithContext(webpage.WithUser(r.Context(), webpage.User{Name: a.Name, Session: bySession}))
 		}
@@ -86,7 +115,7 @@ func (g *Guard) Anybody(next Handler, uses ...account.Use) http.Handler {
 			return nil
 		}
 		return g.problem(w, r, err)
-	}))))
+	})
 }
 
 // Named is Consumer for handlers that the anonymous account may not use.
@@ -118,14 +147,18 @@ func listed(uses []account.Use) string {
 	return strings.Join(words, " or ")
 }
 
-// Operator passes requests of operators on.
-func (g *Guard) Operator(next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return g.operator(g.Public(next))
+// Operator passes requests on as the operators' gate does.
+func (g *Guard) Operator(least operators.Role, act audit.Act, next func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return g.sameOrigin(g.gate(least, act, g.plain(next)))
 }
 
 // Public passes all requests on, except what pages of other sites could change.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return g.sameOrigin(problem.Handler(g.log, next))
+	return g.sameOrigin(g.Audit.Handler(audit.None, g.plain(next)))
+}
+
+func (g *Guard) plain(next func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return problem.Handler(g.log, next)
 }
 
 // account returns whose request it is: the account whose credentials it carries, the account that has

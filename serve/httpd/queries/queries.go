@@ -55,8 +55,8 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	} {
 		r.Handle(path, g.Consumer(h, account.ForQueries)).Methods(guard.Reading()...)
 	}
-	r.Handle(api.PathCDX, g.Consumer(q.cdx, account.ForQueries)).Methods(http.MethodPost)
-	r.Handle(api.PathCoverage, g.Consumer(q.coverage, account.ForQueries)).Methods(http.MethodPost)
+	r.Handle(api.PathCDX, g.Query(q.cdx, account.ForQueries)).Methods(http.MethodPost)
+	r.Handle(api.PathCoverage, g.Query(q.coverage, account.ForQueries)).Methods(http.MethodPost)
 	if q.Jobs != nil {
 		(&jobsHandler{q.Jobs, q.Library, q.Limits, q.Sender}).register(r, g)
 	}

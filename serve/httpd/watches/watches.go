@@ -25,6 +25,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -67,6 +68,8 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 			return h.button(w, r, verb, false)
 		})).Methods(http.MethodGet, http.MethodHead)
 		r.Handle(path, g.Public(func(w http.ResponseWriter, r *http.Request) error {
+			act := map[string]audit.Act{"confirm": audit.Change, "stop": audit.Remove}[verb]
+			audit.Note(r.Context(), audit.Row{Act: act, Object: "watch " + mux.Vars(r)["id"], Reason: verb + " by a link in a mail"})
 			if _, err := do(r.Context(), mux.Vars(r)["id"], mux.Vars(r)["token"]); err != nil {
 				return Problem(err)
 			}
@@ -102,6 +105,7 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, a *account.Account
 	if err != nil {
 		return err
 	}
+	audit.About(r.Context(), "watch", added.ID)
 	w.Header().Set("Location", api.PathWatches+"/"+added.ID)
 	return reply.JSON(w, http.StatusCreated, added)
 }

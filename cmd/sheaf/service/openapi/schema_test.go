@@ -22,6 +22,8 @@ import (
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -47,7 +49,7 @@ var bodies = []any{
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
-	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, ui.Front{}, removal.RequestList{}, removal.RequestDocument{}, removal.Decision{}, service.Health{},
+	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, operators.OperatorList{}, operators.NewOperator{}, operators.OperatorChange{}, operators.NewPassword{}, audit.RowList{}, ui.Front{}, removal.RequestList{}, removal.RequestDocument{}, removal.Decision{}, service.Health{},
 }
 
 // maker makes schemas of Go types as encoding/json writes them.

@@ -1,9 +1,11 @@
-package account
+// Package passwords hashes and checks the passwords of accounts and operators, with argon2id.
+package passwords
 
 import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -30,8 +32,8 @@ const (
 // maxHashMemory bounds the memory, in KiB, that a stored hash may ask for.
 const maxHashMemory = 256 << 10
 
-// hash returns the PHC string to store for a password.
-func (c Cost) hash(password string) string {
+// Hash returns the PHC string to store for a password.
+func (c Cost) Hash(password string) string {
 	salt := make([]byte, hashSalt)
 	rand.Read(salt)
 	return c.phc(salt, argon2.IDKey([]byte(password), salt, c.Passes, c.Memory, hashThreads, hashKey))
@@ -51,8 +53,8 @@ func (c Cost) phc(salt, key []byte) string {
 		argon2.Version, c.Memory, c.Passes, hashThreads, b64(salt), b64(key))
 }
 
-// checkPassword reports whether password is the one that phc was made from.
-func checkPassword(phc, password string) (bool, error) {
+// matches reports whether password is the one that phc was made from.
+func matches(phc, password string) (bool, error) {
 	fields := strings.Split(phc, "$")
 	if len(fields) != 6 || fields[0] != "" || fields[1] != "argon2id" {
 		return false, fmt.Errorf("stored password is no argon2id PHC string; set it again")
@@ -76,36 +78,25 @@ func checkPassword(phc, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// newPassword makes a password of 120 random bits, for an account that is given none.
-func newPassword() string { return strings.ToLower(rand.Text())[:24] }
+// New makes a password of 120 random bits, for somebody who is given none.
+func New() string { return strings.ToLower(rand.Text())[:24] }
 
 // Lengths of passwords that people choose, in characters.
 const (
-	LeastPassword = 10
-	mostPassword  = 200
+	LeastChosen = 10
+	mostChosen  = 200
 )
 
-// CheckChosen returns an ErrInvalid that says why a password that somebody has chosen is too easy or
-// too long. What operators give is their own affair.
-func CheckChosen(account, password string) error {
+// CheckChosen returns an error that says why a password that somebody of a name has chosen is too easy
+// or too long.
+func CheckChosen(name, password string) error {
 	switch n := utf8.RuneCountInString(password); {
-	case n < LeastPassword:
-		return fmt.Errorf("%w: a password needs at least %d characters", ErrInvalid, LeastPassword)
-	case n > mostPassword:
-		return fmt.Errorf("%w: a password has at most %d characters", ErrInvalid, mostPassword)
-	case strings.EqualFold(strings.Trim(password, "0123456789!. "), account), strings.Count(password, password[:1]) == len(password):
-		return fmt.Errorf("%w: this password is the first that somebody would guess", ErrInvalid)
-	}
-	return checkNew(account, password)
-}
-
-// checkNew returns an ErrInvalid if a text cannot be an account's password.
-func checkNew(account, password string) error {
-	switch {
-	case password == "":
-		return fmt.Errorf("%w: %s: the password is empty", ErrInvalid, account)
-	case tokenForm.MatchString(password):
-		return fmt.Errorf("%w: %s: the password has the form of a token", ErrInvalid, account)
+	case n < LeastChosen:
+		return fmt.Errorf("a password needs at least %d characters", LeastChosen)
+	case n > mostChosen:
+		return fmt.Errorf("a password has at most %d characters", mostChosen)
+	case strings.EqualFold(strings.Trim(password, "0123456789!. "), name), strings.Count(password, password[:1]) == len(password):
+		return errors.New("this password is the first that somebody would guess")
 	}
 	return nil
 }

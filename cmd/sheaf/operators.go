@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/internal/api"
+	"sheaf/internal/operators"
+	"sheaf/serve/client"
+)
+
+func operatorCommand() *cobra.Command {
+	cmd := operatorFlags(&cobra.Command{
+		Use:   "operator",
+		Short: "Add, change, list and remove operators, who run the service by name",
+		Long: `Add, change, list and remove operators, who run the service by name. A viewer sees everything, an
+operator does the daily work, and an admin also looks after operators, releases and backups, and
+deletes. The token in the data directory has the role admin.`,
+	})
+	cmd.AddCommand(operatorAddCommand(), operatorSetCommand(), operatorPasswordCommand(), &cobra.Command{
+		Use:   "ls",
+		Short: "List the operators",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodGet, api.PathAdminOperators, nil, func(w io.Writer, list operators.OperatorList) {
+				operatorTable(w, list.Operators...)
+			})
+		}),
+	}, &cobra.Command{
+		Use:   "rm NAME",
+		Short: "Remove an operator, whose sessions end",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminOperators, args[0]), nil, nil)
+		}),
+	})
+	return cmd
+}
+
+const roleHelp = "viewer, operator or admin"
+
+func operatorAddCommand() *cobra.Command {
+	var role, password string
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Add an operator, and print the password",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			wanted := operators.NewOperator{Operator: operators.Operator{Name: args[0], Role: operators.Role(role)}, Password: password}
+			return ask(cmd, c, http.MethodPost, api.PathAdminOperators, wanted, printOperator)
+		}),
+	}
+	cmd.Flags().StringVar(&role, "role", string(operators.Viewer), roleHelp)
+	cmd.Flags().StringVar(&password, "password", "", "the password (default a random one)")
+	return cmd
+}
+
+func printOperator(w io.Writer, o operators.NewOperator) {
+	fmt.Fprintf(w, "operator %s\nrole     %s\npassword %s\n", o.Name, o.Role, o.Password)
+}
+
+func operatorSetCommand() *cobra.Command {
+	var role string
+	var suspended bool
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change an operator's role, or suspend an operator, whose sessions end then",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			var change operators.OperatorChange
+			if cmd.Flags().Changed("role") {
+				change.Role = new(operators.Role(role))
+			}
+			if cmd.Flags().Changed("suspended") {
+				change.Suspended = &suspended
+			}
+			return ask(cmd, c, http.MethodPatch, below(api.PathAdminOperators, args[0]), change, func(w io.Writer, now operators.NewOperator) {
+				operatorTable(w, now.Operator)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&role, "role", "", roleHelp)
+	cmd.Flags().BoolVar(&suspended, "suspended", false, "keep the operator out; --suspended=false lets the operator in again")
+	return cmd
+}
+
+func operatorPasswordCommand() *cobra.Command {
+	var password string
+	cmd := &cobra.Command{
+		Use:   "password [NAME]",
+		Short: "Change the own password or, as an admin, that of an operator",
+		Long: `Change the own password, with --operator, or, as an admin, that of the operator NAME. The sessions
+that began with the old password end.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if len(args) == 1 {
+				change := operators.OperatorChange{Password: &password}
+				return ask(cmd, c, http.MethodPatch, below(api.PathAdminOperators, args[0]), change, printOperator)
+			}
+			if c.User == "" {
+				return fmt.Errorf("whose password? give NAME as an admin, or --operator for the own password")
+			}
+			if password == "" {
+				return fmt.Errorf("--password: give the new password")
+			}
+			return c.Do(cmd.Context(), http.MethodPut, api.PathOwnPassword, operators.NewPassword{Old: c.Password, New: password}, nil)
+		}),
+	}
+	cmd.Flags().StringVar(&password, "password", "", "the new password (with NAME: default a random one)")
+	return cmd
+}
+
+func operatorTable(w io.Writer, list ...operators.Operator) {
+	table(w, "operator\trole\tstate\tlast log-in", list, func(o operators.Operator) []any {
+		state := "active"
+		if o.Suspended {
+			state = "suspended"
+		}
+		return []any{o.Name, o.Role, state, moment(o.Seen)}
+	})
+}

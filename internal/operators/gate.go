@@ -1,0 +1,167 @@
+package operators
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"sheaf/internal/audit"
+	"sheaf/internal/guesses"
+	"sheaf/internal/problem"
+	"sheaf/internal/session"
+	"sheaf/internal/webpage"
+)
+
+// Gate passes requests of operators with a role, or one that includes it, on to next, and refuses all
+// others. What next does is written to the audit log as an act; audit.None is for handlers that only
+// read. Each route for operators goes through it, so no other place says who may do what.
+type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
+
+// Door knows operators by their names and passwords, by the token, or by a browser's session. Programs
+// give a name and a password by HTTP Basic, or the token as Authorization: Bearer. The token may also
+// stand in the place of the password, with any name. All fields are needed, but Audit and Sessions may
+// be nil.
+type Door struct {
+	Store      *Store
+	Token      string
+	TokenName  string // under which the token acts
+	TokenFile  string // where the token is, for messages
+	Limit      *guesses.Limiter
+	Sessions   *session.Sessions
+	Audit      *audit.Log
+	SameOrigin func(http.Handler) http.Handler // refuses what pages of other sites could change
+	Log        *slog.Logger
+}
+
+// who is an operator who has been let in.
+type who struct {
+	Operator
+	byToken, bySession bool
+}
+
+// Login checks the name and password of an operator, or the token in the place of the password, for a
+// client at an address. It returns the operator, and the mark of a session that goes on without the
+// password. It fails with ErrCredentials, ErrSuspended or *guesses.TooMany.
+func (d *Door) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
+	if d.isToken(password) { // none of an operator's passwords can be the token
+		o = d.holder()
+		_, err := d.Limit.Check(ctx, guesses.Try{Realm: guesses.Operator, Name: o.Name, Secret: password, Remote: remote},
+			func(context.Context) (bool, error) { return true, nil })
+		return o, d.tokenMark(), err
+	}
+	return d.Store.Login(ctx, name, password, remote)
+}
+
+// holder is the operator that the token stands for.
+func (d *Door) holder() Operator { return Operator{Name: d.TokenName, Role: Admin} }
+
+func (d *Door) isToken(given string) bool {
+	want, got := sha256.Sum256([]byte(d.Token)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// tokenMark is the mark of sessions that began with the token. The token cannot be told from it.
+func (d *Door) tokenMark() string {
+	sum := sha256.Sum256([]byte("session " + d.Token))
+	return hex.EncodeToString(sum[:16])
+}
+
+// who returns the operator of a request. given reports whether it has credentials.
+func (d *Door) who(r *http.Request) (w who, given bool, err error) {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		ok, err := d.Limit.Check(r.Context(), guesses.Try{Realm: guesses.Operator, Name: d.TokenName, Secret: token, Remote: r.RemoteAddr},
+			func(context.Context) (bool, error) { return d.isToken(token), nil })
+		if err == nil && !ok {
+			err = ErrCredentials
+		}
+		return who{Operator: d.holder(), byToken: true}, true, err
+	}
+	if name, password, ok := r.BasicAuth(); ok {
+		o, mark, err := d.Login(r.Context(), name, password, r.RemoteAddr)
+		return who{Operator: o, byToken: mark == d.tokenMark()}, true, err
+	}
+	s, ok, err := d.Sessions.Who(r, session.Operator)
+	if err != nil || !ok {
+		return who{}, false, cmp.Or(err, ErrCredentials)
+	}
+	if subtle.ConstantTimeCompare([]byte(s.Mark), []byte(d.tokenMark())) == 1 {
+		return who{d.holder(), true, true}, false, nil
+	}
+	o, err := d.Store.Resume(r.Context(), s.Name, s.Mark)
+	return who{Operator: o, bySession: true}, false, err
+}
+
+// Gate is the Gate of this door. It sends browsers that are not logged in to the log-in page, and
+// answers 401 to other programs, 403 to operators whose role is not enough and 429 to clients that
+// guess.
+func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
+	next = d.Audit.Handler(act, next)
+	return d.SameOrigin(problem.Handler(d.Log, func(w http.ResponseWriter, r *http.Request) error {
+		o, given, err := d.who(r)
+		switch {
+		case errors.Is(err, ErrCredentials):
+			return d.ask(w, r, given)
+		case errors.Is(err, ErrSuspended):
+			return problem.New(http.StatusForbidden, "suspended", err.Error())
+		case err != nil:
+			return err
+		case !o.Role.Includes(least):
+			p := problem.New(http.StatusForbidden, "role", fmt.Sprintf("%s is a %s; this needs the role %s", o.Name, o.Role, least))
+			if err := d.Audit.RefuseRow(r, act, audit.Row{Kind: audit.Operator, Name: o.Name}, p.Detail); err != nil {
+				return err
+			}
+			return p
+		}
+		ctx := context.WithValue(r.Context(), whoKey{}, o)
+		ctx = audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession}), audit.Operator, o.Name)
+		next.ServeHTTP(w, r.WithContext(ctx))
+		return nil
+	}))
+}
+
+// ask answers that a request needs credentials, or has wrong ones.
+func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
+	if d.Sessions.Ask(w, r) {
+		return nil
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="sheaf operators"`)
+	if webpage.Wanted(r) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf operators", charset="UTF-8"`)
+	}
+	detail := "give an operator's name and password by HTTP Basic, or the token in the service's data directory, " + d.TokenFile + ", as Authorization: Bearer"
+	switch _, _, basic := r.BasicAuth(); {
+	case basic:
+		detail = "the operator's name or password is wrong"
+	case given:
+		detail = "the token is wrong; it stands in the service's data directory, " + d.TokenFile
+	}
+	return &problem.Error{Title: "For operators", Status: http.StatusUnauthorized, Detail: detail}
+}
+
+type whoKey struct{}
+
+// Of returns the operator of a request that a gate has passed on. ok is false for other requests.
+func Of(ctx context.Context) (o Operator, ok bool) {
+	w, ok := ctx.Value(whoKey{}).(who)
+	return w.Operator, ok
+}
+
+// By returns under which name a decision of a request goes on record. The holders of the token, who
+// may be several, say who they are, which is noted beside the token's name.
+func By(ctx context.Context, given string) string {
+	w, ok := ctx.Value(whoKey{}).(who)
+	switch {
+	case !ok:
+		return cmp.Or(given, "operator")
+	case w.byToken && given != "" && given != w.Name:
+		return given + " (" + w.Name + ")"
+	}
+	return w.Name
+}

@@ -1,0 +1,273 @@
+// Package operators keeps the people who run the service: their names, passwords and roles. Gate
+// stands before each path for operators and decides who may use it. Beside the operators in the
+// database there is the token of the data directory, which has the role of an admin.
+package operators
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/internal/audit"
+	"sheaf/internal/db"
+	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
+)
+
+// Role is what an operator may do. Each role may do what those before it may.
+type Role string
+
+const (
+	Viewer Role = "viewer"   // sees everything, and changes nothing but the own password
+	Worker Role = "operator" // does the daily work: hosts, robots, batches, accounts, take-downs
+	Admin  Role = "admin"    // looks after operators, releases and backups, and deletes
+)
+
+// Roles returns all roles, the least first.
+func Roles() []Role { return []Role{Viewer, Worker, Admin} }
+
+// Includes reports whether a role may do what another one may.
+func (r Role) Includes(least Role) bool {
+	return slices.Contains(Roles(), least) && slices.Index(Roles(), r) >= slices.Index(Roles(), least)
+}
+
+// Operator is one of the people who run the service.
+type Operator struct {
+	Name      string    `json:"name"`
+	Role      Role      `json:"role"`
+	Suspended bool      `json:"suspended,omitempty"` // cannot log in
+	Created   time.Time `json:"created,omitzero"`
+	Seen      time.Time `json:"seen,omitzero"` // last log-in, to the minute; zero: never
+}
+
+// Errors of Store.
+var (
+	ErrExists      = errors.New("there is an operator of that name already")
+	ErrUnknown     = errors.New("no such operator")
+	ErrInvalid     = errors.New("operator cannot be as given")
+	ErrCredentials = errors.New("wrong operator or password")
+	ErrSuspended   = errors.New("the operator is suspended")
+)
+
+// ValidName reports whether an operator can have a name.
+func ValidName(name string) bool { return validName.MatchString(name) }
+
+var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+
+// seenEvery is how often the last log-in is written.
+const seenEvery = time.Minute
+
+// Store keeps operators in the database. Its methods may be called concurrently. What a method has
+// changed is durable when it returns nil, and so is its row in the audit log.
+type Store struct {
+	db       *sql.DB
+	checker  *passwords.Checker
+	cost     passwords.Cost // of new passwords
+	limit    *guesses.Limiter
+	reserved string // the token's name
+}
+
+// NewStore keeps operators in a database, whose migrations must have run. cost is spent on new
+// passwords. No operator can have the name reserved.
+func NewStore(database *sql.DB, reserved string, cost passwords.Cost, limit *guesses.Limiter) (*Store, error) {
+	checker, err := passwords.NewChecker(cost)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{db: database, checker: checker, cost: cost, limit: limit, reserved: reserved}, nil
+}
+
+// OperatorChange says what to change in an operator. Nil fields stay as they are.
+type OperatorChange struct {
+	Role      *Role   `json:"role,omitempty"`
+	Suspended *bool   `json:"suspended,omitempty"`
+	Password  *string `json:"password,omitempty"` // empty: a random one, which the answer has
+}
+
+// Add stores a new operator and returns it as stored, with its password. If password is empty, one is
+// made up; it cannot be learned again. It fails with ErrInvalid or ErrExists.
+func (s *Store) Add(ctx context.Context, o Operator, password string) (Operator, string, error) {
+	if err := s.check(o.Name, o.Role); err != nil {
+		return Operator{}, "", err
+	}
+	password, err := chosen(o.Name, password)
+	if err != nil {
+		return Operator{}, "", err
+	}
+	made := Operator{Name: o.Name, Role: o.Role, Suspended: o.Suspended, Created: time.Now().UTC().Truncate(time.Millisecond)}
+	hash := s.cost.Hash(password)
+	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
+		n, err := db.Exec(ctx, tx, `INSERT INTO operators (name, password, role, suspended, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+			made.Name, hash, string(made.Role), made.Suspended, db.Millis(made.Created))
+		if err == nil && n == 0 {
+			err = ErrExists
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx)
+	})
+	if err != nil {
+		return Operator{}, "", fmt.Errorf("operator %s: %w", o.Name, err)
+	}
+	return made, password, nil
+}
+
+func (s *Store) check(name string, role Role) error {
+	switch {
+	case !ValidName(name):
+		return fmt.Errorf("%w: name %.100q: want 1 to 63 lower-case letters, digits, dots, hyphens or underscores", ErrInvalid, name)
+	case name == s.reserved:
+		return fmt.Errorf("%w: %s is the name of the token's holder (operators.token_name)", ErrInvalid, name)
+	case !slices.Contains(Roles(), role):
+		return fmt.Errorf("%w: role %.100q: want viewer, operator or admin", ErrInvalid, role)
+	}
+	return nil
+}
+
+// chosen returns the password that somebody has chosen, or a random one if it is empty.
+func chosen(name, password string) (string, error) {
+	if password == "" {
+		return passwords.New(), nil
+	}
+	if err := passwords.CheckChosen(name, password); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return password, nil
+}
+
+// Change changes an operator and returns its new state and, if it was given one, its password. A new
+// password and a suspension end the operator's sessions. It fails with ErrInvalid or ErrUnknown.
+func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now Operator, password string, err error) {
+	var role, hash *string
+	if c.Role != nil {
+		if err := s.check(name, *c.Role); err != nil {
+			return Operator{}, "", err
+		}
+		role = new(string(*c.Role))
+	}
+	if c.Password != nil {
+		if password, err = chosen(name, *c.Password); err != nil {
+			return Operator{}, "", err
+		}
+		hash = new(s.cost.Hash(password))
+	}
+	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
+		now, _, err = scan(tx.QueryRowContext(ctx, `UPDATE operators SET role = COALESCE(?, role), suspended = COALESCE(?, suspended), password = COALESCE(?, password)
+			WHERE name = ? RETURNING `+columns, role, c.Suspended, hash, name))
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx)
+	})
+	return now, password, wrap(name, err)
+}
+
+// Remove removes an operator, whose sessions end. It fails with ErrUnknown.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	return wrap(name, db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
+		n, err := db.Exec(ctx, tx, `DELETE FROM operators WHERE name = ?`, name)
+		if err == nil && n == 0 {
+			err = ErrUnknown
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx)
+	}))
+}
+
+// List returns all operators by name.
+func (s *Store) List(ctx context.Context) ([]Operator, error) {
+	list, err := db.List(ctx, s.db, func(rows *sql.Rows, o *Operator) (err error) {
+		*o, _, err = scan(rows)
+		return err
+	}, `SELECT `+columns+` FROM operators ORDER BY name`)
+	if err != nil {
+		return nil, fmt.Errorf("operators: %w", err)
+	}
+	return list, nil
+}
+
+// Login returns the operator with these credentials, for a client at an address ("192.0.2.1:7"), and
+// the mark by which Resume knows a session of theirs. It fails with ErrCredentials, which does not
+// tell whether the name or the password is wrong, with ErrSuspended if both are right, or with
+// *guesses.TooMany.
+func (s *Store) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
+	o, phc, err := s.load(ctx, name)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return Operator{}, "", err
+	}
+	ok, err := s.checker.Check(ctx, s.limit, guesses.Try{Realm: guesses.Operator, Name: name, Secret: password, Remote: remote}, phc)
+	switch {
+	case err != nil:
+		return Operator{}, "", fmt.Errorf("operator %.100s: %w", name, err)
+	case !ok:
+		return Operator{}, "", ErrCredentials
+	case o.Suspended:
+		return Operator{}, "", fmt.Errorf("operator %s: %w", name, ErrSuspended)
+	}
+	if now := time.Now(); now.Sub(o.Seen) >= seenEvery {
+		if _, err := s.db.ExecContext(ctx, `UPDATE operators SET seen = ? WHERE name = ?`, db.Millis(now.Truncate(seenEvery)), name); err != nil {
+			return Operator{}, "", fmt.Errorf("operator %s: %w", name, err)
+		}
+	}
+	return o, markOf(o, phc), nil
+}
+
+// Resume returns the operator of a session. It fails with ErrCredentials if the operator has another
+// password than when the session began, was removed, or is suspended.
+func (s *Store) Resume(ctx context.Context, name, mark string) (Operator, error) {
+	o, phc, err := s.load(ctx, name)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return Operator{}, ErrCredentials
+	case err != nil:
+		return Operator{}, err
+	case o.Suspended || subtle.ConstantTimeCompare([]byte(markOf(o, phc)), []byte(mark)) != 1:
+		return Operator{}, ErrCredentials
+	}
+	return o, nil
+}
+
+// markOf returns the mark of an operator's password, which cannot be told from it.
+func markOf(o Operator, phc string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", o.Name, o.Created.UnixMilli(), phc))
+	return hex.EncodeToString(sum[:16])
+}
+
+const columns = "name, role, suspended, created, seen, password"
+
+func (s *Store) load(ctx context.Context, name string) (Operator, string, error) {
+	if strings.ContainsRune(name, 0) { // PostgreSQL refuses it
+		return Operator{}, "", ErrUnknown
+	}
+	o, phc, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM operators WHERE name = ?`, strings.ToValidUTF8(name, "\uFFFD")))
+	return o, phc, wrap(name, err)
+}
+
+func scan(row interface{ Scan(...any) error }) (o Operator, phc string, err error) {
+	var role string
+	err = row.Scan(&o.Name, &role, &o.Suspended, db.At(&o.Created), db.At(&o.Seen), &phc)
+	o.Role = Role(role)
+	return o, phc, err
+}
+
+// wrap says whose an error is.
+func wrap(name string, err error) error {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		err = ErrUnknown
+	case err == nil:
+		return nil
+	}
+	return fmt.Errorf("operator %.100s: %w", name, err)
+}

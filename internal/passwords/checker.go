@@ -1,0 +1,77 @@
+package passwords
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"runtime"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/internal/flight"
+	"sheaf/internal/guesses"
+	"sheaf/internal/peer"
+)
+
+// Programs log in with each request and with several connections, so credentials that were right are
+// accepted for credentialTTL without another argon2id computation. A new password takes effect at
+// once all the same, since the cache's key includes the stored hash.
+const (
+	credentialTTL   = 5 * time.Minute
+	credentialCache = 4096 // entries
+)
+
+// Checker checks passwords against stored hashes. It remembers for some minutes which were right,
+// bounds the memory of the checks that run at once, and shares a check among callers that want the
+// same. Its methods may be called concurrently.
+type Checker struct {
+	key      [sha256.Size]byte                        // of this process; never stored
+	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → accepted until
+	checks   flight.Group[bool]
+	turns    *guesses.Turns // one check a CPU
+	decoy    string         // hash checked for unknown names, so that they take as long
+}
+
+// NewChecker returns a checker. It spends cost on names that are not known.
+func NewChecker(cost Cost) (*Checker, error) {
+	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checker{verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), decoy: cost.decoy()}
+	rand.Read(c.key[:])
+	return c, nil
+}
+
+// Check reports whether the secret of a try is the password that phc was made from. An empty phc
+// says that the name is not known: then the answer is no, and takes as long. The limit bounds how
+// often wrong passwords are tried, by an error of type *guesses.TooMany; nil bounds nothing.
+func (c *Checker) Check(ctx context.Context, limit *guesses.Limiter, try guesses.Try, phc string) (bool, error) {
+	known := phc != ""
+	if !known {
+		phc = c.decoy
+	}
+	id := guesses.Digest(c.key[:], try.Name, phc, try.Secret)
+	if until, ok := c.verified.Get(id); ok && known && time.Now().Before(until) {
+		return true, nil
+	}
+	verify := func(ctx context.Context) (bool, error) {
+		done, err := c.turns.Wait(ctx, try.Remote)
+		if err != nil {
+			return false, err
+		}
+		defer done()
+		ok, err := matches(phc, try.Secret)
+		if ok = ok && known; ok {
+			c.verified.Add(id, time.Now().Add(credentialTTL))
+		}
+		return ok, err
+	}
+	return c.checks.Do(ctx, string(id[:])+peer.Network(peer.Addr(try.Remote)).String(), func(ctx context.Context) (bool, error) {
+		if limit == nil {
+			return verify(ctx)
+		}
+		return limit.Check(ctx, try, verify)
+	})
+}
