@@ -48,13 +48,17 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	return writeJSON(w, http.StatusOK, orders)
 }
 
+// maxCount is the highest count that a heartbeat may have. Thousands of them add up to less than an
+// int64 holds, and a robot that receives 1 Gbit/s needs months to get so many bytes.
+const maxCount = 1 << 50
+
 func checkHeartbeat(hb wire.Heartbeat) error {
 	if !hb.Phase.Valid() {
 		return fmt.Errorf("phase %q is unknown; PROTOCOL.md lists the phases", hb.Phase)
 	}
 	for name, n := range map[string]int64{"generation": hb.Generation, "cycle": hb.Cycle, "left": hb.Left, "pages": hb.Pages, "bytes": hb.Bytes, "ms": hb.MS, "spool": hb.Spool} {
-		if n < 0 {
-			return fmt.Errorf("%s is %d; send 0 or more", name, n)
+		if n < 0 || n > maxCount {
+			return fmt.Errorf("%s is %d; send 0 to %d", name, n, int64(maxCount))
 		}
 	}
 	if len(hb.Contact) > wire.MaxContact {
@@ -72,7 +76,7 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 		return fmt.Errorf("hosts has %d entries; send at most %d at once", len(hb.Hosts), wire.MaxHeartbeatHosts)
 	}
 	for host, p := range hb.Hosts {
-		if p.State != wire.HostBegun && p.State != wire.HostDone || p.Pages < 0 || p.Bytes < 0 || p.MS < 0 {
+		if p.State != wire.HostBegun && p.State != wire.HostDone || p.Pages < 0 || p.Bytes < 0 || p.MS < 0 || max(p.Pages, p.Bytes, p.MS) > maxCount {
 			return fmt.Errorf("host %s: state %q with %d pages, %d bytes, %d ms", host, p.State, p.Pages, p.Bytes, p.MS)
 		}
 	}

@@ -33,6 +33,10 @@ const (
 	maxTook     = 24 * time.Hour
 )
 
+// Plausible reports whether so many bytes can have come in so many ms: not faster than 100 Gbit/s. A
+// robot that said so would be given everybody's hosts.
+func Plausible(bytes, ms int64) bool { return bytes/(100_000_000_000/8/1000) <= max(ms, 1) }
+
 // logDate is what follows "<robot>." in a log's name.
 var logDate = regexp.MustCompile(`^[0-9A-Za-z_-]{1,40}$`)
 
@@ -128,7 +132,7 @@ func (report *LogReport) sum(r io.Reader, received time.Time) (map[string]Sample
 		}
 		report.Lines++
 		_, host, err := wire.NormalizeURL(l.URL)
-		if err != nil || l.Got > maxAnswer || l.Took > maxTook {
+		if err != nil || l.Got > maxAnswer || l.Took > maxTook || !Plausible(l.Got, l.Took.Milliseconds()) {
 			report.Ignored++
 			continue
 		}

@@ -2,6 +2,7 @@ package levelling
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
+	"sheaf/manager/costs"
 )
 
 const (
@@ -103,6 +105,9 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 // for.
 func (l *Leveller) NoteProbes(ctx context.Context, robot string, results map[string]wire.ProbeResult) error {
 	for host, r := range results {
+		if !costs.Plausible(r.Bytes, r.MS) {
+			r = wire.ProbeResult{Failed: fmt.Sprintf("%d bytes in %d ms are more than any line brings", r.Bytes, r.MS)}
+		}
 		_, err := l.db.ExecContext(ctx, `UPDATE probes SET done = ?, bytes = ?, ms = ?, fault = ? WHERE robot = ? AND host = ? AND done = 0`,
 			db.Millis(time.Now()), max(r.Bytes, 0), max(r.MS, 0), r.Failed, robot, host)
 		if err != nil {
