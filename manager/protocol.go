@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
@@ -112,6 +113,7 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	audit.Note(r.Context(), audit.Row{Kind: audit.Robot, Name: answer.Robot, Object: "robot " + answer.Robot})
 	m.opt.Log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "version", req.Version)
 	w.Header().Set("Cache-Control", "no-store")
 	return writeJSON(w, http.StatusOK, answer)

@@ -13,7 +13,7 @@ import (
 // Register mounts the robots' protocol, under the paper's paths and under /v1/robots, and, if
 // there is a gate, the operators' API.
 func (m *Manager) Register(r *mux.Router) {
-	r.Handle(wire.PathJoin, m.plain(m.serveJoin)).Methods(http.MethodPost)
+	r.Handle(wire.PathJoin, m.opt.Audit.Handler(audit.Join, m.plain(m.serveJoin))).Methods(http.MethodPost)
 	for _, route := range []struct {
 		old, path string
 		handler   robotHandler

@@ -30,7 +30,7 @@ const (
 	None     Act = ""         // a handler that only reads
 	Login    Act = "login"    // also: tried to
 	Logout   Act = "logout"   //
-	Join     Act = "join"     // a robot joins, takes part again, or leaves
+	Join     Act = "join"     // a robot joins by its token
 	Add      Act = "add"      //
 	Change   Act = "change"   //
 	Remove   Act = "remove"   //
@@ -211,6 +211,7 @@ func (l *Log) Run(ctx context.Context, k Keeping) error {
 		for trim := false; !trim; {
 			select {
 			case <-ctx.Done():
+				l.flush(ctx)
 				return nil
 			case r := <-l.later:
 				l.writeLater(ctx, r)
@@ -221,8 +222,8 @@ func (l *Log) Run(ctx context.Context, k Keeping) error {
 	}
 }
 
-// Flush writes the log-ins that wait. It is called when Run has ended.
-func (l *Log) Flush(ctx context.Context) {
+// flush writes the log-ins that wait, when the service stops.
+func (l *Log) flush(ctx context.Context) {
 	for {
 		select {
 		case r := <-l.later:

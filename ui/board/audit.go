@@ -115,7 +115,7 @@ func actName(p webpage.Page, a audit.Act) string {
 	case audit.Logout:
 		return p.T("log-out")
 	case audit.Join:
-		return p.T("join or leave")
+		return p.T("join")
 	case audit.Add:
 		return p.T("add")
 	case audit.Change:
