@@ -3,7 +3,11 @@ package service
 import (
 	"testing"
 
+	"sheaf/internal/lease/etcdtest"
 	"sheaf/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.InMemory(m) }
+func TestMain(m *testing.M) {
+	etcdtest.Main()
+	testkit.InMemory(m)
+}

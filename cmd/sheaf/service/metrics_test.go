@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/metrics"
 	"sheaf/internal/testkit"
@@ -29,12 +31,7 @@ type families map[string]*dto.MetricFamily
 // metered runs a service with metrics.
 func metered(t *testing.T, settings map[string]any) *Service {
 	t.Helper()
-	all := map[string]any{
-		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "metrics": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"stop": "1s", "uploads.full": "100", "uploads.drained": "100", "publish.window": "never", "balance.at": "",
-	}
-	maps.Copy(all, settings)
-	return run(t, all)
+	return run(t, meteredSettings(t, settings))
 }
 
 // scrape asks a service for its metrics as Prometheus does.
@@ -84,16 +81,23 @@ func (f families) want(t *testing.T, want float64, name string, labels ...string
 // used is a service in which every metric has something to tell, and its metrics.
 func used(t *testing.T) families {
 	t.Helper()
-	s := metered(t, map[string]any{"watch.mail.server": "127.0.0.1:1", "watch.mail.from": "archive@example.jp"})
-	c, err := catalog.Open(t.Context(), s.state.objects, catalog.Options{})
+	data := t.TempDir()
+	objects, err := store.OpenFS(filepath.Join(data, "store"))
+	testkit.Must(t, err)
+	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
 	testkit.Must(t, err)
 	_, err = c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
 	testkit.Must(t, err)
+	testkit.Must(t, objects.Close())
+	s := metered(t, map[string]any{"data": data, "database.fresh": true})
+	held(t, s)
 	s.in("catalog")("publish-version", "after") // as the rooms' own catalog tells of it
 	addRobot(t, s, "waseda", time.Minute)
 	for _, direction := range []string{transfers.Upload, transfers.Download} {
 		s.transfer(t, direction, 1<<20, time.Second)
 	}
+	cut := transfers.Transfer{At: time.Now(), Direction: transfers.Download, Protocol: "ftp", Who: "alice", Name: "x", Outcome: transfers.Aborted}
+	testkit.Must(t, s.state.monitor.Transfers(transfers.New(s.state.db)).Record(t.Context(), cut))
 	for _, path := range []string{"/", "/no/such/path", "/v1/cdx"} {
 		resp, err := http.Get(s.Addresses().HTTP + path)
 		testkit.Must(t, err)

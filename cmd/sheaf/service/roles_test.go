@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"sheaf/archive/store"
@@ -43,24 +44,30 @@ func TestSplitRolesNeedPostgres(t *testing.T) {
 // run runs a service with some roles until the test ends.
 func run(t *testing.T, settings map[string]any) *Service {
 	t.Helper()
+	s, _ := start(t, settings)
+	return s
+}
+
+// start is run for a service that the test stops before its end.
+func start(t *testing.T, settings map[string]any) (s *Service, stop func() error) {
+	t.Helper()
 	cfg, err := Load("", settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
+	testkit.Must(t, err)
+	s, err = New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	testkit.Must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("service: %v", err)
 		}
 	})
-	return s
+	return s, stop
 }
 
 // Each process listens, answers and writes as its role has it, and no further.
