@@ -27,6 +27,7 @@ import (
 	"sheaf/internal/window"
 	"sheaf/manager"
 	"sheaf/serve/account"
+	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -107,7 +108,11 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	partner.New(partner.Options{
 		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Manager: m, Batches: ledger.New(site.DB), Transfers: site.Log, Mails: mails,
 	}).Register(router, g)
-	server := httptest.NewServer(router)
+	testkit.Must(t, httpd.Register(router, httpd.Options{
+		Library: site.Library, Accounts: accounts, Recorder: site.Log, Watches: watches, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo},
+		Sessions: g.Sessions, Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+	}))
+	server := httptest.NewServer((&webpage.Site{Name: "Kokubunji Web Archive"}).Errors(router))
 	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -42,6 +42,7 @@ func New(t *testing.T) context.Context {
 		ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
 		shared.ctx, _ = chromedp.NewContext(ctx)
 		shared.err = chromedp.Run(shared.ctx)
+		testkit.AtExit(func() { _ = chromedp.Cancel(shared.ctx) }) // where InMemory is TestMain instead of Main
 	})
 	if shared.err != nil {
 		t.Fatalf("start of the browser: %v", shared.err)

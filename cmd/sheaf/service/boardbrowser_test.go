@@ -1,0 +1,86 @@
+package service
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"sheaf/ingest/ledger"
+	"sheaf/internal/testkit"
+	"sheaf/internal/testkit/chromium"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+)
+
+// fillBoard gives the board something to show on every page. It writes to the tables what robots,
+// consumers and operators would bring, and any of it may be bad.
+func fillBoard(t *testing.T, s *Service, bad string) {
+	t.Helper()
+	now := time.Now()
+	ms := now.UnixMilli()
+	for _, insert := range []struct {
+		text string
+		args []any
+	}{
+		{`INSERT INTO robots (name, created, joined, seen, subscribed, secret_hash, version) VALUES (?, 1, 1, ?, 1, x'00', ?)`, []any{"robot" + bad, ms, bad}},
+		{`INSERT INTO robots (name, created, joined, seen, subscribed, secret_hash) VALUES ('silent', 1, 1, 1, 1, x'01')`, nil},
+		{`INSERT INTO heartbeats (robot, at, phase, generation, cycle, left_urls, rate, pages, bytes, ms, spool) VALUES (?, ?, ?, 1, 1, 100, 1.5, 7, 70, 1, 700)`, []any{"robot" + bad, ms, "collecting" + bad}},
+		{`INSERT INTO hosts (name, state, source, created, grp) VALUES (?, 'pending', ?, ?, 'g')`, []any{"www.example.jp" + bad, "robot" + bad, ms}},
+		{`INSERT INTO copy_verdicts (host, robot, judged, compared, differing, odd, example) VALUES (?, ?, ?, 10, 9, 1, ?)`, []any{"h" + bad, "robot" + bad, ms, "http://h/" + bad}},
+		{`INSERT INTO watches (id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped)
+			VALUES ('w1', ?, 'host', ?, 'u', '', '', '', '', '', '', '', '', 0, ?, '')`, []any{"reader" + bad, "host" + bad, "550 no such mailbox" + bad}},
+	} {
+		_, err := s.state.db.ExecContext(t.Context(), insert.text, insert.args...)
+		testkit.Must(t, err)
+	}
+	testkit.Must(t, ledger.New(s.state.db).Enter(t.Context(), &ledger.Batch{ID: "b1" + bad, Batch: wire.BatchID("b1" + bad), Robot: "robot" + bad, Protocol: "http",
+		State: wire.StateQuarantined, Reason: wire.Reason("digest" + bad), Detail: "segment 3" + bad, Received: now, Entered: now, Size: 1 << 20, Hosts: 3}))
+	testkit.Must(t, transfers.New(s.state.db).RecordAll(t.Context(), []transfers.Transfer{
+		{Who: "robot" + bad, Direction: transfers.Upload, Protocol: "http", Name: "b1" + bad, Bytes: 1 << 20, At: now.Add(-time.Minute), Took: time.Second, Outcome: transfers.OK},
+		{Who: "reader" + bad, Direction: transfers.Download, Protocol: "ftp", Name: "/jp" + bad, Bytes: 1 << 24, At: now.Add(-time.Minute), Took: time.Second, Outcome: transfers.OK},
+	}))
+}
+
+// boardPages are all pages of the board.
+var boardPages = map[string]string{
+	"board": "/board/", "batches": "/board/batches", "quarantine": "/board/batches?state=quarantined", "robots": "/board/robots", "hosts": "/board/hosts",
+	"accepted": "/board/hosts?state=accepted", "levelling": "/board/levelling", "releases": "/board/releases", "store": "/board/store", "failing": "/board/watches",
+	"removals": "/board/removals", "rates": "/board/transfers", "months": "/board/transfers?by=month", "silent": "/board/robots/silent",
+}
+
+// The operators' pages are accessible.
+func TestBoardIsAccessible(t *testing.T) {
+	testkit.Slow(t)
+	s := newTestService(t)
+	fillBoard(t, s, "")
+	server := httptest.NewServer(s.router)
+	defer server.Close()
+	ctx := chromium.New(t)
+	testkit.Must(t, chromedp.Run(ctx, network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer " + s.OperatorToken()})))
+	pages := []chromium.Page{{Name: "robot", Path: "/board/robots/robot"}, {Name: "batch", Path: "/board/batches/b1"}}
+	for name, path := range boardPages {
+		pages = append(pages, chromium.Page{Name: name, Path: path})
+	}
+	chromium.Look(t, ctx, server.URL, pages)
+}
+
+// A page that is open shows a batch that came meanwhile, without being loaded again.
+func TestOpenBoardFollows(t *testing.T) {
+	testkit.Slow(t)
+	s, ctx := newTestService(t), chromium.New(t)
+	server := httptest.NewServer(s.router)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	const quarantined = `document.querySelector('#live-buffers a[href$="quarantined"]').closest("tr").cells[1].innerText`
+	var before string
+	testkit.Must(t, chromedp.Run(ctx, network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer " + s.OperatorToken()}),
+		chromedp.Navigate(server.URL+"/board/"), chromedp.Evaluate(quarantined, &before)))
+	fillBoard(t, s, "")
+	testkit.Must(t, chromedp.Run(ctx, chromedp.Poll(quarantined+` === "1"`, nil, chromedp.WithPollingTimeout(testkit.Patience))))
+	if before != "0" {
+		t.Errorf("before it were %s", before)
+	}
+}

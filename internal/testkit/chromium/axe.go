@@ -1,0 +1,112 @@
+package chromium
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"sheaf/internal/testkit"
+)
+
+// axeCore is the version of the checker of accessibility (https://github.com/dequelabs/axe-core).
+const axeCore = "axe-core@4.14.1"
+
+// axe fetches axe-core from npm's registry and returns its script.
+func axe(t *testing.T) string {
+	t.Helper()
+	npm := testkit.Tool(t, "npm")
+	dir := t.TempDir()
+	install := exec.CommandContext(t.Context(), npm, "install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", axeCore)
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		testkit.Missing(t, "needs %s from npm's registry: %v\n%.300s", axeCore, err, out)
+	}
+	script, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	testkit.Must(t, err)
+	return string(script)
+}
+
+// Page is a page that Look looks at.
+type Page struct {
+	Name string // of its pictures
+	Path string
+	Part string // CSS selector of the part that is ours; empty: the whole page
+}
+
+// violation is a fault that axe found.
+type violation struct {
+	ID    string `json:"id"`
+	Help  string `json:"help"`
+	Nodes []struct {
+		HTML string `json:"html"`
+	} `json:"nodes"`
+}
+
+// Look checks that pages of the service at base pass axe's rules and are not wider than the screen, in light English on a wide
+// screen or in dark Japanese on a phone, by turns; with SHEAF_TEST_FULL in both themes and languages on
+// both screens. Pictures of all are kept in SHEAF_TEST_SCREENSHOTS, where that names a directory.
+func Look(t *testing.T, ctx context.Context, base string, pages []Page) {
+	t.Helper()
+	script, pictures := axe(t), os.Getenv("SHEAF_TEST_SCREENSHOTS")
+	testkit.Must(t, chromedp.Run(ctx, page.SetBypassCSP(true))) // stored pages run no scripts, so not axe's either
+	for i, p := range pages {
+		for _, lang := range []string{"en", "ja"} {
+			for _, theme := range []string{"light", "dark"} {
+				for _, screen := range []string{"phone", "wide"} {
+					turn := []string{"en light wide", "ja dark phone"}[i%2]
+					if !testkit.Full() && pictures == "" && strings.Join([]string{lang, theme, screen}, " ") != turn {
+						continue
+					}
+					picture := p.look(t, ctx, base, script, lang, theme, screen)
+					if pictures != "" {
+						file := filepath.Join(pictures, strings.Join([]string{p.Name, lang, theme, screen}, "-")+".jpg")
+						testkit.Must(t, os.WriteFile(file, picture, 0o644))
+					}
+				}
+			}
+		}
+	}
+}
+
+func (p *Page) look(t *testing.T, ctx context.Context, base, script, lang, theme, screen string) (picture []byte) {
+	t.Helper()
+	width := map[string]int64{"phone": 390, "wide": 1280}[screen]
+	what, err := json.Marshal(p.Part)
+	testkit.Must(t, err)
+	if p.Part == "" {
+		what = []byte("document")
+	}
+	var wider bool
+	var result string
+	err = chromedp.Run(ctx,
+		chromedp.EmulateViewport(width, 900),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
+		chromedp.Navigate(base+"/language/"+lang+"?"+url.Values{"back": {p.Path}}.Encode()),
+		chromedp.Evaluate("document.documentElement.scrollWidth > innerWidth", &wider),
+		chromedp.FullScreenshot(&picture, 90),
+		chromedp.Evaluate(script+`; axe.run(`+string(what)+`, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`, &result,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
+	)
+	if err != nil {
+		t.Fatalf("%s: %v", p.Path, err)
+	}
+	var found []violation
+	testkit.Must(t, json.Unmarshal([]byte(result), &found))
+	for _, v := range found {
+		t.Errorf("%s %s %s %s: %s: %s: %.200s", p.Name, lang, theme, screen, v.ID, v.Help, v.Nodes[0].HTML)
+	}
+	if wider && p.Part == "" {
+		t.Errorf("%s %s %s: wider than %d pixels", p.Name, lang, theme, width)
+	}
+	return picture
+}
