@@ -17,6 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/ingest/ledger"
+	"sheaf/internal/audit"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
@@ -110,7 +111,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	}).Register(router, g)
 	testkit.Must(t, httpd.Register(router, httpd.Options{
 		Library: site.Library, Accounts: accounts, Recorder: site.Log, Watches: watches, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo},
-		Sessions: g.Sessions, Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+		Sessions: g.Sessions, Gate: func(operators.Role, audit.Act, http.Handler) http.Handler { return http.NotFoundHandler() },
 	}))
 	server := httptest.NewServer((&webpage.Site{Name: "Kokubunji Web Archive"}).Errors(router))
 	t.Cleanup(server.Close)

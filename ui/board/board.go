@@ -94,6 +94,9 @@ func Register(r *mux.Router, opt Options) error {
 	b := &board{Options: opt}
 	b.live.look, b.live.stopping = b.figures, opt.Stopping
 	handle := func(method, path string, least operators.Role, act audit.Act, h func(http.ResponseWriter, *http.Request) error) {
+		if method == http.MethodGet && path != pathLive {
+			h = b.bounded(h)
+		}
 		r.Handle(path, opt.Gate(least, act, problem.Handler(opt.Log, h))).Methods(method)
 	}
 	r.HandleFunc("/board", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })

@@ -1,0 +1,41 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"sheaf/internal/problem"
+)
+
+// patience is how long a page may take, mostly for the database.
+const patience = 5 * time.Second
+
+// bounded ends a page that takes too long. If a page fails while something does not work, the answer
+// says what that is.
+func (b *board) bounded(h func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		err := h(w, r.WithContext(ctx))
+		var said *problem.Error
+		if err == nil || errors.As(err, &said) || r.Context().Err() != nil {
+			return err
+		}
+		var why []string
+		if ctx.Err() != nil {
+			why = append(why, fmt.Sprintf("the database has not answered for %v", patience))
+		}
+		for _, f := range b.Failing(r.Context()) {
+			why = append(why, f.What+" "+f.Why)
+		}
+		if why == nil {
+			return err
+		}
+		b.Log.ErrorContext(r.Context(), "a page of the board failed", "path", r.URL.Path, "err", err)
+		return problem.New(http.StatusServiceUnavailable, "not_working", strings.Join(why, "; "))
+	}
+}
