@@ -56,7 +56,7 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	if !hb.Phase.Valid() {
 		return fmt.Errorf("phase %q is unknown; PROTOCOL.md lists the phases", hb.Phase)
 	}
-	for name, n := range map[string]int64{"generation": hb.Generation, "cycle": hb.Cycle, "left": hb.Left, "pages": hb.Pages, "bytes": hb.Bytes, "ms": hb.MS, "spool": hb.Spool} {
+	for name, n := range map[string]int64{"generation": hb.Generation, "cycle": hb.Cycle, "left": hb.Left, "pages": hb.Pages, "bytes": hb.Bytes, "ms": hb.MS, "spool": hb.Spool, "crowded": hb.Crowded, "every_ms": hb.EveryMS} {
 		if n < 0 || n > maxCount {
 			return fmt.Errorf("%s is %d; send 0 to %d", name, n, int64(maxCount))
 		}
@@ -76,7 +76,7 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 		return fmt.Errorf("hosts has %d entries; send at most %d at once", len(hb.Hosts), wire.MaxHeartbeatHosts)
 	}
 	for host, p := range hb.Hosts {
-		if p.State != wire.HostBegun && p.State != wire.HostDone || p.Pages < 0 || p.Bytes < 0 || p.MS < 0 || max(p.Pages, p.Bytes, p.MS) > maxCount {
+		if p.State != wire.HostBegun && p.State != wire.HostDone || p.Pages < 0 || p.Bytes < 0 || p.MS < 0 || p.Left < 0 || max(p.Pages, p.Bytes, p.MS, p.Left) > maxCount {
 			return fmt.Errorf("host %s: state %q with %d pages, %d bytes, %d ms", host, p.State, p.Pages, p.Bytes, p.MS)
 		}
 	}

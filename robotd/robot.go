@@ -279,7 +279,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	r.session = managed.New(managed.Options{
 		Client: r.client, List: r.list, Lease: r.manners.Lease, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
 		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
-		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Log: r.log,
+		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
 	})
 	r.course = cycle.New(cycle.Options{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,

@@ -48,8 +48,11 @@ type Heartbeat struct {
 	MS         int64  `json:"ms"`    // time that the transfers took, in milliseconds
 	Spool      int64  `json:"spool"` // bytes in batches that are not published yet
 
-	// Hosts are those whose state has changed since the last answered heartbeat. If All is set,
-	// they are all hosts that have been begun, and replace earlier reports.
+	Crowded int64 `json:"crowded,omitempty"`  // addresses that wait for a free worker although their interval has passed
+	EveryMS int64 `json:"every_ms,omitempty"` // between two heartbeats; 0: not known
+
+	// Hosts are those whose state has changed since the last answered heartbeat, or what is left of
+	// them by much. If All is set, they are all hosts that have been begun, and replace earlier reports.
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
 
@@ -100,6 +103,7 @@ type HostProgress struct {
 	Pages int64     `json:"pages,omitempty"`
 	Bytes int64     `json:"bytes,omitempty"`
 	MS    int64     `json:"ms,omitempty"`
+	Left  int64     `json:"left,omitempty"` // URLs known and not collected
 }
 
 // ProbeResult is a robot's measurement of a host: it received so many bytes in so many

@@ -148,10 +148,10 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 		return nil
 	}
 	put, err := tx.PrepareContext(ctx, `
-		INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+		INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 		WHERE EXISTS (SELECT 1 FROM hosts WHERE name = ?)
 		ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
-			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms,
+			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, left_urls = excluded.left_urls,
 			ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 		if p.State == wire.HostDone {
 			ended = worked
 		}
-		if _, err := put.ExecContext(ctx, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, host); err != nil {
+		if _, err := put.ExecContext(ctx, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, p.Left, host); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,11 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	}
 	delete(l.shipments, robot)
 	var waiting bool
+	if len(idle) > 0 {
+		if moved, err = l.shareBegun(ctx, robot, idle); err != nil || moved > 0 {
+			return moved, err
+		}
+	}
 	err = l.db.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
 		WHERE a.robot = ? AND a.to_generation IS NULL AND d.host IS NULL)`, robot).Scan(&waiting)

@@ -36,12 +36,13 @@ func readPulse(ctx context.Context, tx *sql.Tx, robot string) (p pulse, err erro
 // write puts the pulse after a heartbeat into the database.
 func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate, worked, transfers, flow, week)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate, worked, transfers, flow, week, crowded, every)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (robot) DO UPDATE SET at = excluded.at, generation = excluded.generation, phase = excluded.phase, cycle = excluded.cycle,
 			left_urls = excluded.left_urls, pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, spool = excluded.spool, rate = excluded.rate,
-			worked = excluded.worked, transfers = excluded.transfers, flow = excluded.flow, week = excluded.week`,
-		robot, p.at, hb.Generation, p.phase, p.cycle, hb.Left, p.pages, p.bytes, p.ms, hb.Spool, p.rate, p.worked, p.transfers, p.flow, p.week)
+			worked = excluded.worked, transfers = excluded.transfers, flow = excluded.flow, week = excluded.week,
+			crowded = excluded.crowded, every = excluded.every`,
+		robot, p.at, hb.Generation, p.phase, p.cycle, hb.Left, p.pages, p.bytes, p.ms, hb.Spool, p.rate, p.worked, p.transfers, p.flow, p.week, hb.Crowded, hb.EveryMS)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"sheaf/internal/window"
 	"sheaf/robotd/admission"
@@ -104,6 +105,10 @@ func (c *Crawl) started(n int) {
 	c.mu.Unlock()
 	c.endIfExhausted()
 }
+
+// Crowded returns how many addresses wait for a free worker although their interval has passed: the
+// robot's width or its line keeps it from visiting them.
+func (c *Crawl) Crowded(now time.Time) int { return c.gate.Late(now, c.settings.Interval/4) }
 
 // IsStarting reports whether some hosts may not be in the crawl yet.
 func (c *Crawl) IsStarting() bool {

@@ -54,6 +54,7 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 	list := s.opt.List.List()
 	hb = wire.Heartbeat{
 		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Admission.Held(),
+		EveryMS: s.opt.Every.Milliseconds(),
 		Contact: s.opt.Contact, Troubles: s.opt.Troubles(),
 	}
 	c := s.opt.Crawler.Current()
@@ -69,6 +70,7 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 				hb.Left += int64(h.Front.Left())
 			}
 		}
+		hb.Crowded = int64(c.Crowded(time.Now()))
 	}
 	batches, err := s.opt.Records.Batches.Spool()
 	for _, b := range batches {

@@ -14,14 +14,14 @@ type progress struct {
 	mu     sync.Mutex                   // guards all below
 	cycle  int64                        // number of the cycle that the rest is about
 	known  map[string]wire.HostProgress // as it is
-	told   map[string]wire.HostState    // as the manager knows it
+	told   map[string]wire.HostProgress // as the manager knows it
 	all    bool                         // the manager is to be told all hosts
 	totals wire.HostProgress
 	probes map[string]wire.ProbeResult // measured and not told yet
 }
 
 func newProgress() *progress {
-	return &progress{known: map[string]wire.HostProgress{}, told: map[string]wire.HostState{}, probes: map[string]wire.ProbeResult{}, all: true}
+	return &progress{known: map[string]wire.HostProgress{}, told: map[string]wire.HostProgress{}, probes: map[string]wire.ProbeResult{}, all: true}
 }
 
 // note takes in how far the hosts of a cycle's crawl are.
@@ -66,7 +66,7 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	}
 	more := false
 	for name, s := range p.known {
-		if p.told[name] == s.State {
+		if told := p.told[name]; told.State == s.State && !changed(told.Left, s.Left) {
 			continue
 		}
 		if more = len(hb.Hosts) == wire.MaxHeartbeatHosts; more {
@@ -80,7 +80,7 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 		defer p.mu.Unlock()
 		p.all = false
 		for name, s := range hb.Hosts {
-			p.told[name] = s.State
+			p.told[name] = s
 		}
 		for host := range hb.Probes {
 			delete(p.probes, host)
@@ -88,6 +88,10 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 		return more
 	}
 }
+
+// changed reports whether what is left of a host is by a third more or less than the manager knows. Few
+// hosts are told of, although all of them change all the time.
+func changed(told, left int64) bool { return max(told-left, left-told) > told/3 }
 
 // tellAll makes the next heartbeat tell all hosts.
 func (p *progress) tellAll() {

@@ -38,6 +38,7 @@ type Options struct {
 	Contact   string                         // of the people at the robot's site
 	Version   string                         // of the program
 	Poll      time.Duration                  // between two questions for the list
+	Every     time.Duration                  // between two heartbeats
 	Log       *slog.Logger
 }
 

@@ -155,7 +155,7 @@ func (h *Host) Counts() (pages, bytes int64) { return h.pages.Load(), h.bytes.Lo
 
 // Progress returns how far the host is, for the manager. The state is empty if nothing was visited.
 func (h *Host) Progress() wire.HostProgress {
-	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load()}
+	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load(), Left: int64(h.Front.Left())}
 	begun := h.Front.Begun()
 	switch {
 	case h.waits.Load() && !begun: // it is not begun

@@ -281,6 +281,23 @@ func (g *Gate) Len() int {
 	return len(g.hosts)
 }
 
+// Late returns how many addresses have waited for a call of Next for so long, although a run might
+// have started.
+func (g *Gate) Late(now time.Time, by time.Duration) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	latest := now.Add(-by)
+	if latest.Before(g.from) {
+		return 0
+	}
+	for _, s := range g.due {
+		if len(s.waiting) > 0 && !s.at().After(latest) {
+			n++
+		}
+	}
+	return n
+}
+
 // Slot returns the address that represents the group of addr.
 func (g *Gate) Slot(addr netip.Addr) netip.Addr { return g.group(addr) }
 

@@ -1,0 +1,127 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"sheaf/internal/db"
+	"sheaf/manager/assign"
+)
+
+// worthwhile is how many heartbeats of the giver the rest of its work must take at least: a host that
+// moves stands still for about two, until its robot has stopped and the other begins.
+const worthwhile = 6
+
+// begunGroup is hosts of one group that a robot has begun and not finished.
+type begunGroup struct {
+	hosts []string
+	left  int64 // URLs
+}
+
+// shareBegun moves hosts that a robot has begun to idle robots, and returns how many. It does so only
+// if the robot cannot visit its hosts as often as their intervals allow, for want of free workers or
+// of room on its line. Otherwise no host would end sooner at another robot. The groups are dealt out so
+// that all these robots have about as many URLs left.
+func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string) (moved int, err error) {
+	var left, crowded, every int64
+	var rate float64
+	err = l.db.QueryRowContext(ctx, `SELECT left_urls, rate, crowded, every FROM heartbeats WHERE robot = ?`, robot).Scan(&left, &rate, &crowded, &every)
+	if err != nil {
+		return 0, fmt.Errorf("balance: heartbeat of robot %s: %w", robot, err)
+	}
+	if crowded == 0 || rate <= 0 || every <= 0 || float64(left)/rate*1000 < worthwhile*float64(every) {
+		return 0, nil
+	}
+	// Hosts that an idle robot has not begun are on their way to it.
+	free, err := db.Column[string](ctx, l.db, `
+		SELECT r.name FROM robots r WHERE r.name IN `+db.Tuple(len(idle))+` AND NOT EXISTS (
+			SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
+			WHERE a.robot = r.name AND a.to_generation IS NULL AND d.host IS NULL)
+		ORDER BY r.name`, db.Args(idle)...)
+	if err != nil || len(free) == 0 {
+		return 0, err
+	}
+	groups, err := l.begunGroups(ctx, robot)
+	if err != nil {
+		return 0, err
+	}
+	to := deal(groups, left, len(free))
+	err = l.assignments.Change(ctx, func(t *assign.Tx) error {
+		moved = 0
+		for n, g := range groups {
+			if to[n] < 0 {
+				continue
+			}
+			ok, err := t.Move(ctx, g.hosts, robot, free[to[n]])
+			if err != nil {
+				return err
+			}
+			if ok {
+				moved += len(g.hosts)
+			}
+		}
+		return nil
+	})
+	if err == nil && moved > 0 {
+		l.opt.Log.InfoContext(ctx, "hosts handed on that were begun", "from", robot, "hosts", moved, "waited", crowded)
+	}
+	return moved, err
+}
+
+// begunGroups returns the groups that a robot has begun, those with the most URLs left first. It
+// leaves out groups with a host that several robots have.
+func (l *Leveller) begunGroups(ctx context.Context, robot string) (groups []begunGroup, err error) {
+	at := map[string]int{}
+	err = db.Each(ctx, l.db, func(rows *sql.Rows) error {
+		var host, group string
+		var left int64
+		if err := rows.Scan(&host, &group, &left); err != nil {
+			return err
+		}
+		n, ok := at[group]
+		if !ok {
+			n = len(groups)
+			at[group] = n
+			groups = append(groups, begunGroup{})
+		}
+		groups[n].hosts, groups[n].left = append(groups[n].hosts, host), groups[n].left+left
+		return nil
+	}, `
+		SELECT h.name, h.grp, COALESCE(d.left_urls, 0)
+		FROM assignments a CROSS JOIN hosts h LEFT JOIN progress d ON d.robot = a.robot AND d.host = h.name
+		WHERE h.name = a.host AND a.robot = ? AND a.to_generation IS NULL AND a.slot = 0
+			AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)
+		ORDER BY h.name`, robot)
+	if err != nil {
+		return nil, fmt.Errorf("balance: hosts begun by robot %s: %w", robot, err)
+	}
+	groups = slices.DeleteFunc(groups, func(g begunGroup) bool { return g.left == 0 })
+	slices.SortStableFunc(groups, func(a, b begunGroup) int { return int(b.left - a.left) })
+	return groups, nil
+}
+
+// deal returns for each group the taker that gets it, or -1 if it stays. total is the URLs that the
+// giver has left, also in other groups. Each group, the largest first, goes to whoever has least.
+func deal(groups []begunGroup, total int64, takers int) []int {
+	loads := make([]int64, takers+1) // the last is the giver
+	loads[takers] = total
+	for _, g := range groups {
+		loads[takers] -= g.left
+	}
+	to := make([]int, len(groups))
+	for n, g := range groups {
+		least := takers
+		for i, load := range loads {
+			if load < loads[least] {
+				least = i
+			}
+		}
+		loads[least] += g.left
+		if to[n] = least; least == takers {
+			to[n] = -1
+		}
+	}
+	return to
+}
