@@ -36,8 +36,7 @@ func (c *Current) List() *List { return c.list.Load() }
 
 // Known reports whether the manager has ever given a list.
 func (c *Current) Known() bool {
-	l := c.List()
-	return l.Generation > 0 || len(l.URLs) > 0
+	return c.List().Known()
 }
 
 // Hosts returns the seeds by host.

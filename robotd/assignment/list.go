@@ -3,6 +3,7 @@ package assignment
 
 import (
 	"slices"
+	"sync"
 
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
@@ -20,6 +21,9 @@ type List struct {
 
 	Waits  map[string]bool `json:"waits,omitempty"`  // hosts that must not be visited yet: another robot may still do so
 	Leased bool            `json:"leased,omitempty"` // it came with a lease
+
+	index sync.Once // makes hosts
+	hosts map[string][]string
 
 	Handovers map[string]string `json:"handovers,omitempty"` // by host: digest of what another robot hands over
 }
@@ -51,6 +55,15 @@ func (l *List) Add(line wire.HostLine) {
 		}
 		l.Depths[line.URL] = line.Depth
 	}
+}
+
+// Known reports whether the manager has given the list.
+func (l *List) Known() bool { return l.Generation > 0 || len(l.URLs) > 0 }
+
+// Has reports whether a host is in the list.
+func (l *List) Has(host string) bool {
+	l.index.Do(func() { l.hosts = l.Hosts() })
+	return l.hosts[host] != nil
 }
 
 // Hosts returns the seeds by host, each once.

@@ -164,6 +164,11 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 	h.Locate(addr)
 	e.hosts.ShareTurns(h, 0)
 	h.SetIdle(false) // from here on others ask for the address
+	// The list may have changed since the crawl began. Whoever changes it stops the host again after.
+	if list := e.list.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
+		h.SetIdle(true)
+		return nil
+	}
 	if !h.Front.Empty() {
 		from, _ := e.admission.Opening(time.Now())
 		at := e.firstVisit(from)

@@ -34,9 +34,11 @@ func (s *Session) restart(ctx context.Context) error {
 	if err := s.opt.Seal(ctx); err != nil {
 		return err
 	}
-	list := *s.opt.List.List()
-	list.ETag = ""
-	if err := s.opt.List.Set(&list); err != nil {
+	old := s.opt.List.List()
+	list := &assignment.List{
+		Generation: old.Generation, URLs: old.URLs, Shares: old.Shares, Depths: old.Depths, Waits: old.Waits, Leased: old.Leased, Handovers: old.Handovers,
+	}
+	if err := s.opt.List.Set(list); err != nil {
 		return err
 	}
 	return s.Refresh(ctx)
@@ -98,6 +100,13 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 	if err := s.opt.List.Set(list); err != nil {
 		return false, err
 	}
+	// A crawl that was just beginning may have taken these hosts in meanwhile, by the old list.
+	if now := s.opt.Crawler.Current(); now != nil {
+		if err := now.Stop(ctx, slices.Concat(dropped, waiting)); err != nil {
+			return false, err
+		}
+		now.Drop(dropped)
+	}
 	if err := s.forget(dropped); err != nil {
 		return false, err
 	}
@@ -130,7 +139,7 @@ func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignm
 func (s *Session) Leave(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	list := *s.opt.List.List()
+	list := s.opt.List.List()
 	if err := s.opt.Passing.handOver(ctx, list.Generation, slices.Collect(maps.Keys(list.Hosts()))); err != nil {
 		return err
 	}
