@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +18,10 @@ import (
 // What fails or hangs is missing, is said to be, and takes nothing else with it.
 func TestOneSourceDoesNotSpoilTheScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, release := 0, make(chan struct{})
+		var asked atomic.Int64
+		release := make(chan struct{})
 		hangs := func(context.Context, *Out) error {
-			asked++
+			asked.Add(1)
 			<-release
 			return nil
 		}
@@ -50,8 +52,8 @@ x_things{kind="round"} 3
 				t.Errorf("a scrape took %v", took)
 			}
 		}
-		if asked != 1 {
-			t.Errorf("the source that hangs was asked %d times", asked)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("the source that hangs was asked %d times", n)
 		}
 		close(release)
 	})
