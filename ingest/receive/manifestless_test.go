@@ -182,7 +182,8 @@ func TestWithoutManifest(t *testing.T) {
 	})
 }
 
-// TestLateManifest: a manifest that comes before the ten minutes are over makes it a batch like any other.
+// TestLateManifest: a manifest that comes before the ten minutes are over makes it a batch like any
+// other.
 func TestLateManifest(t *testing.T) {
 	inDrop(t, func(t *testing.T, d *drop) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 12))
@@ -337,8 +338,9 @@ func TestNotTaken(t *testing.T) {
 	}
 }
 
-// TestTreeOf1999: a tar.gz of page files, put and nothing more, is public ten quiet minutes later, under the host that
-// its directory is called by or that the host map gives, and once however often it comes.
+// TestTreeOf1999: a tar.gz of page files, put and nothing more, is public ten quiet minutes later,
+// under the host that its directory is called by or that the host map gives, and once however often
+// it comes.
 func TestTreeOf1999(t *testing.T) {
 	inDrop(t, func(t *testing.T, d *drop) {
 		for range 2 {

@@ -25,8 +25,8 @@ const (
 	maxLimit     = 10000
 )
 
-// Serve answers GET /v1/audit with JSON or, with format=csv, with CSV. The query is that of ParseFilter.
-// Days are those of zone.
+// Serve answers GET /v1/audit with JSON or, with format=csv, with CSV. The query is that of
+// ParseFilter. Days are those of zone.
 func (l *Log) Serve(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
 	q := r.URL.Query()
 	f, err := ParseFilter(q, zone)

@@ -58,7 +58,8 @@ func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// logOf is a log that a test's processes write to: one after the other where a program is started again.
+// logOf is a log that a test's processes write to: one after the other where a program is started
+// again.
 type logOf struct {
 	t    testing.TB
 	name string

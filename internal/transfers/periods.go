@@ -242,7 +242,8 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	before := db.Millis(days.Beginning(days.Since))
 	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		sums := make(map[sumKey]*Period)
-		// What becomes days is what has been deleted, so it is counted once where two processes do this.
+		// What becomes days is what has been deleted, so it is counted once where two processes do
+		// this.
 		err := db.Each(ctx, tx, func(rows *sql.Rows) error {
 			var k sumKey
 			var p Period

@@ -52,7 +52,8 @@ type Heartbeat struct {
 	EveryMS int64 `json:"every_ms,omitempty"` // between two heartbeats; 0: not known
 
 	// Hosts are those whose state has changed since the last answered heartbeat, or what is left of
-	// them by much. If All is set, they are all hosts that have been begun, and replace earlier reports.
+	// them by much. If All is set, they are all hosts that have been begun, and replace earlier
+	// reports.
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
 

@@ -4,10 +4,10 @@
 //
 // The cost of a host at a robot is the time by which it lengthens the robot's night, in
 // milliseconds: the transfer time of its pages there, measured or estimated (t_ij in paper 001,
-// 4.2.4), divided among the transfers that the robot makes at once. A night ends when the robot with the most work ends.
-// So a plan is judged by its makespan, which is the highest sum of any robot, against a proven
-// lower bound. It is not judged by how even the sums are: with all hosts at the wrong robots they
-// can be very even.
+// 4.2.4), divided among the transfers that the robot makes at once. A night ends when the robot
+// with the most work ends. So a plan is judged by its makespan, which is the highest sum of any
+// robot, against a proven lower bound. It is not judged by how even the sums are: with all hosts at
+// the wrong robots they can be very even.
 //
 //   - Optimal makes a plan from nothing: prices on the robots' time, repair, and local search.
 //     The prices solve the Lagrangian dual of scheduling on unrelated machines, which is also the

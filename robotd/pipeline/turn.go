@@ -72,9 +72,9 @@ type requests struct {
 	watchdog *watchdog
 }
 
-// get fetches for a turn. If the lease is over, or ends before the answer is there, the error's kind
-// is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed for want of progress. A fetch
-// whose turn was taken off the worker is cancelled.
+// get fetches for a turn. If the lease is over, or ends before the answer is there, the error's
+// kind is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed
+// for want of progress. A fetch whose turn was taken off the worker is cancelled.
 func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
 	req.Progress, req.Allowed = t.watch.progress, r.lease.MayVisit
 	ctx, cancel := r.lease.Bound(ctx)

@@ -24,10 +24,11 @@ import (
 // benchSegments is the number of segments of each host, benchEach that of its records.
 const benchSegments, benchEach = 30, 9990
 
-// BenchmarkCDX asks for one page by its URL among SHEAF_BENCH_RECORDS records
-// (10,000 by default), of hosts of 30 segments and about 10,000 records each, without the URL index (segments) and with it (index), in turn:
-// by a node that has just started (start: it opens the catalog too), with empty caches each time (cold), and again and again (warm). It
-// reports the median and the 99th percentile, and what a request costs of CPU.
+// BenchmarkCDX asks for one page by its URL among SHEAF_BENCH_RECORDS records (10,000 by default),
+// of hosts of 30 segments and about 10,000 records each, without the URL index (segments) and with
+// it (index), in turn: by a node that has just started (start: it opens the catalog too), with
+// empty caches each time (cold), and again and again (warm). It reports the median and the 99th
+// percentile, and what a request costs of CPU.
 //
 //	SHEAF_BENCH_RECORDS=1000000 go test ./serve/httpd -run '^$' -bench CDX -benchtime 200x
 func BenchmarkCDX(b *testing.B) {

@@ -3,10 +3,10 @@
 // accounts and player (/replay). All of them stand behind guard, and make their answers with reply,
 // page and send.
 //
-// Accounts log in by HTTP Basic, and browsers by a session. Files have strong ETags and take Range (several too), If-Range and
-// the other conditions; the kernel sends those that are local files (sendfile). Scripts of other
-// sites may read (CORS), as players of archives do. Errors are problem+json. The library decides
-// what exists and what an account may see.
+// Accounts log in by HTTP Basic, and browsers by a session. Files have strong ETags and take Range
+// (several too), If-Range and the other conditions; the kernel sends those that are local files
+// (sendfile). Scripts of other sites may read (CORS), as players of archives do. Errors are
+// problem+json. The library decides what exists and what an account may see.
 package httpd
 
 import (

@@ -77,7 +77,8 @@ func checkSendfile(t *testing.T, p *servetest.Process, file string) {
 			}
 			next.Body.Close()
 		})
-		// net/http writes the first half kibibyte together with the header; a cell's tar header and trailer are no half percent.
+		// net/http writes the first half kibibyte together with the header; a cell's tar header and
+		// trailer are no half percent.
 		if moved["sendfile"] < c.want-c.want/200 || moved["write"] > c.want/10 {
 			t.Errorf("%s, %s: of %d bytes sendfile moved %d, write %d", file, name, c.want, moved["sendfile"], moved["write"])
 		}

@@ -150,8 +150,9 @@ func (p *postOffice) mails() (list []letter) {
 
 var link = regexp.MustCompile(`/v1/watches/(w[0-9a-f]+)/(confirm|stop)/([0-9a-f]+)`)
 
-// TestMail: an address is asked first; then each change comes in a mail of its own, or an hour's or a day's in one, over
-// TLS and with a login; what the server refuses for now is sent later, what it refuses for good is not sent again.
+// TestMail: an address is asked first; then each change comes in a mail of its own, or an hour's or
+// a day's in one, over TLS and with a login; what the server refuses for now is sent later, what it
+// refuses for good is not sent again.
 func TestMail(t *testing.T) {
 	office := newPostOffice(t)
 	b := newBench(t, func(o *watch.Options) {

@@ -58,8 +58,8 @@ func (b *bench) failing(id string) (*watch.Watch, watch.Failing) {
 	return nil, watch.Failing{}
 }
 
-// TestMailServerHangs: whatever it does not answer, it is left after the patience; what others wait for goes out
-// meanwhile, and the mail comes later.
+// TestMailServerHangs: whatever it does not answer, it is left after the patience; what others wait
+// for goes out meanwhile, and the mail comes later.
 func TestMailServerHangs(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"greeting", "EHLO", "RCPT", "DATA", "message", "QUIT"} {
@@ -109,8 +109,8 @@ func TestMailServerHangs(t *testing.T) {
 	}
 }
 
-// TestMailIsGivenUp: what a server refuses for now (4xx) is tried again with longer and longer pauses, and given up after
-// some three days; the list says why. The watch goes on.
+// TestMailIsGivenUp: what a server refuses for now (4xx) is tried again with longer and longer
+// pauses, and given up after some three days; the list says why. The watch goes on.
 func TestMailIsGivenUp(t *testing.T) {
 	s := mailtest.New(t)
 	tries := 0
@@ -158,8 +158,9 @@ func TestMailIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestMailIsStopped: what a server refuses for good (5xx) at the address or the letter ends the mails of the watch, and the list says
-// why; its webhook goes on. What it refuses of the service itself, its login or sender, is tried again.
+// TestMailIsStopped: what a server refuses for good (5xx) at the address or the letter ends the
+// mails of the watch, and the list says why; its webhook goes on. What it refuses of the service
+// itself, its login or sender, is tried again.
 func TestMailIsStopped(t *testing.T) {
 	for at, says := range map[string]string{"RCPT": "550 5.1.1 no such mailbox", "message": "554 5.7.1 we take no such letters", "DATA": "552 5.2.2 mailbox full"} {
 		t.Run(at, func(t *testing.T) {
@@ -195,7 +196,8 @@ func TestMailIsStopped(t *testing.T) {
 	}
 }
 
-// TestNothingIsInjected: no address and no text of a consumer's becomes a line of the dialogue, or of the letter's header.
+// TestNothingIsInjected: no address and no text of a consumer's becomes a line of the dialogue, or
+// of the letter's header.
 func TestNothingIsInjected(t *testing.T) {
 	s := mailtest.New(t)
 	b := newBench(t, func(o *watch.Options) { o.Mail, o.Unconfirmed = s.Server, false })
@@ -226,8 +228,8 @@ func TestNothingIsInjected(t *testing.T) {
 	}
 }
 
-// TestJapaneseMail: a page's title, in whatever encoding, is the subject; the letter is UTF-8, and links to the page as it was
-// and to what is different.
+// TestJapaneseMail: a page's title, in whatever encoding, is the subject; the letter is UTF-8, and
+// links to the page as it was and to what is different.
 func TestJapaneseMail(t *testing.T) {
 	s := mailtest.New(t)
 	b := newBench(t, func(o *watch.Options) { o.Mail = s.Server })

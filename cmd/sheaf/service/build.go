@@ -413,8 +413,8 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 	return desk
 }
 
-// board makes the operators' pages. robots and desk may be nil. Every process trims the log of transfers, as
-// each may be the only one.
+// board makes the operators' pages. robots and desk may be nil. Every process trims the log of
+// transfers, as each may be the only one.
 func (b *builder) board(robots *manager.Manager, published *archives, desk *removal.Desk, h *health) error {
 	window, err := b.cfg.publishWindow()
 	if err != nil {

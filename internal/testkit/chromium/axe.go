@@ -52,9 +52,10 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// Look checks that pages of the service at base pass axe's rules and are not wider than the screen, in light English on a wide
-// screen or in dark Japanese on a phone, by turns; with SHEAF_TEST_FULL in both themes and languages on
-// both screens. Pictures of all are kept in SHEAF_TEST_SCREENSHOTS, where that names a directory.
+// Look checks that pages of the service at base pass axe's rules and are not wider than the screen,
+// in light English on a wide screen or in dark Japanese on a phone, by turns; with SHEAF_TEST_FULL
+// in both themes and languages on both screens. Pictures of all are kept in SHEAF_TEST_SCREENSHOTS,
+// where that names a directory.
 func Look(t *testing.T, ctx context.Context, base string, pages []Page) {
 	t.Helper()
 	script, pictures := axe(t), os.Getenv("SHEAF_TEST_SCREENSHOTS")

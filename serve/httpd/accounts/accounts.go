@@ -87,7 +87,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	return reply.JSON(w, http.StatusCreated, account.NewAccount{Account: created, Password: password})
 }
 
-// change changes what the body, an account.Change, names. Transfers that run go on under the new limits.
+// change changes what the body, an account.Change, names. Transfers that run go on under the new
+// limits.
 func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
 	var change account.Change
 	if err := readJSON(w, r, &change); err != nil {
