@@ -34,7 +34,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	cluster := dbtest.Start(t)
 	s := newSplit(t, testkit.Build(t, "sheaf/cmd/sheaf"), cluster.URL, offline, nil)
-	r := s.join("waseda", 2)
+	r := s.join("waseda")
+	s.add(r.Name, 2)
 	s.fetchList(r)
 	spool := newSpool(t)
 	bring := func(n int64) *madeBatch {

@@ -23,13 +23,17 @@ func TestEtcdLeaderKilled(t *testing.T) {
 	p := newPair(t, testkit.Build(t, "sheaf/cmd/sheaf"), map[string]any{
 		"lease.kind": "etcd", "lease.etcd.endpoints": strings.Join(cluster.Endpoints(), ","),
 	})
-	for n, r := range []struct {
+	for _, r := range []struct {
 		name string
 		way  way
 	}{{"waseda", byHTTP}, {"etl", byFTP}} {
-		m := &member{robot: p.join(r.name, 3), way: r.way, spool: newSpool(t)}
-		p.members = append(p.members, m)
-		p.services[n].fetchList(m.robot)
+		p.members = append(p.members, &member{robot: p.join(r.name), way: r.way, spool: newSpool(t)})
+	}
+	for _, m := range p.members {
+		p.add(m.robot.Name, 3)
+	}
+	for n, m := range p.members {
+		p.services[n%2].fetchList(m.robot)
 	}
 	at := newStopwatch()
 	consumers := p.consume(t)

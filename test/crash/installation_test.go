@@ -80,8 +80,8 @@ type robot struct {
 	hosts  []string
 }
 
-// join admits a robot with n hosts, by the robots' protocol.
-func (h *installation) join(name string, n int) *robot {
+// join admits a robot, by the robots' protocol.
+func (h *installation) join(name string) *robot {
 	h.t.Helper()
 	r := &robot{Robots: batchtest.NewRobots(h.t)}
 	r.Name = name
@@ -91,6 +91,13 @@ func (h *installation) join(name string, n int) *robot {
 	h.ask(http.MethodPost, wire.PathJoin, nil, wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: r.Key.Public().(ed25519.PublicKey)}, &joined)
 	r.secret, r.server = joined.Secret, joined.ServerKey
 	h.ask(http.MethodPost, strings.ReplaceAll(wire.PathSubscribe, "{robot}", name), r, nil, nil)
+	return r
+}
+
+// add adds n hosts called after a robot. Where several robots are to have hosts, all join before: a
+// host that moves on to a newcomer waits there until its former robot has stopped.
+func (h *installation) add(name string, n int) {
+	h.t.Helper()
 	add := manager.HostsRequest{Addresses: map[string][]string{}}
 	for i := range n {
 		host := fmt.Sprintf("www%d.%s.example.jp", i+1, name)
@@ -99,7 +106,6 @@ func (h *installation) join(name string, n int) *robot {
 	}
 	h.robots++
 	testkit.Must(h.t, h.operate(http.MethodPost, api.PathAdminHosts, add, nil))
-	return r
 }
 
 // fetchList fetches the robot's hosts and the generation for its batches.

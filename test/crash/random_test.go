@@ -82,7 +82,10 @@ func TestKilledAtRandom(t *testing.T) {
 		name string
 		way  way
 	}{{"waseda", byHTTP}, {"etl", byFTP}, {"jaist", cutHTTP}, {"nara", byAppend}, {"kyoto", byHTTP}} {
-		f.members = append(f.members, &member{robot: h.join(r.name, 3), way: r.way, spool: newSpool(t)})
+		f.members = append(f.members, &member{robot: h.join(r.name), way: r.way, spool: newSpool(t)})
+	}
+	for _, m := range f.members {
+		h.add(m.robot.Name, 3)
 	}
 	for _, m := range f.members {
 		h.fetchList(m.robot)

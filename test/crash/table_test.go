@@ -117,7 +117,8 @@ func TestEveryBoundary(t *testing.T) {
 	}
 	sheaf := testkit.Build(t, "sheaf/cmd/sheaf")
 	seed := newInstallation(t, "").start(nil)
-	waseda := seed.join("waseda", 2)
+	waseda := seed.join("waseda")
+	seed.add(waseda.Name, 2)
 	seed.fetchList(waseda)
 	seed.kill()
 	for i, r := range table {

@@ -117,12 +117,16 @@ func (p *pair) kill(n int) {
 }
 
 func testTwoServices(t *testing.T, p *pair) {
-	for n, r := range []struct {
+	for _, r := range []struct {
 		name string
 		way  way
 	}{{"waseda", byHTTP}, {"etl", byFTP}, {"jaist", cutHTTP}, {"nara", byHTTP}} {
-		m := &member{robot: p.join(r.name, 3), way: r.way, spool: newSpool(t)}
-		p.members = append(p.members, m)
+		p.members = append(p.members, &member{robot: p.join(r.name), way: r.way, spool: newSpool(t)})
+	}
+	for _, m := range p.members {
+		p.add(m.robot.Name, 3)
+	}
+	for n, m := range p.members {
 		p.services[n%2].fetchList(m.robot)
 	}
 	at := newStopwatch()

@@ -39,7 +39,8 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	database := dbtest.Postgres(t)
 	offline := []time.Duration{time.Minute, time.Minute}
 	s := newSplit(t, testkit.Build(t, "sheaf/cmd/sheaf"), database, offline, settings)
-	r := s.join("waseda", 2)
+	r := s.join("waseda")
+	s.add(r.Name, 2)
 	s.fetchList(r)
 	spool := newSpool(t)
 	host := r.hosts[0]
