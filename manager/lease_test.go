@@ -109,6 +109,8 @@ func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
 		},
 		"dead": func(f *fleet) {
 			testkit.Must(f.t, f.Roster.Dead(f.t.Context(), "r1", "its disk is lost"))
+			f.want("a") // it may have visited the address just before
+			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
 		},
 		"revoked, lease over": func(f *fleet) {
 			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
@@ -120,6 +122,7 @@ func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
 			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
 			f.want("a")
 			testkit.Must(f.t, f.Roster.Dead(f.t.Context(), "r1", "it is switched off"))
+			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

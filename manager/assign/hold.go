@@ -16,7 +16,7 @@ import (
 //
 //   - the robot says that it works by a list made since (Confirm), or takes part no more,
 //   - the robot's lease has been over for some time (EndOverdue), or
-//   - an operator says that the robot is dead (EndHolds).
+//   - an operator says that the robot is dead: its lease is over with that (ShortenHolds).
 //
 // So no address is visited by two robots that do not know of each other, whatever moves a host.
 
@@ -90,11 +90,18 @@ func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
-// EndHolds notes that the robot visits none of the hosts that it has lost: it has stopped, or an
-// operator says so. Also a robot whose credentials were revoked may be meant.
+// EndHolds notes that the robot visits none of the hosts that it has lost: it says that it has
+// stopped. Also a robot whose credentials were revoked may be meant.
 func (t *Tx) EndHolds(ctx context.Context, robot string) error {
 	delete(t.held, robot)
 	return t.endHolds(ctx, `(b.robot = ? OR b.robot LIKE ?)`, robot, robot+"!%")
+}
+
+// ShortenHolds notes that the robot visits none of the hosts that it has lost after a moment, in Unix
+// ms. Also a robot whose credentials were revoked may be meant.
+func (t *Tx) ShortenHolds(ctx context.Context, robot string, until int64) error {
+	_, err := t.Exec(ctx, `UPDATE holds SET until = ? WHERE (robot = ? OR robot LIKE ?) AND until > ?`, until, robot, robot+"!%", until)
+	return err
 }
 
 // Disown separates the robot's holds from its name, at the end of the transaction: another machine

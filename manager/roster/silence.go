@@ -91,14 +91,16 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 }
 
 // Dead notes an operator's word that a robot visits nothing any more, and why the operator is sure:
-// its machine is switched off, or its disk is gone. Its hosts go to other robots at once, without
-// waiting for the end of its lease. If the robot is heard of again, it takes part again.
+// its machine is switched off, or its disk is gone. Its lease is over with that, and others visit its
+// hosts after the usual margin: it may have made its last visit just before. If the robot is heard of
+// again, it takes part again.
 func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 	if strings.TrimSpace(reason) == "" || len(reason) > maxReason {
 		return assign.Invalid{Err: fmt.Errorf("say why it is sure that the robot visits nothing any more, in at most %d bytes", maxReason)}
 	}
 	err := r.assignments.Change(ctx, func(t *assign.Tx) error {
-		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ?, leased = 0, dead = ? WHERE name = ?`, db.Millis(time.Now()), reason, robot)
+		now := db.Millis(time.Now())
+		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ?, leased = CASE WHEN leased < ? THEN leased ELSE ? END, dead = ? WHERE name = ?`, now, now, now, reason, robot)
 		if err != nil {
 			return err
 		}
@@ -108,7 +110,7 @@ func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 		if err := t.Release(ctx, robot); err != nil {
 			return err
 		}
-		return t.EndHolds(ctx, robot)
+		return t.ShortenHolds(ctx, robot, now)
 	})
 	if err == nil {
 		r.opt.Log.WarnContext(ctx, "an operator says that the robot is dead; its hosts were handed on", "robot", robot, "reason", reason)
