@@ -74,7 +74,7 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 		t.Fatalf("not taken: %d %s", status, body)
 	}
 	get := func(robot string) (int, string) {
-		resp, body := s.do("GET", "/v1/robots/"+robot+"/handovers/"+wire.Digest([]byte("what is known")), robot, secrets[robot], nil)
+		resp, body := s.do("GET", "/v1/robots/"+robot+"/handovers/"+(&wire.Handover{Host: "a.jp", SHA256: wire.Digest([]byte("what is known"))}).ID(), robot, secrets[robot], nil)
 		return resp.StatusCode, body
 	}
 	if status, body := get(taker); status != http.StatusNotFound {

@@ -110,6 +110,10 @@ func (h *Handover) Check() error {
 	return nil
 }
 
+// ID names the hand-over in lists: the digest of its host and its body. Bodies alone may be the same,
+// such as those of hosts of which little is known.
+func (h *Handover) ID() string { return Digest([]byte(h.Host + " " + h.SHA256)) }
+
 // File returns the file: the signed head, LF, and the body. It completes the head.
 func (h *Handover) File(body []byte, key ed25519.PrivateKey) ([]byte, error) {
 	h.Size, h.SHA256 = int64(len(body)), Digest(body)

@@ -26,7 +26,7 @@ type HostLine struct {
 	Referer  string // page that links to URL; may be empty
 	Share    Share  // only in P1: this robot's share of the host
 	Depth    int    // links from the start URL of the host to this one
-	Handover string // only in P1: digest of what another robot hands over of the host; empty: nothing
+	Handover string // only in P1: name of what another robot hands over of the host; empty: nothing
 	Wait     bool   // only in P1: the robot must not visit the host yet, because another may still do so
 }
 

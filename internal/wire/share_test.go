@@ -51,3 +51,11 @@ func TestBadSharesAreRefused(t *testing.T) {
 		t.Errorf("unknown words change the result: %+v, %v", l, err)
 	}
 }
+
+// Hosts of which equally little is known have hand-overs of their own.
+func TestHandoverID(t *testing.T) {
+	a, b := &wire.Handover{Host: "a.jp", SHA256: wire.Digest(nil)}, &wire.Handover{Host: "b.jp", SHA256: wire.Digest(nil)}
+	if a.ID() == b.ID() {
+		t.Errorf("two hosts have the hand-over %s", a.ID())
+	}
+}

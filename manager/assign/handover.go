@@ -35,7 +35,7 @@ func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body []
 				AND (EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ?)
 					OR EXISTS (SELECT 1 FROM assignments o WHERE o.host = h.name AND o.to_generation IS NULL AND o.robot = ?))
 			ON CONFLICT (host) DO UPDATE SET robot = excluded.robot, made = excluded.made, head = excluded.head, sha256 = excluded.sha256, body = excluded.body`,
-			h.Robot, db.Millis(time.Now()), string(head), h.SHA256, body, h.Host, h.Robot, h.Robot)
+			h.Robot, db.Millis(time.Now()), string(head), h.ID(), body, h.Host, h.Robot, h.Robot)
 		if err == nil && n == 0 {
 			err = ErrNotWanted
 		}
@@ -47,9 +47,9 @@ func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body []
 	return nil
 }
 
-// Handover returns a hand-over by the digest of its body. The robot must have the host and be allowed
-// to visit it. ErrUnknownHost says that there is none for it.
-func (a *Assignments) Handover(ctx context.Context, robot, digest string) (h *wire.Handover, body []byte, err error) {
+// Handover returns a hand-over by its name. The robot must have the host and be allowed to visit it.
+// ErrUnknownHost says that there is none for it.
+func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.Handover, body []byte, err error) {
 	var head []byte
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		waits, err := waitingFor(ctx, tx, robot)
@@ -59,7 +59,7 @@ func (a *Assignments) Handover(ctx context.Context, robot, digest string) (h *wi
 		var host string
 		err = tx.QueryRowContext(ctx, `
 			SELECT v.host, v.head, v.body FROM handovers v JOIN assignments a ON a.host = v.host AND a.robot = ? AND a.to_generation IS NULL
-			WHERE v.sha256 = ? AND v.made > ? AND v.robot <> a.robot`, robot, digest, oldest()).Scan(&host, &head, &body)
+			WHERE v.sha256 = ? AND v.made > ? AND v.robot <> a.robot`, robot, id, oldest()).Scan(&host, &head, &body)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && waits[host] {
 			return ErrUnknownHost
 		}
@@ -76,7 +76,7 @@ func (a *Assignments) Handover(ctx context.Context, robot, digest string) (h *wi
 
 func oldest() int64 { return db.Millis(time.Now().Add(-HandoverLife)) }
 
-// handoversFor returns the digests of the hand-overs for a robot, by host.
+// handoversFor returns the names of the hand-overs for a robot, by host.
 func handoversFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]string, error) {
 	found := map[string]string{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {

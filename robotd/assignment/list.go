@@ -25,7 +25,7 @@ type List struct {
 	index sync.Once // makes hosts
 	hosts map[string][]string
 
-	Handovers map[string]string `json:"handovers,omitempty"` // by host: digest of what another robot hands over
+	Handovers map[string]string `json:"handovers,omitempty"` // by host: name of what another robot hands over
 }
 
 // Add adds a line of the manager's answer.

@@ -6,7 +6,7 @@ CREATE TABLE handovers (
     robot  TEXT NOT NULL,    -- that has made it
     made   INTEGER NOT NULL, -- when it arrived
     head   TEXT NOT NULL,    -- JSON
-    sha256 TEXT NOT NULL,    -- of the body, hexadecimal
+    sha256 TEXT NOT NULL,    -- of host and body, hexadecimal: its name
     body   BLOB NOT NULL
 ) STRICT;
 CREATE INDEX handovers_by_made ON handovers (made);
