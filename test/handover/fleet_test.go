@@ -99,6 +99,7 @@ type fleet struct {
 	program  string
 	dir      string
 	web      *web
+	lease    time.Duration
 	interval time.Duration
 	cycle    time.Duration // of robots
 	width    int           // of robots: hosts visited at once
@@ -123,7 +124,7 @@ func newFleet(t *testing.T, w *web, lease, interval time.Duration, settings map[
 		all[name] = value
 	}
 	s := servicetest.StartWith(t, all, func(c *service.Config) { c.Manager.Balance.Lease, c.Manager.Balance.Brief = lease, true })
-	return &fleet{Service: s, t: t, program: testkit.Build(t, "./cmd/robotd"), dir: t.TempDir(), web: w, interval: interval, cycle: time.Second, width: 100}
+	return &fleet{Service: s, t: t, program: testkit.Build(t, "./cmd/robotd"), dir: t.TempDir(), web: w, lease: lease, interval: interval, cycle: time.Second, width: 100}
 }
 
 // add gives the service some of the web's hosts.

@@ -80,7 +80,9 @@ func (f *fleet) happen(chance *rand.Rand, n int) string {
 	case 3:
 		f.kill(r)
 		f.Operate(http.MethodPost, api.PathAdminRobots+"/"+r.name+"/dead", manager.DeadRequest{Reason: "the test has killed it"}, nil)
+		killed := time.Now()
 		f.web.visited(3)
+		testkit.Until(f.t, r.name+" comes back when the lease that it remembers is over", func() bool { return time.Since(killed) > f.lease })
 		f.start(r)
 		return "dead"
 	case 4:
