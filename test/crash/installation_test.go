@@ -44,7 +44,7 @@ func newInstallation(t testing.TB, from string) *installation {
 	listen := testkit.Addresses(t, 3)
 	h.settings = map[string]any{
 		"data": h.data, "http.listen": listen[0], "metrics": "", "download.listen": listen[1], "drop.listen": listen[2],
-		"publish.window": "always", "access.anonymous": "*", "poll": "200ms", "stop": "1s",
+		"publish.window": "always", "balance.at": "", "access.anonymous": "*", "poll": "200ms", "stop": "1s",
 	}
 	t.Cleanup(func() {
 		if t.Failed() && exists(h.log) {

@@ -30,8 +30,9 @@ type Service struct {
 	t testing.TB
 }
 
-// Start runs a service until the test ends, with a temporary directory and free ports unless
-// settings say otherwise.
+// Start runs a service until the test ends. Unless settings say otherwise, it has a temporary
+// directory and free ports, and does nothing because of the time of day: it publishes when it is
+// told to, and makes no daily plan.
 func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
 	return StartWith(t, settings, func(*service.Config) {}, options...)
@@ -43,6 +44,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	t.Helper()
 	all := map[string]any{
 		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
+		"publish.window": "never", "balance.at": "",
 	}
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
@@ -56,10 +58,9 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	return &Service{Client: c, Data: cfg.Data, At: s.Addresses(), t: t}
 }
 
-// Quiet returns the settings of a service that does nothing by itself: it publishes when it is told
-// to, and does not level robots.
+// Quiet returns the settings of a service that does not level robots either, and polls often.
 func Quiet() map[string]any {
-	return map[string]any{"publish.window": "never", "poll": "50ms", "balance.at": "", "balance.during": false}
+	return map[string]any{"poll": "50ms", "balance.during": false}
 }
 
 // Run runs a daemon until the test ends.
