@@ -54,7 +54,6 @@ func TestTraps(t *testing.T) {
 	cfg := testConfig(t, s, hosts)
 	cfg.Page.Timeout, cfg.Page.Stall = 2*time.Second, time.Second
 	if !long() {
-		cfg.Page.Timeout, cfg.Page.Stall = time.Second, 300*time.Millisecond
 		args = append(args, "-rule", "trap.test /robots.txt redirect=http://good.test/of-the-traps.txt")
 	}
 	startVhostd(t, args...)
