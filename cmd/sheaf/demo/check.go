@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -99,63 +97,4 @@ func changed(w *web) ([]string, error) {
 		}
 	}
 	return urls, nil
-}
-
-// checkPages looks at the front page as the reader, follows its links to the home pages of the sites,
-// and looks at the board as an operator.
-func (d *day) checkPages(ctx context.Context) error {
-	reader, operator := d.account, credentials{"demo", d.service.OperatorToken()}
-	var homes []string
-	for _, host := range d.web.Hosts() {
-		homes = append(homes, "/web/http://"+host+"/")
-	}
-	looks := []look{
-		{"/", reader, homes},
-		{"/board/", operator, append([]string{"Nothing is wrong.", notJoined, "hosts wait for a decision"}, robots...)},
-		{"/board/transfers?by=day", operator, robots},
-		{"/board/batches?state=published", operator, robots},
-		{"/board/hosts", operator, []string{"accu.org"}},
-		{"/board/levelling", operator, robots},
-		{"/board/store", operator, []string{"/pub/editions/"}},
-	}
-	for _, home := range homes {
-		looks = append(looks, look{home, reader, []string{"sheaf-archive-banner"}})
-	}
-	for _, l := range looks {
-		if err := l.check(ctx, d.service.Addresses().HTTP); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// look is one look at a page, which must have all of the words.
-type look struct {
-	path  string
-	as    credentials
-	words []string
-}
-
-func (l look) check(ctx context.Context, at string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+l.path, nil)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Accept", "text/html")
-	r.SetBasicAuth(l.as.name, l.as.password)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	for _, word := range l.words {
-		if resp.StatusCode != http.StatusOK || !bytes.Contains(page, []byte(word)) {
-			return fmt.Errorf("%s answers %s, and does not show %q", l.path, resp.Status, word)
-		}
-	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sheaf/cmd/sheaf/service"
 	"sheaf/ingest/ledger"
 	"sheaf/internal/api"
+	"sheaf/internal/operators"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -33,12 +34,13 @@ type day struct {
 	to      Teller
 
 	operator *client.Client
-	account  credentials
+	account  credentials // of a consumer
+	keeper   credentials // of an operator
 	robots   []*robotd.Robot
 }
 
 // prepare does an operator's work: it admits robots, which join, adds hosts, and gives a consumer
-// an account.
+// an account and an operator a name.
 func (d *day) prepare(ctx context.Context) error {
 	var err error
 	if d.operator, err = client.Operator(d.service.Addresses().HTTP, d.service.OperatorToken()); err != nil {
@@ -68,6 +70,11 @@ func (d *day) prepare(ctx context.Context) error {
 		return err
 	}
 	d.account = credentials{name: made.Name, password: made.Password}
+	keeper := operators.NewOperator{Operator: operators.Operator{Name: operatorName, Role: operators.Admin}}
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminOperators, keeper, &keeper); err != nil {
+		return err
+	}
+	d.keeper = credentials{name: keeper.Name, password: keeper.Password}
 	at := d.service.Addresses()
 	d.to.Tell(Event{Kind: "ready", HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
 		Text: fmt.Sprintf("%d sites on loopback, %d robots, service at %s", len(d.web.Hosts()), len(d.robots), at.HTTP)})
@@ -81,7 +88,7 @@ func (d *day) join(ctx context.Context, name string) error {
 	}
 	cfg := config.Default()
 	cfg.Once = true // a day takes seconds here: no host's quick hour is waited for
-	cfg.DataDir = filepath.Join(d.dir, "robot-"+name)
+	cfg.DataDir = d.robotDir(name)
 	cfg.Contact = d.service.Addresses().HTTP
 	cfg.Interval = 5 * time.Millisecond // the sites are our own; 20 seconds by default
 	cfg.Window = "always"
@@ -101,6 +108,9 @@ func (d *day) join(ctx context.Context, name string) error {
 	d.robots = append(d.robots, r)
 	return r.Subscribe(ctx)
 }
+
+// robotDir is a robot's data directory.
+func (d *day) robotDir(name string) string { return filepath.Join(d.dir, "robot-"+name) }
 
 func (d *day) close() error {
 	var errs []error
@@ -220,8 +230,8 @@ func (d *day) report(ctx context.Context) error {
 	}
 	at := d.service.Addresses()
 	d.to.Report(Report{
-		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password, Operator: d.service.OperatorToken(),
-		Transfers: moved.Totals, Editions: list.Editions, Data: d.dir,
+		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
+		Operator: d.keeper.name, OperatorPassword: d.keeper.password, Transfers: moved.Totals, Editions: list.Editions, Data: d.dir,
 	})
 	return nil
 }

@@ -35,8 +35,11 @@ var robots = []string{"waseda", "etl", "jaist"}
 // notJoined is a robot that is admitted, and whose site has not installed it yet.
 const notJoined = "kyushu"
 
-// consumerName is the account that the demo makes.
-const consumerName = "demo"
+// consumerName and operatorName are the account and the operator that the demo makes.
+const (
+	consumerName = "demo"
+	operatorName = "operator"
+)
 
 // Run runs the demo and reports to the Teller. It returns when ctx ends or, with Once, when
 // everything has been checked.
@@ -64,7 +67,7 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 		"uploads.full": 98, "uploads.drained": 97, // the demo is small, and the disk may be fuller than that of a service
 		"publish.window": "never", // the demo publishes when all batches of a day are there
 		"hosts.suffixes": []string{"example.jp", "example.ac.jp"},
-		"poll":           "200ms", "stop": "2s",
+		"poll":           "200ms", "stop": "2s", "drop.quiet": "1s",
 		"balance.at": "", "balance.during": false, // a host that moves is collected again: the second edition would have more than the changes
 	}
 	maps.Copy(settings, opt.Settings)
@@ -119,11 +122,16 @@ func (d *day) play(ctx context.Context, once bool) error {
 			return err
 		}
 	}
+	bad, err := d.stray(ctx)
+	if err != nil {
+		return err
+	}
+	d.to.Tell(Event{Kind: "quarantined", Day: 2, Text: fmt.Sprintf("day 2: batch %s is in the quarantine (%s): release or discard it on the board", bad.ID, bad.Reason)})
 	if err := d.report(ctx); err != nil {
 		return err
 	}
 	if once {
-		return d.checkPages(ctx)
+		return d.checkPages(ctx, bad)
 	}
 	<-ctx.Done()
 	return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -123,6 +124,18 @@ func once(t *testing.T, opt Options) {
 	}
 	if len(k.report.Editions) != 2 {
 		t.Errorf("editions %+v, want two", k.report.Editions)
+	}
+}
+
+// What the demo prints first leads to the front page and the board, with a log-in for each.
+func TestReportNamesLogins(t *testing.T) {
+	var out strings.Builder
+	Text(&out).Report(Report{HTTP: "http://127.0.0.1:1", Account: "demo", Password: "reader's", Operator: "operator", OperatorPassword: "operator's"})
+	first, _, _ := strings.Cut(out.String(), "Transfer rates")
+	for _, want := range []string{"http://127.0.0.1:1/ ", "/login", "demo  with password  reader's\n", "operator  with password  operator's\n", "http://127.0.0.1:1/board/ "} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %q in %q", want, first)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Event is a step of the demo.
 type Event struct {
-	Kind     string        `json:"event"` // ready, collecting, progress, collected, waiting, published, checked
+	Kind     string        `json:"event"` // ready, collecting, progress, collected, waiting, published, checked, quarantined
 	Text     string        `json:"text"`  // for people
 	Day      int           `json:"day,omitempty"`
 	Edition  string        `json:"edition,omitempty"`
@@ -27,14 +27,15 @@ type Event struct {
 
 // Report is the result of the demo: what was transferred, what is published, and how to fetch it.
 type Report struct {
-	HTTP      string                `json:"http"`
-	FTP       string                `json:"ftp"`
-	Account   string                `json:"account"`
-	Password  string                `json:"password"`
-	Operator  string                `json:"operator"` // password of the board, with any name
-	Data      string                `json:"data"`
-	Transfers []transfers.TotalLine `json:"transfers"`
-	Editions  []api.Edition         `json:"editions"`
+	HTTP             string                `json:"http"`
+	FTP              string                `json:"ftp"`
+	Account          string                `json:"account"`
+	Password         string                `json:"password"`
+	Operator         string                `json:"operator"`
+	OperatorPassword string                `json:"operator_password"`
+	Data             string                `json:"data"`
+	Transfers        []transfers.TotalLine `json:"transfers"`
+	Editions         []api.Edition         `json:"editions"`
 }
 
 // Teller is told what the demo does. Its methods are called concurrently.
@@ -59,8 +60,14 @@ type textTeller struct{ w io.Writer }
 func (t textTeller) Tell(e Event) { fmt.Fprintln(t.w, e.Text) }
 
 func (t textTeller) Report(r Report) {
-	fmt.Fprintf(t.w, "\nLook at it\n\n  %s/\n  as %s with password %s: log in there\n\n  %s/board/\n  the operators' board; any name, password %s\n",
-		r.HTTP, r.Account, r.Password, r.HTTP, r.Operator)
+	fmt.Fprintf(t.w, `
+Look at it
+
+  %[1]s/        what everybody sees; log in at %[1]s/login
+    as a reader      %[2]s  with password  %[3]s
+    as an operator   %[4]s  with password  %[5]s
+  %[1]s/board/  the operators' board; a batch in the quarantine waits there for a decision
+`, r.HTTP, r.Account, r.Password, r.Operator, r.OperatorPassword)
 	fmt.Fprint(t.w, "\nTransfer rates\n\n")
 	transfers.WriteTable(t.w, r.Transfers)
 	fmt.Fprint(t.w, "\nPublished\n\n")

@@ -1,0 +1,113 @@
+package demo
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/ingest/ledger"
+	"sheaf/internal/api"
+	"sheaf/internal/wire"
+	"sheaf/robotd/identity"
+)
+
+// strayHost is a host that no robot was given, and strayOf the site whose pages it has.
+const (
+	strayHost = "old.w3m.example.ac.jp"
+	strayOf   = "w3m.example.ac.jp"
+)
+
+// stray puts something into the quarantine, so that the board has a decision to make: the people at
+// a robot's site put an old copy of a site, as a tar of its files, into the robot's folder by FTP.
+// The service takes it for what it is, a batch without a manifest. But the robot was not given that
+// host, and an operator is to release the batch or to discard it. stray returns the batch when it is
+// in the quarantine.
+func (d *day) stray(ctx context.Context) (ledger.Batch, error) {
+	file, err := d.oldCopy()
+	if err != nil {
+		return ledger.Batch{}, err
+	}
+	if err := d.put(ctx, robots[0], "old-copy.tar.gz", file); err != nil {
+		return ledger.Batch{}, fmt.Errorf("put a file by FTP as robot %s: %w", robots[0], err)
+	}
+	for {
+		var list struct {
+			Batches []ledger.Batch `json:"batches"`
+		}
+		ask := api.PathAdminBatches + "?" + url.Values{"state": {string(wire.StateQuarantined)}}.Encode()
+		if err := d.operator.Do(ctx, http.MethodGet, ask, nil, &list); err != nil {
+			return ledger.Batch{}, err
+		}
+		if len(list.Batches) > 0 {
+			return list.Batches[0], nil
+		}
+		select {
+		case <-ctx.Done():
+			return ledger.Batch{}, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// oldCopy packs the pages of a site as those of strayHost.
+func (d *day) oldCopy() ([]byte, error) {
+	var file bytes.Buffer
+	z := gzip.NewWriter(&file)
+	t := tar.NewWriter(z)
+	for _, page := range d.web.Pages(1) {
+		at, err := url.Parse(page)
+		if err != nil {
+			return nil, err
+		}
+		if at.Host != strayOf {
+			continue
+		}
+		body, _, err := d.web.Body(1, at.Host, at.Path)
+		if err != nil {
+			return nil, err
+		}
+		name := path.Join(strayHost, at.Path)
+		if strings.HasSuffix(at.Path, "/") {
+			name = path.Join(name, "index.html")
+		}
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(body)), ModTime: time.Now().Add(-365 * 24 * time.Hour)}); err != nil {
+			return nil, err
+		}
+		if _, err := t.Write(body); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return file.Bytes(), nil
+}
+
+// put stores a file by FTP as people at a robot's site do, with the robot's name and secret.
+func (d *day) put(ctx context.Context, robot, name string, file []byte) error {
+	id, err := identity.Load(d.robotDir(robot))
+	if err != nil {
+		return err
+	}
+	conn, err := ftp.Dial(d.service.Addresses().Drop, ftp.DialWithContext(ctx), ftp.DialWithTimeout(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer conn.Quit()
+	if err := conn.Login(id.Robot, id.Secret); err != nil {
+		return err
+	}
+	return conn.Stor(name, bytes.NewReader(file))
+}
