@@ -123,6 +123,9 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 
 // take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.
 func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	if have, err := buffers.Size(up.Path); err == nil && have < 0 {
+		up.Path = "" // an attempt that was interrupted has moved it
+	}
 	replaces, err := a.replaces(ctx, up, m)
 	if err != nil {
 		return nil, false, err

@@ -49,8 +49,9 @@ type house struct {
 	url    string
 	server *httptest.Server
 
-	mu   sync.Mutex // guards free
-	free int64      // of 1000 MiB
+	mu     sync.Mutex               // guards what follows
+	free   int64                    // of 1000 MiB
+	writes func(write, when string) // called at ingest's durable writes; may be nil
 }
 
 const disk = 1000 << 20
@@ -74,6 +75,14 @@ func newBare(t testing.TB, poll time.Duration) *house {
 		ForeignHosts: foreign.HostMap{"1f3a9c": "hashed.example.jp"},
 		DB:           database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
 		Limits: ingest.Limits{Poll: poll},
+		Boundary: func(write, when string) {
+			h.mu.Lock()
+			writes := h.writes
+			h.mu.Unlock()
+			if writes != nil {
+				writes(write, when)
+			}
+		},
 	})
 	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,6 +104,13 @@ func (h *house) setFree(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.free = n
+}
+
+// onWrite has f called before and after each of ingest's durable writes; nil: nothing.
+func (h *house) onWrite(f func(write, when string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.writes = f
 }
 
 // openOnly is open without a server.
@@ -183,9 +199,14 @@ func (h *house) receipt(data io.Reader) *wire.Receipt {
 
 func (h *house) awaitPublished(b *batchtest.Batch) {
 	h.t.Helper()
+	h.awaitState(b, wire.StatePublished)
+}
+
+func (h *house) awaitState(b *batchtest.Batch, want wire.State) {
+	h.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
 		r := h.receipt(h.want(h.do("GET", "/v1/batches/"+string(b.ID)+"/receipt", nil), 200).Body)
-		if r.State == wire.StatePublished {
+		if r.State == want {
 			return
 		}
 		if time.Now().After(deadline) {
