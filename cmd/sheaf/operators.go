@@ -114,11 +114,15 @@ that began with the old password end.`,
 }
 
 func operatorTable(w io.Writer, list ...operators.Operator) {
-	table(w, "operator\trole\tstate\tlast log-in", list, func(o operators.Operator) []any {
+	table(w, "operator\trole\tstate\tlogs in by\tlast log-in", list, func(o operators.Operator) []any {
 		state := "active"
 		if o.Suspended {
 			state = "suspended"
 		}
-		return []any{o.Name, o.Role, state, moment(o.Seen)}
+		by := "password"
+		if o.Provider {
+			by = "provider"
+		}
+		return []any{o.Name, o.Role, state, by, moment(o.Seen)}
 	})
 }

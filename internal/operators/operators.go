@@ -44,6 +44,7 @@ type Operator struct {
 	Name      string    `json:"name"`
 	Role      Role      `json:"role"`
 	Suspended bool      `json:"suspended,omitempty"` // cannot log in
+	Provider  bool      `json:"provider,omitempty"`  // logs in at the OpenID provider, which also says the role; has no password
 	Created   time.Time `json:"created,omitzero"`
 	Seen      time.Time `json:"seen,omitzero"` // last log-in, to the minute; zero: never
 }
@@ -146,6 +147,7 @@ func chosen(name, password string) (string, error) {
 
 // Change changes an operator and returns its new state and, if it was given one, its password. A new
 // password and a suspension end the operator's sessions. It fails with ErrInvalid or ErrUnknown.
+// Operators of an OpenID provider can be suspended only: the rest is for the provider to say.
 func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now Operator, password string, err error) {
 	var role, hash *string
 	if c.Role != nil {
@@ -161,14 +163,21 @@ func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now 
 		hash = new(s.cost.Hash(password))
 	}
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
+		var err error // as the function may run several times
 		now, _, err = scan(tx.QueryRowContext(ctx, `UPDATE operators SET role = COALESCE(?, role), suspended = COALESCE(?, suspended), password = COALESCE(?, password)
 			WHERE name = ? RETURNING `+columns, role, c.Suspended, hash, name))
 		if err != nil {
 			return err
 		}
+		if now.Provider && (role != nil || hash != nil) {
+			return fmt.Errorf("%w: the operator logs in at the OpenID provider, which says the role (login.oidc.rules)", ErrInvalid)
+		}
 		return audit.Write(ctx, tx)
 	})
-	return now, password, wrap(name, err)
+	if err != nil {
+		return Operator{}, "", wrap(name, err)
+	}
+	return now, password, nil
 }
 
 // Remove removes an operator, whose sessions end. It fails with ErrUnknown.
@@ -244,7 +253,7 @@ func markOf(o Operator, phc string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-const columns = "name, role, suspended, created, seen, password"
+const columns = "name, role, suspended, created, seen, subject, password"
 
 func (s *Store) load(ctx context.Context, name string) (Operator, string, error) {
 	if strings.ContainsRune(name, 0) { // PostgreSQL refuses it
@@ -255,9 +264,9 @@ func (s *Store) load(ctx context.Context, name string) (Operator, string, error)
 }
 
 func scan(row interface{ Scan(...any) error }) (o Operator, phc string, err error) {
-	var role string
-	err = row.Scan(&o.Name, &role, &o.Suspended, db.At(&o.Created), db.At(&o.Seen), &phc)
-	o.Role = Role(role)
+	var role, subject string
+	err = row.Scan(&o.Name, &role, &o.Suspended, db.At(&o.Created), db.At(&o.Seen), &subject, &phc)
+	o.Role, o.Provider = Role(role), subject != ""
 	return o, phc, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,10 +106,10 @@ func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Begin logs somebody in. The session has a new token from then on, so that a token that somebody
-// has planted in the browser before is worth nothing.
-func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, who Who) error {
-	if who.Name == "" || who.Mark == "" {
+// Begin logs somebody in, who may be an account and an operator. The session has a new token from
+// then on, so that a token that somebody has planted in the browser before is worth nothing.
+func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, all ...Who) error {
+	if len(all) == 0 || slices.ContainsFunc(all, func(who Who) bool { return who.Name == "" || who.Mark == "" }) {
 		return errors.New("session: nobody logs in")
 	}
 	ctx, err := s.manager.Load(r.Context(), token(r))
@@ -118,8 +119,10 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, who Who) error 
 	if err := s.manager.RenewToken(ctx); err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
-	s.manager.Put(ctx, nameOf(who.Kind), who.Name)
-	s.manager.Put(ctx, markOf(who.Kind), who.Mark)
+	for _, who := range all {
+		s.manager.Put(ctx, nameOf(who.Kind), who.Name)
+		s.manager.Put(ctx, markOf(who.Kind), who.Mark)
+	}
 	value, _, err := s.manager.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("session: %w", err)

@@ -12,6 +12,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -46,8 +47,9 @@ type Options struct {
 	Operator func(ctx context.Context, name, password, remote string) (o operators.Operator, mark string, err error)
 	Board    string
 
-	OIDC *OIDC        // nil: nobody logs in at an OpenID provider
-	Log  *slog.Logger // default: none
+	OIDC      *OIDC            // nil: nobody logs in at an OpenID provider
+	Operators *operators.Store // keeps those who log in there; needed with OIDC
+	Log       *slog.Logger     // default: none
 }
 
 const pathReset = session.PathLogin + "/reset"
@@ -59,6 +61,9 @@ type pages struct{ Options }
 func Register(r *mux.Router, opt Options) error {
 	if opt.Site == nil || opt.Guard == nil || opt.Sessions == nil || opt.Operator == nil {
 		return errors.New("login: options lack a site, a guard, sessions or a check of operators")
+	}
+	if opt.OIDC != nil && opt.Operators == nil {
+		return errors.New("login: options have an OpenID provider, and nothing that keeps its operators")
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -168,16 +173,21 @@ func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return p.begin(w, r, who, page.Next)
+	return p.begin(w, r, page.Next, who)
 }
 
-// begin logs somebody in and leads on.
-func (p *pages) begin(w http.ResponseWriter, r *http.Request, who session.Who, next string) error {
+// begin logs somebody in, who may be an operator and an account, and leads on. Of both the operator,
+// who comes first, is named in the audit log.
+func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all ...session.Who) error {
 	if next == "/" {
-		next = map[session.Kind]string{session.Account: "/account", session.Operator: p.Board}[who.Kind]
+		next = map[session.Kind]string{session.Account: "/account", session.Operator: p.Board}[all[0].Kind]
 	}
-	audit.Note(r.Context(), audit.Row{Kind: audit.Kind(who.Kind), Name: who.Name})
-	if err := p.Sessions.Begin(w, r, who); err != nil {
+	object := "session"
+	if len(all) > 1 {
+		object += fmt.Sprintf(" of %s %s and %s %s", all[0].Kind, all[0].Name, all[1].Kind, all[1].Name)
+	}
+	audit.Note(r.Context(), audit.Row{Kind: audit.Kind(all[0].Kind), Name: all[0].Name, Object: object})
+	if err := p.Sessions.Begin(w, r, all...); err != nil {
 		return err
 	}
 	return lead(w, next)

@@ -16,6 +16,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
@@ -120,7 +122,12 @@ func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return p.providerFailed(r, err)
 	}
-	who, err := p.whoBy(r.Context(), claims)
+	sub, _ := claims["sub"].(string)
+	audit.Note(r.Context(), audit.Row{Kind: audit.Visitor, Name: cmp.Or(first(claims, "preferred_username"), sub), Object: "session by OpenID provider"})
+	all, err := p.whoBy(r.Context(), claims)
+	if err != nil {
+		audit.Note(r.Context(), audit.Row{Reason: err.Error()})
+	}
 	switch {
 	case errors.Is(err, account.ErrSuspended):
 		page.Suspended = true
@@ -132,7 +139,7 @@ func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return p.begin(w, r, who, page.Next)
+	return p.begin(w, r, page.Next, all...)
 }
 
 // providerFailed is the answer if the provider does not work, or says what it should not.
@@ -185,25 +192,75 @@ func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[
 	return more, nil
 }
 
-// whoBy returns who somebody with these claims is here. It fails with account.ErrNoAccount or
-// account.ErrSuspended.
-func (p *pages) whoBy(ctx context.Context, claims map[string]any) (session.Who, error) {
-	for _, rule := range p.OIDC.Rules {
-		if !rule.fits(claims) {
-			continue
-		}
-		if p.Accounts == nil {
-			continue
-		}
-		name, ok := rule.account(claims)
-		if !ok {
-			continue
-		}
-		a, mark, err := p.Accounts.Admit(ctx, name)
-		if err != nil {
-			return session.Who{}, err
-		}
-		return session.Who{Kind: session.Account, Name: a.Name, Mark: mark}, nil
+// whoBy returns who somebody with these claims is here: an account, by the first rule that fits and
+// names one, and an operator likewise. An operator to whom no rule gives a role is none any more. It
+// fails with account.ErrNoAccount if the person is neither, and with account.ErrSuspended.
+func (p *pages) whoBy(ctx context.Context, claims map[string]any) (all []session.Who, err error) {
+	o, err := p.operatorBy(ctx, claims)
+	if err != nil && !errors.Is(err, account.ErrNoAccount) {
+		return nil, err
 	}
-	return session.Who{}, fmt.Errorf("%w: no rule fits", account.ErrNoAccount)
+	if o.Name != "" {
+		all = append(all, o)
+	}
+	rule, name := p.OIDC.rule(claims, func(r *Rule) bool { return r.Account != "" && p.Accounts != nil })
+	if rule == nil {
+		if len(all) == 0 {
+			return nil, cmp.Or(err, fmt.Errorf("%w: no rule fits", account.ErrNoAccount))
+		}
+		return all, nil
+	}
+	a, mark, err := p.Accounts.Admit(ctx, name)
+	switch {
+	case errors.Is(err, account.ErrNoAccount) && len(all) > 0:
+		return all, nil
+	case err != nil:
+		return nil, err
+	}
+	return append(all, session.Who{Kind: session.Account, Name: a.Name, Mark: mark}), nil
+}
+
+// rule returns the first rule of a kind that fits, and the name that it gives; nil if there is none.
+func (o *OIDC) rule(claims map[string]any, kind func(*Rule) bool) (rule *Rule, name string) {
+	for i := range o.Rules {
+		r := &o.Rules[i]
+		if !kind(r) || !r.fits(claims) {
+			continue
+		}
+		if name, ok := r.name(claims); ok {
+			return r, name
+		}
+	}
+	return nil, ""
+}
+
+// operatorBy returns the operator that somebody with these claims is; without a name if they are
+// none. It fails with account.ErrNoAccount, which says why, and with account.ErrSuspended.
+func (p *pages) operatorBy(ctx context.Context, claims map[string]any) (session.Who, error) {
+	sub, _ := claims["sub"].(string)
+	if sub == "" {
+		return session.Who{}, fmt.Errorf("%w: the provider does not say which person it is", account.ErrNoAccount)
+	}
+	subject := p.OIDC.Issuer + " " + sub
+	rule, name := p.OIDC.rule(claims, func(r *Rule) bool { return r.Operator != "" })
+	if rule == nil {
+		ended, err := p.Operators.Dismiss(ctx, subject)
+		if ended {
+			const why = "no rule gives a role any more"
+			audit.Note(ctx, audit.Row{Reason: why})
+			err = fmt.Errorf("%w: %s", account.ErrNoAccount, why)
+		}
+		return session.Who{}, err
+	}
+	o, mark, err := p.Operators.Admit(ctx, subject, name, rule.Role)
+	switch {
+	case errors.Is(err, operators.ErrSuspended):
+		return session.Who{}, fmt.Errorf("%w: %w", account.ErrSuspended, err)
+	case errors.Is(err, operators.ErrInvalid), errors.Is(err, operators.ErrTaken):
+		return session.Who{}, fmt.Errorf("%w: %w", account.ErrNoAccount, err)
+	case err != nil:
+		return session.Who{}, err
+	}
+	audit.Note(ctx, audit.Row{Reason: "role " + string(rule.Role)})
+	return session.Who{Kind: session.Operator, Name: o.Name, Mark: mark}, nil
 }

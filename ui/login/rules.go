@@ -1,20 +1,44 @@
 package login
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"sheaf/internal/operators"
 )
 
-// Rule says who is who: whoever has a claim with a value is an account.
+// Rule says who is who: whoever has a claim with a value is an account, or an operator with a role.
 type Rule struct {
 	Claim string `mapstructure:"claim"` // such as email, groups or preferred_username
 	Value string `mapstructure:"value"` // of it, or of one of its values; * stands for any text, as in *@example.jp
 
 	Account string `mapstructure:"account"` // its name, in which {preferred_username} stands for a claim
+
+	Operator string         `mapstructure:"operator"` // likewise; instead of an account
+	Role     operators.Role `mapstructure:"role"`     // the operator's
 }
 
-// placeholder is a claim in the name of a rule's account.
+// Check returns what is wrong with a rule; "" if nothing is.
+func (r *Rule) Check() string {
+	switch {
+	case r.Claim == "" || r.Value == "":
+		return "want a claim and a value; * is any value"
+	case (r.Account == "") == (r.Operator == ""):
+		return "want the name of an account or of an operator"
+	case r.Account != "" && r.Role != "":
+		return "accounts have no roles; give operator instead of account"
+	case r.Operator != "" && !slices.Contains(operators.Roles(), r.Role):
+		return "want the role viewer, operator or admin"
+	case r.Operator != "" && !placeholder.MatchString(r.Operator):
+		return "each operator has a name of their own: want a claim in it, such as {preferred_username}"
+	}
+	return ""
+}
+
+// placeholder is a claim in a rule's name of an account or operator.
 var placeholder = regexp.MustCompile(`\{([A-Za-z0-9_]+)\}`)
 
 // values returns the texts that a claim has. A mail address that the provider has not verified counts
@@ -54,10 +78,10 @@ func (r *Rule) fits(claims map[string]any) bool {
 	return false
 }
 
-// account returns the name of the account; ok is false if a claim in it is missing.
-func (r *Rule) account(claims map[string]any) (name string, ok bool) {
+// name returns the name of the account or operator; ok is false if a claim in it is missing.
+func (r *Rule) name(claims map[string]any) (name string, ok bool) {
 	ok = true
-	name = placeholder.ReplaceAllStringFunc(r.Account, func(p string) string {
+	name = placeholder.ReplaceAllStringFunc(cmp.Or(r.Account, r.Operator), func(p string) string {
 		v := strings.ToLower(first(claims, strings.Trim(p, "{}")))
 		ok = ok && v != ""
 		return v

@@ -30,7 +30,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: fits: %v", name, got)
 			continue
 		}
-		if account, ok := c.rule.account(claims); c.fits && (ok != (c.account != "") || ok && account != c.account) {
+		if account, ok := c.rule.name(claims); c.fits && (ok != (c.account != "") || ok && account != c.account) {
 			t.Errorf("%s: account %q, %v", name, account, ok)
 		}
 	}

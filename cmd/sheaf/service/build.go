@@ -355,7 +355,7 @@ func (b *builder) guard(a *archives) *guard.Guard {
 // login makes the pages by which people log in: operators in every process, accounts where archives
 // are handed out.
 func (b *builder) login(a *archives) error {
-	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.door.Login, Board: board.Path, Log: b.log}
+	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
 		opt.Accounts, opt.Mails, opt.Base = a.accounts, b.mails, b.base()
 	} else {

@@ -44,9 +44,8 @@ func (l *Login) check(is *settings.Checks) {
 	is.Require(o.ClientSecret == "" || o.ClientSecretFile == "", "login.oidc.client_secret_file", o.ClientSecretFile, "give login.oidc.client_secret or this")
 	is.Require(len(o.Rules) > 0, "login.oidc.rules", "", "want rules that say who is who, such as {claim: email, value: \"*@example.jp\", account: readers}")
 	for i, r := range o.Rules {
-		key := fmt.Sprintf("login.oidc.rules[%d]", i)
-		is.Require(r.Claim != "" && r.Value != "", key, r.Claim+"="+r.Value, "want a claim and a value; * is any value")
-		is.Require(r.Account != "", key+".account", r.Account, "want the name of an account")
+		wrong := r.Check()
+		is.Require(wrong == "", fmt.Sprintf("login.oidc.rules[%d]", i), fmt.Sprintf("%s=%s", r.Claim, r.Value), wrong)
 	}
 }
 

@@ -3,11 +3,13 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,8 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
+	"sheaf/ui/board"
 	"sheaf/ui/login"
 )
 
@@ -34,13 +40,26 @@ type oidcSite struct {
 	base     string
 	accounts *account.Accounts
 	provider *testkit.Process
+	people   map[string]person
+	users    string // the provider's file of people
+}
+
+// tell lets the provider say about a person what change makes of them.
+func (site *oidcSite) tell(t *testing.T, id string, change func(*person)) {
+	t.Helper()
+	p := site.people[id]
+	change(&p)
+	site.people[id] = p
+	text, err := json.Marshal(site.people)
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(site.users, text, 0o600))
 }
 
 func newOIDCSite(t *testing.T, rules ...login.Rule) *oidcSite {
 	t.Helper()
 	at := testkit.Addresses(t, 2)
 	base, issuer := "http://"+at[0], "http://"+at[1]+"/"
-	people := map[string]person{}
+	site := &oidcSite{base: base, people: map[string]person{}, users: filepath.Join(t.TempDir(), "users.json")}
 	for _, p := range []person{
 		{ID: "1", Username: "alice", Email: "alice@example.jp", EmailVerified: true},
 		{ID: "2", Username: "mallory", Email: "alice@example.jp"},
@@ -48,14 +67,9 @@ func newOIDCSite(t *testing.T, rules ...login.Rule) *oidcSite {
 		{ID: "4", Username: "olga", Email: "olga@ops.example.jp", EmailVerified: true},
 	} {
 		p.Password = "at the provider"
-		people[p.ID] = p
+		site.tell(t, p.ID, func(known *person) { *known = p })
 	}
-	text, err := json.Marshal(people)
-	testkit.Must(t, err)
-	users := filepath.Join(t.TempDir(), "users.json")
-	testkit.Must(t, os.WriteFile(users, text, 0o600))
-	site := &oidcSite{base: base}
-	site.provider = testkit.Start(t, "", exec.Command(testkit.BuildModule(t, "test/oidc"), at[1], base+"/login/oidc/callback", users))
+	site.provider = testkit.Start(t, "", exec.Command(testkit.BuildModule(t, "test/oidc"), at[1], base+"/login/oidc/callback", site.users))
 	site.provider.Ready(t, func() error {
 		resp, err := http.Get(issuer + ".well-known/openid-configuration")
 		if err == nil {
@@ -213,6 +227,106 @@ func TestOIDCAnswersOfOthers(t *testing.T) {
 	}
 }
 
+// An operator logs in at the provider with the role that a claim gives at that moment, beside an
+// account if there is one. Who is given another role, none, or is suspended here has it at the next
+// log-in, also in sessions that began before. Nobody gets an operator's name who has not had it first.
+func TestOIDCRoles(t *testing.T) {
+	site := newOIDCSite(t,
+		login.Rule{Claim: "email", Value: "*@admins.example.jp", Operator: "{preferred_username}", Role: operators.Admin},
+		login.Rule{Claim: "email", Value: "*@ops.example.jp", Operator: "{preferred_username}", Role: operators.Viewer},
+		login.Rule{Claim: "preferred_username", Value: "olga", Account: "alice"},
+		login.Rule{Claim: "preferred_username", Value: "alice", Account: "alice"})
+	log := audit.New(audit.Options{DB: site.state.db})
+	newest := func() audit.Row {
+		page, err := log.Page(t.Context(), audit.Filter{Act: audit.Login, Limit: 1})
+		testkit.Must(t, err)
+		return page.Rows[0]
+	}
+	status := func(v visitor, method, path string) int {
+		_, status, _ := v.read(method, site.base+path, nil)
+		return status
+	}
+	v := newVisitor(t)
+	at, code, page := v.logIn(site, "/", "olga")
+	if code != http.StatusOK || at.Path != board.Path {
+		t.Fatalf("%v %d %s", at, code, page)
+	}
+	if row := newest(); row.Kind != audit.Operator || row.Name != "olga" || row.Outcome != audit.OK || row.Reason != "role viewer" || !strings.Contains(row.Object, "account alice") {
+		t.Errorf("%+v", row)
+	}
+	if account, drop := status(v, http.MethodGet, "/account"), status(v, http.MethodDelete, "/v1/admin/operators/nobody"); account != http.StatusOK || drop != http.StatusForbidden {
+		t.Errorf("a viewer: own account %d, removes operators %d", account, drop)
+	}
+	site.tell(t, "4", func(p *person) { p.Email = "olga@admins.example.jp" })
+	other := newVisitor(t)
+	other.logIn(site, "/board/", "olga")
+	for _, v := range []visitor{v, other} {
+		if code := status(v, http.MethodDelete, "/v1/admin/operators/nobody"); code != http.StatusNotFound {
+			t.Errorf("the role of an admin: %d", code)
+		}
+	}
+	password := httptest.NewRequest(http.MethodGet, "/v1/admin/operators", nil)
+	password.SetBasicAuth("olga", "")
+	w := httptest.NewRecorder()
+	site.router.ServeHTTP(w, password)
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("without a password: %d", w.Code)
+	}
+	store, err := operators.NewStore(site.state.db, "token", passwords.DefaultCost, nil)
+	testkit.Must(t, err)
+	for what, c := range map[string]operators.OperatorChange{"role": {Role: new(operators.Admin)}, "password": {Password: new("")}} {
+		if _, _, err := store.Change(t.Context(), "olga", c); !errors.Is(err, operators.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	site.tell(t, "4", func(p *person) { p.Email = "olga@example.com" })
+	if at, code, _ := newVisitor(t).logIn(site, "/board/", "olga"); code != http.StatusOK || at.Path != "/login" {
+		t.Errorf("without a role: %v %d", at, code)
+	}
+	if row := newest(); row.Kind != audit.Account || row.Reason != "no rule gives a role any more" {
+		t.Errorf("%+v", row)
+	}
+	for _, v := range []visitor{v, other} {
+		if at, _, _ := v.read(http.MethodGet, site.base+board.Path, nil); at.Path != "/login" {
+			t.Errorf("a session goes on without a role: %v", at)
+		}
+	}
+
+	site.tell(t, "4", func(p *person) { p.Email = "olga@ops.example.jp" })
+	v.logIn(site, "/board/", "olga")
+	_, _, err = store.Change(t.Context(), "olga", operators.OperatorChange{Suspended: new(true)})
+	testkit.Must(t, err)
+	for _, email := range []string{"olga@example.com", "olga@ops.example.jp"} {
+		site.tell(t, "4", func(p *person) { p.Email = email })
+		newVisitor(t).logIn(site, "/board/", "olga")
+		if at, _, _ := v.read(http.MethodGet, site.base+board.Path, nil); at.Path != "/login" {
+			t.Errorf("a session goes on while the operator is suspended: %v", at)
+		}
+	}
+	if row := newest(); row.Outcome != audit.Failed || !strings.Contains(row.Reason, "suspended") {
+		t.Errorf("%+v", row)
+	}
+
+	_, _, err = store.Add(t.Context(), operators.Operator{Name: "sato", Role: operators.Admin}, "")
+	testkit.Must(t, err)
+	for _, name := range []string{"sato", "token", "olga", "Not A Name"} {
+		site.tell(t, "5", func(p *person) {
+			*p = person{ID: "5", Username: name, Password: "at the provider", Email: "x@ops.example.jp", EmailVerified: true}
+		})
+		if name == "olga" { // both have that name at the provider
+			site.tell(t, "4", func(p *person) { p.Username = "olga2" })
+		}
+		visitor := newVisitor(t)
+		if _, code, _ := visitor.logIn(site, "/board/", name); code != http.StatusForbidden && name != "olga" {
+			t.Errorf("%s: %d", name, code)
+		}
+		if at, _, _ := visitor.read(http.MethodGet, site.base+board.Path, nil); at.Path != "/login" {
+			t.Errorf("somebody else works as %s: %v", name, at)
+		}
+	}
+}
+
 // Settings that would let nobody in, or somebody else, are refused at the start.
 func TestOIDCSettings(t *testing.T) {
 	good := func() map[string]any {
@@ -230,6 +344,12 @@ func TestOIDCSettings(t *testing.T) {
 		"no rules":   {"login.oidc.rules", []map[string]any{}, "login.oidc.rules"},
 		"no claim":   {"login.oidc.rules", []map[string]any{{"value": "x", "account": "a"}}, "rules[0]"},
 		"neither":    {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x"}}, "rules[0]"},
+		"operator":   {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x", "operator": "{sub}", "role": "viewer"}}, ""},
+		"no role":    {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x", "operator": "{sub}"}}, "rules[0]"},
+		"odd role":   {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x", "operator": "{sub}", "role": "king"}}, "rules[0]"},
+		"one name":   {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x", "operator": "ops", "role": "viewer"}}, "rules[0]"},
+		"both":       {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x", "account": "a", "operator": "{sub}", "role": "viewer"}}, "rules[0]"},
+		"role alone": {"login.oidc.rules", []map[string]any{{"claim": "x", "value": "x", "account": "a", "role": "viewer"}}, "rules[0]"},
 	} {
 		set := good()
 		set[c.key] = c.value

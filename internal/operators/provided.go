@@ -1,0 +1,66 @@
+package operators
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// ErrTaken means that an operator's name belongs to somebody else.
+var ErrTaken = errors.New("another operator has that name")
+
+// Admit returns the operator whom an OpenID provider vouches for, with the role that the provider's
+// claims give now, and the mark by which Resume knows a session of theirs. The operator is stored at
+// the first log-in; sessions that go on get the role too. The subject names the person for ever,
+// whatever they are called. Admit fails with ErrInvalid if the name cannot be an operator's, with
+// ErrTaken, and with ErrSuspended.
+func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o Operator, mark string, err error) {
+	if subject == "" {
+		return Operator{}, "", fmt.Errorf("%w: nobody vouches for %.100q", ErrInvalid, name)
+	}
+	if err := s.check(name, role); err != nil {
+		return Operator{}, "", err
+	}
+	now := time.Now().UTC()
+	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
+		var suspended bool
+		err := tx.QueryRowContext(ctx, `SELECT suspended FROM operators WHERE subject = ?`, subject).Scan(&suspended)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if suspended {
+			return ErrSuspended
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM operators WHERE subject = ? AND name <> ?`, subject, name); err != nil { // called otherwise before
+			return err
+		}
+		var phc string
+		o, phc, err = scan(tx.QueryRowContext(ctx, `INSERT INTO operators (name, password, role, created, seen, subject) VALUES (?, '', ?, ?, ?, ?)
+			ON CONFLICT (name) DO UPDATE SET role = excluded.role, seen = excluded.seen WHERE operators.subject = excluded.subject RETURNING `+columns,
+			name, string(role), db.Millis(now), db.Millis(now.Truncate(seenEvery)), subject))
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrTaken
+		}
+		mark = markOf(o, phc)
+		return err
+	})
+	return o, mark, wrap(name, err)
+}
+
+// Dismiss removes the operator whom an OpenID provider vouched for, because it gives them no role any
+// more. Their sessions end. It reports whether there was one. An operator who is suspended stays, and
+// stays suspended.
+func (s *Store) Dismiss(ctx context.Context, subject string) (ended bool, err error) {
+	if subject == "" {
+		return false, nil
+	}
+	n, err := db.Exec(ctx, s.db, `DELETE FROM operators WHERE subject = ? AND suspended = 0`, subject)
+	if err != nil {
+		return false, fmt.Errorf("operators: %w", err)
+	}
+	return n > 0, nil
+}
