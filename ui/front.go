@@ -85,7 +85,7 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 	for _, e := range editions {
 		p.Records += e.Records
 		p.Stored += e.Bytes
-		values = append(values, webpage.Value{Amount: float64(e.Records), Below: e.Name, Label: p.T("edition %s: %s pages of %s hosts, %s", e.Name, p.Number(e.Records), p.Number(e.Hosts), p.Bytes(e.Bytes))})
+		values = append(values, webpage.Value{Amount: float64(e.Records), Below: e.Name, Label: p.T("edition %s: %s, %s, %s", e.Name, p.N("%s page", "%s pages", e.Records), p.N("%s host", "%s hosts", e.Hosts), p.Bytes(e.Bytes))})
 	}
 	for _, place := range placesOf(p.Account) {
 		p.Hosts += counts[place].Hosts

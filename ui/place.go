@@ -133,7 +133,7 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []c
 	days := make(map[string]string) // day → path of that day's archive
 	for _, e := range byEdition(report.Segments) {
 		day := e.name
-		label := p.T("edition %s: %s pages, %s", day, p.Number(e.records), p.Bytes(e.bytes))
+		label := p.T("edition %s: %s, %s", day, p.N("%s page", "%s pages", e.records), p.Bytes(e.bytes))
 		pages = append(pages, webpage.Value{Amount: float64(e.records), Label: label, Below: day})
 		sizes = append(sizes, webpage.Value{Amount: float64(e.bytes), Label: label, Below: day, Other: true})
 		days[day[:min(8, len(day))]] = h.Dir + day + ".tar.gz"

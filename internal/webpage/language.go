@@ -74,6 +74,16 @@ func readDictionary(text string) map[string]string {
 	return d
 }
 
+// N returns the text for one of something, or for any other number of it, with the number in place of
+// its %s. Japanese has one text for both: the translation of the second.
+func (p Page) N(one, many string, n any) string {
+	text := many
+	if fmt.Sprint(n) == "1" && p.Lang != "ja" {
+		text = one
+	}
+	return p.T(text, p.Number(n))
+}
+
 // T returns an English text in the page's language, with values in place of its verbs as by
 // fmt.Sprintf.
 func (p Page) T(english string, values ...any) string {

@@ -17,8 +17,9 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// text finds the texts that pages put into the reader's language: {{.T "…"}} and p.T("…").
-var text = regexp.MustCompile(`\.T\(? ?"((?:[^"\\]|\\.)*)"`)
+// text finds the texts that pages put into the reader's language: {{.T "…"}} and p.T("…"), and of
+// {{.N "one" "many" …}} and p.N("one", "many", …) the second.
+var text = regexp.MustCompile(`\.(?:T\(? ?|N\(? ?"(?:[^"\\]|\\.)*",? )"((?:[^"\\]|\\.)*)"`)
 
 // Every text of every page has its Japanese, with the same verbs in the same order, and the dictionary
 // has no others.
@@ -97,6 +98,40 @@ func TestChoiceOfLanguage(t *testing.T) {
 			t.Errorf("back to %q: %d %q %q", back, w.Code, got, w.Header().Get("Set-Cookie"))
 		}
 	}
+}
+
+// Nobody reads "1 watches".
+func TestOneAndMany(t *testing.T) {
+	const one, many = "%s watch", "%s watches"
+	for _, c := range []struct {
+		lang string
+		n    any
+		want string
+	}{
+		{"en", 0, "0 watches"}, {"en", 1, "1 watch"}, {"en", int64(1), "1 watch"}, {"en", 2, "2 watches"}, {"en", int64(1001), "1,001 watches"},
+		{"ja", 1, "1 件の通知"}, {"ja", 2, "2 件の通知"},
+	} {
+		if got := (webpage.Page{Lang: c.lang}).N(one, many, c.n); got != c.want {
+			t.Errorf("%d in %s: %q, want %q", c.n, c.lang, got, c.want)
+		}
+	}
+}
+
+// A page counts in one way: by N, which knows one from many.
+func TestPagesCountByN(t *testing.T) {
+	counted := regexp.MustCompile(`%[sd] (?:[a-z]+ )?(?:hosts|pages|files|watches|batches|robots|versions|transfers|owners)\b`)
+	testkit.Must(t, filepath.WalkDir("../../ui", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`\.T\(? ?"((?:[^"\\]|\\.)*)"`).FindAllSubmatch(source, -1) {
+			if counted.Match(m[1]) && !strings.HasPrefix(string(m[1]), "All ") {
+				t.Errorf("%s: %q says the same of one and of many; use N", path, m[1])
+			}
+		}
+		return err
+	}))
 }
 
 func TestNumbers(t *testing.T) {

@@ -93,7 +93,7 @@ func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 		switch {
 		case one.State == wire.StatePublished:
 		case one.State == wire.StateQuarantined && one.Batches > 0:
-			p.Failures = append(p.Failures, Failure{p.T("%s batches are in the quarantine", p.Number(one.Batches)), p.T("release or discard them"), shown.Path})
+			p.Failures = append(p.Failures, Failure{p.N("%s batch is in the quarantine", "%s batches are in the quarantine", one.Batches), p.T("to be released or discarded"), shown.Path})
 		case one.State == wire.StatePostSplit && shown.Since > unpublished:
 			p.Failures = append(p.Failures, Failure{p.T("a batch has waited for its publication for %s", p.Took(shown.Since)), p.T("look at the window, or publish now"), pathStore})
 		case one.State != wire.StatePostSplit && shown.Since > partner.WaitsTooLong:
@@ -110,7 +110,7 @@ func (b *board) addRemovals(ctx context.Context, p *overviewPage) error {
 	}
 	list, err := b.Removals.List(ctx, mostWaiting, removal.Proved)
 	if len(list) > 0 {
-		p.Failures = append(p.Failures, Failure{p.T("%s owners of sites wait for a decision", p.Number(len(list))), p.T("grant or refuse their requests"), pathRemovals})
+		p.Failures = append(p.Failures, Failure{p.N("%s owner of a site waits for a decision", "%s owners of sites wait for a decision", len(list)), p.T("grant or refuse what they ask for"), pathRemovals})
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (b *board) addWatches(ctx context.Context, p *overviewPage) error {
 	}
 	some, err := b.Watches.Troubled(ctx, "", listed)
 	if len(some) > 0 {
-		p.Failures = append(p.Failures, Failure{p.T("%s watches fail", p.Number(len(some))), p.T("mails or webhooks are not taken"), pathWatches})
+		p.Failures = append(p.Failures, Failure{p.N("%s watch fails", "%s watches fail", len(some)), p.T("mails or webhooks are not taken"), pathWatches})
 	}
 	return err
 }

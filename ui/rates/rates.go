@@ -31,7 +31,7 @@ func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period
 		for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
 			one := found[key{at.Unix(), direction}]
 			label := PeriodName(f.By, at)
-			text := p.T("%s: %s in %s transfers, %s", label, p.Bytes(one.Bytes), p.Number(one.Count), p.Rate(one.Rate()))
+			text := p.T("%s: %s, %s, %s", label, p.Bytes(one.Bytes), p.N("%s transfer", "%s transfers", one.Count), p.Rate(one.Rate()))
 			bytes = append(bytes, webpage.Value{Amount: float64(one.Bytes), Label: text, Below: label, Other: direction == transfers.Download})
 			rates = append(rates, webpage.Value{Amount: one.Rate(), Label: text, Below: label, Other: direction == transfers.Download})
 		}

@@ -45,7 +45,7 @@ func (d *day) checkPages(ctx context.Context, bad ledger.Batch) error {
 		path  string
 		words []string
 	}{
-		{board.Path, append([]string{quarantine, notJoined, "hosts wait for a decision"}, robots...)},
+		{board.Path, append([]string{quarantine, notJoined, "for a decision"}, robots...)},
 		{board.Path + "transfers?by=day", robots},
 		{board.Path + "batches?state=" + string(wire.StatePublished), robots},
 		{board.Path + "hosts", []string{"accu.org"}},
