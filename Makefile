@@ -1,11 +1,14 @@
 # The usual commands. Everything also works without make.
 
-.PHONY: all build demo test short long check ci
+.PHONY: all build packages demo test short long check ci
 
 all: build
 
 build: ## both programs, into bin/
 	go build -o bin/ ./cmd/sheaf ./cmd/robotd
+
+packages: ## .deb, .rpm and OCI images of both programs, into dist/; ARGS='--version 1.2.3'
+	go run -C deploy/packages . $(ARGS)
 
 demo: ## the whole service on loopback
 	go run ./cmd/sheaf demo

@@ -36,6 +36,7 @@ func Prepare(root *cobra.Command, version string) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return UsageError{fmt.Errorf("%w%s", err, seeHelp(cmd))}
 	})
+	root.AddCommand(manualCommand())
 	prepare(root)
 	return root
 }

@@ -56,16 +56,23 @@ func serve(t *testing.T) *operator {
 	o := &operator{t: t, program: testkit.Build(t, "sheaf/cmd/sheaf"), data: t.TempDir()}
 	service := testkit.Start(t, "", exec.Command(o.program, "serve", "--data", o.data, "--set", "http.listen=127.0.0.1:0", "--set", "metrics=",
 		"--set", "download.listen=", "--set", "drop.listen=", "--set", "publish.window=always", "--set", "poll=100ms"))
+	o.url = address(t, service)
+	return o
+}
+
+// address waits until a service has told its address, and returns it.
+func address(t *testing.T, service *testkit.Process) (url string) {
+	t.Helper()
 	service.Ready(t, func() error {
 		text, err := os.ReadFile(service.Log)
 		_, after, ok := strings.Cut(string(text), "http=")
-		o.url, _, _ = strings.Cut(after, " ")
+		url, _, _ = strings.Cut(after, " ")
 		if !ok {
 			return cmp.Or(err, errors.New("it has not told its address"))
 		}
 		return nil
 	})
-	return o
+	return url
 }
 
 // sheaf runs an operators' command.

@@ -2,9 +2,15 @@ package service
 
 import "runtime/debug"
 
-// Version is the program's version as the build knows it: a release's tag, or the
-// commit that it was built from.
+// release is the version of a packaged program, which deploy/packages sets by -ldflags.
+var release string
+
+// Version is the program's version as the build knows it: a package's version, a release's tag, or
+// the commit that it was built from.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// product is one of the two programs, and how it is installed.
+type product struct {
+	name        string // of the package, the image, the unit and the directories
+	program     string // its file's name
+	pkg         string // its Go package
+	variable    string // the variable that has its version
+	account     string // the user that it runs as
+	description string
+	sample      string                                     // file with all settings, from the root of the sources
+	settings    string                                     // file that is installed as the settings, below /etc; "": none
+	unit        func(source string) (text string, _ error) // of systemd
+	install     string                                     // script before the files are unpacked
+	environment []string                                   // of the image
+	command     []string                                   // of the image, after the program's name
+	released    bool                                       // robots upgrade themselves by it
+}
+
+//go:embed sheaf.service
+var serviceUnit string
+
+//go:embed account.sh
+var makeAccount string
+
+//go:embed robot-preinstall.sh
+var robotPreinstall string
+
+//go:embed started.sh
+var restartScript string
+
+//go:embed removed.sh
+var stopScript string
+
+//go:embed robotd.yaml
+var robotSettings string
+
+func products() []product {
+	return []product{{
+		name: "sheaf", program: "sheaf", pkg: "./cmd/sheaf", variable: "sheaf/cmd/sheaf/service.release", account: "sheaf",
+		description: "Archive and distribution service for collected web pages.\nIt takes batches from robots, publishes them as editions, and serves them by HTTP and FTP.",
+		sample:      "deploy/sheaf.yaml",
+		unit:        func(string) (string, error) { return serviceUnit, nil },
+		// Within a container only its own network is local; the host decides what it publishes.
+		environment: []string{"SHEAF_DATA=/var/lib/sheaf", "SHEAF_HTTP_LISTEN=0.0.0.0:8080", "SHEAF_DOWNLOAD_LISTEN=0.0.0.0:2121", "SHEAF_DROP_LISTEN=0.0.0.0:2122"},
+		command:     []string{"serve"},
+	}, {
+		name: "sheaf-robot", program: "robotd", pkg: "./cmd/robotd", variable: "sheaf/robotd.Version", account: "sheaf-robot",
+		description: "Robot that collects web pages for a Sheaf service.\nIt visits the hosts that are assigned to it, politely, and uploads one signed batch a day.",
+		sample:      "deploy/robotd.yaml", settings: robotSettings,
+		unit: robotUnit, install: robotPreinstall,
+		environment: []string{"ROBOTD_DATA=/var/lib/sheaf-robot"},
+		command:     []string{"run"},
+		released:    true,
+	}}
+}
+
+// robotUnit returns the unit that the robots' install script writes, for a program in /usr/bin.
+func robotUnit(source string) (string, error) {
+	script, err := os.ReadFile(filepath.Join(source, "deploy", "install-robot.sh"))
+	if err != nil {
+		return "", err
+	}
+	_, text, _ := strings.Cut(string(script), "cat >\"$unit\" <<-END\n")
+	text, _, found := strings.Cut(text, "\n\tEND\n")
+	if !found {
+		return "", fmt.Errorf("deploy/install-robot.sh has no unit between <<-END and END")
+	}
+	var unknown error
+	text = os.Expand(strings.ReplaceAll(text, "\t", ""), func(name string) string {
+		value, ok := map[string]string{"account": "sheaf-robot", "etc": "/etc/sheaf-robot", "var": "/var/lib/sheaf-robot", "lib": "/usr/bin"}[name]
+		if !ok {
+			unknown = fmt.Errorf("deploy/install-robot.sh: the unit has $%s, which packages does not know", name)
+		}
+		return value
+	})
+	return text + "\n", unknown
+}
+
+// goEnv is the environment of the go command. Only what it needs is passed on, so that neither flags
+// nor secrets of this process get into what is built.
+func goEnv(more ...string) []string {
+	env := []string{"CGO_ENABLED=0", "GOOS=linux", "GOWORK=off", "GOFLAGS="}
+	for _, name := range []string{"PATH", "HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN", "GOTMPDIR", "TMPDIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return append(env, more...)
+}
+
+// compile builds a program, without C and without paths of this machine. It returns its path.
+func (b *build) compile(ctx context.Context, p product, arch string) (string, error) {
+	path := filepath.Join(b.work, arch, p.program)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+p.variable+"="+b.version, "-o", path, p.pkg)
+	cmd.Dir = b.source
+	cmd.Env = goEnv("GOARCH=" + arch)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build for %s: %w\n%s", arch, err, text)
+	}
+	return path, nil
+}
+
+// manual returns the directory of a program's manual pages and completions, which it writes itself:
+// man1 and one file for each shell.
+func (b *build) manual(ctx context.Context, p product) (string, error) {
+	program, err := b.compile(ctx, p, runtime.GOARCH)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(b.work, "manual", p.program)
+	pages := filepath.Join(dir, "man1")
+	if err := os.MkdirAll(pages, 0o755); err != nil {
+		return "", err
+	}
+	run := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Env = []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.time.Unix())} // help shows what the environment sets
+		cmd.Stderr = os.Stderr
+		return cmd.Output()
+	}
+	if _, err := run("man", pages); err != nil {
+		return "", fmt.Errorf("manual pages: %w", err)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		text, err := run("completion", shell)
+		if err != nil {
+			return "", fmt.Errorf("completion for %s: %w", shell, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, shell), text, 0o644); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// copyProgram puts a program into the output directory as it is.
+func (b *build) copyProgram(p product, arch, program string) error {
+	return b.create(p.program+"-linux-"+arch, func(w io.Writer) error {
+		f, err := os.Open(program)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	})
+}

@@ -1,0 +1,23 @@
+package commandline
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// manualCommand returns the hidden command that writes a manual page for each command of a program.
+// Packages of the program are made with it.
+func manualCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIRECTORY",
+		Short:  "Write a manual page for each command",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			// SOURCE_DATE_EPOCH sets their date.
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + root.Version}, args[0])
+		},
+	}
+}
