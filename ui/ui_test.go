@@ -20,7 +20,6 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/internal/session"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -70,7 +69,7 @@ var robotKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	t.Helper()
 	everything := &account.Account{Domains: []string{"*"}}
-	accounts, err := account.NewAccounts(site.DB, everything, passwords.DefaultCost)
+	accounts, err := account.NewAccounts(site.DB, everything, servetest.Cheap)
 	testkit.Must(t, err)
 	noon, err := window.Parse("12:00-13:00 Asia/Tokyo")
 	testkit.Must(t, err)

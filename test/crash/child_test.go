@@ -27,6 +27,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/lease/etcdtest"
+	"sheaf/serve/servetest"
 )
 
 // childEnv is the environment variable with the order for a child process.
@@ -93,6 +94,7 @@ func child(text string) error {
 	if err != nil {
 		return err
 	}
+	cfg.Passwords = servetest.Cheap
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s, err := service.New(context.Background(), cfg, log, service.WithBoundary(r.boundary))
 	if err != nil {

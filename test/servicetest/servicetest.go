@@ -19,6 +19,7 @@ import (
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
+	"sheaf/serve/servetest"
 )
 
 // Service is a running service. The client has its operator's token.
@@ -30,9 +31,9 @@ type Service struct {
 	t testing.TB
 }
 
-// Start runs a service until the test ends. Unless settings say otherwise, it has a temporary
-// directory and free ports, and does nothing because of the time of day: it publishes when it is
-// told to, and makes no daily plan.
+// Start runs a service until the test ends. Its passwords are quick to hash. Unless settings say
+// otherwise, it has a temporary directory and free ports, and does nothing because of the time of
+// day: it publishes when it is told to, and makes no daily plan.
 func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
 	return StartWith(t, settings, func(*service.Config) {}, options...)
@@ -49,6 +50,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
 	testkit.Must(t, err)
+	cfg.Passwords = servetest.Cheap
 	change(&cfg)
 	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler), options...)
 	testkit.Must(t, err)

@@ -19,10 +19,10 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/lease/etcdtest"
-	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
+	"sheaf/serve/servetest"
 )
 
 // deployed is where the files for Prometheus and Grafana lie.
@@ -322,7 +322,7 @@ func faults() []fault {
 			return scrape(t, s)
 		}, []string{"SheafRobotSilent"}},
 		{"mails refused", map[string]any{"watch.mail.server": "127.0.0.1:1", "watch.mail.from": "archive@example.jp", "watch.mail.tls": "none", "poll": "50ms"}, func(t *testing.T, s *Service) families {
-			accounts, err := account.NewAccounts(s.state.db, nil, passwords.DefaultCost)
+			accounts, err := account.NewAccounts(s.state.db, nil, servetest.Cheap)
 			testkit.Must(t, err)
 			_, password, err := accounts.Create(t.Context(), account.Account{Name: "alice", Domains: []string{"*"}}, "")
 			testkit.Must(t, err)

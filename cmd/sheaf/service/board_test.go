@@ -16,11 +16,11 @@ import (
 
 	"sheaf/ingest/ledger"
 	"sheaf/internal/db"
-	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
+	"sheaf/serve/servetest"
 )
 
 // browse sends what a browser sends of an operator, of an account, or of nobody.
@@ -46,7 +46,7 @@ func browse(s *Service, method, path, user, password string, form url.Values, he
 // of this site.
 func TestBoardIsForOperators(t *testing.T) {
 	s := newTestService(t)
-	accounts, err := account.NewAccounts(s.state.db, nil, passwords.DefaultCost)
+	accounts, err := account.NewAccounts(s.state.db, nil, servetest.Cheap)
 	testkit.Must(t, err)
 	_, password, err := accounts.Create(t.Context(), account.Account{Name: "reader", Domains: []string{"*"}}, "")
 	testkit.Must(t, err)

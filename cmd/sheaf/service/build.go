@@ -32,7 +32,6 @@ import (
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/transfers"
@@ -201,7 +200,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), passwords.DefaultCost); err != nil {
+	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), b.cfg.Passwords); err != nil {
 		return nil, err
 	}
 	a.accounts.Guesses = b.guesses

@@ -17,6 +17,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/session"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
@@ -45,7 +46,8 @@ type Config struct {
 	Manager Manager `mapstructure:",squash"`
 	Serve   Serve   `mapstructure:",squash"`
 
-	Login Login `mapstructure:"login"`
+	Login     Login          `mapstructure:"login"`
+	Passwords passwords.Cost `mapstructure:"-"` // of new passwords; only tests choose another
 
 	Operators Operators `mapstructure:"operators"`
 	Audit     Audit     `mapstructure:"audit"`
@@ -117,15 +119,16 @@ const defaultMetrics = "127.0.0.1:9465"
 func defaults() Config {
 	c := Config{
 		Data: "sheaf-data", Roles: allRoles(), Zone: "Asia/Tokyo",
-		Store:    Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
-		Lease:    Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
-		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
-		Metrics:  defaultMetrics,
-		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
-		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
-		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
-		Serve:    Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(mailer.StartTLS)}}},
-		Poll:     30 * time.Second, Stop: 20 * time.Second,
+		Store:     Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
+		Lease:     Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
+		HTTP:      HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
+		Metrics:   defaultMetrics,
+		Download:  Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
+		Drop:      Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
+		Manager:   Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
+		Serve:     Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(mailer.StartTLS)}}},
+		Passwords: passwords.DefaultCost,
+		Poll:      30 * time.Second, Stop: 20 * time.Second,
 	}
 	c.Database.Wait = 5 * time.Minute
 	c.Ingest.Uploads.Full, c.Ingest.Uploads.Drained, c.Ingest.Uploads.Least = 85, 75, 10

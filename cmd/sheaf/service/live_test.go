@@ -14,8 +14,7 @@ import (
 // An operator's browser is sent the figures of the board in its language. The stop of the service ends
 // that at once; it does not wait for the listeners to go.
 func TestLiveFigures(t *testing.T) {
-	cfg, err := Load("", map[string]any{"data": t.TempDir(), "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1h"})
-	testkit.Must(t, err)
+	cfg := testConfig(t, map[string]any{"data": t.TempDir(), "stop": "1h"})
 	s, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	running, stop := context.WithCancel(t.Context())

@@ -12,15 +12,15 @@ import (
 
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer/mailtest"
-	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
+	"sheaf/serve/servetest"
 )
 
 // addAccount makes an account that sees every host.
 func addAccount(t *testing.T, s *Service, name, password string) *account.Accounts {
 	t.Helper()
-	accounts, err := account.NewAccounts(s.state.db, nil, passwords.Cost{Memory: 64, Passes: 1})
+	accounts, err := account.NewAccounts(s.state.db, nil, servetest.Cheap)
 	testkit.Must(t, err)
 	_, _, err = accounts.Create(t.Context(), account.Account{Name: name, Domains: []string{"*"}}, password)
 	testkit.Must(t, err)
@@ -193,11 +193,10 @@ func TestPasswordChangeEndsOtherSessions(t *testing.T) {
 // answer does not tell whether there is such an account.
 func TestForgottenPassword(t *testing.T) {
 	post := mailtest.New(t)
-	cfg, err := Load("", map[string]any{
-		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "http.public": "https://archive.example.jp/",
+	cfg := testConfig(t, map[string]any{
+		"data": t.TempDir(), "http.public": "https://archive.example.jp/",
 		"watch.mail.server": post.Address, "watch.mail.from": "archive@example.jp", "watch.mail.tls": "none",
 	})
-	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	s, err := New(ctx, cfg, slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)

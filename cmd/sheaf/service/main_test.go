@@ -1,13 +1,30 @@
 package service
 
 import (
+	"maps"
 	"testing"
 
 	"sheaf/internal/lease/etcdtest"
 	"sheaf/internal/testkit"
+	"sheaf/serve/servetest"
 )
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
 	testkit.InMemory(m)
+}
+
+// testConfig loads the settings of a service on free ports, without FTP. Unless settings say
+// otherwise, it does nothing because of the time of day. Its passwords are quick to hash.
+func testConfig(t testing.TB, settings map[string]any) Config {
+	t.Helper()
+	all := map[string]any{
+		"http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "",
+		"publish.window": "never", "balance.at": "",
+	}
+	maps.Copy(all, settings)
+	cfg, err := Load("", all)
+	testkit.Must(t, err)
+	cfg.Passwords = servetest.Cheap
+	return cfg
 }

@@ -21,9 +21,9 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
+	"sheaf/serve/servetest"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
 )
@@ -78,10 +78,10 @@ func newOIDCSite(t *testing.T, rules ...login.Rule) *oidcSite {
 		return err
 	})
 	cfg, err := Load("", map[string]any{
-		"data": t.TempDir(), "http.listen": at[0], "http.public": base, "download.listen": "", "drop.listen": "",
+		"data": t.TempDir(), "http.listen": at[0], "http.public": base, "download.listen": "", "drop.listen": "", "publish.window": "never", "balance.at": "",
 		"login.oidc.issuer": issuer, "login.oidc.client_id": "web", "login.oidc.client_secret": "secret", "login.oidc.label": "Example",
 	})
-	cfg.Login.OIDC.Rules = rules
+	cfg.Login.OIDC.Rules, cfg.Passwords = rules, servetest.Cheap
 	if err != nil && !strings.Contains(err.Error(), "login.oidc.rules") {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestOIDCRoles(t *testing.T) {
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("without a password: %d", w.Code)
 	}
-	store, err := operators.NewStore(site.state.db, "token", passwords.DefaultCost, nil)
+	store, err := operators.NewStore(site.state.db, "token", servetest.Cheap, nil)
 	testkit.Must(t, err)
 	for what, c := range map[string]operators.OperatorChange{"role": {Role: new(operators.Admin)}, "password": {Password: new("")}} {
 		if _, _, err := store.Change(t.Context(), "olga", c); !errors.Is(err, operators.ErrInvalid) {

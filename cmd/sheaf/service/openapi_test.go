@@ -45,11 +45,7 @@ func description(t *testing.T) *openapi3.T {
 // newTestService makes a service with all its roles, which does not run.
 func newTestService(t *testing.T) *Service {
 	t.Helper()
-	cfg, err := Load("", map[string]any{"data": t.TempDir(), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": ""})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	s, err := New(t.Context(), testConfig(t, map[string]any{"data": t.TempDir()}), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
-	"sheaf/internal/passwords"
 	"sheaf/internal/settings"
 	"sheaf/serve/httpd/guard"
 )
@@ -33,7 +32,7 @@ func (b *builder) operators() error {
 	b.audit = audit.New(audit.Options{DB: b.state.db, Log: b.log})
 	b.guesses.Told = b.audit.Try
 	name := b.cfg.Operators.TokenName
-	store, err := operators.NewStore(b.state.db, name, passwords.DefaultCost, b.guesses)
+	store, err := operators.NewStore(b.state.db, name, b.cfg.Passwords, b.guesses)
 	if err != nil {
 		return err
 	}

@@ -51,9 +51,7 @@ func run(t *testing.T, settings map[string]any) *Service {
 // start is run for a service that the test stops before its end.
 func start(t *testing.T, settings map[string]any) (s *Service, stop func() error) {
 	t.Helper()
-	cfg, err := Load("", settings)
-	testkit.Must(t, err)
-	s, err = New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	s, err := New(t.Context(), testConfig(t, settings), slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

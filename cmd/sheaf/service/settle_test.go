@@ -27,13 +27,10 @@ func TestStopLosesNoNote(t *testing.T) {
 		"www.waseda.ac.jp": {servetest.Page("http://www.waseda.ac.jp/", body, at)},
 	})
 	data := filepath.Dir(site.Dir)
-	cfg, err := Load("", map[string]any{
-		"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1m",
+	cfg := testConfig(t, map[string]any{
+		"data": data, "stop": "1m",
 		"database.fresh": true, "access.anonymous": []string{"jp"}, "access.anonymous_rate": "8KiB",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

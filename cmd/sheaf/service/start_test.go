@@ -21,11 +21,9 @@ import (
 // begin starts a service that need not run, and gives its error.
 func begin(t *testing.T, data string, settings map[string]any) (*Service, error) {
 	t.Helper()
-	all := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s"}
+	all := map[string]any{"data": data, "stop": "1s"}
 	maps.Copy(all, settings)
-	cfg, err := Load("", all)
-	testkit.Must(t, err)
-	return New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	return New(t.Context(), testConfig(t, all), slog.New(slog.DiscardHandler))
 }
 
 // end closes what New has opened.
@@ -161,10 +159,7 @@ func TestStartWaitsForPostgres(t *testing.T) {
 	testkit.Slow(t)
 	cluster := dbtest.Start(t)
 	cluster.Stop()
-	cfg, err := Load("", map[string]any{
-		"data": t.TempDir(), "database.url": cluster.URL, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
-	})
-	testkit.Must(t, err)
+	cfg := testConfig(t, map[string]any{"data": t.TempDir(), "database.url": cluster.URL, "stop": "1s"})
 	waits := make(said, 100)
 	ctx, signal := context.WithCancel(t.Context())
 	ended := make(chan error)
