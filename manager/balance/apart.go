@@ -44,7 +44,7 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 		}
 	}
 	r.Plan = p
-	return r, nil
+	return r, c.stopped()
 }
 
 // apartBound returns by how much the bound of overAll rises because the items of a set are at
@@ -59,17 +59,17 @@ func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
 		for _, n := range set {
 			counted[n] = true
 		}
-		at, alone := make([]float64, c.Robots), 0.0
+		at, alone := cheapestOf(c, set), 0.0
 		for i := range at {
-			at[i] = cheapestOf(c, i, set) * price[i]
+			at[i] *= price[i]
 		}
 		slices.Sort(at)
 		for _, n := range set {
-			least := math.Inf(1)
-			for i := range c.Robots {
-				least = min(least, c.At(i, n)*price[i])
+			ms := cheapestOf(c, []int{n})
+			for i := range ms {
+				ms[i] *= price[i]
 			}
-			alone += least
+			alone += slices.Min(ms)
 		}
 		together := 0.0
 		for k := range set {
@@ -84,21 +84,24 @@ func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
 // that is not among the k-1 cheapest ones.
 func longestApart(c *Costs, apart [][]int) (most float64) {
 	for _, set := range apart {
-		at := make([]float64, c.Robots)
-		for i := range at {
-			at[i] = cheapestOf(c, i, set)
-		}
+		at := cheapestOf(c, set)
 		slices.Sort(at)
 		most = max(most, at[len(set)-1])
 	}
 	return most
 }
 
-// cheapestOf returns the cost of the cheapest item of a set at robot i.
-func cheapestOf(c *Costs, i int, set []int) float64 {
-	least := math.Inf(1)
+// cheapestOf returns the cost of the cheapest item of a set, by robot.
+func cheapestOf(c *Costs, set []int) []float64 {
+	least, ms := slices.Repeat([]float64{math.Inf(1)}, c.Robots), make([]float64, c.Robots)
 	for _, n := range set {
-		least = min(least, c.At(i, n))
+		clear(ms)
+		c.row(n, ms)
+		for i, cost := range ms {
+			if cost < least[i] && (c.excluded == nil || !c.excluded(i, n)) {
+				least[i] = cost
+			}
+		}
 	}
 	return least
 }
@@ -139,15 +142,31 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 		}
 		return false
 	}
-	some, err := NewCosts(c.Robots, len(items)+c.Robots, func(i, k int) float64 {
+	some, err := Pairs{Robots: c.Robots, Hosts: len(items) + c.Robots, Stop: c.stop, Cost: func(i, k int) float64 {
 		switch {
 		case k >= len(items) && k-len(items) == i:
 			return base[i]
 		case k >= len(items) || taken(i, items[k]):
 			return math.Inf(1)
 		}
-		return c.At(i, items[k])
-	})
+		return c.cost(i, items[k])
+	}, Row: func(k int, ms []float64) {
+		if k >= len(items) {
+			for i := range ms {
+				ms[i] = math.Inf(1)
+			}
+			ms[k-len(items)] = base[k-len(items)]
+			return
+		}
+		c.row(items[k], ms)
+		for _, set := range sets[items[k]] {
+			for _, other := range set {
+				if i := p[other]; other != items[k] && i >= 0 {
+					ms[i] = math.Inf(1)
+				}
+			}
+		}
+	}, excluded: func(i, k int) bool { return k < len(items) && c.excluded != nil && c.excluded(i, items[k]) }}.Costs()
 	if err != nil {
 		return err
 	}

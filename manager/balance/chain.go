@@ -13,7 +13,7 @@ import (
 func (c *Costs) WithChains(chain Func) (*Costs, error) {
 	shortest, most := c.longestChain(chain)
 	if shortest == 0 || math.IsInf(shortest, 1) {
-		return c, nil
+		return c, c.stopped()
 	}
 	with := *c
 	limit := shortest * enough
@@ -22,19 +22,11 @@ func (c *Costs) WithChains(chain Func) (*Costs, error) {
 		d.climb(60)
 		limit = max(limit, d.best*enough)
 	}
-	with.all = func(i, j int) float64 {
-		if chain(i, j) > limit {
-			return math.Inf(1)
-		}
-		return c.all(i, j)
-	}
+	with.excluded = func(i, j int) bool { return chain(i, j) > limit }
 	if most > limit { // some candidates are none
-		other, err := NewCosts(c.Robots, c.Hosts, with.all)
-		if err != nil {
+		if err := with.choose(); err != nil {
 			return nil, err
 		}
-		with = *other
-		with.relaxed = c.relaxed
 	}
 	with.longest = max(with.longest, shortest)
 	return &with, nil
@@ -46,6 +38,9 @@ func (c *Costs) longestChain(chain Func) (shortest, most float64) {
 	unavoidable, longest := make([]float64, workers()), make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {
 		for j := from; j < to; j++ {
+			if j%1024 == 0 && c.stopped() != nil {
+				return
+			}
 			least := math.Inf(1)
 			robots, costs := c.candidates(j)
 			for k, i := range robots {
@@ -57,7 +52,7 @@ func (c *Costs) longestChain(chain Func) (shortest, most float64) {
 			if least <= unavoidable[w] {
 				continue // other robots could only make it shorter
 			}
-			for i := range c.Robots {
+			for i := 0; i < c.Robots && least > unavoidable[w]; i++ {
 				if !math.IsInf(c.all(i, j), 1) {
 					least = min(least, chain(i, j))
 				}

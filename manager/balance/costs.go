@@ -1,7 +1,6 @@
 package balance
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -13,19 +12,36 @@ import (
 // cannot collect the host. It is called from several goroutines at once.
 type Func func(i, j int) float64
 
+// Row adds the costs of host j at all robots to ms, by robot. It gives the same costs as a Func, but
+// all of a host's at once, which is much quicker. It is called from several goroutines at once.
+type Row func(j int, ms []float64)
+
+// Pairs are what Costs are made from.
+type Pairs struct {
+	Robots, Hosts int
+	Cost          Func
+	Row           Row          // nil: by Cost
+	Stop          func() error // asked often, from several goroutines; an error ends all work on the costs. nil: nothing does
+
+	excluded func(i, j int) bool // see Costs
+}
+
 // Costs are the costs of hosts at robots. For each host they name the candidates: the robots to
 // which it may sensibly go. Costs do not change.
 type Costs struct {
 	Robots, Hosts int
 
-	all     Func
-	relaxed Func    // all without the pairs that WithChains excludes: enough for lower bounds
-	longest float64 // ms; no plan is shorter, because of one host or, see WithChains, one chain
+	cost     Func
+	row      Row
+	excluded func(i, j int) bool // pairs that WithChains excludes; nil: none. Lower bounds do without
+	stop     func() error
+	longest  float64 // ms; no plan is shorter, because of one host or, see WithChains, one chain
 	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest
 	// at the prices by which they were picked comes first.
-	keep  int
-	robot []int32
-	ms    []float64
+	keep    int
+	sampled []float64 // the prices; nil: all robots are candidates
+	robot   []int32
+	ms      []float64
 }
 
 // few is the number of pairs up to which all robots are candidates of every host.
@@ -33,24 +49,47 @@ const few = 4 << 20
 
 // Candidates is the number of candidates of a host if there are too many pairs to consider all.
 // At 32 robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are
-// chosen by cost times price, which loses less.
-const Candidates = 8
+// chosen by cost times price, which loses less. Where costs are only estimated, many robots cost a
+// host about as much at the prices, and the same few would be the cheapest for all hosts. So each
+// host has its own noise in half of the choice.
+const (
+	Candidates = 8
+	noise      = 0.3 // highest, as a part of the priced cost
+)
 
 // NewCosts takes the costs of hosts at robots from a function. It fails if a cost is negative or
 // NaN, or if no robot can collect a host.
 func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
-	if robots < 1 || hosts < 0 {
-		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", robots, hosts)
+	return Pairs{Robots: robots, Hosts: hosts, Cost: cost}.Costs()
+}
+
+// Costs is NewCosts for pairs whose costs may be had by rows, and for work that may be stopped.
+func (p Pairs) Costs() (*Costs, error) {
+	if p.Robots < 1 || p.Hosts < 0 {
+		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", p.Robots, p.Hosts)
 	}
-	c := &Costs{Robots: robots, Hosts: hosts, all: cost, relaxed: cost, keep: robots}
-	price := ones(robots)
-	if robots > Candidates && robots*hosts > few {
+	c := &Costs{Robots: p.Robots, Hosts: p.Hosts, cost: p.Cost, row: p.Row, excluded: p.excluded, stop: p.Stop}
+	if c.row == nil {
+		c.row = func(j int, ms []float64) {
+			for i := range ms {
+				ms[i] += p.Cost(i, j)
+			}
+		}
+	}
+	return c, c.choose()
+}
+
+// choose fills in the candidates.
+func (c *Costs) choose() error {
+	price := ones(c.Robots)
+	c.keep = c.Robots
+	if c.Robots > Candidates && c.Robots*c.Hosts > few {
 		price = c.samplePrices()
-		c.keep = Candidates
+		c.keep, c.sampled = Candidates, price
 	}
-	c.robot = make([]int32, hosts*c.keep)
-	c.ms = make([]float64, hosts*c.keep)
-	return c, c.pick(price)
+	c.robot = make([]int32, c.Hosts*c.keep)
+	c.ms = make([]float64, c.Hosts*c.keep)
+	return c.pick(price)
 }
 
 // Matrix takes costs from a table: t[i][j] is the cost of host j at robot i.
@@ -69,79 +108,40 @@ func Matrix(t [][]float64) (*Costs, error) {
 // At returns the cost of host j at robot i.
 func (c *Costs) At(i, j int) float64 { return c.all(i, j) }
 
+func (c *Costs) all(i, j int) float64 {
+	if c.excluded != nil && c.excluded(i, j) {
+		return math.Inf(1)
+	}
+	return c.cost(i, j)
+}
+
+// stopped returns why the work is to end; nil: it is not.
+func (c *Costs) stopped() error {
+	if c.stop == nil {
+		return nil
+	}
+	return c.stop()
+}
+
+// rows calls f with the costs of each host at all robots, excluded pairs included, until the work is
+// stopped. w is the number of the goroutine that calls. f must not keep ms.
+func (c *Costs) rows(f func(w, j int, ms []float64)) {
+	parallel(c.Hosts, func(w, from, to int) {
+		ms := make([]float64, c.Robots)
+		for j := from; j < to; j++ {
+			if j%1024 == 0 && c.stopped() != nil {
+				return
+			}
+			clear(ms)
+			c.row(j, ms)
+			f(w, j, ms)
+		}
+	})
+}
+
 // candidates returns the candidates of host j and its costs at them.
 func (c *Costs) candidates(j int) ([]int32, []float64) {
 	return c.robot[j*c.keep : (j+1)*c.keep], c.ms[j*c.keep : (j+1)*c.keep]
-}
-
-// pick fills in each host's candidates: the robots that are cheapest at the prices. It also finds
-// the host that takes longest where it is nearest.
-func (c *Costs) pick(price []float64) error {
-	errs, longest := make([]error, workers()), make([]float64, workers())
-	parallel(c.Hosts, func(w, from, to int) {
-		type choice struct {
-			robot      int32
-			ms, priced float64
-		}
-		choices := make([]choice, c.Robots)
-		for j := from; j < to; j++ {
-			least := math.Inf(1)
-			for i := range choices {
-				ms := c.all(i, j)
-				if !(ms >= 0) {
-					errs[w] = fmt.Errorf("cost of host %d at robot %d is %v ms: want 0 or more", j, i, ms)
-					return
-				}
-				least = min(least, ms)
-				choices[i] = choice{int32(i), ms, ms * price[i]}
-			}
-			if longest[w] = max(longest[w], least); math.IsInf(least, 1) {
-				errs[w] = fmt.Errorf("host %d can be collected by no robot", j)
-				return
-			}
-			if c.keep < c.Robots { // sort only the first keep
-				for k := range c.keep {
-					best := k
-					for n := k + 1; n < len(choices); n++ {
-						if choices[n].priced < choices[best].priced {
-							best = n
-						}
-					}
-					choices[k], choices[best] = choices[best], choices[k]
-				}
-			} else {
-				slices.SortFunc(choices, func(a, b choice) int {
-					return cmp.Or(cmp.Compare(a.priced, b.priced), cmp.Compare(a.robot, b.robot))
-				})
-			}
-			robots, ms := c.candidates(j)
-			for k := range robots {
-				robots[k], ms[k] = choices[k].robot, choices[k].ms
-			}
-		}
-	})
-	c.longest = slices.Max(longest)
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// samplePrices finds the robots' prices on some of the hosts. That is enough to tell which robots
-// will be dear, before candidates are chosen.
-func (c *Costs) samplePrices() []float64 {
-	const sample = 10_000
-	step := max(1, c.Hosts/sample)
-	n := (c.Hosts + step - 1) / step
-	part := &Costs{Robots: c.Robots, Hosts: n, keep: c.Robots, all: func(i, j int) float64 { return c.all(i, j*step) }}
-	part.robot, part.ms = make([]int32, n*c.Robots), make([]float64, n*c.Robots)
-	price := ones(c.Robots)
-	if part.pick(price) != nil { // the caller meets the same error next, with the host's number
-		return price
-	}
-	return newDual(part, math.Inf(1)).climb(100)
 }
 
 func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }

@@ -34,6 +34,7 @@ func newDual(c *Costs, limit float64) *dual {
 	for i := range d.price {
 		d.price[i] = 1 / float64(c.Robots)
 	}
+	copy(d.price, c.sampled)
 	d.bestPrice = slices.Clone(d.price)
 	return d
 }
@@ -41,32 +42,44 @@ func newDual(c *Costs, limit float64) *dual {
 // climb makes a number of steps and returns the best prices found.
 func (d *dual) climb(steps int) []float64 {
 	for step := range steps {
+		if d.c.stopped() != nil {
+			break
+		}
 		value, loads := d.evaluate()
 		if value > d.best {
 			d.best = value
 			copy(d.bestPrice, d.price)
 		}
-		mean := 0.0
-		for _, l := range loads {
-			mean += l / float64(len(loads))
-		}
-		if mean == 0 || math.IsInf(value, 1) {
+		if math.IsInf(value, 1) || !raise(d.price, loads, step) {
 			break
-		}
-		// A factor keeps prices above zero. The steps shrink so that their sum is infinite and
-		// the sum of their squares is not.
-		rate := 0.5 / (1 + 0.15*float64(step))
-		total := 0.0
-		for i, l := range loads {
-			over := min(l/mean-1, 2)
-			d.price[i] = max(d.price[i]*math.Exp(rate*over), 1e-12)
-			total += d.price[i]
-		}
-		for i := range d.price {
-			d.price[i] /= total
 		}
 	}
 	return d.bestPrice
+}
+
+// raise raises the prices of robots whose loads are above the mean, and lowers the others, so that
+// they add up to 1. It returns false if there are no loads.
+func raise(price, loads []float64, step int) bool {
+	mean := 0.0
+	for _, l := range loads {
+		mean += l / float64(len(loads))
+	}
+	if mean == 0 {
+		return false
+	}
+	// A factor keeps prices above zero. The steps shrink so that their sum is infinite and the sum
+	// of their squares is not.
+	rate := 0.5 / (1 + 0.15*float64(step))
+	total := 0.0
+	for i, l := range loads {
+		over := min(l/mean-1, 2)
+		price[i] = max(price[i]*math.Exp(rate*over), 1e-12)
+		total += price[i]
+	}
+	for i := range price {
+		price[i] /= total
+	}
+	return true
 }
 
 // evaluate returns the bound at the present prices, and the loads if every host is where it is
@@ -113,6 +126,21 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	return robot, ms
 }
 
+// prove makes a number of steps and returns the best prices found and what they prove over all pairs.
+// Where candidates were chosen, prices that fit these may leave other robots too cheap. Then those by
+// which the candidates were chosen are better.
+func (d *dual) prove(steps int) (price []float64, bound float64) {
+	price = d.climb(steps)
+	bound = lowerBound(d.c, price)
+	if d.c.sampled != nil {
+		if sampled := lowerBound(d.c, d.c.sampled); sampled > bound {
+			price, bound = d.c.sampled, sampled
+			copy(d.bestPrice, price)
+		}
+	}
+	return price, bound
+}
+
 // lowerBound returns how long every plan is at least, by what the prices prove over all pairs, not
 // only over candidates, and by the host or chain that takes longest.
 func lowerBound(c *Costs, price []float64) float64 { return max(overAll(c, price), c.longest) }
@@ -120,14 +148,14 @@ func lowerBound(c *Costs, price []float64) float64 { return max(overAll(c, price
 // overAll returns the bound that the prices prove over all pairs.
 func overAll(c *Costs, price []float64) float64 {
 	sums := make([]float64, workers())
-	parallel(c.Hosts, func(w, from, to int) {
-		for j := from; j < to; j++ {
-			least := math.Inf(1)
-			for i := range price {
-				least = min(least, c.relaxed(i, j)*price[i])
+	c.rows(func(w, _ int, ms []float64) {
+		least := math.Inf(1)
+		for i, p := range price {
+			if priced := ms[i] * p; priced < least {
+				least = priced
 			}
-			sums[w] += least
 		}
+		sums[w] += least
 	})
 	total := 0.0
 	for _, s := range sums {

@@ -30,7 +30,7 @@ var powers = []float64{3, 4, 6, 8, 12, 16, 24, 40}
 // repairAll moves as many hosts as it takes.
 func (r *replanner) repairAll(rounds int) {
 	for _, slack := range []float64{1.045, 1.03, 1.015, 1.005} {
-		if r.reached() {
+		if r.reached() || r.c.stopped() != nil {
 			return
 		}
 		r.try(func(s *search) {

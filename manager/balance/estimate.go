@@ -21,15 +21,11 @@ type Measured struct {
 // own is how much single pairs differ from that estimate, as the standard deviation of logarithms;
 // below 0 if too few hosts were measured by several robots to tell.
 func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
-	type key struct{ i, j int }
-	sum, count := make(map[key]float64), make(map[key]int)
 	byRobot, byHost := make([][]Measured, robots), make([][]Measured, hosts)
 	for _, m := range seen {
 		if !(m.MsPerKB > 0) || math.IsInf(m.MsPerKB, 1) {
 			continue
 		}
-		sum[key{m.Robot, m.Host}] += math.Log(m.MsPerKB)
-		count[key{m.Robot, m.Host}]++
 		byRobot[m.Robot] = append(byRobot[m.Robot], m)
 		byHost[m.Host] = append(byHost[m.Host], m)
 	}
@@ -75,8 +71,14 @@ func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 		own = off[len(off)*2/3] // of normal deviations, two in three are below about one standard deviation
 	}
 	return func(i, j int) float64 {
-		if n := count[key{i, j}]; n > 0 {
-			return math.Exp(sum[key{i, j}] / float64(n))
+		sum, n := 0.0, 0
+		for _, m := range byHost[j] {
+			if m.Robot == i {
+				sum, n = sum+math.Log(m.MsPerKB), n+1
+			}
+		}
+		if n > 0 {
+			return math.Exp(sum / float64(n))
 		}
 		return math.Exp(robot[i] + host[j])
 	}, own
@@ -99,33 +101,66 @@ func median(x []float64) float64 {
 // Pair is a robot and a host.
 type Pair struct{ Robot, Host int }
 
-// Probes returns at most so many pairs that are worth measuring, those with the largest possible
-// gain first. A pair that was not measured is worth it if the host would move to that robot, at
-// the plan's prices, should the estimate be too high by the factor, and if that would shorten the
-// night by the part least of its length or more.
-func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least float64, most int) []Pair {
-	type worth struct {
-		Pair
-		gain float64
+// Probes returns pairs that are worth measuring, those with the largest possible gain first. A pair
+// that was not measured is worth it if the host would move to that robot, at the plan's prices,
+// should the estimate be too high by the factor. It returns at most so many pairs that would each
+// shorten the night by the part least of its length or more. If there are fewer than usual, it
+// returns up to usual pairs, whatever they gain.
+func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least float64, usual, most int) []Pair {
+	most = max(usual, most)
+	if most <= 0 {
+		return nil
 	}
-	var found []worth
-	for j, at := range r.Plan {
-		now := c.At(at, j) * r.Prices[at]
-		for i := range c.Robots {
-			if i == at || known(i, j) {
-				continue
-			}
-			if gain := now - c.At(i, j)/factor*r.Prices[i]; gain > least*r.Makespan {
-				found = append(found, worth{Pair{i, j}, gain})
+	found := make([]gains, workers())
+	c.rows(func(w, j int, ms []float64) {
+		at := r.Plan[j]
+		now := ms[at] * r.Prices[at]
+		for i, price := range r.Prices {
+			gain := now - ms[i]/factor*price
+			if gain > found[w].floor && i != at && (c.excluded == nil || !c.excluded(i, j)) && !known(i, j) {
+				found[w].add(worth{Pair{i, j}, gain}, most)
 			}
 		}
-	}
-	slices.SortFunc(found, func(a, b worth) int {
-		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Robot, b.Robot))
 	})
-	pairs := make([]Pair, 0, min(most, len(found)))
-	for _, w := range found[:cap(pairs)] {
-		pairs = append(pairs, w.Pair)
+	var all gains
+	for _, g := range found {
+		all.list = append(all.list, g.list...)
+	}
+	all.cut(most)
+	var pairs []Pair
+	for n, w := range all.list {
+		if n < usual || w.gain > least*r.Makespan {
+			pairs = append(pairs, w.Pair)
+		}
 	}
 	return pairs
+}
+
+// worth is a pair and what its measurement may gain at most, in ms.
+type worth struct {
+	Pair
+	gain float64
+}
+
+// gains keeps the pairs that gain most.
+type gains struct {
+	list  []worth
+	floor float64 // pairs that gain less, or as much, are not among them
+}
+
+func (g *gains) add(w worth, most int) {
+	if g.list = append(g.list, w); len(g.list) >= 2*most+1000 {
+		g.cut(most)
+	}
+}
+
+// cut leaves the pairs that gain most, in this order.
+func (g *gains) cut(most int) {
+	slices.SortFunc(g.list, func(a, b worth) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Robot, b.Robot))
+	})
+	if len(g.list) > most {
+		g.list = g.list[:most]
+		g.floor = g.list[most-1].gain
+	}
 }

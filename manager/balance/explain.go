@@ -82,13 +82,18 @@ func (c *Costs) whyPrices(prices []float64) string {
 
 // misplaced counts the hosts that cost less at another robot.
 func (c *Costs) misplaced(p Plan) (n int) {
-	for j, at := range p {
-		for i := range c.Robots {
-			if c.all(i, j) < c.all(at, j) {
-				n++
+	found := make([]int, workers())
+	c.rows(func(w, j int, ms []float64) {
+		at := p[j]
+		for i, cost := range ms {
+			if cost < ms[at] && (c.excluded == nil || !c.excluded(i, j)) {
+				found[w]++
 				break
 			}
 		}
+	})
+	for _, k := range found {
+		n += k
 	}
 	return n
 }

@@ -2,13 +2,12 @@ package balance
 
 import "math"
 
-// Grouped joins hosts that must go to one robot, such as the hosts of one address, into groups.
-// group names the group of host j. It returns the costs of the groups, numbered in the order of
-// their first hosts, and the group number of each host.
-func Grouped(robots, hosts int, cost Func, group func(j int) string) (c *Costs, of []int, err error) {
+// Groups joins hosts that must go to one robot, such as the hosts of one address, into groups.
+// group names the group of host j. It returns the group number of each host, and the hosts of each
+// group. Groups are numbered in the order of their first hosts.
+func Groups(hosts int, group func(j int) string) (of []int, members [][]int) {
 	number := make(map[string]int)
 	of = make([]int, hosts)
-	var members [][]int
 	for j := range hosts {
 		name := group(j)
 		n, ok := number[name]
@@ -20,14 +19,7 @@ func Grouped(robots, hosts int, cost Func, group func(j int) string) (c *Costs, 
 		of[j] = n
 		members[n] = append(members[n], j)
 	}
-	c, err = NewCosts(robots, len(members), func(i, n int) float64 {
-		sum := 0.0
-		for _, j := range members[n] {
-			sum += cost(i, j)
-		}
-		return sum
-	})
-	return c, of, err
+	return of, members
 }
 
 // Split returns into how many parts, by the hash of the URL, host j is to be split among robots

@@ -18,8 +18,9 @@ func Optimal(c *Costs) Result {
 	if c.small() {
 		steps = 400
 	}
-	price := d.climb(steps)
-	r := Result{Prices: price, Bound: lowerBound(c, price)}
+	var r Result
+	r.Prices, r.Bound = d.prove(steps)
+	price := r.Prices
 	s := newSearch(c, price, d.plan())
 	s.descend(r.Bound)
 	random := rand.New(rand.NewPCG(1, uint64(c.Hosts)))

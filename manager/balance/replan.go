@@ -30,8 +30,7 @@ func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result
 		return Result{Plan: Plan{}}, nil
 	}
 	d := newDual(c, math.Inf(1))
-	price := d.climb(120)
-	bound := lowerBound(c, price)
+	price, bound := d.prove(120)
 	start := d.plan()
 	for j, i := range from {
 		if i >= 0 && i < c.Robots && !math.IsInf(c.all(i, j), 1) {
@@ -52,7 +51,7 @@ func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result
 	if tight {
 		r.best.Bound = c.tighten(r.best.Bound, r.best.Makespan, price)
 	}
-	return r.best, nil
+	return r.best, c.stopped()
 }
 
 // replanner looks for a plan within a limit that moves few hosts.

@@ -1,6 +1,7 @@
 package balance_test
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -70,5 +71,54 @@ func TestReplanWithARobotGoneAndHostsNew(t *testing.T) {
 	}
 	if _, err := balance.Replan(costsOf(t, rows), make(balance.Plan, 61)); err == nil {
 		t.Error("a plan of more hosts than there are was gone on from")
+	}
+}
+
+// Where most costs are estimated as robot factor × host factor, all hosts would like the same few
+// robots. The plan must use all robots, and the bound must be near it.
+func TestManyRobotsWithEstimatedCosts(t *testing.T) {
+	const robots, hosts = 400, 11_000
+	random := rand.New(rand.NewPCG(1, 1))
+	slow, weight := make([]float64, robots), make([]float64, hosts)
+	for i := range slow {
+		slow[i] = math.Exp(random.NormFloat64())
+	}
+	measured, from := make([][2]float64, hosts), make(balance.Plan, hosts)
+	for j := range weight {
+		weight[j], from[j] = (0.2+random.ExpFloat64())*1e5, j%robots
+		for k := range measured[j] {
+			measured[j][k] = slow[(j+k)%robots] * weight[j] * (0.3 + random.ExpFloat64())
+		}
+	}
+	cost := func(i, j int) float64 {
+		if k := (i - j%robots + robots) % robots; k < 2 {
+			return measured[j][k]
+		}
+		return slow[i] * weight[j]
+	}
+	stopped := errors.New("stopped")
+	var stop error
+	pairs := balance.Pairs{Robots: robots, Hosts: hosts, Cost: cost, Stop: func() error { return stop }, Row: func(j int, ms []float64) {
+		for i, factor := range slow {
+			ms[i] += factor * weight[j]
+		}
+		for k, ownMS := range measured[j] {
+			i := (j + k) % robots
+			ms[i] += ownMS - slow[i]*weight[j]
+		}
+	}}
+	c, err := pairs.Costs()
+	testkit.Must(t, err)
+	r, err := balance.Replan(c, from)
+	testkit.Must(t, err)
+	if before := from.Makespan(c); r.Makespan > 1.1*r.Bound || before < 2*r.Bound {
+		t.Errorf("%.3f times the bound, %.1f before", r.Makespan/r.Bound, before/r.Bound)
+	}
+	stop = stopped
+	if _, err := balance.Replan(c, from); !errors.Is(err, stopped) {
+		t.Errorf("a plan that was stopped: %v", err)
+	}
+	if _, err := pairs.Costs(); !errors.Is(err, stopped) {
+		t.Errorf("costs that were stopped: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ type search struct {
 	items [][]int32 // by robot: its hosts, in no order
 	place []int32   // by host: its place in its robot's items
 	fixed []bool    // by host: exchange does not move it
+	row   []float64 // costs of one host, by robot
 }
 
 func newSearch(c *Costs, price []float64, p Plan) *search {
@@ -80,7 +81,7 @@ func (s *search) repair(target float64) {
 	for range 4 {
 		moved := false
 		for i := range s.loads {
-			if s.loads[i] <= target {
+			if s.loads[i] <= target || s.c.stopped() != nil {
 				continue
 			}
 			offers = offers[:0]
@@ -111,7 +112,7 @@ func (s *search) repair(target float64) {
 
 // elsewhere returns the cheapest other robot that has room for host j below the target, and how
 // much more the host costs there than at robot i, both at the prices. If there is none, regret is
-// +Inf.
+// +Inf. If no candidate has room, it looks at all robots.
 func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	regret = math.Inf(1)
 	robots, ms := s.c.candidates(j)
@@ -123,20 +124,45 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 			to, regret = int(other), r
 		}
 	}
+	if s.c.keep < s.c.Robots && math.IsInf(regret, 1) {
+		to, regret = s.anywhere(j, i, target)
+	}
 	return to, regret - s.c.all(i, j)*s.price[i]
 }
+
+// anywhere returns the other robot that is cheapest at the prices of all that have room for host j
+// below the target, and what the host costs there at the prices; +Inf if there is none.
+func (s *search) anywhere(j, i int, target float64) (to int, priced float64) {
+	priced = math.Inf(1)
+	if s.row == nil {
+		s.row = make([]float64, s.c.Robots)
+	}
+	clear(s.row)
+	s.c.row(j, s.row)
+	for other, ms := range s.row {
+		if p := ms * s.price[other]; p < priced && other != i && s.loads[other]+ms <= target && (s.c.excluded == nil || !s.c.excluded(other, j)) {
+			to, priced = other, p
+		}
+	}
+	return to, priced
+}
+
+// patience is how many hosts and pairs of hosts exchange looks at in all.
+const patience = 20_000_000
 
 // looks is how many pairs of hosts one step compares at most.
 const looks = 400_000
 
 // exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for
 // a host of another, whichever makes the higher load of the two robots lowest. It ends when
-// nothing helps, when the target is reached, or after a number of steps.
+// nothing helps, when the target is reached, after a number of steps, when it has looked at very many
+// pairs, or when the work is stopped.
 func (s *search) exchange(target float64, steps int) {
+	looked := 0
 	for range steps {
 		top := s.top()
 		high := s.loads[top]
-		if high <= target {
+		if high <= target || looked > patience || s.c.stopped() != nil {
 			return
 		}
 		bestJ, bestK, bestI, best := -1, -1, -1, high*(1-1e-12)
@@ -147,6 +173,7 @@ func (s *search) exchange(target float64, steps int) {
 			}
 			robots, ms := s.c.candidates(j)
 			without := high - s.c.all(top, j)
+			looked += len(robots)
 			for n, i32 := range robots {
 				i := int(i32)
 				if i == top || math.IsInf(ms[n], 1) {
@@ -159,6 +186,7 @@ func (s *search) exchange(target float64, steps int) {
 				if len(s.items[top])*len(s.items[i])*len(robots) > looks {
 					continue
 				}
+				looked += len(s.items[i])
 				for _, k := range s.items[i] {
 					if s.fixed[k] {
 						continue

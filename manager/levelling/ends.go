@@ -60,6 +60,55 @@ func (s *snapshot) work(robot, host int) balance.Work {
 // time returns by how much the host, or its share, lengthens the robot's night, in ms.
 func (s *snapshot) time(robot, host int) float64 { return s.paces[robot].Time(s.work(robot, host)) }
 
+// rate is what a host that was not measured at a robot adds to its night.
+type rate struct {
+	ms float64 // ms for each ms that the host takes at the median robot
+	kb float64 // ms for each KB
+}
+
+// estimateRates works out the robots' rates, so that addTimes is quick, and sorts what was measured of
+// each host by robot.
+func (s *snapshot) estimateRates() {
+	s.rates = make([]rate, len(s.robots))
+	for i, p := range s.paces {
+		s.rates[i] = rate{
+			ms: p.Time(balance.Work{MS: s.slow[i] * max(s.caution, 1) * s.weekday[i]}),
+			kb: p.Time(balance.Work{KB: 1}),
+		}
+	}
+	for _, list := range s.measured {
+		slices.SortFunc(list, func(a, b distance) int { return a.robot - b.robot })
+	}
+}
+
+// addTimes adds to ms, for each robot, what time returns for it and the host.
+func (s *snapshot) addTimes(host int, ms []float64) {
+	kb := s.kb[host]
+	if kb == 0 {
+		kb = s.usualKB
+	}
+	weight := s.weight[host] / float64(s.parts[host])
+	kb /= float64(s.parts[host])
+	from := 0
+	for _, d := range s.measured[host] {
+		s.addEstimates(weight, kb, ms[from:d.robot], from)
+		ms[d.robot] += s.time(d.robot, host)
+		from = d.robot + 1
+	}
+	s.addEstimates(weight, kb, ms[from:], from)
+}
+
+// addEstimates is addTimes for robots from a number on at which the host was not measured.
+func (s *snapshot) addEstimates(weight, kb float64, ms []float64, from int) {
+	for i, r := range s.rates[from : from+len(ms)] {
+		t := r.ms * weight
+		if line := r.kb * kb; line > t {
+			t = line
+		}
+		ms[i] += t
+	}
+}
+
 // itemWork returns what a robot has to do for an item: the hosts of an address.
 func (s *snapshot) itemWork(it *items, robot, n int) (w balance.Work) {
 	for _, j := range it.hosts[n] {

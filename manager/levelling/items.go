@@ -2,6 +2,7 @@ package levelling
 
 import (
 	"context"
+	"math"
 
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
@@ -17,36 +18,50 @@ type items struct {
 	apart  [][]int // sets of items that have to go to different robots
 }
 
-// items returns what is to be planned at the given costs.
-func (s *snapshot) items(cost balance.Func) (*items, error) {
-	g, err := s.groups(cost)
-	if err != nil {
-		return nil, err
-	}
-	it := &items{costs: g.costs, from: g.from, hosts: g.hosts, groups: g.costs.Hosts}
-	if len(s.others) == 0 {
-		return it, nil
-	}
+// items returns what is to be planned. Hosts for which fixed is true stay where they are. stop ends
+// the work; see balance.Pairs.
+func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error) {
+	g := s.joined()
+	it = &items{from: g.from, hosts: g.hosts, groups: len(g.hosts)}
 	for j := range s.hosts {
+		if len(s.others[j]) == 0 {
+			continue
+		}
 		set := []int{g.of[j]}
 		for _, i := range s.others[j] {
 			set = append(set, len(it.hosts))
 			it.hosts, it.from = append(it.hosts, []int{j}), append(it.from, i)
 		}
-		if len(set) > 1 {
-			it.apart = append(it.apart, set)
-		}
+		it.apart = append(it.apart, set)
 	}
-	it.costs, err = balance.NewCosts(len(s.robots), len(it.hosts), func(i, n int) float64 {
-		if n >= it.groups && it.from[n] == i {
-			return s.time(i, it.hosts[n][0]) // it may stay, even if it was begun
+	s.estimateRates()
+	stays := func(n int, j int) (at int, ok bool) {
+		if at = s.at[j]; n >= it.groups {
+			at = it.from[n] // it may stay, even if it was begun
 		}
+		return at, at >= 0 && fixed[j]
+	}
+	it.costs, err = balance.Pairs{Robots: len(s.robots), Hosts: len(it.hosts), Stop: stop, Cost: func(i, n int) float64 {
 		sum := 0.0
 		for _, j := range it.hosts[n] {
-			sum += cost(i, j)
+			if at, ok := stays(n, j); ok && at != i {
+				return math.Inf(1)
+			}
+			sum += s.time(i, j)
 		}
 		return sum
-	})
+	}, Row: func(n int, ms []float64) {
+		for _, j := range it.hosts[n] {
+			s.addTimes(j, ms)
+			if at, ok := stays(n, j); ok {
+				for i := range ms {
+					if i != at {
+						ms[i] = math.Inf(1)
+					}
+				}
+			}
+		}
+	}}.Costs()
 	return it, err
 }
 

@@ -24,6 +24,9 @@ func (s *snapshot) large(window time.Duration) []Large {
 	ms := float64(window.Milliseconds())
 	var list []Large
 	for j, host := range s.hosts {
+		if at := s.at[j]; at >= 0 && s.wholeCost(at, j) <= ms {
+			continue
+		}
 		if parts := balance.Split(s.wholeCost, len(s.robots), j, ms, wire.MaxShares); parts > 1 {
 			least := math.Inf(1)
 			for i := range s.robots {

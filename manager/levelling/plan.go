@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -97,13 +96,11 @@ func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
 // workOut makes the plan of the snapshot.
 func (p *proposal) workOut(begun map[string]bool, opt Options) (err error) {
 	s := p.snapshot
-	p.items, err = s.items(func(i, j int) float64 {
-		if at := s.at[j]; at >= 0 && at != i && begun[s.hosts[j]] {
-			return math.Inf(1)
-		}
-		return s.time(i, j)
-	})
-	if err != nil {
+	fixed := make([]bool, len(s.hosts))
+	for j, host := range s.hosts {
+		fixed[j] = begun[host]
+	}
+	if p.items, err = s.items(fixed, nil); err != nil {
 		return err
 	}
 	it := p.items

@@ -47,10 +47,7 @@ func (s *snapshot) worthProbing(it *items, r balance.Result, usual int) []balanc
 		}
 		return false
 	}
-	pairs := balance.Probes(it.costs, r, known, s.doubt, probeLeast, probeMore*usual)
-	if len(pairs) < usual {
-		pairs = balance.Probes(it.costs, r, known, s.doubt, 0, usual)
-	}
+	pairs := balance.Probes(it.costs, r, known, s.doubt, probeLeast, usual, probeMore*usual)
 	for k, pair := range pairs {
 		heaviest := it.hosts[pair.Host][0]
 		for _, j := range it.hosts[pair.Host] {

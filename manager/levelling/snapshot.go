@@ -39,6 +39,8 @@ type snapshot struct {
 
 	usualKB, usualPages float64 // of a host that nobody has measured
 
+	rates []rate // by robot; see estimateRates
+
 	doubt   float64 // an estimated distance may be wrong by this factor
 	caution float64 // by which estimates are raised: those that look best are more often too low; 0: 1
 }
@@ -284,24 +286,32 @@ type grouping struct {
 	from  balance.Plan   // by group: the robot that has it now; -1: none
 }
 
-// groups joins the hosts of each group and sums up their costs. It leaves out the robots besides
-// the first.
-func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
-	g.costs, g.of, err = balance.Grouped(len(s.robots), len(s.hosts), cost, func(j int) string { return s.group[j] })
-	if err != nil {
-		return g, err
-	}
-	g.from, g.hosts = make(balance.Plan, g.costs.Hosts), make([][]int, g.costs.Hosts)
-	for n := range g.from {
+// joined joins the hosts of each group. It leaves out the robots besides the first, and costs.
+func (s *snapshot) joined() (g grouping) {
+	g.of, g.hosts = balance.Groups(len(s.hosts), func(j int) string { return s.group[j] })
+	g.from = make(balance.Plan, len(g.hosts))
+	for n, hosts := range g.hosts {
 		g.from[n] = -1
-	}
-	for j, n := range g.of {
-		g.hosts[n] = append(g.hosts[n], j)
-		if s.at[j] >= 0 {
-			g.from[n] = s.at[j]
+		for _, j := range hosts {
+			if s.at[j] >= 0 {
+				g.from[n] = s.at[j]
+			}
 		}
 	}
-	return g, nil
+	return g
+}
+
+// groups joins the hosts of each group and sums up their costs.
+func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
+	g = s.joined()
+	g.costs, err = balance.NewCosts(len(s.robots), len(g.hosts), func(i, n int) float64 {
+		sum := 0.0
+		for _, j := range g.hosts[n] {
+			sum += cost(i, j)
+		}
+		return sum
+	})
+	return g, err
 }
 
 // names returns the names of hosts.
