@@ -93,7 +93,9 @@ func (c *Course) rest(ctx context.Context, next time.Time) error {
 				return err
 			}
 		case <-c.opt.Session.Gained():
-			if !c.opt.Admission.MayVisit(time.Now()) {
+			// The robot may have started less than an interval ago, or wait for its lease: then too.
+			now := time.Now()
+			if from, _ := c.opt.Admission.Planned(now); from.Sub(now) > c.opt.Settings.Interval {
 				continue // they are for the next cycle
 			}
 			last := c.opt.State.get()

@@ -141,6 +141,14 @@ func (f *fleet) add(hosts ...string) {
 // join makes a robot and starts it.
 func (f *fleet) join(name string) *robot {
 	f.t.Helper()
+	r := f.admit(name)
+	f.start(r)
+	return r
+}
+
+// admit makes a robot.
+func (f *fleet) admit(name string) *robot {
+	f.t.Helper()
 	var admitted manager.AdmitResponse
 	f.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
 	data := filepath.Join(f.dir, name)
@@ -155,7 +163,6 @@ func (f *fleet) join(name string) *robot {
 	}
 	testkit.Must(f.t, os.WriteFile(r.config, []byte(text.String()), 0o600))
 	f.robots = append(f.robots, r)
-	f.start(r)
 	return r
 }
 
