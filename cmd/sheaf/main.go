@@ -32,7 +32,7 @@ func rootCommand() *cobra.Command {
 		Use:   "sheaf",
 		Short: "A distribution and archive service for collected web pages",
 	}
-	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), operatorCommand(), auditCommand(),
+	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), operatorCommand(), auditCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
 		mirrorCommand(), watchCommand(), removalCommand())
 	return commandline.Prepare(root, service.Version())

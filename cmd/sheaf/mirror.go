@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -92,8 +91,9 @@ func report(cmd *cobra.Command, opt *mirror.Options, asJSON, quiet bool) (finish
 	return func() {}
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether a reader or a writer is a terminal.
+func isTerminal(of any) bool {
+	f, ok := of.(*os.File)
 	if !ok {
 		return false
 	}

@@ -24,7 +24,7 @@ func operatorFlags(cmd *cobra.Command) *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
 	f.String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which has the operators' token (SHEAF_DATA)")
-	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given")
+	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given (default "+packagedConfig+", if it can be read and neither is given)")
 	f.String("token", os.Getenv("SHEAF_TOKEN"), "the operators' token, if the data directory is on another machine (SHEAF_TOKEN)")
 	f.String("operator", os.Getenv("SHEAF_OPERATOR"), "an operator's name, instead of the token (SHEAF_OPERATOR); the password is in SHEAF_OPERATOR_PASSWORD")
 	f.Bool("json", false, "print JSON")
@@ -39,11 +39,19 @@ func envOr(name, fallback string) string {
 }
 
 // whichService returns the service's address and its data directory. Flags come before the settings
-// file, and that before the environment.
+// file, and that before the environment. On a machine with the package it is the package's service,
+// unless another is named.
 func whichService(cmd *cobra.Command) (url, data string, err error) {
 	url, _ = cmd.Flags().GetString("url")
 	data, _ = cmd.Flags().GetString("data")
 	file, _ := cmd.Flags().GetString("config")
+	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
+	if file == "" && !given {
+		if f, err := os.Open(packagedConfig); err == nil {
+			f.Close()
+			file = packagedConfig
+		}
+	}
 	if file == "" {
 		return url, data, nil
 	}

@@ -49,7 +49,7 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 	}
 	replace := cmd.Flags().Bool("replace", false, "replace a registered key, for the robots that join from now on")
 	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		private, err := makeOrReadKey(args[0])
+		private, err := makeOrReadKey(args[0], os.Getenv(passwordVariable))
 		if err != nil {
 			return err
 		}
@@ -66,12 +66,12 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 	return cmd
 }
 
-func makeOrReadKey(path string) (minisign.PrivateKey, error) {
+// makeOrReadKey reads the secret key in a file, or makes one, encrypted with the password.
+func makeOrReadKey(path, password string) (minisign.PrivateKey, error) {
 	private, err := readKey(path)
 	if !errors.Is(err, os.ErrNotExist) {
 		return private, err
 	}
-	password := os.Getenv(passwordVariable)
 	if password == "" {
 		return private, fmt.Errorf("%s: a new key needs a password in %s", path, passwordVariable)
 	}

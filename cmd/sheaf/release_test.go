@@ -15,19 +15,18 @@ import (
 func TestReleaseKey(t *testing.T) {
 	testkit.Slow(t)
 	path := filepath.Join(t.TempDir(), "release.key")
-	t.Setenv(passwordVariable, "")
-	if _, err := makeOrReadKey(path); err == nil {
+	if _, err := makeOrReadKey(path, ""); err == nil {
 		t.Error("a key was made without a password")
 	}
 	t.Setenv(passwordVariable, "correct horse")
-	made, err := makeOrReadKey(path)
+	made, err := makeOrReadKey(path, "correct horse")
 	testkit.Must(t, err)
 	text, err := os.ReadFile(path)
 	testkit.Must(t, err)
 	if !minisign.IsEncrypted(text) {
 		t.Error("the key is not encrypted")
 	}
-	found, err := makeOrReadKey(path)
+	found, err := makeOrReadKey(path, "correct horse")
 	testkit.Must(t, err)
 	if !found.Equal(made) {
 		t.Error("another key was found than was made")

@@ -51,13 +51,13 @@ func Load(into any, from Source) error {
 		v.SetConfigFile(from.File)
 		v.SetConfigType("yaml")
 		if err := v.ReadInConfig(); err != nil {
-			return fmt.Errorf("settings: %w", err)
+			return fmt.Errorf("settings: %s: %w", from.File, err)
 		}
 	}
 	for key, value := range from.Overrides {
 		v.Set(strings.ReplaceAll(key, ".", delimiter), value)
 	}
-	errs := checkKeys(v.AllKeys(), all)
+	errs := checkKeys(v, all)
 	for _, f := range all {
 		if value := v.Get(f.key); value != nil {
 			errs = append(errs, f.set(value))
@@ -183,13 +183,20 @@ func dotted(key string) string { return strings.ReplaceAll(key, delimiter, ".") 
 
 // checkKeys returns an error for each given key that no field has, with the key that was probably
 // meant. Keys below a map are the map's own.
-func checkKeys(given []string, all []field) (errs []error) {
-	for _, key := range slices.Sorted(slices.Values(given)) {
-		known := slices.ContainsFunc(all, func(f field) bool {
-			return strings.EqualFold(f.key, key) ||
-				f.value.Kind() == reflect.Map && strings.HasPrefix(strings.ToLower(key), f.key+delimiter)
-		})
-		if !known {
+func checkKeys(given *viper.Viper, all []field) (errs []error) {
+	for _, key := range slices.Sorted(slices.Values(given.AllKeys())) {
+		known, section := false, ""
+		for _, f := range all {
+			known = known || strings.EqualFold(f.key, key) || f.value.Kind() == reflect.Map && strings.HasPrefix(strings.ToLower(key), f.key+delimiter)
+			if section == "" && strings.HasPrefix(f.key, key+delimiter) {
+				section = dotted(f.key)
+			}
+		}
+		switch {
+		case known:
+		case section != "":
+			errs = append(errs, Wrong(dotted(key), given.Get(key), "is a section; want keys of it, such as "+section))
+		default:
 			errs = append(errs, fmt.Errorf("settings: there is no key %s%s", dotted(key), didYouMean(key, all)))
 		}
 	}

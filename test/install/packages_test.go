@@ -116,9 +116,14 @@ func testPrograms(t *testing.T, r *root) {
 			t.Errorf("%s says %s", program, out)
 		}
 	}
-	r.write("etc/sheaf/sheaf.yaml", "data: /var/lib/sheaf\n", 0o644)
+	listen := testkit.Addresses(t, 1)[0]
+	r.must("sheaf", "setup", "--address", "http://archive.example.jp:8080", "--contact", "ops@example.jp", "--listen", listen, "--release-key", "none")
 	id := func(flag string) string { return strings.TrimSpace(r.must("id", flag, "sheaf")) }
-	alive(t, r.dir, id("-u")+":"+id("-g"), nil, "/usr/bin/sheaf", "serve", "--config", "/etc/sheaf/sheaf.yaml")
+	alive(t, r.dir, id("-u")+":"+id("-g"), nil, []string{"/usr/bin/sheaf", "serve", "--config", "/etc/sheaf/sheaf.yaml"}, func() {
+		if out := r.must("sheaf", "robot", "add", "waseda"); !strings.HasPrefix(out, "robotd join http://archive.example.jp:8080 ") {
+			t.Errorf("sheaf robot add says %s", out)
+		}
+	})
 	info, err := os.Stat(r.path("var/lib/sheaf"))
 	testkit.Must(t, err)
 	if info.Mode().Perm() != 0o750 {
@@ -126,11 +131,11 @@ func testPrograms(t *testing.T, r *root) {
 	}
 }
 
-// alive runs a service in a file system, as a user who is not root, until it answers.
-func alive(t *testing.T, dir, user string, env []string, command ...string) {
+// alive runs a service in a file system, as a user who is not root. When it works, use is called.
+func alive(t *testing.T, dir, user string, env, command []string, use func()) {
 	t.Helper()
 	cmd := exec.Command(testkit.Tool(t, "chroot"), append([]string{"--userspec=" + user, "--groups=", dir}, command...)...)
-	cmd.Args = append(cmd.Args, "--set", "http.listen=127.0.0.1:0", "--set", "download.listen=", "--set", "drop.listen=", "--set", "metrics=")
+	cmd.Args = append(cmd.Args, "--set", "download.listen=", "--set", "drop.listen=", "--set", "metrics=")
 	cmd.Env = append(env, "HOME=/")
 	service := testkit.Start(t, "", cmd)
 	answer, err := http.Get(address(t, service) + "/healthz")
@@ -139,6 +144,7 @@ func alive(t *testing.T, dir, user string, env []string, command ...string) {
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("/healthz answers %s", answer.Status)
 	}
+	use()
 	testkit.Must(t, service.Stop())
 }
 
@@ -149,7 +155,8 @@ func testImages(t *testing.T, service, robot string) {
 	if config.User == "" || strings.HasPrefix(config.User, "0") {
 		t.Errorf("the image runs as %q", config.User)
 	}
-	alive(t, dir, config.User, config.Env, append(config.Entrypoint, config.Cmd...)...)
+	command := append(append(config.Entrypoint, config.Cmd...), "--set", "http.listen=127.0.0.1:0")
+	alive(t, dir, config.User, config.Env, command, func() {})
 
 	dir, config = unpack(t, robot)
 	out := must(t, "chroot", append(append([]string{"--userspec=" + config.User, dir}, config.Entrypoint...), "--version")...)

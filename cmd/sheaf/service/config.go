@@ -169,7 +169,7 @@ func checkSameData(file string) error {
 	v.SetConfigFile(file)
 	v.SetConfigType("yaml")
 	if err := v.ReadInConfig(); err != nil {
-		return fmt.Errorf("settings: %w", err)
+		return fmt.Errorf("settings: %s: %w", file, err)
 	}
 	const name = "SHEAF_DATA"
 	if of, env := v.GetString("data"), os.Getenv(name); of != "" && env != "" && filepath.Clean(of) != filepath.Clean(env) {

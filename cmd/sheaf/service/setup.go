@@ -1,0 +1,51 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"sheaf/cmd/sheaf/service/monitor"
+	"sheaf/internal/durable"
+	"sheaf/internal/guesses"
+	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
+	"sheaf/manager/rollout"
+)
+
+// First is what a new installation begins with.
+type First struct {
+	Operator   string // name of an admin
+	Password   string // of the operator; empty: a random one
+	ReleaseKey string // public half, in minisign's format; empty: none is registered
+}
+
+// Setup makes the data directory, the keys and the database of a new installation, and checks that
+// the store can be used. It returns the operator's password. It fails if the operator exists, or if
+// a service is running there.
+func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (password string, err error) {
+	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
+		return "", fmt.Errorf("settings: data: %w", err)
+	}
+	s := state{monitor: monitor.New()}
+	defer s.close()
+	if err := s.open(ctx, cfg, log); err != nil {
+		return "", err
+	}
+	store, err := operators.NewStore(s.db, cfg.Operators.TokenName, passwords.DefaultCost, guesses.New(log))
+	if err != nil {
+		return "", err
+	}
+	if first.ReleaseKey != "" { // first: this may be repeated, adding an operator may not
+		err := rollout.New(s.db, s.objects, log).SetKey(ctx, first.ReleaseKey, false)
+		if errors.Is(err, rollout.ErrKey) {
+			return "", errors.New("the installation has another release key already; give its file, or none")
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	_, password, err = store.Add(ctx, operators.Operator{Name: first.Operator, Role: operators.Admin}, first.Password)
+	return password, err
+}

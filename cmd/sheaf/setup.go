@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"aead.dev/minisign"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/passwords"
+)
+
+// Places of an installation by packages.
+const (
+	packagedConfig = "/etc/sheaf/sheaf.yaml"
+	packagedData   = "/var/lib/sheaf"
+)
+
+// setup is what `sheaf setup` was told.
+type setup struct {
+	config, data     string
+	name, address    string
+	contact, store   string
+	operator         string
+	listen           string
+	cert, key        string
+	releaseKey       string
+	set              []string
+	operatorPassword string
+}
+
+func setupCommand() *cobra.Command {
+	var s setup
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Set up a new installation: settings, data directory, first operator, release key",
+		Long: `Write the settings of a new installation, make its data directory with its keys, the key that signs
+the robots' programs, and the first operator. On a terminal it asks for what the flags do not give.
+Nothing that exists is overwritten. The first operator's password may be given in
+SHEAF_OPERATOR_PASSWORD and that of the release key in ` + passwordVariable + `; otherwise they are made up
+and printed. Credentials of an S3 store are taken from SHEAF_STORE_ACCESS_KEY and
+SHEAF_STORE_SECRET_KEY, and are not written.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.operatorPassword = os.Getenv("SHEAF_OPERATOR_PASSWORD")
+			if _, err := os.Lstat(s.config); err == nil {
+				return fmt.Errorf("%s exists already; sheaf setup changes nothing that exists", s.config)
+			}
+			if in := cmd.InOrStdin(); isTerminal(in) {
+				if err := s.ask(cmd, in); err != nil {
+					return err
+				}
+			}
+			return s.run(cmd)
+		},
+	}
+	config, data := "sheaf.yaml", "sheaf-data"
+	if _, err := os.Stat(filepath.Dir(packagedConfig)); err == nil {
+		config, data = packagedConfig, packagedData
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.config, "config", config, "the settings file to write")
+	f.StringVar(&s.data, "data", data, "the data directory; it is made, or belongs to the user that the service runs as")
+	f.StringVar(&s.name, "name", "Web archive", "the archive's name, for the pages")
+	f.StringVar(&s.address, "address", "", "URL by which robots and readers reach the service, such as http://archive.example.jp:8080")
+	f.StringVar(&s.contact, "contact", "", "mail address or URL for questions of readers and robots' sites")
+	f.StringVar(&s.store, "store", "fs", "where archives lie: fs, in the data directory; or an S3 bucket, as https://ENDPOINT/BUCKET[/PREFIX]")
+	f.StringVar(&s.operator, "operator", "admin", "the first operator's name")
+	f.StringVar(&s.listen, "listen", "", "host:port to listen at (default: the address's port everywhere; for https without --cert, which a proxy must take, 127.0.0.1:8080)")
+	f.StringVar(&s.cert, "cert", "", "PEM file of the certificate, to serve HTTPS without a proxy; with --key")
+	f.StringVar(&s.key, "key", "", "PEM file of the certificate's key")
+	f.StringVar(&s.releaseKey, "release-key", "", `file for the release key (default release.key beside the settings); "none" makes none`)
+	f.StringArrayVar(&s.set, "set", nil, "one more setting to write, such as --set publish.window=always; may be given several times")
+	return cmd
+}
+
+// ask asks for what the flags do not give. An empty answer takes what the question shows.
+func (s *setup) ask(cmd *cobra.Command, in io.Reader) error {
+	host, _ := os.Hostname()
+	if !cmd.Flags().Changed("address") {
+		s.address = "http://" + cmp.Or(host, "127.0.0.1") + ":8080"
+	}
+	lines := bufio.NewScanner(in)
+	for _, q := range []struct {
+		flag, text string
+		to         *string
+	}{
+		{"name", "Name of the archive", &s.name},
+		{"address", "URL by which robots and readers reach it", &s.address},
+		{"contact", "Mail address or URL for questions", &s.contact},
+		{"store", "Store: fs, or an S3 bucket as https://ENDPOINT/BUCKET", &s.store},
+		{"operator", "Name of the first operator", &s.operator},
+	} {
+		if cmd.Flags().Changed(q.flag) {
+			continue
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s [%s]: ", q.text, *q.to)
+		if !lines.Scan() {
+			return cmp.Or(lines.Err(), errors.New("the answers ended before the questions; nothing was made"))
+		}
+		*q.to = cmp.Or(strings.TrimSpace(lines.Text()), *q.to)
+	}
+	return nil
+}
+
+// run makes the installation. The settings come last, so that an installation has settings only if
+// all else has succeeded.
+func (s *setup) run(cmd *cobra.Command) (err error) {
+	settings, err := s.settings()
+	if err != nil {
+		return err
+	}
+	written := s.config + ".new"
+	text, err := yaml.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	head := "# Settings of the service; deploy/sheaf.yaml in the sources, or /usr/share/doc/sheaf/examples, shows all of them.\n"
+	if err := os.WriteFile(written, append([]byte(head), text...), 0o640); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(written)) }()
+	cfg, err := service.Load(written, nil)
+	if err != nil {
+		return err
+	}
+	first := service.First{Operator: s.operator, Password: s.operatorPassword}
+	keyFile, keyPassword, err := s.makeReleaseKey(&first)
+	if err != nil {
+		return err
+	}
+	err = asOwner(s.data, written, func() (err error) {
+		first.Password, err = service.Setup(cmd.Context(), cfg, first, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+		return err
+	})
+	if err != nil && keyPassword != "" {
+		err = errors.Join(err, os.Remove(keyFile)) // nobody knows its password
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Link(written, s.config); err != nil { // unlike a rename, it replaces nothing
+		return err
+	}
+	s.tell(cmd.OutOrStdout(), first.Password, keyFile, keyPassword)
+	return nil
+}
+
+// settings returns what to write.
+func (s *setup) settings() (map[string]any, error) {
+	var missing []error
+	for flag, value := range map[string]string{"address": s.address, "contact": s.contact} {
+		if value == "" {
+			missing = append(missing, fmt.Errorf("--%s is missing", flag))
+		}
+	}
+	if missing != nil {
+		slices.SortFunc(missing, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		return nil, errors.Join(missing...)
+	}
+	data, err := filepath.Abs(s.data)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]any{"data": data, "site.name": s.name, "access.contact": s.contact, "http.public": s.address}
+	if all["http.listen"], err = s.listenAt(); err != nil {
+		return nil, err
+	}
+	if s.cert != "" || s.key != "" {
+		all["http.cert"], all["http.key"] = s.cert, s.key
+	}
+	if s.store != "fs" {
+		u, err := url.Parse(s.store)
+		if err != nil || u.Host == "" || u.User != nil {
+			return nil, fmt.Errorf("--store: %q: want fs, or a bucket as https://ENDPOINT/BUCKET[/PREFIX], without credentials", s.store)
+		}
+		bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+		all["store.kind"], all["store.endpoint"], all["store.bucket"] = "s3", u.Scheme+"://"+u.Host, bucket
+		if prefix != "" {
+			all["store.prefix"] = prefix
+		}
+	}
+	more, err := splitSettings(s.set)
+	maps.Copy(all, more)
+	return nested(all), err
+}
+
+// listenAt returns the address to listen at.
+func (s *setup) listenAt() (string, error) {
+	u, err := url.Parse(s.address)
+	if err != nil || u.Host == "" {
+		return "", fmt.Errorf("--address: %q: want a URL, such as http://archive.example.jp:8080", s.address)
+	}
+	switch {
+	case s.listen != "":
+		return s.listen, nil
+	case u.Scheme == "https" && s.cert == "":
+		return "127.0.0.1:8080", nil
+	}
+	return ":" + cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), nil
+}
+
+// nested turns settings by keys such as http.listen into the sections of a file.
+func nested(all map[string]any) map[string]any {
+	file := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		section, words := file, strings.Split(key, ".")
+		for _, word := range words[:len(words)-1] {
+			below, ok := section[word].(map[string]any)
+			if !ok {
+				below = map[string]any{}
+				section[word] = below
+			}
+			section = below
+		}
+		section[words[len(words)-1]] = all[key]
+	}
+	return file
+}
+
+// makeReleaseKey makes the release key, or reads the one that is in the file. It returns the file's
+// name, and the password if it was made up.
+func (s *setup) makeReleaseKey(first *service.First) (file, madeUp string, err error) {
+	if s.releaseKey == "none" {
+		return "", "", nil
+	}
+	file = cmp.Or(s.releaseKey, filepath.Join(filepath.Dir(s.config), "release.key"))
+	password := os.Getenv(passwordVariable)
+	if _, err := os.Stat(file); password == "" && errors.Is(err, os.ErrNotExist) {
+		madeUp = passwords.New()
+	}
+	private, err := makeOrReadKey(file, cmp.Or(password, madeUp))
+	if err != nil {
+		return "", "", err
+	}
+	first.ReleaseKey = private.Public().(minisign.PublicKey).String()
+	return file, madeUp, nil
+}
+
+// tell prints what was made and what to do next.
+func (s *setup) tell(w io.Writer, password, keyFile, keyPassword string) {
+	start, options := "sheaf serve --config "+s.config, " --config "+s.config
+	if s.config == packagedConfig {
+		start, options = "systemctl enable --now sheaf", "" // the commands look there
+	}
+	fmt.Fprintf(w, "%s has the settings, %s the data and the service's keys.\n", s.config, s.data)
+	fmt.Fprintf(w, "Operator %s has the password %s\n", s.operator, password)
+	if keyFile != "" {
+		fmt.Fprintf(w, "%s signs the robots' programs. Move it to another machine: whoever has it and its password can replace them.\n", keyFile)
+	}
+	if keyPassword != "" {
+		fmt.Fprintf(w, "Its password is %s\n", keyPassword)
+	}
+	fmt.Fprintf(w, "These passwords are not shown again.\n\nNext:\n  %s\n  sheaf robot add NAME%s        # prints the command for the robot's site\n"+
+		"  sheaf host add http://www.example.jp/%s\n", start, options, options)
+	if strings.HasPrefix(s.address, "https:") && s.cert == "" {
+		fmt.Fprintf(w, "A proxy must take %s and pass it on to 127.0.0.1:8080; name it in http.proxies.\n", s.address)
+	}
+}
