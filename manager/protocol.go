@@ -67,6 +67,18 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 	})
 }
 
+// recorded writes what a robot does of its own accord to the audit log.
+func (m *Manager) recorded(what string, f robotHandler) robotHandler {
+	return func(w http.ResponseWriter, r *http.Request, robot string) error {
+		h := m.opt.Audit.Handler(audit.Change, m.plain(func(w http.ResponseWriter, r *http.Request) error {
+			audit.Note(r.Context(), audit.Row{Object: "robot " + robot, Reason: what})
+			return f(w, r, robot)
+		}))
+		h.ServeHTTP(w, r.WithContext(audit.WithActor(r.Context(), audit.Robot, robot)))
+		return nil
+	}
+}
+
 // login authenticates a robot. The error is a 429 if too many secrets from the address were wrong.
 func (m *Manager) login(r *http.Request, name, secret string) error {
 	try := guesses.Try{Realm: guesses.Robot, Name: name, Secret: secret, Remote: r.RemoteAddr}
@@ -113,7 +125,6 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	audit.Note(r.Context(), audit.Row{Kind: audit.Robot, Name: answer.Robot, Object: "robot " + answer.Robot})
 	m.opt.Log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "version", req.Version)
 	w.Header().Set("Cache-Control", "no-store")
 	return writeJSON(w, http.StatusOK, answer)

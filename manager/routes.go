@@ -24,8 +24,8 @@ func (m *Manager) Register(r *mux.Router) {
 		{"/servlets/record", wire.PathRecord, m.serveRecord, []string{http.MethodPost}, http.MethodPost},
 		{"/servlets/submitlog", wire.PathSubmitLog, m.serveSubmitLog, []string{http.MethodPost}, http.MethodPost},
 		{"/servlets/isrestart", wire.PathIsRestart, m.serveIsRestart, []string{http.MethodGet}, http.MethodGet},
-		{"/servlets/subscribe", wire.PathSubscribe, m.serveSubscribe, []string{http.MethodPost}, http.MethodGet},
-		{"/servlets/unsubscribe", wire.PathUnsubscribe, m.serveUnsubscribe, []string{http.MethodPost}, http.MethodGet},
+		{"/servlets/subscribe", wire.PathSubscribe, m.recorded("takes part", m.serveSubscribe), []string{http.MethodPost}, http.MethodGet},
+		{"/servlets/unsubscribe", wire.PathUnsubscribe, m.recorded("leaves", m.serveUnsubscribe), []string{http.MethodPost}, http.MethodGet},
 	} {
 		h := m.authenticated(route.handler)
 		r.Handle(route.path, h).Methods(route.methods...)

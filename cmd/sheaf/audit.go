@@ -47,7 +47,7 @@ func auditCommand() *cobra.Command {
 	f.StringVar(&kind, "kind", "", "only of this kind: operator, account, robot, visitor or command")
 	f.StringVar(&act, "act", "", "only this act, such as login, add, change, remove, takedown")
 	f.StringVar(&object, "object", "", "only what is about this: a part of the name of an account, host, batch …")
-	f.StringVar(&outcome, "outcome", "", "only ok, failed or refused")
+	f.StringVar(&outcome, "outcome", "", "only begun (its end is not known), ok, failed or refused")
 	f.IntVar(&limit, "limit", audit.DefaultLimit, "rows at most")
 	f.Int64Var(&before, "before", 0, "go on below the row with this number")
 	f.BoolVar(&csv, "csv", false, "print CSV")

@@ -157,6 +157,7 @@ func TestBackupAndRestore(t *testing.T) {
 			c = startService(t, all)
 			c.data = data // with the operators' token of old
 			c.run([]string{"waseda"}, "robot", "ls")
+			c.run([]string{"command ", "restore", "backup of 2"}, "audit", "--kind", "command")
 			if list := c.run([]string{"Z-1"}, "batch", "ls"); strings.Contains(list, "Z-2") {
 				t.Errorf("a batch whose file is gone is to be gone on with:\n%s", list)
 			}

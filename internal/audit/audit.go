@@ -1,17 +1,23 @@
 // Package audit keeps the log of what people and partners did with the service: every act that
-// changes something, every log-in, and what of it failed or was refused. Rows are only added. They
-// go when they have been kept for as long as the settings say.
+// changes something, every log-in, and what of it failed or was refused. They go when they have been
+// kept for as long as the settings say.
 //
-// Handler stands before the handlers of acts and writes their rows. What a handler knows better than
-// the request says (who it is, what the act is about, why) it adds with Note. An act in the database
-// is written in its own transaction, by Write.
+// Handler stands before the handlers of acts. What a handler knows better than the request says (who
+// it is, what the act is about, why) it adds with Note.
+//
+// No act is without a row, whenever the process ends: the row is written before the act, by Begin, as
+// begun, and completed once, when the act has ended. A row that stays so tells that the process ended
+// first; the act may have been carried out. Write instead completes or writes the row in the
+// transaction of the act itself.
 package audit
 
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -69,13 +75,14 @@ func Kinds() []Kind { return []Kind{Operator, Account, Robot, Visitor, Command} 
 type Outcome string
 
 const (
+	Begun   Outcome = "begun" // how it ended is not known: it is under way, or the service ended first
 	OK      Outcome = "ok"
 	Failed  Outcome = "failed"  // it could not be done as asked
 	Refused Outcome = "refused" // the actor may not, or has guessed too often
 )
 
 // Outcomes returns all outcomes.
-func Outcomes() []Outcome { return []Outcome{OK, Failed, Refused} }
+func Outcomes() []Outcome { return []Outcome{Begun, OK, Failed, Refused} }
 
 // Row is one act.
 type Row struct {
@@ -126,8 +133,9 @@ type Log struct {
 	log   *slog.Logger
 	later chan Row // log-ins of programs, which Run writes
 
-	mu     sync.Mutex             // guards logins
-	logins map[loginKey]time.Time // when they were last written
+	mu       sync.Mutex             // guards the following
+	logins   map[loginKey]time.Time // when they were last written
+	visitors map[netip.Prefix]int   // rows of clients that are not known since the last hourly look, by network
 }
 
 // New keeps the log in a database, whose migrations must have run.
@@ -135,11 +143,7 @@ func New(opt Options) *Log {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), logins: make(map[loginKey]time.Time)}
-}
-
-type executor interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int)}
 }
 
 // Write writes a row. It is durable when Write returns nil.
@@ -147,13 +151,12 @@ func (l *Log) Write(ctx context.Context, r Row) error {
 	if l == nil {
 		return nil
 	}
-	return insert(ctx, l.db, r)
+	_, err := Insert(ctx, l.db, r)
+	return err
 }
 
-func insert(ctx context.Context, on executor, r Row) error {
-	if !slices.Contains(Acts(), r.Act) || !slices.Contains(Kinds(), r.Kind) || !slices.Contains(Outcomes(), r.Outcome) {
-		return fmt.Errorf("audit log: %q by %q with outcome %q is no act", r.Act, r.Kind, r.Outcome)
-	}
+// Insert writes a row on a database, or in a transaction of it, and returns its ID.
+func Insert(ctx context.Context, on db.Queryer, r Row) (id int64, err error) {
 	if r.At.IsZero() {
 		r.At = time.Now()
 	}
@@ -161,13 +164,47 @@ func insert(ctx context.Context, on executor, r Row) error {
 	if a := peer.Addr(r.Address); a.IsValid() {
 		address = a.String()
 	}
-	_, err := on.ExecContext(ctx, `INSERT INTO audit (at, kind, name, address, act, object, outcome, reason, request) VALUES `+db.Tuple(9),
-		db.Millis(r.At), string(r.Kind), short(r.Name, maxName), address, string(r.Act), short(r.Object, maxObject), string(r.Outcome),
-		short(r.Reason, maxReason), short(r.Request, maxName))
-	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
+	columns, args := "", []any{db.Millis(r.At), address, short(r.Request, maxName)}
+	if r.Outcome == Begun {
+		columns, args = ", begun", append(args, 1)
+		r.Outcome = Failed
 	}
-	return nil
+	said, err := r.said()
+	if err != nil {
+		return 0, err
+	}
+	err = on.QueryRowContext(ctx, `INSERT INTO audit (at, address, request`+columns+`, kind, name, act, object, outcome, reason) VALUES `+db.Tuple(len(args)+len(said))+` RETURNING id`,
+		append(args, said...)...).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("audit log: %w", err)
+	}
+	return id, nil
+}
+
+// complete completes the row of an act that has begun. It reports whether there is one.
+func complete(ctx context.Context, on db.Queryer, id int64, r Row) (bool, error) {
+	said, err := r.said()
+	if err != nil {
+		return false, err
+	}
+	err = on.QueryRowContext(ctx, `UPDATE audit SET begun = 0, kind = ?, name = ?, act = ?, object = ?, outcome = ?, reason = ? WHERE id = ? AND begun = 1 RETURNING id`,
+		append(said, id)...).Scan(&id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("audit log: %w", err)
+	}
+	return true, nil
+}
+
+// said returns the values of a row's columns that its handler can change: kind, name, act, object,
+// outcome, reason.
+func (r *Row) said() ([]any, error) {
+	if !slices.Contains(Acts(), r.Act) || !slices.Contains(Kinds(), r.Kind) || !slices.Contains(Outcomes(), r.Outcome) {
+		return nil, fmt.Errorf("audit log: %q by %q with outcome %q is no act", r.Act, r.Kind, r.Outcome)
+	}
+	return []any{string(r.Kind), short(r.Name, maxName), string(r.Act), short(r.Object, maxObject), string(r.Outcome), short(r.Reason, maxReason)}, nil
 }
 
 // ready fails if a row could not be written now.

@@ -11,17 +11,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/db"
+	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
-
-	"github.com/gorilla/mux"
 )
 
 // entry is the row of an act that is under way.
 type entry struct {
+	log *Log
+
 	mu      sync.Mutex // guards the following
-	row     Row
-	written bool // in the transaction of the act
+	row     Row        // with an ID once it is written as begun
+	written bool       // in the transaction of the act
 }
 
 type entryKey struct{}
@@ -61,8 +65,35 @@ func Note(ctx context.Context, r Row) {
 // About is Note for an object alone, such as "account", "alice".
 func About(ctx context.Context, what, name string) { Note(ctx, Row{Object: what + " " + name}) }
 
-// Write writes the row of the act that is under way, which succeeds, in the act's own transaction. If
-// no act is under way, as in tests of the rooms below, it writes nothing.
+// Begin writes the row of the act that is under way, with what is known of it so far, before anything
+// is changed. Handlers that find out by themselves who may act call it when they have; for all others
+// it was called before. If it fails, they change nothing and return its error, a 503 or 429. It does nothing
+// where no act is under way, as in tests of the rooms below.
+func Begin(ctx context.Context) error {
+	e := entryOf(ctx)
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.row.ID != 0 {
+		return nil
+	}
+	row := e.row
+	if row.Kind == Visitor && !e.log.admit(row.Address) {
+		return problem.New(http.StatusTooManyRequests, "too_many_acts", "too much came from this address within an hour; try again later")
+	}
+	row.Outcome = Begun
+	id, err := Insert(ctx, e.log.db, row)
+	if err != nil {
+		return e.log.away(ctx, err)
+	}
+	e.row.ID = id
+	return nil
+}
+
+// Write completes the row of the act that is under way, which succeeds, in the act's own transaction,
+// or writes it there. If no act is under way, it does nothing.
 func Write(ctx context.Context, tx *sql.Tx) error {
 	e := entryOf(ctx)
 	if e == nil {
@@ -72,11 +103,22 @@ func Write(ctx context.Context, tx *sql.Tx) error {
 	defer e.mu.Unlock()
 	row := e.row
 	row.Outcome = OK
-	if err := insert(ctx, tx, row); err != nil {
+	if err := e.end(ctx, tx, row); err != nil {
 		return err
 	}
 	e.written = true
 	return nil
+}
+
+// end completes the row, or writes it if it was not begun. The caller holds mu.
+func (e *entry) end(ctx context.Context, on db.Queryer, row Row) error {
+	if e.row.ID != 0 {
+		if done, err := complete(ctx, on, e.row.ID, row); done || err != nil {
+			return err
+		}
+	}
+	_, err := Insert(ctx, on, row)
+	return err
 }
 
 // Reads reports whether a method changes nothing.
@@ -96,60 +138,62 @@ func ByMethod(method string) Act {
 }
 
 // Handler writes a row for each request that next answers, except those that read by a route whose
-// act is None. The answer is held back until the row is written. If the log is away, next is not
-// called; if the row cannot be written after all, the answer says so. The row of an act that reads,
-// such as a backup, is written before the answer begins.
+// act is None. If it is known who asks, the row is written before next is called; otherwise next calls
+// Begin. The answer is held back until the row is complete. If the log is away, next is not called; if
+// the row cannot be completed after all, the answer says so. The row of an act that reads, such as a
+// backup, is written before the answer begins.
 func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 	if l == nil {
 		return next
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return problem.Handler(l.log, func(w http.ResponseWriter, r *http.Request) error {
 		act := act
 		reads := Reads(r.Method)
 		if act == None && reads {
 			next.ServeHTTP(w, r)
-			return
+			return nil
 		}
 		if act == None {
 			act = ByMethod(r.Method)
 		}
-		e := &entry{row: l.rowOf(r, act)}
+		e := &entry{log: l, row: l.rowOf(r, act)}
 		ctx := context.WithValue(r.Context(), entryKey{}, e)
 		if reads && act != Login { // an answer may be long
 			e.row.Outcome = OK
 			if err := l.Write(ctx, e.row); err != nil {
-				l.away(w, r, err)
-				return
+				return l.away(ctx, err)
 			}
 			next.ServeHTTP(w, r)
-			return
+			return nil
 		}
-		if err := l.ready(ctx); err != nil {
-			l.away(w, r, err)
-			return
+		if e.row.Kind != Visitor {
+			if err := Begin(ctx); err != nil {
+				return err
+			}
+		} else if err := l.ready(ctx); err != nil {
+			return l.away(ctx, err)
 		}
 		answer := &held{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(answer, r.WithContext(ctx))
 		if err := l.finish(ctx, e, answer); err != nil {
 			l.log.ErrorContext(ctx, "an act is not in the audit log", "row", e.row, "status", answer.status, "err", err)
-			p := wire.Problem{Status: http.StatusInternalServerError, Reason: "not_recorded",
-				Detail: "the audit log could not be written; look whether the act was carried out before you repeat it"}
 			for name := range w.Header() {
 				w.Header().Del(name)
 			}
-			problem.Write(w, p)
-			return
+			return problem.New(http.StatusInternalServerError, "not_recorded",
+				"the audit log could not be completed; look whether the act was carried out before you repeat it")
 		}
 		answer.send()
+		return nil
 	})
 }
 
-// away answers that an act cannot be recorded, and was not done.
-func (l *Log) away(w http.ResponseWriter, r *http.Request, err error) {
-	l.log.ErrorContext(r.Context(), "the audit log is away", "path", r.URL.Path, "err", err)
-	problem.Write(w, wire.Problem{Status: http.StatusServiceUnavailable, Reason: "audit_away",
-		Detail: "the audit log cannot be written now, so nothing was done; try again in a moment",
-		Next:   time.Now().Add(time.Minute).UTC().Format(time.RFC3339)})
+// away returns the answer that an act cannot be recorded, and was not done.
+func (l *Log) away(ctx context.Context, err error) error {
+	l.log.ErrorContext(ctx, "the audit log is away", "err", err)
+	p := problem.New(http.StatusServiceUnavailable, "audit_away", "the audit log cannot be written now, so nothing was done; try again in a moment")
+	p.Next = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	return p
 }
 
 // RefuseRow writes the row of a request that was refused before its handler. It is bounded, as whoever
@@ -181,19 +225,26 @@ func (l *Log) rowOf(r *http.Request, act Act) Row {
 	return row
 }
 
-// finish writes the row of an act that has ended, unless its transaction has done so. Requests of
-// clients that are not known, and that were therefore refused, have no row.
+// finish completes the row of an act that has ended, or writes it, unless the act's transaction has
+// done so. Requests of clients that are not known, and that were therefore refused, have no row. Of
+// those that guess too often, one an hour from each network is written, and of all others a number that
+// nobody reaches by accident.
 func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	row := e.row
+	begun, visitor := row.ID != 0, row.Kind == Visitor
 	switch status := answer.status; {
-	case status == http.StatusUnauthorized && row.Kind == Visitor && row.Act != Join && row.Act != Login:
+	case status == http.StatusUnauthorized && visitor && !begun && row.Act != Join && row.Act != Login:
+		return nil
+	case status == http.StatusTooManyRequests && visitor && !begun && !l.fresh(loginKey{Visitor, "", peer.Network(peer.Addr(row.Address)), Refused}, time.Now()):
+		return nil
+	case status < 400 && e.written:
+		return nil
+	case visitor && !begun && !l.admit(row.Address):
+		l.log.WarnContext(ctx, "audit log: too many rows of one address", "row", row, "status", status)
 		return nil
 	case status < 400:
-		if e.written {
-			return nil
-		}
 		row.Outcome = OK
 	case status == http.StatusUnauthorized, status == http.StatusForbidden && row.Act != Login, status == http.StatusTooManyRequests:
 		row.Outcome = Refused
@@ -205,7 +256,7 @@ func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
-	return l.Write(bounded, row)
+	return e.end(bounded, l.db, row)
 }
 
 // held is an answer that is sent later. Answers of acts are small.

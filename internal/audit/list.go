@@ -37,6 +37,9 @@ func (e *QueryError) Problem() *problem.Error {
 
 var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
+// outcome is how an act ended, in SQL.
+const outcome = "CASE begun WHEN 1 THEN 'begun' ELSE outcome END"
+
 func (f Filter) where() (string, []any) {
 	terms, args := []string{"TRUE"}, []any(nil)
 	add := func(term string, arg any) {
@@ -62,7 +65,7 @@ func (f Filter) where() (string, []any) {
 		add(`LOWER(object) LIKE LOWER(?) ESCAPE '\'`, "%"+escapeLike.Replace(text(f.Object))+"%")
 	}
 	if f.Outcome != "" {
-		add("outcome = ?", string(f.Outcome))
+		add(outcome+" = ?", string(f.Outcome))
 	}
 	if f.Before > 0 {
 		add("id < ?", f.Before)
@@ -76,7 +79,7 @@ func (l *Log) Page(ctx context.Context, f Filter) (doc RowList, err error) {
 	where, args := f.where()
 	doc.Rows, err = db.List(ctx, l.db, func(rows *sql.Rows, r *Row) error {
 		return rows.Scan(&r.ID, db.At(&r.At), (*string)(&r.Kind), &r.Name, &r.Address, (*string)(&r.Act), &r.Object, (*string)(&r.Outcome), &r.Reason, &r.Request)
-	}, `SELECT id, at, kind, name, address, act, object, outcome, reason, request FROM audit WHERE `+where+` ORDER BY id DESC LIMIT ?`,
+	}, `SELECT id, at, kind, name, address, act, object, `+outcome+`, reason, request FROM audit WHERE `+where+` ORDER BY id DESC LIMIT ?`,
 		append(args, f.Limit+1)...)
 	if err != nil {
 		return RowList{}, fmt.Errorf("audit log: %w", err)

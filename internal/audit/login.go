@@ -75,10 +75,27 @@ func (l *Log) fresh(k loginKey, now time.Time) bool {
 	return true
 }
 
-// forget drops log-ins that would be written again.
+// mostOfVisitors is how many rows an hour clients of one network cause that are not known, so that
+// nobody fills the disk.
+const mostOfVisitors = 1000
+
+// admit reports whether a client that is not known may cause one more row.
+func (l *Log) admit(address string) bool {
+	network := peer.Network(peer.Addr(address))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.visitors) >= mostKept {
+		clear(l.visitors)
+	}
+	l.visitors[network]++
+	return l.visitors[network] <= mostOfVisitors
+}
+
+// forget drops log-ins that would be written again, and what counts by the hour.
 func (l *Log) forget(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	clear(l.visitors)
 	for k, at := range l.logins {
 		if now.Sub(at) >= repeat {
 			delete(l.logins, k)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
@@ -79,11 +80,18 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 	secret := newSecret()
 	now := db.Millis(time.Now())
 	var name string
-	err = r.db.QueryRowContext(ctx, `
-		UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0
-		WHERE token_hash = ? AND token_expires > ?
-		RETURNING name`,
-		hash(secret), req.PublicKey, req.Version, now, now, hash(req.Token), now).Scan(&name)
+	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `
+			UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0
+			WHERE token_hash = ? AND token_expires > ?
+			RETURNING name`,
+			hash(secret), req.PublicKey, req.Version, now, now, hash(req.Token), now).Scan(&name)
+		if err != nil {
+			return err
+		}
+		audit.Note(ctx, audit.Row{Kind: audit.Robot, Name: name, Object: "robot " + name})
+		return audit.Write(ctx, tx)
+	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return wire.JoinResponse{}, ErrToken

@@ -97,6 +97,8 @@ func kindName(p webpage.Page, k audit.Kind) string {
 // outcomeName says how an act ended in the reader's words.
 func outcomeName(p webpage.Page, o audit.Outcome) string {
 	switch o {
+	case audit.Begun:
+		return p.T("end not known")
 	case audit.OK:
 		return p.T("done")
 	case audit.Failed:

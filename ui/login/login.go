@@ -187,6 +187,9 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all .
 		object += fmt.Sprintf(" of %s %s and %s %s", all[0].Kind, all[0].Name, all[1].Kind, all[1].Name)
 	}
 	audit.Note(r.Context(), audit.Row{Kind: audit.Kind(all[0].Kind), Name: all[0].Name, Object: object})
+	if err := audit.Begin(r.Context()); err != nil {
+		return err
+	}
 	if err := p.Sessions.Begin(w, r, all...); err != nil {
 		return err
 	}
@@ -237,6 +240,11 @@ func (p *pages) logout(w http.ResponseWriter, r *http.Request) error {
 	for _, kind := range []session.Kind{session.Account, session.Operator} {
 		if who, ok, err := p.Sessions.Who(r, kind); err == nil && ok {
 			audit.Note(r.Context(), audit.Row{Kind: audit.Kind(kind), Name: who.Name})
+		}
+	}
+	if p.Sessions.Given(r) {
+		if err := audit.Begin(r.Context()); err != nil {
+			return err
 		}
 	}
 	if err := p.Sessions.End(w, r); err != nil {

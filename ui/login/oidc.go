@@ -124,6 +124,9 @@ func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	}
 	sub, _ := claims["sub"].(string)
 	audit.Note(r.Context(), audit.Row{Kind: audit.Visitor, Name: cmp.Or(first(claims, "preferred_username"), sub), Object: "session by OpenID provider"})
+	if err := audit.Begin(r.Context()); err != nil {
+		return err
+	}
 	all, err := p.whoBy(r.Context(), claims)
 	if err != nil {
 		audit.Note(r.Context(), audit.Row{Reason: err.Error()})

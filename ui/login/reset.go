@@ -54,6 +54,9 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	if _, err := p.Accounts.Guesses.Check(r.Context(), guesses.Try{Realm: guesses.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
 		return err
 	}
+	if err := audit.Begin(r.Context()); err != nil {
+		return err
+	}
 	page := p.Site.For(r)
 	err = p.Accounts.BeginReset(r.Context(), name, func(ctx context.Context, tx *sql.Tx, to, secret string) error {
 		return p.Mails.Add(ctx, tx, mailer.Letter{
@@ -88,10 +91,13 @@ func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	secret := mux.Vars(r)["secret"]
-	set, err := p.Accounts.Reset(r.Context(), secret, form.Get("new"))
-	if err == nil {
-		audit.Note(r.Context(), audit.Row{Kind: audit.Account, Name: set, Act: audit.Change, Object: "password of account " + set, Reason: "by a link in a mail"})
+	if name, err := p.Accounts.Resettable(r.Context(), secret); err == nil {
+		audit.Note(r.Context(), audit.Row{Kind: audit.Account, Name: name, Act: audit.Change, Object: "password of account " + name, Reason: "by a link in a mail"})
+		if err := audit.Begin(r.Context()); err != nil {
+			return err
+		}
 	}
+	_, err = p.Accounts.Reset(r.Context(), secret, form.Get("new"))
 	switch {
 	case errors.Is(err, account.ErrNoReset):
 		return p.showReset(w, r, http.StatusGone, resetPage{Expired: true})

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/peer"
 )
@@ -78,7 +79,10 @@ func (d *Desk) ask(ctx context.Context, f form, remote string) (*Request, error)
 		if err := d.note(ctx, tx, r.ID, byAsker, "asked", ""); err != nil {
 			return err
 		}
-		return d.opt.Mails.Add(ctx, tx, d.received(r))
+		if err := d.opt.Mails.Add(ctx, tx, d.received(r)); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("request for %s: %w", t.text, err)

@@ -200,6 +200,9 @@ func (d *Desk) takeProof(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "proof of removal " + found.ID, Reason: values.Get("act")})
+	if err := audit.Begin(r.Context()); err != nil {
+		return err
+	}
 	switch values.Get("act") {
 	case "send":
 		err = d.sendCode(r.Context(), found.ID, values.Get("address"))

@@ -1,9 +1,11 @@
 package service
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +92,91 @@ func TestRolesAndAudit(t *testing.T) {
 	}
 	if asked < 200 {
 		t.Errorf("%d requests: the description names few paths for operators", asked)
+	}
+}
+
+// Each of the other paths in the API's description that changes something has a row of who did it,
+// unless it is listed here with the reason. Requests without credentials have none.
+func TestRowsOfOthers(t *testing.T) {
+	s := newTestService(t)
+	addAccount(t, s, "alice", "secret")
+	cookie := logIn(t, s, "alice", "secret", "", "/account")
+	none := map[string]string{
+		"/v1/cdx": "reads", "/v1/coverage": "reads",
+		"/v1/robots/{robot}/record": "reports", "/servlets/record": "reports", "/v1/robots/{robot}/submitlog": "reports", "/servlets/submitlog": "reports",
+		"/v1/robots/{robot}/heartbeat": "reports", "/v1/robots/{robot}/handovers": "reports", "/v1/robots/{robot}/addresses": "reports", "/v1/robots/{robot}/report": "reports",
+		"/v1/batches/uploads/": "in the ledger", "/v1/batches/uploads/{batch}": "in the ledger", "/v1/batches/{batch}/manifest": "in the ledger",
+	}
+	secret := sha256.Sum256([]byte("its secret"))
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO robots (name, secret_hash, created) VALUES ('r1', ?, 1)`, secret[:])
+	testkit.Must(t, err)
+	log := audit.New(audit.Options{DB: s.state.db})
+	count := func() int {
+		page, err := log.Page(t.Context(), audit.Filter{Limit: 10_000})
+		testkit.Must(t, err)
+		return len(page.Rows)
+	}
+	newest := func() audit.Row {
+		page, err := log.Page(t.Context(), audit.Filter{Limit: 1})
+		testkit.Must(t, err)
+		return page.Rows[0]
+	}
+	send := func(method, path string, as func(*http.Request)) int {
+		at := strings.NewReplacer("{id}", "w1", "{secret}", "s1", "{token}", "00", "{form}", ".warc.gz", "{robot}", "r1", "{batch}", "b1").Replace(path)
+		r := httptest.NewRequest(method, at, strings.NewReader("name=x&act=token&password=x"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = fmt.Sprintf("[2001:db8:0:%x::1]:7", len(path))
+		as(r)
+		w := httptest.NewRecorder()
+		s.router.ServeHTTP(w, r)
+		return w.Code
+	}
+	seen := 0
+	for path, item := range description(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.Extensions["x-role"] != nil || audit.Reads(method) {
+				continue
+			}
+			seen++
+			security := []string{"account"} // the description's default
+			if op.Security != nil {
+				security = nil
+				for _, one := range *op.Security {
+					for name := range one {
+						security = append(security, name)
+					}
+				}
+			}
+			before := count()
+			want := audit.Row{Kind: audit.Visitor}
+			as := func(*http.Request) {}
+			switch {
+			case slices.Contains(security, "robot"):
+				as, want = func(r *http.Request) { r.SetBasicAuth("r1", "its secret") }, audit.Row{Kind: audit.Robot, Name: "r1"}
+			case len(security) > 0:
+				as, want = func(r *http.Request) { r.Header.Set("Cookie", cookie) }, audit.Row{Kind: audit.Account, Name: "alice"}
+				send(method, path, func(*http.Request) {})
+				if n := count(); n != before {
+					t.Errorf("%s %s without credentials has a row: %+v", method, path, newest())
+					before = n
+				}
+			}
+			code := send(method, path, as)
+			rows := count() - before
+			switch why := none[path]; {
+			case why != "" && rows != 0:
+				t.Errorf("%s %s, which %s, has a row: %+v", method, path, why, newest())
+			case why == "" && rows != 1:
+				t.Errorf("%s %s: %d, and %d rows", method, path, code, rows)
+			case why == "" && (newest().Kind != want.Kind || want.Name != "" && newest().Name != want.Name):
+				t.Errorf("%s %s: %d, %+v", method, path, code, newest())
+			case why == "" && newest().Outcome == audit.Begun:
+				t.Errorf("%s %s: the row is not complete: %+v", method, path, newest())
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("the description has %d such paths", seen)
 	}
 }
 

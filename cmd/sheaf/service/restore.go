@@ -9,9 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/durable"
 )
@@ -62,11 +66,43 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	restored := &Restored{Backup: *b, Tables: len(tables)}
 	err = db.Fill(ctx, cfg.database(), b.Schema, tables, func(table string) (io.ReadCloser, error) {
 		return os.Open(filepath.Join(dir, backupTables, table+tableSuffix))
-	}, restored.dropUnderWay)
+	}, func(ctx context.Context, tx *sql.Tx) error {
+		if err := restored.dropUnderWay(ctx, tx); err != nil || !restored.hasAudit() {
+			return err
+		}
+		_, err := audit.Insert(ctx, tx, restored.row())
+		return err
+	})
+	if err == nil && !restored.hasAudit() {
+		err = restored.writeLater(ctx, cfg)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	return restored, nil
+}
+
+// hasAudit reports whether the backup's own tables have an audit log, so that the row can be written
+// in the transaction that restores.
+func (r *Restored) hasAudit() bool { return r.Schema >= 46 }
+
+// row is that of the audit log. The actor is the user of this machine.
+func (r *Restored) row() audit.Row {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return audit.Row{Kind: audit.Command, Name: name, Act: audit.Restore, Object: "backup of " + r.Made.UTC().Format(time.RFC3339), Outcome: audit.OK}
+}
+
+// writeLater writes the row to tables that have become those of this program.
+func (r *Restored) writeLater(ctx context.Context, cfg Config) error {
+	d, err := db.Open(ctx, cfg.database())
+	if err != nil {
+		return err
+	}
+	_, err = audit.Insert(ctx, d, r.row())
+	return errors.Join(err, d.Close())
 }
 
 // putKey copies a key from the backup. It fails if there is another one.

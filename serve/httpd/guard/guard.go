@@ -109,6 +109,9 @@ func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
 		if err == nil && a != nil && !a.May(uses...) {
 			err = problem.New(http.StatusForbidden, "token_use", fmt.Sprintf("this token is good for %s; here it would have to be good for %s", listed(a.Token().Uses), listed(append(slices.Clone(uses), account.ForAll))))
 		}
+		if err == nil && a != nil && a.Name != account.Anonymous {
+			err = audit.Begin(r.Context())
+		}
 		if err == nil {
 			err = next(w, r, a)
 		}
@@ -153,7 +156,8 @@ func (g *Guard) Operator(least operators.Role, act audit.Act, next func(http.Res
 	return g.sameOrigin(g.gate(least, act, g.plain(next)))
 }
 
-// Public passes all requests on, except what pages of other sites could change.
+// Public passes all requests on, except what pages of other sites could change. Handlers that change
+// something call audit.Begin before.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return g.sameOrigin(g.Audit.Handler(audit.None, g.plain(next)))
 }

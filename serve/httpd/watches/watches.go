@@ -70,6 +70,9 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 		r.Handle(path, g.Public(func(w http.ResponseWriter, r *http.Request) error {
 			act := map[string]audit.Act{"confirm": audit.Change, "stop": audit.Remove}[verb]
 			audit.Note(r.Context(), audit.Row{Act: act, Object: "watch " + mux.Vars(r)["id"], Reason: verb + " by a link in a mail"})
+			if err := audit.Begin(r.Context()); err != nil {
+				return err
+			}
 			if _, err := do(r.Context(), mux.Vars(r)["id"], mux.Vars(r)["token"]); err != nil {
 				return Problem(err)
 			}
