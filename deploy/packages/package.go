@@ -93,6 +93,9 @@ func (b *build) contents(p product, format, program, parts, pages string) (all f
 	add(filepath.Join(b.source, "LICENSE"), doc+"copyright", 0o644)
 	add(filepath.Join(b.source, p.sample), doc+"examples/"+filepath.Base(p.sample), 0o644)
 	add(parts, doc+"sbom.cdx.json", 0o644)
+	for _, guide := range p.guides {
+		add(filepath.Join(b.source, "docs", guide), doc+guide, 0o644)
+	}
 	add(filepath.Join(pages, "bash"), "/usr/share/bash-completion/completions/"+p.program, 0o644)
 	add(filepath.Join(pages, "fish"), "/usr/share/fish/vendor_completions.d/"+p.program+".fish", 0o644)
 	zsh := map[string]string{"deb": "vendor-completions", "rpm": "site-functions"}[format]

@@ -21,6 +21,7 @@ type product struct {
 	account     string // the user that it runs as
 	description string
 	sample      string                                     // file with all settings, from the root of the sources
+	guides      []string                                   // files in docs
 	settings    string                                     // file that is installed as the settings, below /etc; "": none
 	unit        func(source string) (text string, _ error) // of systemd
 	install     string                                     // script before the files are unpacked
@@ -51,15 +52,15 @@ func products() []product {
 	return []product{{
 		name: "sheaf", program: "sheaf", pkg: "./cmd/sheaf", variable: "sheaf/cmd/sheaf/service.release", account: "sheaf",
 		description: "Archive and distribution service for collected web pages.\nIt takes batches from robots, publishes them as editions, and serves them by HTTP and FTP.",
-		sample:      "deploy/sheaf.yaml",
-		unit:        func(string) (string, error) { return serviceUnit, nil },
+		sample:      "deploy/sheaf.yaml", guides: []string{"operators.md", "runbook.md"},
+		unit: func(string) (string, error) { return serviceUnit, nil },
 		// Within a container only its own network is local; the host decides what it publishes.
 		environment: []string{"SHEAF_DATA=/var/lib/sheaf", "SHEAF_HTTP_LISTEN=0.0.0.0:8080", "SHEAF_DOWNLOAD_LISTEN=0.0.0.0:2121", "SHEAF_DROP_LISTEN=0.0.0.0:2122"},
 		command:     []string{"serve"},
 	}, {
 		name: "sheaf-robot", program: "robotd", pkg: "./cmd/robotd", variable: "sheaf/robotd.Version", account: "sheaf-robot",
 		description: "Robot that collects web pages for a Sheaf service.\nIt visits the hosts that are assigned to it, politely, and uploads one signed batch a day.",
-		sample:      "deploy/robotd.yaml", settings: robotSettings,
+		sample:      "deploy/robotd.yaml", guides: []string{"robots.md"}, settings: robotSettings,
 		unit: robotUnit, install: robotPreinstall,
 		environment: []string{"ROBOTD_DATA=/var/lib/sheaf-robot"},
 		command:     []string{"run"},
