@@ -147,6 +147,7 @@ func (a *operatorAPI) register(r *mux.Router, gate func(operators.Role, audit.Ac
 		{http.MethodGet, api.PathAdminBalance + "/rates", operators.Viewer, audit.None, a.rates},
 		{http.MethodPost, api.PathAdminBalance + "/plan", operators.Worker, audit.Order, a.plan(true)},
 		{http.MethodPost, api.PathAdminBalance + "/rebalance", operators.Worker, audit.Order, a.plan(false)},
+		{http.MethodPost, api.PathAdminBalance + "/cancel", operators.Worker, audit.Order, a.cancelPlan},
 		{http.MethodGet, api.PathAdminCopies, operators.Viewer, audit.None, a.compare},
 		{http.MethodGet, api.PathAdminHosts, operators.Viewer, audit.None, a.listHosts},
 		{http.MethodGet, api.PathAdminHosts + "/{host}/costs", operators.Viewer, audit.None, a.hostCosts},
@@ -330,6 +331,10 @@ func (a *operatorAPI) plan(dry bool) handler {
 		plan, err := a.levelling.Rebalance(r.Context(), dry)
 		return answer(w, http.StatusOK, plan, err)
 	}
+}
+
+func (a *operatorAPI) cancelPlan(w http.ResponseWriter, r *http.Request) error {
+	return noContent(w, adminError(a.levelling.Cancel(r.Context())))
 }
 
 func (a *operatorAPI) rates(w http.ResponseWriter, r *http.Request) error {

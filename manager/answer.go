@@ -11,6 +11,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
 	"sheaf/manager/rollout"
 	"sheaf/manager/roster"
 )
@@ -83,6 +84,10 @@ func adminError(err error) error {
 		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
 	case errors.Is(err, assign.ErrUnknownHost):
 		return problem.New(http.StatusNotFound, "unknown_host", err.Error())
+	case errors.Is(err, levelling.ErrNoPlanning):
+		return problem.New(http.StatusNotFound, "no_plan", err.Error())
+	case errors.Is(err, levelling.ErrGivenUp):
+		return problem.New(http.StatusConflict, "given_up", err.Error())
 	case errors.Is(err, hosts.ErrNotRefused):
 		return problem.New(http.StatusNotFound, "not_refused", err.Error())
 	default:

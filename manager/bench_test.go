@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/gorilla/mux"
+	"golang.org/x/sys/unix"
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
@@ -95,6 +97,26 @@ func (s *atSize) took(step string, began time.Time) {
 	s.report(time.Since(began).Seconds(), "s/"+step)
 }
 
+// cpu returns the seconds of CPU that this process has used.
+func cpu() float64 {
+	var used unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {
+		return math.NaN()
+	}
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
+}
+
+// peak returns the most memory that this process has had, in MB.
+func peak() float64 {
+	status, _ := os.ReadFile("/proc/self/status") // another system has none: NaN
+	_, rest, _ := bytes.Cut(status, []byte("VmHWM:"))
+	kb, err := strconv.ParseFloat(string(bytes.TrimSuffix(bytes.TrimSpace(bytes.SplitN(rest, []byte("\n"), 2)[0]), []byte(" kB"))), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return kb / 1024
+}
+
 func (s *atSize) call(method, path, robot string, body []byte, header ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, "/v1/robots/"+robot+path, bytes.NewReader(body)).WithContext(s.b.Context())
 	req.SetBasicAuth(robot, s.secrets[robot])
@@ -143,17 +165,20 @@ func (s *atSize) play() {
 	s.submitLogs()
 	s.took("logs", began)
 
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak begins anew
+		s.b.Log(err)
+	}
+	spent := cpu()
 	began = time.Now()
 	plan, err := s.m.Levelling.Rebalance(ctx, false)
 	if err != nil {
 		s.b.Fatal(err)
 	}
 	s.took("plan", began)
-	runtime.ReadMemStats(&after)
-	s.report(float64(after.TotalAlloc-before.TotalAlloc)/1e6, "MB-allocated/plan")
+	s.report(cpu()-spent, "CPU-s/plan")
+	s.report(peak(), "MB-peak/plan")
+	s.b.Logf("plan: %.1f s of CPU, %.0f MB at most", cpu()-spent, peak())
 	s.report(float64(plan.Moved), "moved")
 	s.report(plan.Makespan/plan.Bound, "makespan/bound")
 

@@ -19,7 +19,7 @@ import (
 
 func balanceCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "balance", Short: "Show and plan which robot collects which host"})
-	cmd.AddCommand(balancePlan(), balanceShow(), balanceCosts())
+	cmd.AddCommand(balancePlan(), balanceShow(), balanceCosts(), balanceCancel())
 	return cmd
 }
 
@@ -46,7 +46,8 @@ robots from {"distance": [[…], …]} or, without that, from how alike their ti
 as --json prints it, the new plan begins with that one and moves few hosts.
 
 With --live, the running service makes the plan, from what its robots have measured and beginning with
-the present assignment. It only changes the assignment with --apply.`,
+the present assignment. It only changes the assignment with --apply. Meanwhile "sheaf balance show" says how
+far it is. Ctrl-C or "sheaf balance cancel" gives the plan up, and so does the service after ten minutes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if live {

@@ -58,6 +58,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 			return []any{c.Host, c.Robot, c.Compared, c.Differing, odd}
 		})
 	}
+	showCourse(w, a.Course)
 	if a.Plan.Made.IsZero() {
 		fmt.Fprintln(w, "\nThere is no plan by costs yet: hosts are with the robots to which they first went.")
 		return
@@ -68,6 +69,16 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	}
 	fmt.Fprintf(w, "; %d distances are being measured.\n", a.Probes)
 	sentences(w, a.Plan.Why)
+}
+
+// showCourse shows how far the plan is that is being made, and why the last one was given up.
+func showCourse(w io.Writer, c levelling.Course) {
+	if c.Step != "" {
+		fmt.Fprintf(w, "\nA plan is being made since %s. Step %s.\n", moment(c.Began), c.Step)
+	}
+	if c.Reason != "" {
+		fmt.Fprintf(w, "\nThe plan of %s was not completed: %s.\n", moment(c.GivenUp), c.Reason)
+	}
 }
 
 // showEnds shows when robots are to end, and of their last nights when they were to and when they
@@ -100,7 +111,7 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 		if apply {
 			path, done = api.PathAdminBalance+"/rebalance", "moved"
 		}
-		c.HTTP.Timeout = 10 * time.Minute // for a million hosts
+		c.HTTP.Timeout = 15 * time.Minute // longer than the service takes at most
 		return ask(cmd, c, http.MethodPost, path, nil, func(w io.Writer, plan levelling.Plan) {
 			if plan.Made.IsZero() {
 				sentences(w, plan.Why)
@@ -120,6 +131,17 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 			}
 		})
 	})(cmd, nil)
+}
+
+func balanceCancel() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel",
+		Short: "Give up the plan that is being made; the last one stays",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminBalance+"/cancel", nil, nil)
+		}),
+	}
 }
 
 func sentences(w io.Writer, list []string) {

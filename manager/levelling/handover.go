@@ -28,6 +28,9 @@ func movable(robots []string) hostFilter {
 // decided so, and returns how many. Call it with the robot's heartbeat: the heartbeat says which
 // hosts were begun, and its answer tells the robot that its list has changed.
 func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (moved int, err error) {
+	if l.making.Load() { // a plan takes longer than a robot waits
+		return 0, nil
+	}
 	l.planning.Lock()
 	defer l.planning.Unlock()
 	shipments := l.shipments[robot]

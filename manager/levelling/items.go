@@ -3,6 +3,7 @@ package levelling
 import (
 	"context"
 	"math"
+	"slices"
 
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
@@ -65,13 +66,21 @@ func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error)
 	return it, err
 }
 
-// move assigns the items as planned. Hosts that wait are left to the end of the transaction,
-// which goes by the same factors.
-func (it *items) move(ctx context.Context, t *assign.Tx, s *snapshot, to balance.Plan) error {
+// moves returns the items that a plan gives to other robots, those of one giver together. It leaves
+// hosts out that wait: they are given away by the same factors.
+func (it *items) moves(to balance.Plan) (moves []int) {
 	for n := range to {
-		if it.from[n] < 0 || it.from[n] == to[n] {
-			continue
+		if it.from[n] >= 0 && it.from[n] != to[n] {
+			moves = append(moves, n)
 		}
+	}
+	slices.SortStableFunc(moves, func(a, b int) int { return it.from[a] - it.from[b] })
+	return moves
+}
+
+// move assigns some items as planned.
+func (it *items) move(ctx context.Context, t *assign.Tx, s *snapshot, to balance.Plan, moves []int) error {
+	for _, n := range moves {
 		from, to := s.robots[it.from[n]], s.robots[to[n]]
 		if n >= it.groups {
 			if err := t.MoveReplica(ctx, s.hosts[it.hosts[n][0]], from, to); err != nil {

@@ -58,6 +58,7 @@ type Leveller struct {
 
 	planning  sync.Mutex            // held while a plan or a hand-over is made; guards shipments
 	shipments map[string][]shipment // by robot: what it is to pass to its neighbours
+	making    atomic.Bool           // a plan is being made
 
 	tree atomic.Pointer[robotTree] // nil: none was made yet
 }

@@ -38,10 +38,20 @@ type Plan struct {
 // another planner has begun since, it fails with ErrFenced.
 func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err error) {
 	if dry {
-		return l.plan(ctx, dryRun)
+		return l.within(ctx, dryRun)
 	}
 	err = l.asPlanner(ctx, func(ctx context.Context, token int64) error {
-		plan, err = l.plan(ctx, token)
+		plan, err = l.within(ctx, token)
+		return err
+	})
+	return plan, err
+}
+
+// within is plan with a limit, and tells how far it is.
+func (l *Leveller) within(ctx context.Context, token int64) (plan Plan, err error) {
+	c := course{l, token}
+	err = c.within(ctx, func(ctx context.Context) error {
+		plan, err = l.plan(ctx, c)
 		return err
 	})
 	return plan, err
@@ -51,15 +61,19 @@ func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err erro
 type proposal struct {
 	Plan
 	snapshot *snapshot
+	course   course
 	items    *items
 	result   balance.Result
 	probes   []balance.Pair
 }
 
-// plan is Rebalance for the planner with that token, or, for dryRun, without writing.
-func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
+// plan is Rebalance for the planner with the course's token, or, for dryRun, without writing.
+func (l *Leveller) plan(ctx context.Context, c course) (Plan, error) {
+	token := c.token
 	l.planning.Lock()
 	defer l.planning.Unlock()
+	l.making.Store(true)
+	defer l.making.Store(false)
 	if token != dryRun {
 		if err := l.learnAll(ctx); err != nil {
 			return Plan{}, fmt.Errorf("balance: %w", err)
@@ -73,7 +87,7 @@ func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := &proposal{Plan: Plan{Outliers: s.outliers, Generation: s.generation}, snapshot: s}
+	p := &proposal{Plan: Plan{Outliers: s.outliers, Generation: s.generation}, snapshot: s, course: c}
 	for _, list := range s.measured {
 		p.Measured += len(list)
 	}
@@ -84,30 +98,39 @@ func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
 		}
 		return p.Plan, err
 	}
-	if err := p.workOut(begun, l.opt); err != nil {
+	if err := p.workOut(ctx, begun, l.opt); err != nil {
 		return p.Plan, fmt.Errorf("balance: %w", err)
 	}
 	if token == dryRun {
 		return p.Plan, nil
 	}
-	return p.Plan, l.adopt(ctx, token, p)
+	return p.Plan, l.adopt(ctx, p)
 }
 
 // workOut makes the plan of the snapshot.
-func (p *proposal) workOut(begun map[string]bool, opt Options) (err error) {
+func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Options) (err error) {
 	s := p.snapshot
+	if err := p.course.step(ctx, stepChoose); err != nil {
+		return err
+	}
 	fixed := make([]bool, len(s.hosts))
 	for j, host := range s.hosts {
 		fixed[j] = begun[host]
 	}
-	if p.items, err = s.items(fixed, nil); err != nil {
+	if p.items, err = s.items(fixed, func() error { return context.Cause(ctx) }); err != nil {
 		return err
 	}
 	it := p.items
 	if it.costs, err = it.costs.WithChains(func(i, n int) float64 { return s.paces[i].Chain(s.itemWork(it, i, n)) }); err != nil {
 		return err
 	}
+	if err := p.course.step(ctx, stepImprove); err != nil {
+		return err
+	}
 	if p.result, err = balance.ReplanApart(it.costs, it.from, it.apart); err != nil {
+		return err
+	}
+	if err := p.course.step(ctx, stepExplain); err != nil {
 		return err
 	}
 	p.Made, p.Bound = time.Now().UTC().Truncate(time.Millisecond), p.result.Bound
@@ -131,7 +154,7 @@ func (p *proposal) workOut(begun map[string]bool, opt Options) (err error) {
 	p.probes = s.worthProbing(p.items, p.result, opt.Probes*len(s.robots))
 	p.Probes = len(p.probes)
 	p.Moved = p.items.moved(p.result.Plan)
-	return nil
+	return context.Cause(ctx)
 }
 
 // sooner is the part of the present end by which a plan must end: otherwise nothing moves.
@@ -163,42 +186,74 @@ func (l *Leveller) noteUnplanned(ctx context.Context, token int64, why string) e
 	})
 }
 
-// adopt writes the factors of robots and hosts down and assigns the hosts as planned.
-func (l *Leveller) adopt(ctx context.Context, token int64, p *proposal) error {
+// movesAtOnce is how many items one transaction moves: others must not wait long for theirs. Tests
+// change it.
+var movesAtOnce = 2000
+
+// adopt writes the factors of robots and hosts down and assigns the hosts as planned. Many moves take
+// several transactions. If it is given up between them, the next plan goes on from there.
+func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 	s := p.snapshot
 	if err := l.keepWeights(ctx, s); err != nil {
 		return fmt.Errorf("balance: %w", err)
 	}
-	return l.assignments.Change(ctx, func(t *assign.Tx) error {
-		if err := checkToken(ctx, t, token); err != nil {
+	moves := p.items.moves(p.result.Plan)
+	for done := 0; ; {
+		if err := p.course.step(ctx, fmt.Sprintf("%s, %d of %d", stepWrite, done, len(moves))); err != nil {
 			return err
 		}
-		for i, robot := range s.robots {
-			if _, err := t.Exec(ctx, `UPDATE robots SET slow = ? WHERE name = ?`, s.slow[i], robot); err != nil {
+		some := moves[done:min(done+movesAtOnce, len(moves))]
+		last := done+len(some) == len(moves)
+		err := l.assignments.Change(ctx, func(t *assign.Tx) error {
+			if err := checkToken(ctx, t, p.course.token); err != nil {
 				return err
 			}
-		}
-		if err := p.items.move(ctx, t, s, p.result.Plan); err != nil {
+			if done == 0 { // before hosts that wait are given to robots, at the end of the transaction
+				if err := keepSlow(ctx, t, s); err != nil {
+					return err
+				}
+			}
+			if err := p.items.move(ctx, t, s, p.result.Plan, some); err != nil || !last {
+				return err
+			}
+			return l.finish(ctx, t, p)
+		})
+		if done += len(some); err != nil || last {
 			return err
 		}
-		if l.opt.Split && l.opt.Window > 0 {
-			if err := t.SplitByPlan(ctx, s.splits(p.Large, float64(l.opt.Window.Milliseconds()))); err != nil {
-				return err
-			}
-		}
-		if err := keepEnds(ctx, t, p.Ends); err != nil {
+	}
+}
+
+// keepSlow writes down the robots' factors.
+func keepSlow(ctx context.Context, t *assign.Tx, s *snapshot) error {
+	for i, robot := range s.robots {
+		if _, err := t.Exec(ctx, `UPDATE robots SET slow = ? WHERE name = ?`, s.slow[i], robot); err != nil {
 			return err
 		}
-		now := db.Millis(p.Made)
-		for _, pair := range p.probes {
-			if err := askProbe(ctx, t, s.robots[pair.Robot], s.hosts[pair.Host], now); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// finish writes down all of the plan but its moves.
+func (l *Leveller) finish(ctx context.Context, t *assign.Tx, p *proposal) error {
+	s := p.snapshot
+	if l.opt.Split && l.opt.Window > 0 {
+		if err := t.SplitByPlan(ctx, s.splits(p.Large, float64(l.opt.Window.Milliseconds()))); err != nil {
+			return err
 		}
-		_, err := t.Exec(ctx, `UPDATE plans SET made = ?, generation = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
-			now, p.Generation, s.typical, p.Makespan, p.Bound, p.Moved, strings.Join(p.Why, "\n"))
+	}
+	if err := keepEnds(ctx, t, p.Ends); err != nil {
 		return err
-	})
+	}
+	now := db.Millis(p.Made)
+	for _, pair := range p.probes {
+		if err := askProbe(ctx, t, s.robots[pair.Robot], s.hosts[pair.Host], now); err != nil {
+			return err
+		}
+	}
+	_, err := t.Exec(ctx, `UPDATE plans SET made = ?, generation = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
+		now, p.Generation, s.typical, p.Makespan, p.Bound, p.Moved, strings.Join(p.Why, "\n"))
+	return err
 }
 
 // keepWeights writes down the hosts' weights that have changed. It uses many short transactions,
@@ -272,7 +327,7 @@ func (l *Leveller) PlanToday(ctx context.Context) (plan Plan, err error) {
 		if err != nil || !due {
 			return err
 		}
-		plan, err = l.plan(ctx, token)
+		plan, err = l.within(ctx, token)
 		return err
 	})
 	return plan, err
@@ -288,7 +343,8 @@ func (l *Leveller) PlanDue(ctx context.Context, now time.Time) (bool, error) {
 	if now.Before(at) || now.Sub(at) > lateBy {
 		return false, nil
 	}
-	var made time.Time
-	err := l.db.QueryRowContext(ctx, `SELECT made FROM plans`).Scan(db.At(&made))
-	return made.Before(at), err
+	var made, stopped time.Time // a plan that took too long, or was cancelled, is not tried again today
+	err := l.db.QueryRowContext(ctx, `SELECT made, CASE WHEN reason LIKE ? THEN given_up ELSE 0 END FROM plans`, ErrGivenUp.Error()+"%").
+		Scan(db.At(&made), db.At(&stopped))
+	return made.Before(at) && stopped.Before(at), err
 }

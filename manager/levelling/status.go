@@ -15,6 +15,7 @@ import (
 // Status says how the work is shared out.
 type Status struct {
 	Plan     Plan         `json:"plan"` // the last one made
+	Course   Course       `json:"course"`
 	Robots   []Share      `json:"robots"`
 	Ends     []Outlook    `json:"ends"` // when the robots are to end, by the plan
 	Backlogs []Backlog    `json:"backlogs"`
@@ -45,6 +46,9 @@ type EdgeFlow struct {
 func (l *Leveller) Status(ctx context.Context) (s Status, err error) {
 	s.Nights = []Night{}
 	if s.Plan, err = l.lastPlan(ctx); err != nil {
+		return s, err
+	}
+	if s.Course, err = l.Course(ctx); err != nil {
 		return s, err
 	}
 	loads, err := l.assignments.Loads(ctx)

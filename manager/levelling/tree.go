@@ -14,7 +14,7 @@ import (
 // heartbeat. Call it every minute, in one goroutine.
 func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	active, err := l.active(ctx, now)
-	if err != nil {
+	if err != nil || l.making.Load() { // a plan levels more than this
 		return err
 	}
 	if len(active) < 2 || !l.trigger.Fire(now, left(active), rates(active)) {

@@ -229,6 +229,7 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	}
 	c.ask(200, "POST", "/v1/admin/balance/plan", "")
 	c.ask(200, "POST", "/v1/admin/balance/rebalance", "")
+	c.ask(404, "POST", "/v1/admin/balance/cancel", "")
 
 	c.auth = func(*http.Request) {}
 	key := strings.Repeat("A", 43) + "="

@@ -1,0 +1,157 @@
+package levelling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// ErrGivenUp says that a plan was given up before it was ready. The last plan stays, and hosts that
+// were moved by then stay moved.
+var ErrGivenUp = errors.New("the plan was given up, and the last one stays")
+
+// ErrNoPlanning says that no plan is being made.
+var ErrNoPlanning = errors.New("no plan is being made now")
+
+var errCancelled = errors.New("an operator has cancelled it")
+
+const (
+	planLimit = 10 * time.Minute // for one plan: one for a million hosts and a thousand robots takes one
+	beatEvery = time.Second
+	beatLost  = time.Minute // after which a planner that says nothing has died
+)
+
+// Course says how far a plan is that is being made now, and how the last attempt ended.
+type Course struct {
+	Step    string    `json:"step,omitempty"`    // what the planner does now; empty: no plan is being made
+	Began   time.Time `json:"began,omitzero"`    // when that plan was begun
+	GivenUp time.Time `json:"given_up,omitzero"` // when the last attempt was given up; zero: it was not
+	Reason  string    `json:"reason,omitempty"`  // why
+}
+
+// Steps of a plan, in this order.
+const (
+	stepRead    = "1 of 5: reading what was measured"
+	stepChoose  = "2 of 5: looking for the robots that suit each host"
+	stepImprove = "3 of 5: looking for few moves that let all robots end together"
+	stepExplain = "4 of 5: working out what is worth measuring"
+	stepWrite   = "5 of 5: giving hosts to other robots" // and how many of how many
+
+	StepCancelled = "cancelled: ending"
+)
+
+// course tells everybody how far a plan is.
+type course struct {
+	l     *Leveller
+	token int64 // dryRun: nothing is told
+}
+
+// step notes what the planner does now. It returns why the plan is to be given up, if it is.
+func (c course) step(ctx context.Context, what string) error {
+	if err := context.Cause(ctx); err != nil || c.token == dryRun {
+		return err
+	}
+	c.l.opt.Log.DebugContext(ctx, "planning", "step", what)
+	_, err := c.l.db.ExecContext(ctx, `UPDATE plans SET step = ?, beat = ? WHERE token = ?`, what, db.Millis(time.Now()), c.token)
+	return err
+}
+
+// within calls f, which makes a plan, with a context that ends after the limit, or when an operator
+// cancels the plan. It notes the beginning, the end, and why a plan was given up.
+func (c course) within(ctx context.Context, f func(ctx context.Context) error) error {
+	limited, end := context.WithTimeoutCause(ctx, planLimit, fmt.Errorf("it was not ready after %v", planLimit))
+	defer end()
+	planning, cancel := context.WithCancelCause(limited)
+	defer cancel(nil)
+	if c.token != dryRun {
+		if _, err := c.l.db.ExecContext(ctx, `UPDATE plans SET step = ?, began = ?, beat = ? WHERE token = ?`,
+			stepRead, db.Millis(time.Now()), db.Millis(time.Now()), c.token); err != nil {
+			return fmt.Errorf("balance: %w", err)
+		}
+		var watching sync.WaitGroup
+		watching.Go(func() { c.watch(planning, cancel) })
+		defer watching.Wait()
+		defer cancel(nil)
+	}
+	err := f(planning)
+	switch cause := context.Cause(planning); {
+	case err == nil || cause == nil:
+	case ctx.Err() != nil:
+		err = fmt.Errorf("the plan was interrupted, because nobody waits for it any more or the service ends: %w", cause)
+	default:
+		err = fmt.Errorf("%w: %w", ErrGivenUp, cause)
+	}
+	return errors.Join(err, c.note(context.WithoutCancel(ctx), err))
+}
+
+// note notes how the plan has ended.
+func (c course) note(ctx context.Context, err error) error {
+	if c.token == dryRun {
+		return nil
+	}
+	at, reason := int64(0), ""
+	if err != nil {
+		at, reason = db.Millis(time.Now()), err.Error()
+	}
+	_, err = c.l.db.ExecContext(ctx, `UPDATE plans SET step = '', given_up = ?, reason = ? WHERE token = ?`, at, reason, c.token)
+	return err
+}
+
+// watch says that the planner is at work, and cancels the plan when an operator says so. It returns
+// when ctx ends.
+func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		var cancelled int64
+		err := c.l.db.QueryRowContext(ctx, `UPDATE plans SET beat = ? WHERE token = ? RETURNING cancelled`, db.Millis(time.Now()), c.token).Scan(&cancelled)
+		if err == nil && cancelled == c.token {
+			cancel(errCancelled)
+			_, err = c.l.db.ExecContext(context.WithoutCancel(ctx), `UPDATE plans SET step = ? WHERE token = ? AND step <> ''`, StepCancelled, c.token)
+			if err != nil {
+				c.l.opt.Log.WarnContext(ctx, "planning: not noted that the plan is cancelled", "err", err)
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Cancel gives up the plan that is being made, in whatever process. ErrNoPlanning says that there is
+// none.
+func (l *Leveller) Cancel(ctx context.Context) error {
+	n, err := db.Exec(ctx, l.db, `UPDATE plans SET cancelled = token WHERE step <> '' AND beat >= ?`, db.Millis(time.Now().Add(-beatLost)))
+	if err == nil && n == 0 {
+		return ErrNoPlanning
+	}
+	if err != nil {
+		return fmt.Errorf("balance: cancel: %w", err)
+	}
+	return nil
+}
+
+// Course returns how far the plan is that is being made now, in whatever process, and how the last
+// attempt ended.
+func (l *Leveller) Course(ctx context.Context) (c Course, err error) {
+	var beat time.Time
+	err = l.db.QueryRowContext(ctx, `SELECT step, began, beat, given_up, reason FROM plans`).
+		Scan(&c.Step, db.At(&c.Began), db.At(&beat), db.At(&c.GivenUp), &c.Reason)
+	if err != nil {
+		return c, fmt.Errorf("balance: %w", err)
+	}
+	switch {
+	case c.Step == "":
+		c.Began = time.Time{}
+	case time.Since(beat) > beatLost:
+		c = Course{GivenUp: beat, Reason: "the process that made it has ended"}
+	}
+	return c, nil
+}
