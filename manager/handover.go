@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +18,11 @@ import (
 
 // takeHandover takes the file in which a robot hands over a host that it has lost.
 func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot string) error {
-	file, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxHandover))
-	if err != nil {
-		return bodyError("bad_handover", err)
-	}
 	key, err := m.RobotKey(r.Context(), robot)
 	if err != nil && !errors.Is(err, roster.ErrUnknownRobot) {
 		return err
 	}
-	h, body, err := wire.OpenHandover(file, key)
+	h, body, err := wire.OpenHandover(http.MaxBytesReader(w, r.Body, wire.MaxHandover), key)
 	switch {
 	case errors.Is(err, wire.ErrSignature):
 		return problem.New(http.StatusForbidden, "bad_signature", err.Error())
@@ -42,11 +39,15 @@ func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot str
 		return problem.New(http.StatusForbidden, "host_not_assigned", fmt.Sprintf("%s did not have %s in generation %d", robot, h.Host, h.Generation))
 	}
 	err = m.Assignments.PutHandover(r.Context(), h, body)
-	if errors.Is(err, assign.ErrNotWanted) {
+	var wrong *assign.WrongBodyError
+	switch {
+	case errors.Is(err, assign.ErrNotWanted):
 		return problem.New(http.StatusConflict, "not_wanted", err.Error())
+	case errors.As(err, &wrong):
+		return bodyError("bad_handover", err)
 	}
 	if err == nil {
-		m.opt.Log.InfoContext(r.Context(), "host handed over", "host", h.Host, "by", robot, "bytes", len(file))
+		m.opt.Log.InfoContext(r.Context(), "host handed over", "host", h.Host, "by", robot, "bytes", h.Size)
 	}
 	return noContent(w, err)
 }
@@ -61,15 +62,15 @@ func (m *Manager) giveHandover(w http.ResponseWriter, r *http.Request, robot str
 		return err
 	}
 	h.To = robot
-	file, err := h.File(body, m.opt.Key)
+	head, err := h.File(h.Size, h.SHA256, m.opt.Key)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(file)))
+	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(head))+h.Size, 10))
 	w.Header().Set("Cache-Control", "no-store")
-	if _, err := w.Write(file); err != nil {
-		m.opt.Log.DebugContext(r.Context(), "robot broke off the download of a hand-over", "robot", robot, "err", err)
+	if _, err := io.Copy(w, io.MultiReader(bytes.NewReader(head), body)); err != nil {
+		m.opt.Log.DebugContext(r.Context(), "download of a hand-over broken off", "robot", robot, "err", err)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package manager_test
 import (
 	"bytes"
 	"crypto/ed25519"
+	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,9 +39,10 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 	file := func(change func(*wire.Handover), key ed25519.PrivateKey) []byte {
 		h := &wire.Handover{Format: wire.HandoverFormat, Robot: giver, Host: "a.jp", Generation: generation}
 		change(h)
-		data, err := h.File([]byte("what is known"), key)
+		body := []byte("what is known")
+		head, err := h.File(int64(len(body)), wire.Digest(body), key)
 		testkit.Must(t, err)
-		return data
+		return append(head, body...)
 	}
 	as := func(*wire.Handover) {}
 	right := file(as, robotKey)
@@ -60,7 +63,7 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 		"already signed": {giver, file(func(h *wire.Handover) { h.To = giver }, robotKey), 403, "not_yours"},
 		"another host's": {giver, file(func(h *wire.Handover) { h.Host = "b.jp" }, robotKey), 403, "host_not_assigned"},
 		"unknown host":   {giver, file(func(h *wire.Handover) { h.Host = "c.jp" }, robotKey), 403, "host_not_assigned"},
-		"too large":      {giver, bytes.Repeat([]byte("x"), wire.MaxHandover+1), 413, "too_large"},
+		"too large":      {giver, bytes.Repeat([]byte("x"), wire.MaxHandoverHead+2), 413, "too_large"},
 	} {
 		if status, body := post(c.robot, c.data); status != c.status || !strings.Contains(body, `"`+c.reason+`"`) {
 			t.Errorf("%s: %d %s, want %d %s", name, status, body, c.status, c.reason)
@@ -91,12 +94,70 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("the taker is answered %d %s", status, got)
 	}
-	h, body, err := wire.OpenHandover([]byte(got), ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey))
+	h, r, err := wire.OpenHandover(strings.NewReader(got), ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey))
+	testkit.Must(t, err)
+	body, err := io.ReadAll(r)
 	if err != nil || h.To != taker || h.Robot != giver || h.Host != "a.jp" || string(body) != "what is known" {
 		t.Errorf("it gets %+v with %q, %v", h, body, err)
 	}
 	testkit.Must(t, s.DropHandovers(t.Context(), taker)) // its program cannot take it over
 	if status, _ := get(taker); status != http.StatusNotFound {
 		t.Errorf("a dropped hand-over is answered %d", status)
+	}
+}
+
+// A large hand-over is kept in parts. One that is cut or altered on its way leaves the one before, and
+// what was kept of it is deleted. The same may come again.
+func TestLargeHandover(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	secret := s.join("r1")
+	s.add("http://a.jp/")
+	s.fetch("r1", secret, true)
+	generation, err := s.CurrentGeneration(t.Context())
+	testkit.Must(t, err)
+	random := make([]byte, 5<<19)
+	rand.NewChaCha8([32]byte{1}).Read(random)
+	file := func(body []byte) []byte {
+		h := &wire.Handover{Format: wire.HandoverFormat, Robot: "r1", Host: "a.jp", Generation: generation}
+		head, err := h.File(int64(len(body)), wire.Digest(body), robotKey)
+		testkit.Must(t, err)
+		return append(head, body...)
+	}
+	post := func(data []byte, want int) {
+		t.Helper()
+		if resp, text := s.do("POST", "/v1/robots/r1/handovers", "r1", secret, data); resp.StatusCode != want {
+			t.Fatalf("%d %s, want %d", resp.StatusCode, text, want)
+		}
+	}
+	first, second := file(random[:len(random)/2]), file(random)
+	post(first, 204)
+	altered := bytes.Clone(second)
+	altered[len(altered)-5] ^= 1
+	post(second[:len(second)-9], 400)
+	post(altered, 400)
+	post(append(bytes.Clone(second), 'x'), 400)
+	parts := func() (n, bytes int) {
+		testkit.Must(t, s.db.QueryRowContext(t.Context(), `SELECT COUNT(*), SUM(LENGTH(body)) FROM handover_parts`).Scan(&n, &bytes))
+		return n, bytes
+	}
+	if n, size := parts(); n != 2 || size != len(random)/2 {
+		t.Errorf("%d parts of %d bytes are kept, and only the first is whole", n, size)
+	}
+	post(second, 204)
+	post(second, 204) // the answer was lost
+	if n, size := parts(); n != 3 || size != len(random) {
+		t.Errorf("%d parts of %d bytes are kept of the second", n, size)
+	}
+	s.join("r2")
+	testkit.Must(t, s.Change(t.Context(), func(tx *assign.Tx) error {
+		_, err := tx.Move(t.Context(), []string{"a.jp"}, "r1", "r2")
+		return err
+	}))
+	s.fetch("r1", secret, true)
+	h, body, err := s.Assignments.Handover(t.Context(), "r2", (&wire.Handover{Host: "a.jp", SHA256: wire.Digest(random)}).ID())
+	testkit.Must(t, err)
+	if got, err := io.ReadAll(body); err != nil || !bytes.Equal(got, random) || h.Size != int64(len(random)) {
+		t.Errorf("the next robot gets %d bytes, %v", len(got), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/ed25519"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type service struct {
 	*levelling.Leveller
 	*httptest.Server
 	t   *testing.T
+	db  *sql.DB
 	dir string
 }
 
@@ -89,7 +91,7 @@ func startWith(t *testing.T, names dns, shared manager.Balance) *service {
 	r := mux.NewRouter()
 	m.Register(r)
 	s := partsOf(t, m)
-	s.Server, s.dir = httptest.NewServer(r), dir
+	s.Server, s.db, s.dir = httptest.NewServer(r), d, dir
 	t.Cleanup(s.Close)
 	return s
 }

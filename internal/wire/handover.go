@@ -1,10 +1,14 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/ed25519"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"hash"
+	"io"
 	"time"
 )
 
@@ -18,9 +22,9 @@ const (
 // Limits of a hand-over, in bytes: of the file, of its head, and of the body when it is inflated. A
 // host with more begins anew at its next robot.
 const (
-	MaxHandover      = 16 << 20
+	MaxHandover      = 256 << 20
 	MaxHandoverHead  = 2 << 20
-	MaxHandoverPlain = 256 << 20
+	MaxHandoverPlain = 1 << 30
 )
 
 // HandoverFormat is the version of the file.
@@ -114,44 +118,71 @@ func (h *Handover) Check() error {
 // such as those of hosts of which little is known.
 func (h *Handover) ID() string { return Digest([]byte(h.Host + " " + h.SHA256)) }
 
-// File returns the file: the signed head, LF, and the body. It completes the head.
-func (h *Handover) File(body []byte, key ed25519.PrivateKey) ([]byte, error) {
-	h.Size, h.SHA256 = int64(len(body)), Digest(body)
+// File returns the file by its body, of which size and hexadecimal SHA-256 are known: the signed head
+// and LF, which come before the body. It completes the head.
+func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head []byte, err error) {
+	h.Size, h.SHA256 = size, sha256
+	if size > MaxHandover {
+		return nil, fmt.Errorf("hand-over of %s: %w", h.Host, ErrTooLarge)
+	}
 	if err := h.Check(); err != nil {
 		return nil, fmt.Errorf("hand-over of %s: %w", h.Host, err)
 	}
-	head, err := seal(h, key)
-	if err != nil {
+	if head, err = seal(h, key); err != nil {
 		return nil, err
 	}
-	if len(head) > MaxHandoverHead || len(head)+1+len(body) > MaxHandover {
+	if len(head) > MaxHandoverHead || int64(len(head))+1+size > MaxHandover {
 		return nil, fmt.Errorf("hand-over of %s: %w", h.Host, ErrTooLarge)
 	}
-	return append(append(head, '\n'), body...), nil
+	return append(head, '\n'), nil
 }
 
-// OpenHandover checks the file against the key of its signer, and returns head and body. It fails
-// with ErrSignature if the signature is not the key's.
-func OpenHandover(file []byte, key ed25519.PublicKey) (*Handover, []byte, error) {
+// OpenHandover reads the head of a file, checks it against the key of its signer, and returns it with
+// a reader of the body. It fails with ErrSignature if the signature is not the key's. The reader ends
+// with io.EOF only if the body is what the head says, to its last byte.
+func OpenHandover(file io.Reader, key ed25519.PublicKey) (*Handover, io.Reader, error) {
 	if len(key) == 0 {
 		return nil, nil, ErrSignature
 	}
-	if len(file) > MaxHandover {
-		return nil, nil, fmt.Errorf("hand-over: %w", ErrTooLarge)
-	}
-	head, body, ok := bytes.Cut(file, []byte("\n"))
-	if !ok || len(head) > MaxHandoverHead {
-		return nil, nil, errors.New("hand-over: no whole head")
+	in := bufio.NewReader(file)
+	var head []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		head = append(head, part...)
+		if len(head) > MaxHandoverHead+1 {
+			return nil, nil, fmt.Errorf("hand-over: its head has more than %d bytes: %w", MaxHandoverHead, ErrTooLarge)
+		}
+		if err == nil {
+			break
+		}
+		if err != bufio.ErrBufferFull {
+			return nil, nil, fmt.Errorf("hand-over: no whole head: %w", err)
+		}
 	}
 	h := new(Handover)
-	if err := open(head, key, h); err != nil {
+	if err := open(bytes.TrimSuffix(head, []byte("\n")), key, h); err != nil {
 		return nil, nil, fmt.Errorf("hand-over: %w", err)
 	}
 	if err := h.Check(); err != nil {
 		return nil, nil, fmt.Errorf("hand-over: %w", err)
 	}
-	if int64(len(body)) != h.Size || Digest(body) != h.SHA256 {
-		return nil, nil, fmt.Errorf("hand-over of %s: its body of %d bytes is not what the head says", h.Host, len(body))
+	return h, &handoverBody{in: in, h: h, sum: sha256.New()}, nil
+}
+
+// handoverBody reads a body, and checks it at its end.
+type handoverBody struct {
+	in   io.Reader
+	h    *Handover
+	sum  hash.Hash
+	size int64
+}
+
+func (b *handoverBody) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	b.size += int64(n)
+	b.sum.Write(p[:n])
+	if b.size > b.h.Size || err == io.EOF && (b.size != b.h.Size || hex.EncodeToString(b.sum.Sum(nil)) != b.h.SHA256) {
+		return 0, fmt.Errorf("hand-over of %s: its body of %d bytes is not what the head says", b.h.Host, b.size)
 	}
-	return h, body, nil
+	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"sheaf/internal/db"
@@ -20,36 +21,142 @@ const HandoverLife = 12 * time.Hour
 // already, or several robots have it.
 var ErrNotWanted = errors.New("this robot neither has the host nor is waited for, or several robots have the host")
 
+// handoverPart is the size of a part of a body in the database, in bytes.
+const handoverPart = 1 << 20
+
+// WrongBodyError says that the body of a hand-over could not be read, or is not what its head says.
+type WrongBodyError struct{ Err error }
+
+func (e *WrongBodyError) Error() string { return e.Err.Error() }
+func (e *WrongBodyError) Unwrap() error { return e.Err }
+
+// wantedHandover is the condition for a host h whose hand-over by a robot (twice) is of use.
+const wantedHandover = `h.copies = 1 AND h.parts = 1
+	AND (EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ?)
+		OR EXISTS (SELECT 1 FROM assignments o WHERE o.host = h.name AND o.to_generation IS NULL AND o.robot = ?))`
+
 // PutHandover keeps what a robot hands over of a host that it has, or has just lost, for the robot
-// that gets it. It replaces an earlier one. The caller has checked the robot's signature.
-func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body []byte) error {
+// that gets it. It replaces an earlier one. The caller has checked the robot's signature. body is as
+// wire.OpenHandover returns it; it is not read if the same was kept before. An error of it is a
+// *WrongBodyError, and the hand-over before stays.
+func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body io.Reader) error {
+	if err := a.putHandover(ctx, h, body); err != nil {
+		return fmt.Errorf("hand-over of %s by robot %s: %w", h.Host, h.Robot, err)
+	}
+	return nil
+}
+
+func (a *Assignments) putHandover(ctx context.Context, h *wire.Handover, body io.Reader) error {
+	var wanted, known bool
+	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM hosts h WHERE h.name = ? AND `+wantedHandover+`),
+		EXISTS (SELECT 1 FROM handovers v WHERE v.host = ? AND v.sha256 = ?)`, h.Host, h.Robot, h.Robot, h.Host, h.ID()).Scan(&wanted, &known)
+	switch {
+	case err != nil:
+		return err
+	case !wanted:
+		return ErrNotWanted
+	case !known:
+		if err := a.putParts(ctx, h.ID(), body); err != nil {
+			return errors.Join(err, a.dropParts(context.WithoutCancel(ctx), h.ID()))
+		}
+	}
 	head, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
+	var old string
 	err = db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `SELECT COALESCE((SELECT sha256 FROM handovers WHERE host = ?), '')`, h.Host).Scan(&old)
+		if err != nil {
+			return err
+		}
+		var bytes int64
+		err = tx.QueryRowContext(ctx, `SELECT COALESCE(SUM(LENGTH(body)), 0) FROM handover_parts WHERE id = ?`, h.ID()).Scan(&bytes)
+		if err == nil && bytes != h.Size {
+			err = fmt.Errorf("%d of its %d bytes are here: another request has interfered", bytes, h.Size)
+		}
+		if err != nil {
+			return err
+		}
 		n, err := db.Exec(ctx, tx, `
-			INSERT INTO handovers (host, robot, made, head, sha256, body)
-			SELECT h.name, CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), ? FROM hosts h
-			WHERE h.name = ? AND h.copies = 1 AND h.parts = 1
-				AND (EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ?)
-					OR EXISTS (SELECT 1 FROM assignments o WHERE o.host = h.name AND o.to_generation IS NULL AND o.robot = ?))
-			ON CONFLICT (host) DO UPDATE SET robot = excluded.robot, made = excluded.made, head = excluded.head, sha256 = excluded.sha256, body = excluded.body`,
-			h.Robot, db.Millis(time.Now()), string(head), h.ID(), body, h.Host, h.Robot, h.Robot)
+			INSERT INTO handovers (host, robot, made, head, sha256)
+			SELECT h.name, CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT) FROM hosts h
+			WHERE h.name = ? AND `+wantedHandover+`
+			ON CONFLICT (host) DO UPDATE SET robot = excluded.robot, made = excluded.made, head = excluded.head, sha256 = excluded.sha256`,
+			h.Robot, db.Millis(time.Now()), string(head), h.ID(), h.Host, h.Robot, h.Robot)
 		if err == nil && n == 0 {
 			err = ErrNotWanted
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("hand-over of %s by robot %s: %w", h.Host, h.Robot, err)
+		return errors.Join(err, a.dropParts(context.WithoutCancel(ctx), h.ID()))
 	}
-	return nil
+	if old != "" && old != h.ID() {
+		if err := a.dropParts(ctx, old); err != nil {
+			return err
+		}
+	}
+	_, err = a.db.ExecContext(ctx, `DELETE FROM handover_parts WHERE made <= ? AND id NOT IN (SELECT sha256 FROM handovers)`, oldest())
+	return err
+}
+
+// putParts keeps a body in parts, each by a transaction of its own.
+func (a *Assignments) putParts(ctx context.Context, id string, body io.Reader) error {
+	part := make([]byte, handoverPart)
+	for n := 0; ; n++ {
+		got, err := io.ReadFull(body, part)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return &WrongBodyError{err}
+		}
+		if got > 0 {
+			_, err := a.db.ExecContext(ctx, `
+				INSERT INTO handover_parts (id, n, made, body) VALUES (?, ?, ?, ?)
+				ON CONFLICT (id, n) DO UPDATE SET made = excluded.made, body = excluded.body`, id, n, db.Millis(time.Now()), part[:got])
+			if err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// dropParts deletes the parts of a body that no hand-over has.
+func (a *Assignments) dropParts(ctx context.Context, id string) error {
+	_, err := a.db.ExecContext(ctx, `DELETE FROM handover_parts WHERE id = ? AND NOT EXISTS (SELECT 1 FROM handovers v WHERE v.sha256 = handover_parts.id)`, id)
+	return err
+}
+
+// handoverParts reads a body from the database, one part after the other.
+type handoverParts struct {
+	ctx  context.Context
+	db   *sql.DB
+	id   string
+	n    int
+	left []byte // of the last part
+}
+
+func (p *handoverParts) Read(to []byte) (int, error) {
+	if len(p.left) == 0 {
+		err := p.db.QueryRowContext(p.ctx, `SELECT body FROM handover_parts WHERE id = ? AND n = ?`, p.id, p.n).Scan(&p.left)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		p.n++
+	}
+	n := copy(to, p.left)
+	p.left = p.left[n:]
+	return n, nil
 }
 
 // Handover returns a hand-over by its name. The robot must have the host and be allowed to visit it.
-// ErrUnknownHost says that there is none for it.
-func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.Handover, body []byte, err error) {
+// ErrUnknownHost says that there is none for it. body is read while ctx lasts.
+func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.Handover, body io.Reader, err error) {
 	var head []byte
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		waits, err := waitingFor(ctx, tx, robot)
@@ -58,8 +165,8 @@ func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.H
 		}
 		var host string
 		err = tx.QueryRowContext(ctx, `
-			SELECT v.host, v.head, v.body FROM handovers v JOIN assignments a ON a.host = v.host AND a.robot = ? AND a.to_generation IS NULL
-			WHERE v.sha256 = ? AND v.made > ? AND v.robot <> a.robot`, robot, id, oldest()).Scan(&host, &head, &body)
+			SELECT v.host, v.head FROM handovers v JOIN assignments a ON a.host = v.host AND a.robot = ? AND a.to_generation IS NULL
+			WHERE v.sha256 = ? AND v.made > ? AND v.robot <> a.robot`, robot, id, oldest()).Scan(&host, &head)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && waits[host] {
 			return ErrUnknownHost
 		}
@@ -71,7 +178,7 @@ func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.H
 	if err != nil {
 		return nil, nil, fmt.Errorf("hand-over for robot %s: %w", robot, err)
 	}
-	return h, body, nil
+	return h, &handoverParts{ctx: ctx, db: a.db, id: id}, nil
 }
 
 func oldest() int64 { return db.Millis(time.Now().Add(-HandoverLife)) }

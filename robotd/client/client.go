@@ -34,8 +34,8 @@ type Client struct {
 
 // Limits of a request.
 const (
-	askTimeout  = 5 * time.Minute
-	maxListSize = 256 << 20 // bytes of a host list, inflated
+	askTimeout  = 5 * time.Minute // without a byte of a long body either way
+	maxListSize = 256 << 20       // bytes of a host list, inflated
 )
 
 // New returns a client for the manager at any of the URLs, in the order of preference.
@@ -179,19 +179,19 @@ func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.
 	return orders, lease, err
 }
 
-// HandOver sends the file of a host that the robot has lost, for the robot that gets it.
-func (c *Client) HandOver(ctx context.Context, file []byte) error {
-	return c.tell(ctx, wire.PathHandovers, bytesOf(file))
+// HandOver sends the file of a host that the robot has lost, for the robot that gets it. open is
+// called for each URL that is tried.
+func (c *Client) HandOver(ctx context.Context, open func() (io.Reader, error)) error {
+	return c.tell(ctx, wire.PathHandovers, open)
 }
 
-// TakeOver gets the file of a host that the robot has got, by its digest.
-func (c *Client) TakeOver(ctx context.Context, digest string) ([]byte, error) {
+// TakeOver gets the file of a host that the robot has got, by its digest. The caller must close it.
+func (c *Client) TakeOver(ctx context.Context, digest string) (io.ReadCloser, error) {
 	resp, err := c.do(ctx, http.MethodGet, strings.Replace(wire.PathHandover, "{id}", digest, 1), nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	return io.ReadAll(io.LimitReader(resp.Body, wire.MaxHandover+1))
+	return resp.Body, nil
 }
 
 // Report tells the manager which program the robot runs. The answer may offer a release.
@@ -237,7 +237,7 @@ func bytesOf(data []byte) content {
 }
 
 // do asks the first of the URLs that answers. Every status but success and 304 is an error. The
-// caller must read and close the answer's body within askTimeout.
+// caller must read the answer's body without a pause of askTimeout, and close it.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body content) (resp *http.Response, err error) {
 	err = c.at.try(func(base string) error {
 		resp, err = c.ask(ctx, method, base+strings.Replace(path, "{robot}", c.robot, 1), header, body)
@@ -258,7 +258,11 @@ func (c *Client) ask(ctx context.Context, method, url string, header http.Header
 			defer c.Close() // ends its writer, if the request did not read it all
 		}
 	}
-	timed, cancel := context.WithTimeout(ctx, askTimeout)
+	timed, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(askTimeout, cancel)
+	if _, short := data.(*bytes.Reader); data != nil && !short { // the client sees how long a short one is
+		data = &movingBody{Reader: data, timer: timer}
+	}
 	req, err := http.NewRequestWithContext(timed, method, url, data)
 	if err != nil {
 		cancel()
@@ -280,7 +284,7 @@ func (c *Client) ask(ctx context.Context, method, url string, header http.Header
 		}
 		return nil, err
 	}
-	resp.Body = &cancelBody{resp.Body, cancel}
+	resp.Body = &cancelBody{movingBody{resp.Body, timer}, resp.Body, cancel}
 	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified {
 		c.clock.sample(sent, time.Now(), resp.Header)
 		c.notePage(resp)
@@ -291,13 +295,29 @@ func (c *Client) ask(ctx context.Context, method, url string, header http.Header
 	return nil, answerError(resp, string(said))
 }
 
+// movingBody puts off the end of a request with all that is read.
+type movingBody struct {
+	io.Reader
+	timer *time.Timer
+}
+
+func (b *movingBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if n > 0 {
+		b.timer.Reset(askTimeout)
+	}
+	return n, err
+}
+
 // cancelBody ends its request's context when it is closed.
 type cancelBody struct {
-	io.ReadCloser
+	movingBody
+	body   io.Closer
 	cancel context.CancelFunc
 }
 
 func (b *cancelBody) Close() error {
+	b.timer.Stop()
 	defer b.cancel()
-	return b.ReadCloser.Close()
+	return b.body.Close()
 }

@@ -1,15 +1,18 @@
 package frontier
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"sheaf/internal/testkit"
 	"strconv"
 	"strings"
 	"testing"
@@ -226,4 +229,51 @@ func BenchmarkFrontier(b *testing.B) {
 		b.ReportMetric(float64(settle.Peak)/(1<<20), "MB-peak-settle")
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkHandover hands over a host with a hundred thousand queued URLs and as many known pages, and
+// tells the bytes of a URL in the file.
+func BenchmarkHandover(b *testing.B) {
+	const urls = 100_000
+	f, err := Open(b.TempDir(), 1)
+	testkit.Must(b, err)
+	h, err := f.Host("www.example.jp")
+	testkit.Must(b, err)
+	url := func(cycle, i int) string {
+		sum := sha256.Sum256(fmt.Append(nil, cycle, i))
+		return fmt.Sprintf("https://www.example.jp/articles/%d/%02d/%x-news-of-the-day.html", 2000+i%25, i%12, sum[:6])
+	}
+	for cycle := 1; cycle <= 2; cycle++ {
+		for i := range urls {
+			_, err := h.Push(Entry{URL: url(cycle, i), Depth: 3})
+			testkit.Must(b, err)
+			if cycle == 1 {
+				_, _, err = h.Head()
+				testkit.Must(b, err)
+				sum := sha256.Sum256(fmt.Append(nil, i))
+				testkit.Must(b, h.Finish(Done{Visit: Visit{Digest: fmt.Sprintf("sha256:%X", sum), Full: time.Unix(int64(1e9+i), 0)}}))
+			}
+		}
+		if cycle == 1 {
+			testkit.Must(b, f.Advance(2))
+			h, err = f.Host("www.example.jp")
+			testkit.Must(b, err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		body, err := f.TempFile()
+		testkit.Must(b, err)
+		queued, _, err := h.Export(body, true)
+		testkit.Must(b, err)
+		size, err := body.Seek(0, io.SeekCurrent)
+		testkit.Must(b, err)
+		_, err = body.Seek(0, io.SeekStart)
+		testkit.Must(b, err)
+		to, err := Open(b.TempDir(), 2)
+		testkit.Must(b, err)
+		testkit.Must(b, to.Import("www.example.jp", body, 1<<30, queued))
+		testkit.Must(b, body.Close())
+		b.ReportMetric(float64(size)/urls, "bytes/URL")
+	}
 }

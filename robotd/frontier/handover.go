@@ -37,6 +37,9 @@ func (f *Frontier) Has(name string) bool {
 	return err == nil
 }
 
+// TempFile returns an open file for a hand-over. The next Open deletes it, if the caller does not.
+func (f *Frontier) TempFile() (*os.File, error) { return os.CreateTemp(f.temp(), "handover") }
+
 // Export writes what the host's next robot needs to go on with it: the body of a hand-over. No page
 // may be in hand. states says whether pages of earlier cycles are to be in it. queued reports whether
 // these are in the queue already, and lines how many lines were written. A damaged host writes none.
@@ -115,6 +118,9 @@ func importInto(dir, name string, cycle int64, body io.Reader, limit int64, queu
 	fmt.Fprintf(in.state, "%s%d\n", stateHeader, max(cycle-1, 0))
 	if err := in.read(body, limit); err != nil {
 		return err
+	}
+	if _, err := io.Copy(io.Discard, body); err != nil { // its reader checks it at its end
+		return fmt.Errorf("%w: %w", ErrHandover, err)
 	}
 	fmt.Fprintf(in.state, "%s%d\n", stateEnd, in.pages)
 	if err := errors.Join(in.log.Flush(), in.state.Flush(), log.Sync(), state.Sync()); err != nil {

@@ -2,12 +2,17 @@ package managed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
+	"os"
 	"time"
 
 	"sheaf/internal/wire"
@@ -54,10 +59,7 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 				return err
 			}
 		}
-		file, err := p.file(name, generation, !unsettled[name])
-		if err == nil && file != nil {
-			err = p.Client.HandOver(ctx, file)
-		}
+		err := p.send(ctx, name, generation, !unsettled[name])
 		switch {
 		case err == nil:
 			p.failures = 0
@@ -101,21 +103,45 @@ func (p *Passing) unsettled() (map[string]bool, error) {
 	return hosts, nil
 }
 
-// file returns the file of a host; nil: nothing is known of it.
-func (p *Passing) file(name string, generation int64, states bool) ([]byte, error) {
+// send sends the file of a host, unless nothing is known of it. Its body is written to the disk before:
+// the digest stands at the beginning.
+func (p *Passing) send(ctx context.Context, name string, generation int64, states bool) error {
+	body, err := p.Frontier.TempFile()
+	if err != nil {
+		return err
+	}
+	defer os.Remove(body.Name())
+	defer body.Close()
 	front, err := p.Frontier.Host(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	sum := sha256.New()
+	queued, lines, err := front.Export(io.MultiWriter(body, sum), states)
+	if err != nil || lines == 0 {
+		return err
+	}
+	size, err := body.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	h := p.describe(name, generation)
+	h.Queued = queued
+	head, err := h.File(size, hex.EncodeToString(sum.Sum(nil)), p.Key)
+	if err != nil {
+		return err
+	}
+	return p.Client.HandOver(ctx, func() (io.Reader, error) {
+		return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(body, 0, size)), nil
+	})
+}
+
+// describe returns the head of a host's file but for what the body tells.
+func (p *Passing) describe(name string, generation int64) *wire.Handover {
 	now := time.Now()
 	h := &wire.Handover{
 		Format: wire.HandoverFormat, Robot: p.Robot, Host: name, Generation: generation, Made: now.UTC().Truncate(time.Millisecond),
 		Rest: restOf(p.Restraints.Get(name), now),
-	}
-	var body bytes.Buffer
-	lines := 0
-	if h.Queued, lines, err = front.Export(&body, states); err != nil || lines == 0 {
-		return nil, err
 	}
 	server := p.Servers.Get(name)
 	if server.Addr.IsValid() {
@@ -129,7 +155,7 @@ func (p *Passing) file(name string, generation int64, states bool) ([]byte, erro
 			h.Rules = append(h.Rules, wire.HandoverRules{Scheme: scheme, Text: text, ForMS: max(until.Sub(now), 0).Milliseconds()})
 		}
 	}
-	return h.File(body.Bytes(), p.Key)
+	return h
 }
 
 func restOf(r hoststate.Restraint, now time.Time) wire.HandoverRest {
@@ -145,14 +171,9 @@ func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names
 		if digest == "" || p.Frontier.Has(name) {
 			continue
 		}
-		file, err := p.Client.TakeOver(ctx, digest)
-		switch {
-		case err != nil && !client.Refused(err):
+		err := p.fetch(ctx, name, digest)
+		if err != nil && !client.Refused(err) && !errors.Is(err, errWrong) && !errors.Is(err, frontier.ErrHandover) {
 			return fmt.Errorf("take over %s: %w", name, err)
-		case err == nil:
-			if err = p.enter(name, file); err != nil && !errors.Is(err, errWrong) && !errors.Is(err, frontier.ErrHandover) {
-				return err
-			}
 		}
 		if err != nil {
 			p.Log.Warn("host not taken over: it begins anew", "host", name, "err", err)
@@ -166,8 +187,36 @@ func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names
 // errWrong says that a file is no hand-over of the host for this robot.
 var errWrong = errors.New("wrong hand-over")
 
+// fetch gets a file and enters it.
+func (p *Passing) fetch(ctx context.Context, name, digest string) error {
+	answer, err := p.Client.TakeOver(ctx, digest)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	file := &download{Reader: answer}
+	if err := p.enter(name, file); err != nil {
+		return cmp.Or(file.err, err)
+	}
+	return nil
+}
+
+// download notes why an answer broke off.
+type download struct {
+	io.Reader
+	err error
+}
+
+func (d *download) Read(b []byte) (int, error) {
+	n, err := d.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		d.err = err
+	}
+	return n, err
+}
+
 // enter enters what a file says.
-func (p *Passing) enter(name string, file []byte) error {
+func (p *Passing) enter(name string, file io.Reader) error {
 	h, body, err := wire.OpenHandover(file, p.Service)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
@@ -204,7 +253,7 @@ func (p *Passing) enter(name string, file []byte) error {
 		s.Hours.Speed, s.Hours.Weight = h.Hours.Speed, h.Hours.Weight
 		p.Servers.Set(name, s)
 	}
-	return p.Frontier.Import(name, bytes.NewReader(body), wire.MaxHandoverPlain, h.Queued)
+	return p.Frontier.Import(name, body, wire.MaxHandoverPlain, h.Queued)
 }
 
 // rest keeps the interval at hosts that another robot may have visited a moment ago.
