@@ -30,7 +30,7 @@ func TestRobotKnowsItsPage(t *testing.T) {
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
 	testkit.Must(t, err)
-	if resp.StatusCode != http.StatusOK || !strings.Contains(string(page), "It visits 1 hosts.") {
+	if resp.StatusCode != http.StatusOK || !strings.Contains(string(page), "It visits 1 host.") {
 		t.Errorf("%s: %s", resp.Status, page)
 	}
 }
