@@ -74,16 +74,22 @@ func (h *installation) checkBuffers(batches []*madeBatch) {
 	if len(kept) > 0 {
 		h.t.Errorf("in the quarantine lies what nobody sent: %s", kept)
 	}
-	testkit.Must(h.t, filepath.WalkDir(h.data, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && (strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".new")) && filepath.Base(path) != ".tmp" {
-			h.t.Errorf("%s was left by a life before", path)
+	// The service that runs has some for moments, such as while it indexes what it has published.
+	testkit.Eventually(h.t, "no temporary file is left", func() error {
+		temp := names(h.t, filepath.Join(h.data, "store", ".tmp"))
+		if len(temp) != 1 {
+			return fmt.Errorf("the store's temporary directories are %s; only this life's may be there", temp)
 		}
-		return err
-	}))
-	temp := names(h.t, filepath.Join(h.data, "store", ".tmp"))
-	if len(temp) != 1 || len(names(h.t, temp[0])) > 0 {
-		h.t.Errorf("the store's temporary directories are %s; only this life's, empty, may be there", temp)
-	}
+		if left := names(h.t, temp[0]); len(left) > 0 {
+			return fmt.Errorf("in the store's temporary directory lies %s", left)
+		}
+		return filepath.WalkDir(h.data, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && (strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".new")) && filepath.Base(path) != ".tmp" {
+				return fmt.Errorf("%s was left by a life before", path)
+			}
+			return err
+		})
+	})
 }
 
 // checkDownloads fetches all of every host, by HTTP and by FTP, and compares it with what was
