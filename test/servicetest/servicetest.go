@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
@@ -52,6 +54,10 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	testkit.Must(t, err)
 	cfg.Passwords = servetest.Cheap
 	change(&cfg)
+	if _, err := os.Stat(cfg.Data); os.IsNotExist(err) && cfg.Database.URL == "" {
+		testkit.Must(t, os.MkdirAll(cfg.Data, 0o700))
+		dbtest.Place(t, filepath.Join(cfg.Data, "sheaf.db"))
+	}
 	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler), options...)
 	testkit.Must(t, err)
 	Run(t, "service", s.Run)
