@@ -47,6 +47,8 @@ type Operator struct {
 	Provider  bool      `json:"provider,omitempty"`  // logs in at the OpenID provider, which also says the role; has no password
 	Created   time.Time `json:"created,omitzero"`
 	Seen      time.Time `json:"seen,omitzero"` // last log-in, to the minute; zero: never
+
+	subject string // at the OpenID provider
 }
 
 // Errors of Store.
@@ -247,9 +249,10 @@ func (s *Store) Resume(ctx context.Context, name, mark string) (Operator, error)
 	return o, nil
 }
 
-// markOf returns the mark of an operator's password, which cannot be told from it.
+// markOf returns the mark of an operator's password, or of the person at the provider. Neither can be
+// told from it.
 func markOf(o Operator, phc string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", o.Name, o.Created.UnixMilli(), phc))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", o.Name, o.Created.UnixMilli(), phc+o.subject))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -264,9 +267,9 @@ func (s *Store) load(ctx context.Context, name string) (Operator, string, error)
 }
 
 func scan(row interface{ Scan(...any) error }) (o Operator, phc string, err error) {
-	var role, subject string
-	err = row.Scan(&o.Name, &role, &o.Suspended, db.At(&o.Created), db.At(&o.Seen), &subject, &phc)
-	o.Role, o.Provider = Role(role), subject != ""
+	var role string
+	err = row.Scan(&o.Name, &role, &o.Suspended, db.At(&o.Created), db.At(&o.Seen), &o.subject, &phc)
+	o.Role, o.Provider = Role(role), o.subject != ""
 	return o, phc, err
 }
 

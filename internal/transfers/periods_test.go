@@ -1,11 +1,16 @@
 package transfers_test
 
 import (
+	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 )
@@ -71,6 +76,67 @@ func TestOldHoursBecomeDays(t *testing.T) {
 	if len(list) != 0 {
 		t.Errorf("%d single transfers are still there", len(list))
 	}
+}
+
+// Downloads lose their clients' addresses after transfers.addresses, and robots' uploads keep theirs;
+// single transfers go after transfers.keep. Both happens at the start and every hour.
+func TestKeeping(t *testing.T) {
+	source := dbtest.Source(t)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), source)
+		testkit.Must(t, err)
+		defer d.Close()
+		log := transfers.New(d)
+		const day = 24 * time.Hour
+		for _, age := range []time.Duration{9 * day, 10*day - 30*time.Minute, 11 * day, 30*day - 30*time.Minute, 31 * day} {
+			for _, direction := range []string{transfers.Upload, transfers.Download} {
+				testkit.Must(t, log.Record(t.Context(), transfers.Transfer{
+					At: time.Now().Add(-age), Who: direction, Name: age.String(), Bytes: 1, Took: time.Second,
+					Direction: direction, Protocol: "http", Outcome: transfers.OK, Remote: "192.0.2.1:7",
+				}))
+			}
+		}
+		check := func(when, want string) {
+			t.Helper()
+			list, err := log.List(t.Context(), transfers.Filter{})
+			testkit.Must(t, err)
+			var got []string
+			for _, one := range list {
+				kept := one.Name + " " + one.Direction
+				if one.Remote == "" {
+					kept += " without address"
+				}
+				got = append(got, kept)
+			}
+			slices.Sort(got)
+			if all := strings.Join(got, ", "); all != want {
+				t.Errorf("%s:\n%s, want\n%s", when, all, want)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- log.Run(ctx, transfers.Keeping{Single: 30 * day, Addresses: 10 * day, Zone: time.UTC}, func(err error) { t.Error(err) })
+		}()
+		synctest.Wait()
+		check("at the start", "216h0m0s download, 216h0m0s upload, 239h30m0s download, 239h30m0s upload, "+
+			"264h0m0s download without address, 264h0m0s upload, 719h30m0s download without address, 719h30m0s upload")
+		time.Sleep(61 * time.Minute)
+		synctest.Wait()
+		check("after an hour", "216h0m0s download, 216h0m0s upload, 239h30m0s download without address, 239h30m0s upload, "+
+			"264h0m0s download without address, 264h0m0s upload")
+		stop()
+		testkit.Must(t, <-ended)
+		sums, err := log.Periods(t.Context(), transfers.PeriodFilter{By: transfers.Month, Since: time.Now().Add(-90 * day).UTC()})
+		testkit.Must(t, err)
+		var count int64
+		for _, one := range sums {
+			count += one.Count
+		}
+		if count != 10 {
+			t.Errorf("the sums have %d transfers", count)
+		}
+	})
 }
 
 func TestParsePeriods(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/internal/api"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
@@ -45,7 +47,11 @@ func description(t *testing.T) *openapi3.T {
 // newTestService makes a service with all its roles, which does not run.
 func newTestService(t *testing.T) *Service {
 	t.Helper()
-	s, err := New(t.Context(), testConfig(t, map[string]any{"data": t.TempDir()}), slog.New(slog.DiscardHandler))
+	settings := map[string]any{"data": t.TempDir()}
+	if os.Getenv(dbtest.Engine) == "postgres" {
+		settings["database.url"] = dbtest.Postgres(t)
+	}
+	s, err := New(t.Context(), testConfig(t, settings), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
