@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"database/sql"
 	"net/http"
 	"net/url"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/testkit/chromium"
 	"sheaf/manager"
+	"sheaf/serve/account"
+	"sheaf/serve/servetest"
 	"sheaf/ui/removal"
 )
 
@@ -30,6 +33,20 @@ func logIn(t *testing.T, ctx context.Context, base string) {
 	}
 }
 
+// linkOfReset returns the secret in a link by which the reader sets a forgotten password anew.
+func linkOfReset(t *testing.T, site *servetest.Site) (secret string) {
+	t.Helper()
+	_, err := site.DB.ExecContext(t.Context(), `UPDATE accounts SET email = 'reader@mail.example' WHERE name = 'reader'`)
+	testkit.Must(t, err)
+	accounts, err := account.NewAccounts(site.DB, nil, servetest.Cheap)
+	testkit.Must(t, err)
+	testkit.Must(t, accounts.BeginReset(t.Context(), "reader", func(_ context.Context, _ *sql.Tx, _, s string) error {
+		secret = s
+		return nil
+	}))
+	return secret
+}
+
 // The pages for everybody, and those of an account, are accessible; so is the banner of a stored page.
 // cmd/sheaf/service looks at the operators' pages.
 func TestPagesAreAccessible(t *testing.T) {
@@ -44,10 +61,11 @@ func TestPagesAreAccessible(t *testing.T) {
 	if status, _ := as(t, "POST", base+"/watches", url.Values{"act": {"add"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}}); status != 200 {
 		t.Fatalf("a watch: %d", status)
 	}
+	reset := linkOfReset(t, site)
 	const stored = "http://www.waseda.ac.jp/1.html"
 	ctx := chromium.New(t)
 	chromium.Look(t, ctx, base, []chromium.Page{
-		{Name: "login", Path: "/login?next=/browse/"}, {Name: "reset", Path: "/login/reset"},
+		{Name: "login", Path: "/login?next=/browse/"}, {Name: "reset", Path: "/login/reset"}, {Name: "password", Path: "/login/reset/" + reset}, {Name: "expired", Path: "/login/reset/0"},
 		{Name: "removal", Path: removal.Path + "?host=www.waseda.ac.jp"}, {Name: "request", Path: asked.Request.URL.Path}, {Name: "robot", Path: robot},
 		{Name: "front", Path: "/"}, {Name: "browse", Path: "/browse/jp/ac/"}, {Name: "host", Path: "/browse/jp/ac/waseda/"},
 		{Name: "webmasters", Path: "/webmasters"}, {Name: "lost", Path: "/find?q=nowhere.example"},

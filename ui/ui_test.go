@@ -87,6 +87,8 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	g := guard.New(accounts, nil, "", slog.New(slog.DiscardHandler))
 	g.Sessions = session.New(session.Options{DB: site.DB})
 	mails := mailer.NewOutbox(site.DB, new(mailer.Server), nil)
+	keepers, err := operators.NewStore(site.DB, "", servetest.Cheap, nil)
+	testkit.Must(t, err)
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{
 		Accounts: accounts, Transfers: moved,
@@ -99,7 +101,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 		Operator: func(context.Context, string, string, string) (operators.Operator, string, error) {
 			return operators.Operator{}, "", operators.ErrCredentials
 		},
-		OIDC: &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
+		Operators: keepers, OIDC: &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
 	}))
 	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
 	m := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()})

@@ -32,6 +32,12 @@ func fillBoard(t *testing.T, s *Service, bad string) {
 		{`INSERT INTO copy_verdicts (host, robot, judged, compared, differing, odd, example) VALUES (?, ?, ?, 10, 9, 1, ?)`, []any{"h" + bad, "robot" + bad, ms, "http://h/" + bad}},
 		{`INSERT INTO watches (id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped)
 			VALUES ('w1', ?, 'host', ?, 'u', '', '', '', '', '', '', '', '', 0, ?, '')`, []any{"reader" + bad, "host" + bad, "550 no such mailbox" + bad}},
+		{`INSERT INTO removals (id, secret, wish, kind, target, site, email, reason, lang, network, created, state, proof) VALUES ('r1', ?, 'removal', 'prefix', ?, 'example.jp', ?, ?, 'en', '', ?, 'proved', ?)`,
+			[]any{"s1", "http://www.example.jp/" + bad, "owner@example.jp" + bad, "it is ours" + bad, ms, "file" + bad}},
+		{`INSERT INTO removals (id, secret, wish, kind, target, site, email, reason, lang, network, created, state) VALUES ('r2', 's2', 'exclusion', 'domain', 'example.org', 'example.org', 'owner@example.org', '', 'ja', '', ?, 'open')`, []any{ms}},
+		{`INSERT INTO removals (id, secret, wish, kind, target, site, email, reason, lang, network, created, state, proof, answer, decided) VALUES ('r3', 's3', 'removal', 'host', 'old.example.org', 'example.org', 'owner@example.org', '', 'ja', '', ?, 'granted', 'mail', 'as you wish', ?)`, []any{ms, ms}},
+		{`INSERT INTO removal_events (removal, n, at, by_whom, act, note) VALUES ('r1', 1, ?, 'asker', 'asked', ?)`, []any{ms, bad}},
+		{`INSERT INTO audit (at, kind, name, address, act, object, outcome, reason, request) VALUES (?, 'operator', ?, '192.0.2.1', 'takedown', ?, 'failed', ?, '')`, []any{ms, "sato" + bad, "host www.example.jp" + bad, "letter of 21 November" + bad}},
 	} {
 		_, err := s.state.db.ExecContext(t.Context(), insert.text, insert.args...)
 		testkit.Must(t, err)
@@ -48,7 +54,7 @@ func fillBoard(t *testing.T, s *Service, bad string) {
 var boardPages = map[string]string{
 	"board": "/board/", "batches": "/board/batches", "quarantine": "/board/batches?state=quarantined", "robots": "/board/robots", "hosts": "/board/hosts",
 	"accepted": "/board/hosts?state=accepted", "levelling": "/board/levelling", "releases": "/board/releases", "store": "/board/store", "failing": "/board/watches",
-	"removals": "/board/removals", "rates": "/board/transfers", "months": "/board/transfers?by=month", "silent": "/board/robots/silent",
+	"removals": "/board/removals", "audit": "/board/audit", "rates": "/board/transfers", "months": "/board/transfers?by=month", "silent": "/board/robots/silent",
 }
 
 // The operators' pages are accessible.
