@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
@@ -65,7 +66,9 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}}
 	webpage.Register(r)
-	get := func(path string, h http.Handler) { r.Handle(path, h).Methods(http.MethodGet, http.MethodHead) }
+	get := func(path string, h http.Handler) {
+		r.Handle(path, problem.Within(h)).Methods(http.MethodGet, http.MethodHead)
+	}
 	get("/", opt.Guard.Anybody(f.front, account.Uses()...))
 	get("/webmasters", opt.Guard.Public(f.webmasters))
 	get("/robots.txt", http.HandlerFunc(robotsTxt))

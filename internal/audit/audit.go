@@ -209,6 +209,8 @@ func (r *Row) said() ([]any, error) {
 
 // ready fails if a row could not be written now.
 func (l *Log) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
 	var last int64
 	return l.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM audit`).Scan(&last)
 }

@@ -16,6 +16,9 @@ const waiting = 1000
 // writeTime bounds how long the database may take for a row.
 const writeTime = 10 * time.Second
 
+// readyTime bounds how long the database may take to show that it can be asked at all.
+const readyTime = 3 * time.Second
+
 // repeat is how long log-ins of the same name from the same network with the same outcome are left
 // out. Programs log in with each request, and mirrors with several connections: a row of each would
 // hide what matters. A wrong password is written each time, as package guesses lets few through.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
@@ -73,6 +74,16 @@ func (d *Door) tokenMark() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// queryTime is how long the database may take to say who an operator is.
+const queryTime = 3 * time.Second
+
+// known is who in bounded time.
+func (d *Door) known(r *http.Request) (w who, given bool, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), queryTime)
+	defer cancel()
+	return d.who(r.WithContext(ctx))
+}
+
 // who returns the operator of a request. given reports whether it has credentials.
 func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
@@ -104,7 +115,7 @@ func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 	next = d.Audit.Handler(act, next)
 	return d.SameOrigin(problem.Handler(d.Log, func(w http.ResponseWriter, r *http.Request) error {
-		o, given, err := d.who(r)
+		o, given, err := d.known(r)
 		switch {
 		case errors.Is(err, ErrCredentials):
 			return d.ask(w, r, given)

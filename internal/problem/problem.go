@@ -54,8 +54,8 @@ func New(status int, reason, detail string) *Error {
 }
 
 // Handler runs f and writes the error that it returns. An *Error is written as it is, and so is the
-// one that an error's method Problem returns. Any other error is a 500, whose cause is logged and not
-// told to the client. f must not have begun its answer when it returns an error. If f fails because
+// one that an error's method Problem returns. If the database or the store does not answer, that is a
+// 503. Any other error is a 500. The cause of both is logged and not told to the client. f must not have begun its answer when it returns an error. If f fails because
 // the client has hung up, that is logged at debug level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,6 +80,9 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 		case r.Context().Err() != nil && errors.Is(err, context.Canceled), body.broken && errors.Is(err, body.err):
 			log.DebugContext(r.Context(), "client has gone", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, wire.Problem{Status: http.StatusBadRequest, Reason: "broken_off", Detail: "the request's body broke off"})
+		case notAnswering(r, err):
+			log.ErrorContext(r.Context(), "a request got no answer from the database or the store", "method", r.Method, "path", r.URL.Path, "err", err)
+			Write(w, later())
 		default:
 			log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, wire.Problem{Status: http.StatusInternalServerError, Reason: "internal", Detail: "the service failed; its log says why. Try again later."})

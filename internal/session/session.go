@@ -81,12 +81,18 @@ func New(opt Options) *Sessions {
 // Given reports whether a request carries the cookie of a session, which may have ended.
 func (s *Sessions) Given(r *http.Request) bool { return s != nil && token(r) != "" }
 
+// queryTime is how long the database may take to say who has logged in: downloads ask too, and wait
+// for nothing else.
+const queryTime = 3 * time.Second
+
 // Who returns who of a kind has logged in; ok is false if nobody has. It does not look at the mark.
 func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error) {
 	if !s.Given(r) {
 		return Who{}, false, nil
 	}
-	ctx, err := s.manager.Load(r.Context(), token(r))
+	bounded, cancel := context.WithTimeout(r.Context(), queryTime)
+	defer cancel()
+	ctx, err := s.manager.Load(bounded, token(r))
 	if err != nil {
 		return Who{}, false, fmt.Errorf("session: %w", err)
 	}

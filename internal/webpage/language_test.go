@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/problem"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 )
@@ -28,6 +29,7 @@ func TestEveryTextHasItsJapanese(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 405, 410, 429, 500, 503} {
 		used[http.StatusText(status)] = true // titles of problems
 	}
+	used[problem.NotAnswering] = true
 	for _, room := range []string{".", "../../ui", "../../serve/httpd"} {
 		testkit.Must(t, filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || filepath.Ext(path) != ".go" && filepath.Ext(path) != ".html" {

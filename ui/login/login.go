@@ -81,16 +81,16 @@ func Register(r *mux.Router, opt Options) error {
 			return h(w, r)
 		}))).Methods(http.MethodGet)
 	}
-	r.Handle(session.PathLogin, opt.Guard.Public(p.ask)).Methods(http.MethodGet, http.MethodHead)
-	r.Handle(session.PathLogin, opt.Guard.Public(p.login)).Methods(http.MethodPost)
+	r.Handle(session.PathLogin, problem.Within(opt.Guard.Public(p.ask))).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(session.PathLogin, problem.Within(opt.Guard.Public(p.login))).Methods(http.MethodPost)
 	if p.Accounts != nil {
 		const one = pathReset + "/{secret:[a-z0-9]+}"
-		r.Handle(pathReset, opt.Guard.Public(p.askReset)).Methods(http.MethodGet, http.MethodHead)
-		r.Handle(pathReset, opt.Guard.Public(p.beginReset)).Methods(http.MethodPost)
-		r.Handle(one, opt.Guard.Public(p.askPassword)).Methods(http.MethodGet, http.MethodHead)
-		r.Handle(one, opt.Guard.Public(p.setPassword)).Methods(http.MethodPost)
+		r.Handle(pathReset, problem.Within(opt.Guard.Public(p.askReset))).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(pathReset, problem.Within(opt.Guard.Public(p.beginReset))).Methods(http.MethodPost)
+		r.Handle(one, problem.Within(opt.Guard.Public(p.askPassword))).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(one, problem.Within(opt.Guard.Public(p.setPassword))).Methods(http.MethodPost)
 	}
-	r.Handle(session.PathLogout, opt.Guard.Public(p.logout)).Methods(http.MethodPost)
+	r.Handle(session.PathLogout, problem.Within(opt.Guard.Public(p.logout))).Methods(http.MethodPost)
 	return nil
 }
 

@@ -91,7 +91,7 @@ var robotTemplate = webpage.Parse(robotText)
 
 // Register mounts the page.
 func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
-	r.Handle(api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", g.Public(s.robot)).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", problem.Within(g.Public(s.robot))).Methods(http.MethodGet, http.MethodHead)
 }
 
 // What the page shows.

@@ -34,9 +34,9 @@ var (
 // Register mounts the pages for askers.
 func (d *Desk) Register(r *mux.Router, g *guard.Guard) {
 	const one = Path + "/{id:[a-z0-9]+}/{secret:[a-z0-9]+}"
-	r.Handle(Path, g.Public(d.showForm)).Methods(http.MethodGet, http.MethodHead)
-	r.Handle(Path, g.Public(d.takeForm)).Methods(http.MethodPost)
-	r.Handle(one, g.Public(d.showRequest)).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(Path, problem.Within(g.Public(d.showForm))).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(Path, problem.Within(g.Public(d.takeForm))).Methods(http.MethodPost)
+	r.Handle(one, problem.Within(g.Public(d.showRequest))).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(one, g.Public(d.takeProof)).Methods(http.MethodPost)
 }
 

@@ -1,0 +1,157 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/internal/testkit"
+	"sheaf/serve/client"
+	"sheaf/ui/removal"
+)
+
+// warcOf is an archive of one page.
+func warcOf(page string) string {
+	answer := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>" + page
+	return "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: " + page + "\r\nWARC-Date: 2026-11-20T03:00:00Z\r\n" +
+		"WARC-Record-ID: <urn:uuid:5c0ef7a0-4c3b-4d22-9f7a-000000000001>\r\nContent-Type: application/http; msgtype=response\r\n" +
+		fmt.Sprintf("Content-Length: %d\r\n\r\n%s\r\n\r\n", len(answer), answer)
+}
+
+// publishPage runs a service and publishes a page, as an operator does who imports it.
+func publishPage(t *testing.T, s *Service, page string) {
+	t.Helper()
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(running) }()
+	t.Cleanup(func() {
+		stop()
+		testkit.Must(t, <-ended)
+	})
+	operator, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
+	testkit.Must(t, err)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", "page.warc")
+	testkit.Must(t, err)
+	_, err = io.WriteString(file, warcOf(page))
+	testkit.Must(t, err)
+	testkit.Must(t, form.Close())
+	testkit.Must(t, operator.Send(t.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), &body, nil))
+	testkit.Eventually(t, "the page is published", func() error {
+		var done struct{ Edition string }
+		if err := operator.Do(t.Context(), http.MethodPost, api.PathAdminPublish, nil, &done); err != nil {
+			return err
+		}
+		if done.Edition == "" {
+			return fmt.Errorf("nothing is split yet")
+		}
+		return nil
+	})
+}
+
+// While the database hangs, every page ends within seconds. It is shown if it needs no database;
+// otherwise browsers get a page with the error and programs a problem. Downloads go on.
+func TestPagesWhileTheDatabaseHangs(t *testing.T) {
+	s, err := New(t.Context(), testConfig(t, map[string]any{"data": t.TempDir(), "access.anonymous": []string{"jp"}, "stop": "1s", "download.listen": "127.0.0.1:0"}), slog.New(slog.DiscardHandler))
+	testkit.Must(t, err)
+	publishPage(t, s, "http://www.example.jp/")
+	addAccount(t, s, "reader", "reader's password")
+	cookie := logIn(t, s, "reader", "reader's password", "/account", "/account")
+	asked := browse(s, http.MethodPost, removal.Path, "", "", url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.example.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
+	if asked.Code != http.StatusSeeOther {
+		t.Fatalf("a request: %d %s", asked.Code, asked.Body)
+	}
+
+	s.state.db.SetMaxOpenConns(1) // and the one is taken: whoever asks the database waits for it
+	taken, err := s.state.db.Conn(context.Background())
+	testkit.Must(t, err)
+	defer taken.Close() // before the service stops
+
+	type ask struct {
+		method, path, user, password string
+		header                       []string
+		status                       int
+	}
+	asks := []ask{
+		{path: "/", status: 200}, {path: "/browse/jp/", status: 200}, {path: "/find?q=www.example.jp", status: 303},
+		{path: "/webmasters", status: 200}, {path: "/removal", status: 200}, {path: "/login", status: 200},
+		{path: "/web/*/http://www.example.jp/", status: 200}, {path: "/pub/jp/example/www/current.tar.gz", status: 200},
+		{path: "/browse/jp/example/www/", status: 200},
+		{path: asked.Header().Get("Location"), status: 503},
+		{path: "/account", header: []string{"Cookie", cookie}, status: 503},
+		{path: "/pub/jp/example/www/current.tar.gz", header: []string{"Cookie", cookie}, status: 503},
+		{path: "/watches", user: "reader", password: "reader's password", status: 503},
+		{path: "/board/", user: "ops", password: s.OperatorToken(), status: 503},
+		{path: "/board/batches", header: []string{"Cookie", cookie}, status: 503},
+		{method: http.MethodPost, path: "/login", status: 503}, {method: http.MethodPost, path: "/watches", user: "reader", password: "reader's password", status: 503},
+		{method: http.MethodPost, path: "/removal", status: 503},
+		{method: http.MethodPost, path: "/board/batches", user: "ops", password: s.OperatorToken(), status: 503},
+		{path: "/account", header: []string{"Cookie", cookie, "Accept", "application/json"}, status: 503},
+		{path: api.PathAdminRobots, header: []string{"Accept", "*/*"}, user: "keeper", password: "a wrong password", status: 503},
+	}
+	var all sync.WaitGroup // at once: they only wait
+	for _, a := range asks {
+		if a.method == "" {
+			a.method = http.MethodGet
+		}
+		all.Go(func() {
+			r, err := http.NewRequest(a.method, s.Addresses().HTTP+a.path, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Accept", "text/html")
+			if a.user != "" {
+				r.SetBasicAuth(a.user, a.password)
+			}
+			for i := 0; i+1 < len(a.header); i += 2 {
+				r.Header.Set(a.header[i], a.header[i+1])
+			}
+			began := time.Now()
+			resp, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if took := time.Since(began); err != nil || resp.StatusCode != a.status || took > 2*problem.Patience {
+				t.Errorf("%s %s: %d after %.1f s, want %d: %v: %.300s", a.method, a.path, resp.StatusCode, took.Seconds(), a.status, err, body)
+			}
+			want := "text/html"
+			if r.Header.Get("Accept") != want {
+				want = "application/problem+json"
+			}
+			if kind := resp.Header.Get("Content-Type"); a.status == 503 && !strings.HasPrefix(kind, want) {
+				t.Errorf("%s %s: the answer is %s, want %s", a.method, a.path, kind, want)
+			}
+		})
+	}
+	defer all.Wait()
+	c, err := ftp.Dial(s.Addresses().Download, ftp.DialWithTimeout(testkit.Patience))
+	testkit.Must(t, err)
+	defer c.Quit()
+	testkit.Must(t, c.Login("anonymous", "someone@mail.example"))
+	file, err := c.Retr("/jp/example/www/current.tar.gz")
+	testkit.Must(t, err)
+	data, err := io.ReadAll(file)
+	testkit.Must(t, err)
+	testkit.Must(t, file.Close())
+	if len(data) == 0 {
+		t.Error("the file is empty")
+	}
+}

@@ -1,0 +1,48 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+const (
+	// Patience is how long a page may take, mostly for the database.
+	Patience = 5 * time.Second
+
+	// NotAnswering is the detail of answers that could not be made in time.
+	NotAnswering = "the service's database or store does not answer now; try again in a moment"
+
+	tryAgain = 30 * time.Second
+)
+
+// errLate ends the context of a request that has taken too long.
+var errLate = errors.New("the answer takes too long")
+
+// Within gives next the time Patience for an answer. After that the context of the request ends, and
+// Handler, through which next answers, says that the database or the store does not answer. It is not
+// for downloads, and not for requests whose answers take long by themselves.
+func Within(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeoutCause(r.Context(), Patience, errLate)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// notAnswering reports whether a request failed because something that the service needs does not
+// answer: it took longer than Within lets it, or a connection failed or timed out.
+func notAnswering(r *http.Request, err error) bool {
+	var network net.Error // context.DeadlineExceeded is one too
+	return errors.Is(context.Cause(r.Context()), errLate) || errors.As(err, &network)
+}
+
+// later is the answer to such a request.
+func later() wire.Problem {
+	return wire.Problem{Status: http.StatusServiceUnavailable, Reason: "not_answering", Detail: NotAnswering,
+		Next: time.Now().Add(tryAgain).UTC().Format(time.RFC3339)}
+}
