@@ -1,0 +1,116 @@
+package managed
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
+	"sheaf/robotd/client"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/hoststate"
+)
+
+// passing returns a robot's Passing over an empty folder, with its log.
+func passing(t *testing.T, url string, service ed25519.PublicKey) (*Passing, *bytes.Buffer) {
+	t.Helper()
+	dir, log := t.TempDir(), new(bytes.Buffer)
+	p := &Passing{
+		Robot: "taker", Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Service: service, Client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
+		Interval: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	var err error
+	p.Frontier, err = frontier.Open(filepath.Join(dir, "frontier"), 1)
+	testkit.Must(t, err)
+	p.Rules, err = hoststate.OpenRules(filepath.Join(dir, "robots"))
+	testkit.Must(t, err)
+	p.Restraints, err = hoststate.OpenRestraints(filepath.Join(dir, "restraints"))
+	testkit.Must(t, err)
+	p.Servers, err = hoststate.OpenServers(filepath.Join(dir, "servers"))
+	testkit.Must(t, err)
+	return p, log
+}
+
+// A hand-over that is cut, forged, of another host or for another robot, and one by a clock that is
+// hours off: what is wrong is refused with a reason, the host begins anew, and nothing is held up.
+// The clock does not matter. One that is taken twice is entered once.
+func TestTakeOver(t *testing.T) {
+	public, service, err := ed25519.GenerateKey(nil)
+	testkit.Must(t, err)
+	_, other, err := ed25519.GenerateKey(nil)
+	testkit.Must(t, err)
+	known, err := frontier.Open(t.TempDir(), 1)
+	testkit.Must(t, err)
+	host, err := known.Host("a.test")
+	testkit.Must(t, err)
+	_, err = host.Push(frontier.Entry{URL: "http://a.test/"}, frontier.Entry{URL: "http://a.test/2"})
+	testkit.Must(t, err)
+	var body bytes.Buffer
+	_, _, err = host.Export(&body, true)
+	testkit.Must(t, err)
+	file := func(change func(*wire.Handover), key ed25519.PrivateKey, body []byte) []byte {
+		h := &wire.Handover{Format: wire.HandoverFormat, Robot: "giver", To: "taker", Host: "a.test", Generation: 1, Made: time.Now()}
+		change(h)
+		head, err := h.File(int64(len(body)), wire.Digest(body), key)
+		testkit.Must(t, err)
+		return append(head, body...)
+	}
+	as := func(*wire.Handover) {}
+	right := file(as, service, body.Bytes())
+	for name, c := range map[string]struct {
+		file  []byte
+		why   string // in the log; empty: it is taken over
+		again bool   // the robot is to try again
+	}{
+		"right":           {file: right},
+		"clock behind":    {file: file(func(h *wire.Handover) { h.Made = time.Now().Add(-30 * time.Hour) }, service, body.Bytes())},
+		"clock ahead":     {file: file(func(h *wire.Handover) { h.Made = time.Now().Add(30 * time.Hour) }, service, body.Bytes())},
+		"cut":             {file: right[:len(right)-3], why: "not what the head says"},
+		"cut in the head": {file: right[:20], why: "no whole head"},
+		"longer":          {file: append(bytes.Clone(right), 'x'), why: "not what the head says"},
+		"body cut":        {file: file(as, service, body.Bytes()[:body.Len()/2]), why: "no hand-over of this host"},
+		"forged":          {file: file(as, other, body.Bytes()), why: "signature"},
+		"of another host": {file: file(func(h *wire.Handover) { h.Host = "b.test" }, service, body.Bytes()), why: "it is of b.test"},
+		"for another":     {file: file(func(h *wire.Handover) { h.To = "third" }, service, body.Bytes()), why: "for robot"},
+		"not there":       {file: nil, why: "404"},
+		"broken off":      {file: right, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				if c.file == nil {
+					http.NotFound(w, r)
+					return
+				}
+				if c.again {
+					w.Header().Set("Content-Length", "100000")
+				}
+				w.Write(c.file)
+			}))
+			defer srv.Close()
+			p, log := passing(t, srv.URL, public)
+			for range 2 {
+				err := p.takeOver(t.Context(), map[string]string{"a.test": "digest"}, []string{"a.test"})
+				if (err != nil) != c.again {
+					t.Fatalf("%v; to be tried again: %t", err, c.again)
+				}
+			}
+			taken := c.why == "" && !c.again
+			if p.Frontier.Has("a.test") != taken || !strings.Contains(log.String(), c.why) {
+				t.Errorf("taken over: %t, with the log\n%s\nwant %q", !taken, log, c.why)
+			}
+			if taken && asked != 1 {
+				t.Errorf("it was got %d times", asked)
+			}
+		})
+	}
+}
