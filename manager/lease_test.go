@@ -279,3 +279,46 @@ func TestHeartbeatsAreMissedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A robot that measures another's host has its address for itself: it begins when the other has
+// stopped, and the other goes on when it has answered, or when its time is over.
+func TestProbeHasTheAddressForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1", "r2")
+		f.add(assign.Replication{}, "a", "b")
+		f.fetch("r1", "r2")
+		f.want("a", "r1")
+		may := func() bool {
+			t.Helper()
+			until, address, err := f.Assignments.HoldForProbe(t.Context(), "r2", "a.test")
+			testkit.Must(t, err)
+			if address != "192.0.2.1" || until > time.Now().Add(assign.ProbeTime).UnixMilli() {
+				t.Errorf("the probe is at %s until %d", address, until)
+			}
+			return until > 0
+		}
+		if may() {
+			t.Error("a probe begins while the other robot visits the host")
+		}
+		f.want("a")
+		f.want("b") // at the same address
+		f.fetch("r2")
+		if may() {
+			t.Error("the prober's own word counts as the other's")
+		}
+		f.fetch("r1")
+		if !may() {
+			t.Error("the other robot has stopped, and no probe begins")
+		}
+		f.want("a")
+		testkit.Must(t, f.Assignments.EndProbes(t.Context(), "r2", []string{"a.test"}))
+		f.want("a", "r1")
+		f.want("b", "r1")
+		f.fetch("r1")
+		may()
+		f.run(assign.ProbeTime) // it does not answer
+		f.want("a")
+		f.run(wire.LeaseMargin(lease) + 2*time.Minute)
+		f.want("a", "r1")
+	})
+}

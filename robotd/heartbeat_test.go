@@ -138,16 +138,19 @@ func TestDistanceIsMeasured(t *testing.T) {
 	s := newService(t, "http://www.a.test/")
 	s.orders = func(hb wire.Heartbeat) wire.Orders {
 		if hb.Phase == wire.PhaseCollecting && len(s.beats) < 100 {
-			return wire.Orders{Probes: []wire.ProbeAsk{{URL: "http://www.far.test/", Files: 6}, {URL: "http://nowhere.invalid/", Files: 6}}}
+			return wire.Orders{Probes: []wire.ProbeAsk{
+				{URL: "http://www.far.test/", Files: 6, ForMS: 60_000, Address: "127.0.0.46"}, {URL: "http://nowhere.invalid/", Files: 6},
+				{URL: "http://moved.test/", Files: 6, Address: "127.0.0.48"},
+			}}
 		}
 		return wire.Orders{}
 	}
-	cfg := testConfig(t, s, map[string]string{"www.a.test": one.addr, "www.far.test": two.addr, "nowhere.invalid": "127.0.0.47:1"})
+	cfg := testConfig(t, s, map[string]string{"www.a.test": one.addr, "www.far.test": two.addr, "nowhere.invalid": "127.0.0.47:1", "moved.test": two.addr})
 	cfg.Once, cfg.Heartbeat, cfg.Interval = false, 20*time.Millisecond, 5*time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
-	var far, nowhere wire.ProbeResult
+	var far, nowhere, moved wire.ProbeResult
 	testkit.Until(t, "distance", func() bool {
 		s.locked(func() {
 			for _, hb := range s.beats {
@@ -157,9 +160,12 @@ func TestDistanceIsMeasured(t *testing.T) {
 				if r, ok := hb.Probes["nowhere.invalid"]; ok { // maybe in a later one
 					nowhere = r
 				}
+				if r, ok := hb.Probes["moved.test"]; ok {
+					moved = r
+				}
 			}
 		})
-		return nowhere.Failed != "" && far != wire.ProbeResult{}
+		return nowhere.Failed != "" && moved.Failed != "" && far != wire.ProbeResult{}
 	})
 	stop()
 	if err := <-ended; err != nil {
@@ -167,6 +173,9 @@ func TestDistanceIsMeasured(t *testing.T) {
 	}
 	if far.Files != 6 || far.Bytes < 6*100 || far.Failed != "" {
 		t.Errorf("measured %+v", far)
+	}
+	if moved.Files != 0 || two.seen("moved.test/") != 0 {
+		t.Errorf("a host that is elsewhere was visited: %+v", moved)
 	}
 	if two.seen("www.far.test/3.html") != 0 || two.seen("www.far.test/2.html") == 0 {
 		t.Error("robots.txt was not obeyed")

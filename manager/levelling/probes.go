@@ -3,7 +3,10 @@ package levelling
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"net/netip"
+	"slices"
 	"time"
 
 	"sheaf/internal/db"
@@ -70,7 +73,8 @@ func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) 
 	return err
 }
 
-// ProbesFor returns the probes that the robot is to be asked for now, and notes that it is asked.
+// ProbesFor returns the probes that the robot is to be asked for now, and notes that it is asked. A
+// probe is asked for when the robot has the address for itself: see assign.HoldForProbe.
 func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk, error) {
 	now := time.Now()
 	hosts, err := db.Column[string](ctx, l.db, `
@@ -82,8 +86,16 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 	}
 	var asks []wire.ProbeAsk
 	for _, host := range hosts {
+		until, address, err := l.assignments.HoldForProbe(ctx, robot, host)
+		left := until - db.Millis(now)
+		if err != nil {
+			return nil, err
+		}
+		if left <= 0 {
+			continue // not yet
+		}
 		var url string
-		err := l.db.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(url) FROM seeds WHERE host = ?), '')`, host).Scan(&url)
+		err = l.db.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(url) FROM seeds WHERE host = ?), '')`, host).Scan(&url)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +105,11 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 		if _, err := l.db.ExecContext(ctx, `UPDATE probes SET asked = ? WHERE robot = ? AND host = ?`, db.Millis(now), robot, host); err != nil {
 			return nil, err
 		}
-		asks = append(asks, wire.ProbeAsk{URL: url, Files: probeFiles})
+		ask := wire.ProbeAsk{URL: url, Files: probeFiles, ForMS: left}
+		if _, err := netip.ParseAddr(address); err == nil { // else no address of the host is known
+			ask.Address = address
+		}
+		asks = append(asks, ask)
 	}
 	return asks, nil
 }
@@ -111,5 +127,8 @@ func (l *Leveller) NoteProbes(ctx context.Context, robot string, results map[str
 			return err
 		}
 	}
-	return nil
+	if len(results) == 0 {
+		return nil
+	}
+	return l.assignments.EndProbes(ctx, robot, slices.Sorted(maps.Keys(results)))
 }

@@ -2,6 +2,7 @@ package managed
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -31,21 +32,27 @@ type Prober struct {
 	crawler   *crawl.Crawler
 	journal   *reports.Log
 	progress  *progress
-	asks      chan []wire.ProbeAsk
+	asks      chan probes
+}
+
+// probes are what the manager has asked for.
+type probes struct {
+	sent assignment.Instant // from before it did
+	asks []wire.ProbeAsk
 }
 
 // NewProber returns a prober. interval is that between two files.
 func NewProber(interval time.Duration, man *pipeline.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *reports.Log) *Prober {
 	return &Prober{
 		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, lease: man.Lease, crawler: crawler, journal: journal,
-		progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1),
+		progress: newProgress(), asks: make(chan probes, 1),
 	}
 }
 
 // ask takes an order. While an order waits, further ones are dropped: the manager repeats them.
-func (p *Prober) ask(asks []wire.ProbeAsk) {
+func (p *Prober) ask(sent assignment.Instant, asks []wire.ProbeAsk) {
 	select {
-	case p.asks <- asks:
+	case p.asks <- probes{sent, asks}:
 	default:
 	}
 }
@@ -56,9 +63,9 @@ func (p *Prober) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case asks := <-p.asks:
-			for _, ask := range asks {
-				result, ok := p.measure(ctx, ask)
+		case order := <-p.asks:
+			for _, ask := range order.asks {
+				result, ok := p.measureIn(ctx, order.sent, ask)
 				if !ok {
 					break // not now; the manager asks again
 				}
@@ -72,11 +79,30 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// measure measures the distance of one host. It returns false if it had to stop.
-func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
+// measureIn is measure in the time in which the robot has the address for itself. The time counts on
+// the clock of leases, which goes on while the machine is stopped.
+func (p *Prober) measureIn(ctx context.Context, sent assignment.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
+	if ask.ForMS == 0 {
+		return p.measure(ctx, ask, p.lease.MayVisit)
+	}
+	end := sent + assignment.Instant(time.Duration(ask.ForMS)*time.Millisecond)
+	left := func() time.Duration { return time.Duration(end - assignment.Sent()) }
+	own, cancel := context.WithTimeout(ctx, left())
+	defer cancel()
+	result, ok = p.measure(own, ask, func() bool { return left() > 0 && p.lease.MayVisit() })
+	if !ok && own.Err() != nil && ctx.Err() == nil {
+		return wire.ProbeResult{Failed: "the time for the probe is over"}, true
+	}
+	return result, ok
+}
+
+// measure measures the distance of one host. may is asked before each visit. It returns false if it
+// had to stop.
+func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool) (result wire.ProbeResult, ok bool) {
 	failed := func(why string) (wire.ProbeResult, bool) { return wire.ProbeResult{Failed: why}, true }
 	host := weburl.Host(ask.URL)
-	addr, err := p.fetcher.Resolve(ctx, host)
+	had, _ := netip.ParseAddr(ask.Address)
+	addr, err := p.fetcher.ResolveAgain(ctx, host, had)
 	switch {
 	case ctx.Err() != nil:
 		return result, false
@@ -84,9 +110,16 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk) (result wire.Pr
 		return failed(err.Error())
 	case p.visits(addr.Addr()):
 		return failed("this robot has hosts at that address")
+	case ask.Address != "" && addr.Addr() != had:
+		return failed(fmt.Sprintf("the host is at %s here, and other robots leave only %s alone", addr.Addr(), had))
+	}
+	select { // another robot may have been there a moment ago
+	case <-ctx.Done():
+		return result, false
+	case <-time.After(p.interval):
 	}
 	get := func(url string) (*fetch.Response, error) {
-		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr, Allowed: p.lease.MayVisit})
+		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr, Allowed: may})
 	}
 	scheme, _, _ := strings.Cut(ask.URL, "://")
 	rules, why := p.rulesAt(get, scheme+"://"+host+"/robots.txt")

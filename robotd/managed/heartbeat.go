@@ -39,7 +39,7 @@ func (s *Session) Beat(ctx context.Context) error {
 			s.opt.Log.Info("the manager answers again")
 		}
 		more := told()
-		if err := s.obey(ctx, orders); err != nil && ctx.Err() == nil {
+		if err := s.obey(ctx, sent, orders); err != nil && ctx.Err() == nil {
 			s.opt.Log.Warn("manager's orders not carried out", "orders", orders.Directives, "err", err)
 		}
 		if !more {
@@ -125,8 +125,8 @@ func (s *Session) passOn(ctx context.Context) {
 	}
 }
 
-// obey carries out the manager's orders.
-func (s *Session) obey(ctx context.Context, orders wire.Orders) error {
+// obey carries out the manager's orders. sent is from before they were asked for.
+func (s *Session) obey(ctx context.Context, sent assignment.Instant, orders wire.Orders) error {
 	for _, d := range orders.Directives {
 		var err error
 		switch d {
@@ -148,7 +148,7 @@ func (s *Session) obey(ctx context.Context, orders wire.Orders) error {
 		}
 	}
 	if len(orders.Probes) > 0 {
-		s.opt.Prober.ask(orders.Probes)
+		s.opt.Prober.ask(sent, orders.Probes)
 	}
 	if len(orders.Visits) > 0 {
 		if err := s.opt.Orders.Add(orders.Visits); err != nil {
