@@ -34,6 +34,6 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), operatorCommand(), auditCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
-		mirrorCommand(), watchCommand(), removalCommand())
+		mirrorCommand(), watchCommand(), removalCommand(), doctorCommand())
 	return commandline.Prepare(root, service.Version())
 }

@@ -38,12 +38,9 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// whichService returns the service's address and its data directory. Flags come before the settings
-// file, and that before the environment. On a machine with the package it is the package's service,
-// unless another is named.
-func whichService(cmd *cobra.Command) (url, data string, err error) {
-	url, _ = cmd.Flags().GetString("url")
-	data, _ = cmd.Flags().GetString("data")
+// settingsFile returns the service's settings file, or "" if there is none. On a machine with the
+// package it is the package's, unless another service is named.
+func settingsFile(cmd *cobra.Command) string {
 	file, _ := cmd.Flags().GetString("config")
 	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
 	if file == "" && !given {
@@ -52,6 +49,15 @@ func whichService(cmd *cobra.Command) (url, data string, err error) {
 			file = packagedConfig
 		}
 	}
+	return file
+}
+
+// whichService returns the service's address and its data directory. Flags come before the settings
+// file, and that before the environment.
+func whichService(cmd *cobra.Command) (url, data string, err error) {
+	url, _ = cmd.Flags().GetString("url")
+	data, _ = cmd.Flags().GetString("data")
+	file := settingsFile(cmd)
 	if file == "" {
 		return url, data, nil
 	}

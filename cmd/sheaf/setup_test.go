@@ -78,6 +78,7 @@ func TestSetup(t *testing.T) {
 	if answer.StatusCode != http.StatusOK || !strings.Contains(body.String(), public.String()) {
 		t.Errorf("the operator asks for the release key, and gets %s %s", answer.Status, &body)
 	}
+	checkDoctor(t, s.Addresses().HTTP, data)
 }
 
 // TestSetupRefuses: what cannot be used is refused, with its key or flag and its value, and leaves no

@@ -68,8 +68,9 @@ func Load(into any, from Source) error {
 
 // field is one setting of a struct.
 type field struct {
-	key   string
-	value reflect.Value // addressable
+	key    string
+	value  reflect.Value // addressable
+	secret bool
 }
 
 // fieldsOf returns the settings in a struct whose own key is given.
@@ -78,7 +79,7 @@ func fieldsOf(v reflect.Value, prefix string) (all []field) {
 		key, squash := strings.CutSuffix(v.Type().Field(i).Tag.Get("mapstructure"), ",squash")
 		switch {
 		case v.Field(i).Kind() != reflect.Struct:
-			all = append(all, field{prefix + key, v.Field(i)})
+			all = append(all, field{prefix + key, v.Field(i), v.Type().Field(i).Tag.Get("secret") != ""})
 		case squash:
 			all = append(all, fieldsOf(v.Field(i), prefix)...)
 		default:

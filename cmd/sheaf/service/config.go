@@ -30,9 +30,9 @@ type Config struct {
 	Zone  string   `mapstructure:"zone"`  // time zone of editions, and of windows that name none
 
 	Database struct {
-		URL   string        `mapstructure:"url"`   // of PostgreSQL; empty: a SQLite file in Data
-		Wait  time.Duration `mapstructure:"wait"`  // for PostgreSQL at the start
-		Fresh bool          `mapstructure:"fresh"` // allow an empty database with a store that has archives
+		URL   string        `mapstructure:"url" secret:"yes"` // of PostgreSQL; empty: a SQLite file in Data
+		Wait  time.Duration `mapstructure:"wait"`             // for PostgreSQL at the start
+		Fresh bool          `mapstructure:"fresh"`            // allow an empty database with a store that has archives
 	} `mapstructure:"database"`
 	Store Store `mapstructure:"store"`
 	Lease Lease `mapstructure:"lease"`

@@ -40,7 +40,7 @@ type Etcd struct {
 	Cert      string   `mapstructure:"cert"`      // PEM files of the client's certificate
 	Key       string   `mapstructure:"key"`
 	Username  string   `mapstructure:"username"`
-	Password  string   `mapstructure:"password"`
+	Password  string   `mapstructure:"password" secret:"yes"`
 }
 
 func (l *Lease) check(is *settings.Checks) {

@@ -23,7 +23,7 @@ type Login struct {
 type OIDC struct {
 	Issuer           string       `mapstructure:"issuer"` // URL; empty: there is none
 	ClientID         string       `mapstructure:"client_id"`
-	ClientSecret     string       `mapstructure:"client_secret"`
+	ClientSecret     string       `mapstructure:"client_secret" secret:"yes"`
 	ClientSecretFile string       `mapstructure:"client_secret_file"`
 	Label            string       `mapstructure:"label"`  // of the link on the log-in page
 	Scopes           []string     `mapstructure:"scopes"` // besides openid

@@ -34,13 +34,13 @@ type Store struct {
 	Bucket        string `mapstructure:"bucket"`   // must exist
 	Prefix        string `mapstructure:"prefix"`   // of all keys
 	Region        string `mapstructure:"region"`
-	CA            string `mapstructure:"ca"`              // PEM file with the endpoint's authorities; empty: the system's
-	AccessKey     string `mapstructure:"access_key"`      // empty, as the secret: taken from the AWS environment or files
-	SecretKey     string `mapstructure:"secret_key"`      // or
-	SecretKeyFile string `mapstructure:"secret_key_file"` // the file that has it
-	Reads         int    `mapstructure:"reads"`           // operations at once
-	Writes        int    `mapstructure:"writes"`          // operations at once
-	Attempts      int    `mapstructure:"attempts"`        // of an operation that fails for a passing reason
+	CA            string `mapstructure:"ca"`                      // PEM file with the endpoint's authorities; empty: the system's
+	AccessKey     string `mapstructure:"access_key" secret:"yes"` // empty, as the secret: taken from the AWS environment or files
+	SecretKey     string `mapstructure:"secret_key" secret:"yes"` // or
+	SecretKeyFile string `mapstructure:"secret_key_file"`         // the file that has it
+	Reads         int    `mapstructure:"reads"`                   // operations at once
+	Writes        int    `mapstructure:"writes"`                  // operations at once
+	Attempts      int    `mapstructure:"attempts"`                // of an operation that fails for a passing reason
 }
 
 // check checks what can be checked without asking the store.

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
+	"sheaf/internal/metrics"
+	"sheaf/internal/settings"
+	"sheaf/internal/terminal"
+	"sheaf/serve/client"
+)
+
+func doctorCommand() *cobra.Command {
+	var out, log string
+	cmd := operatorFlags(&cobra.Command{
+		Use:   "doctor",
+		Short: "Gather what somebody needs who is to help: health, versions, settings, queues, leases, disks, last errors",
+		Long: `Gather in one text what somebody needs who is to help: versions, settings without secrets, health,
+buffers, robots, running transfers, metrics (leases and disks are among them) and the warnings and
+errors of the log. What cannot be had is said, with the reason. Names of hosts, robots and addresses
+are in it: look at it before you give it away.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text := gather(cmd, args, log)
+			if out == "" {
+				_, err := cmd.OutOrStdout().Write(text)
+				return err
+			}
+			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(text)
+			return errors.Join(err, f.Close())
+		},
+	})
+	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, which must not exist (default: print it)")
+	cmd.Flags().StringVar(&log, "log", "", "file with the service's log (default: the journal of the unit sheaf, if there is one)")
+	return cmd
+}
+
+// gather returns the whole text. It never fails: of each section that cannot be had it says why.
+func gather(cmd *cobra.Command, args []string, log string) []byte {
+	var b bytes.Buffer
+	section := func(title string, write func(w io.Writer) error) {
+		fmt.Fprintf(&b, "\n== %s\n", title)
+		if err := write(&b); err != nil {
+			fmt.Fprintf(&b, "not to be had: %v\n", err)
+		}
+	}
+	fmt.Fprintf(&b, "sheaf %s, %s, %s/%s, %s\n", service.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format(time.RFC3339))
+	cfg, settingsErr := service.Load(settingsFile(cmd), nil)
+	lines, secrets := settings.Show(&cfg)
+	if token, err := service.ReadToken(cfg.Data); err == nil { // the log could have it, also where no service is asked
+		secrets = append(secrets, token)
+	}
+	section("settings", func(w io.Writer) error {
+		fmt.Fprintln(w, strings.Join(lines, "\n"))
+		return settingsErr
+	})
+	section("service", func(w io.Writer) error {
+		return asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			secrets = append(secrets, c.Token, c.Password)
+			fmt.Fprintln(w, c.URL)
+			for _, path := range []string{api.PathHealth, api.PathAdminBatches, api.PathAdminRobots, api.PathTransfers + "?running=true"} {
+				section(path, func(w io.Writer) error { return getAny(cmd, c, path, w) })
+			}
+			return nil
+		})(cmd, args)
+	})
+	section("metrics", func(w io.Writer) error { return sheafMetrics(cmd, cfg.Metrics, w) })
+	section("warnings and errors of the log, the last "+fmt.Sprint(logLines), func(w io.Writer) error { return logTail(cmd, log, w) })
+	return withoutSecrets(terminal.Lines(b.String()), secrets)
+}
+
+// getAny writes the body of an answer, whatever its status: health answers 503 when it matters most.
+func getAny(cmd *cobra.Command, c *client.Client, path string, w io.Writer) error {
+	if path != api.PathHealth {
+		return c.Get(cmd.Context(), path, w)
+	}
+	r, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, c.URL.JoinPath(path).String(), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		return explain(err)
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(w, answer.Body)
+	return err
+}
+
+// sheafMetrics writes the metrics, without the descriptions.
+func sheafMetrics(cmd *cobra.Command, address string, w io.Writer) error {
+	if address == "" {
+		return errors.New("setting metrics is empty")
+	}
+	r, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, "http://"+address+metrics.Path, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := (&http.Client{Timeout: time.Minute}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if !strings.HasPrefix(lines.Text(), "#") {
+			fmt.Fprintln(w, lines.Text())
+		}
+	}
+	return lines.Err()
+}
+
+// logLines is the number of warnings and errors that are given.
+const logLines = 300
+
+var grave = regexp.MustCompile(`level=(WARN|ERROR)|"level":"(WARN|ERROR)"|panic|fatal`)
+
+// logTail writes the last warnings and errors of a log file, or of the unit's journal.
+func logTail(cmd *cobra.Command, file string, w io.Writer) error {
+	var from io.ReadCloser
+	var err error
+	if file != "" {
+		from, err = os.Open(file)
+	} else {
+		journal := exec.CommandContext(cmd.Context(), "journalctl", "--unit=sheaf", "--lines=20000", "--no-pager", "--quiet")
+		if from, err = journal.StdoutPipe(); err == nil {
+			if err = journal.Start(); err == nil {
+				defer journal.Wait()
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	var last []string
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if grave.MatchString(lines.Text()) {
+			last = append(last[max(0, len(last)-logLines+1):], lines.Text())
+		}
+	}
+	fmt.Fprintln(w, strings.Join(last, "\n"))
+	return lines.Err()
+}
+
+// shortSecret is the length below which a secret is not looked for: it would be found everywhere.
+const shortSecret = 4
+
+var urlPassword = regexp.MustCompile(`://[^/\s:@"]*:[^/\s@"]+@`)
+
+// withoutSecrets takes the values of secrets, and passwords of URLs, out of a text, wherever they got
+// into it.
+func withoutSecrets(text string, secrets []string) []byte {
+	for _, secret := range secrets {
+		if len(secret) >= shortSecret {
+			text = strings.ReplaceAll(text, secret, "(secret)")
+		}
+	}
+	return []byte(urlPassword.ReplaceAllString(text, "://(secret)@"))
+}
