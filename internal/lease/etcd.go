@@ -75,6 +75,18 @@ func NewEtcd(opt EtcdOptions) (*Etcd, error) {
 // Close closes the connections. Leases that are held expire by themselves.
 func (e *Etcd) Close() error { return e.client.Close() }
 
+// ErrNoQuorum says that no majority of etcd's members answers. No lease is granted or renewed.
+var ErrNoQuorum = errors.New("no majority of etcd's members answers")
+
+// Check returns nil if a majority of the members answers, and ErrNoQuorum if none does before ctx ends.
+func (e *Etcd) Check(ctx context.Context) error {
+	// The read is linearizable: the leader asks a majority whether it still leads.
+	if _, err := e.client.Get(ctx, e.prefix, clientv3.WithKeysOnly()); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoQuorum, err)
+	}
+	return nil
+}
+
 func (e *Etcd) queue(name string) string { return e.prefix + "/queue/" + name + "/" }
 func (e *Etcd) above(name string) string { return e.prefix + "/above/" + name }
 
@@ -153,7 +165,7 @@ func (e *Etcd) try(ctx context.Context, op func(context.Context) error) error {
 			return fmt.Errorf("etcd: %w", err)
 		case !warned && wait > 500*time.Millisecond:
 			warned = true
-			e.opt.Log.Warn("lease: etcd does not answer; repeating", "err", err)
+			e.opt.Log.Error("lease: no majority of etcd's members answers; nothing is published or planned until one does", "err", err)
 		}
 		if !pause(ctx, wait) {
 			return context.Cause(ctx)

@@ -15,9 +15,12 @@ import (
 	"sheaf/manager/assign"
 )
 
-// beatsWithin is the time after a heartbeat within which the next is expected: robotd sends one
-// every five minutes.
-const beatsWithin = 10 * time.Minute
+// A robot says how long it is between two of its heartbeats. One that comes later than that by
+// lateness is overdue. beatsWithin is for robots that do not say it.
+const (
+	beatsWithin = 5 * time.Minute
+	lateness    = 30 * time.Second
+)
 
 // seenEvery is how precisely the time of a robot's last request is kept.
 const seenEvery = time.Minute
@@ -229,10 +232,14 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	now := time.Now()
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
 		var beat time.Time
+		var every int64
 		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
 			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
-			db.At(&r.Leased), &r.Dead, &r.Waits, db.At(&beat))
-		if due := beat.Add(beatsWithin); !beat.IsZero() && r.Subscribed && now.After(due) {
+			db.At(&r.Leased), &r.Dead, &r.Waits, db.At(&beat), &every)
+		if every == 0 {
+			every = beatsWithin.Milliseconds()
+		}
+		if due := beat.Add(time.Duration(every) * time.Millisecond); !beat.IsZero() && r.Subscribed && now.After(due.Add(lateness)) {
 			r.Late = due
 		}
 		if r.Release < due && !r.Joined.IsZero() && r.Revoked.IsZero() {
@@ -246,7 +253,8 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL),
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
 			(SELECT COUNT(*) FROM holds b WHERE b.robot = robots.name OR b.robot LIKE robots.name || '!%'),
-			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0)
+			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
+			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0)
 		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)

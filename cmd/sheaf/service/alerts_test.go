@@ -429,6 +429,27 @@ func TestAlertOfLostQuorumFires(t *testing.T) {
 	tell(t, story{"lost", []seen{{5, before}, {60, after}}, []string{"SheafLeaseUnheld"}})
 }
 
+// Without a quorum, health and the board's list of what is wrong say so.
+func TestLostQuorumIsSeen(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	etcd := etcdtest.Start(t, 1)
+	s := metered(t, map[string]any{"lease.kind": "etcd", "lease.ttl": "2s", "lease.etcd.endpoints": etcd.Endpoints()})
+	if status, h := healthOf(t, s, ""); status != http.StatusOK || h.Status != healthOK {
+		t.Fatalf("before: %d %+v", status, h)
+	}
+	etcd.Members[0].Kill(t)
+	status, h := healthOf(t, s, "")
+	if status != http.StatusOK || h.Status != healthDegraded || len(s.health.failing(t.Context())) != 1 {
+		t.Errorf("without a quorum: %d %+v", status, h)
+	}
+	for _, f := range s.health.failing(t.Context()) {
+		if f.What != checkLeases || !strings.Contains(f.Why, "majority") {
+			t.Errorf("the board says %+v", f)
+		}
+	}
+}
+
 // meteredSettings are the settings of a service with metrics.
 func meteredSettings(t *testing.T, settings map[string]any) map[string]any {
 	t.Helper()

@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/space"
 	"sheaf/internal/api"
+	"sheaf/internal/lease"
 	"sheaf/serve"
 	"sheaf/ui/board"
 )
@@ -37,7 +38,7 @@ type Health struct {
 
 // HealthCheck is the result of one check.
 type HealthCheck struct {
-	Name    string    `json:"name"`             // database, store, catalog, disk or uploads
+	Name    string    `json:"name"`             // database, store, catalog, disk, uploads or leases
 	Status  string    `json:"status"`           // ok or down
 	Detail  string    `json:"detail,omitempty"` // what is wrong; the log says more
 	Checked time.Time `json:"checked"`
@@ -58,6 +59,7 @@ const (
 	checkCatalog  = "catalog"  // what was read of it is still there
 	checkDisk     = "disk"     // the data directory has room
 	checkUploads  = "uploads"  // there is room for new batches
+	checkLeases   = "leases"   // a majority of etcd's members answers; only where leases are etcd's
 )
 
 const (
@@ -159,6 +161,9 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	}
 	h.add(checkStore, storeCheck(s.objects, dir))
 	h.add(checkDisk, func(context.Context) error { return checkRoom(cfg.Data) })
+	if etcd, ok := s.leasing.(*lease.Etcd); ok {
+		h.add(checkLeases, func(ctx context.Context) error { return checkQuorum(ctx, etcd) })
+	}
 	return h
 }
 
@@ -201,6 +206,17 @@ func storeCheck(objects store.Store, dir string) func(context.Context) error {
 		}
 		return nil
 	}
+}
+
+// checkQuorum checks whether leases are granted.
+func checkQuorum(ctx context.Context, etcd *lease.Etcd) error {
+	ctx, cancel := context.WithTimeout(ctx, healthWait*3/4) // to say this before the check is late
+	defer cancel()
+	err := etcd.Check(ctx)
+	if err != nil {
+		return errors.Join(err, advice("no majority of etcd's members answers: nothing is published, planned or deleted until one does"))
+	}
+	return nil
 }
 
 // checkRoom checks whether a directory's disk has room.
