@@ -18,6 +18,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/lease/etcdtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -290,16 +291,19 @@ func eventually(t *testing.T, s *Service, want float64, name string, labels ...s
 	return all
 }
 
-func faults() []fault {
+func faults(t *testing.T) []fault {
+	cluster := dbtest.Start(t)
 	window := fmt.Sprintf("%s-%s UTC", time.Now().UTC().Add(2*time.Hour).Format("15:04"), time.Now().UTC().Add(3*time.Hour).Format("15:04"))
 	return []fault{
 		{"nothing", nil, scrapeAgain, nil},
-		{"database away", nil, func(t *testing.T, s *Service) families {
-			testkit.Must(t, s.state.db.Close())
+		{"database away", map[string]any{"database.url": cluster.URL}, func(t *testing.T, s *Service) families {
+			cluster.Stop()
 			return eventually(t, s, 0, "sheaf_check_up", "check", "database")
 		}, []string{"SheafCheckFails", "SheafMetricsMissing"}},
 		{"store broken", nil, func(t *testing.T, s *Service) families {
-			testkit.Must(t, s.state.objects.Close()) // every operation fails from now on
+			dir, _ := s.cfg.StoreDir()
+			testkit.Must(t, os.RemoveAll(dir)) // as when its disk is taken out
+			testkit.Must(t, os.WriteFile(dir, nil, 0o600))
 			if err := s.state.objects.Put(t.Context(), "segments/x", strings.NewReader("x"), 1); err == nil {
 				t.Error("the store works")
 			}
@@ -358,7 +362,7 @@ func TestAlertsFireByTheirFaults(t *testing.T) {
 	testkit.Tool(t, "promtool")
 	t.Parallel()
 	var stories []story
-	for _, f := range faults() {
+	for _, f := range faults(t) {
 		s := metered(t, f.settings)
 		before := held(t, s)
 		after := f.cause(t, s)
