@@ -303,13 +303,8 @@ func (m *Manager) serveUnsubscribe(w http.ResponseWriter, r *http.Request, robot
 	return writeText(w, "UNSUBSCRIBED\n")
 }
 
-// AddressReport is the body of POST /v1/robots/{robot}/addresses.
-type AddressReport struct {
-	Addresses map[string][]string `json:"addresses"` // by host
-}
-
 func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot string) error {
-	var report AddressReport
+	var report wire.AddressReport
 	if err := readJSON(w, r, &report); err != nil {
 		return err
 	}

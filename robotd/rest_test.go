@@ -1,6 +1,7 @@
 package robotd
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // TestFailingHostIsTriedAgain: a host that fails for hours rests, and its pages are taken in the
@@ -100,5 +102,44 @@ func TestLostNameIsLookedUpAgain(t *testing.T) {
 	testkit.Must(t, r.Cycle(t.Context()))
 	if w.fetched(lost, "/") != 1 || w.fetched(other, "/") != 1 {
 		t.Errorf("%d and %d visits, want one each", w.fetched(lost, "/"), w.fetched(other, "/"))
+	}
+}
+
+// TestMovedHostWaitsForTheManager: another robot may be visiting the address to which a host has moved.
+// So the host is visited where it was until the manager has been told, and then at the other address.
+func TestMovedHostWaitsForTheManager(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, "127.48.0.1", 2, 1, 2000)
+	const host = "h0.web.test"
+	s := newService(t, w.seeds()...)
+	cfg := testConfig(t, s, nil)
+	cfg.Once, cfg.Interval = false, 5*time.Millisecond
+	cfg.Network.Resolver, cfg.Network.Relearn = w.names.LocalAddr().String(), 10*time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
+	visits := func(n int) int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.doors[w.addrs[n]].runs
+	}
+	testkit.Until(t, "visits", func() bool { return visits(0) > 5 })
+	s.locked(func() { s.away = true })
+	w.move(host, w.addrs[1])
+	before := visits(0)
+	testkit.Until(t, "visits at the old address", func() bool { return visits(0) > before+20 })
+	if n := visits(1); n > 0 {
+		t.Errorf("%d visits at an address of which the manager does not know", n)
+	}
+	s.locked(func() { s.away = false })
+	testkit.Until(t, "visits at the new address", func() bool { return visits(1) > 0 })
+	told := 0
+	s.locked(func() { told = s.calls[wire.PathAddresses] })
+	if told == 0 {
+		t.Error("the manager was not told")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -115,6 +115,7 @@ func (r *Robot) open() error {
 	if r.list, err = assignment.Open(r.path("list.json")); err != nil {
 		return err
 	}
+	r.manners.Moves = assignment.NewMoves()
 	if r.manners.Lease, err = assignment.OpenLease(r.path("lease.json"), r.list.List().Leased); err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 		Rules: r.manners.Rules, Restraints: r.manners.Restraints, Servers: servers, Interval: r.cfg.Interval, Log: r.log,
 	}
 	r.session = managed.New(managed.Options{
-		Client: r.client, List: r.list, Lease: r.manners.Lease, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
+		Client: r.client, List: r.list, Lease: r.manners.Lease, Moves: r.manners.Moves, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
 		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
 		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
 	})

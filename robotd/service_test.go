@@ -72,7 +72,7 @@ func newService(t testing.TB, seeds ...string) *service {
 	r.HandleFunc(wire.PathJoin, s.join).Methods("POST")
 	for path, h := range map[string]http.HandlerFunc{
 		wire.PathList: s.list, wire.PathIsRestart: s.isRestart, wire.PathRecord: s.record, wire.PathSubmitLog: s.submitLog,
-		wire.PathHeartbeat: s.heartbeat,
+		wire.PathHeartbeat: s.heartbeat, wire.PathAddresses: func(http.ResponseWriter, *http.Request) {},
 		wire.PathSubscribe: func(http.ResponseWriter, *http.Request) {}, wire.PathUnsubscribe: func(http.ResponseWriter, *http.Request) {},
 		wire.PathUploads: s.create, wire.PathUploads + "{id}": s.upload,
 		wire.PathManifest: s.manifest, wire.PathReceipt: s.receipt,

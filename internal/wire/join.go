@@ -51,3 +51,8 @@ type Problem struct {
 	Reason string `json:"reason,omitempty"` // a stable code, such as "window_closed" or a quarantine Reason
 	Next   string `json:"next,omitempty"`   // RFC 3339: earliest time for another try
 }
+
+// AddressReport is the body of a POST to PathAddresses.
+type AddressReport struct {
+	Addresses map[string][]string `json:"addresses"` // by host
+}

@@ -179,6 +179,15 @@ func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.
 	return orders, lease, err
 }
 
+// Addresses tells the manager where hosts are that have moved, by host.
+func (c *Client) Addresses(ctx context.Context, addresses map[string][]string) error {
+	body, err := json.Marshal(wire.AddressReport{Addresses: addresses})
+	if err != nil {
+		return err
+	}
+	return c.tell(ctx, wire.PathAddresses, bytesOf(body))
+}
+
 // HandOver sends the file of a host that the robot has lost, for the robot that gets it. open is
 // called for each URL that is tried.
 func (c *Client) HandOver(ctx context.Context, open func() (io.Reader, error)) error {

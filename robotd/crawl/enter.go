@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -40,6 +41,7 @@ type entrance struct {
 	hosts     *pipeline.Hosts
 	admission *admission.Control
 	fetcher   *fetch.Fetcher
+	moves     *assignment.Moves
 	frontier  *frontier.Frontier
 	watched   *watched.Pages
 	list      *assignment.Current
@@ -52,7 +54,7 @@ func newEntrance(opt *Options, short bool, pipe *pipeline.Pipeline, hours *revis
 	const often = 15 * time.Minute
 	return &entrance{
 		interval: cfg.Interval, lookAgain: min(often, cfg.Network.Relearn), short: short, hours: hours, hosts: pipe.Hosts(),
-		admission: opt.Manners.Admission, fetcher: opt.Fetcher, frontier: rec.Frontier, watched: rec.Watched, list: opt.List,
+		admission: opt.Manners.Admission, fetcher: opt.Fetcher, moves: opt.Manners.Moves, frontier: rec.Frontier, watched: rec.Watched, list: opt.List,
 		journal: rec.Journal, log: opt.Log,
 		mender: &mender{began: hours.Round.Began, batches: rec.Batches, frontier: rec.Frontier, watched: rec.Watched, pipe: pipe, log: opt.Log},
 		chooser: &revisit.Chooser{
@@ -150,7 +152,8 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 	if h.Waits() {
 		return nil
 	}
-	addr, err := e.fetcher.Resolve(ctx, h.Name)
+	had := e.chooser.Servers.Get(h.Name).Addr
+	addr, err := e.fetcher.ResolveAgain(ctx, h.Name, had)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -160,6 +163,9 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 		}
 		e.log.Warn("host has no address; it is looked up again", "host", h.Name, "every", e.lookAgain, "err", err)
 		return e.journal.Comment("%s: %v", h.Name, err)
+	}
+	if had.IsValid() && addr.Addr() != had && !e.moves.May(h.Name, addr.Addr()) {
+		addr = netip.AddrPortFrom(had, addr.Port()) // it moves when the manager knows
 	}
 	h.Locate(addr)
 	e.hosts.ShareTurns(h, 0)

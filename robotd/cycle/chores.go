@@ -88,6 +88,7 @@ func (c *Course) chores() []chore {
 		}
 		return nil
 	})
+	every(rounds.QueueDue, c.opt.Session.TellMoves)
 	every(rounds.Size, func(ctx context.Context) error {
 		if c.opt.Records.Batches.Size() < cfg.Batch.Size {
 			return nil

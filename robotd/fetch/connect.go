@@ -22,7 +22,8 @@ import (
 
 // Resolve returns the address of a host, written as in a URL: "name", "name:port", "[v6]:port". The
 // port is zero if the URL's scheme decides. IPv4 is preferred: more hosts share such an address, so
-// politeness by address covers more.
+// politeness by address covers more. Of several addresses it is the lowest, by which the manager too
+// groups hosts.
 func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, error) {
 	return f.ResolveAgain(ctx, host, netip.Addr{})
 }
@@ -65,7 +66,8 @@ func (f *Fetcher) resolve(ctx context.Context, host string, had netip.Addr) (net
 	for _, ip := range ips {
 		if ip = ip.Unmap(); ip == had {
 			return netip.AddrPortFrom(had, uint16(port)), nil
-		} else if ip.Is4() && !best.Is4() {
+		}
+		if ip.Less(best) {
 			best = ip
 		}
 	}

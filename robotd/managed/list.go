@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
 )
 
@@ -131,6 +132,36 @@ func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignm
 		default: // it has an element
 		}
 	}
+	return nil
+}
+
+// TellMoves tells the manager which hosts have moved, and works by the list that follows.
+func (s *Session) TellMoves(ctx context.Context) error {
+	found := s.opt.Moves.Found()
+	if len(found) == 0 {
+		return nil
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	err := s.opt.Client.Addresses(ctx, found)
+	if client.Refused(err) { // one of the hosts is not this robot's any more
+		for host, at := range found {
+			if err = s.opt.Client.Addresses(ctx, map[string][]string{host: at}); err != nil && !client.Refused(err) {
+				break
+			}
+			err = nil
+		}
+	}
+	if err == nil {
+		err = s.Refresh(ctx)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			s.opt.Log.Debug("hosts that have moved stay at their old addresses: the manager does not know yet", "hosts", len(found), "err", err)
+		}
+		return nil
+	}
+	s.opt.Moves.Told(found)
 	return nil
 }
 

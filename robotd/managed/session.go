@@ -25,6 +25,7 @@ type Options struct {
 	Client    *client.Client
 	List      *assignment.Current
 	Lease     *assignment.Lease
+	Moves     *assignment.Moves
 	Crawler   *crawl.Crawler
 	Admission *admission.Control
 	Records   pipeline.Records

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/weburl"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/config"
 	"sheaf/robotd/coverage"
 	"sheaf/robotd/fetch"
@@ -28,6 +29,7 @@ type fetching struct {
 	robots   *robots
 	judge    *judge
 	hosts    *Hosts
+	moves    *assignment.Moves
 	watched  *watched.Pages
 	journal  *reports.Log
 	ledger   *coverage.Ledger
@@ -87,7 +89,8 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 }
 
 // moved looks up the host's address again if that is due, or if nothing answered at the last visit. It
-// reports whether the host has another address now. The host's next turn is then there.
+// reports whether the host has another address now. The host's next turn is then there. Until the
+// manager knows the other address, the host is visited at the old one, as long as that answers.
 func (f *fetching) moved(ctx context.Context, t *turn) bool {
 	h := t.host
 	if t.addr != h.Home() { // on the way to a robots.txt elsewhere
@@ -101,10 +104,16 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 		h.place.learned = time.Now() // the old address may still serve
 		return false
 	}
-	h.Locate(addr)
 	if addr.Addr() == t.addr {
+		h.Locate(addr)
 		return false
 	}
+	if !f.moves.May(h.Name, addr.Addr()) {
+		h.place.learned = time.Now().Add(min(f.relearn, askAgain) - f.relearn)
+		t.out.More = h.place.silent
+		return h.place.silent
+	}
+	h.Locate(addr)
 	f.log.Info("host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
 	for _, ru := range h.memory.rules {
 		ru.way = nil // an access on the way begins anew
@@ -113,6 +122,9 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 	t.out.More = true
 	return true
 }
+
+// askAgain is the time between two look-ups of a host whose move the manager does not know yet.
+const askAgain = 5 * time.Second
 
 // mustWait reports whether the host is not to be visited at this hour, by the settings or by its
 // robots.txt, and ends the turn if so.

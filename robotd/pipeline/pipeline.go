@@ -36,6 +36,7 @@ type Manners struct {
 	Gate       *polite.Gate
 	Admission  *admission.Control
 	Lease      *assignment.Lease // nil: there is no end
+	Moves      *assignment.Moves // nil: hosts may move as they like
 	Restraints *hoststate.Restraints
 	Turns      *polite.SharedTurns
 	Rules      *hoststate.Rules
@@ -110,7 +111,7 @@ func New(opt Options) *Pipeline {
 	}
 	fetching := &fetching{
 		settings: cfg.Page, relearn: cfg.Network.Relearn, began: opt.Hours.Round.Began, agent: man.Agent, gate: man.Gate,
-		requests: requests, judge: judge, hosts: hosts, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
+		requests: requests, judge: judge, hosts: hosts, moves: man.Moves, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
 		found: rec.Found, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		robots: &robots{
 			agent: man.Agent, believe: cfg.Page.Rules, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests,

@@ -44,7 +44,7 @@ var bodies = []any{
 	account.NewAccount{}, account.AccountList{}, account.AccountLine{}, account.Change{}, account.NewToken{}, account.TokenList{}, feed.Page{},
 	watch.WatchList{}, watch.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
-	hosts.Report{}, costs.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{}, manager.DeadRequest{},
+	hosts.Report{}, costs.LogReport{}, wire.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{}, manager.DeadRequest{},
 	manager.RobotsResponse{}, manager.PageResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.DomainsResponse{}, hosts.RefusedDomain{}, manager.RestartResponse{}, manager.BalanceResponse{},
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
