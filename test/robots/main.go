@@ -1,0 +1,96 @@
+// Command robots plays many robots at once: they join a service, fetch lists, send heartbeats,
+// confirm new lists and leave. It visits no site. It shows what the protocol costs the service.
+//
+//	go run ./test/robots --service http://127.0.0.1:8080 --data sheaf-data --robots 1000 --for 2m
+//
+// The service must be on this machine. The command ends by itself, and then removes its robots.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"time"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/serve/client"
+)
+
+// Limits of what is played.
+const (
+	mostRobots = 5000
+	longest    = time.Hour
+)
+
+// options say what is played.
+type options struct {
+	service string        // URL
+	token   string        // the operators'
+	robots  int           // at once
+	last    time.Duration // then all leave
+	every   time.Duration // between two heartbeats of a robot
+}
+
+func (o options) check() error {
+	to, err := url.Parse(o.service)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(to.Hostname()); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("--service %q: want the URL of a service on this machine, such as http://127.0.0.1:8080", o.service)
+	}
+	if o.robots < 1 || o.robots > mostRobots {
+		return fmt.Errorf("--robots %d: want 1 to %d", o.robots, mostRobots)
+	}
+	if o.last <= 0 || o.last > longest || o.every <= 0 {
+		return fmt.Errorf("--for %v, --every %v: want more than nothing, and --for at most %v", o.last, o.every, longest)
+	}
+	return nil
+}
+
+func main() {
+	var o options
+	var data string
+	flag.StringVar(&o.service, "service", "http://127.0.0.1:8080", "URL of the service, on this machine")
+	flag.StringVar(&data, "data", "sheaf-data", "data directory of the service, which has the operators' token")
+	flag.IntVar(&o.robots, "robots", 100, "robots at once")
+	flag.DurationVar(&o.last, "for", time.Minute, "how long they work")
+	flag.DurationVar(&o.every, "every", 10*time.Second, "time between two heartbeats of a robot")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	token, err := service.ReadToken(data)
+	if err == nil {
+		o.token = token
+		err = run(ctx, o, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run plays the robots and writes what their requests took. It fails if any request failed.
+func run(ctx context.Context, o options, out io.Writer) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	operator, err := client.Operator(o.service, o.token)
+	if err != nil {
+		return err
+	}
+	p := &play{options: o, operator: operator, figures: newFigures()}
+	began := time.Now()
+	p.all(ctx)
+	p.figures.write(out, time.Since(began))
+	if n := p.figures.failures(); n > 0 {
+		return errors.Join(fmt.Errorf("%d requests failed", n), p.figures.example)
+	}
+	return nil
+}
