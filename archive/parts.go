@@ -108,9 +108,14 @@ func (s partSource) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser,
 // partScan finds the parts of a file, cell by cell.
 type partScan struct {
 	src   Source
+	walk  *walker
 	parts []Part
 	run   []Cell // since the last part's end; offsets are those in the file
 	host  string // theirs
+
+	lines    int   // of the index cell that is being read, without its links line
+	links    *Cell // the links cell before the index cell; nil: none
+	manifest bool  // the batch's manifest was met
 }
 
 // scanParts reads a whole file and checks every cell. It reports whether the end member ends the
@@ -124,59 +129,65 @@ func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended
 	const noRatio = 1 << 20 // DEFLATE cannot reach it; nothing of a body is kept
 	w := newWalker(rc, VerifyOptions{MaxRatio: noRatio})
 	w.mixed = true
-	s := &partScan{src: src}
-	lines := 0
+	s := &partScan{src: src, walk: w}
 	w.onLine = func(line string) error {
 		if !strings.HasPrefix(line, linksPrefix) {
-			lines++
+			s.lines++
 		}
 		return nil
 	}
-	var links *Cell
-	manifest := false
 	for {
 		start := w.off
 		it, err := w.next()
-		if err == io.EOF && links == nil {
+		switch {
+		case err == io.EOF && s.links == nil:
 			s.loose(len(s.run))
 			return s.parts, false, nil
-		}
-		if err == io.EOF {
+		case err == io.EOF:
 			return nil, false, w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the index cell"}, start)
-		}
-		if err != nil {
+		case err != nil:
 			return nil, false, err
 		}
-		if links != nil && it.kind != indexItem || manifest && it.kind != endItem {
-			return nil, false, w.fail(corrupt("the cell before is not followed by what must follow it"), start)
+		if err := s.take(&it); err != nil {
+			return nil, false, w.fail(err, start)
 		}
-		switch it.kind {
-		case cellItem:
-			if w.host != s.host {
-				s.loose(len(s.run))
-				s.host = w.host
-			}
-			s.run = append(s.run, it.cell)
-		case linksItem:
-			c := it.cell
-			links = &c
-		case indexItem:
-			if err := s.segment(&it, lines, links); err != nil {
-				return nil, false, w.fail(corrupt("%v", err), start)
-			}
-			lines, links, s.host = 0, nil, ""
-			w.host, w.cell, w.decoded = "", 0, 0
-		case manifestItem:
-			s.loose(len(s.run))
-			manifest = true
-		case endItem:
-			s.loose(len(s.run))
-			if it.indexLen > 0 && (len(s.parts) != 1 || s.parts[0].Index.IndexLength != it.indexLen || s.parts[0].Index.CellsEnd != it.indexOff) {
-				return nil, false, w.fail(corrupt("WI says %d bytes at %d, where no index cell of the one segment is", it.indexLen, it.indexOff), start)
-			}
+		if it.kind == endItem {
 			return s.parts, true, w.atEnd("the end member")
 		}
 	}
+}
+
+// take adds the next item of the file.
+func (s *partScan) take(it *item) *FormatError {
+	if s.links != nil && it.kind != indexItem || s.manifest && it.kind != endItem {
+		return corrupt("the cell before is not followed by what must follow it")
+	}
+	switch it.kind {
+	case cellItem:
+		if s.walk.host != s.host {
+			s.loose(len(s.run))
+			s.host = s.walk.host
+		}
+		s.run = append(s.run, it.cell)
+	case linksItem:
+		c := it.cell
+		s.links = &c
+	case indexItem:
+		if err := s.segment(it); err != nil {
+			return corrupt("%v", err)
+		}
+		s.lines, s.links, s.host = 0, nil, ""
+		s.walk.host, s.walk.cell, s.walk.decoded = "", 0, 0
+	case manifestItem:
+		s.loose(len(s.run))
+		s.manifest = true
+	case endItem:
+		s.loose(len(s.run))
+		if it.indexLen > 0 && (len(s.parts) != 1 || s.parts[0].Index.IndexLength != it.indexLen || s.parts[0].Index.CellsEnd != it.indexOff) {
+			return corrupt("WI says %d bytes at %d, where no index cell of the one segment is", it.indexLen, it.indexOff)
+		}
+	}
+	return nil
 }
 
 // loose makes a part of the first n cells of the run, which have no index.
@@ -189,22 +200,22 @@ func (s *partScan) loose(n int) {
 
 // segment makes parts of the run: a segment of the index cell and as many cells as it has lines,
 // and a part without index of the cells before.
-func (s *partScan) segment(it *item, lines int, links *Cell) error {
-	if lines > len(s.run) {
-		return fmt.Errorf("the index has %d lines for %d cells", lines, len(s.run))
+func (s *partScan) segment(it *item) error {
+	if s.lines > len(s.run) {
+		return fmt.Errorf("the index has %d lines for %d cells", s.lines, len(s.run))
 	}
-	s.loose(len(s.run) - lines)
+	s.loose(len(s.run) - s.lines)
 	base := it.cell.Offset
-	if links != nil {
-		base = links.Offset
+	if s.links != nil {
+		base = s.links.Offset
 	}
-	if lines > 0 {
+	if s.lines > 0 {
 		base = s.run[0].Offset
 	}
 	host, _, _ := parseMetaName(it.cell.Name, ".cdxj")
-	x := &Index{Host: host, Segment: it.segment, Cells: s.run, IndexLength: it.cell.Len(), links: links, self: it.cell}
-	if links != nil {
-		links.Offset -= base
+	x := &Index{Host: host, Segment: it.segment, Cells: s.run, IndexLength: it.cell.Len(), links: s.links, self: it.cell}
+	if s.links != nil {
+		s.links.Offset -= base
 	}
 	x.self.Offset -= base
 	s.run = nil
