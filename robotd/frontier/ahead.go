@@ -29,7 +29,7 @@ var ErrEmpty = errors.New("no page in hand")
 func (h *Host) Head() (Entry, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e := h.first(); e != nil {
+	if e := h.lane.first(h.given); e != nil {
 		return *e, true, nil
 	}
 	a, err := h.look()

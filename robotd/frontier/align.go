@@ -22,7 +22,8 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 		if err := h.setPlace(at); err != nil {
 			return false, err
 		}
-		return false, h.countLeft()
+		h.left, err = countLines(h.path("log"), h.last.consumed)
+		return false, err
 	}
 	done := int64(0)
 	if h.last.segment == segment {

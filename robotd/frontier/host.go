@@ -155,6 +155,17 @@ func (h *Host) finish(d Done) error {
 		consumed: h.last.consumed + a.widths[0], logged: h.logSize, queued: h.last.queued,
 		segment: d.Segment, end: d.End,
 	}}
+	if err := h.mark(m); err != nil {
+		return err
+	}
+	h.left--
+	h.given = false
+	a.pass()
+	return nil
+}
+
+// mark appends a line to the journal.
+func (h *Host) mark(m mark) error {
 	size, err := appendAt(h.path("journal"), h.journalSize, m.line())
 	if err != nil {
 		return fmt.Errorf("frontier of %s: %w", h.Name, err)
@@ -163,9 +174,6 @@ func (h *Host) finish(d Done) error {
 	if h.marks != unknown {
 		h.marks++
 	}
-	h.left--
-	h.given = false
-	a.pass()
 	return nil
 }
 

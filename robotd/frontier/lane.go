@@ -73,14 +73,13 @@ func (l *lane) len() int {
 	return len(l.waiting)
 }
 
-// first returns the lane's page in hand, if any. If no page of the queue is in hand, it takes the
+// first returns the lane's page in hand, if any. Unless a page of the queue is in hand, it takes the
 // next one from the lane.
-func (h *Host) first() *Entry {
-	l := h.lane
+func (l *lane) first(queued bool) *Entry {
 	if l == nil {
 		return nil
 	}
-	if l.hand == nil && len(l.waiting) > 0 && !h.given {
+	if l.hand == nil && len(l.waiting) > 0 && !queued {
 		e := l.waiting[0]
 		l.hand, l.waiting = &e, l.waiting[1:]
 	}
@@ -108,15 +107,10 @@ func (h *Host) finishFirst(e *Entry, d Done) error {
 	if d.Segment != "" {
 		m.segment, m.end = d.Segment, d.End
 	}
-	size, err := appendAt(h.path("journal"), h.journalSize, m.line())
-	if err != nil {
+	if err := h.mark(m); err != nil {
 		return err
 	}
 	h.dropFirst()
-	h.journalSize, h.last = size, m.place
-	if h.marks != unknown {
-		h.marks++
-	}
 	return nil
 }
 

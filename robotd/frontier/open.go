@@ -105,12 +105,11 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 	return whole, learn()
 }
 
-// countLeft counts the entries that are queued and not finished.
-func (h *Host) countLeft() error {
-	h.left = 0
-	_, err := eachLine(h.path("log"), h.last.consumed, func([]byte, int64) error {
-		h.left++
+// countLines counts the lines of a log from an offset on.
+func countLines(path string, from int64) (n int, err error) {
+	_, err = eachLine(path, from, func([]byte, int64) error {
+		n++
 		return nil
 	})
-	return err
+	return n, err
 }
