@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -106,13 +107,30 @@ const (
 
 const formMedia = "application/x-www-form-urlencoded"
 
+// badWish returns an ErrWish.
+func badWish(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrWish, fmt.Sprintf(format, args...))
+}
+
 // watch returns the watch that a wish asks for. It fails with ErrWish.
 func (w *Wish) watch() (*Watch, error) {
-	bad := func(format string, args ...any) (*Watch, error) {
-		return nil, fmt.Errorf("%w: %s", ErrWish, fmt.Sprintf(format, args...))
+	out := &Watch{Email: w.Email, Every: w.Every, Webhook: w.Webhook}
+	target, err := w.target(out)
+	if err == nil {
+		err = w.page(out, target)
 	}
-	out := &Watch{Kind: URL, Email: w.Email, Every: w.Every, Webhook: w.Webhook}
-	given := w.URL
+	if err == nil {
+		err = w.notices(out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// target sets what is watched, and returns its address.
+func (w *Wish) target(out *Watch) (string, error) {
+	var given string
 	named := 0
 	for kind, s := range map[Kind]string{URL: w.URL, Prefix: w.Prefix, Host: w.Host} {
 		if s != "" {
@@ -121,59 +139,66 @@ func (w *Wish) watch() (*Watch, error) {
 		}
 	}
 	if named != 1 {
-		return bad("give one of url, prefix and host, not %d of them", named)
+		return "", badWish("give one of url, prefix and host, not %d of them", named)
 	}
 	if out.Kind == Host && !strings.Contains(given, "://") {
 		given = "http://" + given + "/"
 	}
 	target, err := weburl.Parse("", given, nil)
 	if err != nil {
-		return bad("%s %.200q: %v", out.Kind, given, err)
+		return "", badWish("%s %.200q: %v", out.Kind, given, err)
 	}
 	if out.Host, err = archive.HostOf(target); err != nil {
-		return bad("%s %.200q: %v", out.Kind, given, err)
+		return "", badWish("%s %.200q: %v", out.Kind, given, err)
 	}
 	out.URL = weburl.Canonical(target) // as robots keep it, without session IDs
+	return target, nil
+}
+
+// page sets the address and the form of a watch of one page.
+func (w *Wish) page(out *Watch, target string) error {
 	switch {
 	case w.Body != "" && out.Kind != URL:
-		return bad("a form's fields go with a url, not with a %s", out.Kind)
+		return badWish("a form's fields go with a url, not with a %s", out.Kind)
 	case len(w.Body) > maxBody:
-		return bad("%d bytes of fields, at most %d are taken", len(w.Body), maxBody)
+		return badWish("%d bytes of fields, at most %d are taken", len(w.Body), maxBody)
 	case w.Body != "":
-		out.Address, out.Body, out.Media = target, w.Body, w.Media
-		if out.Media == "" {
-			out.Media = formMedia
-		}
+		out.Address, out.Body, out.Media = target, w.Body, cmp.Or(w.Media, formMedia)
 		if strings.ContainsAny(out.Media, "\r\n") || len(out.Media) > 100 {
-			return bad("media %.100q is not a media type", out.Media)
+			return badWish("media %.100q is not a media type", out.Media)
 		}
 		if out.URL = weburl.Canonical(FormURL(target, out.Media, w.Body)); len(out.URL) > archive.MaxURL {
-			return bad("address and fields have %d bytes together, at most %d are kept", len(out.URL), archive.MaxURL)
+			return badWish("address and fields have %d bytes together, at most %d are kept", len(out.URL), archive.MaxURL)
 		}
 	case out.Kind == URL:
 		out.Address = out.URL
 	}
+	return nil
+}
+
+// notices checks how the consumer is told, and sets how often mails come.
+func (w *Wish) notices(out *Watch) error {
 	if w.Email != "" {
 		if a, err := mail.ParseAddress(w.Email); err != nil || a.Address != w.Email || len(w.Email) > maxAddress {
-			return bad("email %.100q is not a bare address such as name@example.jp", w.Email)
+			return badWish("email %.100q is not a bare address such as name@example.jp", w.Email)
 		}
 		switch w.Every {
 		case "":
 			out.Every = EachChange
 		case EachChange, Hourly, Daily:
 		default:
-			return bad("every %.20q: want %s, %s or %s", w.Every, EachChange, Hourly, Daily)
+			return badWish("every %.20q: want %s, %s or %s", w.Every, EachChange, Hourly, Daily)
 		}
 	} else if w.Every != "" {
-		return bad("every %.20q is how often mails come, and there is no email", w.Every)
+		return badWish("every %.20q is how often mails come, and there is no email", w.Every)
 	}
 	if w.Webhook != "" {
 		u, err := url.Parse(w.Webhook)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(w.Webhook) > maxHook {
-			return bad("webhook %.100q: want an http or https URL without a name and password", w.Webhook)
+			return badWish("webhook %.100q: want an http or https URL without a name and password", w.Webhook)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // FormURL returns the URL under which the answer to a form is kept: the form's own with the method
