@@ -131,23 +131,18 @@ roll-out stops if robots go back to their old program.`,
 		if err != nil {
 			return err
 		}
-		var list manager.ReleasesResponse
-		if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {
-			return err
-		}
-		r := release.Release{Counter: 1, Expires: time.Now().Add(*life).UTC().Truncate(time.Second), Floor: *floor}
-		if len(list.Releases) > 0 {
-			r.Counter = list.Releases[0].Counter + 1
-			r.Floor = max(r.Floor, list.Releases[0].Floor)
-		}
 		programs, err := readPrograms(args)
 		if err != nil {
+			return err
+		}
+		r := release.Release{Expires: time.Now().Add(*life).UTC().Truncate(time.Second), Floor: *floor}
+		if r.Version, err = versionOf(programs, *version); err != nil {
 			return err
 		}
 		for _, p := range programs {
 			r.Files = append(r.Files, p.File)
 		}
-		if r.Version, err = versionOf(programs, *version); err != nil {
+		if err := follow(cmd, c, &r); err != nil {
 			return err
 		}
 		text, err := r.Format()
@@ -169,6 +164,20 @@ roll-out stops if robots go back to their old program.`,
 		return listReleases(cmd, c)
 	})
 	return cmd
+}
+
+// follow gives a release the counter after the latest release's, and no lower floor.
+func follow(cmd *cobra.Command, c *client.Client, r *release.Release) error {
+	var list manager.ReleasesResponse
+	if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {
+		return err
+	}
+	r.Counter = 1
+	if len(list.Releases) > 0 {
+		r.Counter = list.Releases[0].Counter + 1
+		r.Floor = max(r.Floor, list.Releases[0].Floor)
+	}
+	return nil
 }
 
 // versionOf returns the given version, or the one that all programs have.
