@@ -158,12 +158,6 @@ func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 
 type whoKey struct{}
 
-// Of returns the operator of a request that a gate has passed on. ok is false for other requests.
-func Of(ctx context.Context) (o Operator, ok bool) {
-	w, ok := ctx.Value(whoKey{}).(who)
-	return w.Operator, ok
-}
-
 // By returns under which name a decision of a request goes on record. The holders of the token, who
 // may be several, say who they are, which is noted beside the token's name.
 func By(ctx context.Context, given string) string {
