@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -145,6 +146,7 @@ func (a *operatorAPI) register(r *mux.Router, gate func(operators.Role, audit.Ac
 		{http.MethodPost, api.PathAdminRobots + "/{name}/page", operators.Worker, audit.Change, a.revokePage},
 		{http.MethodGet, api.PathAdminBalance, operators.Viewer, audit.None, a.balance},
 		{http.MethodGet, api.PathAdminBalance + "/rates", operators.Viewer, audit.None, a.rates},
+		{http.MethodGet, api.PathAdminBalance + "/forecast", operators.Viewer, audit.None, a.forecast},
 		{http.MethodPost, api.PathAdminBalance + "/plan", operators.Worker, audit.Order, a.plan(true)},
 		{http.MethodPost, api.PathAdminBalance + "/rebalance", operators.Worker, audit.Order, a.plan(false)},
 		{http.MethodPost, api.PathAdminBalance + "/cancel", operators.Worker, audit.Order, a.cancelPlan},
@@ -335,6 +337,27 @@ func (a *operatorAPI) plan(dry bool) handler {
 
 func (a *operatorAPI) cancelPlan(w http.ResponseWriter, r *http.Request) error {
 	return noContent(w, adminError(a.levelling.Cancel(r.Context())))
+}
+
+func (a *operatorAPI) forecast(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	bad := func(name, want string) error {
+		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("%s %q is not %s", name, q.Get(name), want))
+	}
+	hosts, err := strconv.ParseInt(q.Get("hosts"), 10, 64)
+	if err != nil {
+		return bad("hosts", "a number")
+	}
+	pages, err := strconv.ParseInt(q.Get("pages"), 10, 64)
+	if err != nil {
+		return bad("pages", "a number")
+	}
+	window, err := time.ParseDuration(cmp.Or(q.Get("window"), "0"))
+	if err != nil {
+		return bad("window", "a duration, such as 6h")
+	}
+	f, err := a.levelling.Forecast(r.Context(), hosts, pages, window)
+	return answer(w, http.StatusOK, f, err)
 }
 
 func (a *operatorAPI) rates(w http.ResponseWriter, r *http.Request) error {

@@ -11,9 +11,9 @@ type Limit struct {
 	Binds bool    // a night was bound by it
 }
 
-// assumed returns what the robot is thought to be able to do. A robot that has never come to its
+// Assumed returns what the robot is thought to be able to do. A robot that has never come to its
 // limit is thought able to do twice what it has done.
-func (l Limit) assumed() float64 {
+func (l Limit) Assumed() float64 {
 	if l.Binds {
 		return l.Most
 	}
@@ -63,7 +63,7 @@ func (p Pace) Time(w Work) float64 {
 // atLimit returns the time in ms that an amount takes at a limit. A limit about which nothing is
 // known does not bind.
 func atLimit(amount float64, l Limit) float64 {
-	if most := l.assumed(); most > 0 {
+	if most := l.Assumed(); most > 0 {
 		return amount / most
 	}
 	return 0

@@ -228,11 +228,12 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	c.ask(200, "POST", "/v1/admin/publish", "")
 	c.ask(404, "GET", "/v1/admin/batches/none", "")
 	for _, path := range []string{
-		"/v1/transfers", "/v1/admin/batches", "/v1/admin/balance", "/v1/admin/balance/rates", "/v1/admin/copies",
+		"/v1/transfers", "/v1/admin/batches", "/v1/admin/balance", "/v1/admin/balance/rates", "/v1/admin/balance/forecast?hosts=1000&pages=50000&window=6h", "/v1/admin/copies",
 		"/v1/admin/releases", "/v1/admin/releases/key", "/v1/admin/hosts/127.0.0.1:81/costs", "/v1/admin/backup",
 	} {
 		c.ask(200, "GET", path, "")
 	}
+	c.ask(400, "GET", "/v1/admin/balance/forecast?hosts=many&pages=1", "")
 	c.ask(200, "POST", "/v1/admin/balance/plan", "")
 	c.ask(200, "POST", "/v1/admin/balance/rebalance", "")
 	c.ask(404, "POST", "/v1/admin/balance/cancel", "")

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/internal/api"
+	"sheaf/manager/balance"
+	"sheaf/manager/levelling"
+	"sheaf/serve/client"
+)
+
+func balanceForecast() *cobra.Command {
+	var hosts, pages int64
+	var window time.Duration
+	cmd := &cobra.Command{
+		Use:   "forecast --hosts N --pages M",
+		Short: "Say how many robots are needed to collect so many pages every night, and what binds",
+		Long: `Say how many robots are needed to collect M pages of N hosts every night, and what binds.
+
+The hosts are thought to be like those that robots of this service have measured, with more or fewer pages,
+and the robots like those that take part. While nothing was measured, the answer rests on assumptions, which
+it names.`,
+		Args: cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			night := ""
+			if window != 0 {
+				night = window.String()
+			}
+			path := withQuery(api.PathAdminBalance+"/forecast", "hosts", strconv.FormatInt(hosts, 10), "pages", strconv.FormatInt(pages, 10), "window", night)
+			return ask(cmd, c, http.MethodGet, path, nil, showForecast)
+		}),
+	}
+	cmd.Flags().Int64Var(&hosts, "hosts", 0, "how many hosts")
+	cmd.Flags().Int64Var(&pages, "pages", 0, "how many pages all of them have together in a night")
+	cmd.Flags().DurationVar(&window, "window", 0, "length of a night; 0: as the robots' hours have shown")
+	cmd.MarkFlagRequired("hosts")
+	cmd.MarkFlagRequired("pages")
+	return cmd
+}
+
+func showForecast(w io.Writer, f levelling.Forecast) {
+	fmt.Fprintf(w, "%d robots collect %d pages of %d hosts in a night of %s.\n", f.Robots, f.Pages, f.Hosts, span(f.Window))
+	why := map[balance.Bind]string{
+		balance.ByWidth: "how many transfers it makes at once",
+		balance.ByLine:  "its line",
+	}[f.Binds]
+	fmt.Fprintf(w, "A robot collects %.0f pages a night, bound by %s.\n\n", f.Nightly, why)
+	if f.Measured {
+		fmt.Fprintf(w, "Measured, of %d hosts and the median robot:\n", f.Sample)
+	} else {
+		fmt.Fprintln(w, "Nothing was measured yet. These are assumptions:")
+	}
+	fmt.Fprintf(w, "  a page        %.1f KB, %s of transfer\n", f.PageKB, span(f.PageMS))
+	fmt.Fprintf(w, "  a robot       %.0f transfers at once", f.Width)
+	if f.Line > 0 {
+		fmt.Fprintf(w, ", %.0f KB/s", f.Line/1024)
+	} else {
+		fmt.Fprint(w, "; no line is known to bind")
+	}
+	fmt.Fprintf(w, "\n  an address    %s between two visits\n", span(f.Interval))
+	if !f.Measured {
+		fmt.Fprintln(w, "  a host        has as many pages as all others")
+	}
+	fmt.Fprintf(w, "\nThe visits to the longest address take %s.\n", span(f.Longest))
+	if f.LongAddresses == 0 {
+		fmt.Fprintln(w, "No address takes longer than a night.")
+		return
+	}
+	fmt.Fprintf(w, "%.2g %% of the addresses take longer than a night. Because of them, %.2g %% of the pages are not collected in one night,\n"+
+		"however many robots there are: robots that share a host share its interval, too.\n", 100*f.LongAddresses, 100*f.LatePages)
+	if f.Fitting > 0 {
+		fmt.Fprintf(w, "The longest would end with the night at an interval of %s.\n", span(f.Fitting))
+	} else {
+		fmt.Fprintln(w, "The longest has more to transfer, one page after the other, than fits into a night at any interval.")
+	}
+}
