@@ -45,7 +45,7 @@ it names.`,
 }
 
 func showForecast(w io.Writer, f levelling.Forecast) {
-	fmt.Fprintf(w, "%d robots collect %d pages of %d hosts in a night of %s.\n", f.Robots, f.Pages, f.Hosts, span(f.Window))
+	fmt.Fprintf(w, "Robots needed for %d pages of %d hosts in a night of %s: %d.\n", f.Pages, f.Hosts, span(f.Window), f.Robots)
 	why := map[balance.Bind]string{
 		balance.ByWidth: "how many transfers it makes at once",
 		balance.ByLine:  "its line",
@@ -72,7 +72,7 @@ func showForecast(w io.Writer, f levelling.Forecast) {
 		fmt.Fprintln(w, "No address takes longer than a night.")
 		return
 	}
-	fmt.Fprintf(w, "%.2g %% of the addresses take longer than a night. Because of them, %.2g %% of the pages are not collected in one night,\n"+
+	fmt.Fprintf(w, "%.3g %% of the addresses take longer than a night. Because of them, %.3g %% of the pages are not collected in one night,\n"+
 		"however many robots there are: robots that share a host share its interval, too.\n", 100*f.LongAddresses, 100*f.LatePages)
 	if f.Fitting > 0 {
 		fmt.Fprintf(w, "The longest would end with the night at an interval of %s.\n", span(f.Fitting))

@@ -31,8 +31,9 @@ type Need struct {
 	Fitting float64 // ms: the interval at which that chain would end with the night; 0: none is short enough
 }
 
-// Forecast returns how many robots a demand needs if they are of the given sorts, of which there is at
-// least one. The work is thought to be shared out evenly, which a plan of many small hosts comes near.
+// Forecast returns how many robots a demand needs if they are of the given sorts, of which there is
+// at least one. The work is thought to be shared out evenly, which a plan of many small hosts comes
+// near.
 func Forecast(d Demand, sorts []Sort) Need {
 	var n Need
 	bound := map[Bind]float64{}

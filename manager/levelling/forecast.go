@@ -14,7 +14,7 @@ import (
 )
 
 // Forecast says how many robots are needed to collect so many hosts every night, and from what it
-// was computed. Times are in ms.
+// was computed. It knows nothing of how long uploads take. Times are in ms.
 type Forecast struct {
 	Hosts int64 `json:"hosts"`
 	Pages int64 `json:"pages"` // of all hosts, in a night
@@ -38,8 +38,8 @@ type Forecast struct {
 	Fitting       float64 `json:"fitting_ms"`     // the interval at which they would take a night
 }
 
-// What is assumed if nothing was measured: the defaults of robots, and pages as they are on the web of
-// today.
+// What is assumed if nothing was measured: the defaults of robots, and pages as they are on the
+// web of today.
 const (
 	assumedGap   = 20_000 // ms
 	assumedWidth = 100
@@ -76,8 +76,8 @@ func (l *Leveller) Forecast(ctx context.Context, hosts, pages int64, window time
 	return f, nil
 }
 
-// demand returns what is to be collected: hosts like those of the snapshot, with as many pages on the
-// mean as are asked for.
+// demand returns what is to be collected: hosts like those of the snapshot, with as many pages on
+// the mean as are asked for.
 func (f *Forecast) demand(s *snapshot) balance.Demand {
 	each := float64(f.Pages) / float64(f.Hosts)
 	var pages, kb, ms float64
