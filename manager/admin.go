@@ -155,6 +155,7 @@ func (a *operatorAPI) register(r *mux.Router, gate func(operators.Role, audit.Ac
 		{http.MethodGet, api.PathAdminHosts + "/{host}/costs", operators.Viewer, audit.None, a.hostCosts},
 		{http.MethodPost, api.PathAdminHosts, operators.Worker, audit.Add, a.addHosts},
 		{http.MethodPost, api.PathAdminHosts + "/decide", operators.Worker, audit.Decide, a.decide},
+		{http.MethodPost, api.PathAdminHosts + "/interval", operators.Worker, audit.Change, a.setInterval},
 		{http.MethodPost, api.PathAdminHosts + "/visit", operators.Worker, audit.Order, a.visit},
 		{http.MethodDelete, api.PathAdminHosts + "/{host}", operators.Admin, audit.Remove, a.removeHost},
 		{http.MethodGet, api.PathAdminDomains, operators.Viewer, audit.None, a.domains},
@@ -281,6 +282,15 @@ func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
 	audit.Note(r.Context(), audit.Row{Object: req.String()})
 	n, err := a.hosts.Decide(r.Context(), req)
 	return answer(w, http.StatusOK, DecideResponse{n}, err)
+}
+
+func (a *operatorAPI) setInterval(w http.ResponseWriter, r *http.Request) error {
+	var req hosts.IntervalRequest
+	if err := readJSON(w, r, &req); err != nil {
+		return err
+	}
+	audit.Note(r.Context(), audit.Row{Object: req.String()})
+	return noContent(w, adminError(a.hosts.SetInterval(r.Context(), req)))
 }
 
 func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"aead.dev/minisign"
 
@@ -158,4 +159,51 @@ func TestReleaseKeyForEarlierRobots(t *testing.T) {
 	if status, _ := report(`{"version":"1.0.0","platform":"linux-amd64"}`); status != http.StatusNoContent {
 		t.Errorf("a robot that knows the key is sent it again: %d", status)
 	}
+}
+
+// An interval that an operator sets is in the lists of the robots that have the host, and in the list
+// of hosts with its reason, until it is taken back.
+func TestIntervalsInLists(t *testing.T) {
+	t.Parallel()
+	s := start(t, dns{"www.a.example.com": "192.0.2.1", "www.b.example.com": "192.0.2.2"})
+	s.join("r1")
+	s.add("http://www.a.example.com/", "http://www.b.example.com/")
+	set := func(q hosts.IntervalRequest, fault string) {
+		t.Helper()
+		if err := s.SetInterval(t.Context(), q); (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
+			t.Errorf("%+v: %v, want %q", q, err, fault)
+		}
+	}
+	listed := func(want time.Duration) (generation int64) {
+		t.Helper()
+		generation, lines, err := s.List(t.Context(), "r1")
+		testkit.Must(t, err)
+		for _, l := range lines {
+			if of := map[string]time.Duration{"http://www.a.example.com/": want}[l.URL]; l.Interval != of {
+				t.Errorf("%s: %v, want %v", l.URL, l.Interval, of)
+			}
+		}
+		return generation
+	}
+	before := listed(0)
+	a := []string{"www.a.example.com"}
+	set(hosts.IntervalRequest{Hosts: a, Interval: "5s"}, "reason is missing")
+	set(hosts.IntervalRequest{Hosts: a, Interval: "50ms", Reason: "asked"}, `interval "50ms"`)
+	set(hosts.IntervalRequest{Hosts: a, Interval: "soon", Reason: "asked"}, `interval "soon"`)
+	set(hosts.IntervalRequest{Interval: "5s", Reason: "asked"}, "hosts is empty")
+	set(hosts.IntervalRequest{Hosts: append(a, "www.unknown.example.com"), Interval: "5s", Reason: "asked"}, "www.unknown.example.com")
+	if listed(0) != before {
+		t.Error("a request that was refused has changed the list")
+	}
+	set(hosts.IntervalRequest{Hosts: a, Interval: "5s", Reason: "its webmaster"}, "")
+	if listed(5*time.Second) <= before {
+		t.Error("the robot is not told that its list has changed")
+	}
+	found, err := s.Hosts(t.Context(), hosts.Filter{}, "", 1)
+	testkit.Must(t, err)
+	if h := found[0]; h.Interval != "5s" || h.Reason != "its webmaster" {
+		t.Errorf("%+v", h)
+	}
+	set(hosts.IntervalRequest{Hosts: a, Interval: "0s"}, "")
+	listed(0)
 }

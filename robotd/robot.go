@@ -212,6 +212,7 @@ func (r *Robot) openManners() error {
 	}
 	man := &r.manners
 	man.Agent, man.Shared, man.Turns = r.cfg.UserAgent(Version), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
+	man.Intervals = polite.NewIntervals(r.cfg.Interval)
 	if man.Rules, err = hoststate.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (r *Robot) openManners() error {
 	}
 	r.closers = append(r.closers, man.Restraints)
 	man.Gate = polite.NewGate(polite.GateOptions{
-		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Allow: man.Turns.Allow,
+		Interval: r.cfg.Interval, Set: man.Intervals.At, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Allow: man.Turns.Allow,
 		Recall: func(addr netip.Addr) (time.Time, time.Duration) {
 			s := man.Restraints.Address(addr)
 			return s.Until, s.Every
@@ -249,7 +250,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	}
 	pace := &revisit.Pace{
 		Interval: r.cfg.Interval, Pages: r.cfg.Run.Pages, Restraints: r.manners.Restraints,
-		Slot: r.manners.Gate.Slot, Share: r.list.Share,
+		Slot: r.manners.Gate.Slot, Share: r.list.Share, Set: r.list.Interval,
 	}
 	watching := watched.Options{
 		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,

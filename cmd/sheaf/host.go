@@ -19,10 +19,32 @@ import (
 
 func hostCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
-	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostRemoveCommand(), hostCrawlCommand(),
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostSetCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
 		hostDomainCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
+	return cmd
+}
+
+func hostSetCommand() *cobra.Command {
+	var want hosts.IntervalRequest
+	cmd := &cobra.Command{
+		Use:   "set HOST… --interval TIME --reason TEXT",
+		Short: "Set the time between two visits to hosts whose owners allow or ask for it",
+		Long: `Set the time between two visits to the addresses of hosts, because their owners allow a shorter one
+or ask for a longer one. If several hosts share an address, the longest of their intervals holds there:
+a shorter one takes effect when it is set for all of them. A Crawl-delay in the host's robots.txt, a
+Retry-After and trouble of the server lengthen it as usual. Robots that share the host share the
+interval. With --interval 0s each robot's own holds again.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			want.Hosts = args
+			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts+"/interval", want, nil)
+		}),
+	}
+	cmd.Flags().StringVar(&want.Interval, "interval", "", "time between the end of a visit and the next, such as 5s; 0s: each robot's own")
+	cmd.Flags().StringVar(&want.Reason, "reason", "", "who allows or asks for it")
+	_ = cmd.MarkFlagRequired("interval")
 	return cmd
 }
 
@@ -145,8 +167,8 @@ func hostListCommand() *cobra.Command {
 				}
 			}
 			return show(cmd, list, func(w io.Writer) {
-				table(w, "host\tstate\trobot\taddresses\tfound by", list, func(h hosts.Host) []any {
-					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator")}
+				table(w, "host\tstate\trobot\taddresses\tfound by\tinterval", list, func(h hosts.Host) []any {
+					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator"), h.Interval}
 				})
 			})
 		}),

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/idna"
 )
@@ -28,7 +29,17 @@ type HostLine struct {
 	Depth    int    // links from the start URL of the host to this one
 	Handover string // only in P1: name of what another robot hands over of the host; empty: nothing
 	Wait     bool   // only in P1: the robot must not visit the host yet, because another may still do so
+
+	// Interval is the time between two visits to the host's address that an operator has set for the
+	// host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
+	Interval time.Duration
 }
+
+// Bounds of an interval that is set for a host.
+const (
+	LeastInterval = 100 * time.Millisecond
+	MostInterval  = 24 * time.Hour
+)
 
 // Append appends the line with its LF.
 func (l HostLine) Append(dst []byte) []byte {

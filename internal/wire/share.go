@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // HeaderAccept is a header of a robot's request for its list (P1). It says which additions to the
@@ -56,7 +57,7 @@ func (s Share) word() string {
 }
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
-// "depth N", "wait 1" and "handover SHA256", separated by spaces. Unknown words are ignored.
+// "depth N", "wait 1", "interval MS" and "handover SHA256", separated by spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {
@@ -67,6 +68,9 @@ func (l HostLine) extra() string {
 	}
 	if l.Wait {
 		words = append(words, "wait 1")
+	}
+	if l.Interval > 0 {
+		words = append(words, "interval "+strconv.FormatInt(l.Interval.Milliseconds(), 10))
 	}
 	if l.Handover != "" {
 		words = append(words, "handover "+l.Handover)
@@ -98,6 +102,12 @@ func (l *HostLine) parseExtra(field string) error {
 				return fmt.Errorf("wait %q must be 1", value)
 			}
 			l.Wait = true
+		case "interval":
+			ms, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || ms < LeastInterval.Milliseconds() || ms > MostInterval.Milliseconds() {
+				return fmt.Errorf("interval %q is not between %d and %d ms", value, LeastInterval.Milliseconds(), MostInterval.Milliseconds())
+			}
+			l.Interval = time.Duration(ms) * time.Millisecond
 		case "handover":
 			if !validDigest(value) {
 				return fmt.Errorf("handover %q is no digest", value)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
@@ -46,10 +47,14 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
+		intervals, err := intervalsFor(ctx, tx, robot)
+		if err != nil {
+			return err
+		}
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
-			l.Share, l.Wait = shares[host], waits[host]
+			l.Share, l.Wait, l.Interval = shares[host], waits[host], intervals[host]
 			if !l.Wait && !l.Share.Several() {
 				l.Handover = handovers[host]
 			}
@@ -138,6 +143,21 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 			JOIN assignments o ON o.host = h.name AND o.to_generation IS NULL
 		WHERE h.copies > 1 OR h.parts > 1 GROUP BY h.name, h.parts`, robot)
 	return shares, err
+}
+
+// intervalsFor returns the intervals that operators have set for the robot's hosts, by host.
+func intervalsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]time.Duration, error) {
+	found := map[string]time.Duration{}
+	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var host string
+		var ms int64
+		err := rows.Scan(&host, &ms)
+		found[host] = time.Duration(ms) * time.Millisecond
+		return err
+	}, `
+		SELECT h.name, h.interval_ms FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
+		WHERE h.interval_ms > 0`, robot)
+	return found, err
 }
 
 // SetShares notes whether the robot's program can collect a share of a host's URLs. Changing it

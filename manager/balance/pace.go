@@ -42,6 +42,19 @@ type Work struct {
 	KB    float64
 	MS    float64 // of transfer
 	Gap   float64 // ms, in place of Pace.Gap if it is longer
+	Set   float64 // ms, in place of Pace.Gap: the interval that was set for all hosts of the address; 0: none
+}
+
+// Join returns the work for the hosts of both at one address. Where an interval was set for only some
+// of the hosts, it holds if it is longer than the usual one.
+func (w Work) Join(o Work) Work {
+	sum := Work{Pages: w.Pages + o.Pages, KB: w.KB + o.KB, MS: w.MS + o.MS, Gap: max(w.Gap, o.Gap)}
+	if longest := max(w.Set, o.Set); w.Set > 0 && o.Set > 0 {
+		sum.Set = longest
+	} else {
+		sum.Gap = max(sum.Gap, longest)
+	}
+	return sum
 }
 
 // Chain returns the time in ms that the visits to one address take, one after the other. Transfers
@@ -51,7 +64,11 @@ func (p Pace) Chain(w Work) float64 {
 	if p.Line.Binds {
 		ms = min(ms, atLimit(w.KB*1024*1000, p.Line))
 	}
-	return (w.Pages*max(p.Gap, w.Gap, 0) + ms) * p.drift()
+	gap := max(w.Set, w.Gap, 0)
+	if w.Set == 0 {
+		gap = max(gap, p.Gap)
+	}
+	return (w.Pages*gap + ms) * p.drift()
 }
 
 // Time returns by how many ms the night of a robot that is always busy grows by the work. It is
@@ -122,12 +139,13 @@ type Seen struct {
 type SeenAddress struct {
 	Began, Ended  float64
 	Pages, KB, MS float64
+	Set           bool // an interval was set for a host at it
 }
 
 // Add counts the visits to one more host at the address.
 func (a *SeenAddress) Add(o SeenAddress) {
 	a.Began, a.Ended = min(a.Began, o.Began), max(a.Ended, o.Ended)
-	a.Pages, a.KB, a.MS = a.Pages+o.Pages, a.KB+o.KB, a.MS+o.MS
+	a.Pages, a.KB, a.MS, a.Set = a.Pages+o.Pages, a.KB+o.KB, a.MS+o.MS, a.Set || o.Set
 }
 
 // Gap returns the ms between the end of a request and the next one. It includes the time for which
@@ -143,8 +161,8 @@ func (a SeenAddress) Gap() float64 {
 // to a heartbeat only.
 const FewPages = 5
 
-// LeastGap returns the gap that all but the quickest tenth of the addresses keep at least. It
-// returns +Inf if nothing is known.
+// LeastGap returns the gap that all but the quickest tenth of the addresses keep at least, of those
+// without an interval of their own. It returns +Inf if nothing is known.
 func (s Seen) LeastGap() float64 {
 	gaps := s.gaps(s.Worked / 4)
 	if len(gaps) == 0 {
@@ -160,7 +178,7 @@ func (s Seen) LeastGap() float64 {
 // gaps returns the gaps at the addresses that were visited for at least so many ms.
 func (s Seen) gaps(least float64) (gaps []float64) {
 	for _, a := range s.Addresses {
-		if a.Pages >= FewPages && a.Ended-a.Began >= least {
+		if !a.Set && a.Pages >= FewPages && a.Ended-a.Began >= least {
 			gaps = append(gaps, a.Gap())
 		}
 	}
@@ -183,7 +201,11 @@ func (s Seen) Learn(before Pace, gap float64) Pace {
 	}
 	longest := 0.0
 	for _, a := range s.Addresses {
-		longest = max(longest, a.Pages*max(p.Gap, 0)+a.MS)
+		gap := max(p.Gap, 0)
+		if a.Set {
+			gap = a.Gap()
+		}
+		longest = max(longest, a.Pages*gap+a.MS)
 	}
 	const clear = 1.1 // a night that took no longer than this multiple of its longest chain is bound by it
 	bound := s.Worked > clear*longest && len(s.Addresses) > 1
@@ -204,7 +226,10 @@ func (s Seen) drift(p Pace) float64 {
 	work := make([]Work, len(s.Addresses))
 	for n, a := range s.Addresses {
 		work[n] = Work{Pages: a.Pages, KB: a.KB, MS: a.MS}
-		if gap := a.Gap(); !s.Busy() && a.Pages >= FewPages {
+		switch gap := a.Gap(); {
+		case a.Set:
+			work[n].Set = gap
+		case !s.Busy() && a.Pages >= FewPages:
 			work[n].Gap = gap
 		}
 	}

@@ -55,11 +55,13 @@ type Host struct {
 	Source    string    `json:"source,omitempty"` // the robot that found it; empty: an operator
 	Created   time.Time `json:"created"`
 	Addresses []string  `json:"addresses,omitempty"`
-	Group     string    `json:"group"`            // hosts of one group go to one robot
-	Robots    []string  `json:"robots,omitempty"` // that have it now
-	Copies    int       `json:"copies,omitempty"` // robots that are to collect all of it, if several
-	Parts     int       `json:"parts,omitempty"`  // robots that are to share its URLs, if several
-	Seeds     []string  `json:"seeds"`            // the first hundred
+	Group     string    `json:"group"`                     // hosts of one group go to one robot
+	Robots    []string  `json:"robots,omitempty"`          // that have it now
+	Copies    int       `json:"copies,omitempty"`          // robots that are to collect all of it, if several
+	Parts     int       `json:"parts,omitempty"`           // robots that are to share its URLs, if several
+	Interval  string    `json:"interval,omitempty"`        // between two visits to its address, as an operator has set it, such as 5s
+	Reason    string    `json:"interval_reason,omitempty"` // who allows or asks for that
+	Seeds     []string  `json:"seeds"`                     // the first hundred
 }
 
 // Report counts what became of the hosts of a list.
@@ -179,7 +181,7 @@ func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int)
 }
 
 func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int) ([]Host, error) {
-	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts FROM hosts WHERE name > ?`, []any{after}
+	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, interval_reason FROM hosts WHERE name > ?`, []any{after}
 	if f.State != "" {
 		query, args = query+` AND state = ?`, append(args, f.State)
 	}
@@ -194,7 +196,11 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 	}
 	return db.List(ctx, tx, func(rows *sql.Rows, h *Host) error {
 		var addresses string
-		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts)
+		var interval int64
+		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts, &interval, &h.Reason)
+		if interval > 0 {
+			h.Interval = (time.Duration(interval) * time.Millisecond).String()
+		}
 		h.Addresses = strings.Fields(addresses)
 		h.Copies, h.Parts = several(h.Copies), several(h.Parts)
 		return err

@@ -54,7 +54,7 @@ func (s *snapshot) work(robot, host int) balance.Work {
 	if kb == 0 {
 		kb, pages = s.usualKB, s.usualPages
 	}
-	return balance.Work{Pages: pages / parts, KB: kb / parts, MS: s.cost(robot, host) * s.weekday[robot], Gap: s.gap[host] * parts}
+	return balance.Work{Pages: pages / parts, KB: kb / parts, MS: s.cost(robot, host) * s.weekday[robot], Gap: s.gap[host].seen * parts, Set: s.gap[host].set * parts}
 }
 
 // time returns by how much the host, or its share, lengthens the robot's night, in ms.
@@ -111,9 +111,12 @@ func (s *snapshot) addEstimates(weight, kb float64, ms []float64, from int) {
 
 // itemWork returns what a robot has to do for an item: the hosts of an address.
 func (s *snapshot) itemWork(it *items, robot, n int) (w balance.Work) {
-	for _, j := range it.hosts[n] {
-		more := s.work(robot, j)
-		w.Pages, w.KB, w.MS, w.Gap = w.Pages+more.Pages, w.KB+more.KB, w.MS+more.MS, max(w.Gap, more.Gap)
+	for k, j := range it.hosts[n] {
+		if more := s.work(robot, j); k == 0 {
+			w = more
+		} else {
+			w = w.Join(more)
+		}
 	}
 	return w
 }

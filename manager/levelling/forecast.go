@@ -88,8 +88,11 @@ func (f *Forecast) demand(s *snapshot) balance.Demand {
 		}
 		f.Sample++
 		pages, kb, ms = pages+s.pages[j], kb+s.kb[j], ms+s.weight[j]
-		w := groups[s.group[j]]
-		groups[s.group[j]] = balance.Work{Pages: w.Pages + s.pages[j], KB: w.KB + s.kb[j], MS: w.MS + s.weight[j], Gap: max(w.Gap, s.gap[j])}
+		w := balance.Work{Pages: s.pages[j], KB: s.kb[j], MS: s.weight[j], Gap: s.gap[j].seen, Set: s.gap[j].set}
+		if before, ok := groups[s.group[j]]; ok {
+			w = w.Join(before)
+		}
+		groups[s.group[j]] = w
 	}
 	if f.Sample == 0 {
 		f.Measured, f.PageKB, f.PageMS = false, assumedKB, assumedMS
@@ -100,7 +103,7 @@ func (f *Forecast) demand(s *snapshot) balance.Demand {
 	d := balance.Demand{Pages: float64(f.Pages), KB: f.PageKB, MS: f.PageMS}
 	scale := each / (pages / float64(f.Sample))
 	for _, w := range groups {
-		d.Addresses = append(d.Addresses, balance.Work{Pages: w.Pages * scale, KB: w.KB * scale, MS: w.MS * scale, Gap: w.Gap})
+		d.Addresses = append(d.Addresses, balance.Work{Pages: w.Pages * scale, KB: w.KB * scale, MS: w.MS * scale, Gap: w.Gap, Set: w.Set})
 	}
 	return d
 }

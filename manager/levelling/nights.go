@@ -109,7 +109,7 @@ func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen,
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var host, group string
 		var a balance.SeenAddress
-		if err := rows.Scan(&host, &group, &a.Began, &a.Ended, &a.Pages, &a.KB, &a.MS); err != nil {
+		if err := rows.Scan(&host, &group, &a.Began, &a.Ended, &a.Pages, &a.KB, &a.MS, &a.Set); err != nil {
 			return err
 		}
 		n, ok := number[group]
@@ -122,7 +122,7 @@ func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen,
 		hosts[n] = append(hosts[n], host)
 		return nil
 	}, `
-		SELECT p.host, h.grp, p.began, CASE WHEN p.ended > 0 THEN p.ended ELSE ? END, p.pages, p.bytes / 1024.0, p.ms
+		SELECT p.host, h.grp, p.began, CASE WHEN p.ended > 0 THEN p.ended ELSE ? END, p.pages, p.bytes / 1024.0, p.ms, h.interval_ms > 0
 		FROM progress p JOIN hosts h ON h.name = p.host WHERE p.robot = ? AND (p.ended = 0 OR p.ended >= p.began) ORDER BY p.host`, int64(seen.Worked), robot)
 	return seen, hosts, err
 }

@@ -27,7 +27,7 @@ type snapshot struct {
 	weight []float64 // by host: ms at the median robot
 	kb     []float64 // by host: KB of a night; 0: not known
 	pages  []float64 // by host: requests of a night; 0: not known
-	gap    []float64 // by host: ms between two requests, where longer than usual; 0: as usual
+	gap    []gap     // by host
 	parts  []int     // by host: robots that are to share its URLs
 
 	others   map[int][]int // by host: its robots besides the first, by slot
@@ -137,6 +137,12 @@ func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx) error {
 	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 }
 
+// gap is the time in ms between two requests to a host.
+type gap struct {
+	seen float64 // where it was longer than usual; 0: as usual
+	set  float64 // the interval that an operator has set; 0: none
+}
+
 // readHosts reads the hosts by name and returns their numbers. In its query the state is no bare
 // column: SQLite would go by the index of states, and read every accepted host.
 func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter) (number map[string]int, err error) {
@@ -144,10 +150,10 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var name, group string
 		var weight sql.NullFloat64
-		var gap float64
+		var gap gap
 		var robot sql.NullString
 		var parts int
-		if err := rows.Scan(&name, &group, &weight, &gap, &parts, &robot); err != nil {
+		if err := rows.Scan(&name, &group, &weight, &gap.seen, &gap.set, &parts, &robot); err != nil {
 			return err
 		}
 		if !weight.Valid {
@@ -162,7 +168,7 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 		s.weight, s.gap, s.parts = append(s.weight, weight.Float64), append(s.gap, gap), append(s.parts, parts)
 		return nil
 	}, `
-		SELECT h.name, h.grp, h.weight, COALESCE(h.gap, 0), h.parts, a.robot
+		SELECT h.name, h.grp, h.weight, COALESCE(h.gap, 0), h.interval_ms, h.parts, a.robot
 		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
 		WHERE h.state || '' = 'accepted' AND `+filter.where+` ORDER BY h.name`, filter.args...)
 	if err != nil {

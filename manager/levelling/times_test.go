@@ -15,7 +15,7 @@ func TestTimesOfAllRobotsAtOnce(t *testing.T) {
 			{Width: balance.Limit{Most: 4, Binds: true}, Drift: 1.5}, {Width: balance.Limit{Most: 4}, Line: balance.Limit{Most: 1000, Binds: true}},
 			{Gap: 500, Width: balance.Limit{Most: 1, Binds: true}}, {Line: balance.Limit{Most: 50_000, Binds: true}},
 		},
-		weight: []float64{100, 2000, 70}, kb: []float64{10, 0, 3}, pages: []float64{5, 0, 1}, gap: []float64{0, 0, 9}, parts: []int{1, 1, 2},
+		weight: []float64{100, 2000, 70}, kb: []float64{10, 0, 3}, pages: []float64{5, 0, 1}, gap: []gap{{}, {}, {seen: 9}}, parts: []int{1, 1, 2},
 		usualKB: 7, usualPages: 2,
 		measured: [][]distance{{{3, 40}, {0, 25}}, nil, {{1, 2}}},
 	}

@@ -52,7 +52,7 @@ func TestWeekdaysInThePlan(t *testing.T) {
 			if s.weekday[0] != 1 || s.weekday[1] != 2 || s.weekday[2] != 2 {
 				t.Errorf("Tuesday %v, want 1 and the most, twice", s.weekday)
 			}
-			s.hosts, s.kb, s.pages, s.gap, s.weight, s.parts = []string{"h.test"}, []float64{1}, []float64{1}, []float64{0}, []float64{100}, []int{1}
+			s.hosts, s.kb, s.pages, s.gap, s.weight, s.parts = []string{"h.test"}, []float64{1}, []float64{1}, []gap{{}}, []float64{100}, []int{1}
 			s.measured, s.slow = make([][]distance, 1), []float64{1, 1, 1}
 			if quick, slow := s.work(0, 0), s.work(1, 0); slow.MS != 2*quick.MS {
 				t.Errorf("transfers of %.0f and %.0f ms, want twice as long", quick.MS, slow.MS)

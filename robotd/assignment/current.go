@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"sync/atomic"
+	"time"
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/datadir"
@@ -44,6 +45,9 @@ func (c *Current) Hosts() map[string][]string { return c.List().Hosts() }
 
 // Generation returns the list's generation.
 func (c *Current) Generation() int64 { return c.List().Generation }
+
+// Interval returns the interval that an operator has set for a host; 0: none.
+func (c *Current) Interval(host string) time.Duration { return c.List().Intervals[host] }
 
 // Share returns what of a host is this robot's.
 func (c *Current) Share(host string) wire.Share { return c.List().Shares[host] }

@@ -4,6 +4,7 @@ package assignment
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
@@ -21,6 +22,8 @@ type List struct {
 
 	Waits  map[string]bool `json:"waits,omitempty"`  // hosts that must not be visited yet: another robot may still do so
 	Leased bool            `json:"leased,omitempty"` // it came with a lease
+
+	Intervals map[string]time.Duration `json:"intervals,omitempty"` // by host: the interval that an operator has set
 
 	index sync.Once // makes hosts
 	hosts map[string][]string
@@ -42,6 +45,12 @@ func (l *List) Add(line wire.HostLine) {
 			l.Waits = make(map[string]bool)
 		}
 		l.Waits[weburl.Host(line.URL)] = true
+	}
+	if line.Interval > 0 {
+		if l.Intervals == nil {
+			l.Intervals = make(map[string]time.Duration)
+		}
+		l.Intervals[weburl.Host(line.URL)] = line.Interval
 	}
 	if line.Handover != "" {
 		if l.Handovers == nil {

@@ -54,7 +54,7 @@ func newCrawl(opt *Options, round revisit.Round, stop context.CancelCauseFunc, r
 	}
 	c.pipe = pipeline.New(pipeline.Options{
 		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Sketcher: opt.Sketcher, Hours: c.hours,
-		Resting: resting, Stop: stop, Ended: c.endIfExhausted, Log: opt.Log,
+		Interval: opt.List.Interval, Resting: resting, Stop: stop, Ended: c.endIfExhausted, Log: opt.Log,
 	})
 	c.hosts = c.pipe.Hosts()
 	c.entrance = newEntrance(opt, c.short, c.pipe, c.hours)

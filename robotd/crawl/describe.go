@@ -94,7 +94,7 @@ func (c *Crawl) whyWaits(h *pipeline.Host, p *polite.Place, now time.Time) strin
 		return why
 	case p.Asked.After(now):
 		return "Crawl-delay" // or what an earlier run has promised
-	case p.Interval > c.settings.Interval:
+	case p.Interval > p.Usual:
 		return fmt.Sprintf("slowed to %s", p.Interval.Round(time.Second))
 	}
 	return fmt.Sprintf("interval %s", p.Interval.Round(time.Millisecond))

@@ -168,7 +168,7 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 		addr = netip.AddrPortFrom(had, addr.Port()) // it moves when the manager knows
 	}
 	h.Locate(addr)
-	e.hosts.ShareTurns(h, 0)
+	e.hosts.Place(h, 0)
 	h.SetIdle(false) // from here on others ask for the address
 	// The list may have changed since the crawl began. Whoever changes it stops the host again after.
 	if list := e.list.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {

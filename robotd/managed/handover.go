@@ -257,9 +257,11 @@ func (p *Passing) enter(name string, file io.Reader) error {
 }
 
 // rest keeps the interval at hosts that another robot may have visited a moment ago.
-func (p *Passing) rest(names []string) error {
-	until := time.Now().Add(p.Interval)
+// set has the intervals that operators have set, by host.
+func (p *Passing) rest(names []string, set map[string]time.Duration) error {
+	now := time.Now()
 	for _, name := range names {
+		until := now.Add(max(p.Interval, set[name]))
 		r := p.Restraints.Get(name)
 		if r.Until.After(until) {
 			continue

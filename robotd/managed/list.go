@@ -94,7 +94,7 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 		return false, err
 	}
 	if list.Leased {
-		if err := s.opt.Passing.rest(fresh); err != nil {
+		if err := s.opt.Passing.rest(fresh, list.Intervals); err != nil {
 			return false, err
 		}
 	}

@@ -17,7 +17,8 @@ type Hosts struct {
 	gate       *polite.Gate
 	restraints *hoststate.Restraints
 	turns      *polite.SharedTurns
-	interval   time.Duration
+	intervals  *polite.Intervals
+	set        func(host string) time.Duration // the interval that an operator has set for a host; 0: none
 
 	resting atomic.Int64 // hosts in the gate that rest because they fail
 
@@ -63,10 +64,13 @@ func (s *Hosts) Wake(h *Host) {
 	}
 }
 
-// ShareTurns lets the host's address be visited only at this robot's turns, if other robots visit the
-// host too. The caller must have the host's turn, or the host must not be in the gate.
-func (s *Hosts) ShareTurns(h *Host, crawlDelay time.Duration) {
-	s.turns.Set(s.gate.Slot(h.Home()), h.Name, h.Share(), max(s.interval, crawlDelay))
+// Place lets the host's address be visited at the interval that holds for the host, and only at this
+// robot's turns if other robots visit the host too. The caller must have the host's turn, or the host
+// must not be in the gate.
+func (s *Hosts) Place(h *Host, crawlDelay time.Duration) {
+	addr, set := s.gate.Slot(h.Home()), s.set(h.Name)
+	s.intervals.Set(addr, h.Name, set)
+	s.turns.Set(addr, h.Name, h.Share(), max(s.intervals.Of(set), crawlDelay))
 }
 
 // setResting notes whether a host rests because it fails.
@@ -108,6 +112,7 @@ func (s *Hosts) Stop(ctx context.Context, names []string) error {
 	}
 	for _, name := range names {
 		s.turns.Remove(name)
+		s.intervals.Remove(name)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type Manners struct {
 	Moves      *assignment.Moves // nil: hosts may move as they like
 	Restraints *hoststate.Restraints
 	Turns      *polite.SharedTurns
+	Intervals  *polite.Intervals
 	Rules      *hoststate.Rules
 	Shared     *polite.Library
 }
@@ -63,9 +64,10 @@ type Options struct {
 	Fetcher  *fetch.Fetcher
 	Sketcher *verdict.Sketcher
 	Hours    *revisit.Hours
-	Resting  map[string][]string // assigned hosts that are not in this crawl, with their seeds
-	Stop     func(error)         // is called with the error of a disk that does not work
-	Ended    func()              // is called after each run
+	Interval func(host string) time.Duration // that an operator has set; 0: none
+	Resting  map[string][]string             // assigned hosts that are not in this crawl, with their seeds
+	Stop     func(error)                     // is called with the error of a disk that does not work
+	Ended    func()                          // is called after each run
 	Log      *slog.Logger
 }
 
@@ -91,7 +93,7 @@ func New(opt Options) *Pipeline {
 			opt.Stop(fmt.Errorf("%s: %w", h.Name, err))
 		}
 	}
-	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, interval: cfg.Interval, hosts: make(map[string]*Host)}
+	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, intervals: man.Intervals, set: opt.Interval, hosts: make(map[string]*Host)}
 	patience := &patience{interval: cfg.Interval, due: opt.Hours.Round.Due, hosts: hosts, restraints: man.Restraints}
 	judge := &judge{opt.Sketcher}
 	requests := &requests{fetcher: opt.Fetcher, lease: man.Lease}

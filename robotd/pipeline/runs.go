@@ -166,7 +166,7 @@ func (r *runs) done(t *turn) {
 		}
 		delay = h.crawlDelay(r.agent)
 		if !h.idle.Load() {
-			r.hosts.ShareTurns(h, delay)
+			r.hosts.Place(h, delay)
 		}
 	}
 	standing := r.gate.Done(t.addr, t.name, t.out)

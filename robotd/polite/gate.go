@@ -13,6 +13,9 @@ import (
 type GateOptions struct {
 	// Interval is the time between the end of a run at an address and the start of the next.
 	Interval time.Duration
+	// Set returns the interval that holds at an address or group in place of Interval. Nil means
+	// Interval. It must not call the gate.
+	Set func(netip.Addr) time.Duration
 	// Min and Max are the limits of the interval when it adapts to the server's speed. A Min above
 	// Interval, or a Max below it, keeps it from being shortened or lengthened.
 	Min, Max time.Duration
@@ -233,10 +236,11 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 		close(ended)
 		delete(g.ends, host)
 	}
-	s.pace.observe(&g.opt, out.Wait, out.Trouble)
-	s.rest = now.Add(max(s.pace.current(&g.opt), out.Rest))
+	within := g.opt.limits(s.addr)
+	s.pace.observe(within, out.Wait, out.Trouble)
+	s.rest = now.Add(max(s.pace.current(within), out.Rest))
 	heap.Push(&g.due, s)
-	st := Standing{Slot: s.addr, Rest: s.rest, Interval: s.pace.current(&g.opt), Host: now.Add(out.Delay)}
+	st := Standing{Slot: s.addr, Rest: s.rest, Interval: s.pace.current(within), Host: now.Add(out.Delay)}
 	if st.Host.Before(out.NotBefore) {
 		st.Host = out.NotBefore
 	}

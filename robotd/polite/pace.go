@@ -1,6 +1,9 @@
 package polite
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // pace is the interval of one address. It adapts to the server, as section 6.2 of the paper of 1999
 // asks: it becomes shorter while answers are as fast as usual, and longer when they slow down or
@@ -22,12 +25,28 @@ const (
 	slowSlack  = 50 * time.Millisecond // noise that says nothing about the server
 )
 
+// limits are what the interval of an address keeps within.
+type limits struct {
+	usual, min, max time.Duration
+}
+
+// limits returns what the interval at an address keeps within.
+func (o *GateOptions) limits(addr netip.Addr) limits {
+	l := limits{usual: o.Interval}
+	if o.Set != nil {
+		l.usual = o.Set(addr)
+	}
+	if l.min = l.usual; o.Min > 0 {
+		l.min = min(o.Min, l.usual)
+	}
+	l.max = max(o.Max, l.usual)
+	return l
+}
+
 // observe adds the time to an answer's first byte, and whether there was trouble: 429, 5xx or no
 // answer. A single trouble may be due to one page; several in a row are due to the server.
-func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
-	if p.interval == 0 {
-		p.interval = opt.Interval
-	}
+func (p *pace) observe(l limits, wait time.Duration, trouble bool) {
+	p.interval = p.current(l)
 	switch {
 	case trouble:
 		p.steady = 0
@@ -46,8 +65,8 @@ func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
 		case p.recent > slowFactor*p.usual+slowSlack:
 			p.steady = 0
 			p.interval += p.interval / 4
-		case p.interval > opt.Interval:
-			p.interval = max(p.interval-p.interval/4, opt.Interval)
+		case p.interval > l.usual:
+			p.interval = max(p.interval-p.interval/4, l.usual)
 		case p.steady >= steadyRuns:
 			p.steady = 0
 			p.interval -= p.interval / 5
@@ -60,22 +79,13 @@ func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
 		}
 		p.usual += (wait - p.usual) / weight
 	}
-	p.interval = min(max(p.interval, opt.minimum()), opt.maximum())
+	p.interval = p.current(l)
 }
 
 // current returns the current interval.
-func (p *pace) current(opt *GateOptions) time.Duration {
+func (p *pace) current(l limits) time.Duration {
 	if p.interval == 0 {
-		return opt.Interval
+		return l.usual
 	}
-	return p.interval
+	return min(max(p.interval, l.min), l.max)
 }
-
-func (o *GateOptions) minimum() time.Duration {
-	if o.Min <= 0 {
-		return o.Interval
-	}
-	return min(o.Min, o.Interval)
-}
-
-func (o *GateOptions) maximum() time.Duration { return max(o.Max, o.Interval) }

@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 )
@@ -12,11 +13,11 @@ func TestPaceFollowsTheServer(t *testing.T) {
 	var p pace
 	visits := func(n int, wait time.Duration, trouble bool) time.Duration {
 		for range n {
-			p.observe(opt, wait, trouble)
+			p.observe(opt.limits(netip.Addr{}), wait, trouble)
 		}
-		return p.current(opt)
+		return p.current(opt.limits(netip.Addr{}))
 	}
-	if got := p.current(opt); got != opt.Interval {
+	if got := p.current(opt.limits(netip.Addr{})); got != opt.Interval {
 		t.Errorf("before the first visit: %v", got)
 	}
 	if got := visits(20, 100*time.Millisecond, false); got >= opt.Interval || got < opt.Min {
@@ -46,10 +47,10 @@ func TestPaceKeepsToTheInterval(t *testing.T) {
 	opt := &GateOptions{Interval: 20 * time.Second}
 	var p pace
 	for range 100 {
-		p.observe(opt, time.Millisecond, false)
-		p.observe(opt, time.Hour, true)
-		p.observe(opt, time.Hour, true)
-		if got := p.current(opt); got != opt.Interval {
+		p.observe(opt.limits(netip.Addr{}), time.Millisecond, false)
+		p.observe(opt.limits(netip.Addr{}), time.Hour, true)
+		p.observe(opt.limits(netip.Addr{}), time.Hour, true)
+		if got := p.current(opt.limits(netip.Addr{})); got != opt.Interval {
 			t.Fatalf("without bounds: %v", got)
 		}
 	}

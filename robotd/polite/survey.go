@@ -13,6 +13,7 @@ type Place struct {
 	At       time.Time     // about when its next run starts; while Out: zero
 	Asked    time.Time     // the host itself is not visited before: for its Crawl-delay, its Retry-After or a failure
 	Interval time.Duration // that holds at the slot now
+	Usual    time.Duration // that holds there unless the server is slow or in trouble
 	Out      bool          // its run is under way
 }
 
@@ -27,7 +28,8 @@ func (g *Gate) Survey() []Place {
 		rests[key] = s.rest
 	}
 	for _, v := range g.hosts {
-		p := Place{Host: v.host, Slot: v.slot.addr, Interval: v.slot.pace.current(&g.opt), Out: v.index < 0}
+		within := g.opt.limits(v.slot.addr)
+		p := Place{Host: v.host, Slot: v.slot.addr, Interval: v.slot.pace.current(within), Usual: within.usual, Out: v.index < 0}
 		if !p.Out {
 			p.At, p.Asked = v.at, v.at
 		}

@@ -3,6 +3,7 @@
 package revisit
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -54,8 +55,9 @@ func (r Round) days() float64 { return r.Due.Sub(r.Began).Hours() / 24 }
 
 // Pace knows how often hosts may be visited.
 type Pace struct {
-	Interval   time.Duration // between two runs at an address, at least
-	Pages      int           // of a run
+	Interval   time.Duration                   // between two runs at an address, at least
+	Set        func(host string) time.Duration // in place of Interval; 0: Interval
+	Pages      int                             // of a run
 	Restraints *hoststate.Restraints
 	Slot       func(netip.Addr) netip.Addr // the address that stands for a range of addresses
 	Share      func(host string) wire.Share
@@ -63,12 +65,13 @@ type Pace struct {
 
 // Every returns the time between two runs at a host, as far as it is known. addr may be invalid.
 func (p *Pace) Every(host string, addr netip.Addr) time.Duration {
-	every := max(p.Interval, p.Restraints.Get(host).Every)
+	interval := cmp.Or(p.Set(host), p.Interval)
+	every := max(interval, p.Restraints.Get(host).Every)
 	if addr.IsValid() {
 		every = max(every, p.Restraints.Address(p.Slot(addr)).Every)
 	}
 	if share := p.Share(host); share.Several() { // the other robots have their turns too
-		every = max(every, time.Duration(share.Of)*polite.SharedSlot(p.Interval))
+		every = max(every, time.Duration(share.Of)*polite.SharedSlot(interval))
 	}
 	return max(every, time.Millisecond)
 }

@@ -118,8 +118,14 @@ func (s *Service) Join(name string, web map[string]string) config.Config {
 // gives it a host.
 func (s *Service) Robot(name, host, at string) *robotd.Robot {
 	s.t.Helper()
-	cfg := s.Join(name, map[string]string{host: at})
-	cfg.Once, cfg.Interval = true, time.Millisecond
+	return s.CollectOnce(name, time.Millisecond, map[string]string{host: at})
+}
+
+// CollectOnce is Robot for several hosts and their addresses, and with an interval.
+func (s *Service) CollectOnce(name string, interval time.Duration, web map[string]string) *robotd.Robot {
+	s.t.Helper()
+	cfg := s.Join(name, web)
+	cfg.Once, cfg.Interval = true, interval
 	robot, err := robotd.New(cfg, slog.New(slog.DiscardHandler))
 	testkit.Must(s.t, err)
 	s.t.Cleanup(func() {
@@ -128,6 +134,10 @@ func (s *Service) Robot(name, host, at string) *robotd.Robot {
 		}
 	})
 	testkit.Must(s.t, robot.Subscribe(s.t.Context()))
-	s.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}}, nil)
+	var hosts []string
+	for host := range web {
+		hosts = append(hosts, "http://"+host+"/")
+	}
+	s.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: hosts}, nil)
 	return robot
 }

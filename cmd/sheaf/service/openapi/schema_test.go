@@ -47,7 +47,7 @@ var bodies = []any{
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	hosts.Report{}, costs.LogReport{}, wire.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{}, manager.DeadRequest{},
 	manager.RobotsResponse{}, manager.PageResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.DomainsResponse{}, hosts.RefusedDomain{}, manager.RestartResponse{}, manager.BalanceResponse{},
-	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, levelling.Forecast{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
+	costs.HostCosts{}, hosts.DecideRequest{}, hosts.IntervalRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, levelling.Forecast{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
 	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, operators.OperatorList{}, operators.NewOperator{}, operators.OperatorChange{}, operators.NewPassword{}, audit.RowList{}, ui.Front{}, removal.RequestList{}, removal.RequestDocument{}, removal.Decision{}, service.Health{},

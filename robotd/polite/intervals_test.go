@@ -1,0 +1,83 @@
+package polite
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/testkit"
+)
+
+// At an address the longest interval of its hosts holds.
+func TestIntervalsOfAnAddress(t *testing.T) {
+	const usual, short, long = 20 * time.Second, 5 * time.Second, time.Minute
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	i := NewIntervals(usual)
+	expect := func(what string, addr netip.Addr, want time.Duration) {
+		t.Helper()
+		if got := i.At(addr); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	expect("no host", one, usual)
+	i.Set(one, "a.example.jp", short)
+	expect("a host whose owner allows a short one", one, short)
+	i.Set(one, "b.example.jp", 0)
+	expect("beside one for which none was set", one, usual)
+	i.Set(one, "c.example.jp", long)
+	expect("beside one that asks for a long one", one, long)
+	i.Set(two, "c.example.jp", long)
+	expect("after that has moved", one, usual)
+	expect("where it has moved to", two, long)
+	i.Remove("b.example.jp")
+	expect("after the one without is gone", one, short)
+	i.Set(one, "a.example.jp", 0)
+	expect("after the owner has changed his mind", one, usual)
+}
+
+// The gate keeps an interval that was set, from the first visit after it was set. It adapts to
+// trouble as usual.
+func TestGateKeepsSetIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const usual, short, long = 20 * time.Second, 5 * time.Second, time.Minute
+		addr := netip.MustParseAddr("192.0.2.1")
+		i := NewIntervals(usual)
+		g := NewGate(GateOptions{Interval: usual, Max: 2 * time.Minute, Set: i.At})
+		g.Add(addr, "a.example.jp")
+		gap := func(trouble bool) time.Duration {
+			t.Helper()
+			a, host, err := g.Next(context.Background())
+			testkit.Must(t, err)
+			ended := time.Now()
+			g.Done(a, host, Outcome{More: true, Wait: time.Millisecond, Trouble: trouble})
+			_, host, err = g.Next(context.Background())
+			testkit.Must(t, err)
+			took := time.Since(ended)
+			g.Done(a, host, Outcome{More: true, Wait: time.Millisecond})
+			return took
+		}
+		for _, want := range []time.Duration{0, short, long, short, 0} {
+			i.Set(addr, "a.example.jp", want)
+			for range 12 { // a shorter one is reached in steps
+				gap(false)
+			}
+			if got := gap(false); got != i.Of(want) {
+				t.Errorf("set to %v: %v between two visits", want, got)
+			}
+		}
+		i.Set(addr, "a.example.jp", short)
+		for range 12 {
+			gap(false)
+		}
+		for range 4 {
+			a, host, err := g.Next(context.Background())
+			testkit.Must(t, err)
+			g.Done(a, host, Outcome{More: true, Trouble: true})
+		}
+		if got := gap(true); got <= short {
+			t.Errorf("a server in trouble is visited every %v", got)
+		}
+	})
+}
