@@ -21,12 +21,12 @@ import (
 // interval.
 func TestTwoRobotsShareAHost(t *testing.T) {
 	t.Parallel()
-	interval, pages := 100*time.Millisecond, 20
+	interval, pages := 200*time.Millisecond, 20
 	switch {
 	case testing.Short():
 		pages = 12
 	case os.Getenv("SHEAF_TEST_FULL") != "":
-		interval, pages = 200*time.Millisecond, 40
+		pages = 40
 	}
 	large := &sharedSite{pages: pages}
 	web := httptest.NewServer(large)
