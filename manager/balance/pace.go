@@ -64,11 +64,27 @@ func (p Pace) Chain(w Work) float64 {
 	if p.Line.Binds {
 		ms = min(ms, atLimit(w.KB*1024*1000, p.Line))
 	}
-	gap := max(w.Set, w.Gap, 0)
-	if w.Set == 0 {
-		gap = max(gap, p.Gap)
+	return (w.Pages*p.gap(w) + ms) * p.drift()
+}
+
+// gap returns the ms between two requests at the address of the work.
+func (p Pace) gap(w Work) float64 {
+	if w.Set > 0 {
+		return max(w.Set, w.Gap)
 	}
-	return (w.Pages*gap + ms) * p.drift()
+	return max(p.Gap, w.Gap, 0)
+}
+
+// Quicker returns what is left of the time in ms until the robot ends if the longest chain of its work,
+// number n, is made shorter: at half the interval, and in two parts, one of which goes to another robot.
+// The parts keep the interval together.
+func (p Pace) Quicker(work []Work, n int) (halfInterval, inParts float64) {
+	w, all := work[n], slices.Clone(work)
+	gap := p.gap(w)
+	all[n] = Work{Pages: w.Pages, KB: w.KB, MS: w.MS, Set: gap / 2}
+	halfInterval = p.End(all).MS
+	all[n] = Work{Pages: w.Pages / 2, KB: w.KB / 2, MS: w.MS / 2, Set: 2 * gap}
+	return halfInterval, p.End(all).MS
 }
 
 // Time returns by how many ms the night of a robot that is always busy grows by the work. It is

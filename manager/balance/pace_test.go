@@ -79,3 +79,32 @@ func TestChainsAreABound(t *testing.T) {
 		t.Errorf("%d hosts moved, want only the one with the chain", moved)
 	}
 }
+
+// A robot that is bound by the interval at one address ends sooner by a shorter one there, until its
+// second longest chain or its width binds. Parts keep the interval together, so they save no more than
+// their transfers.
+func TestQuicker(t *testing.T) {
+	p := balance.Pace{Gap: 2000, Width: balance.Limit{Most: 10, Binds: true}}
+	large, small := balance.Work{Pages: 100, MS: 10_000}, balance.Work{Pages: 10, MS: 1000}
+	half, parts := p.Quicker([]balance.Work{small, large}, 1)
+	if half != 100*1000+10_000 || parts != 100*2000+5000 {
+		t.Errorf("%v ms at half the interval, %v in parts", half, parts)
+	}
+	medium := balance.Work{Pages: 80, MS: 8000}
+	if half, _ := p.Quicker([]balance.Work{medium, large}, 1); half != 80*2000+8000 {
+		t.Errorf("%v ms beside another long chain", half)
+	}
+	set := balance.Work{Pages: 100, MS: 10_000, Set: 500}
+	if ms := p.Chain(set); ms != 100*500+10_000 {
+		t.Errorf("%v ms where an interval is set", ms)
+	}
+	if half, _ := p.Quicker([]balance.Work{set}, 0); half != 100*250+10_000 {
+		t.Errorf("%v ms at half of what is set", half)
+	}
+	if w := set.Join(balance.Work{Pages: 1}); p.Chain(w) != 101*2000+10_000 {
+		t.Errorf("%v ms beside a host for which nothing is set", p.Chain(w))
+	}
+	if w := set.Join(balance.Work{Pages: 1, Set: 3000}); p.Chain(w) != 101*3000+10_000 {
+		t.Errorf("%v ms beside a host for which more is set", p.Chain(w))
+	}
+}

@@ -17,6 +17,10 @@ type RobotEnd struct {
 	MS    float64      `json:"ms"`              // of collecting
 	Binds balance.Bind `json:"binds,omitempty"` // what keeps it from ending sooner; "": it has nothing to do
 	Host  string       `json:"host,omitempty"`  // of its longest chain of visits
+
+	// What would make it end sooner if the interval binds, in ms of collecting.
+	HalfInterval float64 `json:"half_interval_ms,omitempty"` // if the interval at that host's address were half as long
+	InParts      float64 `json:"in_parts_ms,omitempty"`      // if two robots shared the host, and its interval
 }
 
 // readPaces reads what binds the robots. A robot that was never seen at work is like the median of
@@ -140,6 +144,9 @@ func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
 		if e.Item >= 0 {
 			ends[i].Host = s.hosts[it.hosts[mine[i][e.Item]][0]]
 		}
+		if e.Binds == balance.ByInterval {
+			ends[i].HalfInterval, ends[i].InParts = s.paces[i].Quicker(work, e.Item)
+		}
 	}
 	return ends
 }
@@ -156,12 +163,16 @@ func last(ends []RobotEnd) (e RobotEnd) {
 
 // String says when the robot ends and why not sooner.
 func (e RobotEnd) String() string {
+	after := func(ms float64) time.Duration {
+		return time.Duration(ms * float64(time.Millisecond)).Round(time.Second)
+	}
 	why := map[balance.Bind]string{
-		balance.ByInterval: "the intervals between the visits to the address of " + e.Host + " take that long; only a shorter interval, or parts, would end it sooner",
-		balance.ByWidth:    "it makes as many transfers at once as it can",
-		balance.ByLine:     "its line is full",
+		balance.ByInterval: "the intervals between the visits to the address of " + e.Host + " take that long. At half the interval, if the host's owner allows it (sheaf host set), it would end after " +
+			after(e.HalfInterval).String() + "; if two robots shared the host, and its interval, after " + after(e.InParts).String(),
+		balance.ByWidth: "it makes as many transfers at once as it can",
+		balance.ByLine:  "its line is full",
 	}[e.Binds]
-	return fmt.Sprintf("Robot %s ends last, after %v of collecting: %s.", e.Robot, time.Duration(e.MS*float64(time.Millisecond)).Round(time.Second), why)
+	return fmt.Sprintf("Robot %s ends last, after %v of collecting: %s.", e.Robot, after(e.MS), why)
 }
 
 // keepEnds writes down when the robots are to end.
