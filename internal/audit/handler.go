@@ -84,7 +84,9 @@ func Begin(ctx context.Context) error {
 		return problem.New(http.StatusTooManyRequests, "too_many_acts", "too much came from this address within an hour; try again later")
 	}
 	row.Outcome = Begun
-	id, err := Insert(ctx, e.log.db, row)
+	bounded, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	id, err := Insert(bounded, e.log.db, row)
 	if err != nil {
 		return e.log.away(ctx, err)
 	}
