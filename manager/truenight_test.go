@@ -245,7 +245,7 @@ func (r *nightly) collect(rnd *rand.Rand, until time.Time) {
 		r.t.Errorf("log: %d %s", w.Code, w.Body)
 	}
 	hb.Hosts, hb.Phase = nil, wire.PhaseResting
-	for time.Until(until) > 40*time.Minute { // probes are asked for by two at a time
+	for time.Until(until) > 100*time.Minute { // probes are asked for by two at a time, and are over when the night begins
 		time.Sleep(20 * time.Minute)
 		r.tell(hb)
 	}

@@ -2,13 +2,20 @@ package assign
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"sheaf/internal/db"
 )
 
-// ProbeTime is for how long a robot has the address of a host for itself, to measure the host.
-const ProbeTime = 15 * time.Minute
+const (
+	// ProbeTime is for how long a robot has the address of a host for itself, to measure the host.
+	ProbeTime = 15 * time.Minute
+	// ProbeWait is for how long the others are kept away before it has begun. It lets each robot send
+	// a heartbeat or two.
+	ProbeWait = time.Hour
+)
 
 // A probe is a visit to an address that another robot may be visiting. So the robot gets a hold of the
 // host first: the host and all of its group wait in the lists of the others. It may begin when none of
@@ -17,30 +24,42 @@ const ProbeTime = 15 * time.Minute
 // probing is the generation of a hold that is a probe's: no list confirms it.
 const probing = endless
 
-// HoldForProbe has all other robots leave the address of a host alone for ProbeTime, so that the robot
-// may measure the host. It may be repeated. until is when the time is over, in Unix ms; 0: another may
-// still be visiting the address. address is the group's name.
-func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (until int64, address string, err error) {
+// HoldForProbe has all other robots leave the address of a host alone, so that the robot may measure
+// the host. Call it again until may is true: then none of them visits the address for ProbeTime. tooLong
+// is true if that has not come within ProbeWait; the hold is over then. address is the group's name.
+func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
+	now := time.Now()
 	err = a.Change(ctx, func(t *Tx) error {
 		n, err := t.Exec(ctx, `
 			INSERT INTO holds (host, grp, robot, since, generation, until)
 			SELECT h.name, h.grp, CAST(? AS TEXT), 0, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM hosts h WHERE h.name = ? ON CONFLICT DO NOTHING`,
-			robot, probing, db.Millis(time.Now().Add(ProbeTime)), host)
+			robot, probing, db.Millis(now.Add(ProbeWait)), host)
 		if err != nil || n == 0 {
 			return err
 		}
 		return t.hold(ctx, `h.name = ? AND a.robot <> ?`, host, robot)
 	})
 	if err != nil {
-		return 0, "", err
+		return false, false, "", err
 	}
+	var until int64
 	err = a.db.QueryRowContext(ctx, `
-		SELECT COALESCE((
-			SELECT p.until FROM holds p WHERE p.robot = ? AND p.host = h.name AND p.grp = h.grp AND p.generation = ?
-				AND NOT EXISTS (SELECT 1 FROM holds b WHERE b.grp = h.grp AND b.robot <> p.robot)
-				AND NOT EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot <> p.robot)), 0), h.grp
-		FROM hosts h WHERE h.name = ?`, robot, probing, host).Scan(&until, &address)
-	return until, address, err
+		SELECT p.until, h.grp, NOT EXISTS (SELECT 1 FROM holds b WHERE b.grp = h.grp AND b.robot <> p.robot)
+			AND NOT EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot <> p.robot)
+		FROM hosts h JOIN holds p ON p.robot = ? AND p.host = h.name AND p.grp = h.grp AND p.generation = ?
+		WHERE h.name = ?`, robot, probing, host).Scan(&until, &address, &may)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // the host's address has changed meanwhile
+		return false, true, "", a.EndProbes(ctx, robot, []string{host})
+	case err != nil:
+		return false, false, "", err
+	case until <= db.Millis(now):
+		return false, true, address, a.EndProbes(ctx, robot, []string{host})
+	case may:
+		_, err = a.db.ExecContext(ctx, `UPDATE holds SET until = ? WHERE robot = ? AND host = ? AND generation = ?`,
+			db.Millis(now.Add(ProbeTime)), robot, host, probing)
+	}
+	return may, false, address, err
 }
 
 // EndProbes ends a robot's holds for probes of hosts.

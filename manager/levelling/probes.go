@@ -86,12 +86,11 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 	}
 	var asks []wire.ProbeAsk
 	for _, host := range hosts {
-		until, address, err := l.assignments.HoldForProbe(ctx, robot, host)
-		left := until - db.Millis(now)
+		may, tooLong, address, err := l.assignments.HoldForProbe(ctx, robot, host)
 		if err != nil {
 			return nil, err
 		}
-		if left <= 0 {
+		if !may && !tooLong {
 			continue // not yet
 		}
 		var url string
@@ -105,7 +104,10 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 		if _, err := l.db.ExecContext(ctx, `UPDATE probes SET asked = ? WHERE robot = ? AND host = ?`, db.Millis(now), robot, host); err != nil {
 			return nil, err
 		}
-		ask := wire.ProbeAsk{URL: url, Files: probeFiles, ForMS: left}
+		if tooLong {
+			continue // others first
+		}
+		ask := wire.ProbeAsk{URL: url, Files: probeFiles, ForMS: assign.ProbeTime.Milliseconds()}
 		if _, err := netip.ParseAddr(address); err == nil { // else no address of the host is known
 			ask.Address = address
 		}
