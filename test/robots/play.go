@@ -137,12 +137,12 @@ func (r *robot) join(ctx context.Context) error {
 	return r.timed("subscribe", func() error { return r.answer(ctx, http.MethodPost, wire.PathSubscribe, nil, nil) })
 }
 
-// work fetches the list and sends heartbeats until the time is over.
+// work fetches the list and sends heartbeats until the time is over. No request is cut off by that.
 func (r *robot) work(ctx context.Context) {
+	r.fetch(context.WithoutCancel(ctx), "first list")
 	ctx, cancel := context.WithTimeout(ctx, r.last)
 	defer cancel()
 	wait := time.Duration(mathrand.Int64N(int64(r.every))) // not all at once
-	r.fetch(ctx, "first list")
 	for {
 		select {
 		case <-ctx.Done():
