@@ -16,6 +16,10 @@ const waiting = 1000
 // writeTime bounds how long the database may take for a row.
 const writeTime = 10 * time.Second
 
+// beginTime bounds how long an act waits for its row before it begins. Many robots that come or go at
+// once wait for one another.
+const beginTime = 6 * time.Second
+
 // readyTime bounds how long the database may take to show that it can be asked at all.
 const readyTime = 3 * time.Second
 
