@@ -31,8 +31,13 @@ func auditCommand() *cobra.Command {
 					_ = audit.WriteCSV(w, list.Rows) // w is in memory
 					return
 				}
-				table(w, "time\twho\taddress\tact\tabout\toutcome\treason", list.Rows, func(r audit.Row) []any {
-					return []any{moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Object, r.Outcome, r.Reason}
+				// What may be long comes last, where it widens nothing.
+				table(w, "time\twho\taddress\tact\toutcome\tabout", list.Rows, func(r audit.Row) []any {
+					about := r.Object
+					if r.Reason != "" {
+						about += ": " + r.Reason
+					}
+					return []any{moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Outcome, about}
 				})
 				if list.Next != 0 {
 					_, _ = io.WriteString(w, "older ones: --before "+numberOrNone(list.Next)+"\n") // w is in memory
