@@ -92,6 +92,7 @@ func (d *day) join(ctx context.Context, name string) error {
 	cfg.Contact = d.service.Addresses().HTTP
 	cfg.Interval = 5 * time.Millisecond // the sites are our own; 20 seconds by default
 	cfg.Window = "always"
+	cfg.Disk.Free = 32 << 20 // the demo stores a few MiB; 512 MiB by default
 	cfg.Network.Hosts = d.web.hosts()
 	cfg.Network.AllowPrivate = true
 	cfg.Upload.Poll = 100 * time.Millisecond
@@ -125,6 +126,9 @@ func (d *day) close() error {
 func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 	began := time.Now()
 	d.to.Tell(Event{Kind: "collecting", Day: n, Text: fmt.Sprintf("day %d: the robots collect", n)})
+	waiting, arrived := context.WithCancel(ctx)
+	defer arrived()
+	go d.trouble(waiting, n)
 	g, crawling := errgroup.WithContext(ctx)
 	for _, r := range d.robots {
 		g.Go(func() error { return r.Cycle(crawling) })
@@ -144,9 +148,6 @@ func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 		g.Go(func() error { return r.Drain(draining) })
 	}
 	g.Go(func() error {
-		waiting, done := context.WithCancel(draining)
-		defer done()
-		go d.trouble(waiting, n)
 		edition, err = d.publish(draining, n)
 		return err
 	})

@@ -6,10 +6,17 @@ import (
 	"time"
 )
 
-// trouble tells why batches do not arrive, such as a disk that is too full for uploads, until ctx
-// ends. It tells each reason of each robot once.
+// trouble tells why batches do not arrive, until ctx ends: a robot does not collect because its disk
+// is too full, say, or the service does not take its batch. It tells each reason of each robot once.
 func (d *day) trouble(ctx context.Context, n int) {
 	told := map[string]bool{}
+	tell := func(format string, args ...any) {
+		text := fmt.Sprintf("day %d: ", n) + fmt.Sprintf(format, args...)
+		if !told[text] {
+			told[text] = true
+			d.to.Tell(Event{Kind: "waiting", Day: n, Text: text})
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -21,6 +28,9 @@ func (d *day) trouble(ctx context.Context, n int) {
 			if err != nil {
 				continue
 			}
+			for _, warning := range status.Warnings {
+				tell("%s: %s", robots[i], warning)
+			}
 			var reasons []string
 			for _, b := range status.Spool {
 				reasons = append(reasons, b.Error)
@@ -31,9 +41,8 @@ func (d *day) trouble(ctx context.Context, n int) {
 				}
 			}
 			for _, why := range reasons {
-				if key := robots[i] + " " + why; why != "" && !told[key] {
-					told[key] = true
-					d.to.Tell(Event{Kind: "waiting", Day: n, Text: fmt.Sprintf("day %d: the batch of %s waits: %s", n, robots[i], why)})
+				if why != "" {
+					tell("the batch of %s waits: %s", robots[i], why)
 				}
 			}
 		}

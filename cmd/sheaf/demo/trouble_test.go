@@ -2,17 +2,19 @@ package demo
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"sheaf/ingest/space"
 	"sheaf/internal/testkit"
 )
 
-// impatient ends the demo when it has told of all robots that they wait.
+// impatient ends the demo when it has told of all robots that they wait for a reason.
 type impatient struct {
 	kept
 	cancel context.CancelFunc
+	reason string
 }
 
 func (i *impatient) Tell(e Event) {
@@ -22,7 +24,7 @@ func (i *impatient) Tell(e Event) {
 	waiting := map[string]bool{}
 	for _, e := range i.events {
 		for _, robot := range robots {
-			if e.Kind == "waiting" && strings.Contains(e.Text, robot) && strings.Contains(e.Text, "no room") {
+			if e.Kind == "waiting" && strings.Contains(e.Text, robot) && strings.Contains(e.Text, i.reason) {
 				waiting[robot] = true
 			}
 		}
@@ -36,19 +38,30 @@ func (i *impatient) Tell(e Event) {
 func TestDiskTooFull(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	dir := t.TempDir()
-	room, err := space.RoomOn(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if room.Free > room.Bytes/100*98 {
-		t.Skipf("the disk of %s is too empty to be too full", dir)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	to := &impatient{cancel: cancel}
-	err = Run(ctx, Options{Once: true, Data: dir, Settings: map[string]any{"uploads.full": 1, "uploads.drained": 1}}, to)
-	if ctx.Err() == nil {
-		t.Fatalf("it ended with %v, after %+v", err, to.events)
+	for _, c := range []struct {
+		name, disk string
+		collects   bool
+		reason     string
+	}{
+		{"for uploads", "size=1g", true, "no room"},
+		{"for collecting", "size=32m", false, "must stay free"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.collects && !testkit.Full() {
+				t.Skip("collects the whole demo; run in the long form (SHEAF_TEST_FULL)")
+			}
+			dir := testkit.SmallDisk(t, c.disk)
+			if dir == "" {
+				return // ran in a user namespace
+			}
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "other"), make([]byte, 16<<20), 0o600))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			to := &impatient{cancel: cancel, reason: c.reason}
+			err := Run(ctx, Options{Once: true, Data: filepath.Join(dir, "demo"), Settings: map[string]any{"uploads.full": 1, "uploads.drained": 1}}, to)
+			if ctx.Err() == nil {
+				t.Fatalf("it ended with %v, after %+v", err, to.events)
+			}
+		})
 	}
 }
