@@ -115,13 +115,6 @@ func (t *Tx) Touch(robots ...string) {
 	}
 }
 
-// TouchHost notes that the lists of the robots that have the host have changed.
-func (t *Tx) TouchHost(ctx context.Context, host string) error {
-	robots, err := RobotsOf(ctx, t.tx, host)
-	t.Touch(robots...)
-	return err
-}
-
 // publish stamps the changed lists with the generation.
 func (t *Tx) publish(ctx context.Context) error {
 	if len(t.touched) == 0 {

@@ -47,9 +47,11 @@ func (r *Registry) SetInterval(ctx context.Context, q IntervalRequest) error {
 			if n == 0 {
 				return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
 			}
-			if err := t.TouchHost(ctx, host); err != nil {
+			robots, err := assign.RobotsOf(ctx, t, host)
+			if err != nil {
 				return err
 			}
+			t.Touch(robots...)
 		}
 		return nil
 	})
