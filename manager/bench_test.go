@@ -31,7 +31,8 @@ import (
 // SHEAF_BENCH_ROBOTS robots (default 32) does, and reports the seconds of each step.
 // SHEAF_TEST_DATABASE=postgres chooses the other database.
 //
-//	SHEAF_BENCH_HOSTS=1000000 SHEAF_BENCH_ROBOTS=1000 go test -run '^$' -bench AtSize -benchtime 1x -timeout 1h ./manager
+//	SHEAF_BENCH_HOSTS=1000000 SHEAF_BENCH_ROBOTS=1000 \
+//		go test -run '^$' -bench AtSize -benchtime 1x -timeout 1h ./manager
 func BenchmarkAtSize(b *testing.B) {
 	for b.Loop() {
 		d, err := db.Open(b.Context(), dbtest.Source(b))

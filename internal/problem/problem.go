@@ -55,8 +55,9 @@ func New(status int, reason, detail string) *Error {
 
 // Handler runs f and writes the error that it returns. An *Error is written as it is, and so is the
 // one that an error's method Problem returns. If the database or the store does not answer, that is a
-// 503. Any other error is a 500. The cause of both is logged and not told to the client. f must not have begun its answer when it returns an error. If f fails because
-// the client has hung up, that is logged at debug level only.
+// 503. Any other error is a 500. The cause of both is logged and not told to the client. f must not
+// have begun its answer when it returns an error. If f fails because the client has hung up, that is
+// logged at debug level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &sentBody{ReadCloser: r.Body}
