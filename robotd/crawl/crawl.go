@@ -23,7 +23,8 @@ import (
 // Crawl visits hosts until none has anything left, or its time is over. Its methods may be called
 // concurrently.
 type Crawl struct {
-	stop      context.CancelCauseFunc
+	fail      context.CancelCauseFunc // breaks off the visits
+	ends      chan error              // has why no further visit is to begin, once that is so
 	round     revisit.Round
 	short     bool // see Crawler.VisitWatched
 	settings  *config.Config
@@ -45,16 +46,16 @@ type Crawl struct {
 	starting int        // calls that may still bring hosts into the gate
 }
 
-func newCrawl(opt *Options, round revisit.Round, stop context.CancelCauseFunc, resting map[string][]string) *Crawl {
+func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
 	cfg, man, rec := opt.Settings, &opt.Manners, &opt.Records
 	c := &Crawl{
-		stop: stop, round: round, short: resting != nil, settings: cfg, window: opt.Plan.Window, gate: man.Gate, admission: man.Admission,
+		fail: fail, ends: make(chan error, 1), round: round, short: resting != nil, settings: cfg, window: opt.Plan.Window, gate: man.Gate, admission: man.Admission,
 		watched: rec.Watched, batches: rec.Batches, ledger: rec.Ledger, tally: rec.Tally, list: opt.List, log: opt.Log, starting: 1,
 		hours: &revisit.Hours{Servers: opt.Servers, Plan: opt.Plan, Pace: opt.Pace, Round: round, Use: cfg.Revisit.QuickHours},
 	}
 	c.pipe = pipeline.New(pipeline.Options{
 		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Sketcher: opt.Sketcher, Hours: c.hours,
-		Interval: opt.List.Interval, Resting: resting, Stop: stop, Ended: c.endIfExhausted, Log: opt.Log,
+		Interval: opt.List.Interval, Resting: resting, Stop: fail, Ended: c.endIfExhausted, Log: opt.Log,
 	})
 	c.hosts = c.pipe.Hosts()
 	c.entrance = newEntrance(opt, c.short, c.pipe, c.hours)
@@ -67,28 +68,44 @@ func (c *Crawl) Short() bool { return c.short }
 // Hosts returns the hosts of the crawl.
 func (c *Crawl) Hosts() []*pipeline.Host { return c.hosts.All() }
 
-// Run visits the hosts, given with their seeds, until none has anything left.
+// Run visits the hosts, given with their seeds, until none has anything left or the crawl's time is
+// over. The visits that have begun by then are finished: a request that is broken off may still reach
+// the server, and nobody would know from when on to count the interval. If ctx ends, they are broken
+// off.
 func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
+	beginning, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	var running sync.WaitGroup
-	running.Go(func() { c.pipe.Run(ctx) })
+	running.Go(func() { c.pipe.Run(ctx, beginning) })
 	running.Go(func() {
-		if err := c.entrance.findLost(ctx); err != nil {
-			c.stop(err)
+		if err := c.entrance.findLost(beginning); err != nil {
+			c.fail(err)
 		}
 	})
-	if err := c.Start(ctx, seeds); err != nil {
-		c.stop(err)
+	running.Go(func() {
+		select {
+		case why := <-c.ends:
+			end(why)
+		case <-ctx.Done():
+		}
+	})
+	if err := c.Start(beginning, seeds); err != nil {
+		c.fail(err)
 	}
 	c.started(-1)
 	running.Wait()
-	err := context.Cause(ctx)
-	if errors.Is(err, errOver) {
+	if errors.Is(context.Cause(beginning), errOver) {
 		c.log.Info("the cycle's time is over; what is left waits for the next")
 	}
-	if errors.Is(err, errExhausted) || errors.Is(err, errOver) {
-		return nil
+	return context.Cause(ctx)
+}
+
+// end lets no further visit begin.
+func (c *Crawl) end(why error) {
+	select {
+	case c.ends <- why:
+	default: // it is ending
 	}
-	return err
 }
 
 // Start takes those hosts into the crawl that are not in it.
@@ -119,7 +136,7 @@ func (c *Crawl) IsStarting() bool {
 
 func (c *Crawl) endIfExhausted() {
 	if !c.IsStarting() && c.hosts.Exhausted() {
-		c.stop(errExhausted)
+		c.end(errExhausted)
 	}
 }
 

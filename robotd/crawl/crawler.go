@@ -69,17 +69,17 @@ func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Con
 // begin begins a crawl that is over at a time, unless that is zero. resting are the assigned hosts
 // that are not in a short crawl.
 func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time, resting map[string][]string) (context.Context, *Crawl, func()) {
-	ctx, stop := context.WithCancelCause(ctx)
-	c := newCrawl(&r.opt, round, stop, resting)
+	ctx, fail := context.WithCancelCause(ctx)
+	c := newCrawl(&r.opt, round, fail, resting)
 	r.current.Store(c)
 	timer := func() bool { return true }
 	if !over.IsZero() {
-		timer = time.AfterFunc(time.Until(over), func() { stop(errOver) }).Stop
+		timer = time.AfterFunc(time.Until(over), func() { c.end(errOver) }).Stop
 	}
 	return ctx, c, func() {
 		timer()
 		r.current.Store(nil)
-		stop(nil)
+		fail(nil)
 	}
 }
 

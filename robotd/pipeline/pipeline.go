@@ -133,8 +133,9 @@ func New(opt Options) *Pipeline {
 // Hosts returns the hosts of the crawl.
 func (p *Pipeline) Hosts() *Hosts { return p.hosts }
 
-// Run visits hosts until ctx ends. When it returns, every turn that has begun is stored.
-func (p *Pipeline) Run(ctx context.Context) {
+// Run begins visits until beginning ends, which must end with ctx. When it returns, every turn that
+// has begun is stored. The requests of turns are broken off if ctx ends.
+func (p *Pipeline) Run(ctx, beginning context.Context) {
 	p.storing.start(func(t *turn) {
 		p.storer.store(t)
 		p.runs.finish(t)
@@ -146,7 +147,7 @@ func (p *Pipeline) Run(ctx context.Context) {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var dog sync.WaitGroup
 	dog.Go(func() { p.runs.watchdog.run(watching) })
-	p.runs.dispatch(ctx)
+	p.runs.dispatch(ctx, beginning)
 	p.runs.pool.wait()
 	p.extracting.finish()
 	p.storing.finish()

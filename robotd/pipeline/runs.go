@@ -33,21 +33,22 @@ type runs struct {
 	log       *slog.Logger
 }
 
-// dispatch takes runs from the gate until ctx ends, each for a worker of its own.
-func (r *runs) dispatch(ctx context.Context) {
-	for r.backlog.wait(ctx) == nil {
-		slot, err := r.pool.take(ctx)
+// dispatch takes runs from the gate until beginning ends, each for a worker of its own. Their
+// requests are broken off if ctx ends.
+func (r *runs) dispatch(ctx, beginning context.Context) {
+	for r.backlog.wait(beginning) == nil {
+		slot, err := r.pool.take(beginning)
 		if err != nil {
 			return
 		}
-		addr, name, err := r.gate.Next(ctx)
+		addr, name, err := r.gate.Next(beginning)
 		if err != nil {
 			slot.free()
 			slot.leave()
 			return
 		}
 		go func() {
-			if r.run(ctx, addr, name, slot) {
+			if r.run(ctx, beginning, addr, name, slot) {
 				slot.leave()
 			}
 		}()
@@ -55,8 +56,9 @@ func (r *runs) dispatch(ctx context.Context) {
 }
 
 // run is one run: pages of one host, one after another over one connection, which is closed before
-// the address goes back to the gate. It reports whether the worker still has its place.
-func (r *runs) run(ctx context.Context, addr netip.Addr, name string, slot *slot) bool {
+// the address goes back to the gate. When beginning ends, the page in hand is the last one. It reports
+// whether the worker still has its place.
+func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run *fetch.Run
 	if r.settings.Pages > 1 {
 		run = r.fetcher.Run()
@@ -77,7 +79,7 @@ func (r *runs) run(ctx context.Context, addr netip.Addr, name string, slot *slot
 			r.backlog.add()
 			r.extract <- t
 			<-t.stored
-			if t.out.More && ctx.Err() == nil && r.gate.IsOpen(time.Now()) {
+			if t.out.More && beginning.Err() == nil && r.gate.IsOpen(time.Now()) {
 				continue
 			}
 			t.fetched = false
