@@ -66,7 +66,7 @@ func whichService(cmd *cobra.Command) (url, data string, err error) {
 		return "", "", err
 	}
 	if !cmd.Flags().Changed("url") {
-		url = cfg.HTTP.URL()
+		url = cfg.URL()
 	}
 	if !cmd.Flags().Changed("data") {
 		data = cfg.Data

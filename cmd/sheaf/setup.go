@@ -179,7 +179,7 @@ func (s *setup) settings() (map[string]any, error) {
 		return nil, err
 	}
 	if s.cert != "" || s.key != "" {
-		all["http.cert"], all["http.key"] = s.cert, s.key
+		all["tls.cert"], all["tls.key"] = s.cert, s.key
 	}
 	if s.store != "fs" {
 		u, err := url.Parse(s.store)

@@ -91,7 +91,7 @@ func TestSetupRefuses(t *testing.T) {
 		{"--contact x --address http://a.example.jp --store s3", `--store: "s3": want fs, or a bucket`},
 		{"--contact x --address http://a.example.jp --store https://u:p@s3.example.jp/b", "without credentials"},
 		{"--contact x --address http://a.example.jp --store https://s3.example.jp", `store.bucket: "": want a bucket's name`},
-		{"--contact x --address https://a.example.jp --cert /etc/cert.pem", `http.cert: "/etc/cert.pem": needs http.key`},
+		{"--contact x --address https://a.example.jp --cert /etc/cert.pem", `tls.cert: "/etc/cert.pem": needs tls.key`},
 		{"--contact x --address http://a.example.jp --set publish.windw=always", "there is no key publish.windw; did you mean publish.window?"},
 		{"--contact x --address http://a.example.jp --set publish=always", `publish: "always": is a section; want keys of it, such as publish.window`},
 		{"--contact x --address http://a.example.jp --set poll=3", `poll: "3": want a duration`},

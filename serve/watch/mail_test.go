@@ -2,14 +2,7 @@ package watch_test
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"mime"
 	"net"
 	"net/mail"
@@ -44,7 +37,7 @@ func newPostOffice(t *testing.T) *postOffice {
 		testkit.Missing(t, "%s has no aiosmtpd (Debian: python3-aiosmtpd)", python)
 	}
 	dir := t.TempDir()
-	cert, key := certificate(t, dir)
+	cert, key := testkit.CertificateFiles(t, dir, "mail")
 	mails := filepath.Join(dir, "mails")
 	if err := os.Mkdir(mails, 0o700); err != nil {
 		t.Fatal(err)
@@ -79,34 +72,6 @@ func newPostOffice(t *testing.T) *postOffice {
 		Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), From: "archive@sheaf.example.jp",
 		User: "sheaf", Password: "geheim", TLS: mailer.StartTLS, Roots: cert,
 	}}
-}
-
-// certificate is one for 127.0.0.1 that only who is told trusts.
-func certificate(t *testing.T, dir string) (cert, key string) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, b []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
 type letter struct {

@@ -293,6 +293,14 @@ func eventually(t *testing.T, s *Service, want float64, name string, labels ...s
 
 func faults(t *testing.T) []fault {
 	cluster := dbtest.Start(t)
+	// certificate gives the server for batches a certificate that expires after some days.
+	certificate := func(dir string, days int) map[string]any {
+		cert, key := testkit.Certificate(t, "archive.example.jp", time.Now().Add(-time.Hour), time.Now().AddDate(0, 0, days))
+		testkit.Must(t, os.WriteFile(dir+"/cert.pem", cert, 0o600))
+		testkit.Must(t, os.WriteFile(dir+"/key.pem", key, 0o600))
+		return map[string]any{"drop.cert": dir + "/cert.pem", "drop.key": dir + "/key.pem", "poll": "50ms"}
+	}
+	old, broken := t.TempDir(), t.TempDir()
 	window := fmt.Sprintf("%s-%s UTC", time.Now().UTC().Add(2*time.Hour).Format("15:04"), time.Now().UTC().Add(3*time.Hour).Format("15:04"))
 	return []fault{
 		{"nothing", nil, scrapeAgain, nil},
@@ -325,6 +333,15 @@ func faults(t *testing.T) []fault {
 			addRobot(t, s, "waseda", 3*time.Hour)
 			return scrape(t, s)
 		}, []string{"SheafRobotSilent"}},
+		{"certificate old", certificate(old, 15), func(t *testing.T, s *Service) families {
+			certificate(old, 13)
+			testkit.Until(t, "the certificate is read", func() bool { return time.Until(s.certs.drop.State().NotAfter) < 14*24*time.Hour })
+			return eventually(t, s, 1, "sheaf_check_up", "check", checkCertificates)
+		}, []string{"SheafCertificateExpires"}},
+		{"certificate broken", certificate(broken, 15), func(t *testing.T, s *Service) families {
+			testkit.Must(t, os.WriteFile(broken+"/cert.pem", nil, 0o600))
+			return eventually(t, s, 0, "sheaf_check_up", "check", checkCertificates)
+		}, []string{"SheafCheckFails"}},
 		{"mails refused", map[string]any{"watch.mail.server": "127.0.0.1:1", "watch.mail.from": "archive@example.jp", "watch.mail.tls": "none", "poll": "50ms"}, func(t *testing.T, s *Service) families {
 			accounts, err := account.NewAccounts(s.state.db, nil, servetest.Cheap)
 			testkit.Must(t, err)

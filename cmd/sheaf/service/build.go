@@ -82,6 +82,12 @@ func (s *Service) build(ctx context.Context) (err error) {
 	b.router = s.router
 	s.health = newHealth(&s.cfg, &s.state, s.log)
 	s.health.register(s.router)
+	if s.certs.all != nil {
+		s.health.add(checkCertificates, s.certs.check)
+	}
+	for _, source := range s.certs.all {
+		b.work = append(b.work, source.Run)
+	}
 	openapi.Register(s.router)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
@@ -132,10 +138,10 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	s.work = append(b.work, s.serveMetrics, func(ctx context.Context) error {
 		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router)))
-		return s.cfg.HTTP.serve(ctx, s.listeners.http, h, s.cfg.Stop, s.log)
+		return s.cfg.HTTP.serve(ctx, s.listeners.http, tlsConfig(s.certs.http), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
-		c, err := s.cfg.Download.server(l, s.cfg.Serve.Access.Contact, s.cfg.Stop, s.log)
+		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), s.cfg.Serve.Access.Contact, s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}
@@ -143,7 +149,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
 	if l := s.listeners.drop; l != nil {
-		c, err := s.cfg.Drop.server(l, s.cfg.Stop, s.log)
+		c, err := s.cfg.Drop.server(l, tlsConfig(s.certs.drop), s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}

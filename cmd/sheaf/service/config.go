@@ -37,6 +37,7 @@ type Config struct {
 	Store Store `mapstructure:"store"`
 	Lease Lease `mapstructure:"lease"`
 
+	TLS      TLS      `mapstructure:"tls"`
 	HTTP     HTTP     `mapstructure:"http"`
 	Metrics  string   `mapstructure:"metrics"` // host:port of metrics and profiles; empty: none
 	Download Download `mapstructure:"download"`
@@ -121,6 +122,7 @@ func defaults() Config {
 		Data: "sheaf-data", Roles: allRoles(), Zone: "Asia/Tokyo",
 		Store:     Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
 		Lease:     Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
+		TLS:       TLS{HSTS: 180 * 24 * time.Hour},
 		HTTP:      HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
 		Metrics:   defaultMetrics,
 		Download:  Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
@@ -210,8 +212,9 @@ func (c *Config) check() error {
 	c.Store.check(&is)
 	c.Ingest.check(&is)
 	c.Lease.check(&is)
+	c.TLS.check(&is)
 	c.HTTP.check(&is)
-	c.Download.check(&is)
+	c.Download.check(&is, c.TLS.given())
 	c.Drop.check(&is)
 	c.Serve.Access.check(&is)
 	c.Serve.Watch.check(&is)

@@ -2,7 +2,6 @@ package service
 
 import (
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -18,7 +17,7 @@ type FTP struct {
 	Listen  string   `mapstructure:"listen"` // host:port; empty: no such server
 	Public  string   `mapstructure:"public"` // IPv4 address that passive mode announces; empty: the local one
 	Ports   []int    `mapstructure:"ports"`  // first and last port of passive mode; 0 and 0: any
-	Cert    string   `mapstructure:"cert"`   // PEM files; with both, AUTH TLS is offered
+	Cert    string   `mapstructure:"cert"`   // PEM files; with both, AUTH TLS is offered; empty: those of tls
 	Key     string   `mapstructure:"key"`
 	Proxies []string `mapstructure:"proxies"` // networks whose connections must begin with a PROXY header
 }
@@ -33,23 +32,14 @@ func (f *FTP) check(is *settings.Checks, key string) {
 	checkProxies(is, key+".proxies", f.Proxies)
 }
 
-// server returns the configuration of a server with these settings.
-func (f *FTP) server(l net.Listener, stop time.Duration, log *slog.Logger) (c ftp.Config, err error) {
-	c = ftp.Config{Listener: l, PassivePorts: [2]int(f.Ports), StopTimeout: stop, Log: log}
+// server returns the configuration of a server with these settings. secure is its TLS, or nil.
+func (f *FTP) server(l net.Listener, secure *tls.Config, stop time.Duration, log *slog.Logger) (c ftp.Config, err error) {
+	c = ftp.Config{Listener: l, PassivePorts: [2]int(f.Ports), TLS: secure, StopTimeout: stop, Log: log}
 	if f.Public != "" {
 		c.PublicIP = netip.MustParseAddr(f.Public)
 	}
-	if c.Proxies, err = peer.ParseProxies(f.Proxies); err != nil {
-		return c, err
-	}
-	if f.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-		if err != nil {
-			return c, fmt.Errorf("settings: FTP certificate %s: %w", f.Cert, err)
-		}
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	}
-	return c, nil
+	c.Proxies, err = peer.ParseProxies(f.Proxies)
+	return c, err
 }
 
 // Download is the settings of the FTP server for consumers.
@@ -65,9 +55,10 @@ type Download struct {
 	PerAccount  int           `mapstructure:"per_account"`  // of them, of one account
 }
 
-func (d *Download) check(is *settings.Checks) {
+// check checks the settings. shared says whether there is a certificate in section tls.
+func (d *Download) check(is *settings.Checks, shared bool) {
 	d.FTP.check(is, "download")
-	is.Require(!d.RequireTLS || d.Cert != "", "download.require_tls", d.RequireTLS, "needs download.cert")
+	is.Require(!d.RequireTLS || d.Cert != "" || shared, "download.require_tls", d.RequireTLS, "needs download.cert or tls.cert")
 	is.Require(d.Idle > 0, "download.idle", d.Idle, wantPositive)
 	is.Require(d.DataTimeout > 0, "download.data_timeout", d.DataTimeout, wantPositive)
 	is.Require(d.Connections > 0, "download.connections", d.Connections, wantPositive)
@@ -76,8 +67,8 @@ func (d *Download) check(is *settings.Checks) {
 }
 
 // server returns the configuration of the server for consumers.
-func (d *Download) server(l net.Listener, contact string, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
-	c, err := d.FTP.server(l, stop, log)
+func (d *Download) server(l net.Listener, secure *tls.Config, contact string, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
+	c, err := d.FTP.server(l, secure, stop, log)
 	c.Greeting, c.Contact, c.RequireTLS, c.NoActive = d.Greeting, contact, d.RequireTLS, !d.Active
 	c.IdleTimeout, c.DataTimeout = d.Idle, d.DataTimeout
 	c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = d.Connections, d.PerAddress, d.PerAccount

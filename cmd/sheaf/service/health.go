@@ -38,7 +38,7 @@ type Health struct {
 
 // HealthCheck is the result of one check.
 type HealthCheck struct {
-	Name    string    `json:"name"`             // database, store, catalog, disk, uploads or leases
+	Name    string    `json:"name"`             // database, store, catalog, disk, uploads, leases or certificates
 	Status  string    `json:"status"`           // ok or down
 	Detail  string    `json:"detail,omitempty"` // what is wrong; the log says more
 	Checked time.Time `json:"checked"`
@@ -60,6 +60,8 @@ const (
 	checkDisk     = "disk"     // the data directory has room
 	checkUploads  = "uploads"  // there is room for new batches
 	checkLeases   = "leases"   // a majority of etcd's members answers; only where leases are etcd's
+
+	checkCertificates = "certificates" // each is valid and can be replaced; only where there are any
 )
 
 const (

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,7 +21,7 @@ import (
 // HTTP is the settings of the HTTP server, for robots, consumers and operators.
 type HTTP struct {
 	Listen      string   `mapstructure:"listen"` // host:port
-	Cert        string   `mapstructure:"cert"`   // PEM files; with both, HTTP is served over TLS
+	Cert        string   `mapstructure:"cert"`   // PEM files; with both, HTTP is served over TLS; empty: those of tls
 	Key         string   `mapstructure:"key"`
 	Public      string   `mapstructure:"public"`      // URL under which robots reach the service; empty: Listen
 	Connections int      `mapstructure:"connections"` // open at once; beyond that, idle ones are closed; 0: any number
@@ -30,19 +31,27 @@ type HTTP struct {
 
 // URL returns the address at which operators on this machine reach the service: Listen, with
 // loopback instead of "all addresses".
-func (h *HTTP) URL() string {
-	scheme := "http"
-	if h.Cert != "" {
-		if h.Public != "" {
-			return h.Public // the certificate's name
-		}
-		scheme = "https"
+func (c *Config) URL() string {
+	h := &c.HTTP
+	if c.secure() && h.Public != "" {
+		return h.Public // the certificate's name
 	}
 	host, port, _ := net.SplitHostPort(h.Listen) // was checked
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return scheme + "://" + net.JoinHostPort(host, port)
+	return c.scheme() + "://" + net.JoinHostPort(host, port)
+}
+
+// secure reports whether HTTP is served over TLS.
+func (c *Config) secure() bool { return c.HTTP.Cert != "" || c.TLS.given() }
+
+// scheme is that of the service's own URLs.
+func (c *Config) scheme() string {
+	if c.secure() {
+		return "https"
+	}
+	return "http"
 }
 
 func (h *HTTP) check(is *settings.Checks) {
@@ -91,8 +100,8 @@ func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, l
 }
 
 // serve serves h until ctx ends and running requests are finished, for which they have the time
-// stop.
-func (h *HTTP) serve(ctx context.Context, l net.Listener, handler http.Handler, stop time.Duration, log *slog.Logger) error {
+// stop. With secure it speaks TLS, and HTTP/2 to clients that can.
+func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, handler http.Handler, stop time.Duration, log *slog.Logger) error {
 	proxies, err := peer.ParseProxies(h.Proxies)
 	if err != nil {
 		return err
@@ -110,8 +119,9 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, handler http.Handler, 
 		stopped <- err
 	})()
 	l = acked.Listener(l)
-	if h.Cert != "" {
-		err = server.ServeTLS(l, h.Cert, h.Key)
+	if secure != nil {
+		server.TLSConfig = secure
+		err = server.ServeTLS(l, "", "")
 	} else {
 		err = server.Serve(l)
 	}

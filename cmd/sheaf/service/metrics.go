@@ -27,7 +27,7 @@ func (s *Service) watchMetrics(robots *manager.Manager, running *transfers.Runni
 	if dir, ok := s.cfg.StoreDir(); ok {
 		dirs["store"] = dir
 	}
-	m.Add(healthSource(s.health), monitor.Store(s.state.objects.Usages), monitor.Disks(dirs), monitor.Running(running))
+	m.Add(healthSource(s.health), s.certs.metrics(), monitor.Store(s.state.objects.Usages), monitor.Disks(dirs), monitor.Running(running))
 	if s.cfg.has(roleManager) {
 		m.Add(monitor.Manager(robots))
 	}
@@ -59,7 +59,7 @@ func healthSource(h *health) metrics.Source {
 			out.Gauge("role_ready", "1 while the process can work in the role.", metrics.Truth(all.Ready[role] == healthOK), "role", role)
 		}
 		for _, c := range all.Checks {
-			out.Gauge("check_up", "1 if the check succeeded: the database answers, the store can be read, the catalog is there, the disk has room, uploads are accepted.",
+			out.Gauge("check_up", "1 if the check succeeded: the database answers, the store can be read, the catalog is there, the disk has room, uploads are accepted, leases are granted, certificates are valid.",
 				metrics.Truth(c.Status == healthOK), "check", c.Name)
 		}
 		out.Counter("damaged_records_total", "Requests for a stored record that is damaged.", float64(all.DamagedRecords))

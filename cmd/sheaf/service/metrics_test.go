@@ -82,6 +82,7 @@ func (f families) want(t *testing.T, want float64, name string, labels ...string
 func used(t *testing.T) families {
 	t.Helper()
 	data := t.TempDir()
+	cert, key := testkit.CertificateFiles(t, t.TempDir(), "archive.example.jp")
 	objects, err := store.OpenFS(filepath.Join(data, "store"))
 	testkit.Must(t, err)
 	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
@@ -89,7 +90,7 @@ func used(t *testing.T) families {
 	_, err = c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
 	testkit.Must(t, err)
 	testkit.Must(t, objects.Close())
-	s := metered(t, map[string]any{"data": data, "database.fresh": true})
+	s := metered(t, map[string]any{"data": data, "database.fresh": true, "drop.cert": cert, "drop.key": key})
 	held(t, s)
 	s.in("catalog")("publish-version", "after") // as the rooms' own catalog tells of it
 	addRobot(t, s, "waseda", time.Minute)

@@ -30,6 +30,7 @@ type Service struct {
 	log       *slog.Logger
 	state     state
 	listeners listeners
+	certs     certificates
 	router    *mux.Router
 	health    *health
 	boundary  func(write, when string)
@@ -106,6 +107,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := s.state.open(ctx, cfg, log); err != nil {
 		return nil, err
 	}
+	if err := s.certs.open(&cfg, log); err != nil {
+		return nil, err
+	}
 	if err := s.listeners.open(ctx, &cfg, log); err != nil {
 		return nil, err
 	}
@@ -156,11 +160,7 @@ type Addresses struct {
 
 // Addresses returns where the service listens.
 func (s *Service) Addresses() Addresses {
-	scheme := "http"
-	if s.cfg.HTTP.Cert != "" {
-		scheme = "https"
-	}
-	a := Addresses{HTTP: scheme + "://" + s.listeners.http.Addr().String()}
+	a := Addresses{HTTP: s.cfg.scheme() + "://" + s.listeners.http.Addr().String()}
 	if l := s.listeners.download; l != nil {
 		a.Download = l.Addr().String()
 	}

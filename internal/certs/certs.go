@@ -1,0 +1,75 @@
+// Package certs has the certificates of TLS servers. A certificate comes from two files, which are
+// read again when they change, or from an authority, which is asked by ACME.
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Source has one certificate, which changes while servers use it. Its methods may be called
+// concurrently.
+type Source interface {
+	// GetCertificate is for tls.Config.
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// State tells how the certificate is.
+	State() State
+	// Run keeps the certificate up to date until ctx ends, and returns nil then.
+	Run(ctx context.Context) error
+}
+
+// State is how a certificate is.
+type State struct {
+	Setting  string    // by which the settings name it, such as http.cert
+	NotAfter time.Time // end of the certificate that is served; zero: there is none yet
+	Err      error     // why it could not be replaced, or why clients refuse it; nil: all is well
+}
+
+// Config returns the configuration of a server with the certificate of s. Each server needs its own,
+// so that a session of one cannot be continued at another.
+func Config(s Source) *tls.Config {
+	return &tls.Config{GetCertificate: s.GetCertificate, MinVersion: tls.VersionTLS12}
+}
+
+// valid returns an error if clients refuse the certificate now because of its dates.
+func valid(leaf *x509.Certificate, now time.Time) error {
+	switch {
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("the certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("the certificate is not valid before %s; is this machine's clock right?", leaf.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// checkChain returns an error if text is not whole certificates. tls.X509KeyPair looks at the first
+// only, and ignores a last one that was cut off.
+func checkChain(text []byte) error {
+	begun, whole := bytes.Count(text, []byte("-----BEGIN ")), 0
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		whole++
+		if block.Type != "CERTIFICATE" {
+			continue // the key may be in the same file
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("block %d is no certificate: %w", whole, err)
+		}
+	}
+	switch {
+	case begun == 0:
+		return errors.New("has no PEM block")
+	case whole < begun:
+		return fmt.Errorf("only %d of %d PEM blocks are whole; is the file still being written?", whole, begun)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Files is the certificate in two PEM files. It is read again when their contents change. While they
+// cannot be used, the last good certificate stays, and State and the log say why.
+type Files struct {
+	section   string // of the settings, such as http
+	cert, key string // names of the files
+	every     time.Duration
+	log       *slog.Logger
+	current   atomic.Pointer[tls.Certificate]
+
+	mu   sync.Mutex // guards the fields below
+	seen string     // what the last look found
+	err  error      // why that cannot be used
+}
+
+// Open reads the certificate of the settings' section, such as http for http.cert and http.key. Its
+// error names the setting. A certificate that has expired is taken: without any, nothing could be
+// reached. Run will look at the files once in the duration every.
+func Open(section, cert, key string, every time.Duration, log *slog.Logger) (*Files, error) {
+	f := &Files{section: section, cert: cert, key: key, every: every, log: log}
+	f.look(time.Now())
+	if f.current.Load() == nil {
+		return nil, fmt.Errorf("settings: %w", f.err)
+	}
+	return f, nil
+}
+
+// Run implements Source. It reads the files rather than asking for their times: they may be links
+// that are turned to other files, or written twice within a clock tick.
+func (f *Files) Run(ctx context.Context) error {
+	ticker := time.NewTicker(f.every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			f.look(now)
+		}
+	}
+}
+
+// look reads the files, and takes what is in them if it is good and new.
+func (f *Files) look(now time.Time) {
+	cert, err := os.ReadFile(f.cert)
+	if err != nil {
+		err = f.wrong("cert", f.cert, err)
+	}
+	key, kerr := os.ReadFile(f.key)
+	if kerr != nil {
+		err = errors.Join(err, f.wrong("key", f.key, kerr))
+	}
+	found := fmt.Sprint(string(cert), "\x00", string(key), "\x00", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found == f.seen {
+		return
+	}
+	f.seen = found
+	var pair tls.Certificate
+	if err == nil {
+		pair, err = f.pair(cert, key)
+	}
+	last := f.current.Load()
+	if err == nil && last != nil && valid(last.Leaf, now) == nil {
+		if why := valid(pair.Leaf, now); why != nil {
+			err = f.wrong("cert", f.cert, why)
+		}
+	}
+	f.err = err
+	switch {
+	case err != nil && last != nil:
+		f.log.Error("tls: the certificate's files cannot be used; the last good certificate is kept", "setting", f.setting(), "expires", last.Leaf.NotAfter, "err", err)
+	case err == nil:
+		f.current.Store(&pair)
+		f.log.Info("tls: read a certificate", "setting", f.setting(), "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
+		if why := valid(pair.Leaf, now); why != nil {
+			f.log.Error("tls: clients refuse the certificate", "setting", f.setting(), "err", why)
+		}
+	}
+}
+
+// pair makes a certificate of the contents of the files.
+func (f *Files) pair(cert, key []byte) (pair tls.Certificate, err error) {
+	if err := checkChain(cert); err != nil {
+		return pair, f.wrong("cert", f.cert, err)
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		return pair, f.wrong("key", f.key, fmt.Errorf("is no key of %s: %w", f.setting(), err))
+	}
+	return pair, nil
+}
+
+func (f *Files) setting() string { return f.section + ".cert" }
+
+// wrong names the setting whose file is wrong.
+func (f *Files) wrong(which, file string, err error) error {
+	return fmt.Errorf("%s.%s: %q: %w", f.section, which, file, err)
+}
+
+// GetCertificate implements Source.
+func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return f.current.Load(), nil
+}
+
+// State implements Source.
+func (f *Files) State() State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := State{Setting: f.setting(), NotAfter: f.current.Load().Leaf.NotAfter, Err: f.err}
+	if s.Err == nil {
+		s.Err = valid(f.current.Load().Leaf, time.Now())
+	}
+	return s
+}
