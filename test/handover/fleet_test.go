@@ -32,6 +32,7 @@ type web struct {
 	ctl   string
 	hosts []string            // names with ports
 	at    map[string][]string // by host: its address
+	front *front              // nil: robots come to the servers themselves
 }
 
 // stats is what synthweb says that it saw.
@@ -110,6 +111,8 @@ type fleet struct {
 type robot struct {
 	name    string
 	config  string
+	starts  int
+	contact string // of the process: another one after each start
 	process *testkit.Process
 	runs    bool
 	stopped bool // by SIGSTOP
@@ -168,12 +171,17 @@ func (f *fleet) admit(name string) *robot {
 
 func (f *fleet) start(r *robot) {
 	f.t.Helper()
-	r.process = testkit.Start(f.t, filepath.Join(f.dir, r.name+".log"), exec.Command(f.program, "run", "--config", r.config))
+	r.starts++
+	r.contact = fmt.Sprintf("https://robots.example.ac.jp/%s/%d", r.name, r.starts)
+	run := exec.Command(f.program, "run", "--config", r.config)
+	run.Env = append(os.Environ(), "ROBOTD_CONTACT="+r.contact)
+	r.process = testkit.Start(f.t, filepath.Join(f.dir, fmt.Sprintf("%s-%d.log", r.name, r.starts)), run)
 	r.runs = true
 }
 
 func (f *fleet) kill(r *robot) {
 	r.process.Kill()
+	f.web.front.end(r.contact)
 	r.runs, r.stopped = false, false
 }
 
@@ -181,6 +189,7 @@ func (f *fleet) kill(r *robot) {
 func (f *fleet) leave(r *robot) {
 	f.t.Helper()
 	testkit.Must(f.t, r.process.Stop())
+	f.web.front.end(r.contact)
 	r.runs = false
 	testkit.Run(f.t, "", f.program, "leave", "--config", r.config)
 }
