@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,6 +55,15 @@ func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 	c.transfers = &transfers{d: d, tree: c.tree, ports: c.ports, follower: s.follower}
 	c.info = &info{d: d, cfg: cfg, tree: c.tree}
 	return c
+}
+
+// secure begins with TLS on both channels, without AUTH and PROT. The handshake is done when the
+// greeting is sent, in the connection's own goroutine.
+func (c *client) secure(config *tls.Config) {
+	raw := c.control.Conn
+	raw.SetReadDeadline(time.Now().Add(data.HandshakeTime))
+	c.control.StartTLS(tls.Server(raw, config))
+	c.ports.private = true
 }
 
 // cut ends whatever the client is doing.

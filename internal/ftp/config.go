@@ -19,6 +19,7 @@ import (
 type Config struct {
 	Addr     string       // "host:port" to listen on, if Listener is nil
 	Listener net.Listener // closed by Run
+	Implicit net.Listener // also closed by Run; its clients begin with TLS ("implicit FTPS", without AUTH); nil: there is none
 
 	Greeting     string     // text of the 220 reply, one line
 	Contact      string     // whom to ask, told to clients that are turned away; may be empty
@@ -30,7 +31,7 @@ type Config struct {
 	// connection from them must begin with a PROXY header (version 1 or 2).
 	Proxies peer.Proxies
 
-	TLS        *tls.Config // with the certificate for AUTH TLS; nil: AUTH is refused
+	TLS        *tls.Config // with the certificate; nil: AUTH is refused. A data connection may continue the session of its control connection
 	RequireTLS bool        // refuse logins and data connections without TLS
 
 	LoginTimeout time.Duration // from the connection to a successful login; default 30 seconds
@@ -52,6 +53,8 @@ type Counts struct {
 	Accepted atomic.Int64
 	Refused  atomic.Int64 // because there were too many
 	Logins   atomic.Int64 // that succeeded
+	Secured  atomic.Int64 // data connections over TLS
+	Resumed  atomic.Int64 // of them, those that continued a TLS session
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -63,6 +66,12 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("ftp: public address %v: PASV can only tell an IPv4 address", c.PublicIP)
 	case c.RequireTLS && c.TLS == nil:
 		return c, errors.New("ftp: TLS is required, but there is no certificate")
+	case c.Implicit != nil && c.TLS == nil:
+		return c, errors.New("ftp: implicit TLS needs a certificate")
+	}
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+		c.TLS.GetConfigForClient = refuseBrowsers
 	}
 	c.Greeting = cmp.Or(strings.Join(strings.Fields(c.Greeting), " "), "sheaf FTP service")
 	c.Contact = strings.Join(strings.Fields(c.Contact), " ")
@@ -76,4 +85,16 @@ func (c Config) withDefaults() (Config, error) {
 	c.Counts = cmp.Or(c.Counts, new(Counts))
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c, nil
+}
+
+// refuseBrowsers ends handshakes of clients that want to speak HTTP. Without it, somebody on the way
+// could lead a browser's request for the web server of the same name here, and have what an FTP
+// server says taken for that one's answer (the ALPACA attack, USENIX Security 2021).
+func refuseBrowsers(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	for _, protocol := range hello.SupportedProtos {
+		if protocol == "h2" || strings.HasPrefix(protocol, "http/") {
+			return nil, fmt.Errorf("the client wants to speak %s", protocol)
+		}
+	}
+	return nil, nil // the configuration stays
 }

@@ -42,6 +42,16 @@ func (p *ports) prot(arg string) {
 	}
 }
 
+// count counts an open data connection.
+func (p *ports) count(c *data.Conn) {
+	if !c.Plain {
+		p.cfg.Counts.Secured.Add(1)
+	}
+	if c.Resumed() {
+		p.cfg.Counts.Resumed.Add(1)
+	}
+}
+
 // pasv answers PASV.
 func (p *ports) pasv(string) {
 	if p.onlyEPSV {

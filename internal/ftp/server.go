@@ -10,6 +10,7 @@ import (
 	"time"
 
 	goftp "goftp.io/server/v2"
+	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/acked"
 	"sheaf/internal/ftp/control"
@@ -29,30 +30,34 @@ func Run(ctx context.Context, cfg Config, h Handler) error {
 			return fmt.Errorf("ftp: %w", err)
 		}
 	}
-	l = cfg.Proxies.Listener(l)
 	s := newServer(cfg, h)
+	accepting, ctx := errgroup.WithContext(ctx)
+	accepting.Go(func() error { return s.accept(ctx, &listener{cfg.Proxies.Listener(l), s, false}) })
+	if cfg.Implicit != nil {
+		accepting.Go(func() error { return s.accept(ctx, &listener{cfg.Proxies.Listener(cfg.Implicit), s, true}) })
+	}
+	err = errors.Join(accepting.Wait(), s.registry.drain(cfg.StopTimeout))
+	s.follower.Close()
+	return err
+}
+
+// accept has goftp serve the clients of l until ctx ends. It closes l.
+func (s *server) accept(ctx context.Context, l *listener) error {
+	defer context.AfterFunc(ctx, func() { l.Close() })()
 	loops, err := goftp.NewServer(&goftp.Options{
 		Commands:       commandTable(),
 		Perm:           goftp.NewSimplePerm("", ""), // must not be nil; no command asks for it
-		WelcomeMessage: cfg.Greeting,
-		Logger:         commandLog{cfg.Log},
+		WelcomeMessage: s.cfg.Greeting,
+		Logger:         commandLog{s.cfg.Log},
 	})
 	if err != nil {
 		l.Close()
 		return fmt.Errorf("ftp: %w", err)
 	}
-
-	stop := context.AfterFunc(ctx, func() { l.Close() })
-	defer stop()
-	err = loops.Serve(&listener{l, s})
-	if ctx.Err() == nil {
-		err = fmt.Errorf("ftp: stopped accepting on %v: %w", l.Addr(), err)
-	} else {
-		err = nil
+	if err = loops.Serve(l); ctx.Err() == nil {
+		return fmt.Errorf("ftp: stopped accepting on %v: %w", l.Addr(), err)
 	}
-	err = errors.Join(err, s.registry.drain(cfg.StopTimeout))
-	s.follower.Close()
-	return err
+	return nil
 }
 
 // server is what the clients of one server share.
@@ -74,7 +79,8 @@ func newServer(cfg Config, h Handler) *server {
 // listener gives goftp the connections of clients, within the limits.
 type listener struct {
 	net.Listener
-	server *server
+	server   *server
+	implicit bool // clients begin with TLS
 }
 
 // Accept waits out a lack of file descriptors: goftp would try again in a tight loop.
@@ -94,9 +100,14 @@ func (l *listener) Accept() (net.Conn, error) {
 		pause = time.Millisecond
 		c := newClient(context.Background(), l.server, raw)
 		if refusal := l.server.registry.admit(c.place); refusal != nil {
-			c.control.Reply(refusal.Code, refusal.Msg)
+			if !l.implicit { // nobody waits here for a handshake
+				c.control.Reply(refusal.Code, refusal.Msg)
+			}
 			raw.Close()
 			continue
+		}
+		if l.implicit {
+			c.secure(l.server.cfg.TLS)
 		}
 		return connection{c.control, c}, nil
 	}

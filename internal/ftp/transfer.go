@@ -57,6 +57,7 @@ func (x *transfer) run(announcement string, work func(*data.Conn) error) error {
 	x.of.d.reply(150, "%s", announcement)
 	c, err := data.Open(x.ctx, channel, x.of.d.dataTimeout, tlsConfig)
 	if err == nil {
+		x.of.ports.count(c)
 		x.opened(c)
 		unhook := context.AfterFunc(x.ctx, c.Reset)
 		if err = work(c); err != nil {

@@ -145,7 +145,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		c.Counts = s.state.monitor.FTP("download")
+		c.Counts, c.Implicit = s.state.monitor.FTP("download"), s.listeners.implicit
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
 	if l := s.listeners.drop; l != nil {

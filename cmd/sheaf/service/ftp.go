@@ -45,6 +45,7 @@ func (f *FTP) server(l net.Listener, secure *tls.Config, stop time.Duration, log
 // Download is the settings of the FTP server for consumers.
 type Download struct {
 	FTP         `mapstructure:",squash"`
+	Implicit    string        `mapstructure:"implicit"`     // host:port at which clients begin with TLS; empty: nowhere
 	Greeting    string        `mapstructure:"greeting"`     // first line that clients see; empty: a plain one
 	RequireTLS  bool          `mapstructure:"require_tls"`  // for passwords and data
 	Active      bool          `mapstructure:"active"`       // allow PORT and EPRT, to the client's own address
@@ -59,6 +60,9 @@ type Download struct {
 func (d *Download) check(is *settings.Checks, shared bool) {
 	d.FTP.check(is, "download")
 	is.Require(!d.RequireTLS || d.Cert != "" || shared, "download.require_tls", d.RequireTLS, "needs download.cert or tls.cert")
+	is.Require(d.Implicit == "" || isAddress(d.Implicit), "download.implicit", d.Implicit, wantAddress)
+	is.Require(d.Implicit == "" || d.Listen != "", "download.implicit", d.Implicit, "needs download.listen; with download.require_tls that serves no clear text either")
+	is.Require(d.Implicit == "" || d.Cert != "" || shared, "download.implicit", d.Implicit, "needs download.cert or tls.cert")
 	is.Require(d.Idle > 0, "download.idle", d.Idle, wantPositive)
 	is.Require(d.DataTimeout > 0, "download.data_timeout", d.DataTimeout, wantPositive)
 	is.Require(d.Connections > 0, "download.connections", d.Connections, wantPositive)

@@ -118,7 +118,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 
 // listeners are the service's open ports.
 type listeners struct {
-	http, download, drop, metrics net.Listener // nil if this process has no such server; http is never
+	http, download, implicit, drop, metrics net.Listener // nil if this process has no such server; http is never
 }
 
 // open listens. A process that is the second on its machine does without metrics, unless its settings
@@ -132,6 +132,7 @@ func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (er
 	}{
 		{"http.listen", cfg.HTTP.Listen, &l.http, true},
 		{"download.listen", cfg.Download.Listen, &l.download, cfg.has(roleServe)},
+		{"download.implicit", cfg.Download.Implicit, &l.implicit, cfg.has(roleServe)},
 		{"drop.listen", cfg.Drop.Listen, &l.drop, cfg.has(roleIngest)},
 		{"metrics", cfg.Metrics, &l.metrics, true},
 	} {
@@ -154,6 +155,7 @@ func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (er
 type Addresses struct {
 	HTTP     string `json:"http"`          // URL
 	Download string `json:"ftp,omitempty"` // host:port
+	Implicit string `json:"ftps,omitempty"`
 	Drop     string `json:"drop,omitempty"`
 	Metrics  string `json:"metrics,omitempty"`
 }
@@ -163,6 +165,9 @@ func (s *Service) Addresses() Addresses {
 	a := Addresses{HTTP: s.cfg.scheme() + "://" + s.listeners.http.Addr().String()}
 	if l := s.listeners.download; l != nil {
 		a.Download = l.Addr().String()
+	}
+	if l := s.listeners.implicit; l != nil {
+		a.Implicit = l.Addr().String()
 	}
 	if l := s.listeners.drop; l != nil {
 		a.Drop = l.Addr().String()
@@ -204,7 +209,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) close() {
-	for _, l := range []net.Listener{s.listeners.http, s.listeners.download, s.listeners.drop, s.listeners.metrics} {
+	for _, l := range []net.Listener{s.listeners.http, s.listeners.download, s.listeners.implicit, s.listeners.drop, s.listeners.metrics} {
 		if l != nil {
 			l.Close()
 		}

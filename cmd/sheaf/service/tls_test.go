@@ -33,7 +33,7 @@ func encrypted(t *testing.T, settings map[string]any) (s *Service, cert, key str
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	curl := testkit.Tool(t, "curl")
-	s, cert, _ := encrypted(t, nil)
+	s, cert, _ := encrypted(t, map[string]any{"download.implicit": "127.0.0.1:0"})
 	if !strings.HasPrefix(s.Addresses().HTTP, "https://127.0.0.1:") || s.cfg.URL()[:8] != "https://" {
 		t.Errorf("the service is at %s", s.Addresses().HTTP)
 	}
@@ -58,6 +58,11 @@ func TestTLS(t *testing.T) {
 		testkit.Must(t, err)
 		testkit.Must(t, tls.Client(c, &tls.Config{RootCAs: trusting(t, cert), ServerName: "archive.example.jp"}).Handshake())
 	}
+	implicit, err := tls.Dial("tcp", s.Addresses().Implicit, &tls.Config{RootCAs: trusting(t, cert), ServerName: "archive.example.jp"})
+	testkit.Must(t, err)
+	defer implicit.Close()
+	_, _, err = textproto.NewConn(implicit).ReadResponse(220)
+	testkit.Must(t, err)
 
 	plain := metered(t, nil)
 	resp, err := http.Get(plain.Addresses().HTTP + "/livez")

@@ -64,12 +64,21 @@ func Open(ctx context.Context, ch Channel, timeout time.Duration, tlsConfig *tls
 	return c, nil
 }
 
+// HandshakeTime is how long a client may take for the beginning of TLS.
+const HandshakeTime = 10 * time.Second
+
 // Handshake begins TLS over c, as its server.
 func Handshake(ctx context.Context, c net.Conn, config *tls.Config) (*tls.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
 	defer cancel()
 	secure := tls.Server(c, config)
 	return secure, secure.HandshakeContext(ctx)
+}
+
+// Resumed reports whether the connection continues the TLS session of another.
+func (c *Conn) Resumed() bool {
+	secure, ok := c.Conn.(*tls.Conn)
+	return ok && secure.ConnectionState().DidResume
 }
 
 // wholeTLS is a connection below TLS that fails when TCP ends. Only close_notify ends encrypted

@@ -183,6 +183,8 @@ func (m *Monitor) ftpSource() metrics.Source {
 			out.Gauge("ftp_sessions", "FTP sessions that are open.", float64(c.Open.Load()), "server", server)
 			out.Counter("ftp_sessions_total", "FTP sessions that have begun.", float64(c.Accepted.Load()), "server", server)
 			out.Counter("ftp_sessions_refused_total", "FTP connections that were refused because there were too many.", float64(c.Refused.Load()), "server", server)
+			out.Counter("ftp_data_handshakes_total", "TLS handshakes of FTP data connections.", float64(c.Secured.Load()), "server", server)
+			out.Counter("ftp_data_resumptions_total", "TLS handshakes of FTP data connections that continued a session, as that of the control connection.", float64(c.Resumed.Load()), "server", server)
 			out.Counter("ftp_logins_total", "Logins by FTP that succeeded.", float64(c.Logins.Load()), "server", server)
 		}
 		return nil
