@@ -2,6 +2,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -113,10 +114,8 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 	case ask.Address != "" && addr.Addr() != had:
 		return failed(fmt.Sprintf("the host is at %s here, and other robots leave only %s alone", addr.Addr(), had))
 	}
-	select { // another robot may have been there a moment ago
-	case <-ctx.Done():
+	if !rest(ctx, p.interval) { // another robot may have been there a moment ago
 		return result, false
-	case <-time.After(p.interval):
 	}
 	get := func(url string) (*fetch.Response, error) {
 		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr, Allowed: may})
@@ -126,7 +125,7 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 	if rules == nil {
 		return failed(why)
 	}
-	rest := max(p.interval, rules.CrawlDelay(p.agent))
+	interval := max(p.interval, rules.CrawlDelay(p.agent))
 	queue, seen := []string{ask.URL}, map[string]bool{ask.URL: true}
 	for len(queue) > 0 && result.Files < min(ask.Files, wire.MaxProbeFiles) {
 		url := queue[0]
@@ -134,37 +133,48 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 		if !rules.Allowed(p.agent, pipeline.PathQuery(url)) {
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return result, false
-		case <-time.After(rest):
-		}
-		if !p.admission.MayVisit(time.Now()) {
+		if !rest(ctx, interval) || !p.admission.MayVisit(time.Now()) {
 			return result, false
 		}
-		resp, err := get(url)
+		links, err := p.fetch(get, url, &result)
 		if err != nil {
 			result.Failed = err.Error()
 			return result, ctx.Err() == nil
 		}
-		p.admission.Spend(resp.ResponseBytes)
-		result.Files, result.Bytes, result.MS = result.Files+1, result.Bytes+resp.ResponseBytes, result.MS+resp.Took.Milliseconds()
-		if pipeline.Overloaded(resp.Status) {
-			result.Failed = http.StatusText(resp.Status)
-			queue = nil
-		}
-		for _, link := range linksOf(url, resp) {
+		for _, link := range links {
 			if weburl.Host(link) == host && !seen[link] && len(seen) < 1000 {
 				seen[link] = true
 				queue = append(queue, link)
 			}
 		}
-		if err := resp.Close(); err != nil {
-			result.Failed = err.Error()
-			return result, true
-		}
 	}
 	return result, true
+}
+
+// rest waits. It returns false if ctx ends before.
+func rest(ctx context.Context, interval time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(interval):
+		return true
+	}
+}
+
+// fetch fetches one file and adds it to the result. It returns the URLs to which the file leads. Where
+// the host has too much to do, that is an error.
+func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, result *wire.ProbeResult) (links []string, err error) {
+	resp, err := get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, resp.Close()) }()
+	p.admission.Spend(resp.ResponseBytes)
+	result.Files, result.Bytes, result.MS = result.Files+1, result.Bytes+resp.ResponseBytes, result.MS+resp.Took.Milliseconds()
+	if pipeline.Overloaded(resp.Status) {
+		return nil, errors.New(http.StatusText(resp.Status))
+	}
+	return linksOf(url, resp), nil
 }
 
 // rulesAt fetches a robots.txt. It returns nil, and why, if the host must not be visited.
