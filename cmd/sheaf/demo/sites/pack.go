@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -78,49 +79,14 @@ func main() {
 	var seeds []string
 	var pages [2][]string
 	for _, s := range sources {
-		tree := map[string][]byte{}
-		root := filepath.Join(corpus, "sites", s.dir)
-		check(filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-			rel, rerr := filepath.Rel(root, p)
-			check(rerr)
-			url := "/" + filepath.ToSlash(rel)
-			if err != nil || d.IsDir() || !s.keeps(url) || strings.HasSuffix(url, ".gz") {
-				return err
-			}
-			if d.Type()&fs.ModeSymlink != 0 { // the same page once more, in another place
-				return nil
-			}
-			tree[url], err = os.ReadFile(p)
-			return err
-		}))
-		if s.home != "" {
-			tree["/index.html"] = []byte(s.home)
-		}
-		for round := 0; ; round++ { // pruning changes directory listings, so until nothing more falls away
-			urls, files := reach(s, 1, tree)
-			before := len(tree)
-			for name := range tree {
-				if !files[name] {
-					delete(tree, name)
-				}
-			}
-			if len(tree) == before {
-				pages[0] = append(pages[0], urls...)
-				break
-			}
-		}
-		for _, name := range sorted(tree) {
+		tree := s.files(corpus)
+		pages[0] = append(pages[0], prune(s, tree)...)
+		for _, name := range slices.Sorted(maps.Keys(tree)) {
 			put("day1/"+s.host+name, tree[name])
 		}
-		changed := 0
-		for _, day := range s.days {
-			for name := range tree {
-				body, err := os.ReadFile(filepath.Join(corpus, "days", s.dir, day, filepath.FromSlash(name)))
-				if err == nil && !bytes.Equal(body, tree[name]) {
-					tree[name], changed = body, changed+1
-					put("day2/"+s.host+name, body)
-				}
-			}
+		changed := s.change(corpus, tree)
+		for _, name := range slices.Sorted(maps.Keys(changed)) {
+			put("day2/"+s.host+name, tree[name])
 		}
 		urls, _ := reach(s, 1, tree)
 		pages[1] = append(pages[1], urls...)
@@ -130,7 +96,7 @@ func main() {
 		licence, err := os.ReadFile(filepath.Join(corpus, "LICENSES", s.licence))
 		check(err)
 		put(path.Join("LICENSES", s.host), licence)
-		log.Printf("%-24s %4d files, %d changed on day 2", s.host, len(tree), changed)
+		log.Printf("%-24s %4d files, %d changed on day 2", s.host, len(tree), len(changed))
 	}
 	put("seeds.txt", []byte(strings.Join(seeds, "\n")+"\n"))
 	for i := range pages {
@@ -139,6 +105,55 @@ func main() {
 	check(z.Close())
 	check(os.WriteFile("../sites.zip", buf.Bytes(), 0o644))
 	log.Printf("sites.zip: %d bytes, %d and %d pages", buf.Len(), len(pages[0]), len(pages[1]))
+}
+
+// files returns the files of the source's first day that are kept, by path.
+func (s source) files(corpus string) map[string][]byte {
+	tree := map[string][]byte{}
+	root := filepath.Join(corpus, "sites", s.dir)
+	check(filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		rel, rerr := filepath.Rel(root, p)
+		check(rerr)
+		url := "/" + filepath.ToSlash(rel)
+		if err != nil || d.IsDir() || !s.keeps(url) || strings.HasSuffix(url, ".gz") {
+			return err
+		}
+		if d.Type()&fs.ModeSymlink != 0 { // the same page once more, in another place
+			return nil
+		}
+		tree[url], err = os.ReadFile(p)
+		return err
+	}))
+	if s.home != "" {
+		tree["/index.html"] = []byte(s.home)
+	}
+	return tree
+}
+
+// prune removes the files to which no link leads and returns the URLs that are left.
+func prune(s source, tree map[string][]byte) []string {
+	for { // pruning changes directory listings, so until nothing more falls away
+		urls, files := reach(s, 1, tree)
+		before := len(tree)
+		maps.DeleteFunc(tree, func(name string, _ []byte) bool { return !files[name] })
+		if len(tree) == before {
+			return urls
+		}
+	}
+}
+
+// change makes tree that of the second day and returns the paths of the files that differ.
+func (s source) change(corpus string, tree map[string][]byte) map[string]bool {
+	changed := map[string]bool{}
+	for _, day := range s.days {
+		for name := range tree {
+			body, err := os.ReadFile(filepath.Join(corpus, "days", s.dir, day, filepath.FromSlash(name)))
+			if err == nil && !bytes.Equal(body, tree[name]) {
+				tree[name], changed[name] = body, true
+			}
+		}
+	}
+	return changed
 }
 
 // reach follows the links of a host's pages from its seeds and gives the URLs
@@ -190,15 +205,6 @@ func reach(s source, day int, tree map[string][]byte) (urls []string, files map[
 
 func (s source) keeps(url string) bool {
 	return slices.ContainsFunc(s.keep, func(p string) bool { return strings.HasPrefix(url, p) })
-}
-
-func sorted(m map[string][]byte) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func check(err error) {
