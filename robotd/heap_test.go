@@ -3,6 +3,7 @@ package robotd
 import (
 	"runtime"
 	"runtime/debug"
+	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestHoldMemory(t *testing.T) {
 		return now
 	}
 	held := make([]byte, 256<<20)
-	for deadline := time.Now().Add(time.Minute); percent() != leastGarbage; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); percent() != leastGarbage; time.Sleep(10 * time.Millisecond) {
 		if runtime.GC(); time.Now().After(deadline) {
 			t.Fatalf("with 256 MiB in use GOGC is %d, want %d", percent(), leastGarbage)
 		}

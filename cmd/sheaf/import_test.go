@@ -179,7 +179,7 @@ func (c console) othersComeOut(url, host string, imported []byte) {
 // until waits for a batch to come into a state.
 func (c console) until(batch, state string) {
 	c.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(100 * time.Millisecond) {
 		out := c.run(nil, "batch", "show", batch)
 		if strings.Contains(out, state) {
 			return

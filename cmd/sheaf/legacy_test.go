@@ -48,7 +48,7 @@ func TestBatchesWithoutManifest(t *testing.T) {
 	sh(curl, "-sS", "-T", file("monday.tgz", first.Data), login+"/")
 	sh(lftp, "-c", "set ftp:ssl-allow no; open "+login+"; put "+file("19990308.tar.gz", second.Data)+"; put "+file("old.tar.gz", foreignTarGz(t)))
 
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(100 * time.Millisecond) {
 		out := c.run(nil, "batch", "ls")
 		if strings.Count(out, "inferred") == 3 && strings.Count(out, "post-split") == 3 { // one is the buffer's name
 			break

@@ -89,7 +89,7 @@ func TestHTTPCuts(t *testing.T) {
 		how := httpCuts[i%len(httpCuts)]
 		c, err := net.Dial("tcp", server.Host)
 		testkit.Must(t, err)
-		c.SetDeadline(time.Now().Add(30 * time.Second))
+		c.SetDeadline(time.Now().Add(testkit.Patience))
 		h.beginPatch(c, b, at)
 		c.Write(b.Data[at:to])
 		how.cut(c)
@@ -161,7 +161,7 @@ func dialFTP(t testing.TB, addr string) *dialogue {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	testkit.Must(t, err)
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(testkit.Patience))
 	d := &dialogue{t: t, ctrl: c, text: textproto.NewReader(bufio.NewReader(c))}
 	d.reply(2)
 	d.cmd(3, "USER "+batchtest.Robot)

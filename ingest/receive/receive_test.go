@@ -204,7 +204,7 @@ func (h *house) awaitPublished(b *batchtest.Batch) {
 
 func (h *house) awaitState(b *batchtest.Batch, want wire.State) {
 	h.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(2 * time.Millisecond) {
 		r := h.receipt(h.want(h.do("GET", "/v1/batches/"+string(b.ID)+"/receipt", nil), 200).Body)
 		if r.State == want {
 			return
@@ -375,7 +375,7 @@ func (h *house) serveFTP(cfg ftp.Config) (addr string) {
 
 func (h *house) dial() *ftpclient.ServerConn {
 	h.t.Helper()
-	c, err := ftpclient.Dial(h.serveFTP(ftp.Config{}), ftpclient.DialWithTimeout(5*time.Second))
+	c, err := ftpclient.Dial(h.serveFTP(ftp.Config{}), ftpclient.DialWithTimeout(testkit.Patience))
 	testkit.Must(h.t, err)
 	testkit.Must(h.t, c.Login(batchtest.Robot, batchtest.Secret))
 	return c

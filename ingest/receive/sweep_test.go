@@ -109,7 +109,7 @@ func TestExpiry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- h.rec.Run(ctx) }()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(h.opt.Dir, "receive", string(old.ID))); os.IsNotExist(err) {
 			break
 		}
@@ -168,7 +168,7 @@ func TestStalledConnections(t *testing.T) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	testkit.Must(t, err)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(testkit.Patience))
 	h.beginPatch(c, b, 0)
 	c.Write(b.Data[:1000])
 	end := make([]byte, 64<<10)

@@ -123,7 +123,7 @@ func TestGoClient(t *testing.T) {
 	config, pool := certificate(t)
 	r := start(t, m, func(c *Config) { c.TLS = config })
 	for name, option := range map[string]jlaffaye.DialOption{
-		"plain": jlaffaye.DialWithTimeout(10 * time.Second),
+		"plain": jlaffaye.DialWithTimeout(testkit.Patience),
 		"TLS":   jlaffaye.DialWithExplicitTLS(&tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}),
 	} {
 		t.Run(name, func(t *testing.T) {

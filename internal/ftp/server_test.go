@@ -59,7 +59,7 @@ func dial(t testing.TB, addr string) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(testkit.Patience))
 	return &raw{nc, t, bufio.NewReader(nc)}
 }
 
@@ -118,7 +118,7 @@ func (c *raw) data() *net.TCPConn {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { d.Close() })
-	d.SetDeadline(time.Now().Add(20 * time.Second))
+	d.SetDeadline(time.Now().Add(testkit.Patience))
 	return d.(*net.TCPConn)
 }
 

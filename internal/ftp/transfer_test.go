@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/internal/ftp/control"
+	"sheaf/internal/testkit"
 )
 
 func TestDownload(t *testing.T) {
@@ -125,7 +126,7 @@ func TestKilledUploads(t *testing.T) {
 				wg.Go(func() { kill(c.Conn.(*net.TCPConn), d) })
 			}
 			wg.Wait()
-			for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 				if commits, aborts := m.counts(); commits+aborts == each {
 					break
 				}

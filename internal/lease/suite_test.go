@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
@@ -49,7 +48,7 @@ func suite(t *testing.T, asked func(name string) int, open func(*testing.T) leas
 			t.Error(err)
 		}
 	})
-	t.Run("cancel", func(t *testing.T) { testCancel(t, open) })
+	t.Run("cancel", func(t *testing.T) { testCancel(t, asked, open) })
 	t.Run("raise", func(t *testing.T) {
 		l := open(t)
 		var last int64
@@ -103,16 +102,21 @@ func testOrder(t *testing.T, asked func(name string) int, open func(*testing.T) 
 }
 
 // testCancel: a waiter whose context ends does not delay the others.
-func testCancel(t *testing.T, open func(*testing.T) lease.Locker) {
+func testCancel(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {
 	holder, quitter, next := open(t), open(t), open(t)
 	err := holder.Do(t.Context(), "cancel", func(ctx context.Context, _ int64) error {
-		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		err := quitter.Do(ctx, "cancel", func(context.Context, int64) error {
-			t.Error("two clients hold the lease")
-			return nil
-		})
-		if !errors.Is(err, context.DeadlineExceeded) {
+		quit := make(chan error, 1)
+		go func() {
+			quit <- quitter.Do(ctx, "cancel", func(context.Context, int64) error {
+				t.Error("two clients hold the lease")
+				return nil
+			})
+		}()
+		testkit.Until(t, "the other waits", func() bool { return asked("cancel") == 2 })
+		cancel()
+		if err := testkit.Receive(t, "the waiter's end", quit); !errors.Is(err, context.Canceled) {
 			t.Errorf("the waiter gets %v", err)
 		}
 		return nil

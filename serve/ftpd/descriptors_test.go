@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
@@ -39,7 +40,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		defer c.Close()
 		crowd = append(crowd, c)
 	}
-	for deadline := time.Now().Add(20 * time.Second); open() < int(limit)-1; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); open() < int(limit)-1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors of %d are open", open(), limit)
 		}
@@ -48,7 +49,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	for _, c := range crowd {
 		c.Close()
 	}
-	for deadline := time.Now().Add(20 * time.Second); open() > int(limit)-8; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); open() > int(limit)-8; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors of %d are still open", open(), limit)
 		}

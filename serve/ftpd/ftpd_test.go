@@ -73,7 +73,7 @@ func serveLibrary(t *testing.T, s *servetest.Site, library *serve.Library) strin
 
 func login(t *testing.T, addr, name string) *client.ServerConn {
 	t.Helper()
-	c, err := client.Dial(addr, client.DialWithTimeout(5*time.Second))
+	c, err := client.Dial(addr, client.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestRefusals(t *testing.T) {
 		}
 		return reply.Code
 	}
-	c, err := client.Dial(addr, client.DialWithTimeout(5*time.Second))
+	c, err := client.Dial(addr, client.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/servetest"
@@ -85,7 +86,7 @@ func TestDeletedAccountEndsItsSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer idle.Close()
-		idle.SetDeadline(time.Now().Add(20 * time.Second))
+		idle.SetDeadline(time.Now().Add(testkit.Patience))
 		io.WriteString(idle, "USER jp\r\nPASS jp\r\n")
 		replies := bufio.NewReader(idle)
 		for range 3 { // 220, 331, 230
@@ -131,7 +132,7 @@ func TestQuotaIsTold(t *testing.T) {
 	half := int64(len(retr(t, c, dir+"20261122.tar.gz", 0))) / 2
 	change(t, s, account.Change{Quota: &half})
 	var reply *textproto.Error
-	tomorrow := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	tomorrow := testkit.NextMidnight()
 	_, err := c.Retr(dir + "20261122.tar.gz")
 	if !errors.As(err, &reply) || reply.Code != 450 || !strings.Contains(reply.Msg, tomorrow.Format(time.RFC3339)) {
 		t.Errorf("%v", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/textproto"
 	"testing"
-	"time"
 
 	client "github.com/jlaffaye/ftp"
 
@@ -19,7 +18,7 @@ func TestTokens(t *testing.T) {
 	dial := func(u account.Use) (*client.ServerConn, string, error) {
 		made, secret, err := s.Accounts.CreateToken(t.Context(), "jp", account.Token{Name: "x", Uses: []account.Use{u}})
 		testkit.Must(t, err)
-		c, err := client.Dial(addr, client.DialWithTimeout(5*time.Second))
+		c, err := client.Dial(addr, client.DialWithTimeout(testkit.Patience))
 		testkit.Must(t, err)
 		t.Cleanup(func() { c.Quit() })
 		return c, made.ID, c.Login("jp", secret)

@@ -242,10 +242,9 @@ func TestProblems(t *testing.T) {
 			t.Error("401 without a challenge")
 		}
 	}
-	tomorrow := time.Now().UTC().Add(time.Minute).AddDate(0, 0, 1) // not today within a minute either
-	s.Account("later", tomorrow.Format("Mon")+" 00:00-24:00", "jp")
+	next := testkit.NextMidnight()
+	s.Account("later", next.In(testkit.Midday()).Format("Mon")+" 00:00-24:00 "+testkit.Midday().String(), "jp")
 	resp, body := s.do(t, "GET", "later", edition+".tar.gz")
-	next := tomorrow.Truncate(24 * time.Hour)
 	if retry, err := http.ParseTime(resp.Header.Get("Retry-After")); err != nil || !retry.Equal(next) || !bytes.Contains(body, []byte(next.Format(time.RFC3339))) {
 		t.Errorf("Retry-After %q, want %v: %s", resp.Header.Get("Retry-After"), next, body)
 	}

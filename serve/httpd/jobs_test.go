@@ -45,7 +45,7 @@ func (c *crawl) status(t *testing.T, account, path string) api.JobStatus {
 // finished waits until a job has ended.
 func (c *crawl) finished(t *testing.T, account, path string) api.JobStatus {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
 		st := c.status(t, account, path)
 		if st.State == api.JobDone || st.State == api.JobFailed {
 			return st

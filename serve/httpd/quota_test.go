@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 )
 
@@ -22,7 +23,7 @@ func TestQuotaIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, body := s.do(t, http.MethodGet, "jp", file)
-	next := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	next := testkit.NextMidnight()
 	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != next.Format(http.TimeFormat) ||
 		!strings.Contains(string(body), next.Format(time.RFC3339)) || !strings.Contains(string(body), "quota_used_up") {
 		t.Errorf("%s, %v: %s", resp.Status, resp.Header, body)

@@ -14,6 +14,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -109,7 +110,7 @@ func TestWatches(t *testing.T) {
 
 // once returns a context that ends when done returns true.
 func once(t *testing.T, done func() bool) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	go func() {
 		defer cancel()
 		for !done() && ctx.Err() == nil {

@@ -30,6 +30,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/jobs"
 )
 
@@ -72,6 +73,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 	testkit.Must(t, err)
 	library, err := serve.NewLibrary(serve.Options{
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
+		Meter: bandwidth.New(bandwidth.Options{Zone: testkit.Midday()}),
 	})
 	testkit.Must(t, err)
 	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/mailer/mailtest"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 )
@@ -303,7 +304,7 @@ func TestSlowWebhooksHoldUpNobody(t *testing.T) {
 		defer close(done)
 		_ = watch.DeliverAll(ctx, b.Watches) // it is cut short
 	}()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
 		b.mu.Lock()
 		n := len(b.calls)
 		b.mu.Unlock()

@@ -157,7 +157,7 @@ func (h *installation) uploader(ways ...way) *upload.Uploader {
 // drain uploads until the spool is empty.
 func (h *installation) drain(ways ...way) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(h.t.Context(), testkit.Patience)
 	defer cancel()
 	if err := h.uploader(ways...).Drain(ctx); err != nil {
 		h.t.Fatalf("%v\n%s", err, h.log.String())

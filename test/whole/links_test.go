@@ -16,6 +16,7 @@ import (
 	"github.com/jlaffaye/ftp"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd"
 	"sheaf/test/servicetest"
@@ -178,7 +179,7 @@ func (h *graphs) byHTTP(t *testing.T, name string) []byte {
 
 func (h *graphs) byFTP(t *testing.T, name string) []byte {
 	t.Helper()
-	conn, err := ftp.Dial(h.At.Download, ftp.DialWithTimeout(20*time.Second))
+	conn, err := ftp.Dial(h.At.Download, ftp.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (h *withdrawer) bring(n int64) {
 	testkit.Must(h, os.WriteFile(s.b.Path, b.Data, 0o600))
 	desk := &upload.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: h.server, Client: http.DefaultClient}
 	u := upload.New(upload.Options{Spool: s, Targets: []upload.Target{desk}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond})
-	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- u.Drain(ctx) }()
@@ -145,7 +145,7 @@ func (s *spool) Quarantine(_ wire.BatchID, why string) error { s.ended = why; re
 // not listed. It returns compressed files inflated.
 func (h *withdrawer) tree() map[string]string {
 	h.Helper()
-	conn, err := ftp.Dial(h.addr.Download, ftp.DialWithTimeout(time.Minute))
+	conn, err := ftp.Dial(h.addr.Download, ftp.DialWithTimeout(testkit.Patience))
 	testkit.Must(h, err)
 	defer conn.Quit()
 	testkit.Must(h, conn.Login("anonymous", "reader@example.jp"))

@@ -17,7 +17,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
@@ -107,7 +106,7 @@ type visitor struct {
 func newVisitor(t *testing.T) visitor {
 	jar, err := cookiejar.New(nil)
 	testkit.Must(t, err)
-	return visitor{t, &http.Client{Jar: jar, Timeout: 20 * time.Second}}
+	return visitor{t, &http.Client{Jar: jar, Timeout: testkit.Patience}}
 }
 
 // read sends a request as a browser does and follows redirects. It returns where that ends.

@@ -20,6 +20,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/serve/httpd"
@@ -140,7 +141,7 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 	worked := make(chan struct{})
 	go func() { defer close(worked); s.Jobs.Run(ctx) }()
 	defer func() { stop(); <-worked }()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
 		var st api.JobStatus
 		if err := json.Unmarshal(c.ask(200, "GET", at, "").Body.Bytes(), &st); err != nil {
 			t.Fatal(err)

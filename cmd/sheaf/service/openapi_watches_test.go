@@ -67,7 +67,7 @@ func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 		s.Publish(at.AddDate(0, 0, i).Format("20060102"), map[string][]*archive.Record{"www.example.jp": {servetest.Page("http://www.example.jp/", text, at)}})
 	}
 	one := "/v1/watches/" + begun.ID
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(50 * time.Millisecond) {
 		body := c.ask(200, "GET", one, "").Body.String()
 		if strings.Count(body, `"what"`) == 2 && strings.Contains(body, "webhook_stopped") && strings.Contains(body, "next") {
 			break

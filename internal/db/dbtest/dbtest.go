@@ -281,7 +281,7 @@ func (c *Cluster) await(t testing.TB, log string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); ; time.Sleep(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		err := db.PingContext(ctx)
 		cancel()

@@ -182,7 +182,7 @@ func (c *Cluster) Endpoints() (urls []string) {
 // Leader returns the leading member. It waits until there is one.
 func (c *Cluster) Leader(t testing.TB) *Member {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		for _, m := range c.Members {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			s, err := c.Client.Status(ctx, m.Client)
@@ -192,6 +192,6 @@ func (c *Cluster) Leader(t testing.TB) *Member {
 			}
 		}
 	}
-	t.Fatal("no leader in a minute")
+	t.Fatal("no leader within testkit.Patience")
 	return nil
 }
