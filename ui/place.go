@@ -72,9 +72,6 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 		http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
 		return nil
 	}
-	if _, err := f.Library.Tree.Stat(r.Context(), a, "/"+place); err != nil {
-		return err
-	}
 	p := placePage{Page: f.Site.For(r), Place: place, Name: nameOf(place), Trail: trail(place)}
 	counts, _ := f.census.counts(r.Context())
 	p.Count = counts[place]

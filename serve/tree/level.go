@@ -13,15 +13,17 @@ import (
 
 // levelDirectory returns a directory of the tree of reversed names.
 func (f *finder) levelDirectory(ctx context.Context, place string) (*content.Entry, error) {
-	switch exists, err := f.view.Exists(ctx, place); {
-	case err != nil:
-		return nil, err
-	case !exists:
-		return nil, content.ErrNotFound
-	}
 	h, err := f.view.Host(ctx, place)
 	if err != nil {
 		return nil, err
+	}
+	if h == nil {
+		switch exists, err := f.view.Exists(ctx, place); {
+		case err != nil:
+			return nil, err
+		case !exists:
+			return nil, content.ErrNotFound
+		}
 	}
 	e := f.directory(path.Base(place), func(ctx context.Context, emit func(content.Node) error) error {
 		if err := f.children(ctx, place, "", emit); err != nil || h == nil {
