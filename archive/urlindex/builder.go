@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
@@ -22,6 +23,10 @@ type Options struct {
 	RunRows    int64            // records after which a run of new entries ends, which limits the spilled bytes; 8,000,000 if zero
 	Now        func() time.Time // time.Now if nil
 	Log        *slog.Logger     // nil: discards
+
+	// Segment, if set, returns the index of an entry's segment, which is otherwise read from the
+	// store. A benchmark makes up a million segments in it.
+	Segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error)
 
 	// Boundary, if set, is called before and after each durable write with one of Boundaries and
 	// "before" or "after". A fault test stops the Builder in it.
@@ -57,6 +62,11 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Segment == nil {
+		opt.Segment = func(ctx context.Context, e catalog.SegmentEntry) (*archive.Index, error) {
+			return readIndex(ctx, st, e)
+		}
 	}
 	return &Builder{opt: opt, catalog: c, store: st, states: states{store.Log{Store: st, Key: stateKey}, opt.Now, opt.Boundary}}
 }

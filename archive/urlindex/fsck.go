@@ -211,7 +211,11 @@ func (c *check) compare(ctx context.Context, s *state) error {
 		if l == nil || !s.covers(l.Seq) {
 			continue
 		}
-		pieces, _, err := rowsOf(ctx, c.store, *l, archive.WARCStart())
+		index, err := readIndex(ctx, c.store, *l)
+		var pieces [][]byte
+		if err == nil {
+			pieces, _, err = rowsOf(index, *l, archive.WARCStart())
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()

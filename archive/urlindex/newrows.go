@@ -29,10 +29,11 @@ const maxHoles = 1000
 type newRows struct {
 	snap   *catalog.Snapshot
 	prev   *state
-	store  store.Store
 	limit  int64 // records after which no further host and edition is begun
 	log    *slog.Logger
 	memory *semaphore.Weighted // of segments' indexes
+
+	segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error) // as of Options
 
 	mu     sync.Mutex // guards what follows
 	sorter *sortedrun.Sorter
@@ -171,7 +172,11 @@ func (c *newRows) readEntry(ctx context.Context, e catalog.SegmentEntry, first i
 		return 0, err
 	}
 	defer c.memory.Release(weight)
-	rows, n, err := rowsOf(ctx, c.store, e, first)
+	index, err := c.segment(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	rows, n, err := rowsOf(index, e, first)
 	if err != nil {
 		return 0, err
 	}
@@ -189,11 +194,7 @@ func (c *newRows) readEntry(ctx context.Context, e catalog.SegmentEntry, first i
 var errKey = errors.New("is no URL key")
 
 // rowsOf returns an entry's rows, in pieces of whole lines, and the size of its records.
-func rowsOf(ctx context.Context, st store.Store, e catalog.SegmentEntry, first int64) (pieces [][]byte, n int64, err error) {
-	index, err := readIndex(ctx, st, e)
-	if err != nil {
-		return nil, 0, err
-	}
+func rowsOf(index *archive.Index, e catalog.SegmentEntry, first int64) (pieces [][]byte, n int64, err error) {
 	place := archive.HostPath(e.Host) + "/" + e.Edition + warcSuffix
 	var piece []byte
 	for i := range index.Cells {

@@ -43,7 +43,7 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 // erased records are rewritten. Each of the two is a state of its own.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &newRows{
-		snap: j.snap, prev: &j.prev.state, store: j.states.Store, limit: j.opt.RunRows, log: j.opt.Log,
+		snap: j.snap, prev: &j.prev.state, segment: j.opt.Segment, limit: j.opt.RunRows, log: j.opt.Log,
 		sorter: sortedrun.NewSorter(j.opt.TempDir, j.opt.SortMemory, compareLines), memory: semaphore.NewWeighted(indexMemory),
 	}
 	defer func() { err = errors.Join(err, c.sorter.Close()) }()

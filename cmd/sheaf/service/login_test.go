@@ -18,7 +18,7 @@ import (
 )
 
 // addAccount makes an account that sees every host.
-func addAccount(t *testing.T, s *Service, name, password string) *account.Accounts {
+func addAccount(t testing.TB, s *Service, name, password string) *account.Accounts {
 	t.Helper()
 	accounts, err := account.NewAccounts(s.state.db, nil, servetest.Cheap)
 	testkit.Must(t, err)

@@ -1,96 +1,26 @@
 package service
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
+	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"sheaf/archive/catalog"
-	"sheaf/archive/store"
-	"sheaf/internal/db"
+	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/serve/servetest"
+	"sheaf/ui"
 )
-
-// manyHosts is how many hosts BenchmarkPagesAtSize has: SHEAF_BENCH_HOSTS, or 20,000.
-func manyHosts() int {
-	if n, err := strconv.Atoi(os.Getenv("SHEAF_BENCH_HOSTS")); err == nil && n > 0 {
-		return n
-	}
-	return 20_000
-}
-
-// hostOf names the i-th host. One in five is in a domain with very many others.
-func hostOf(i int) string {
-	switch i % 5 {
-	case 0:
-		return fmt.Sprintf("h%07d.portal%02d.ne.jp", i, i%20)
-	case 1:
-		return fmt.Sprintf("www.site%07d.jp", i)
-	}
-	return fmt.Sprintf("www.site%07d.%s.jp", i, []string{"co", "or", "ac"}[i%3])
-}
-
-// publishMany publishes one edition with ten records of each host.
-func publishMany(b *testing.B, data string, hosts int) {
-	objects, err := store.OpenFS(filepath.Join(data, "store"))
-	testkit.Must(b, err)
-	c, err := catalog.Open(b.Context(), objects, catalog.Options{})
-	testkit.Must(b, err)
-	batch, now := catalog.Batch{ID: "robot-1", SHA256: strings.Repeat("0", 64)}, time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
-	_, err = c.Publish(b.Context(), catalog.Publication{Batches: []catalog.Batch{batch}, Entries: func(yield func(catalog.SegmentEntry, error) bool) {
-		for i := range hosts {
-			host := hostOf(i)
-			sum := sha256.Sum256([]byte(host))
-			digest := hex.EncodeToString(sum[:])
-			l := catalog.SegmentEntry{
-				Host: host, Object: "segments/" + host + "/1.tar.gz", Length: 100_000, IndexOffset: 98_000, IndexLength: 1800, First: now, Last: now.Add(time.Minute),
-				Records: 10, Files: 10, SHA256: digest, Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "robot", Views: map[string]catalog.View{},
-			}
-			for _, kind := range []string{"members", "single", "warc"} {
-				l.Views[kind] = catalog.View{Size: 101_000, SHA256: digest, ETag: `"` + digest[:32] + `"`}
-			}
-			if !yield(l, nil) {
-				return
-			}
-		}
-	}})
-	testkit.Must(b, err)
-	testkit.Must(b, objects.Close())
-}
-
-// addHosts adds the hosts to the database, where one in a hundred waits for a decision, and batches.
-func addHosts(b *testing.B, s *Service, hosts int) {
-	tx, err := s.state.db.BeginTx(b.Context(), nil)
-	testkit.Must(b, err)
-	insert, err := tx.PrepareContext(b.Context(), `INSERT INTO hosts (name, state, source, created, grp) VALUES (?1, ?2, '', 0, ?1)`)
-	testkit.Must(b, err)
-	for i := range hosts {
-		state := "accepted"
-		if i%100 == 0 {
-			state = "pending"
-		}
-		_, err := insert.ExecContext(b.Context(), hostOf(i), state)
-		testkit.Must(b, err)
-	}
-	for i := range hosts / 10 {
-		at := db.Millis(time.Now().Add(-time.Hour)) + int64(i)
-		_, err := tx.ExecContext(b.Context(), `INSERT INTO ingest_batches (id, batch, robot, protocol, sha256, size, hosts, state, received_at, entered_at, collected)
-			VALUES (?1, ?1, 'robot', 'http', 'x', 1000, 1, 'published', ?2, ?2, 1)`, fmt.Sprint("robot-", i), at)
-		testkit.Must(b, err)
-	}
-	testkit.Must(b, tx.Commit())
-}
 
 // cpu is the processor time that this process has used.
 func cpu() time.Duration {
@@ -101,55 +31,143 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPagesAtSize tells the processor time of each page for people, and of a scrape, of a large
-// archive: ten records of each host, and one batch in the ledger for ten hosts. With
-// SHEAF_BENCH_HOSTS=1000000 it takes some minutes.
-func BenchmarkPagesAtSize(b *testing.B) {
-	hosts, data := manyHosts(), b.TempDir()
-	publishMany(b, data, hosts)
-	cfg, err := Load("", map[string]any{
-		"data": data, "database.fresh": true, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "access.anonymous": []string{"jp"},
-		"publish.window": "never", "balance.at": "", "balance.during": false,
-	})
+// peak returns the largest memory that the process has had since forgetPeak, in MiB.
+func peak(b *testing.B) float64 {
+	status, err := os.ReadFile("/proc/self/status")
 	testkit.Must(b, err)
-	s, err := New(b.Context(), cfg, slog.New(slog.DiscardHandler))
+	_, rest, _ := bytes.Cut(status, []byte("VmHWM:"))
+	kib := 0
+	_, err = fmt.Sscan(string(rest), &kib)
 	testkit.Must(b, err)
-	b.Cleanup(s.close)
-	addHosts(b, s, hosts)
-	handler, wide := s.state.monitor.Handler(), "/browse/jp/ne/portal05/"
+	return float64(kib) / 1024
+}
+
+func forgetPeak(b *testing.B) {
+	debug.FreeOSMemory()
+	testkit.Must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
+}
+
+// measured is a page, or a kind of page of which a visitor sees any.
+type measured struct {
+	name   string
+	path   func() string
+	status int // 0: 200
+}
+
+// asked lists what BenchmarkPagesAtSize measures.
+func (l large) asked() (all []measured) {
 	for _, path := range []string{
-		"/", "/browse/", "/browse/jp/", "/browse/jp/co/", wide, "/find?q=www.site0000001.jp", "/find?q=nowhere.example", "/webmasters", "/account",
+		"/", "/browse/", "/browse/jp/", "/browse/jp/co/", "/browse/jp/co/s+/", "/browse/jp/ne/portal05/", "/webmasters", "/account",
+		"/browse/jp/co/daily/www/", "/browse/jp/co/vast/www/", "/pub/jp/", "/pub/jp/co/", "/pub/jp/co/daily/www/", "/v1/hosts", "/v1/editions", "/v1/changes",
 		"/board/", "/board/transfers", "/board/batches", "/board/batches?state=published", "/board/robots", "/board/hosts", "/board/hosts?state=accepted",
 		"/board/levelling", "/board/releases", "/board/store", "/board/watches", "/board/removals", "/metrics",
 	} {
-		b.Run(path, func(b *testing.B) {
-			var took []time.Duration
-			var bytes, status int
-			for range 60 {
-				before := cpu()
-				if path == "/metrics" {
-					w := httptest.NewRecorder()
-					handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-					bytes, status = w.Body.Len(), w.Code
-				} else {
-					user := ""
-					if strings.HasPrefix(path, "/board") {
-						user = "operator"
-					}
-					w := browse(s, http.MethodGet, path, user, s.OperatorToken(), nil)
-					bytes, status = w.Body.Len(), w.Code
-				}
-				took = append(took, cpu()-before)
-			}
-			first := took[0]
-			took = took[10:] // warm
-			slices.Sort(took)
-			b.ReportMetric(float64(first.Microseconds())/1000, "first-ms")
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-			b.ReportMetric(float64(bytes), "bytes")
-			b.ReportMetric(float64(status), "status")
-			b.ReportMetric(0, "ns/op")
-		})
+		all = append(all, measured{name: path, path: func() string { return path }})
 	}
+	random := rand.New(rand.NewPCG(1, 2))
+	host := func() string { return hostOf(random.IntN(l.hosts)) }
+	small := func() string { return pageOf(smallHost, random.IntN(pagesEach)) }
+	stamp := func(last int) string {
+		return l.day(l.editions - 1 - random.IntN(min(last, l.editions))).Format("20060102150405")
+	}
+	return append(all,
+		measured{"find a host", func() string { return "/find?q=" + host() }, http.StatusSeeOther},
+		measured{"find nothing", func() string { return "/find?q=nowhere.example" }, http.StatusNotFound},
+		measured{"host", func() string { return "/browse/" + archive.HostPath(hostOf(l.hosts+random.IntN(sampled))) + "/" }, 0},
+		measured{"host of 30 editions", func() string { return "/browse/" + archive.HostPath(smallHost) + "/" }, 0},
+		measured{"page, rewritten", func() string { return "/web/" + stamp(30) + "mp_/" + small() }, 0},
+		measured{"page with banner", func() string { return "/web/" + stamp(30) + "/" + small() }, 0},
+		measured{"page as its bytes", func() string { return "/web/" + stamp(30) + "id_/" + small() }, 0},
+		measured{"page of the vast host", func() string {
+			n := random.IntN(l.pages)
+			at := l.day(l.editions - 1).Add(time.Duration(n) * time.Millisecond)
+			return "/web/" + at.Format("20060102150405") + "id_/" + pageOf(vastHost, n)
+		}, 0},
+		measured{"30 versions", func() string { return "/web/*/" + small() }, 0},
+		measured{"versions in each edition", func() string { return "/web/*/" + pageOf(dailyHost, random.IntN(5)) }, 0},
+		measured{"diff", func() string {
+			n := random.IntN(min(29, l.editions-1))
+			first := l.day(l.editions - 2 - n)
+			return "/diff/" + first.Format("20060102150405") + "/" + first.AddDate(0, 0, 1).Format("20060102150405") + "/" + small()
+		}, 0},
+		measured{"cdx, one URL", func() string { return "/v1/cdx?url=" + pageOf(host(), random.IntN(pagesEach)) }, 0},
+		measured{"cdx, a URL of each edition", func() string { return "/v1/cdx?url=" + pageOf(dailyHost, random.IntN(5)) }, 0},
+		measured{"cdx, URLs of a host", func() string { return "/v1/cdx?url=http://" + host() + "/dir*" }, 0},
+		measured{"cdx, 1,000 of a domain", func() string {
+			return "/v1/cdx?limit=1000&matchType=domain&url=" + []string{"co.jp", "jp", "portal05.ne.jp"}[random.IntN(3)]
+		}, 0},
+		measured{"cdx, 1,000 of the vast host", func() string { return "/v1/cdx?limit=1000&url=http://" + vastHost + "/*" }, 0},
+		measured{"coverage", func() string { return "/v1/coverage?url=" + pageOf(host(), random.IntN(pagesEach)) }, 0},
+	)
+}
+
+// BenchmarkPagesAtSize tells the processor time and the time by the clock of each page for people, of
+// queries, and of a scrape, of a large archive (large.build): SHEAF_BENCH_HOSTS hosts (20,000) of ten
+// records each, one host with SHEAF_BENCH_EDITIONS editions (100) and one with SHEAF_BENCH_PAGES
+// pages (2,000), and one batch in the ledger for ten hosts. In full it takes some minutes:
+//
+//	SHEAF_BENCH_HOSTS=1000000 SHEAF_BENCH_EDITIONS=1000 SHEAF_BENCH_PAGES=100000 go test ./cmd/sheaf/service -run '^$' -bench PagesAtSize -benchtime 1x
+func BenchmarkPagesAtSize(b *testing.B) {
+	l := large{servetest.Number("SHEAF_BENCH_HOSTS", 20_000), servetest.Number("SHEAF_BENCH_EDITIONS", 100), servetest.Number("SHEAF_BENCH_PAGES", 2000)}
+	cfg, err := Load("", map[string]any{
+		"data": l.build(b), "database.fresh": true, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "access.anonymous": []string{"jp"},
+		"publish.window": "never", "balance.at": "", "balance.during": false,
+	})
+	testkit.Must(b, err)
+	cfg.Passwords = servetest.Cheap
+	s, err := New(b.Context(), cfg, slog.New(slog.DiscardHandler))
+	testkit.Must(b, err)
+	b.Cleanup(s.close)
+	addHosts(b, s, l.hosts)
+	addAccount(b, s, "reader", "reader's password")
+	testkit.Eventually(b, "all hosts are counted", func() error {
+		var front ui.Front
+		r := httptest.NewRecorder()
+		s.router.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/", nil))
+		if err := json.Unmarshal(r.Body.Bytes(), &front); err != nil || front.Hosts < int64(l.hosts) {
+			return fmt.Errorf("%d hosts: %w", front.Hosts, err)
+		}
+		return nil
+	})
+	forgetPeak(b)
+	for _, m := range l.asked() {
+		b.Run(m.name, func(b *testing.B) { s.measurePage(b, m) })
+	}
+	b.Logf("the largest memory while pages were made: %.0f MiB", peak(b))
+}
+
+// measurePage asks for a page some times and reports the median and the 99th percentile.
+func (s *Service) measurePage(b *testing.B, m measured) {
+	const cold, warm = 10, 100
+	var took, used []float64
+	size := 0
+	for range cold + warm {
+		path := m.path()
+		began, before := time.Now(), cpu()
+		var w *httptest.ResponseRecorder
+		switch {
+		case path == "/metrics":
+			w = httptest.NewRecorder()
+			s.state.monitor.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		case path == "/account":
+			w = browse(s, http.MethodGet, path, "reader", "reader's password", nil)
+		case strings.HasPrefix(path, "/board"):
+			w = browse(s, http.MethodGet, path, "operator", s.OperatorToken(), nil)
+		default:
+			w = browse(s, http.MethodGet, path, "", "", nil)
+		}
+		took, used = append(took, time.Since(began).Seconds()*1000), append(used, (cpu()-before).Seconds()*1000)
+		if w.Code != max(m.status, http.StatusOK) {
+			b.Fatalf("%s: %d %.300s", path, w.Code, w.Body)
+		}
+		size = max(size, w.Body.Len())
+	}
+	b.ReportMetric(used[0], "first-cpu-ms")
+	for unit, values := range map[string][]float64{"ms": took[cold:], "cpu-ms": used[cold:]} {
+		slices.Sort(values)
+		b.ReportMetric(values[warm/2], "p50-"+unit)
+		b.ReportMetric(values[warm*99/100], "p99-"+unit)
+	}
+	b.ReportMetric(float64(size), "bytes")
+	b.ReportMetric(0, "ns/op")
 }
