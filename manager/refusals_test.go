@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -22,23 +23,24 @@ func (s *service) states() map[string]hosts.State {
 	return states
 }
 
-// A host that its owner wants left out is in no robot's list, whether it was known or not, and no
+// A host that its owner wants left out, at one port or at all, is in no robot's list, whether it was known or not, and no
 // robot's report brings it back. An operator's word does.
 func TestRefusedHostStaysOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, dns{"www.known.jp": "192.0.2.1"})
 	s.join("r1")
-	_, err := s.AddHosts(t.Context(), []string{"http://www.known.jp/"}, nil, assign.Replication{})
+	_, err := s.AddHosts(t.Context(), []string{"http://www.known.jp/", "http://www.known.jp:8080/", "http://www.known.jp.example.jp/"}, nil, assign.Replication{})
 	testkit.Must(t, err)
 	for _, host := range []string{"www.known.jp", "www.new.jp:8080"} {
 		testkit.Must(t, s.RefuseHost(t.Context(), host))
 		testkit.Must(t, s.RefuseHost(t.Context(), host))
 	}
-	_, err = s.Discover(t.Context(), "r1", []wire.HostLine{{URL: "http://www.known.jp/a"}, {URL: "http://www.new.jp:8080/"}, {URL: "http://www.new.jp/"}})
+	_, err = s.Discover(t.Context(), "r1", []wire.HostLine{{URL: "http://www.known.jp/a"}, {URL: "http://www.known.jp:81/"}, {URL: "http://www.new.jp:8080/"}, {URL: "http://www.new.jp/"}})
 	testkit.Must(t, err)
-	got := s.states()
-	if got["www.known.jp"] != hosts.Refused || got["www.new.jp:8080"] != hosts.Refused || got["www.new.jp"] != hosts.Accepted {
-		t.Errorf("%v", got)
+	want := map[string]hosts.State{"www.known.jp": hosts.Refused, "www.known.jp:8080": hosts.Refused, "www.known.jp:81": hosts.Refused,
+		"www.known.jp.example.jp": hosts.Accepted, "www.new.jp:8080": hosts.Refused, "www.new.jp": hosts.Accepted}
+	if got := s.states(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 	_, err = s.AddHosts(t.Context(), []string{"http://www.new.jp:8080/"}, nil, assign.Replication{})
 	testkit.Must(t, err)

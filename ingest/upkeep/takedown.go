@@ -80,19 +80,33 @@ func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (vers
 // TakeDomain takes down all hosts of a domain of which anything is shown, and returns how many these
 // are. It leaves out hosts whose take-down was lifted.
 func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (int, error) {
+	return t.takeShown(ctx, catalog.Key(domain), func(host string) bool {
+		name, _, _ := strings.Cut(host, ":")
+		return name == domain || strings.HasSuffix(name, "."+domain)
+	}, reason, by)
+}
+
+// TakePorts takes down a host at its ports other than those of http and https, like TakeDomain. The
+// host has no port.
+func (t *Takedowns) TakePorts(ctx context.Context, host, reason, by string) (int, error) {
+	return t.takeShown(ctx, catalog.Key(host), func(other string) bool { return strings.HasPrefix(other, host+":") }, reason, by)
+}
+
+// takeShown takes down the hosts of which anything is shown, whose keys begin with prefix and which
+// fit.
+func (t *Takedowns) takeShown(ctx context.Context, prefix string, fits func(host string) bool, reason, by string) (int, error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer s.Release()
-	list, err := s.Hosts(ctx, catalog.Key(domain), "", 0)
+	list, err := s.Hosts(ctx, prefix, "", 0)
 	if err != nil {
 		return 0, err
 	}
 	var stones []catalog.Tombstone
 	for _, h := range list {
-		name, _, _ := strings.Cut(h.Host, ":")
-		if name != domain && !strings.HasSuffix(name, "."+domain) {
+		if !fits(h.Host) {
 			continue
 		}
 		past, err := s.Takedowns(ctx, h.Host)

@@ -74,7 +74,7 @@ func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) 
 // lookUpNew finds the addresses of the hosts that are new and will be collected. It runs before
 // any transaction is open.
 func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (map[string]addresses, error) {
-	exists, err := knownHosts(ctx, r.db, names)
+	exists, err := knownHosts(ctx, r.db, names, "")
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +93,11 @@ func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (ma
 	return found, nil
 }
 
-// knownHosts returns which of the hosts are known.
-func knownHosts(ctx context.Context, q db.Queryer, names []string) (map[string]bool, error) {
+// knownHosts returns which of the hosts are known; with a state, which are known to be in it.
+func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) (map[string]bool, error) {
 	known := map[string]bool{}
 	for some := range slices.Chunk(names, db.RowsAtOnce) {
-		found, err := db.Column[string](ctx, q, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some)), db.Args(some)...)
+		found, err := db.Column[string](ctx, q, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some))+` AND (? = '' OR state = ?)`, append(db.Args(some), state, state)...)
 		if err != nil {
 			return nil, fmt.Errorf("known hosts: %w", err)
 		}
@@ -108,22 +108,37 @@ func knownHosts(ctx context.Context, q db.Queryer, names []string) (map[string]b
 	return known, nil
 }
 
+// refusedAtAllPorts returns the names without ports, of the hosts that have ports, that are refused.
+func refusedAtAllPorts(ctx context.Context, q db.Queryer, hosts []string) (map[string]bool, error) {
+	var bare []string
+	for _, host := range hosts {
+		if name := withoutPort(host); name != host {
+			bare = append(bare, name)
+		}
+	}
+	return knownHosts(ctx, q, bare, Refused)
+}
+
 // admission enters a list of hosts within one transaction. New hosts and their start URLs are
 // inserted together at the end. Nothing can come between: no robot has the hosts yet, and only
 // one transaction writes at a time.
 type admission struct {
 	tx      *assign.Tx
 	rules   rules
-	refused []string       // domains that robots are to leave out; of robots' lists only
-	full    map[string]int // by registered domain: the number of its accepted hosts
-	now     int64          // Unix ms
+	refused []string        // domains that robots are to leave out; of robots' lists only
+	closed  map[string]bool // hosts that are refused at all ports; of robots' lists only
+	full    map[string]int  // by registered domain: the number of its accepted hosts
+	now     int64           // Unix ms
 	report  Report
 
 	hosts, seeds [][]any // rows to insert
 }
 
 func (a *admission) enterAll(ctx context.Context, names []string, seeds map[string][]wire.HostLine, at map[string]addresses) error {
-	known, err := knownHosts(ctx, a.tx, names)
+	known, err := knownHosts(ctx, a.tx, names, "")
+	if err == nil && a.rules.source != "" {
+		a.closed, err = refusedAtAllPorts(ctx, a.tx, names)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,7 +162,7 @@ func (a *admission) enterAll(ctx context.Context, names []string, seeds map[stri
 
 // judge returns the state of a new host.
 func (a *admission) judge(host string) State {
-	if within(withoutPort(host), a.refused) {
+	if name := withoutPort(host); a.closed[name] || within(name, a.refused) {
 		return Refused
 	}
 	return a.rules.judge(host)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +27,19 @@ type RefusedDomain struct {
 	Reason string    `json:"reason"`
 }
 
-// RefuseHost keeps robots away from a host, also from one that nobody has found yet. AddHosts ends
-// that.
+// RefuseHost keeps robots away from a host, also from one that nobody has found yet. A host without a
+// port is refused at all ports. AddHosts ends that.
 func (r *Registry) RefuseHost(ctx context.Context, host string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
-		_, err := t.Exec(ctx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)
+		// ';' follows on ':'. The range is empty for a host with a port.
+		others, err := db.Column[string](ctx, t, `SELECT name FROM hosts WHERE state <> ? AND name > ? AND name < ?`, Refused, host+":", host+";")
+		if err != nil {
+			return fmt.Errorf("refuse host %s at all ports: %w", host, err)
+		}
+		if err := refuseKnown(ctx, t, others); err != nil {
+			return err
+		}
+		_, err = t.Exec(ctx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)
 			VALUES (?, ?, '', ?, '', ?, 0, 0, '') ON CONFLICT (name) DO UPDATE SET state = excluded.state, waiting = 0`,
 			host, Refused, db.Millis(time.Now()), withoutPort(host))
 		if err != nil {
@@ -56,21 +65,23 @@ func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
 		if err != nil {
 			return err
 		}
-		for _, host := range hosts {
-			if !within(withoutPort(host), []string{name}) {
-				continue
-			}
-			if _, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {
-				return err
-			}
-			if err := t.Unassign(ctx, host); err != nil {
-				return err
-			}
-		}
-		return nil
+		return refuseKnown(ctx, t, slices.DeleteFunc(hosts, func(host string) bool { return !within(withoutPort(host), []string{name}) }))
 	})
 	if err != nil {
 		return fmt.Errorf("refuse domain %s: %w", name, err)
+	}
+	return nil
+}
+
+// refuseKnown refuses hosts that are in the table.
+func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
+	for _, host := range hosts {
+		if _, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {
+			return err
+		}
+		if err := t.Unassign(ctx, host); err != nil {
+			return err
+		}
 	}
 	return nil
 }

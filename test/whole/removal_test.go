@@ -57,14 +57,14 @@ func (a *asker) token() string {
 	return regexp.MustCompile(`sheaf-removal-[0-9a-f]{32}`).FindString(text)
 }
 
-// An owner asks for removal of a host, proved by a file, of a page, by a mail, and of a domain, by DNS.
+// An owner asks for removal of a host with all its ports, proved by a file, of a page, by a mail, and of a domain, by DNS.
 // Once granted on the board or by the command's path, nothing of it is left by HTTP, FTP and search,
 // also when a batch that was under way comes; robots are given no host of it; and the asker is told.
 func TestRemovalFromRequestToSilence(t *testing.T) {
 	t.Parallel()
 	internet, office := removaltest.New(t), mailtest.New(t)
 	internet.Name(bad, removaltest.Public)
-	h := startWithdrawer(t, map[string]any{"watch.mail.server": office.Address, "watch.mail.from": office.From, "watch.mail.tls": "none"}, service.WithSites(internet.Network()))
+	h := startWithdrawerOf(t, []string{bad, bad + ":8080", good}, map[string]any{"watch.mail.server": office.Address, "watch.mail.from": office.From, "watch.mail.tls": "none"}, service.WithSites(internet.Network()))
 	h.bring(1)
 	page := "http://" + good + "/1.html"
 	if before := h.tree(); len(holding(before, bad)) == 0 || len(holding(before, page)) == 0 {
@@ -102,7 +102,7 @@ func TestRemovalFromRequestToSilence(t *testing.T) {
 				t.Errorf("%s: %q is in %q", when, word, names)
 			}
 		}
-		for _, path := range []string{"/web/2026/http://" + bad + "/1.html", "/web/2026/" + page, "/v1/cdx?output=cdxj&url=" + bad + "/*", "/v1/cdx?output=cdxj&url=" + page, "/browse/jp/example/bad/www/"} {
+		for _, path := range []string{"/web/2026/http://" + bad + "/1.html", "/web/2026/" + page, "/v1/cdx?output=cdxj&url=" + bad + "/*", "/v1/cdx?output=cdxj&url=" + page, "/web/2026/http://" + bad + ":8080/1.html", "/browse/jp/example/bad/www/", "/browse/jp/example/bad/www_8080/"} {
 			if text, status := h.get(path); status == http.StatusOK && strings.TrimSpace(text) != "" {
 				t.Errorf("%s: %s: %d %.200s", when, path, status, text)
 			}

@@ -42,6 +42,7 @@ type withdrawer struct {
 	*testing.T
 	addr   service.Addresses
 	admin  *servicetest.Service
+	hosts  []string
 	robot  *batchtest.Robots
 	secret string
 	server ed25519.PublicKey
@@ -49,16 +50,21 @@ type withdrawer struct {
 	withdrawn int // events of the feed that say that something was removed
 }
 
+// startWithdrawer starts one whose robot has the hosts bad and good.
 func startWithdrawer(t *testing.T, settings map[string]any, options ...service.Option) *withdrawer {
+	return startWithdrawerOf(t, []string{bad, good}, settings, options...)
+}
+
+func startWithdrawerOf(t *testing.T, hosts []string, settings map[string]any, options ...service.Option) *withdrawer {
 	all := map[string]any{"access.anonymous": "*", "poll": "50ms"}
 	maps.Copy(all, settings)
 	s := servicetest.Start(t, all, options...)
-	h := &withdrawer{T: t, addr: s.At, admin: s, robot: batchtest.NewRobots(t)}
+	h := &withdrawer{T: t, addr: s.At, admin: s, hosts: hosts, robot: batchtest.NewRobots(t)}
 	h.join()
 	return h
 }
 
-// join admits the robot, with both hosts.
+// join admits the robot, with all hosts.
 func (h *withdrawer) join() {
 	var admitted manager.AdmitResponse
 	h.operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: h.robot.Name}, &admitted)
@@ -67,7 +73,7 @@ func (h *withdrawer) join() {
 	h.secret, h.server = joined.Secret, joined.ServerKey
 	h.ask(http.MethodPost, strings.ReplaceAll(wire.PathSubscribe, "{robot}", h.robot.Name), nil, nil)
 	add := manager.HostsRequest{Addresses: map[string][]string{}}
-	for i, host := range []string{bad, good} {
+	for i, host := range h.hosts {
 		add.Hosts = append(add.Hosts, "http://"+host+"/")
 		add.Addresses[host] = []string{fmt.Sprintf("192.0.2.%d", i+1)}
 	}
@@ -102,10 +108,14 @@ func (h *withdrawer) ask(method, path string, in, out any) *http.Response {
 	return resp
 }
 
-// bring uploads a batch of both hosts with robotd's own uploader, and publishes it.
+// bring uploads a batch of all hosts with robotd's own uploader, and publishes it.
 func (h *withdrawer) bring(n int64) {
 	h.Helper()
-	b := batchtest.Make(h, h.robot, n, batchtest.Site(bad, 4), batchtest.Site(good, 4))
+	var sites []batchtest.Host
+	for _, host := range h.hosts {
+		sites = append(sites, batchtest.Site(host, 4))
+	}
+	b := batchtest.Make(h, h.robot, n, sites...)
 	s := &spool{b: batch.Spooled{ID: b.ID, Path: filepath.Join(h.TempDir(), "batch"), Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}}
 	testkit.Must(h, os.WriteFile(s.b.Path, b.Data, 0o600))
 	desk := &upload.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: h.server, Client: http.DefaultClient}

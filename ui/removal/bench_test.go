@@ -51,6 +51,11 @@ func (d *downs) TakeDomain(ctx context.Context, domain, reason, by string) (int,
 	return 1, err
 }
 
+func (d *downs) TakePorts(ctx context.Context, host, reason, by string) (int, error) {
+	_, err := d.Take(ctx, catalog.Tombstone{Host: host + ":*", Reason: reason, By: by})
+	return 1, err
+}
+
 // bench is a desk with its pages, mail server, and an internet of its own.
 type bench struct {
 	*removal.Desk

@@ -79,12 +79,11 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	case Domain:
 		err = d.opt.Hosts.RefuseDomain(ctx, hosts.RefusedDomain{Domain: t.host, By: by, Reason: reason})
 	}
-	if err == nil && r.Wish == Remove {
-		if r.Kind == Domain {
-			_, err = d.opt.Takedowns.TakeDomain(ctx, t.host, reason, by)
-		} else {
-			_, err = d.opt.Takedowns.Take(ctx, t.stones(reason, by)...)
-		}
+	if err == nil && r.Wish == Remove && r.Kind != Domain {
+		_, err = d.opt.Takedowns.Take(ctx, t.stones(reason, by)...)
+	}
+	if err == nil {
+		err = d.takeShown(ctx, r, by)
 	}
 	if err != nil {
 		return err
@@ -103,6 +102,20 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	return err
 }
 
+// takeShown takes down what a removal covers besides what it names: the hosts of a domain, and a
+// host's other ports unless it names a port.
+func (d *Desk) takeShown(ctx context.Context, r *Request, by string) (err error) {
+	t, reason := r.target(), r.takedownReason()
+	switch {
+	case r.Wish != Remove:
+	case r.Kind == Domain:
+		_, err = d.opt.Takedowns.TakeDomain(ctx, t.host, reason, by)
+	case r.Kind == Host && !t.hasPort():
+		_, err = d.opt.Takedowns.TakePorts(ctx, t.host, reason, by)
+	}
+	return err
+}
+
 // takedownReason is what readers see of why something is taken down: nothing that the asker wrote.
 func (r *Request) takedownReason() string { return "asked for by its owner (request " + r.ID + ")" }
 
@@ -112,8 +125,8 @@ func (d *Desk) granter(ctx context.Context, id string) (by string, err error) {
 	return by, err
 }
 
-// Run carries out what was granted and could not be carried out, takes down hosts that are published
-// of a removed domain later, lets old requests expire, and forgets askers' networks.
+// Run carries out what was granted and could not be carried out, takes down what is published later
+// of a removed domain, or of a removed host at another port, lets old requests expire, and forgets askers' networks.
 func (d *Desk) Run(ctx context.Context) error {
 	tick := time.NewTicker(d.opt.Poll)
 	defer tick.Stop()
@@ -137,7 +150,7 @@ func (d *Desk) tidy(ctx context.Context) error {
 		return errors.Join(errs...)
 	}
 	granted, err := db.List(ctx, d.opt.DB, func(rows *sql.Rows, r *Request) error { return scan(rows, r) },
-		`SELECT `+columns+` FROM removals WHERE state = ? AND (carried = 0 OR kind = ? AND wish = ?)`, Granted, Domain, Remove)
+		`SELECT `+columns+` FROM removals WHERE state = ? AND (carried = 0 OR kind <> ? AND wish = ?)`, Granted, Prefix, Remove)
 	errs = append(errs, err)
 	for _, r := range granted {
 		if r.Carried.IsZero() {
@@ -146,7 +159,7 @@ func (d *Desk) tidy(ctx context.Context) error {
 		}
 		by, err := d.granter(ctx, r.ID)
 		if err == nil {
-			_, err = d.opt.Takedowns.TakeDomain(ctx, r.Target, r.takedownReason(), by)
+			err = d.takeShown(ctx, &r, by)
 		}
 		errs = append(errs, err)
 	}

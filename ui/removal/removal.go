@@ -95,6 +95,7 @@ var (
 type Takedowns interface {
 	Take(ctx context.Context, stones ...catalog.Tombstone) (version int64, err error)
 	TakeDomain(ctx context.Context, domain, reason, by string) (hosts int, err error)
+	TakePorts(ctx context.Context, host, reason, by string) (hosts int, err error)
 }
 
 // Options are a desk's settings. DB, Site and Mails are needed.

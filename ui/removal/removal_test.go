@@ -2,6 +2,7 @@ package removal_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -331,6 +332,18 @@ func TestDecisions(t *testing.T) {
 	b.letters("owner@mail.example", 2)
 }
 
+// Who names a port means that one only.
+func TestOnePort(t *testing.T) {
+	b := newBench(t)
+	page := b.ask(wishFor("host", www+":8080"))
+	_, err := b.Decide(t.Context(), idOf(page), removal.Decision{Grant: true, Unproved: true, By: "ops"})
+	testkit.Must(t, err)
+	testkit.Must(t, b.Tidy(t.Context()))
+	if len(b.downs.stones) != 1 || b.downs.stones[0].Host != www+":8080" {
+		t.Errorf("taken down: %+v", b.downs.stones)
+	}
+}
+
 // A grant that cannot be carried out now is carried out later, and the asker is told then.
 func TestGrantIsCarriedOutLater(t *testing.T) {
 	b := newBench(t)
@@ -345,8 +358,12 @@ func TestGrantIsCarriedOutLater(t *testing.T) {
 	b.downs.fail = nil
 	testkit.Must(t, b.Tidy(t.Context()))
 	testkit.Must(t, b.Tidy(t.Context()))
-	if len(b.downs.stones) != 1 {
-		t.Errorf("taken down: %+v", b.downs.stones)
+	var taken []string
+	for _, s := range b.downs.stones {
+		taken = append(taken, s.Host)
+	}
+	if want := []string{www, www + ":*", www + ":*"}; !slices.Equal(taken, want) { // other ports are looked for each time
+		t.Errorf("taken down: %q, want %q", taken, want)
 	}
 	if list := b.letters("owner@mail.example", 2); len(list) != 2 {
 		t.Errorf("%d letters", len(list))

@@ -106,6 +106,12 @@ func (t target) name() string {
 	return u.Hostname()
 }
 
+// hasPort reports whether the target is a host at one port. Otherwise it is meant with all its ports.
+func (t target) hasPort() bool {
+	u := url.URL{Host: t.host}
+	return u.Port() != ""
+}
+
 // address returns the address of a host that has no name.
 func (t target) address() netip.Addr {
 	a, _ := netip.ParseAddr(t.name()) // the zero Addr for a name
