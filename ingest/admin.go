@@ -133,7 +133,7 @@ func (i *Ingest) serveDecision(verb string, decide func(context.Context, string,
 }
 
 func (i *Ingest) servePublish(w http.ResponseWriter, r *http.Request) error {
-	i.opt.Log.Warn("operator publishes now", "remote", r.RemoteAddr, "window", i.opt.Window)
+	i.opt.Log.WarnContext(r.Context(), "operator publishes now", "remote", r.RemoteAddr, "window", i.opt.Window)
 	v, n, err := i.Publisher.Now(r.Context())
 	if err != nil {
 		return err

@@ -219,7 +219,7 @@ func (i *Ingest) loop(ctx context.Context, wake stage.Bell, step func(context.Co
 		wait, wake := i.opt.Limits.Poll, wake
 		if err != nil {
 			failures++
-			i.opt.Log.Error("ingest: a step failed and will be repeated", "failures", failures, "err", err)
+			i.opt.Log.ErrorContext(ctx, "ingest: a step failed and will be repeated", "attempts", failures, "err", err)
 			wait, wake = min(i.backoff().After(failures), longestPause), nil
 		} else {
 			failures = 0

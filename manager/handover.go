@@ -47,7 +47,7 @@ func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot str
 		return bodyError("bad_handover", err)
 	}
 	if err == nil {
-		m.opt.Log.InfoContext(r.Context(), "host handed over", "host", h.Host, "by", robot, "bytes", h.Size)
+		m.opt.Log.InfoContext(r.Context(), "host handed over", "host", h.Host, "robot", robot, "bytes", h.Size)
 	}
 	return noContent(w, err)
 }

@@ -106,7 +106,7 @@ func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat
 	}
 	if m.opt.Balance.During && (hb.Phase == wire.PhaseCollecting || hb.Phase == wire.PhaseClosed) {
 		if _, err := m.Levelling.HandOver(ctx, robot, time.Now()); err != nil { // nothing has changed; the next heartbeat tries again
-			m.opt.Log.ErrorContext(ctx, "hosts that were not begun could not be handed on", "from", robot, "err", err)
+			m.opt.Log.ErrorContext(ctx, "hosts that were not begun could not be handed on", "robot", robot, "err", err)
 		}
 	}
 	list, due, err := m.Roster.Directives(ctx, robot, hb)

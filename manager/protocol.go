@@ -125,7 +125,7 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m.opt.Log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "version", req.Version)
+	m.opt.Log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "program_version", req.Version)
 	w.Header().Set("Cache-Control", "no-store")
 	return writeJSON(w, http.StatusOK, answer)
 }

@@ -72,11 +72,11 @@ func (p *program) keep(ctx context.Context) error {
 			err = p.take(ctx, answer.Offer)
 		}
 		if errors.Is(err, update.ErrStaged) {
-			p.log.Info("ending, for a new program", "release", err)
+			p.log.InfoContext(ctx, "ending, for a new program", "release", err)
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("program", "version", Version, "err", err)
+			p.log.WarnContext(ctx, "program", "program_version", Version, "err", err)
 		}
 		if err := p.warnStale(); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (p *program) take(ctx context.Context, offer wire.Offer) error {
 	case !p.settings.Enabled:
 		return nil
 	case !p.updater.Parent.Supervised():
-		p.log.Warn("a release waits, but is not taken: robotd supervise does not run this program")
+		p.log.WarnContext(ctx, "a release waits, but is not taken: robotd supervise does not run this program")
 		return nil
 	case p.releaseKey() == "":
 		return errors.New("a release waits, but there is no key to verify it with, and the manager sent none: set update.key")
@@ -146,7 +146,7 @@ func (p *program) take(ctx context.Context, offer wire.Offer) error {
 func (p *program) warnStale() error {
 	since, stale, err := update.Stale(p.updater.Dir, time.Now())
 	if stale {
-		p.log.Warn("the newest release that was heard of has expired; ask the operators whether there is a newer one", "expired", since)
+		p.log.Warn("the newest release that was heard of has expired; ask the operators whether there is a newer one", "since", since)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ const quick = 2000
 func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 	version, err := c.library.Tree.Version(ctx)
 	if err != nil {
-		c.log.Warn("hosts cannot be counted", "err", err)
+		c.log.WarnContext(ctx, "hosts cannot be counted", "err", err)
 		return c.last()
 	}
 	c.mu.Lock()
@@ -59,7 +59,7 @@ func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 		defer c.mu.Unlock()
 		c.counting = false
 		if err != nil {
-			c.log.Warn("hosts cannot be counted", "err", err)
+			c.log.WarnContext(ctx, "hosts cannot be counted", "err", err)
 			return
 		}
 		c.version, c.result = version, result

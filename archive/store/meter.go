@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -26,10 +27,12 @@ type Usages struct {
 	Delete Usage `json:"delete"`
 }
 
-// Meter is a Store that counts its operations.
+// Meter is a Store that counts its operations, and logs them: at debug level what was done, and as
+// warnings what failed, also if a Retry above tries it again.
 type Meter struct {
 	Store
-	mu  sync.Mutex // guards sum
+	Log *slog.Logger // may be set before the first operation; nil: nothing is logged
+	mu  sync.Mutex   // guards sum
 	sum Usages
 }
 
@@ -57,6 +60,18 @@ func (m *Meter) add(u *Usage, calls, bytes int64, since time.Time, err error) {
 	}
 }
 
+// log writes a line about an operation, under the ID of the request that it is for. Answers that Store
+// defines are no failures, and neither is a caller that has gone.
+func (m *Meter) log(ctx context.Context, operation, key string, since time.Time, err error) {
+	switch {
+	case m.Log == nil:
+	case err == nil || known(err) || ctx.Err() != nil:
+		m.Log.DebugContext(ctx, "store: done", "operation", operation, "object", key, "took", time.Since(since), "err", err)
+	default:
+		m.Log.WarnContext(ctx, "store: failed", "operation", operation, "object", key, "took", time.Since(since), "err", err)
+	}
+}
+
 // known reports whether err is one of the answers that Store defines, rather than a failure.
 func known(err error) bool {
 	for _, answer := range []error{ErrExists, ErrNotExist, ErrKey, ErrSize, ErrRange} {
@@ -72,6 +87,7 @@ func (m *Meter) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	start, body := time.Now(), countingReader{r: r}
 	err := m.Store.Put(ctx, key, &body, size)
 	m.add(&m.sum.Put, 1, body.n, start, err)
+	m.log(ctx, "put", key, start, err)
 	return err
 }
 
@@ -80,10 +96,11 @@ func (m *Meter) Open(ctx context.Context, key string, off, n int64) (io.ReadClos
 	start := time.Now()
 	r, err := m.Store.Open(ctx, key, off, n)
 	m.add(&m.sum.Open, 1, 0, start, err)
+	m.log(ctx, "open", key, start, err)
 	if err != nil {
 		return nil, err
 	}
-	return &meteredReader{ReadCloser: r, meter: m}, nil
+	return &meteredReader{ReadCloser: r, meter: m, failed: func(err error) { m.log(ctx, "read", key, start, err) }}, nil
 }
 
 // Stat implements Store.
@@ -91,6 +108,7 @@ func (m *Meter) Stat(ctx context.Context, key string) (Info, error) {
 	start := time.Now()
 	info, err := m.Store.Stat(ctx, key)
 	m.add(&m.sum.Stat, 1, 0, start, err)
+	m.log(ctx, "stat", key, start, err)
 	return info, err
 }
 
@@ -99,15 +117,19 @@ func (m *Meter) Delete(ctx context.Context, key string) error {
 	start := time.Now()
 	err := m.Store.Delete(ctx, key)
 	m.add(&m.sum.Delete, 1, 0, start, err)
+	m.log(ctx, "delete", key, start, err)
 	return err
 }
 
 // List implements Store. The time that its caller spends between objects is not counted.
 func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		var failed error
 		calls, start := int64(1), time.Now()
+		defer func(begun time.Time) { m.log(ctx, "list", prefix, begun, failed) }(start)
 		for info, err := range m.Store.List(ctx, prefix, after) {
 			m.add(&m.sum.List, calls, 0, start, err)
+			failed = err
 			if !yield(info, err) {
 				return
 			}
@@ -132,12 +154,16 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 type meteredReader struct {
 	io.ReadCloser
-	meter *Meter
+	meter  *Meter
+	failed func(error)
 }
 
 func (r *meteredReader) Read(p []byte) (int, error) {
 	start := time.Now()
 	n, err := r.ReadCloser.Read(p)
 	r.meter.add(&r.meter.sum.Open, 0, int64(n), start, err)
+	if err != nil && err != io.EOF {
+		r.failed(err)
+	}
 	return n, err
 }

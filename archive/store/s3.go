@@ -14,6 +14,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"sheaf/internal/logs"
 )
 
 // probeName, after the prefix, is an empty object. OpenS3 puts it to learn whether the service
@@ -112,7 +114,7 @@ func newS3(o S3Options) (*S3, error) {
 		Creds:      keys,
 		Secure:     u.Scheme == "https",
 		Region:     o.Region,
-		Transport:  transport,
+		Transport:  logs.Send(transport),
 		MaxRetries: 1, // a repeated PUT would find the object of the first try and fail
 	})
 	if err != nil {

@@ -82,9 +82,9 @@ func (b *Builder) Update(ctx context.Context) error {
 		more, err := b.step(ctx)
 		switch {
 		case errors.Is(err, store.ErrTaken):
-			b.opt.Log.Info("URL index: another process was first; going on from there")
+			b.opt.Log.InfoContext(ctx, "URL index: another process was first; going on from there")
 		case (errors.Is(err, ErrCorrupt) || errors.Is(err, ErrOther)) && !reset:
-			b.opt.Log.Error("URL index: cannot be used; building it again from the segments", "err", err)
+			b.opt.Log.ErrorContext(ctx, "URL index: cannot be used; building it again from the segments", "err", err)
 			reset = true
 			if err := b.reset(ctx); err != nil && !errors.Is(err, store.ErrTaken) {
 				return fmt.Errorf("URL index: %w", err)

@@ -146,7 +146,7 @@ func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, firs
 		case !unreadable(err):
 			return fmt.Errorf("index of the segment of %s in %s, entry %d: %w", e.Host, e.Object, e.Seq, err)
 		default:
-			c.log.Warn("URL index: a segment's index cannot be read; the entry is left to readers", "host", e.Host, "object", e.Object, "entry", e.Seq, "err", err)
+			c.log.WarnContext(ctx, "URL index: a segment's index cannot be read; the entry is left to readers", "host", e.Host, "object", e.Object, "entry", e.Seq, "err", err)
 			c.mu.Lock()
 			c.holes = append(c.holes, e.Seq)
 			c.mu.Unlock()

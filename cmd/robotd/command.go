@@ -47,8 +47,8 @@ func settings(cmd *cobra.Command) (config.Config, error) {
 	return config.Load(file, overrides)
 }
 
-func logger(cmd *cobra.Command) *slog.Logger {
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+func logger(cmd *cobra.Command, cfg config.Config) *slog.Logger {
+	return cfg.Log.New(cmd.ErrOrStderr())
 }
 
 func runCommand() *cobra.Command {
@@ -65,7 +65,7 @@ func runCommand() *cobra.Command {
 				return errors.Join(err, dryRun(cmd, cfg))
 			}
 			defer robotd.HoldMemory(cfg.Memory)()
-			return robotd.Run(cmd.Context(), cfg, logger(cmd))
+			return robotd.Run(cmd.Context(), cfg, logger(cmd, cfg))
 		},
 	}
 	cmd.Flags().Bool("once", false, "end after one cycle, when its batches are published")
@@ -113,7 +113,7 @@ func leaveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return robotd.Leave(cmd.Context(), cfg, logger(cmd))
+			return robotd.Leave(cmd.Context(), cfg, logger(cmd, cfg))
 		},
 	}
 }

@@ -51,7 +51,7 @@ func superviseCommand() *cobra.Command {
 			}
 			v := update.Supervisor{
 				Dir: dir, Installed: self, Args: args,
-				Trial: cfg.Update.Trial, Pause: pause, Stop: stop, Log: logger(cmd),
+				Trial: cfg.Update.Trial, Pause: pause, Stop: stop, Log: logger(cmd, cfg),
 			}
 			return v.Run(cmd.Context())
 		},

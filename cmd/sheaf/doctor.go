@@ -82,7 +82,7 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 			return nil
 		})(cmd, args)
 	})
-	section("metrics", func(w io.Writer) error { return sheafMetrics(cmd, cfg.Metrics, w) })
+	section("metrics", func(w io.Writer) error { return sheafMetrics(cmd, cfg.Observe.Metrics, w) })
 	section("warnings and errors of the log, the last "+fmt.Sprint(logLines), func(w io.Writer) error { return logTail(cmd, log, w) })
 	return withoutSecrets(terminal.Lines(b.String()), secrets)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+			log := cfg.Observe.Log.New(os.Stderr)
 			s, err := service.New(cmd.Context(), cfg, log)
 			if cmd.Context().Err() != nil {
 				return nil // stopped while it waited for the database
@@ -33,7 +32,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			at := s.Addresses()
-			log.Info("serving", "roles", cfg.Roles, "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "metrics", at.Metrics, "data", cfg.Data)
+			log.Info("serving", "roles", cfg.Roles, "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "metrics", at.Metrics, "path", cfg.Data)
 			return s.Run(cmd.Context())
 		},
 	}

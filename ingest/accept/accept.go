@@ -155,7 +155,7 @@ func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed
 	if err := a.enter(ctx, b, up.Path, signed); err != nil {
 		return nil, false, err
 	}
-	a.opt.Log.Info("batch received", "batch", b.Batch, "robot", b.Robot, "bytes", b.Size, "hosts", b.Hosts, "protocol", b.Protocol)
+	a.opt.Log.InfoContext(ctx, "batch received", "batch", b.Batch, "robot", b.Robot, "bytes", b.Size, "hosts", b.Hosts, "protocol", b.Protocol)
 	a.opt.Received.Ring()
 	return receiptOf(b), true, nil
 }
@@ -182,7 +182,7 @@ func (a *Acceptor) enter(ctx context.Context, b *ledger.Batch, path string, sign
 // refuse returns the refusal, and keeps the upload in the quarantine if it is whole. If that fails,
 // the refusal still stands.
 func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *verify.Refusal) error {
-	a.opt.Log.Warn("batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
+	a.opt.Log.WarnContext(ctx, "batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
 	if up.Path == "" {
 		return r
 	}
@@ -190,7 +190,7 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 	err := a.opt.Quarantine.PutRefused(ctx, b, func() error { return a.enter(ctx, b, up.Path, signed) })
 	var cut *Incomplete
 	if err != nil && !errors.As(err, &cut) {
-		a.opt.Log.Error("cannot keep a refused batch", "batch", up.Batch, "err", err)
+		a.opt.Log.ErrorContext(ctx, "cannot keep a refused batch", "batch", up.Batch, "err", err)
 	}
 	return r
 }
@@ -249,7 +249,7 @@ func (a *Acceptor) replace(ctx context.Context, old *ledger.Batch, up Upload, m 
 	if err != nil {
 		return nil, false, err
 	}
-	a.opt.Log.Info("a batch that had arrived damaged came again", "batch", old.Batch, "robot", old.Robot, "protocol", up.Protocol)
+	a.opt.Log.InfoContext(ctx, "a batch that had arrived damaged came again", "batch", old.Batch, "robot", old.Robot, "protocol", up.Protocol)
 	return receiptOf(b), true, nil
 }
 

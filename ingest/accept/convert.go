@@ -53,7 +53,7 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, hosts for
 	if err := others.Keep(ctx, a.opt.Store, dir, m.Batch, rest, result); err != nil {
 		return nil, err
 	}
-	a.opt.Log.Info("foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,
+	a.opt.Log.InfoContext(ctx, "foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,
 		"pages", result.Pages, "answers", result.Responses, "revisits", result.Revisits, "others", result.Others, "took", time.Since(start))
 	return &Found{Manifest: m, Path: out.Name(), Converted: result}, nil
 }

@@ -72,7 +72,7 @@ func (a *Acceptor) recoverBatch(ctx context.Context, id string) error {
 		return err
 	}
 	if _, _, err := a.Accept(ctx, up, signed); err != nil {
-		a.opt.Log.Error("a batch that was being accepted stays where it is; its robot will send the manifest again", "batch", id, "err", err)
+		a.opt.Log.ErrorContext(ctx, "a batch that was being accepted stays where it is; its robot will send the manifest again", "batch", id, "err", err)
 	}
 	return nil
 }

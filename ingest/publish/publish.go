@@ -207,7 +207,7 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, 
 		return fmt.Errorf("mark %d batches published in version %d: %w", len(batches), v.N, err)
 	}
 	for _, b := range batches {
-		p.opt.Log.Info("batch published", "batch", b.Batch, "edition", v.Edition, "version", v.N)
+		p.opt.Log.InfoContext(ctx, "batch published", "batch", b.Batch, "edition", v.Edition, "version", v.N)
 	}
 	p.WakeCollector.Ring()
 	return nil

@@ -52,7 +52,7 @@ func (q *Quarantine) Release(ctx context.Context, id string, word Word) (*ledger
 	if err != nil {
 		return nil, err
 	}
-	q.env.Log.Warn("operator releases batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
+	q.env.Log.WarnContext(ctx, "operator releases batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
 	return released, nil
 }
 
@@ -70,7 +70,7 @@ func (q *Quarantine) Discard(ctx context.Context, id string, word Word) (*ledger
 	if err := q.env.Write(stage.Discard, func() error { return q.env.Ledger.Discard(ctx, b) }); err != nil {
 		return nil, err
 	}
-	q.env.Log.Warn("operator discards batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
+	q.env.Log.WarnContext(ctx, "operator discards batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
 	if err := q.erase(ctx, b); err != nil {
 		return nil, err
 	}

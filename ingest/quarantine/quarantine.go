@@ -73,7 +73,7 @@ func (q *Quarantine) Put(ctx context.Context, b *ledger.Batch, r *verify.Refusal
 	if err := q.env.Write(stage.Quarantine, func() error { return q.env.Ledger.Quarantine(ctx, b, r.Reason, r.Detail, q.env.Now()) }); err != nil {
 		return err
 	}
-	q.env.Log.Warn("batch quarantined", "batch", b.Batch, "robot", b.Robot, "reason", r.Reason, "detail", r.Detail)
+	q.env.Log.WarnContext(ctx, "batch quarantined", "batch", b.Batch, "robot", b.Robot, "reason", r.Reason, "detail", r.Detail)
 	b.Reason, b.Detail = r.Reason, r.Detail
 	return q.env.MoveAside(b)
 }
@@ -109,7 +109,7 @@ func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) 
 		if err := q.env.Write(stage.QuarantineFile, func() error { return q.env.Ledger.Enter(ctx, b) }); err != nil {
 			return fmt.Errorf("ledger: %w", err)
 		}
-		q.env.Log.Warn("a file without manifest is quarantined", "batch", b.ID, "robot", b.Robot, "reason", b.Reason, "detail", b.Detail)
+		q.env.Log.WarnContext(ctx, "a file without manifest is quarantined", "batch", b.ID, "robot", b.Robot, "reason", b.Reason, "detail", b.Detail)
 	}
 	if _, err := os.Lstat(q.env.Buffers.Quarantine(b.ID)); b.Decision == ledger.Discarded || err == nil {
 		return nil

@@ -261,7 +261,7 @@ func (b *batchUpload) Commit() error { return b.s.r.ftpError(b.w.Close()) }
 
 func (b *batchUpload) Abort(cause error) {
 	if err := b.w.Close(); err != nil && !errors.Is(err, errTakenOver) {
-		b.s.r.log.Error("an aborted upload could not be kept to its last byte", "upload", b.w.u.name, "cause", cause, "err", err)
+		b.s.r.log.ErrorContext(b.s.ctx, "an aborted upload could not be kept to its last byte", "upload", b.w.u.name, "reason", cause, "err", err)
 	}
 }
 

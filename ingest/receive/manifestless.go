@@ -19,7 +19,7 @@ import (
 func (r *Receiver) acceptQuiet(ctx context.Context) {
 	for _, u := range r.uploads.all() {
 		if err := r.acceptManifestless(ctx, u); err != nil && ctx.Err() == nil {
-			r.log.Error("a file without manifest cannot be read; it will be tried again", "upload", u.name, "err", err)
+			r.log.ErrorContext(ctx, "a file without manifest cannot be read; it will be tried again", "upload", u.name, "err", err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error
 	if fault != nil {
 		u.inferred = st.Touched
 		if fault.Reason == wire.ReasonTruncated && mayGrow {
-			r.log.Info("a file without manifest is not whole yet", "upload", u.name, "bytes", st.Offset, "detail", fault.Detail)
+			r.log.InfoContext(ctx, "a file without manifest is not whole yet", "upload", u.name, "bytes", st.Offset, "detail", fault.Detail)
 			return nil
 		}
 		if err := r.opt.Batches.QuarantineFile(ctx, up, fault); err != nil {

@@ -185,7 +185,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	var refusal *verify.Refusal
 	if u != nil && (err == nil || errors.As(err, &refusal)) {
 		if err := r.uploads.remove(u); err != nil {
-			r.log.Error("an upload that was accepted or refused cannot be deleted; the next start does", "upload", name, "err", err)
+			r.log.ErrorContext(ctx, "an upload that was accepted or refused cannot be deleted; the next start does", "upload", name, "err", err)
 		}
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 	}
 	t.Direction, t.At = transfers.Upload, time.Now().Add(-t.Took)
 	if err := r.opt.Transfers.Record(context.WithoutCancel(ctx), t); err != nil {
-		r.log.Error("transfer is not recorded", "who", t.Who, "name", t.Name, "bytes", t.Bytes, "err", err)
+		r.log.ErrorContext(ctx, "transfer is not recorded", "robot", t.Who, "upload", t.Name, "bytes", t.Bytes, "err", err)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s *Splitter) hold(ctx context.Context, b *ledger.Batch) (held context.Cont
 				cancel(ledger.ErrLost)
 				return
 			case err != nil && held.Err() == nil:
-				s.opt.Log.Error("cannot extend the lease on a batch; once it has passed, another process may take the batch over", "batch", b.Batch, "err", err)
+				s.opt.Log.ErrorContext(ctx, "cannot extend the lease on a batch; once it has passed, another process may take the batch over", "batch", b.Batch, "err", err)
 			}
 		}
 	})
@@ -54,7 +54,7 @@ func (s *Splitter) free(ctx context.Context, b *ledger.Batch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := s.extend(ctx, b, time.Time{}); err != nil && !errors.Is(err, ledger.ErrLost) {
-		s.opt.Log.Warn("a batch stays leased until its lease ends", "batch", b.Batch, "err", err)
+		s.opt.Log.WarnContext(ctx, "a batch stays leased until its lease ends", "batch", b.Batch, "err", err)
 	}
 }
 

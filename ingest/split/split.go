@@ -67,7 +67,7 @@ func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.opt.Log.Info("splitting batch", "batch", b.Batch, "attempt", b.Attempt)
+	s.opt.Log.InfoContext(ctx, "splitting batch", "batch", b.Batch, "attempts", b.Attempt)
 	start := time.Now()
 	held, stop := s.hold(ctx, b)
 	err = s.split(held, b)
@@ -75,11 +75,11 @@ func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
 	var refusal *verify.Refusal
 	switch {
 	case err == nil:
-		s.opt.Log.Info("batch split", "batch", b.Batch, "bytes", b.Size, "hosts", b.Hosts, "took", time.Since(start))
+		s.opt.Log.InfoContext(ctx, "batch split", "batch", b.Batch, "bytes", b.Size, "hosts", b.Hosts, "took", time.Since(start))
 		s.opt.Ready(b.Express)
 		return true, nil
 	case errors.Is(err, ledger.ErrLost) || errors.Is(context.Cause(held), ledger.ErrLost):
-		s.opt.Log.Warn("batch was taken over by another process", "batch", b.Batch, "attempt", b.Attempt)
+		s.opt.Log.WarnContext(ctx, "batch was taken over by another process", "batch", b.Batch, "attempts", b.Attempt)
 		return true, nil
 	case errors.As(err, &refusal):
 		err = s.opt.Quarantine.Put(ctx, b, refusal)
@@ -98,7 +98,7 @@ func (s *Splitter) postpone(ctx context.Context, b *ledger.Batch, cause error) e
 		return ctx.Err() // not a failure of the batch: the next Run claims it
 	}
 	wait := s.opt.Backoff.After(b.Failures + 1)
-	s.opt.Log.Error("splitting a batch failed and will be repeated", "batch", b.Batch, "in", wait, "err", cause)
+	s.opt.Log.ErrorContext(ctx, "splitting a batch failed and will be repeated", "batch", b.Batch, "again", wait, "err", cause)
 	until := s.opt.Now().Add(wait)
 	err := s.opt.Write(stage.Failure, func() error { return s.opt.Ledger.Postpone(ctx, b, until, cause) })
 	if errors.Is(err, ledger.ErrLost) {
@@ -158,7 +158,7 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 		return err
 	}
 	for _, l := range a.left {
-		s.opt.Log.Warn("host left out of a batch", "batch", b.Batch, "robot", b.Robot, "host", l.host, "reason", l.Reason, "detail", l.Detail)
+		s.opt.Log.WarnContext(ctx, "host left out of a batch", "batch", b.Batch, "robot", b.Robot, "host", l.host, "reason", l.Reason, "detail", l.Detail)
 	}
 	return s.opt.Write(stage.Split, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
 }

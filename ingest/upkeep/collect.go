@@ -68,11 +68,11 @@ func (c *Collector) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-merge.C:
 			if err := c.opt.Catalog.Merge(ctx); err != nil && ctx.Err() == nil {
-				c.opt.Log.Error("catalog: merging failed and will be repeated", "err", err)
+				c.opt.Log.ErrorContext(ctx, "catalog: merging failed and will be repeated", "err", err)
 			}
 		case <-collect.C:
 			if _, err := c.Collect(ctx, false); err != nil && ctx.Err() == nil {
-				c.opt.Log.Error("catalog: collection failed and will be repeated", "err", err)
+				c.opt.Log.ErrorContext(ctx, "catalog: collection failed and will be repeated", "err", err)
 			}
 			collect.Reset(c.opt.Every)
 		}
@@ -107,7 +107,7 @@ func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collecti
 		return nil, err
 	}
 	if old := r.Retained; old != nil {
-		c.opt.Log.Info("catalog: let old editions expire", "dry_run", dryRun, "before", old.Before, "hosts", old.Hosts,
+		c.opt.Log.InfoContext(ctx, "catalog: let old editions expire", "dry_run", dryRun, "before", old.Before, "hosts", old.Hosts,
 			"segments", old.Expired, "bytes", old.Bytes, "failed", old.Failed)
 		if !dryRun && len(old.Failed) == 0 {
 			c.mu.Lock()
@@ -115,7 +115,7 @@ func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collecti
 			c.mu.Unlock()
 		}
 	}
-	c.opt.Log.Info("catalog: collected", "dry_run", dryRun, "condemned", r.Condemned.Objects, "waiting", r.Waiting.Objects,
+	c.opt.Log.InfoContext(ctx, "catalog: collected", "dry_run", dryRun, "condemned", r.Condemned.Objects, "waiting", r.Waiting.Objects,
 		"deleted", r.Deleted.Objects, "deleted_bytes", r.Deleted.Bytes)
 	return r, nil
 }

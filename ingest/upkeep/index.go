@@ -42,7 +42,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 				return context.Cause(ctx)
 			case <-look.C:
 				if err := x.builder.Update(ctx); err != nil && ctx.Err() == nil {
-					x.log.Error("URL index: the update failed and will be repeated", "err", err)
+					x.log.ErrorContext(ctx, "URL index: the update failed and will be repeated", "err", err)
 				}
 			}
 		}

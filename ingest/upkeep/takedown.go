@@ -194,7 +194,7 @@ func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tom
 	if err != nil {
 		return err
 	}
-	t.log.Warn("operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
+	t.log.WarnContext(r.Context(), "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
 	return answer(w, TakedownResponse{v.N})
 }
 

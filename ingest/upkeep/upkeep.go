@@ -34,7 +34,7 @@ func hold(ctx context.Context, leases lease.Locker, name string, pause time.Dura
 		if ctx.Err() != nil {
 			break
 		}
-		log.Warn("upkeep: this process no longer has the lease; waiting for it", "lease", name, "err", err)
+		log.WarnContext(ctx, "upkeep: this process no longer has the lease; waiting for it", "lease", name, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

@@ -95,7 +95,7 @@ type Row struct {
 	Object  string    `json:"object"` // such as "account alice", or the path of the request
 	Outcome Outcome   `json:"outcome"`
 	Reason  string    `json:"reason,omitempty"`  // as the actor gave it; of what did not succeed, why
-	Request string    `json:"request,omitempty"` // ID of the request, as a proxy gave it in X-Request-Id
+	Request string    `json:"request,omitempty"` // ID of the request, as in the log
 }
 
 // Lengths of texts that are kept, in bytes.
@@ -244,7 +244,7 @@ func (l *Log) Run(ctx context.Context, k Keeping) error {
 	defer hourly.Stop()
 	for {
 		if err := l.trim(ctx, k, time.Now()); err != nil && ctx.Err() == nil {
-			l.log.Error("audit log not trimmed", "err", err)
+			l.log.ErrorContext(ctx, "audit log not trimmed", "err", err)
 		}
 		l.forget(time.Now())
 		for trim := false; !trim; {

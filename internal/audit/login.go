@@ -114,6 +114,6 @@ func (l *Log) writeLater(ctx context.Context, r Row) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	if err := l.Write(bounded, r); err != nil {
-		l.log.Error("a log-in is not in the audit log", "row", r, "err", err)
+		l.log.ErrorContext(ctx, "a log-in is not in the audit log", "row", r, "err", err)
 	}
 }

@@ -83,10 +83,10 @@ func (f *Files) look(now time.Time) {
 	f.err = err
 	switch {
 	case err != nil && last != nil:
-		f.log.Error("tls: the certificate's files cannot be used; the last good certificate is kept", "setting", f.setting(), "expires", last.Leaf.NotAfter, "err", err)
+		f.log.Error("tls: the certificate's files cannot be used; the last good certificate is kept", "setting", f.setting(), "until", last.Leaf.NotAfter, "err", err)
 	case err == nil:
 		f.current.Store(&pair)
-		f.log.Info("tls: read a certificate", "setting", f.setting(), "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
+		f.log.Info("tls: read a certificate", "setting", f.setting(), "hosts", pair.Leaf.DNSNames, "until", pair.Leaf.NotAfter)
 		if why := valid(pair.Leaf, now); why != nil {
 			f.log.Error("tls: clients refuse the certificate", "setting", f.setting(), "err", why)
 		}

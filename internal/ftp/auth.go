@@ -44,7 +44,7 @@ func (a *authenticator) auth(arg string) {
 	a.d.reply(234, "Begin TLS")
 	secure, err := data.Handshake(a.d.ctx, a.d.control.Conn, a.server.cfg.TLS)
 	if err != nil {
-		a.d.log.Info("ftp: TLS handshake failed", "err", err)
+		a.d.log.InfoContext(a.d.ctx, "ftp: TLS handshake failed", "err", err)
 		a.d.control.HangUp()
 		return
 	}
@@ -84,7 +84,7 @@ func (a *authenticator) pass(password string) {
 		a.d.reply(503, "USER comes first")
 		return
 	}
-	session, err := a.server.handler.Login(a.d.ctx, a.name, password, a.d.control.Conn.RemoteAddr())
+	session, err := a.server.handler.Login(a.d.session, a.name, password, a.d.control.Conn.RemoteAddr())
 	if err != nil {
 		a.refuse(fmt.Errorf("login of %s: %w", a.name, err))
 		return
@@ -96,12 +96,12 @@ func (a *authenticator) pass(password string) {
 	}
 	a.tree.session, a.tree.user = session, a.name
 	a.d.control.LoggedIn()
-	a.d.log = a.d.log.With("user", a.name)
+	a.d.log = a.d.log.With("account", a.name)
 	if r, ok := session.(Revocable); ok {
 		r.Revoke(a.d.dismiss)
 	}
 	a.d.reply(230, "Password ok, continue")
-	a.d.log.Debug("ftp: logged in")
+	a.d.log.DebugContext(a.d.ctx, "ftp: logged in")
 }
 
 // refuse answers a login that has failed.

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/ftp/control"
 	"sheaf/internal/ftp/data"
+	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 )
 
@@ -39,13 +40,13 @@ type client struct {
 
 func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 	cfg := &s.cfg
+	ctx, cancel := context.WithCancelCause(logs.WithRequest(ctx, logs.NewID()))
 	log := cfg.Log.With("remote", raw.RemoteAddr().String())
 	conn, err := control.New(raw, control.Timeouts{Login: cfg.LoginTimeout, Idle: cfg.IdleTimeout})
 	if err != nil {
-		log.Warn("ftp: an ABOR that is sent as urgent data may be missed", "err", err)
+		log.WarnContext(ctx, "ftp: an ABOR that is sent as urgent data may be missed", "err", err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	d := &dialogue{conn, ctx, log, cfg.DataTimeout}
+	d := &dialogue{control: conn, session: ctx, ctx: ctx, log: log, dataTimeout: cfg.DataTimeout}
 	c := &client{control: conn, dialogue: d, cancel: cancel, registry: s.registry}
 	c.place = &place{peer: peer.AddrOf(raw.RemoteAddr()), dismiss: d.dismiss, cut: c.cut}
 	c.place.network = peer.Network(c.place.peer)
@@ -79,7 +80,7 @@ func (c *client) close() {
 	c.control.Close()
 	if s := c.tree.session; s != nil {
 		if err := s.Close(); err != nil {
-			c.dialogue.log.Warn("ftp: closing a session", "err", err)
+			c.dialogue.log.WarnContext(c.dialogue.session, "ftp: closing a session", "err", err)
 		}
 	}
 	c.registry.forget(c.place)
@@ -111,13 +112,25 @@ func clientOf(s *goftp.Session) *client { return s.RemoteAddr().(address).client
 // dialogue sends the replies to one client.
 type dialogue struct {
 	control     *control.Conn
-	ctx         context.Context // ends with the connection
+	session     context.Context // ends with the connection; its lines have the session's ID
+	ctx         context.Context // of the running command, within session
+	commands    int             // that were begun
 	log         *slog.Logger
 	dataTimeout time.Duration
 }
 
 func (d *dialogue) reply(code int, format string, args ...any) {
 	d.control.Reply(code, fmt.Sprintf(format, args...))
+}
+
+// begin begins a command. Its lines in the log have the session's ID and the command's number.
+func (d *dialogue) begin(command, arg string) {
+	d.commands++
+	d.ctx = logs.WithRequest(d.session, fmt.Sprintf("%s.%d", logs.Request(d.session), d.commands))
+	if command == "PASS" {
+		arg = "***"
+	}
+	d.log.DebugContext(d.ctx, "ftp: command", "command", command, "argument", arg)
 }
 
 // dismiss sends the client away: now if it is idle, or after its command.
@@ -147,7 +160,7 @@ func (d *dialogue) fail(err error) {
 	case errors.As(err, &broken):
 		d.reply(426, "Data connection broken; transfer aborted")
 	default:
-		d.log.Error("ftp: command failed", "err", err)
+		d.log.ErrorContext(d.ctx, "ftp: command failed", "err", err)
 		d.reply(451, "Local error; try again later")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 // command is one FTP command in goftp's table.
 type command struct {
+	name  string
 	login bool // only after a login
 	arg   bool // needs an argument
 	run   func(c *client, arg string)
@@ -28,9 +29,10 @@ func (command) RequireAuth() bool { return false }
 // the client waiting.
 func (k command) Execute(s *goftp.Session, arg string) {
 	c := clientOf(s)
+	c.dialogue.begin(k.name, arg)
 	defer func() {
 		if p := recover(); p != nil {
-			c.dialogue.log.Error("ftp: command crashed", "panic", p, "stack", string(debug.Stack()))
+			c.dialogue.log.ErrorContext(c.dialogue.ctx, "ftp: command crashed", "panic", p, "stack", string(debug.Stack()))
 			c.dialogue.reply(451, "Local error; try again later")
 		}
 	}()
@@ -84,7 +86,7 @@ func commandTable() map[string]goftp.Command {
 	stock := goftp.DefaultCommands()
 	table := map[string]goftp.Command{"QUIT": stock["QUIT"], "NOOP": stock["NOOP"]}
 	for name := range maps.Keys(run) {
-		table[name] = command{login: !has(withoutLogin, name), arg: has(withArgument, name), run: run[name]}
+		table[name] = command{name: name, login: !has(withoutLogin, name), arg: has(withArgument, name), run: run[name]}
 	}
 	return table
 }

@@ -97,7 +97,7 @@ func (p *ports) listen() (port int, ok bool) {
 	p.drop()
 	l, err := p.passive.Listen(peer.Local(p.d.control.Conn))
 	if err != nil {
-		p.d.log.Warn("ftp: cannot open a passive data channel", "err", err)
+		p.d.log.WarnContext(p.d.ctx, "ftp: cannot open a passive data channel", "err", err)
 		p.d.reply(425, "No port is free for a data connection; try again")
 		return 0, false
 	}

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"strings"
 	"time"
 
 	goftp "goftp.io/server/v2"
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/acked"
-	"sheaf/internal/ftp/control"
 	"sheaf/internal/ftp/data"
 )
 
@@ -48,7 +45,7 @@ func (s *server) accept(ctx context.Context, l *listener) error {
 		Commands:       commandTable(),
 		Perm:           goftp.NewSimplePerm("", ""), // must not be nil; no command asks for it
 		WelcomeMessage: s.cfg.Greeting,
-		Logger:         commandLog{s.cfg.Log},
+		Logger:         new(goftp.DiscardLogger),
 	})
 	if err != nil {
 		l.Close()
@@ -92,7 +89,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			if errors.Is(err, net.ErrClosed) {
 				return nil, err
 			}
-			l.server.cfg.Log.Warn("ftp: cannot accept a connection", "err", err, "pause", pause)
+			l.server.cfg.Log.Warn("ftp: cannot accept a connection", "err", err, "again", pause)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
 			continue
@@ -112,16 +109,3 @@ func (l *listener) Accept() (net.Conn, error) {
 		return connection{c.control, c}, nil
 	}
 }
-
-// commandLog is goftp's logger. It logs commands at debug level, without passwords.
-type commandLog struct{ log *slog.Logger }
-
-func (commandLog) Print(string, any)             {}
-func (commandLog) Printf(string, string, ...any) {}
-func (l commandLog) PrintCommand(_, command, arg string) {
-	if command = control.Printable(command); strings.EqualFold(command, "PASS") {
-		arg = "***"
-	}
-	l.log.Debug("ftp: command", "command", command, "argument", arg)
-}
-func (commandLog) PrintResponse(string, int, string) {}

@@ -171,7 +171,7 @@ func (l *Limiter) reserve(ctx context.Context, p pair, id [sha256.Size]byte, rem
 			if !b.told {
 				b.told = true
 				l.log.WarnContext(ctx, "too many wrong passwords; more are not looked at for now",
-					"realm", p.realm, "account", p.name, "remote", remote, "wait", wait.Round(time.Second))
+					"realm", p.realm, "account", p.name, "remote", remote, "again", wait.Round(time.Second))
 			}
 			return nil, &TooMany{wait}
 		}

@@ -173,7 +173,7 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	w.opt.Log.Warn("lease: removed a holder or waiter that does not answer", "name", w.name, "token", r.token, "holder", r.holder)
+	w.opt.Log.WarnContext(ctx, "lease: removed a holder or waiter that does not answer", "lease", w.name, "fence", r.token, "holder", r.holder)
 	return nil
 }
 
@@ -213,7 +213,7 @@ func (w *waiter) keep(ctx context.Context) error {
 		case errors.Is(last, errPassedOver) || last != nil && !time.Now().Before(end):
 			return fmt.Errorf("lease %s: %w: %w", w.name, ErrLost, last)
 		case last != nil:
-			w.opt.Log.Warn("lease: not renewed; trying again", "name", w.name, "left", time.Until(end), "err", last)
+			w.opt.Log.WarnContext(ctx, "lease: not renewed; trying again", "lease", w.name, "until", end, "err", last)
 		}
 	}
 }
@@ -226,6 +226,6 @@ func (w *waiter) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
 	defer cancel()
 	if _, err := w.db.ExecContext(ctx, `DELETE FROM lease_queue WHERE name = ? AND token = ?`, w.name, w.token); err != nil {
-		w.opt.Log.Warn("lease: not released; it ends by itself", "name", w.name, "after", w.opt.TTL, "err", err)
+		w.opt.Log.WarnContext(ctx, "lease: not released; it ends by itself", "lease", w.name, "after", w.opt.TTL, "err", err)
 	}
 }

@@ -165,7 +165,7 @@ func (e *Etcd) try(ctx context.Context, op func(context.Context) error) error {
 			return fmt.Errorf("etcd: %w", err)
 		case !warned && wait > 500*time.Millisecond:
 			warned = true
-			e.opt.Log.Error("lease: no majority of etcd's members answers; nothing is published or planned until one does", "err", err)
+			e.opt.Log.ErrorContext(ctx, "lease: no majority of etcd's members answers; nothing is published or planned until one does", "err", err)
 		}
 		if !pause(ctx, wait) {
 			return context.Cause(ctx)

@@ -184,6 +184,6 @@ func (p *place) leave(ctx context.Context) {
 	defer cancel()
 	err := p.try(ctx, func(ctx context.Context) error { _, err := p.client.Revoke(ctx, p.lease); return err })
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		p.opt.Log.Warn("lease: not released; it ends by itself", "name", p.name, "after", p.opt.TTL, "err", err)
+		p.opt.Log.WarnContext(ctx, "lease: not released; it ends by itself", "lease", p.name, "after", p.opt.TTL, "err", err)
 	}
 }

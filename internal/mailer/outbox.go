@@ -137,11 +137,11 @@ func (o *Outbox) send(ctx context.Context, q queued) error {
 	case err == nil:
 		_, err = o.db.ExecContext(ctx, `DELETE FROM mails WHERE id = ?`, q.id)
 	case errors.As(err, &final) || q.attempts >= MaxAttempts:
-		o.log.WarnContext(ctx, "a mail could not be delivered and is given up", "to", q.To, "attempts", q.attempts, "err", err)
+		o.log.WarnContext(ctx, "a mail could not be delivered and is given up", "mail", q.To, "attempts", q.attempts, "err", err)
 		_, err = o.db.ExecContext(ctx, `UPDATE mails SET failed = 1, error = ? WHERE id = ?`, OneLine(err.Error()), q.id)
 	default:
 		again := o.now().Add(Pause(q.attempts))
-		o.log.InfoContext(ctx, "a mail could not be delivered and will be tried again", "to", q.To, "at", again, "err", err)
+		o.log.InfoContext(ctx, "a mail could not be delivered and will be tried again", "mail", q.To, "at", again, "err", err)
 		_, err = o.db.ExecContext(ctx, `UPDATE mails SET due = ?, error = ? WHERE id = ?`, db.Millis(again), OneLine(err.Error()), q.id)
 	}
 	return err

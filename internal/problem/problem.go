@@ -12,11 +12,12 @@ import (
 	"net/http"
 	"time"
 
+	"sheaf/internal/logs"
 	"sheaf/internal/wire"
 )
 
 // Write sends p as the whole answer. The default status is 500, the default title that of the status.
-// If p.Next says when to come back, so does Retry-After.
+// If p.Next says when to come back, so does Retry-After. The answer's header has the request's ID.
 func Write(w http.ResponseWriter, p wire.Problem) {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
@@ -25,6 +26,7 @@ func Write(w http.ResponseWriter, p wire.Problem) {
 		p.Title = http.StatusText(p.Status)
 	}
 	h := w.Header()
+	p.Request = h.Get(logs.Header)
 	for _, name := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified"} {
 		h.Del(name) // they would describe the answer that is not given
 	}

@@ -112,10 +112,10 @@ func (b *Buffer) Flush(ctx context.Context) error {
 		b.mu.Unlock()
 		switch {
 		case err != nil:
-			b.log.Warn("downloads cannot be noted and wait", "waiting", waiting, "lost", lost, "err", err)
+			b.log.WarnContext(ctx, "downloads cannot be noted and wait", "waiting", waiting, "lost", lost, "err", err)
 			return err
 		case lost > 0:
-			b.log.Warn("downloads were not noted: the database was away for too long", "lost", lost)
+			b.log.WarnContext(ctx, "downloads were not noted: the database was away for too long", "lost", lost)
 		}
 	}
 }

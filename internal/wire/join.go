@@ -50,6 +50,8 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"` // what is wrong, and what to do
 	Reason string `json:"reason,omitempty"` // a stable code, such as "window_closed" or a quarantine Reason
 	Next   string `json:"next,omitempty"`   // RFC 3339: earliest time for another try
+
+	Request string `json:"request,omitempty"` // ID by which the service's log has it
 }
 
 // AddressReport is the body of a POST to PathAddresses.

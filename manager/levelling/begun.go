@@ -65,7 +65,7 @@ func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string) 
 		return nil
 	})
 	if err == nil && moved > 0 {
-		l.opt.Log.InfoContext(ctx, "hosts handed on that were begun", "from", robot, "hosts", moved, "waited", crowded)
+		l.opt.Log.InfoContext(ctx, "hosts handed on that were begun", "robot", robot, "hosts", moved, "waiting", crowded)
 	}
 	return moved, err
 }

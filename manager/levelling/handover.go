@@ -112,7 +112,7 @@ func (l *Leveller) carryOut(ctx context.Context, h *handover) (moved int, err er
 		return nil
 	})
 	if err == nil && moved > 0 {
-		l.opt.Log.InfoContext(ctx, "hosts handed on that were not begun", "from", h.snap.robots[h.giver], "hosts", moved)
+		l.opt.Log.InfoContext(ctx, "hosts handed on that were not begun", "robot", h.snap.robots[h.giver], "hosts", moved)
 	}
 	return moved, err
 }

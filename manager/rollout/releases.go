@@ -181,7 +181,7 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 		if err != nil {
 			return fmt.Errorf("publish release %d: %w", r.Counter, err)
 		}
-		s.log.InfoContext(ctx, "release published", "counter", r.Counter, "version", r.Version, "percent", percent)
+		s.log.InfoContext(ctx, "release published", "release", r.Counter, "program_version", r.Version, "percent", percent)
 		return nil
 	})
 }

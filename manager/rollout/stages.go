@@ -181,10 +181,10 @@ func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots 
 		case v == stop:
 			failed := len(slices.DeleteFunc(slices.Clone(offered), func(r reporter) bool { return !r.failed }))
 			p.stopped = fmt.Sprintf("%d of %d robots put it back", failed, len(offered))
-			s.log.ErrorContext(ctx, "roll-out stopped", "counter", p.Counter, "percent", p.percent, "why", p.stopped)
+			s.log.ErrorContext(ctx, "roll-out stopped", "release", p.Counter, "percent", p.percent, "reason", p.stopped)
 		case v == advance && p.percent < 100:
 			p.percent, p.since = next(p.percent), now
-			s.log.InfoContext(ctx, "roll-out goes on", "counter", p.Counter, "percent", p.percent)
+			s.log.InfoContext(ctx, "roll-out goes on", "release", p.Counter, "percent", p.percent)
 		default:
 			return nil
 		}

@@ -85,7 +85,7 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, robot := range lapsed {
-		r.opt.Log.WarnContext(ctx, "robot is silent; its hosts were handed on", "robot", robot, "lease", lease)
+		r.opt.Log.WarnContext(ctx, "robot is silent; its hosts were handed on", "robot", robot, "after", lease)
 	}
 	return nil
 }

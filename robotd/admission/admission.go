@@ -147,7 +147,7 @@ func (c *Control) SetPaused(on bool) error {
 	changed, err := c.site.Set(on)
 	if changed {
 		c.SetGate()
-		c.log.Info("pause", "on", on)
+		c.log.Info("pause", "paused", on)
 	}
 	return err
 }
@@ -216,7 +216,7 @@ func (c *Control) wait(ctx context.Context, end <-chan time.Time) (closed bool) 
 	select {
 	case <-ctx.Done():
 	case <-c.spent:
-		c.log.Info("limit of bytes reached", "used", c.budget.Usage(time.Now()))
+		c.log.InfoContext(ctx, "limit of bytes reached", "used", c.budget.Usage(time.Now()))
 		return true
 	case <-c.site.changes:
 		return c.Paused()
@@ -224,17 +224,17 @@ func (c *Control) wait(ctx context.Context, end <-chan time.Time) (closed bool) 
 		return c.Paused()
 	case <-c.guard.Turns():
 		if why := c.Short(); why != "" {
-			c.log.Warn("collecting stops for want of room; batches are still uploaded", "why", why)
+			c.log.WarnContext(ctx, "collecting stops for want of room; batches are still uploaded", "reason", why)
 			return true
 		}
-		c.log.Info("there is room again")
+		c.log.InfoContext(ctx, "there is room again")
 	case <-c.lease.Changes():
 	case <-end:
 		if !c.lease.MayVisit() {
-			c.log.Warn("nothing is visited: " + leaseOver)
+			c.log.WarnContext(ctx, "nothing is visited: "+leaseOver)
 			return true
 		}
-		c.log.Info("window closed")
+		c.log.InfoContext(ctx, "window closed")
 		return true
 	}
 	return false

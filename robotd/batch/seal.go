@@ -254,7 +254,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 		_, err := w.Write(signed)
 		return err
 	})
-	s.opt.Log.Info("batch made", "batch", id, "hosts", len(m.Hosts), "bytes", m.Size)
+	s.opt.Log.InfoContext(ctx, "batch made", "batch", id, "hosts", len(m.Hosts), "bytes", m.Size)
 	return signed, err
 }
 

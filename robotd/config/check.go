@@ -37,6 +37,7 @@ func (c *Config) Plan() (p schedule.Plan, err error) {
 		_, err := window.Parse(c.NotBetween[host])
 		parsed("not_between."+host, c.NotBetween[host], err)
 	}
+	c.Log.Check(&is)
 	c.checkTimes(&is)
 	c.checkSizes(&is)
 	c.checkAddresses(&is)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/internal/limits"
+	"sheaf/internal/logs"
 	"sheaf/robotd/schedule"
 )
 
@@ -57,6 +58,9 @@ type Config struct {
 
 	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
 	Statistics time.Duration `mapstructure:"statistics"`
+
+	// Log is how the log is written.
+	Log logs.Settings `mapstructure:"log"`
 
 	// Metrics is the loopback address, ip:port, for /metrics (Prometheus) and /healthz; empty:
 	// none.
@@ -259,6 +263,7 @@ func Default() Config {
 		LogAt:       "09:00",
 		Poll:        time.Hour,
 		Statistics:  10 * time.Minute,
+		Log:         logs.Default(),
 		Heartbeat:   5 * time.Minute,
 		Express:     5 * time.Minute,
 		Watch:       Watch{Every: 10 * time.Minute, Share: 0.5},

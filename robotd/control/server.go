@@ -60,7 +60,7 @@ func (s *Server) Start() (stop func(), err error) {
 		servers = append(servers, server)
 		go func() {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				s.Log.Error("no longer reachable by robotd's commands", "at", l.Addr(), "err", err)
+				s.Log.Error("no longer reachable by robotd's commands", "address", l.Addr(), "err", err)
 			}
 		}()
 	}

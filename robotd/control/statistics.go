@@ -21,7 +21,7 @@ func LogStatistics(s *status.Status, log *slog.Logger) {
 		args = append(args, slog.Group(m.Name, "queue", m.Queue, "per_minute", m.Passed.PerMinute, "each", m.Each.Round(time.Microsecond)))
 	}
 	for _, trouble := range s.Troubles {
-		log.Error("no progress", "trouble", trouble)
+		log.Error("no progress", "reason", trouble)
 	}
 	log.Info("statistics", args...)
 }

@@ -95,7 +95,7 @@ func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 	c.started(-1)
 	running.Wait()
 	if errors.Is(context.Cause(beginning), errOver) {
-		c.log.Info("the cycle's time is over; what is left waits for the next")
+		c.log.InfoContext(ctx, "the cycle's time is over; what is left waits for the next")
 	}
 	return context.Cause(ctx)
 }

@@ -161,7 +161,7 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 		if h.SetUnknown() {
 			return nil // that is in the log already
 		}
-		e.log.Warn("host has no address; it is looked up again", "host", h.Name, "every", e.lookAgain, "err", err)
+		e.log.WarnContext(ctx, "host has no address; it is looked up again", "host", h.Name, "every", e.lookAgain, "err", err)
 		return e.journal.Comment("%s: %v", h.Name, err)
 	}
 	if had.IsValid() && addr.Addr() != had && !e.moves.May(h.Name, addr.Addr()) {

@@ -91,7 +91,7 @@ func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
 	if err != nil {
 		return err
 	}
-	m.log.Warn("the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
+	m.log.WarnContext(ctx, "the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
 	if unseen == 0 {
 		return nil
 	}

@@ -71,9 +71,9 @@ func (c *Course) waitForCycle(ctx context.Context) error {
 	next, ok := c.opt.Plan.NextCycle(last.Began, last.Ended)
 	if !ok {
 		next = time.Now().AddDate(1, 0, 0)
-		c.opt.Log.Warn("the window never opens: no cycle will begin", "window", c.opt.Plan.Window)
+		c.opt.Log.WarnContext(ctx, "the window never opens: no cycle will begin", "window", c.opt.Plan.Window)
 	}
-	c.opt.Log.Info("waiting for the next cycle", "at", next)
+	c.opt.Log.InfoContext(ctx, "waiting for the next cycle", "at", next)
 	return c.withChores(ctx, func(ctx context.Context) error { return c.rest(ctx, next) })
 }
 
@@ -118,7 +118,7 @@ func (c *Course) Cycle(ctx context.Context) error {
 	}
 	list, session := c.opt.Sealer.List, c.opt.Session
 	if err := session.Refresh(ctx); err != nil {
-		c.opt.Log.Warn("manager away; going on with the last list", "hosts", len(list.List().URLs), "err", err)
+		c.opt.Log.WarnContext(ctx, "manager away; going on with the last list", "hosts", len(list.List().URLs), "err", err)
 	} else if err := session.AskWatches(ctx); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *Course) Cycle(ctx context.Context) error {
 	if err := c.opt.State.set(last); err != nil {
 		return err
 	}
-	c.opt.Log.Info("cycle ended", "cycle", last.Number, "took", last.Ended.Sub(last.Began).Round(time.Second))
+	c.opt.Log.InfoContext(ctx, "cycle ended", "cycle", last.Number, "took", last.Ended.Sub(last.Began).Round(time.Second))
 	session.HandIn(ctx)
 	return c.opt.SaveStatus()
 }
@@ -154,7 +154,7 @@ func (c *Course) Cycle(ctx context.Context) error {
 func (c *Course) begin() error {
 	last := c.opt.State.get()
 	if last.Number > 0 && last.Ended.IsZero() {
-		c.opt.Log.Info("cycle taken up", "cycle", last.Number, "began", last.Began)
+		c.opt.Log.Info("cycle taken up", "cycle", last.Number, "since", last.Began)
 		return nil
 	}
 	next := record{Number: last.Number + 1, Began: time.Now()}

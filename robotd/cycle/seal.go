@@ -61,7 +61,7 @@ func (s *Sealer) sealExpress(ctx context.Context, rest time.Duration) error {
 		return err
 	}
 	if id != "" {
-		s.Log.Info("a change of a watched page is handed in", "batch", id, "hosts", len(hosts))
+		s.Log.InfoContext(ctx, "a change of a watched page is handed in", "batch", id, "hosts", len(hosts))
 		s.Wake()
 	}
 	return nil

@@ -38,7 +38,7 @@ func (s *Session) AwaitList(ctx context.Context, patience time.Duration) error {
 		if err == nil || vain {
 			err = why
 		}
-		s.opt.Log.Warn("waiting for the service and its list of hosts", "again", wait, "err", err)
+		s.opt.Log.WarnContext(ctx, "waiting for the service and its list of hosts", "again", wait, "err", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

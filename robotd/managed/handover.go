@@ -66,12 +66,12 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 		case ctx.Err() != nil:
 			return err
 		case client.Refused(err), errors.Is(err, wire.ErrTooLarge):
-			p.Log.Info("host not handed over: its next robot begins anew", "host", name, "err", err)
+			p.Log.InfoContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		default:
 			if p.failures++; p.failures < patience {
 				return fmt.Errorf("hand over %s: %w", name, err)
 			}
-			p.Log.Warn("host not handed over: its next robot begins anew", "host", name, "err", err)
+			p.Log.WarnContext(ctx, "host not handed over: its next robot begins anew", "host", name, "err", err)
 		}
 	}
 	return nil
@@ -176,10 +176,10 @@ func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names
 			return fmt.Errorf("take over %s: %w", name, err)
 		}
 		if err != nil {
-			p.Log.Warn("host not taken over: it begins anew", "host", name, "err", err)
+			p.Log.WarnContext(ctx, "host not taken over: it begins anew", "host", name, "err", err)
 			continue
 		}
-		p.Log.Info("host taken over", "host", name)
+		p.Log.InfoContext(ctx, "host taken over", "host", name)
 	}
 	return nil
 }

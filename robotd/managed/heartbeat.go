@@ -36,11 +36,11 @@ func (s *Session) Beat(ctx context.Context) error {
 		}
 		if s.away {
 			s.away = false
-			s.opt.Log.Info("the manager answers again")
+			s.opt.Log.InfoContext(ctx, "the manager answers again")
 		}
 		more := told()
 		if err := s.obey(ctx, sent, orders); err != nil && ctx.Err() == nil {
-			s.opt.Log.Warn("manager's orders not carried out", "orders", orders.Directives, "err", err)
+			s.opt.Log.WarnContext(ctx, "manager's orders not carried out", "directive", orders.Directives, "err", err)
 		}
 		if !more {
 			return nil
@@ -108,10 +108,10 @@ func (s *Session) missed(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case s.away:
-		s.opt.Log.Debug("heartbeat not taken", "err", err)
+		s.opt.Log.DebugContext(ctx, "heartbeat not taken", "err", err)
 	default:
 		s.away = true
-		s.opt.Log.Warn("the manager does not answer; the robot goes on by itself and keeps what it collects", "err", err)
+		s.opt.Log.WarnContext(ctx, "the manager does not answer; the robot goes on by itself and keeps what it collects", "err", err)
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Session) passOn(ctx context.Context) {
 		return
 	}
 	if err := s.opt.Records.Found.Report(ctx, s.opt.Client); err != nil && ctx.Err() == nil {
-		s.opt.Log.Debug("URLs of others' shares not passed on yet", "err", err)
+		s.opt.Log.DebugContext(ctx, "URLs of others' shares not passed on yet", "err", err)
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *Session) obey(ctx context.Context, sent assignment.Instant, orders wire
 		case wire.DirectiveUpgrade:
 			s.opt.Upgrade()
 		default: // of a newer manager
-			s.opt.Log.Info("the manager asks for what this program does not do", "directive", d)
+			s.opt.Log.InfoContext(ctx, "the manager asks for what this program does not do", "directive", d)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", d, err)

@@ -24,14 +24,14 @@ func (s *Session) Ask(ctx context.Context) error {
 	}
 	err = errors.Join(err, s.opt.Records.Found.Report(ctx, s.opt.Client))
 	if err != nil && ctx.Err() == nil {
-		s.opt.Log.Warn("manager not reached as planned", "err", err)
+		s.opt.Log.WarnContext(ctx, "manager not reached as planned", "err", err)
 	}
 	return nil
 }
 
 // restart makes a batch, and gets the list anew. Nothing that was collected is lost.
 func (s *Session) restart(ctx context.Context) error {
-	s.opt.Log.Info("the manager asks for a restart")
+	s.opt.Log.InfoContext(ctx, "the manager asks for a restart")
 	if err := s.opt.Seal(ctx); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 	if err := s.forget(dropped); err != nil {
 		return false, err
 	}
-	s.opt.Log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped), "waiting", len(list.Waits))
+	s.opt.Log.InfoContext(ctx, "list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped), "waiting", len(list.Waits))
 	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
 }
 
@@ -157,7 +157,7 @@ func (s *Session) TellMoves(ctx context.Context) error {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			s.opt.Log.Debug("hosts that have moved stay at their old addresses: the manager does not know yet", "hosts", len(found), "err", err)
+			s.opt.Log.DebugContext(ctx, "hosts that have moved stay at their old addresses: the manager does not know yet", "hosts", len(found), "err", err)
 		}
 		return nil
 	}

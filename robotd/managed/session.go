@@ -120,7 +120,7 @@ func (s *Session) HandIn(ctx context.Context) {
 		err = rec.Journal.Submit(ctx, s.opt.Client)
 	}
 	if err = errors.Join(err, rec.Found.Report(ctx, s.opt.Client)); err != nil && ctx.Err() == nil {
-		s.opt.Log.Warn("log or hosts found not handed in; they are kept", "err", err)
+		s.opt.Log.WarnContext(ctx, "log or hosts found not handed in; they are kept", "err", err)
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *Session) AskWatches(ctx context.Context) error {
 	list, etag, err := s.opt.Client.Watches(ctx, pages.ETag())
 	if err != nil {
 		if ctx.Err() == nil {
-			s.opt.Log.Debug("what is watched is not known anew", "err", err) // Ask logs that the manager is away
+			s.opt.Log.DebugContext(ctx, "what is watched is not known anew", "err", err) // Ask logs that the manager is away
 		}
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *Session) AskWatches(ctx context.Context) error {
 	if err := pages.Set(etag, list.Watches); err != nil {
 		return err
 	}
-	s.opt.Log.Info("consumers watch", "watches", len(list.Watches))
+	s.opt.Log.InfoContext(ctx, "consumers watch", "watches", len(list.Watches))
 	if c := s.opt.Crawler.Current(); c != nil {
 		return c.PushWatched()
 	}

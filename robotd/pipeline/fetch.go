@@ -114,7 +114,7 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 		return h.place.silent
 	}
 	h.Locate(addr)
-	f.log.Info("host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
+	f.log.InfoContext(ctx, "host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
 	for _, ru := range h.memory.rules {
 		ru.way = nil // an access on the way begins anew
 	}

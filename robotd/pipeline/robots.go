@@ -103,7 +103,7 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func() time.Time) {
 	h := t.host
 	if verdict.NotNow() {
-		r.log.Info("host must wait", "host", h.Name, "why", verdict.Why)
+		r.log.Info("host must wait", "host", h.Name, "reason", verdict.Why)
 		t.out.Trouble = true
 		t.out.NotBefore = backOff()
 		return

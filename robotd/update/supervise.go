@@ -95,7 +95,7 @@ func (v *Supervisor) once(ctx context.Context) (change bool, err error) {
 	case p.Counter == 0:
 		path, counter = v.Installed, v.installedCounter()
 	}
-	v.Log.Info("starting", "program", path, "release", counter, "trial", s.Trial != nil)
+	v.Log.InfoContext(ctx, "starting", "path", path, "release", counter, "trial", s.Trial != nil)
 	limit := time.Duration(0)
 	if s.Trial != nil {
 		limit = max(time.Until(s.Trial.Began.Add(v.Trial)), time.Second)
@@ -104,7 +104,7 @@ func (v *Supervisor) once(ctx context.Context) (change bool, err error) {
 	if ctx.Err() != nil {
 		return true, v.forgive()
 	}
-	v.Log.Warn("the program ended", "release", counter, "why", ended)
+	v.Log.WarnContext(ctx, "the program ended", "release", counter, "reason", ended)
 	after, err := load(v.Dir)
 	if err != nil {
 		return false, err
@@ -243,12 +243,12 @@ func (v *Supervisor) promote(p Program) error {
 		return err
 	}
 	s.Current, s.Trial = p, nil
-	v.Log.Info("a new program has reported and is the current one", "release", p.Counter, "version", p.Version)
+	v.Log.Info("a new program has reported and is the current one", "release", p.Counter, "program_version", p.Version)
 	return errors.Join(s.save(v.Dir), v.sweep(&s))
 }
 
 func (v *Supervisor) putBack(s *state, why string) error {
-	v.Log.Error("a new program has failed; going back to the old one", "release", s.Trial.Counter, "why", why)
+	v.Log.Error("a new program has failed; going back to the old one", "release", s.Trial.Counter, "reason", why)
 	s.fail(why, time.Now())
 	return errors.Join(s.save(v.Dir), v.sweep(s))
 }

@@ -52,7 +52,7 @@ func (u *Uploader) obey(ctx context.Context, b batch.Spooled, p *progress, recei
 		p.due = u.backOff(ctx, &p.receipt, fmt.Errorf("the receipt is for other bytes: sha256 %s, not %s", receipt.SHA256, b.SHA256), "batch", b.ID)
 		return false, nil
 	case receipt.State == wire.StatePublished:
-		u.opt.Log.Info("batch published", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version)
+		u.opt.Log.InfoContext(ctx, "batch published", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version)
 		if u.opt.Published != nil {
 			if err := u.opt.Published(b, receipt); err != nil {
 				return false, err
@@ -79,7 +79,7 @@ func (u *Uploader) obey(ctx context.Context, b batch.Spooled, p *progress, recei
 
 // sendAgain sends a batch again that arrived damaged.
 func (u *Uploader) sendAgain(ctx context.Context, b batch.Spooled, p *progress, old *wire.Receipt) (gone bool, err error) {
-	u.opt.Log.Warn("batch arrived damaged; it is sent again", "batch", b.ID, "detail", old.Detail)
+	u.opt.Log.WarnContext(ctx, "batch arrived damaged; it is sent again", "batch", b.ID, "detail", old.Detail)
 	receipt := u.send(ctx, b, p)
 	if receipt == nil {
 		return false, nil
@@ -117,7 +117,7 @@ func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire
 			switch {
 			case rerr == nil:
 				p.at[i] = retry{}
-				u.opt.Log.Info("batch sent", "batch", b.ID, "bytes", b.Size, "to", target.Name(), "state", receipt.State)
+				u.opt.Log.InfoContext(ctx, "batch sent", "batch", b.ID, "bytes", b.Size, "target", target.Name(), "state", receipt.State)
 				return receipt
 			case refused != nil && refused.Reason == wire.ReasonTooLarge && errors.Is(rerr, ErrUnknown):
 				// The answer is not signed, but nothing is lost: the batch is kept. Trying it again
@@ -172,7 +172,7 @@ func (u *Uploader) backOff(ctx context.Context, r *retry, err error, about ...an
 	}
 	r.due = time.Now().Add(wait)
 	if ctx.Err() == nil {
-		u.opt.Log.Warn("batch not uploaded", append(about, "err", err, "tries", r.failures, "again", wait.Round(time.Second))...)
+		u.opt.Log.WarnContext(ctx, "batch not uploaded", append(about, "err", err, "attempts", r.failures, "again", wait.Round(time.Second))...)
 	}
 	return r.due
 }

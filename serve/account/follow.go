@@ -157,7 +157,7 @@ func (a *Accounts) Watch(ctx context.Context, log *slog.Logger) error {
 		case <-tick.C:
 		}
 		if err := a.look(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("accounts in use could not be read again; they stay as they were", "err", err)
+			log.WarnContext(ctx, "accounts in use could not be read again; they stay as they were", "err", err)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (a *Accounts) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := a.Learn(ctx); err != nil && ctx.Err() == nil {
-			a.memory.log.WarnContext(ctx, "accounts cannot be read; known accounts stay valid", "for", a.memory.keep, "err", err)
+			a.memory.log.WarnContext(ctx, "accounts cannot be read; known accounts stay valid", "after", a.memory.keep, "err", err)
 		}
 		select {
 		case <-ctx.Done():

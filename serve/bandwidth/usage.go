@@ -169,7 +169,7 @@ func (m *Meter) Run(ctx context.Context) error {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			m.Log.Warn("bandwidth: bytes not counted in the database; trying again", "err", err)
+			m.Log.WarnContext(ctx, "bandwidth: bytes not counted in the database; trying again", "err", err)
 		}
 	}
 }

@@ -67,18 +67,19 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		return nil, &ftp.Error{Code: 530, Msg: sentence(err)}
 	}
 	if err != nil {
-		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
+		h.Log.ErrorContext(ctx, "ftp login failed", "account", user, "remote", remote.String(), "err", err)
 		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}
 	}
 	if !a.May(account.ForFiles) {
 		return nil, &ftp.Error{Code: 530, Msg: "This token is not good for files"}
 	}
-	return &session{handler: h, name: a.Name, account: h.Accounts.Follow(a.From(remote.String())), remote: remote.String()}, nil
+	return &session{ctx: context.WithoutCancel(ctx), handler: h, name: a.Name, account: h.Accounts.Follow(a.From(remote.String())), remote: remote.String()}, nil
 }
 
 // session is one connection of an account.
 type session struct {
 	handler
+	ctx     context.Context // of the log-in, for the log; it does not end
 	name    string
 	account *account.Following
 	remote  string
@@ -155,8 +156,8 @@ func (s *session) Transferred(done ftp.Transfer) {
 	if done.Err != nil {
 		t.Outcome = transfers.Aborted
 	}
-	if err := s.Recorder.Record(context.Background(), t); err != nil {
-		s.Log.Error("download not recorded", "account", s.name, "path", name, "err", err)
+	if err := s.Recorder.Record(s.ctx, t); err != nil {
+		s.Log.ErrorContext(s.ctx, "download not recorded", "account", s.name, "path", name, "err", err)
 	}
 }
 

@@ -96,7 +96,7 @@ func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 				db.Millis(now), fmt.Sprintf("the service died %d times while it worked on this; ask for less", deaths), job.ID, job.worker, dead); err != nil {
 				return nil, err
 			}
-			j.log.ErrorContext(ctx, "job given up", "job", job.ID, "account", job.Account, "deaths", deaths)
+			j.log.ErrorContext(ctx, "job given up", "job", job.ID, "account", job.Account, "attempts", deaths)
 			continue
 		}
 		attempt := fmt.Sprintf("%d.%s", deaths, strings.ToLower(rand.Text()))

@@ -189,7 +189,7 @@ func (s *deliverer) settle(ctx context.Context, d delivery, cause error, again t
 		err = s.stop(context.WithoutCancel(ctx), d, text)
 	}
 	if err != nil {
-		s.log.ErrorContext(ctx, "watch: a delivery was not noted and may come twice", "id", d.id, "err", err)
+		s.log.ErrorContext(ctx, "watch: a delivery was not noted and may come twice", "delivery", d.id, "err", err)
 	}
 }
 

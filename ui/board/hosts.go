@@ -72,6 +72,6 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b.Log.Info("operator decides about hosts", "by", by(r), "decision", form.Get("act"), "hosts", n)
+	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", form.Get("act"), "hosts", n)
 	return back(w, pathHosts)
 }

@@ -63,6 +63,6 @@ func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	b.Log.Info("operator changes a roll-out", "by", by(r), "release", counter, "percent", percent, "stopped", stopped)
+	b.Log.InfoContext(r.Context(), "operator changes a roll-out", "by", by(r), "release", counter, "percent", percent, "stopped", stopped)
 	return back(w, pathReleases)
 }

@@ -156,6 +156,6 @@ func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	b.Log.Info("operator orders a robot", "by", by(r), "robot", name, "order", act)
+	b.Log.InfoContext(r.Context(), "operator orders a robot", "by", by(r), "robot", name, "directive", act)
 	return back(w, pathRobots+"/"+name)
 }

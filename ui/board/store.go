@@ -93,7 +93,7 @@ func (b *board) disks(p webpage.Page) (all []disk) {
 
 // publish publishes now, also outside the window.
 func (b *board) publish(w http.ResponseWriter, r *http.Request) error {
-	b.Log.Warn("operator publishes now", "by", by(r), "remote", r.RemoteAddr, "window", b.Publish)
+	b.Log.WarnContext(r.Context(), "operator publishes now", "by", by(r), "remote", r.RemoteAddr, "window", b.Publish)
 	v, _, err := b.Ingest.Publisher.Now(r.Context())
 	if err != nil {
 		return err

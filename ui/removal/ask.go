@@ -88,7 +88,7 @@ func (d *Desk) ask(ctx context.Context, f form, remote string) (*Request, error)
 		return nil, fmt.Errorf("request for %s: %w", t.text, err)
 	}
 	d.opt.Mails.Hurry()
-	d.opt.Log.InfoContext(ctx, "a removal is asked for", "id", r.ID, "wish", r.Wish, "kind", r.Kind, "target", r.Target)
+	d.opt.Log.InfoContext(ctx, "a removal is asked for", "removal", r.ID, "wish", r.Wish, "kind", r.Kind, "target", r.Target)
 	return r, nil
 }
 

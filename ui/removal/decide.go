@@ -56,7 +56,7 @@ func (d *Desk) Decide(ctx context.Context, id string, by Decision) (*Request, er
 		return nil, err
 	}
 	d.opt.Mails.Hurry()
-	d.opt.Log.WarnContext(ctx, "operator decides about a removal", "id", id, "target", r.Target, "decision", act, "reason", reason, "by", by.By)
+	d.opt.Log.WarnContext(ctx, "operator decides about a removal", "removal", id, "target", r.Target, "decision", act, "reason", reason, "by", by.By)
 	if !by.Grant {
 		return r, nil
 	}

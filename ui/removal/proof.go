@@ -127,7 +127,7 @@ func (d *Desk) look(ctx context.Context, id string, find func(context.Context, t
 	}
 	where, err := find(ctx, r.target(), r.token())
 	if err != nil {
-		d.opt.Log.InfoContext(ctx, "a removal is not proved", "id", id, "target", r.Target, "err", err)
+		d.opt.Log.InfoContext(ctx, "a removal is not proved", "removal", id, "target", r.Target, "err", err)
 		return err
 	}
 	return db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
@@ -157,6 +157,6 @@ func (d *Desk) prove(ctx context.Context, tx *sql.Tx, r *Request, how string) er
 	if err != nil {
 		return err
 	}
-	d.opt.Log.InfoContext(ctx, "a removal is proved", "id", r.ID, "target", r.Target, "by", how)
+	d.opt.Log.InfoContext(ctx, "a removal is proved", "removal", r.ID, "target", r.Target, "proof", how)
 	return d.note(ctx, tx, r.ID, byAsker, "proved", how)
 }

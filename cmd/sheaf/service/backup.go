@@ -140,7 +140,7 @@ func backupHandler(control *sql.DB, data string, log *slog.Logger) http.Handler 
 		w.Header().Set("Content-Type", "application/gzip")
 		w.Header().Set("Cache-Control", "no-store")
 		if err := writeBackup(r.Context(), control, data, w); err != nil {
-			log.Error("a backup failed", "err", err)
+			log.ErrorContext(r.Context(), "a backup failed", "err", err)
 			panic(http.ErrAbortHandler) // closes the connection: part of the answer has been sent
 		}
 	})

@@ -371,7 +371,7 @@ func (b *builder) login(a *archives) error {
 		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.sessions.Run(ctx, func(err error) { b.log.Error("sessions: not trimmed", "err", err) })
+		return b.sessions.Run(ctx, func(err error) { b.log.ErrorContext(ctx, "sessions: not trimmed", "err", err) })
 	})
 	return login.Register(b.router, opt)
 }
@@ -426,7 +426,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.moved.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Addresses: b.cfg.Transfers.Addresses, Zone: b.zone}, func(err error) { b.log.Error("transfers: not trimmed", "err", err) })
+		return b.moved.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Addresses: b.cfg.Transfers.Addresses, Zone: b.zone}, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
 	})
 	if !b.cfg.has(roleManager) {
 		robots = nil

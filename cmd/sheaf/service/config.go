@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/db"
+	"sheaf/internal/logs"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
@@ -39,7 +40,7 @@ type Config struct {
 
 	TLS      TLS      `mapstructure:"tls"`
 	HTTP     HTTP     `mapstructure:"http"`
-	Metrics  string   `mapstructure:"metrics"` // host:port of metrics and profiles; empty: none
+	Observe  Observe  `mapstructure:",squash"`
 	Download Download `mapstructure:"download"`
 	Drop     Drop     `mapstructure:"drop"`
 
@@ -59,6 +60,12 @@ type Config struct {
 
 	Poll time.Duration `mapstructure:"poll"` // between two looks for work
 	Stop time.Duration `mapstructure:"stop"` // how long running transfers may take at a stop
+}
+
+// Observe is how a process shows what it does.
+type Observe struct {
+	Metrics string        `mapstructure:"metrics"` // host:port of metrics and profiles; empty: none
+	Log     logs.Settings `mapstructure:"log"`
 }
 
 // Ingest is the settings of the room that accepts and publishes batches.
@@ -124,7 +131,7 @@ func defaults() Config {
 		Lease:     Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
 		TLS:       TLS{HSTS: 180 * 24 * time.Hour},
 		HTTP:      HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
-		Metrics:   defaultMetrics,
+		Observe:   Observe{Metrics: defaultMetrics, Log: logs.Default()},
 		Download:  Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
 		Drop:      Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
 		Manager:   Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
@@ -202,13 +209,14 @@ func (c *Config) check() error {
 	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
 	is.Require(c.Manager.Hosts.PerDomain >= 0, "hosts.per_domain", c.Manager.Hosts.PerDomain, wantNatural)
 	is.Require(c.Transfers.Keep >= 0, "transfers.keep", c.Transfers.Keep, wantNatural)
-	is.Require(c.Metrics == "" || isAddress(c.Metrics), "metrics", c.Metrics, "want host:port, such as "+defaultMetrics+", or nothing")
+	is.Require(c.Observe.Metrics == "" || isAddress(c.Observe.Metrics), "metrics", c.Observe.Metrics, "want host:port, such as "+defaultMetrics+", or nothing")
 	is.Require(c.Transfers.Addresses >= 0, "transfers.addresses", c.Transfers.Addresses, wantNatural)
 	is.Require(operators.ValidName(c.Operators.TokenName), "operators.token_name", c.Operators.TokenName, "want lower-case letters, digits, dots, hyphens or underscores")
 	c.Audit.check(&is)
 	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
 	c.checkReplayOrigin(&is)
 	c.checkRoles(&is)
+	c.Observe.Log.Check(&is)
 	c.Store.check(&is)
 	c.Ingest.check(&is)
 	c.Lease.check(&is)

@@ -322,7 +322,7 @@ func (h *health) serveHealth(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(all.code(r))
 	if err := json.NewEncoder(w).Encode(all); err != nil {
-		h.log.Debug("health: the client has gone", "err", err)
+		h.log.DebugContext(r.Context(), "health: the client has gone", "err", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/acked"
 	"sheaf/internal/connlimit"
+	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 )
@@ -85,11 +86,11 @@ const (
 )
 
 // httpServer returns a server of h. If a client comes through one of the proxies, h sees the
-// client's address instead of the proxy's.
+// client's address instead of the proxy's. Each request has an ID.
 func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
-		Handler:           proxies.Handler(h),
+		Handler:           proxies.Handler(logs.Handler(h)),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
@@ -113,7 +114,7 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, ha
 		defer cancel()
 		err := server.Shutdown(bounded)
 		if err != nil {
-			log.Warn("http: transfers were cut at the stop", "err", err)
+			log.WarnContext(ctx, "http: transfers were cut at the stop", "err", err)
 			err = server.Close()
 		}
 		stopped <- err

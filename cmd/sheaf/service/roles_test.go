@@ -53,6 +53,12 @@ func start(t *testing.T, settings map[string]any) (s *Service, stop func() error
 	t.Helper()
 	s, err := New(t.Context(), testConfig(t, settings), slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
+	return s, serveUntilEnd(t, s)
+}
+
+// serveUntilEnd lets a service serve until the test ends, or stops it before.
+func serveUntilEnd(t *testing.T, s *Service) (stop func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -65,7 +71,7 @@ func start(t *testing.T, settings map[string]any) (s *Service, stop func() error
 			t.Errorf("service: %v", err)
 		}
 	})
-	return s, stop
+	return stop
 }
 
 // Each process listens, answers and writes as its role has it, and no further.

@@ -134,14 +134,14 @@ func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (er
 		{"download.listen", cfg.Download.Listen, &l.download, cfg.has(roleServe)},
 		{"download.implicit", cfg.Download.Implicit, &l.implicit, cfg.has(roleServe)},
 		{"drop.listen", cfg.Drop.Listen, &l.drop, cfg.has(roleIngest)},
-		{"metrics", cfg.Metrics, &l.metrics, true},
+		{"metrics", cfg.Observe.Metrics, &l.metrics, true},
 	} {
 		if one.addr == "" || !one.mine {
 			continue
 		}
 		*one.to, err = lc.Listen(ctx, "tcp", one.addr)
 		if one.addr == defaultMetrics && errors.Is(err, syscall.EADDRINUSE) {
-			log.Warn("another process has the address of metrics; this one has none: give it an address of its own (setting metrics)", "address", one.addr)
+			log.WarnContext(ctx, "another process has the address of metrics; this one has none: give it an address of its own (setting metrics)", "address", one.addr)
 			continue
 		}
 		if err != nil {
@@ -198,10 +198,10 @@ func (s *Service) Run(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(context.Background(), settleTime)
 		defer cancel()
 		if err := s.settle(bounded); err != nil {
-			s.log.Warn("the last downloads were not recorded", "err", err)
+			s.log.WarnContext(ctx, "the last downloads were not recorded", "err", err)
 		}
 	}
-	s.log.Info("store", "used", s.state.objects.Usages())
+	s.log.InfoContext(ctx, "store", "used", s.state.objects.Usages())
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -48,6 +48,7 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 	if s.objects, err = OpenStore(ctx, cfg); err != nil {
 		return err
 	}
+	s.objects.LogTo(log)
 	if !used {
 		if err := checkBeside(ctx, cfg, s.objects); err != nil {
 			return err
@@ -143,7 +144,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 			return false, ctx.Err()
 		case err == nil:
 			if !told.IsZero() {
-				log.Info("the database answers", "after", time.Since(begun).Round(time.Second))
+				log.InfoContext(ctx, "the database answers", "after", time.Since(begun).Round(time.Second))
 			}
 			return used, nil
 		case cfg.Database.URL == "" || !db.Away(err):
@@ -153,7 +154,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 		}
 		if time.Since(told) >= databaseTell {
 			told = time.Now()
-			log.Warn("the database is away; waiting for it", "until", begun.Add(cfg.Database.Wait).Format(time.RFC3339), "err", err)
+			log.WarnContext(ctx, "the database is away; waiting for it", "until", begun.Add(cfg.Database.Wait).Format(time.RFC3339), "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -79,6 +80,9 @@ func (o *Objects) Unwrap() store.Store { return o.Store }
 
 // Usages is what was done to the store since it was opened, each attempt counted.
 func (o *Objects) Usages() store.Usages { return o.meter.Usages() }
+
+// LogTo makes the store log its operations. It must be called before the first.
+func (o *Objects) LogTo(log *slog.Logger) { o.meter.Log = log }
 
 // Close gives up the store.
 func (o *Objects) Close() error { return o.under.Close() }

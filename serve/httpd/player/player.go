@@ -68,7 +68,7 @@ func Register(r *mux.Router, g *guard.Guard, dir, origin string, log *slog.Logge
 		why := "ReplayWeb.page is not set up here (setting replay.dir); stored pages can be read at /web/"
 		if dir != "" {
 			why = "ReplayWeb.page runs stored scripts, and only at an origin of its own, which is not set up here (setting replay.origin); stored pages can be read at /web/"
-			log.Warn("ReplayWeb.page is not offered: replay.dir is set, and replay.origin is not", "replay.dir", dir)
+			log.Warn("ReplayWeb.page is not offered: replay.dir is set, and replay.origin is not", "path", dir)
 		}
 		r.PathPrefix(api.PathReplay).Handler(g.Consumer(func(http.ResponseWriter, *http.Request, *account.Account) error { return missing(why) }))
 		return nil

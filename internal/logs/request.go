@@ -1,0 +1,87 @@
+package logs
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"sheaf/internal/peer"
+)
+
+// Header is the header of a request's ID: in what proxies send, in answers, and in what the service
+// asks of an object store.
+const Header = "X-Request-Id"
+
+type idKey struct{}
+
+// WithRequest returns a context whose lines have the ID.
+func WithRequest(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, idKey{}, id)
+}
+
+// Request returns the ID of the request with this context; empty if there is none.
+func Request(ctx context.Context) string {
+	id, _ := ctx.Value(idKey{}).(string)
+	return id
+}
+
+// NewID returns an ID that nobody else has: 26 letters and digits.
+func NewID() string { return rand.Text() }
+
+// Handler gives each request an ID, and the answer the header with it. A trusted proxy may have
+// chosen the ID (see peer.Proxied): in X-Request-Id, or as the trace of a traceparent (W3C Trace
+// Context, 3.2). What others say, and what is no well-formed ID, is replaced.
+func Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var id string
+		if peer.Proxied(r.Context()) {
+			id = given(r.Header)
+		}
+		if id == "" {
+			id = NewID()
+		}
+		w.Header().Set(Header, id)
+		next.ServeHTTP(w, r.WithContext(WithRequest(r.Context(), id)))
+	})
+}
+
+var (
+	wellFormed = regexp.MustCompile(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
+	traceID    = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$`)
+)
+
+// given returns the ID that the headers of a request have; empty if they have none, or a bad one. Two
+// headers of one name are none: one of them may be the client's own.
+func given(h http.Header) string {
+	if ids := h.Values(Header); len(ids) > 0 {
+		if len(ids) == 1 && wellFormed.MatchString(ids[0]) {
+			return ids[0]
+		}
+		return ""
+	}
+	parents := h.Values("Traceparent")
+	if len(parents) != 1 {
+		return ""
+	}
+	m := traceID.FindStringSubmatch(parents[0])
+	if m == nil || strings.HasPrefix(parents[0], "ff") || strings.Trim(m[1], "0") == "" {
+		return ""
+	}
+	return m[1]
+}
+
+// Send returns a transport that sends each request's ID along.
+func Send(next http.RoundTripper) http.RoundTripper { return sender{next} }
+
+type sender struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	if id := Request(r.Context()); id != "" {
+		r = r.Clone(r.Context()) // a transport must not change the request that it is given
+		r.Header.Set(Header, id)
+	}
+	return s.next.RoundTrip(r)
+}
