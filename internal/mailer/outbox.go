@@ -146,3 +146,19 @@ func (o *Outbox) send(ctx context.Context, q queued) error {
 	}
 	return err
 }
+
+// Counts is how many letters are in the outbox.
+type Counts struct {
+	Waiting int64 // to be sent for the first time
+	Failing int64 // that failed and will be tried again
+	GivenUp int64 // in the last 30 days
+}
+
+// Counts counts the letters that are not delivered.
+func (o *Outbox) Counts(ctx context.Context) (c Counts, err error) {
+	err = o.db.QueryRowContext(ctx, `SELECT
+		(SELECT COUNT(*) FROM mails WHERE failed = 0 AND error = ''),
+		(SELECT COUNT(*) FROM mails WHERE failed = 0 AND error <> ''),
+		(SELECT COUNT(*) FROM mails WHERE failed = 1)`).Scan(&c.Waiting, &c.Failing, &c.GivenUp)
+	return c, err
+}

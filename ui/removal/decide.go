@@ -166,6 +166,25 @@ func (d *Desk) tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Waiting is how many requests wait for somebody.
+type Waiting struct {
+	Open    int64     // for their proof
+	Proved  int64     // for a decision
+	Granted int64     // to be carried out
+	Since   time.Time // when the first that waits for a decision was proved; zero: none waits
+}
+
+// Waiting counts the requests that have not come to their end.
+func (d *Desk) Waiting(ctx context.Context) (w Waiting, err error) {
+	err = d.opt.DB.QueryRowContext(ctx, `SELECT
+		(SELECT COUNT(*) FROM removals WHERE state = ?),
+		(SELECT COUNT(*) FROM removals WHERE state = ?),
+		(SELECT COUNT(*) FROM removals WHERE state = ? AND carried = 0),
+		(SELECT COALESCE(MIN(e.at), 0) FROM removals r JOIN removal_events e ON e.removal = r.id AND e.act = 'proved' WHERE r.state = ?)`,
+		Open, Proved, Granted, Proved).Scan(&w.Open, &w.Proved, &w.Granted, db.At(&w.Since))
+	return w, err
+}
+
 // expire ends requests that were not proved in time.
 func (d *Desk) expire(ctx context.Context) error {
 	old, err := db.Column[string](ctx, d.opt.DB, `SELECT id FROM removals WHERE state = ? AND created < ?`, Open, db.Millis(d.now().Add(-life)))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +26,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
 	"sheaf/serve/servetest"
+	"sheaf/ui/removal"
 )
 
 // deployed is where the files for Prometheus and Grafana lie.
@@ -357,9 +360,29 @@ func faults(t *testing.T) []fault {
 			if resp.StatusCode >= 300 {
 				t.Fatalf("a watch: %s", resp.Status)
 			}
+			askRemoval(t, s)
+			eventually(t, s, 1, "sheaf_mails", "state", "failing")
 			return eventually(t, s, 1, "sheaf_watch_deliveries", "channel", "mail", "state", "failing")
-		}, []string{"SheafWatchesFail"}},
+		}, []string{"SheafMailsFail", "SheafWatchesFail"}},
+		{"removal undecided", nil, func(t *testing.T, s *Service) families {
+			askRemoval(t, s)
+			s.exec(t, `UPDATE removals SET state = 'proved'`)
+			s.exec(t, `INSERT INTO removal_events (removal, n, at, by_whom, act, note) SELECT id, 9, ?, 'asker', 'proved', '' FROM removals`, db.Millis(time.Now().AddDate(0, 0, -4)))
+			return eventually(t, s, 1, "sheaf_removals", "state", "proved")
+		}, []string{"SheafRemovalUndecided"}},
 	}
+}
+
+// askRemoval asks for the removal of a host, as its owner does, and returns the answer.
+func askRemoval(t *testing.T, s *Service) *httptest.ResponseRecorder {
+	t.Helper()
+	asked := browse(s, http.MethodPost, removal.Path, "", "", url.Values{
+		"wish": {"removal"}, "kind": {"host"}, "target": {"www.example.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"},
+	})
+	if asked.Code != http.StatusSeeOther {
+		t.Fatalf("a request for removal: %d %s", asked.Code, asked.Body)
+	}
+	return asked
 }
 
 func scrapeAgain(t *testing.T, s *Service) families { return scrape(t, s) }

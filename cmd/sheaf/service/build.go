@@ -75,6 +75,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	b.mails = mailer.NewOutbox(s.state.db, server, s.log)
 	b.work = append(b.work, b.mails.Run)
+	b.state.monitor.Add(monitor.Mails(b.mails))
 	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: b.zone}
 	s.router = mux.NewRouter()
 	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
@@ -415,6 +416,7 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 		desk.RegisterAdmin(b.router, b.door.Gate)
 	}
 	b.work = append(b.work, desk.Run)
+	b.state.monitor.Add(monitor.Removals(desk))
 	return desk
 }
 

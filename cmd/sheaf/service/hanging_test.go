@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"mime/multipart"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/testkit"
 	"sheaf/serve/client"
-	"sheaf/ui/removal"
 )
 
 // warcOf is an archive of one page.
@@ -71,10 +69,7 @@ func TestPagesWhileTheDatabaseHangs(t *testing.T) {
 	publishPage(t, s, "http://www.example.jp/")
 	addAccount(t, s, "reader", "reader's password")
 	cookie := logIn(t, s, "reader", "reader's password", "/account", "/account")
-	asked := browse(s, http.MethodPost, removal.Path, "", "", url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.example.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
-	if asked.Code != http.StatusSeeOther {
-		t.Fatalf("a request: %d %s", asked.Code, asked.Body)
-	}
+	asked := askRemoval(t, s)
 
 	s.state.db.SetMaxOpenConns(1) // and the one is taken: whoever asks the database waits for it
 	taken, err := s.state.db.Conn(context.Background())

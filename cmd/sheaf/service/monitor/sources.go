@@ -10,12 +10,14 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/space"
+	"sheaf/internal/mailer"
 	"sheaf/internal/metrics"
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/serve/jobs"
 	"sheaf/serve/watch"
+	"sheaf/ui/removal"
 )
 
 // age returns how long ago t was, in seconds. It is 0 for the zero time and for times to come.
@@ -190,6 +192,36 @@ func Watches(w *watch.Watches) metrics.Source {
 			}
 			out.Gauge("watch_overdue_seconds", "Time since the first notice should have been sent.", age(now, d.Due), "channel", channel)
 		}
+		return nil
+	}}
+}
+
+// Mails gives the letters that are not delivered.
+func Mails(o *mailer.Outbox) metrics.Source {
+	return metrics.Source{Name: "mails", Ask: func(ctx context.Context, out *metrics.Out) error {
+		c, err := o.Counts(ctx)
+		if err != nil {
+			return err
+		}
+		for state, n := range map[string]int64{"waiting": c.Waiting, "failing": c.Failing, "given_up": c.GivenUp} {
+			out.Gauge("mails", "Mails to owners of sites, partners and accounts that are not delivered: that wait to be sent, that failed and will be tried again, and that were given up in the last 30 days.",
+				float64(n), "state", state)
+		}
+		return nil
+	}}
+}
+
+// Removals gives the requests for removal that wait.
+func Removals(d *removal.Desk) metrics.Source {
+	return metrics.Source{Name: "removals", Ask: func(ctx context.Context, out *metrics.Out) error {
+		w, err := d.Waiting(ctx)
+		if err != nil {
+			return err
+		}
+		for state, n := range map[string]int64{"open": w.Open, "proved": w.Proved, "granted": w.Granted} {
+			out.Gauge("removals", "Requests for removal that wait: open for their proof, proved for a decision, granted to be carried out.", float64(n), "state", state)
+		}
+		out.Gauge("removal_undecided_seconds", "Time since the first request that waits for a decision was proved; 0: none waits.", age(time.Now(), w.Since))
 		return nil
 	}}
 }
