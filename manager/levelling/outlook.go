@@ -26,11 +26,9 @@ func (l *Leveller) outlooks(ctx context.Context, now time.Time) ([]Outlook, erro
 		if err := rows.Scan(&o.Robot, &o.MS, &o.Binds, &o.Host, &phase, &worked, &hours); err != nil {
 			return err
 		}
-		left, from := o.MS, now
-		switch phase {
-		case wire.PhaseIdle, wire.PhaseResting:
-			from = hours.opens(now)
-		default:
+		from, coming := hours.night(phase, now)
+		left := o.MS
+		if !coming {
 			left = max(0, o.MS-worked)
 		}
 		o.At, _ = hours.end(from, time.Duration(left*float64(time.Millisecond)))
@@ -57,31 +55,68 @@ func (w week) opens(now time.Time) time.Time {
 	return now
 }
 
+// night returns when a robot in a phase goes on with its hosts: coming is true if that is with its next
+// night, false if it is in one.
+func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming bool) {
+	if phase == wire.PhaseIdle || phase == wire.PhaseResting {
+		return w.opens(now), true
+	}
+	return now, false
+}
+
 const (
 	weekdayNights = 14 // of a robot, before its weekdays are told apart
 	weekdayMost   = 2  // factor between a weekday and the mean
 )
 
-// readWeekday reads how long the robots' transfers take on the weekday of the coming night, as
-// factors of their means. Paper 001 (table 8) saw them differ by 2.9.
+// readWeekday reads how long the robots' transfers take on the weekday of each one's night, as factors
+// of their means. Of a robot that has ended its night that is the day on which its window opens the
+// next time. Paper 001 (table 8) saw weekdays differ by 2.9.
 func (s *snapshot) readWeekday(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	s.weekday = make([]float64, len(s.robots))
 	for i := range s.weekday {
 		s.weekday[i] = 1
 	}
-	today := (int(now.Weekday()) + 6) % 7
-	return db.Each(ctx, tx, func(rows *sql.Rows) error {
+	night := make([]int, len(s.robots)) // by robot: 0 is Monday
+	for i := range night {
+		night[i] = hourOfWeek(now) / 24
+	}
+	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var robot string
-		var bytes, ms, dayBytes, dayMS float64
-		if err := rows.Scan(&robot, &bytes, &ms, &dayBytes, &dayMS); err != nil {
-			return err
+		var phase wire.Phase
+		var hours week
+		err := rows.Scan(&robot, &phase, &hours)
+		if i, ok := s.robot(robot); ok && err == nil {
+			from, _ := hours.night(phase, now)
+			night[i] = hourOfWeek(from) / 24
 		}
-		if i, ok := s.robot(robot); ok && bytes > 0 && ms > 0 && dayBytes > 0 && dayMS > 0 {
-			factor := dayMS / dayBytes / (ms / bytes)
+		return err
+	}, `SELECT robot, phase, week FROM heartbeats`)
+	if err != nil {
+		return err
+	}
+	type total struct{ bytes, ms float64 }
+	all, tonight := make([]total, len(s.robots)), make([]total, len(s.robots))
+	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var robot string
+		var day int
+		var of total
+		err := rows.Scan(&robot, &day, &of.bytes, &of.ms)
+		if i, ok := s.robot(robot); ok && err == nil {
+			all[i].bytes, all[i].ms = all[i].bytes+of.bytes, all[i].ms+of.ms
+			if day == night[i] {
+				tonight[i] = of
+			}
+		}
+		return err
+	}, `
+		SELECT t.robot, t.hour / 24, SUM(t.bytes), SUM(t.ms) FROM rates t
+		WHERE (SELECT COUNT(*) FROM nights n WHERE n.robot = t.robot) >= ? GROUP BY t.robot, t.hour / 24`, weekdayNights)
+	for i, mean := range all {
+		if on := tonight[i]; mean.bytes > 0 && mean.ms > 0 && on.bytes > 0 && on.ms > 0 {
+			factor := on.ms / on.bytes / (mean.ms / mean.bytes)
 			s.weekday[i] = math.Max(1.0/weekdayMost, math.Min(weekdayMost, factor))
 		}
-		return nil
-	}, `
-		SELECT t.robot, SUM(t.bytes), SUM(t.ms), SUM(CASE WHEN t.hour / 24 = ? THEN t.bytes ELSE 0 END), SUM(CASE WHEN t.hour / 24 = ? THEN t.ms ELSE 0 END)
-		FROM rates t WHERE (SELECT COUNT(*) FROM nights n WHERE n.robot = t.robot) >= ? GROUP BY t.robot`, today, today, weekdayNights)
+	}
+	return err
 }
