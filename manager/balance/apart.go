@@ -132,41 +132,7 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 			base[i] += c.At(i, n)
 		}
 	}
-	taken := func(i, n int) bool {
-		for _, set := range sets[n] {
-			for _, other := range set {
-				if other != n && p[other] == i {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	some, err := Pairs{Robots: c.Robots, Hosts: len(items) + c.Robots, Stop: c.stop, Cost: func(i, k int) float64 {
-		switch {
-		case k >= len(items) && k-len(items) == i:
-			return base[i]
-		case k >= len(items) || taken(i, items[k]):
-			return math.Inf(1)
-		}
-		return c.cost(i, items[k])
-	}, Row: func(k int, ms []float64) {
-		if k >= len(items) {
-			for i := range ms {
-				ms[i] = math.Inf(1)
-			}
-			ms[k-len(items)] = base[k-len(items)]
-			return
-		}
-		c.row(items[k], ms)
-		for _, set := range sets[items[k]] {
-			for _, other := range set {
-				if i := p[other]; other != items[k] && i >= 0 {
-					ms[i] = math.Inf(1)
-				}
-			}
-		}
-	}, excluded: func(i, k int) bool { return k < len(items) && c.excluded != nil && c.excluded(i, items[k]) }}.Costs()
+	some, err := c.beside(p, items, base, sets)
 	if err != nil {
 		return err
 	}
@@ -185,4 +151,47 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 		p[n] = r.Plan[k]
 	}
 	return nil
+}
+
+// beside returns the costs of some items, and of one more for each robot, which only this robot can
+// have and which takes base there. An item costs +Inf at the robots that p gives to others of its sets.
+func (c *Costs) beside(p Plan, items []int, base []float64, sets map[int][][]int) (*Costs, error) {
+	taken := func(n int, at func(i int)) {
+		for _, set := range sets[n] {
+			for _, other := range set {
+				if i := p[other]; other != n && i >= 0 {
+					at(i)
+				}
+			}
+		}
+	}
+	cost := func(i, k int) float64 {
+		switch {
+		case k >= len(items) && k-len(items) == i:
+			return base[i]
+		case k >= len(items):
+			return math.Inf(1)
+		}
+		ms := c.cost(i, items[k])
+		taken(items[k], func(at int) {
+			if at == i {
+				ms = math.Inf(1)
+			}
+		})
+		return ms
+	}
+	row := func(k int, ms []float64) {
+		if k >= len(items) {
+			for i := range ms {
+				ms[i] = math.Inf(1)
+			}
+			ms[k-len(items)] = base[k-len(items)]
+			return
+		}
+		c.row(items[k], ms)
+		taken(items[k], func(at int) { ms[at] = math.Inf(1) })
+	}
+	return Pairs{Robots: c.Robots, Hosts: len(items) + c.Robots, Stop: c.stop, Cost: cost, Row: row, excluded: func(i, k int) bool {
+		return k < len(items) && c.excluded != nil && c.excluded(i, items[k])
+	}}.Costs()
 }

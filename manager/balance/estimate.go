@@ -30,32 +30,9 @@ func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 		byHost[m.Host] = append(byHost[m.Host], m)
 	}
 	robot, host := make([]float64, robots), make([]float64, hosts)
-	var logs []float64
-	fit := func(to []float64, by [][]Measured, rest func(Measured) float64) {
-		var known []float64
-		for n, list := range by {
-			logs = logs[:0]
-			for _, m := range list {
-				logs = append(logs, math.Log(m.MsPerKB)-rest(m))
-			}
-			if len(logs) > 0 {
-				to[n] = median(logs)
-				known = append(known, to[n])
-			}
-		}
-		if len(known) == 0 {
-			return
-		}
-		usual := median(known)
-		for n, list := range by {
-			if len(list) == 0 {
-				to[n] = usual // nothing was measured: it gets the median of the others
-			}
-		}
-	}
 	for range 8 {
-		fit(host, byHost, func(m Measured) float64 { return robot[m.Robot] })
-		fit(robot, byRobot, func(m Measured) float64 { return host[m.Host] })
+		fitMedians(host, byHost, func(m Measured) float64 { return robot[m.Robot] })
+		fitMedians(robot, byRobot, func(m Measured) float64 { return host[m.Host] })
 	}
 	var off []float64
 	for _, list := range byHost {
@@ -82,6 +59,31 @@ func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 		}
 		return math.Exp(robot[i] + host[j])
 	}, own
+}
+
+// fitMedians sets each element of to, one for each list of measurements, to the median of the list's
+// logarithms less the rest. Where a list is empty it is the median of the others.
+func fitMedians(to []float64, by [][]Measured, rest func(Measured) float64) {
+	var known, logs []float64
+	for n, list := range by {
+		logs = logs[:0]
+		for _, m := range list {
+			logs = append(logs, math.Log(m.MsPerKB)-rest(m))
+		}
+		if len(logs) > 0 {
+			to[n] = median(logs)
+			known = append(known, to[n])
+		}
+	}
+	if len(known) == 0 {
+		return
+	}
+	usual := median(known)
+	for n, list := range by {
+		if len(list) == 0 {
+			to[n] = usual
+		}
+	}
 }
 
 // enoughLinks is how many measurements for each robot, of hosts that others measured, too, tell how
