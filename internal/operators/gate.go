@@ -131,7 +131,7 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 			return p
 		}
 		ctx := context.WithValue(r.Context(), whoKey{}, o)
-		ctx = audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession}), audit.Operator, o.Name)
+		ctx = audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession, Home: "/board/"}), audit.Operator, o.Name)
 		next.ServeHTTP(w, r.WithContext(ctx))
 		return nil
 	}))

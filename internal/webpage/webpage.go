@@ -35,7 +35,8 @@ type Page struct {
 // User is the account or operator who has logged in; the zero User is nobody.
 type User struct {
 	Name    string
-	Session bool // by a session, which can be ended
+	Session bool   // by a session, which can be ended
+	Home    string // path of the page that the name leads to; empty: /account
 }
 
 type userKey struct{}

@@ -20,7 +20,7 @@ import (
 const (
 	liveEvery     = 2 * time.Second
 	liveListeners = 100              // at once
-	liveLife      = 10 * time.Minute // of a connection; the browser comes again, and is asked again who it is
+	liveLife      = time.Minute      // of a connection; the browser comes again, and is asked again who it is
 	liveStall     = 10 * time.Second // for which a listener may take nothing
 	liveLook      = 5 * time.Second  // for the figures; those that need longer are left out
 )
@@ -103,7 +103,7 @@ func (b *board) liveFigures(w http.ResponseWriter, r *http.Request) error {
 	end := time.NewTimer(liveLife)
 	defer end.Stop()
 	stream := http.NewResponseController(w)
-	for event := []byte("retry: 5000\n\n"); ; {
+	for event := []byte("retry: 1000\n\n"); ; {
 		_ = stream.SetWriteDeadline(time.Now().Add(liveStall)) // not every connection has one
 		if _, err := w.Write(event); err != nil {
 			return nil // the listener is gone

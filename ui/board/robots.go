@@ -15,6 +15,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
+	"sheaf/internal/wire"
 	"sheaf/manager/copies"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
@@ -30,6 +31,25 @@ type robot struct {
 	Wrong  bool
 	Silent time.Duration // since its last request
 	Path   string
+}
+
+// PhaseName says in the reader's words what a robot is doing, as its last heartbeat says.
+func (p page) PhaseName(phase string) string {
+	switch wire.Phase(phase) {
+	case wire.PhaseStarting:
+		return p.T("starting")
+	case wire.PhaseCollecting:
+		return p.T("collecting")
+	case wire.PhaseClosed:
+		return p.T("window closed")
+	case wire.PhaseIdle:
+		return p.T("idle")
+	case wire.PhaseResting:
+		return p.T("resting")
+	case wire.PhasePaused:
+		return p.T("paused")
+	}
+	return "–" // no heartbeat has come
 }
 
 // lines returns the list of robots with what they have left, those first with which something is
