@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Certificate returns a new certificate for a name, for localhost and for 127.0.0.1, and its key, in
+// Certificate returns a new certificate for a name or an IP address, for localhost and for 127.0.0.1, and its key, in
 // PEM. It is valid between two times. It is signed by itself, so that clients can be told to trust it.
 func Certificate(t testing.TB, name string, from, to time.Time) (cert, key []byte) {
 	t.Helper()
@@ -27,6 +27,9 @@ func Certificate(t testing.TB, name string, from, to time.Time) (cert, key []byt
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: to,
 		DNSNames: []string{name, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	if ip := net.ParseIP(name); ip != nil {
+		template.DNSNames, template.IPAddresses = template.DNSNames[1:], append(template.IPAddresses, ip)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	Must(t, err)

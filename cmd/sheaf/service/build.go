@@ -139,7 +139,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	s.work = append(b.work, s.serveMetrics, func(ctx context.Context) error {
 		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router)))
-		return s.cfg.HTTP.serve(ctx, s.listeners.http, tlsConfig(s.certs.http), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
+		return s.cfg.HTTP.serve(ctx, s.listeners.http, s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
 		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), s.cfg.Serve.Access.Contact, s.cfg.Stop, s.log)

@@ -107,7 +107,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := s.state.open(ctx, cfg, log); err != nil {
 		return nil, err
 	}
-	if err := s.certs.open(&cfg, log); err != nil {
+	if err := s.certs.open(&cfg, s.state.db, log); err != nil {
 		return nil, err
 	}
 	if err := s.listeners.open(ctx, &cfg, log); err != nil {

@@ -3,10 +3,15 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"sheaf/internal/certs"
@@ -18,16 +23,47 @@ import (
 type TLS struct {
 	Cert string        `mapstructure:"cert"` // PEM files
 	Key  string        `mapstructure:"key"`
+	ACME ACME          `mapstructure:"acme"`
 	HSTS time.Duration `mapstructure:"hsts"` // for which browsers shall use nothing but https; 0: not said
+}
+
+// ACME is the settings of a certificate that the service itself gets and renews.
+type ACME struct {
+	Names     []string `mapstructure:"names"`     // in the certificate; empty: none is asked for
+	Email     string   `mapstructure:"email"`     // for the authority's warnings
+	Directory string   `mapstructure:"directory"` // the authority's URL
+	CA        string   `mapstructure:"ca"`        // PEM file of the authority's own authorities; empty: the system's
 }
 
 func (t *TLS) check(is *settings.Checks) {
 	requireBoth(is, "tls.cert", t.Cert, "tls.key", t.Key)
+	a := &t.ACME
+	for _, name := range a.Names {
+		is.Require(strings.Contains(name, ".") && !strings.ContainsAny(name, ":/* ") && net.ParseIP(name) == nil, "tls.acme.names", name, "want names of this service, such as archive.example.jp")
+	}
+	is.Require(len(a.Names) == 0 || t.Cert == "", "tls.acme.names", a.Names, "and tls.cert is given too; remove one of them")
+	u, err := url.Parse(a.Directory)
+	is.Require(err == nil && u.Scheme == "https" && u.Host != "", "tls.acme.directory", a.Directory, "want an https URL, such as "+defaultDirectory)
+	is.Require(a.Email == "" || strings.Contains(a.Email, "@"), "tls.acme.email", a.Email, "want a mail address")
 	is.Require(t.HSTS >= 0, "tls.hsts", t.HSTS, wantNatural)
 }
 
 // given reports whether there is such a certificate.
-func (t *TLS) given() bool { return t.Cert != "" }
+func (t *TLS) given() bool { return t.Cert != "" || len(t.ACME.Names) > 0 }
+
+// defaultDirectory is Let's Encrypt's.
+const defaultDirectory = "https://acme-v02.api.letsencrypt.org/directory"
+
+// source returns the ACME of these settings.
+func (a *ACME) source(control *sql.DB, every time.Duration, log *slog.Logger) (_ certs.Source, err error) {
+	opt := certs.Options{Names: a.Names, Email: a.Email, Directory: a.Directory, DB: control, Every: every, Log: log}
+	if a.CA != "" {
+		if opt.Roots, err = authorities("tls.acme.ca", a.CA); err != nil {
+			return nil, err
+		}
+	}
+	return certs.NewACME(opt), nil
+}
 
 // maxCertificateLook is the longest time between two looks at the files of certificates.
 const maxCertificateLook = 10 * time.Second
@@ -40,16 +76,16 @@ type certificates struct {
 }
 
 // open reads the certificates that the settings name.
-func (c *certificates) open(cfg *Config, log *slog.Logger) error {
+func (c *certificates) open(cfg *Config, control *sql.DB, log *slog.Logger) (err error) {
 	var shared certs.Source
 	every := min(cfg.Poll, maxCertificateLook)
-	if cfg.TLS.Cert != "" {
-		files, err := certs.Open("tls", cfg.TLS.Cert, cfg.TLS.Key, every, log)
-		if err != nil {
-			return err
-		}
-		shared = files
-		c.all = append(c.all, shared)
+	if len(cfg.TLS.ACME.Names) > 0 {
+		shared, err = cfg.TLS.ACME.source(control, every, log)
+	} else if cfg.TLS.Cert != "" {
+		shared, err = certs.Open("tls", cfg.TLS.Cert, cfg.TLS.Key, every, log)
+	}
+	if err != nil {
+		return err
 	}
 	for _, server := range []struct {
 		section, cert, key string
@@ -68,9 +104,22 @@ func (c *certificates) open(cfg *Config, log *slog.Logger) error {
 			return err
 		}
 		*server.to = files
-		c.all = append(c.all, files)
+	}
+	for _, source := range []certs.Source{shared, c.http, c.download, c.drop} {
+		if source != nil && !slices.Contains(c.all, source) {
+			c.all = append(c.all, source)
+		}
 	}
 	return nil
+}
+
+// web returns the configuration of the web server, or nil. It alone answers an authority.
+func (c *certificates) web() *tls.Config {
+	config := tlsConfig(c.http)
+	if _, ok := c.http.(*certs.ACME); ok {
+		config.NextProtos = []string{"h2", "http/1.1", certs.ALPN}
+	}
+	return config
 }
 
 // tlsConfig returns the configuration of a server with the certificate of s, or nil if s is nil.
@@ -86,8 +135,11 @@ func (c *certificates) check(context.Context) error {
 	var errs []error
 	for _, source := range c.all {
 		if state := source.State(); state.Err != nil {
-			errs = append(errs, state.Err, advice(fmt.Sprintf("the certificate of %s expires at %s, and another cannot be had; the service's log says why",
-				state.Setting, state.NotAfter.UTC().Format(time.RFC3339))))
+			problem := "there is no certificate; the service's log says why"
+			if !state.NotAfter.IsZero() {
+				problem = fmt.Sprintf("the certificate expires at %s, and there is no good new one; the service's log says why", state.NotAfter.UTC().Format(time.RFC3339))
+			}
+			errs = append(errs, state.Err, advice(state.Setting+": "+problem))
 		}
 	}
 	return errors.Join(errs...)
