@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -210,7 +211,8 @@ func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	m := newMemory(map[string]string{"/slow": "12345"})
 	m.gate = make(chan struct{})
-	r := start(t, m, func(c *Config) { c.StopTimeout = 10 * time.Second })
+	const greeting = "the server that stops"
+	r := start(t, m, func(c *Config) { c.StopTimeout, c.Greeting = 10*time.Second, greeting })
 	idle, anonymous, busy := login(t, r.addr), dial(t, r.addr), login(t, r.addr)
 	anonymous.expect("220")
 	d := busy.data()
@@ -219,8 +221,12 @@ func TestGracefulStop(t *testing.T) {
 	idle.expect("421 The service is stopping")
 	anonymous.expect("421")
 	if nc, err := net.Dial("tcp", r.addr); err == nil {
+		// A server of a parallel test may have the port by now.
+		nc.SetDeadline(time.Now().Add(time.Second))
+		if line, _ := bufio.NewReader(nc).ReadString('\n'); strings.Contains(line, greeting) {
+			t.Error("still accepting")
+		}
 		nc.Close()
-		t.Error("still accepting")
 	}
 	close(m.gate)
 	if b, _ := io.ReadAll(d); string(b) != "12345" {
