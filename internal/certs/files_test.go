@@ -86,7 +86,9 @@ func TestFilesAreReadAgain(t *testing.T) {
 			{"the end of its time", func() { time.Sleep(25 * time.Hour) }, "one", "expired"},
 			{"a new one", func() { written(t, dir, two) }, "two", ""},
 		} {
+			f.mu.Lock() // a look logs while it holds it
 			log.Reset()
+			f.mu.Unlock()
 			step.change()
 			time.Sleep(every)
 			synctest.Wait()
