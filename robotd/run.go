@@ -51,6 +51,12 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 		}
 		return r.Drain(ctx)
 	}
+	return r.Work(ctx)
+}
+
+// Work begins cycles when they are due, uploads batches, and tells the manager how the robot is, until
+// ctx ends, which is no error.
+func (r *Robot) Work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.uploader.Run(ctx) })
 	g.Go(func() error { return r.course.Run(ctx) })

@@ -134,8 +134,11 @@ func (d *day) play(ctx context.Context, once bool) error {
 	if once {
 		return d.checkPages(ctx, bad)
 	}
-	<-ctx.Done()
-	return nil
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range d.robots { // they rest until tomorrow; the board shows that they are there
+		g.Go(func() error { return r.Work(ctx) })
+	}
+	return g.Wait()
 }
 
 // check does a consumer's work: the edition must have the wanted pages and no others, and current
