@@ -1,6 +1,9 @@
 package service
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jlaffaye/ftp"
 	dto "github.com/prometheus/client_model/go"
 	yaml "go.yaml.in/yaml/v3"
 
@@ -24,7 +28,11 @@ import (
 	"sheaf/internal/lease/etcdtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
+	"sheaf/manager"
+	"sheaf/robotd"
+	"sheaf/robotd/identity"
 	"sheaf/serve/account"
+	"sheaf/serve/client"
 	"sheaf/serve/servetest"
 	"sheaf/ui/removal"
 )
@@ -273,12 +281,19 @@ func (s *Service) exec(t *testing.T, query string, args ...any) {
 	testkit.Must(t, err)
 }
 
-// batch adds a batch in a state, which nobody works on.
-func (s *Service) batch(t *testing.T, state string, ago time.Duration) {
+// later makes batches and robots older, as if time had passed since.
+func (s *Service) later(t *testing.T, by time.Duration) {
 	t.Helper()
-	at := db.Millis(time.Now().Add(-ago))
-	s.exec(t, `INSERT INTO ingest_batches (id, batch, robot, protocol, sha256, size, hosts, state, received_at, entered_at, not_before)
-		VALUES (?1, ?1, 'waseda', 'http', 'x', 1000, 1, ?1, ?2, ?2, ?3)`, state, at, db.Millis(time.Now().Add(24*time.Hour)))
+	s.exec(t, `UPDATE ingest_batches SET received_at = received_at - ?1, entered_at = entered_at - ?1`, by.Milliseconds())
+	s.exec(t, `UPDATE robots SET seen = seen - ?`, by.Milliseconds())
+}
+
+// breakStore takes away the directory of the object store, as when its disk is taken out.
+func (s *Service) breakStore(t *testing.T) {
+	t.Helper()
+	dir, _ := s.cfg.StoreDir()
+	testkit.Must(t, os.RemoveAll(dir))
+	testkit.Must(t, os.WriteFile(dir, nil, 0o600))
 }
 
 // eventually scrapes until a metric has a value.
@@ -312,28 +327,37 @@ func faults(t *testing.T) []fault {
 			return eventually(t, s, 0, "sheaf_check_up", "check", "database")
 		}, []string{"SheafCheckFails", "SheafMetricsMissing"}},
 		{"store broken", nil, func(t *testing.T, s *Service) families {
-			dir, _ := s.cfg.StoreDir()
-			testkit.Must(t, os.RemoveAll(dir)) // as when its disk is taken out
-			testkit.Must(t, os.WriteFile(dir, nil, 0o600))
+			s.breakStore(t)
 			if err := s.state.objects.Put(t.Context(), "segments/x", strings.NewReader("x"), 1); err == nil {
 				t.Error("the store works")
 			}
 			return eventually(t, s, 0, "sheaf_check_up", "check", "store")
 		}, []string{"SheafCheckFails", "SheafStoreFails"}},
 		{"batch stuck", nil, func(t *testing.T, s *Service) families {
-			s.batch(t, "received", 2*time.Hour)
+			s.breakStore(t) // so that nothing can be split
+			importFile(t, s, warcOf("http://www.example.jp/"))
+			eventually(t, s, 1, "sheaf_batches", "state", "pre-split")
+			s.later(t, 2*time.Hour)
 			return scrape(t, s)
 		}, []string{"SheafBufferOld"}},
-		{"bad batch", nil, func(t *testing.T, s *Service) families {
-			s.batch(t, "quarantined", time.Minute)
-			return scrape(t, s)
+		{"bad batch", map[string]any{"drop.quiet": "1s", "poll": "50ms"}, func(t *testing.T, s *Service) families {
+			id := joinRobot(t, s, "waseda")
+			conn, err := ftp.Dial(s.Addresses().Drop)
+			testkit.Must(t, err)
+			defer conn.Quit()
+			testkit.Must(t, conn.Login(id.Robot, id.Secret))
+			testkit.Must(t, conn.Stor("pages.tar.gz", bytes.NewReader(foreignBatch(t, "www.example.jp")))) // a host that is not its own
+			return eventually(t, s, 1, "sheaf_batches", "state", "quarantined")
 		}, []string{"SheafQuarantine"}},
 		{"publication missed", map[string]any{"publish.window": window}, func(t *testing.T, s *Service) families {
-			s.batch(t, "post-split", 50*time.Hour)
+			importFile(t, s, warcOf("http://www.example.jp/"))
+			eventually(t, s, 1, "sheaf_batches", "state", "post-split")
+			s.later(t, 50*time.Hour)
 			return scrape(t, s)
 		}, []string{"SheafPublicationMissed"}},
 		{"robot silent", nil, func(t *testing.T, s *Service) families {
-			addRobot(t, s, "waseda", 3*time.Hour)
+			joinRobot(t, s, "waseda")
+			s.later(t, 3*time.Hour)
 			return scrape(t, s)
 		}, []string{"SheafRobotSilent"}},
 		{"certificate old", certificate(old, 15), func(t *testing.T, s *Service) families {
@@ -371,6 +395,36 @@ func faults(t *testing.T) []fault {
 			return eventually(t, s, 1, "sheaf_removals", "state", "proved")
 		}, []string{"SheafRemovalUndecided"}},
 	}
+}
+
+// joinRobot admits a robot, which joins.
+func joinRobot(t *testing.T, s *Service, name string) *identity.Identity {
+	t.Helper()
+	operator, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
+	testkit.Must(t, err)
+	var admitted manager.AdmitResponse
+	testkit.Must(t, operator.Do(t.Context(), http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
+	dir := t.TempDir()
+	_, err = robotd.Join(t.Context(), s.Addresses().HTTP, admitted.Token, dir)
+	testkit.Must(t, err)
+	id, err := identity.Load(dir)
+	testkit.Must(t, err)
+	return id
+}
+
+// foreignBatch is a batch without a manifest, with one page of a host.
+func foreignBatch(t *testing.T, host string) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	z := gzip.NewWriter(&file)
+	archive := tar.NewWriter(z)
+	const page = "<p>a page"
+	testkit.Must(t, archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: host + "/index.html", Mode: 0o644, Size: int64(len(page)), ModTime: time.Now()}))
+	_, err := archive.Write([]byte(page))
+	testkit.Must(t, err)
+	testkit.Must(t, archive.Close())
+	testkit.Must(t, z.Close())
+	return file.Bytes()
 }
 
 // askRemoval asks for the removal of a host, as its owner does, and returns the answer.
@@ -414,6 +468,7 @@ func TestAlertsFireByTheirFaults(t *testing.T) {
 	testkit.Must(t, stop())
 	stories = append(stories, story{"down", []seen{{5, before}, {30, nil}}, []string{"SheafDown"}})
 
+	// A transfer that is really slow would take as long as this says.
 	slow := metered(t, nil)
 	held(t, slow)
 	slow.transfer(t, transfers.Upload, 1000, time.Millisecond)

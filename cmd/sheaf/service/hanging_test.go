@@ -39,16 +39,7 @@ func publishPage(t *testing.T, s *Service, page string) {
 		stop()
 		testkit.Must(t, <-ended)
 	})
-	operator, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
-	testkit.Must(t, err)
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("file", "page.warc")
-	testkit.Must(t, err)
-	_, err = io.WriteString(file, warcOf(page))
-	testkit.Must(t, err)
-	testkit.Must(t, form.Close())
-	testkit.Must(t, operator.Send(t.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), &body, nil))
+	operator := importFile(t, s, warcOf(page))
 	testkit.Eventually(t, "the page is published", func() error {
 		var done struct{ Edition string }
 		if err := operator.Do(t.Context(), http.MethodPost, api.PathAdminPublish, nil, &done); err != nil {
@@ -59,6 +50,22 @@ func publishPage(t *testing.T, s *Service, page string) {
 		}
 		return nil
 	})
+}
+
+// importFile has a running service import an archive file, and returns the client of the operator.
+func importFile(t *testing.T, s *Service, text string) *client.Client {
+	t.Helper()
+	operator, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
+	testkit.Must(t, err)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", "page.warc")
+	testkit.Must(t, err)
+	_, err = io.WriteString(file, text)
+	testkit.Must(t, err)
+	testkit.Must(t, form.Close())
+	testkit.Must(t, operator.Send(t.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), &body, nil))
+	return operator
 }
 
 // While the database hangs, every page ends within seconds. It is shown if it needs no database;
