@@ -218,7 +218,11 @@ func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 			}
 			return l.finish(ctx, t, p)
 		})
-		if done += len(some); err != nil || last {
+		if done += len(some); err != nil {
+			return err
+		}
+		if last {
+			_, err := l.assignments.Loads(ctx) // now, so that neither an operator nor an edit waits for the sums
 			return err
 		}
 	}
