@@ -87,8 +87,16 @@ func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (
 }
 
 // TakePorts takes down a host at its ports other than those of http and https, like TakeDomain. The
-// host has no port.
+// host has no port. If its own take-down was lifted, nothing is taken down.
 func (t *Takedowns) TakePorts(ctx context.Context, host, reason, by string) (int, error) {
+	s, err := t.catalog.Pin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Release()
+	if lifted, err := wasLifted(ctx, s, host); err != nil || lifted {
+		return 0, err
+	}
 	return t.takeShown(ctx, catalog.Key(host), func(other string) bool { return strings.HasPrefix(other, host+":") }, reason, by)
 }
 
@@ -109,11 +117,11 @@ func (t *Takedowns) takeShown(ctx context.Context, prefix string, fits func(host
 		if !fits(h.Host) {
 			continue
 		}
-		past, err := s.Takedowns(ctx, h.Host)
+		lifted, err := wasLifted(ctx, s, h.Host)
 		if err != nil {
 			return 0, err
 		}
-		if !slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.URLPrefix == "" && o.Edition == "" }) {
+		if !lifted {
 			stones = append(stones, catalog.Tombstone{Host: h.Host, Reason: reason, By: by})
 		}
 	}
@@ -122,6 +130,12 @@ func (t *Takedowns) takeShown(ctx context.Context, prefix string, fits func(host
 	}
 	_, err = t.Take(ctx, stones...)
 	return len(stones), err
+}
+
+// wasLifted reports whether a take-down of the whole host was lifted.
+func wasLifted(ctx context.Context, s *catalog.Snapshot, host string) (bool, error) {
+	past, err := s.Takedowns(ctx, host)
+	return slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.URLPrefix == "" && o.Edition == "" }), err
 }
 
 func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {

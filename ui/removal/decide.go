@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,14 +103,19 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	return err
 }
 
-// takeShown takes down what a removal covers besides what it names: the hosts of a domain, and a
-// host's other ports unless it names a port.
+// takeShown takes down what a removal covers besides what it names: the hosts of a domain, as long as
+// robots are to leave it out, and a host's other ports unless it names a port.
 func (d *Desk) takeShown(ctx context.Context, r *Request, by string) (err error) {
 	t, reason := r.target(), r.takedownReason()
 	switch {
 	case r.Wish != Remove:
 	case r.Kind == Domain:
+		refused, err := d.opt.Hosts.RefusedDomains(ctx)
+		if err != nil || !slices.ContainsFunc(refused, func(one hosts.RefusedDomain) bool { return one.Domain == t.host }) {
+			return err
+		}
 		_, err = d.opt.Takedowns.TakeDomain(ctx, t.host, reason, by)
+		return err
 	case r.Kind == Host && !t.hasPort():
 		_, err = d.opt.Takedowns.TakePorts(ctx, t.host, reason, by)
 	}

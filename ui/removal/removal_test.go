@@ -332,6 +332,21 @@ func TestDecisions(t *testing.T) {
 	b.letters("owner@mail.example", 2)
 }
 
+// What an operator has undone stays undone: a domain that is allowed again is taken down no more.
+func TestAllowedDomainIsLeft(t *testing.T) {
+	b := newBench(t)
+	page := b.ask(wishFor("domain", "example.ac.jp"))
+	_, err := b.Decide(t.Context(), idOf(page), removal.Decision{Grant: true, Unproved: true, By: "ops"})
+	testkit.Must(t, err)
+	testkit.Must(t, b.Tidy(t.Context()))
+	before := len(b.downs.stones)
+	testkit.Must(t, b.hosts.AllowDomain(t.Context(), "example.ac.jp"))
+	testkit.Must(t, b.Tidy(t.Context()))
+	if after := len(b.downs.stones); before != 2 || after != before {
+		t.Errorf("%d take-downs before it was allowed, %d after", before, after)
+	}
+}
+
 // Who names a port means that one only.
 func TestOnePort(t *testing.T) {
 	b := newBench(t)
