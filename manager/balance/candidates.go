@@ -97,9 +97,11 @@ func (p *picker) pick(c *Costs, j int, ms, price []float64) (least float64, err 
 	least = math.Inf(1)
 	some := c.keep < c.Robots
 	random := uint64(j)*0x9e3779b97f4a7c15 + 1
+	limit := math.Inf(1) // a robot that costs as much at the prices is not among the candidates
+	price = price[:len(ms)]
 	for i, cost := range ms {
 		priced := cost * price[i]
-		if some && priced >= p.cheapest.worst() && priced >= p.noisy.worst() && cost >= least {
+		if some && priced >= limit && cost >= least {
 			continue
 		}
 		if !(cost >= 0) {
@@ -121,6 +123,7 @@ func (p *picker) pick(c *Costs, j int, ms, price []float64) (least float64, err 
 			one.priced *= 1 + noise*float64(random>>11)/(1<<53)
 			p.noisy.add(one)
 		}
+		limit = max(p.cheapest.worst(), p.noisy.worst())
 	}
 	if !some {
 		slices.SortFunc(p.cheapest, choice.compare)
