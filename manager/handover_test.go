@@ -70,7 +70,7 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 		}
 	}
 	testkit.Must(t, s.Change(t.Context(), func(tx *assign.Tx) error {
-		_, err := tx.Move(t.Context(), []string{"a.jp"}, giver, taker)
+		_, err := tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.jp"}, From: giver, To: taker})
 		return err
 	}))
 	if status, body := post(giver, right); status != http.StatusNoContent {
@@ -151,7 +151,7 @@ func TestLargeHandover(t *testing.T) {
 	}
 	s.join("r2")
 	testkit.Must(t, s.Change(t.Context(), func(tx *assign.Tx) error {
-		_, err := tx.Move(t.Context(), []string{"a.jp"}, "r1", "r2")
+		_, err := tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.jp"}, From: "r1", To: "r2"})
 		return err
 	}))
 	s.fetch("r1", secret, true)

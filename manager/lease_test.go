@@ -134,12 +134,12 @@ func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
 				}
 				f.fetch("r1", "r2")
 				f.want("a", "r1")
-				moved := false
+				moved := 0
 				testkit.Must(t, f.Assignments.Change(t.Context(), func(tx *assign.Tx) (err error) {
-					moved, err = tx.Move(t.Context(), []string{"a.test"}, "r1", "r2")
+					moved, err = tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.test"}, From: "r1", To: "r2"})
 					return err
 				}))
-				if !moved {
+				if moved != 1 {
 					t.Fatal("not moved")
 				}
 				f.want("a")

@@ -70,39 +70,6 @@ func (t *Tx) Reassign(ctx context.Context, host string) error {
 	return err
 }
 
-// Move gives all hosts of one group from one robot to another and reports whether it did. It
-// moves none if the first robot no longer has one of them in slot 0, or if the other has one
-// already.
-func (t *Tx) Move(ctx context.Context, hosts []string, from, to string) (bool, error) {
-	replicated := false
-	for _, host := range hosts {
-		held, err := t.holders(ctx, host)
-		if err != nil {
-			return false, err
-		}
-		if first(held) != from || has(held, to) {
-			return false, nil
-		}
-		replicated = replicated || len(held) > 1
-	}
-	for _, host := range hosts {
-		if err := t.end(ctx, host, from); err != nil {
-			return false, err
-		}
-		if err := t.give(ctx, host, to, 0); err != nil {
-			return false, err
-		}
-		if !replicated {
-			continue
-		}
-		if err := t.review(ctx, host); err != nil {
-			return false, err
-		}
-	}
-	t.Touch(to)
-	return true, nil
-}
-
 // ownerOf is SQL for the robot that has hosts of group g.grp in slot 0, or NULL. Its form makes a
 // database without statistics look at the hosts of the group only. Such a database is one in
 // which this transaction has just entered the hosts: from a join, PostgreSQL would read the hosts

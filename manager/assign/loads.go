@@ -81,11 +81,7 @@ func loadsNow(ctx context.Context, q db.Queryer, known *loads, made int64) (*loa
 	if err != nil {
 		return nil, err
 	}
-	now.robots, err = db.List(ctx, q, func(rows *sql.Rows, l **Load) error {
-		*l = new(Load)
-		return rows.Scan(&(*l).Robot, &(*l).Slow, &(*l).Shares)
-	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
-	if err != nil {
+	if now.robots, err = emptyLoads(ctx, q); err != nil {
 		return nil, err
 	}
 	holds := known != nil && known.planned == now.planned && (known.generation == now.generation || made != 0 && known.generation == made-1)
@@ -103,6 +99,49 @@ func loadsNow(ctx context.Context, q db.Queryer, known *loads, made int64) (*loa
 		now.robots[i] = &c
 	}
 	return now, sumLoads(ctx, q, now.robots, unknown)
+}
+
+// emptyLoads returns the robots that take part and are heard of, by name, without what they have.
+func emptyLoads(ctx context.Context, q db.Queryer) ([]*Load, error) {
+	return db.List(ctx, q, func(rows *sql.Rows, l **Load) error {
+		*l = new(Load)
+		return rows.Scan(&(*l).Robot, &(*l).Slow, &(*l).Shares)
+	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
+}
+
+// Planned notes the loads by a plan that this transaction has just completed. ms is the expected time
+// of each robot's hosts, without those that wait. A host that came or went while the plan was made is
+// not in ms: until the next plan the robot's load is wrong by so much. To sum up all loads anew would
+// take seconds with a million hosts, and nobody could write meanwhile.
+func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
+	now := &loads{}
+	err := t.QueryRowContext(ctx, `SELECT number, (SELECT made FROM plans) FROM generation`).Scan(&now.generation, &now.planned)
+	if err != nil {
+		return err
+	}
+	if now.robots, err = emptyLoads(ctx, t); err != nil {
+		return err
+	}
+	hosts := map[string]int64{}
+	err = db.Each(ctx, t, func(rows *sql.Rows) error {
+		var robot string
+		var n int64
+		err := rows.Scan(&robot, &n)
+		hosts[robot] = n
+		return err
+	}, `SELECT r.name, (SELECT COUNT(*) FROM assignments a WHERE a.robot = r.name AND a.to_generation IS NULL) FROM robots r`)
+	if err != nil {
+		return err
+	}
+	var unplanned []string // they came while the plan was made
+	for _, l := range now.robots {
+		planned, ok := ms[l.Robot]
+		if l.Hosts, l.MS = hosts[l.Robot], planned; !ok {
+			unplanned = append(unplanned, l.Robot)
+		}
+	}
+	t.loads, t.fresh, t.removed = now, true, false
+	return sumLoads(ctx, t, now.robots, unplanned)
 }
 
 // sumLoads reads every assignment of some robots to sum up their loads.

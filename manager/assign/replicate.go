@@ -99,8 +99,8 @@ type holder struct {
 
 // holders returns the robots that have the host, by slot.
 func (t *Tx) holders(ctx context.Context, host string) ([]holder, error) {
-	return db.List(ctx, t, func(rows *sql.Rows, h *holder) error { return rows.Scan(&h.robot, &h.slot) },
-		`SELECT robot, slot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY slot, robot`, host)
+	found, err := t.holdersOf(ctx, []string{host})
+	return found[host], err
 }
 
 // FirstRobot returns the robot that has the host in slot 0, or "". assigned is false if no robot

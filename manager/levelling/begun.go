@@ -48,21 +48,15 @@ func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string) 
 		return 0, err
 	}
 	to := deal(groups, left, len(free))
-	err = l.assignments.Change(ctx, func(t *assign.Tx) error {
-		moved = 0
-		for n, g := range groups {
-			if to[n] < 0 {
-				continue
-			}
-			ok, err := t.Move(ctx, g.hosts, robot, free[to[n]])
-			if err != nil {
-				return err
-			}
-			if ok {
-				moved += len(g.hosts)
-			}
+	var transfers []assign.Transfer
+	for n, g := range groups {
+		if to[n] >= 0 {
+			transfers = append(transfers, assign.Transfer{Hosts: g.hosts, From: robot, To: free[to[n]]})
 		}
-		return nil
+	}
+	err = l.assignments.Change(ctx, func(t *assign.Tx) (err error) {
+		moved, err = t.Move(ctx, transfers...)
+		return err
 	})
 	if err == nil && moved > 0 {
 		l.opt.Log.InfoContext(ctx, "hosts handed on that were begun", "robot", robot, "hosts", moved, "waiting", crowded)

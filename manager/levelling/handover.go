@@ -86,8 +86,8 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 // carryOut moves the groups that are to have another robot, unless the robot has begun them
 // meanwhile. It returns how many hosts it has moved.
 func (l *Leveller) carryOut(ctx context.Context, h *handover) (moved int, err error) {
-	err = l.assignments.Change(ctx, func(t *assign.Tx) error {
-		moved = 0
+	err = l.assignments.Change(ctx, func(t *assign.Tx) (err error) {
+		var transfers []assign.Transfer
 		for n, to := range h.to {
 			from := h.groups.from[n]
 			if from < 0 || from == to {
@@ -98,18 +98,12 @@ func (l *Leveller) carryOut(ctx context.Context, h *handover) (moved int, err er
 			if err != nil {
 				return err
 			}
-			if begun {
-				continue
-			}
-			ok, err := t.Move(ctx, hosts, h.snap.robots[from], h.snap.robots[to])
-			if err != nil {
-				return err
-			}
-			if ok {
-				moved += len(hosts)
+			if !begun {
+				transfers = append(transfers, assign.Transfer{Hosts: hosts, From: h.snap.robots[from], To: h.snap.robots[to]})
 			}
 		}
-		return nil
+		moved, err = t.Move(ctx, transfers...)
+		return err
 	})
 	if err == nil && moved > 0 {
 		l.opt.Log.InfoContext(ctx, "hosts handed on that were not begun", "robot", h.snap.robots[h.giver], "hosts", moved)

@@ -80,17 +80,17 @@ func (it *items) moves(to balance.Plan) (moves []int) {
 
 // move assigns some items as planned.
 func (it *items) move(ctx context.Context, t *assign.Tx, s *snapshot, to balance.Plan, moves []int) error {
+	var groups []assign.Transfer
 	for _, n := range moves {
 		from, to := s.robots[it.from[n]], s.robots[to[n]]
-		if n >= it.groups {
-			if err := t.MoveReplica(ctx, s.hosts[it.hosts[n][0]], from, to); err != nil {
-				return err
-			}
-		} else if _, err := t.Move(ctx, s.names(it.hosts[n]), from, to); err != nil {
+		if n < it.groups {
+			groups = append(groups, assign.Transfer{Hosts: s.names(it.hosts[n]), From: from, To: to})
+		} else if err := t.MoveReplica(ctx, s.hosts[it.hosts[n][0]], from, to); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := t.Move(ctx, groups...)
+	return err
 }
 
 // moved counts the hosts that a plan moves.
@@ -101,4 +101,21 @@ func (it *items) moved(to balance.Plan) (n int) {
 		}
 	}
 	return n
+}
+
+// loads returns by robot how long its transfers take by a plan, in ms. It leaves out hosts that wait.
+func (s *snapshot) loads(it *items, plan balance.Plan) map[string]float64 {
+	ms := make(map[string]float64, len(s.robots))
+	for _, robot := range s.robots {
+		ms[robot] = 0
+	}
+	for n, i := range plan {
+		if it.from[n] < 0 {
+			continue
+		}
+		for _, j := range it.hosts[n] {
+			ms[s.robots[i]] += s.weight[j] / float64(s.parts[j]) * s.slow[i]
+		}
+	}
+	return ms
 }

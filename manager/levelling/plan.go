@@ -257,7 +257,10 @@ func (l *Leveller) finish(ctx context.Context, t *assign.Tx, p *proposal) error 
 	}
 	_, err := t.Exec(ctx, `UPDATE plans SET made = ?, generation = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
 		now, p.Generation, s.typical, p.Makespan, p.Bound, p.Moved, strings.Join(p.Why, "\n"))
-	return err
+	if err != nil {
+		return err
+	}
+	return t.Planned(ctx, s.loads(p.items, p.result.Plan))
 }
 
 // keepWeights writes down the hosts' weights that have changed. It uses many short transactions,
