@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -147,22 +148,53 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 	if len(hb.Hosts) == 0 {
 		return nil
 	}
-	put, err := tx.PrepareContext(ctx, `
-		INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-		WHERE EXISTS (SELECT 1 FROM hosts WHERE name = ?)
-		ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
-			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, left_urls = excluded.left_urls,
-			ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`)
-	if err != nil {
-		return err
+	known := map[string]bool{}
+	for some := range slices.Chunk(slices.Collect(maps.Keys(hb.Hosts)), db.RowsAtOnce) {
+		found, err := db.Column[string](ctx, tx, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some)), db.Args(some)...)
+		if err != nil {
+			return err
+		}
+		for _, host := range found {
+			known[host] = true
+		}
 	}
-	defer put.Close()
+	var rows [][]any
 	for host, p := range hb.Hosts {
+		if !known[host] {
+			continue
+		}
 		ended := int64(0)
 		if p.State == wire.HostDone {
 			ended = worked
 		}
-		if _, err := put.ExecContext(ctx, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, p.Left, host); err != nil {
+		rows = append(rows, []any{robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, p.Left})
+	}
+	return putProgress(ctx, tx, rows)
+}
+
+// putProgress enters rows of the table progress. Of each 100 rows it makes one statement, which SQLite
+// parses only once.
+func putProgress(ctx context.Context, tx *sql.Tx, rows [][]any) error {
+	const atOnce = 100
+	var prepared *sql.Stmt
+	for some := range slices.Chunk(rows, atOnce) {
+		query := `
+			INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended, left_urls) VALUES ` + db.Tuples(len(some), len(some[0])) + `
+			ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
+				pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, left_urls = excluded.left_urls,
+				ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`
+		if len(some) < atOnce {
+			_, err := tx.ExecContext(ctx, query, slices.Concat(some...)...)
+			return err
+		}
+		if prepared == nil {
+			var err error
+			if prepared, err = tx.PrepareContext(ctx, query); err != nil {
+				return err
+			}
+			defer prepared.Close()
+		}
+		if _, err := prepared.ExecContext(ctx, slices.Concat(some...)...); err != nil {
 			return err
 		}
 	}
