@@ -202,7 +202,7 @@ func handoversFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]str
 func (a *Assignments) DropHandovers(ctx context.Context, robot string) error {
 	_, err := a.db.ExecContext(ctx, `
 		DELETE FROM handovers WHERE made <= ? OR host IN (
-			SELECT v.host FROM handovers v CROSS JOIN assignments a WHERE a.host = v.host AND a.robot = ? AND a.to_generation IS NULL)`, oldest(), robot)
+			SELECT a.host FROM assignments a WHERE a.robot = ? AND a.to_generation IS NULL)`, oldest(), robot)
 	if err != nil {
 		return fmt.Errorf("hand-overs: %w", err)
 	}

@@ -78,10 +78,11 @@ func (t *Tx) settleHolds(ctx context.Context) error {
 // endHolds ends the holds b for which the condition is true. The robots that had to wait for them get
 // new lists.
 func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
-	const waiting = ` JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.robot <> b.robot WHERE `
+	// CROSS JOIN makes SQLite begin with the holds, which are few.
+	const waiting = ` CROSS JOIN assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.robot <> b.robot AND `
 	robots, err := db.Column[string](ctx, t, `
-		SELECT a.robot FROM holds b JOIN hosts h ON h.grp = b.grp`+waiting+where+`
-		UNION SELECT a.robot FROM holds b JOIN hosts h ON h.name = b.host`+waiting+where, append(args, args...)...)
+		SELECT a.robot FROM holds b CROSS JOIN hosts h`+waiting+`h.grp = b.grp AND `+where+`
+		UNION SELECT a.robot FROM holds b CROSS JOIN hosts h`+waiting+`h.name = b.host AND `+where, append(args, args...)...)
 	if err != nil {
 		return err
 	}
@@ -90,17 +91,24 @@ func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
+// holdsOf is the condition for the holds b of a robot, whose arguments ofRobot returns. Those from
+// before its credentials were revoked count too; see Disown.
+const holdsOf = `(b.robot = ? OR b.robot > ? AND b.robot < ?)`
+
+func ofRobot(robot string) []any { return []any{robot, robot + "!", robot + `"`} } // '"' comes after '!'
+
 // EndHolds notes that the robot visits none of the hosts that it has lost: it says that it has
 // stopped. Also a robot whose credentials were revoked may be meant.
 func (t *Tx) EndHolds(ctx context.Context, robot string) error {
 	delete(t.held, robot)
-	return t.endHolds(ctx, `(b.robot = ? OR b.robot LIKE ?)`, robot, robot+"!%")
+	return t.endHolds(ctx, holdsOf, ofRobot(robot)...)
 }
 
 // ShortenHolds notes that the robot visits none of the hosts that it has lost after a moment, in Unix
 // ms. Also a robot whose credentials were revoked may be meant.
 func (t *Tx) ShortenHolds(ctx context.Context, robot string, until int64) error {
-	_, err := t.Exec(ctx, `UPDATE holds SET until = ? WHERE (robot = ? OR robot LIKE ?) AND until > ?`, until, robot, robot+"!%", until)
+	args := append([]any{until}, ofRobot(robot)...)
+	_, err := t.Exec(ctx, `UPDATE holds AS b SET until = ? WHERE `+holdsOf+` AND b.until > ?`, append(args, until)...)
 	return err
 }
 
@@ -174,11 +182,27 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	return wire.Lease{Renewed: true, For: time.Duration(until-db.Millis(now)) * time.Millisecond}, nil
 }
 
+// fewHolds is how many holds waitingFor reads rather than looking for those of each of a robot's hosts.
+const fewHolds = 200
+
 // waitingFor returns the hosts of a robot's list that it must not visit yet.
 func waitingFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]bool, error) {
-	const held = `SELECT h.name FROM holds b CROSS JOIN hosts h CROSS JOIN assignments a
-		WHERE b.robot <> ? AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL AND `
-	hosts, err := db.Column[string](ctx, tx, held+`h.grp = b.grp UNION `+held+`h.name = b.host`, robot, robot, robot, robot)
+	var others int
+	err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM holds WHERE robot <> ? LIMIT ?) b`, robot, fewHolds).Scan(&others)
+	if err != nil || others == 0 {
+		return nil, err
+	}
+	query, args := `
+		SELECT a.host FROM assignments a CROSS JOIN hosts h
+		WHERE a.robot = ? AND a.to_generation IS NULL AND h.name = a.host AND (
+			EXISTS (SELECT 1 FROM holds b WHERE b.grp = h.grp AND b.robot <> a.robot) OR
+			EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot <> a.robot))`, []any{robot}
+	if others < fewHolds {
+		const held = `SELECT h.name FROM (SELECT host, grp FROM holds WHERE robot <> ? LIMIT ?) b CROSS JOIN hosts h CROSS JOIN assignments a
+			WHERE a.host = h.name AND a.robot = ? AND a.to_generation IS NULL AND `
+		query, args = held+`h.grp = b.grp UNION `+held+`h.name = b.host`, []any{robot, fewHolds, robot, robot, fewHolds, robot}
+	}
+	hosts, err := db.Column[string](ctx, tx, query, args...)
 	waits := make(map[string]bool, len(hosts))
 	for _, h := range hosts {
 		waits[h] = true

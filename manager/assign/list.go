@@ -122,7 +122,8 @@ func (a *Assignments) NotAssigned(ctx context.Context, robot string, generation 
 	return missing, nil
 }
 
-// sharesOf returns the robot's shares of replicated hosts, by host.
+// sharesOf returns the robot's shares of replicated hosts, by host. CROSS JOIN makes SQLite begin with
+// the replicated hosts, which are few.
 func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Share, error) {
 	shares := map[string]wire.Share{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -138,14 +139,16 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 		}
 		return nil
 	}, `
-		SELECT h.name, h.parts, COUNT(*), SUM(CASE WHEN o.slot < a.slot THEN 1 ELSE 0 END)
-		FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
-			JOIN assignments o ON o.host = h.name AND o.to_generation IS NULL
-		WHERE h.copies > 1 OR h.parts > 1 GROUP BY h.name, h.parts`, robot)
+		SELECT h.name, MAX(h.parts), COUNT(*), SUM(CASE WHEN o.slot < a.slot THEN 1 ELSE 0 END)
+		FROM hosts h CROSS JOIN assignments a CROSS JOIN assignments o
+		WHERE (h.copies > 1 OR h.parts > 1) AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
+			AND o.host = h.name AND o.to_generation IS NULL
+		GROUP BY h.name`, robot)
 	return shares, err
 }
 
-// intervalsFor returns the intervals that operators have set for the robot's hosts, by host.
+// intervalsFor returns the intervals that operators have set for the robot's hosts, by host. CROSS JOIN
+// makes SQLite begin with the hosts that have one, which are few.
 func intervalsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]time.Duration, error) {
 	found := map[string]time.Duration{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -155,8 +158,8 @@ func intervalsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]tim
 		found[host] = time.Duration(ms) * time.Millisecond
 		return err
 	}, `
-		SELECT h.name, h.interval_ms FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
-		WHERE h.interval_ms > 0`, robot)
+		SELECT h.name, h.interval_ms FROM hosts h CROSS JOIN assignments a
+		WHERE h.interval_ms > 0 AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
 	return found, err
 }
 

@@ -67,7 +67,7 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 		return 0, nil
 	}
 	h := &handover{snap: s, giver: giver}
-	if h.work, err = l.workOf(ctx, s); err != nil {
+	if h.work, err = l.workOf(ctx, s, filter.robots); err != nil {
 		return 0, err
 	}
 	if h.groups, err = s.groups(s.cost); err != nil {

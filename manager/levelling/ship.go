@@ -44,7 +44,7 @@ func (h *handover) feed(idle []string) {
 // ship chooses the giver's groups that make up the shipments.
 func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) error {
 	end := h.work.ends(h.groups.costs, h.to)
-	if err := l.addWaiting(ctx, h, end); err != nil {
+	if err := l.addWaiting(ctx, h, shipments, end); err != nil {
 		return err
 	}
 	urls, err := l.requests(ctx, h.snap.robots[h.giver])
@@ -91,9 +91,13 @@ func (h *handover) shipTo(to int, urls float64, size, end []float64) {
 	}
 }
 
-// addWaiting adds the waiting hosts of robots whose hosts are not in the snapshot: those that are
-// neither the giver nor idle.
-func (l *Leveller) addWaiting(ctx context.Context, h *handover, end []float64) error {
+// addWaiting adds the waiting hosts of robots that get shipments and whose hosts are not in the
+// snapshot: those that are not idle.
+func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []shipment, end []float64) error {
+	var takers []string
+	for _, s := range shipments {
+		takers = append(takers, s.to)
+	}
 	return db.Each(ctx, l.db, func(rows *sql.Rows) error {
 		var robot string
 		var weight float64
@@ -107,7 +111,7 @@ func (l *Leveller) addWaiting(ctx context.Context, h *handover, end []float64) e
 	}, `
 		SELECT a.robot, SUM(COALESCE(h.weight, (SELECT typical FROM plans)))
 		FROM assignments a JOIN hosts h ON h.name = a.host LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
-		WHERE a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`)
+		WHERE a.robot IN `+db.Tuple(len(takers))+` AND a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`, db.Args(takers)...)
 }
 
 // requests returns how many requests a robot's hosts took in their last night, as far as

@@ -185,8 +185,8 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 		}
 		return err
 	}, `
-		SELECT a.host, a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot > 0
-		WHERE h.copies > 1 OR h.parts > 1 ORDER BY a.host, a.slot`)
+		SELECT a.host, a.robot FROM hosts h CROSS JOIN assignments a
+		WHERE (h.copies > 1 OR h.parts > 1) AND a.host = h.name AND a.to_generation IS NULL AND a.slot > 0 ORDER BY a.host, a.slot`)
 }
 
 // readSamples reads what was measured by collecting.

@@ -16,8 +16,9 @@ type work struct {
 	pace []float64 // by robot: time that its hosts took, as a multiple of what was expected; 0: not known
 }
 
-// workOf sums up what the robots have told of their cycles.
-func (l *Leveller) workOf(ctx context.Context, s *snapshot) (w work, err error) {
+// workOf sums up what some of the snapshot's robots have told of their cycles. Nothing is known of the
+// others.
+func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w work, err error) {
 	n := len(s.robots)
 	w = work{make([]float64, n), make([]float64, n)}
 	expected, inHand := make([]float64, n), make([]float64, n)
@@ -41,7 +42,8 @@ func (l *Leveller) workOf(ctx context.Context, s *snapshot) (w work, err error) 
 		return nil
 	}, `
 		SELECT d.robot, d.state, SUM(COALESCE(h.weight, (SELECT typical FROM plans))), SUM(d.ms), MAX(b.ms)
-		FROM progress d JOIN hosts h ON h.name = d.host JOIN heartbeats b ON b.robot = d.robot GROUP BY d.robot, d.state`)
+		FROM progress d JOIN hosts h ON h.name = d.host JOIN heartbeats b ON b.robot = d.robot
+		WHERE d.robot IN `+db.Tuple(len(robots))+` GROUP BY d.robot, d.state`, db.Args(robots)...)
 	if err != nil {
 		return w, fmt.Errorf("progress: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sheaf/internal/audit"
@@ -229,13 +230,18 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
+	waits, err := r.waits(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
 	now := time.Now()
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
 		var beat time.Time
 		var every int64
 		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
 			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
-			db.At(&r.Leased), &r.Dead, &r.Waits, db.At(&beat), &every)
+			db.At(&r.Leased), &r.Dead, db.At(&beat), &every)
+		r.Waits = waits[r.Name]
 		if every == 0 {
 			every = beatsWithin.Milliseconds()
 		}
@@ -252,7 +258,6 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			COALESCE((SELECT counter FROM release_reports p WHERE p.robot = robots.name), 0),
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL),
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
-			(SELECT COUNT(*) FROM holds b WHERE b.robot = robots.name OR b.robot LIKE robots.name || '!%'),
 			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
 			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0)
 		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
@@ -260,6 +265,19 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
 	return robots, nil
+}
+
+// waits returns by robot how many hosts others wait for until it has stopped visiting them.
+func (r *Roster) waits(ctx context.Context) (map[string]int64, error) {
+	waits := map[string]int64{}
+	return waits, db.Each(ctx, r.db, func(rows *sql.Rows) error {
+		var robot string
+		var hosts int64
+		err := rows.Scan(&robot, &hosts)
+		name, _, _ := strings.Cut(robot, "!") // after it: when its credentials were revoked
+		waits[name] += hosts
+		return err
+	}, `SELECT robot, COUNT(*) FROM holds GROUP BY robot`)
 }
 
 // dueRelease returns the counter of the newest release that every robot should run by now, or 0.
