@@ -161,6 +161,7 @@ func (s *atSize) play() {
 	began = time.Now()
 	s.call("GET", "/list", s.robots[0], nil, "If-None-Match", list.Header().Get("ETag"))
 	s.took("list-unchanged", began)
+	s.lists()
 
 	began = time.Now()
 	s.submitLogs()
@@ -177,12 +178,13 @@ func (s *atSize) play() {
 		s.b.Fatal(err)
 	}
 	s.took("plan", began)
-	s.report(cpu()-spent, "CPU-s/plan")
-	s.report(peak(), "MB-peak/plan")
-	s.b.Logf("plan: %.1f s of CPU, %.0f MB at most", cpu()-spent, peak())
+	s.quantity(cpu()-spent, "CPU-s/plan")
+	s.quantity(peak(), "MB-peak/plan")
 	s.report(float64(plan.Moved), "moved")
 	s.report(plan.Makespan/plan.Bound, "makespan/bound")
 
+	s.heartbeats()
+	s.lookUps()
 	s.beat(s.robots[1], wire.PhaseIdle)
 	began = time.Now()
 	s.beat(s.robots[0], wire.PhaseCollecting)
@@ -195,6 +197,11 @@ func (s *atSize) play() {
 		s.b.Fatal(err)
 	}
 	s.took("balance-show", began)
+	began = time.Now()
+	if _, err := s.m.Roster.Robots(ctx); err != nil {
+		s.b.Fatal(err)
+	}
+	s.took("robot-ls", began)
 	began = time.Now()
 	if err := s.m.Roster.Unsubscribe(ctx, s.robots[0]); err != nil {
 		s.b.Fatal(err)
