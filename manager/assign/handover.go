@@ -200,9 +200,10 @@ func handoversFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]str
 // DropHandovers forgets the hand-overs of the hosts of a robot whose program cannot take them over,
 // and those that are too old.
 func (a *Assignments) DropHandovers(ctx context.Context, robot string) error {
-	_, err := a.db.ExecContext(ctx, `
-		DELETE FROM handovers WHERE made <= ? OR host IN (
-			SELECT a.host FROM assignments a WHERE a.robot = ? AND a.to_generation IS NULL)`, oldest(), robot)
+	_, err := a.db.ExecContext(ctx, `DELETE FROM handovers WHERE made <= ?`, oldest())
+	if err == nil {
+		_, err = a.db.ExecContext(ctx, `DELETE FROM handovers WHERE host IN (SELECT a.host FROM assignments a WHERE a.robot = ? AND a.to_generation IS NULL)`, robot)
+	}
 	if err != nil {
 		return fmt.Errorf("hand-overs: %w", err)
 	}
