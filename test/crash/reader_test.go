@@ -149,7 +149,7 @@ type consumer struct {
 	manifests map[string][]byte // by edition
 }
 
-// errCut says that an answer ended early, or that no service was there.
+// errCut says that a connection was cut, an answer ended early, or no service was there.
 var errCut = errors.New("cut")
 
 func (c *consumer) get(ctx context.Context, path string) ([]byte, error) {

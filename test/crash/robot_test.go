@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,7 +179,7 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	return &cutConn{Conn: conn, cutter: c, budget: cutAfter/2 + rand.IntN(cutAfter/2)}, nil
+	return &cutConn{Conn: conn, cutter: c, budget: cutAfter/2 + rand.IntN(cutAfter/2), ended: make(chan struct{})}, nil
 }
 
 func (c *cutter) cuts() bool {
@@ -190,15 +192,23 @@ func (c *cutter) cuts() bool {
 	return rand.Float64() < c.odds
 }
 
-// cutConn breaks when its budget is used up. Short exchanges never use it up.
+// cutConn breaks when its budget is used up: it sends no more, and ends when the server has seen
+// that, so that what has arrived is counted before the robot goes on. Short exchanges never use it
+// up.
 type cutConn struct {
 	net.Conn
 	cutter *cutter
 	budget int
 	spared bool
+	cut    atomic.Bool
+	end    sync.Once
+	ended  chan struct{} // closed when the server has ended a cut connection, or the client has closed it
 }
 
 func (c *cutConn) Write(p []byte) (int, error) {
+	if c.cut.Load() {
+		return 0, errCut
+	}
 	if c.spared || len(p) <= c.budget {
 		c.budget -= len(p)
 		return c.Conn.Write(p)
@@ -207,11 +217,33 @@ func (c *cutConn) Write(p []byte) (int, error) {
 		return c.Conn.Write(p)
 	}
 	n, err := c.Conn.Write(p[:c.budget])
-	c.Conn.Close()
+	c.cut.Store(true)
 	if err == nil {
-		err = fmt.Errorf("cut after %d bytes", n)
+		err = c.Conn.(*net.TCPConn).CloseWrite()
+	}
+	if err == nil {
+		<-c.ended
+		err = errCut
 	}
 	return n, err
+}
+
+// Read hides from the client what the server answers to a cut request.
+func (c *cutConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.cut.Load() {
+		return n, err
+	}
+	if err == nil {
+		io.Copy(io.Discard, c.Conn)
+	}
+	c.end.Do(func() { close(c.ended) })
+	return 0, errCut
+}
+
+func (c *cutConn) Close() error {
+	defer c.end.Do(func() { close(c.ended) })
+	return c.Conn.Close()
 }
 
 // appender uploads a batch by FTP in two parts: by STOR, and by APPE for what the server does not
