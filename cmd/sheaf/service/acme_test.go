@@ -28,13 +28,13 @@ type authority struct {
 	web                 string // host:port at which it looks for answers
 }
 
-func newAuthority(t *testing.T, lifetime time.Duration) authority {
+func newAuthority(t *testing.T) authority {
 	t.Helper()
 	program, dir, at := testkit.BuildModule(t, "test/acme"), t.TempDir(), testkit.Addresses(t, 3)
 	host, _, _ := net.SplitHostPort(at[0])
 	cert, key := testkit.CertificateFiles(t, dir, host)
 	a := authority{"https://" + at[0] + "/dir", cert, filepath.Join(dir, "root.pem"), at[2]}
-	testkit.Start(t, "", exec.Command(program, at[0], at[1], a.web, cert, key, a.root, fmt.Sprint(int(lifetime.Seconds())))).Ready(t, func() error {
+	testkit.Start(t, "", exec.Command(program, at[0], at[1], a.web, cert, key, a.root)).Ready(t, func() error {
 		c, err := net.Dial("tcp", at[0])
 		if err == nil {
 			c.Close()
@@ -62,7 +62,7 @@ func (a authority) leaf(t *testing.T, addr, name string) (*x509.Certificate, err
 // A service gets its certificate by itself, and keeps it for its next start.
 func TestACME(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t, 24*time.Hour)
+	a := newAuthority(t)
 	names := []string{"archive.example.jp", "www.archive.example.jp"}
 	data := t.TempDir()
 	settings := a.settings(names...)
@@ -111,7 +111,7 @@ func TestACME(t *testing.T) {
 // answers, and has the certificate too.
 func TestACMEOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t, 24*time.Hour)
+	a := newAuthority(t)
 	control, err := db.Open(t.Context(), dbtest.Source(t))
 	testkit.Must(t, err)
 	defer control.Close()
@@ -146,27 +146,37 @@ func TestACMEOfSeveralProcesses(t *testing.T) {
 	})
 }
 
-// A certificate is renewed when a third of its time is left.
+// A certificate is renewed when a third of its time is left. Until then it is served.
 func TestACMERenewal(t *testing.T) {
-	testkit.Slow(t)
 	t.Parallel()
-	a := newAuthority(t, 12*time.Second) // the shortest at which pebble's dates, which are whole seconds, leave room
+	a := newAuthority(t)
 	settings := a.settings("archive.example.jp")
 	settings["http.listen"] = a.web
-	metered(t, settings)
-	var first *x509.Certificate
-	testkit.Eventually(t, "another certificate, before the first has expired", func() error {
-		leaf, err := a.leaf(t, a.web, "archive.example.jp")
-		switch {
-		case err != nil && first != nil:
-			t.Fatalf("without a certificate before its renewal: %v", err)
-		case err != nil:
-			return err
-		case first == nil:
-			first = leaf
+	s := metered(t, settings)
+	shown := func() (*x509.Certificate, error) {
+		c, err := tls.Dial("tcp", a.web, &tls.Config{InsecureSkipVerify: true, ServerName: "archive.example.jp"})
+		if err != nil {
+			return nil, err
 		}
-		if leaf.Equal(first) {
-			return errors.New("still the first")
+		defer c.Close()
+		return c.ConnectionState().PeerCertificates[0], nil
+	}
+	var first *x509.Certificate
+	testkit.Eventually(t, "the certificate", func() (err error) {
+		first, err = shown()
+		return err
+	})
+
+	aged, key := testkit.Certificate(t, "archive.example.jp", time.Now().Add(-17*time.Hour), time.Now().Add(7*time.Hour))
+	_, err := s.state.db.Exec(`UPDATE acme SET value = ? WHERE name LIKE 'certificate %'`, string(key)+string(aged))
+	testkit.Must(t, err)
+	testkit.Eventually(t, "another certificate in place of the one with 7 of 24 hours left", func() error {
+		now, err := shown()
+		if err != nil {
+			t.Fatalf("without a certificate before its renewal: %v", err)
+		}
+		if now.Equal(first) || now.Issuer.CommonName == "archive.example.jp" {
+			return fmt.Errorf("it shows one by %s", now.Issuer)
 		}
 		return nil
 	})
@@ -176,7 +186,7 @@ func TestACMERenewal(t *testing.T) {
 // asked again at once, by whichever process.
 func TestACMEFails(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t, 24*time.Hour)
+	a := newAuthority(t)
 	settings := a.settings("archive.example.jp") // at another port than the authority looks
 	s := metered(t, settings)
 	testkit.Eventually(t, "the reason", func() error {
