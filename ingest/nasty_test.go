@@ -228,6 +228,7 @@ const maxBody = 4 << 20
 // TestNastyBatches sends one bad batch after another, each followed by a good one.
 func TestNastyBatches(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	h := newInstallation(t)
 	h.robots.Foreign = []string{foreignHost}
 	h.opt.Limits.MaxBody, h.opt.Limits.Grace = maxBody, 1<<20

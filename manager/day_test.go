@@ -19,6 +19,7 @@ import (
 
 // Two managers on one database make one plan a day between them.
 func TestTwoManagersPlanOnceADay(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sheaf.db")
 	synctest.Test(t, func(t *testing.T) {
 		var told bytes.Buffer // slog writes each line under a lock of the handler's

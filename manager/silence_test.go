@@ -50,6 +50,7 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 // A robot that is silent for the lease loses its hosts to another until it is heard of again. Its
 // late batch is judged by the hosts that it had.
 func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour
 		m, hosts, secrets := bubble(t, manager.Balance{Lease: lease}, "r1", "r2")

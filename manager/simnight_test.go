@@ -149,6 +149,7 @@ func (r *simulated) night(over func() bool) {
 // to idle robots. SHEAF_TEST_FULL=1 simulates 32 robots and 2,000 hosts.
 func TestNightWithWrongPredictions(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	robots, hosts := 8, 320
 	if os.Getenv("SHEAF_TEST_FULL") != "" {
 		robots, hosts = 32, 2000

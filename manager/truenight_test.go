@@ -331,6 +331,7 @@ func mixed(seed uint64, robots, hosts int) *world {
 // that is right within a tenth at the median.
 func TestPredictedNights(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	var errors []float64
 	nights, robots, hosts := testkit.Size(3, 7), testkit.Size(4, 8), testkit.Size(40, 200)
 	for seed := range testkit.Size(1, 4) {
@@ -374,6 +375,7 @@ func TestPredictedNights(t *testing.T) {
 // Robots that are bound by the interval end no sooner with fewer hosts. Then nothing moves, and the
 // plan says why.
 func TestNothingMovesWhereNothingEndsSooner(t *testing.T) {
+	t.Parallel()
 	w := &world{
 		sites: []site{{width: 100, gap: 20, line: math.Inf(1)}, {width: 100, gap: 20, line: math.Inf(1)}},
 		pace:  make([][]float64, 2),
@@ -435,6 +437,7 @@ func learnable(seed uint64, robots, hosts int, own float64) *world {
 // best plan, which knows all costs. Most pairs were never measured by then.
 func TestConvergence(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	robots, hosts := testkit.Size(4, 8), testkit.Size(40, 200)
 	for _, kind := range []struct {
 		name string

@@ -105,6 +105,7 @@ func (w *web) total() (n int) {
 // The paper's Keep-Alive runs: several pages come over one connection, no more than the
 // setting says, and the interval lies between the runs.
 func TestRuns(t *testing.T) {
+	t.Parallel()
 	const addrs, hosts, pages = 6, 12, 20
 	w := newWeb(t, "127.41.0.1", addrs, hosts, pages)
 	w.troubles()

@@ -16,6 +16,7 @@ import (
 // page arrives, and once; none is fetched again but the one in hand.
 func TestDamagedQueue(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	const pages = 150
 	for name, damage := range map[string]func(files map[string]string) error{
 		"log cut":       func(f map[string]string) error { return os.Truncate(f["log"], 1500) },

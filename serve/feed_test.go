@@ -96,6 +96,7 @@ func editionFiles(t *testing.T, l *serve.Library, a *account.Account, dir string
 // selects and in whatever pages, has what the tree shows it; so has who reads the files below /feed.
 func TestFeed(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	now := &passing{}
 	s := history(t, now, 0)
 	random := rand.New(rand.NewPCG(7, 1))

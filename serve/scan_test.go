@@ -158,6 +158,7 @@ func whole(t *testing.T, c *records.Capture) string {
 // many searches are tried; 200 by default.
 func TestIndexMakesNoDifference(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	searches := servetest.Number("SHEAF_TEST_QUERIES", 200)
 	for seed := range uint64(3) {
 		s := newScene(t, rand.New(rand.NewPCG(seed, 11)))

@@ -51,6 +51,7 @@ func linkOfReset(t *testing.T, site *servetest.Site) (secret string) {
 // cmd/sheaf/service looks at the operators' pages.
 func TestPagesAreAccessible(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	site := newSite(t)
 	base := faceOf(t, site, "")
 	robot, err := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()}).Roster.Page(t.Context(), "waseda")

@@ -209,6 +209,7 @@ func TestS3CutBody(t *testing.T) {
 // A service that is killed in the middle of puts, repeatedly, keeps all that it acknowledged.
 func TestS3Killed(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	g := storetest.StartVersity(t)
 	s := store.NewRetry(openS3(t, g.Options(t)), store.RetryOptions{Attempts: 100, First: 20 * time.Millisecond, Most: 500 * time.Millisecond})
 	const kills, writers = 5, 4

@@ -39,6 +39,7 @@ func eachServer(t *testing.T, test func(t *testing.T, g *storetest.S3Server)) {
 }
 
 func TestS3(t *testing.T) {
+	t.Parallel()
 	testkit.Slow(t) // -short has TestS3Wrapped
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
 		storetest.Run(t, func(t *testing.T) store.Store { return openS3(t, g.Options(t)) })
@@ -46,6 +47,7 @@ func TestS3(t *testing.T) {
 }
 
 func TestS3Wrapped(t *testing.T) {
+	t.Parallel()
 	g := storetest.StartVersity(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
 		return store.NewRetry(store.NewMeter(store.NewLimit(openS3(t, g.Options(t)), 8, 8)), quick)
@@ -55,6 +57,7 @@ func TestS3Wrapped(t *testing.T) {
 // Objects that are sent in parts are put only if the key is free, too.
 func TestS3Parts(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) { testParts(t, g.Options(t)) })
 }
 
@@ -135,6 +138,7 @@ func TestS3PrefixAndPages(t *testing.T) {
 // The error of OpenS3 says which option is wrong.
 func TestOpenS3Fails(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
 		o := g.Options(t)
 		for name, c := range map[string]struct {
@@ -261,6 +265,7 @@ func TestS3IgnoredCondition(t *testing.T) {
 // unknown; Retry finds it out.
 func TestS3LostReply(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	o := storetest.StartVersity(t).Options(t)
 	var puts, heads atomic.Int64 // answers still to be dropped
 	proxy(t, &o, func(*http.Request) {}, func(r *http.Request) bool {

@@ -69,6 +69,7 @@ func (h *history) run(die func(write, when string) bool) (at string) {
 // If a builder is stopped before or after any write, the next one goes on from there.
 func TestKilledAnywhere(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	died := make(map[string]bool)
 	for _, write := range urlindex.Boundaries() {
 		if strings.HasPrefix(write, "reset") {

@@ -17,6 +17,7 @@ import (
 // the index itself.
 func TestOtherReader(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	python := testkit.Tool(t, "python3")
 	dir := t.TempDir()
 	st, err := store.OpenFS(dir)

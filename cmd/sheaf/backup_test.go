@@ -88,6 +88,7 @@ func (c console) takePart(name string) string {
 // robots and consumers go on with what they have, and operators with their token.
 func TestBackupAndRestore(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	c := startService(t, nil)
 	secret := c.takePart("waseda")
 	c.run(nil, "host", "add", "http://127.0.0.1:81/", "http://127.0.0.1:82/start")

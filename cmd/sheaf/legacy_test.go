@@ -21,6 +21,7 @@ import (
 // and nothing more, and sees them published, flagged; a foreign tar.gz is kept and says why.
 func TestBatchesWithoutManifest(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	curl, lftp := testkit.Tool(t, "curl"), testkit.Tool(t, "lftp")
 	c := startService(t, map[string]any{"drop.quiet": "1s"})
 	token := strings.Fields(c.run(nil, "robot", "add", batchtest.Robot))[3]

@@ -220,6 +220,7 @@ func TestHeldOpen(t *testing.T) {
 // the drop and is put aside after a day, whole; one that grows to its end is taken.
 func TestCutOffIsNeverTaken(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	inDrop(t, func(t *testing.T, d *drop) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 4), batchtest.Site("b.example.jp", 2))
 		points := cutPoints(b, 0)[1:] // of no byte there is nothing to tell
@@ -282,6 +283,7 @@ func tarGz(t testing.TB, dir string) []byte {
 // and stands in no other batch's way.
 func TestNotTaken(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	foreign := tarGz(t, "pages")
 	for _, c := range []struct {
 		name    string
@@ -390,6 +392,7 @@ func TestOfAnotherRobot(t *testing.T) {
 // TestCutBatchWaits: under a batch's name the bytes are kept for the robot, which goes on after days.
 func TestCutBatchWaits(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	inDrop(t, func(t *testing.T, d *drop) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 12))
 		name, half := string(b.ID)+".tar.gz", len(b.Data)/2
@@ -410,6 +413,7 @@ func TestCutBatchWaits(t *testing.T) {
 // TestManifestNeeded: where quiet files are not taken, there are only batches with manifests.
 func TestManifestNeeded(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	inDrop(t, func(t *testing.T, d *drop) {
 		d.stop()
 		d.opt.Quiet = 0

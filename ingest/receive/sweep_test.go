@@ -149,6 +149,7 @@ func TestRoomIsMade(t *testing.T) {
 // either protocol, and what came is kept.
 func TestStalledConnections(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	h := newHouse(t)
 	h.opt.Stall = time.Second
 	h.open()

@@ -36,6 +36,7 @@ func open(t *testing.T, source string) *sql.DB {
 
 // Both databases behave in the same way where the rooms' SQL relies on it.
 func TestBothSpeakTheSameSQL(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)
 		if _, err := d.Exec(`CREATE TABLE things (a BIGINT NOT NULL, b BIGINT NOT NULL, c TEXT NOT NULL)`); err != nil {
@@ -150,6 +151,7 @@ func generation(t *testing.T, q interface {
 // Several processes that start with one empty database migrate its schema once.
 func TestBothOpenAtOnce(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	both(t, func(t *testing.T, source string) {
 		if !db.IsPostgres(source) {
 			t.Skip("one process owns a SQLite file")

@@ -12,6 +12,7 @@ import (
 // a whole host.
 func TestApartItemsGoToDifferentRobots(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	const robots, hosts, copies = 8, 150, 3
 	for seed := range testkit.Size(1, 3) {
 		r := rand.New(rand.NewPCG(uint64(seed), 41))

@@ -58,6 +58,7 @@ func costsOf(t testing.TB, rows [][]float64) *balance.Costs {
 
 func TestOptimalNearTheBound(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	instances := bounded(t, "SHEAF_BALANCE_INSTANCES", testkit.Size(1, 2))
 	var ratios []float64
 	for seed := range instances {

@@ -13,6 +13,7 @@ import (
 
 func TestReplanMovesFew(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	var ratios, moves []float64
 	for seed := range bounded(t, "SHEAF_BALANCE_INSTANCES", testkit.Size(1, 2)) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
@@ -77,6 +78,7 @@ func TestReplanWithARobotGoneAndHostsNew(t *testing.T) {
 // Where most costs are estimated as robot factor × host factor, all hosts would like the same few
 // robots. The plan must use all robots, and the bound must be near it.
 func TestManyRobotsWithEstimatedCosts(t *testing.T) {
+	t.Parallel()
 	const robots, hosts = 400, 11_000
 	random := rand.New(rand.NewPCG(1, 1))
 	slow, weight := make([]float64, robots), make([]float64, hosts)

@@ -125,6 +125,7 @@ func (b broken) Raise(context.Context, string, int64) error { return nil }
 // if the lease fails, the database refuses one of them.
 func TestTwoPlanners(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	engines := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
 	for engine, source := range engines {
 		for _, kind := range []string{"lease", "broken lease"} {

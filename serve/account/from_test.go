@@ -16,6 +16,7 @@ import (
 
 // Who counts as one address: what Begin is told by From, seen in who shares with whom.
 func TestAnonymousShareByAddress(t *testing.T) {
+	t.Parallel()
 	rate, err := bandwidth.ParseRates("200KiB")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // Archives, stored as they are or put together as they are sent, leave by sendfile,
 // also at an account's rate: strace sees their bytes pass no write.
 func TestArchivesLeaveBySendfile(t *testing.T) {
+	t.Parallel()
 	s := servetest.New(t, nil)
 	var records []*archive.Record
 	for i := range 4 {

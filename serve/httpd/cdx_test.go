@@ -87,6 +87,7 @@ func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []s
 // SHEAF_TEST_QUERIES is the number of random queries, 150 by default.
 func TestQueriesAgainstReference(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	c := newCrawl(t, 4, 400, query.Budget{Records: 1200})
 	r := rand.New(rand.NewPCG(1, 9))
 	questions := 150

@@ -216,6 +216,7 @@ func TestCompressedAnswer(t *testing.T) {
 // and without the URL index. showNumPages gives their number.
 func TestPagesOfAnswers(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	c := newKnown(t, query.Budget{})
 	hosts := map[string][]*archive.Record{}
 	for n := range 14_000 {

@@ -102,6 +102,7 @@ func TestChanges(t *testing.T) {
 // is over, and when the service stops, but not at once.
 func TestChangesAreWaitedFor(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	stopping := make(chan struct{})
 	router := mux.NewRouter()

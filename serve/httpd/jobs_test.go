@@ -178,6 +178,7 @@ func TestJobsAreTakenUpAgain(t *testing.T) {
 // A job that kills its process several times is given up.
 func TestDeadlyJob(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	c := newCrawl(t, 1, 50, query.Budget{})
 	at := c.post(t, "all", "/v1/pages.warc.gz", "")
 	die := func(worker string) {

@@ -24,6 +24,7 @@ import (
 // The program runs as operators run it, over archives that exist already.
 func TestProgram(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	program := testkit.Build(t, "sheaf/cmd/sheaf")
 	t.Run("killed in a job", func(t *testing.T) { testJobOutlivesTheService(t, program) })
 	t.Run("with the URL index", func(t *testing.T) { testServiceAnswersByTheIndex(t, program) })

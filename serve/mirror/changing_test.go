@@ -97,6 +97,7 @@ func anyOf(files map[string][]byte, data []byte) bool {
 // where it has the same ETag, and begins anew where it has another.
 func TestChangingIsResumed(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	each(t, func(t *testing.T, scheme string) {
 		for _, changed := range []bool{false, true} {
 			s := newSite(t)
@@ -160,6 +161,7 @@ func (began) Note(Note)                           {}
 // refused goes at once, and that what is only out of date stays.
 func TestTakeDownOfAPageDoesNotWait(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
 	opt := s.options("http", t.TempDir())

@@ -141,6 +141,7 @@ func TestChangesUnderTheMirror(t *testing.T) {
 // has changed meanwhile.
 func TestResumesOverRuns(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	each(t, func(t *testing.T, scheme string) {
 		for _, changed := range []bool{false, true} {
 			s := newSite(t)
@@ -188,6 +189,7 @@ func (a *after) Add(n int64) {
 // every request, and that it does not wait for what never comes, or comes too late.
 func TestComesBackLater(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
@@ -246,6 +248,7 @@ func TestComesBackLater(t *testing.T) {
 // TestTakeDownsDoNotWait holds that what is taken down while files are refused goes at once.
 func TestTakeDownsDoNotWait(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
 	opt := s.options("http", t.TempDir())
@@ -283,6 +286,7 @@ func TestTakeDownsDoNotWait(t *testing.T) {
 // the same address a while later.
 func TestServiceRestarts(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	s.publish(day, 2, 100_000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp", "a.jp", "b.jp")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

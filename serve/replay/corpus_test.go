@@ -51,6 +51,7 @@ func shown(t *testing.T, body []byte, contentType string) *Content {
 // at all. Each copy is shown with the same words in title and text.
 func TestEncodingsOfCorpus(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	dir := corpus(t, "./sites/faq.debian.jp.test", "./derived")
 	originals, err := filepath.Glob(filepath.Join(dir, "sites", "faq.debian.jp.test", "*.html"))
 	if err != nil || len(originals) != 17 {
@@ -83,6 +84,7 @@ func readFile(t testing.TB, name string) []byte {
 // TestPagesOfCorpus: the pages of the corpus are shown with all their words and without scripts. It
 // tries one page in ten, and all with SHEAF_TEST_FULL=1.
 func TestPagesOfCorpus(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("goes through a thousand pages")
 	}

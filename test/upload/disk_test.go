@@ -79,6 +79,7 @@ var told452 = regexp.MustCompile(`452 .{0,2}no room for .*go on at 75 %; keep th
 // nothing leaves the disk until the operator publishes.
 func TestSmallDisk(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	dir, store := testkit.SmallDisk(t, "size=40m"), ""
 	if dir != "" { // the store has a disk of its own as well: the machine's may be nearly full
 		store = testkit.SmallDisk(t, "size=400m")
@@ -180,6 +181,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 // are kept, the offset that was told stays true, and the rest follows when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	dir, store := testkit.SmallDisk(t, "size=64m"), ""
 	if dir != "" {
 		store = testkit.SmallDisk(t, "size=400m")

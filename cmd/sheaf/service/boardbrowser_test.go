@@ -60,6 +60,7 @@ var boardPages = map[string]string{
 // The operators' pages are accessible.
 func TestBoardIsAccessible(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := newTestService(t)
 	fillBoard(t, s, "")
 	server := httptest.NewServer(s.router)
@@ -76,6 +77,7 @@ func TestBoardIsAccessible(t *testing.T) {
 // A page that is open shows a batch that came meanwhile, without being loaded again.
 func TestOpenBoardFollows(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s, ctx := newTestService(t), chromium.New(t)
 	server := httptest.NewServer(s.router)
 	defer server.Close()

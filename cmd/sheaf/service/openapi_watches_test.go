@@ -25,6 +25,7 @@ import (
 // TestWatchesAreAnsweredAsDescribed goes through the life of watches: begun, told, failing, ended.
 func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	s := servetest.New(t, nil)
 	s.Account("alice", "always", "jp")
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }))

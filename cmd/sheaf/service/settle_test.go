@@ -20,6 +20,7 @@ import (
 // A download that is under way when the service begins to stop is finished, noted and
 // counted: a graceful stop loses nothing of what the database is told later.
 func TestStopLosesNoNote(t *testing.T) {
+	t.Parallel()
 	site := servetest.New(t, nil)
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	body := strings.Repeat("a page of the archive, not to be compressed much: 0123456789abcdef\n", 40_000)

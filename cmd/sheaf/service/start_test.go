@@ -157,6 +157,7 @@ func TestDamagedDatabase(t *testing.T) {
 // when its time is over.
 func TestStartWaitsForPostgres(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	cluster := dbtest.Start(t)
 	cluster.Stop()
 	cfg := testConfig(t, map[string]any{"data": t.TempDir(), "database.url": cluster.URL, "stop": "1s"})
