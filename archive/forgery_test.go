@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // forgery breaks one rule. Where it must be noticed is a cell's number, atIndex or atEnd.
@@ -21,6 +23,7 @@ type forgery struct {
 // TestForgeries breaks one rule after another in a segment whose sums, lengths and offsets are all
 // right: what no checksum can notice, the verifier must.
 func TestForgeries(t *testing.T) {
+	testkit.Slow(t)
 	var all []forgery
 	for _, group := range []func() []forgery{tarForgeries, paxForgeries, warcForgeries, bodyForgeries, runForgeries, fieldForgeries, indexForgeries, lineForgeries, endForgeries} {
 		all = append(all, group()...)

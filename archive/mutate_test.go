@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // storedField is a field of a member as it is stored.
@@ -86,6 +88,7 @@ func storedFields(data []byte, x *Index) (out []storedField) {
 // TestEveryStoredField changes every byte of every field of every member, in three ways each: the
 // verifier must fail, and the offset that it names must lie in that member.
 func TestEveryStoredField(t *testing.T) {
+	testkit.Slow(t)
 	f := newForge(t)
 	data, _ := f.build()
 	x, err := ReadIndex(t.Context(), sourceOf(data), int64(len(data)))

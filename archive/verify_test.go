@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -25,6 +26,7 @@ func smallSegment(t testing.TB) ([]byte, *Index) {
 // TestVerifyFindsEveryFlippedBit flips one bit in every byte. Only one that leaves a tar header,
 // the links or the index deflated in another way, and equal when decoded, may pass.
 func TestVerifyFindsEveryFlippedBit(t *testing.T) {
+	testkit.Slow(t)
 	data, x := smallSegment(t)
 	want := untar(t, bytes.NewReader(data))
 	for i := range data {
@@ -53,6 +55,7 @@ func TestVerifyFindsEveryFlippedBit(t *testing.T) {
 }
 
 func TestVerifyFindsEveryCut(t *testing.T) {
+	testkit.Slow(t)
 	data, _ := smallSegment(t)
 	for i := range data {
 		_, err := VerifySegment(bytes.NewReader(data[:i]), VerifyOptions{})

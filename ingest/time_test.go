@@ -159,6 +159,7 @@ func TestWindowOpensAndShuts(t *testing.T) {
 
 // A batch that comes while the window is open is published at once, in an edition of that day.
 func TestWindowAcrossMidnight(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	clocked(t, "Asia/Tokyo", "23:00-01:00 Asia/Tokyo", "2026-11-21T22:59:00+09:00", func(t *testing.T, k *clock) {
 		for _, c := range []struct{ at, edition string }{
@@ -235,6 +236,7 @@ func TestClockIsSetBackBeforeTheOpening(t *testing.T) {
 
 // If the window shuts while a publication is being prepared, it waits for the next one.
 func TestWindowShutsBeforeTheAppend(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	clocked(t, "Asia/Tokyo", "12:00-13:00 Asia/Tokyo", "2026-11-21T11:30:00+09:00", func(t *testing.T, k *clock) {
 		k.stop()

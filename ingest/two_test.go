@@ -217,6 +217,7 @@ func TestSlowSplitterIsFenced(t *testing.T) {
 
 // A batch stays with a process that works on it, however long that takes.
 func TestLeaseIsPutOff(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	h := newInstallation(t)
 	h.opt.Limits.Lease = 100 * time.Millisecond

@@ -109,6 +109,7 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 // A large hand-over is kept in parts. One that is cut or altered on its way leaves the one before, and
 // what was kept of it is deleted. The same may come again.
 func TestLargeHandover(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := start(t, nil)
 	secret := s.join("r1")

@@ -24,6 +24,7 @@ import (
 // No query of the manager's daily work reads a whole large table, or all accepted hosts, unless it
 // is for all of them. SQLite has no statistics here, as in a service that was just installed.
 func TestQueriesUseIndices(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "control.db")
 	d, err := db.Open(t.Context(), source)

@@ -375,6 +375,7 @@ func TestPredictedNights(t *testing.T) {
 // Robots that are bound by the interval end no sooner with fewer hosts. Then nothing moves, and the
 // plan says why.
 func TestNothingMovesWhereNothingEndsSooner(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	w := &world{
 		sites: []site{{width: 100, gap: 20, line: math.Inf(1)}, {width: 100, gap: 20, line: math.Inf(1)}},

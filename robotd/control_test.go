@@ -38,6 +38,7 @@ func runDaemon(t *testing.T, cfg config.Config) (stop func()) {
 // The operator pauses a robot: visits end, what is collected is handed in, a restart changes
 // nothing; then it is resumed, and the crawl comes to its end.
 func TestPause(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const pages = 150
 	site := newSite(t, "127.0.0.81")

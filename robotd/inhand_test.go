@@ -6,11 +6,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // A cycle whose time is over waits for the answers that are under way: a server that is still busy
 // with one page is not asked for another, and the interval counts from the end of its answer.
 func TestPagesInHandAtTheEndOfACycle(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const slow = 50 * time.Second // an answer
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})

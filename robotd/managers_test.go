@@ -108,6 +108,7 @@ func TestNoManager(t *testing.T) {
 // TestFirstStart: a daemon, and a robot that runs once, that start before their service begin when
 // it comes.
 func TestFirstStart(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	site := newSite(t, "127.0.0.1")
 	site.tree("www.a.test", 10)

@@ -48,6 +48,7 @@ func (w *web) troubles() {
 //
 // With SHEAF_TEST_FULL=1 it is 164 hosts on 41 addresses.
 func TestManners(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	addrs, hosts := 11, 44
 	if long() {
@@ -105,6 +106,7 @@ func (w *web) total() (n int) {
 // The paper's Keep-Alive runs: several pages come over one connection, no more than the
 // setting says, and the interval lies between the runs.
 func TestRuns(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const addrs, hosts, pages = 6, 12, 20
 	w := newWeb(t, "127.41.0.1", addrs, hosts, pages)

@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // What becomes of a host by what its robots.txt answers, redirects included.
 func TestRobotsAnswers(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	w := newWeb(t, "127.43.0.1", 3, 9, 2)
 	redirect := func(to string) *answer { return &answer{http.StatusFound, http.Header{"Location": {to}}, nil} }

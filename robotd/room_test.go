@@ -108,6 +108,7 @@ func (s *service) checkOnce(t *testing.T, host string, pages int) {
 // While the service is away the spool grows to its bound and no further; nothing of
 // it is dropped, and what was not collected is when it is back.
 func TestSpoolBound(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const pages, bound = 60, 1_000_000
 	site := heavySite(t, "127.0.0.71", pages)
@@ -185,6 +186,7 @@ func TestSmallDisk(t *testing.T) {
 // Another program fills the disk to the last byte. The robot waits, loses nothing, and goes
 // on when there is room.
 func TestFullDisk(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir := testkit.SmallDisk(t, "size=24m")
 	if dir == "" {

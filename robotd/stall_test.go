@@ -3,11 +3,14 @@ package robotd
 import (
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // The whole robot: a server that takes a request and says nothing holds up neither the
 // other hosts nor, once it answers, its own pages.
 func TestStalledHost(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	w := newWeb(t, "127.42.0.1", 2, 2, 5)
 	quiet := make(chan struct{})

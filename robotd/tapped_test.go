@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // A consumer reads every record of a crawl as a warc.gz, while another one that takes
 // nothing does not hold it up.
 func TestTap(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // the robot's end waits a second for the consumer that takes nothing
 	const pages = 200
 	site := newSite(t, "127.0.0.71")

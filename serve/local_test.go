@@ -14,6 +14,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/extent"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
@@ -25,6 +26,7 @@ import (
 // store is wrapped, and by the store where that must see every read; and the extents of
 // any range are what is read of it.
 func TestExtentsAreWhatIsRead(t *testing.T) {
+	testkit.Slow(t)
 	s := servetest.New(t, nil)
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	for day := range 3 {

@@ -41,6 +41,7 @@ func fetched(t *testing.T, page string) (urls []string) {
 // four requests and 60,000 bytes, without compression. Its chart and its lists are as long as they
 // get.
 func TestFrontPageIsLight(t *testing.T) {
+	testkit.Slow(t)
 	site := servetest.New(t, nil)
 	for e := range 130 {
 		hosts := make(map[string][]*archive.Record)

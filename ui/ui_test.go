@@ -134,6 +134,7 @@ func get(t *testing.T, url string) (status int, body string) {
 }
 
 func TestFrontPageTellsProgramsTheSame(t *testing.T) {
+	testkit.Slow(t)
 	base := newFace(t)
 	resp, err := http.Get(base + "/")
 	testkit.Must(t, err)

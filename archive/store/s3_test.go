@@ -47,6 +47,7 @@ func TestS3(t *testing.T) {
 }
 
 func TestS3Wrapped(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	g := storetest.StartVersity(t)
 	storetest.Run(t, func(t *testing.T) store.Store {

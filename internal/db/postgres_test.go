@@ -36,6 +36,7 @@ func open(t *testing.T, source string) *sql.DB {
 
 // Both databases behave in the same way where the rooms' SQL relies on it.
 func TestBothSpeakTheSameSQL(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)

@@ -164,6 +164,7 @@ func TestGoClient(t *testing.T) {
 
 // TestTLS talks TLS by hand: what curl checks, and what must not be.
 func TestTLS(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m, big := sampleTree()
 	config, pool := certificate(t)

@@ -208,6 +208,7 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestGracefulStop(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m := newMemory(map[string]string{"/slow": "12345"})
 	m.gate = make(chan struct{})

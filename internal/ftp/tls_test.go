@@ -80,6 +80,7 @@ func TestSessionReuse(t *testing.T) {
 }
 
 func TestSessionReuseByLftp(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m, big := sampleTree()
 	s, dir := startSecure(t, m, nil), t.TempDir()
@@ -126,6 +127,7 @@ for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:
 
 // Where TLS begins at once, nothing crosses in clear text, also without PROT.
 func TestImplicit(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m, big := sampleTree()
 	s, dir := startSecure(t, m, func(c *Config) { c.MaxConns = 2 }), t.TempDir()

@@ -64,6 +64,7 @@ func (b *browser) who(t *testing.T, s *session.Sessions, kind session.Kind) stri
 // A session that begins in one process is known in another, in both databases. A token that was in the
 // browser before the log-in is worth nothing afterwards, and a copy of a token nothing after log-out.
 func TestSessions(t *testing.T) {
+	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"SQLite": dbtest.SQLite, "PostgreSQL": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {
 			d := open(t, source(t))

@@ -141,6 +141,7 @@ func TestHostsThatSomeRobotsCannotCollect(t *testing.T) {
 }
 
 func TestMidSizedAgainstTheBound(t *testing.T) {
+	testkit.Slow(t)
 	for _, size := range []struct{ robots, hosts int }{{1, 20}, {2, 2}, {12, 1}, {32, 3000}, {20, 400}} {
 		r := rand.New(rand.NewPCG(5, uint64(size.hosts)))
 		got := balance.Optimal(costsOf(t, world(r, size.robots, size.hosts)))

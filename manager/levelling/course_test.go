@@ -18,6 +18,7 @@ func newPlannersWithLeases(t *testing.T) *planners {
 // Any manager tells how far the plan is that another one makes, and gives it up. Then nothing has
 // moved, and operators see why.
 func TestPlanIsShownAndCancelled(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	p := newPlannersWithLeases(t)
 	p.turnCosts()

@@ -13,6 +13,7 @@ import (
 // The plan of a night goes by how long transfers take on its weekday, once a robot has had enough
 // nights, and by no more than a factor of two.
 func TestWeekdaysInThePlan(t *testing.T) {
+	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {
 			d, err := db.Open(t.Context(), source(t))

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/release"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
 )
@@ -126,6 +127,7 @@ func (f *fleet) newest() rollout.Release {
 // TestStages shows that 1, 10 and 100 % of two hundred robots are offered a release, each stage
 // when the one before has reported.
 func TestStages(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	f := newFleet(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
@@ -153,6 +155,7 @@ func TestStages(t *testing.T) {
 
 // TestStops shows that a release is offered to no other robot if the first one goes back.
 func TestStops(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	f := newFleet(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {

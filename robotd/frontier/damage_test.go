@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // damages are the ways to damage a byte.
@@ -137,6 +139,7 @@ func visitsOf(f *Frontier, cells []Cell) error {
 // The state is damaged at every byte. Each remembered visit is right. If a page is lost, no page
 // has a visit, so that links to the lost one are found again.
 func TestDamagedState(t *testing.T) {
+	testkit.Slow(t)
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	visit := func(n int) Visit { return Visit{Digest: fmt.Sprint("sha256:", n), Full: at, ETag: `"e"`} }
 	whole := t.TempDir()

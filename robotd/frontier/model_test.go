@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // model is the expected queue of a host, in memory.
@@ -18,6 +20,7 @@ type model struct {
 // Many hosts, more than entries are kept ready for, are pushed to, visited and reopened in
 // any order; each behaves as if it were alone. With SHEAF_TEST_FULL=1 it is 6,000 steps.
 func TestManyHosts(t *testing.T) {
+	testkit.Slow(t)
 	const hosts = aheadHosts + 200
 	steps := 2_500
 	if os.Getenv("SHEAF_TEST_FULL") != "" {

@@ -167,6 +167,7 @@ const (
 )
 
 func TestSupervisor(t *testing.T) {
+	testkit.Slow(t)
 	for name, c := range map[string]struct {
 		program string
 		trial   time.Duration

@@ -10,12 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 )
 
 // Who counts as one address: what Begin is told by From, seen in who shares with whom.
 func TestAnonymousShareByAddress(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	rate, err := bandwidth.ParseRates("200KiB")
 	if err != nil {

@@ -34,6 +34,7 @@ func tokenAccounts(t *testing.T, source string) *account.Accounts {
 // A token is good where the password is, for its own account and its uses, until it is revoked or its
 // account is removed. The database does not have it.
 func TestTokens(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for engine, source := range map[string]func(testing.TB) string{"SQLite": dbtest.SQLite, "PostgreSQL": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
 // Archives, stored as they are or put together as they are sent, leave by sendfile,
 // also at an account's rate: strace sees their bytes pass no write.
 func TestArchivesLeaveBySendfile(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := servetest.New(t, nil)
 	var records []*archive.Record

@@ -83,6 +83,7 @@ func TestLongLists(t *testing.T) {
 
 // A list beyond the limit is refused before it is read.
 func TestListsAreRefusedUnread(t *testing.T) {
+	testkit.Slow(t)
 	s, _ := watchSite(t)
 	const header = "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Basic anA6anA=\r\nContent-Length: 1000000\r\n\r\nhttp://"
 	begin := func(path string) net.Conn {

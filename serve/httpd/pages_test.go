@@ -113,6 +113,7 @@ func (c *crawl) files(lines []string) (files, alone int) {
 // In each form the file has exactly the records of the index lines of the same query, and is the
 // same in whatever ranges it is fetched.
 func TestGatheredPages(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	c := newCrawl(t, 4, 300, query.Budget{})
 	c.takeDown(t, catalog.Tombstone{Host: "www.example.jp", URLPrefix: "http://www.example.jp/a/"})

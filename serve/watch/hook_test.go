@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 )
@@ -107,6 +108,7 @@ func TestWebhookAnswersStaySecret(t *testing.T) {
 // TestFailingWebhookIsAskedRarely: however many changes wait for a webhook that fails, it gets one call, then
 // ever fewer; when it answers again all come, and what has waited for three days is given up.
 func TestFailingWebhookIsAskedRarely(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const many = 30
 	b := newBench(t, nil)

@@ -209,6 +209,7 @@ func TestMail(t *testing.T) {
 
 // TestMailIsRefused: for now, and for good.
 func TestMailIsRefused(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	office := newPostOffice(t)
 	b := newBench(t, func(o *watch.Options) { o.Mail = office.mail })

@@ -173,6 +173,7 @@ func TestStaysWithin(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	ctx := chromium.New(t)
 	base := site(t, ctx, "", record("/", "text/html", `<frameset cols="50%,50%"><frame name=menu src=menu.html><frame name=main src=main.html></frameset>`),

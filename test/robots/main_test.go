@@ -18,6 +18,7 @@ import (
 // A service answers every request of robots that come, work and go at once, also where all of them
 // write at the same time.
 func TestManyRobotsAtOnce(t *testing.T) {
+	testkit.Slow(t)
 	s := servicetest.Start(t, nil)
 	var hosts manager.HostsRequest
 	hosts.Addresses = map[string][]string{}

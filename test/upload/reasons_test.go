@@ -22,6 +22,7 @@ import (
 // TestReasons: for each reason the robot is told it, does what it should, and continues with the
 // next batch, by HTTP and FTP.
 func TestReasons(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		reason string // for which it is put aside; empty: it is published in the end

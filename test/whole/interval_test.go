@@ -18,6 +18,7 @@ import (
 // An operator sets an interval for a host whose owner allows it. The robot keeps that one at the host's
 // address and its own elsewhere, and a host that shares its address with another gets no shorter one.
 func TestIntervalOfAHost(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const usual, set = time.Second, 100 * time.Millisecond
 	var mu sync.Mutex

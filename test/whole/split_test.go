@@ -20,12 +20,10 @@ import (
 // robot only finds the links of its own pages, and the server is never visited twice within the
 // interval.
 func TestTwoRobotsShareAHost(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	interval, pages := 200*time.Millisecond, 20
-	switch {
-	case testing.Short():
-		pages = 12
-	case os.Getenv("SHEAF_TEST_FULL") != "":
+	if os.Getenv("SHEAF_TEST_FULL") != "" {
 		pages = 40
 	}
 	large := &sharedSite{pages: pages}

@@ -22,6 +22,7 @@ import (
 )
 
 func TestYesterday(t *testing.T) {
+	testkit.Slow(t)
 	fixtures, err := filepath.Glob("testdata/*/" + dataFile)
 	testkit.Must(t, err)
 	if len(fixtures) == 0 {

@@ -61,6 +61,7 @@ func (a authority) leaf(t *testing.T, addr, name string) (*x509.Certificate, err
 
 // A service gets its certificate by itself, and keeps it for its next start.
 func TestACME(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newAuthority(t)
 	names := []string{"archive.example.jp", "www.archive.example.jp"}
@@ -148,6 +149,7 @@ func TestACMEOfSeveralProcesses(t *testing.T) {
 
 // A certificate is renewed when a third of its time is left. Until then it is served.
 func TestACMERenewal(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newAuthority(t)
 	settings := a.settings("archive.example.jp")

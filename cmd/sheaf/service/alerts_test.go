@@ -155,6 +155,7 @@ func (f families) checkExpr(t *testing.T, expr, text string) {
 // Every expression of the alerts and of the dashboard asks for metrics and labels that a service
 // really tells, and is one for Prometheus.
 func TestAlertsAndDashboardAskForRealMetrics(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	all := used(t)
 	type recorded struct {

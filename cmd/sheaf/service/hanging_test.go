@@ -71,6 +71,7 @@ func importFile(t *testing.T, s *Service, text string) *client.Client {
 // While the database hangs, every page ends within seconds. It is shown if it needs no database;
 // otherwise browsers get a page with the error and programs a problem. Downloads go on.
 func TestPagesWhileTheDatabaseHangs(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s, err := New(t.Context(), testConfig(t, map[string]any{"data": t.TempDir(), "access.anonymous": []string{"jp"}, "stop": "1s", "download.listen": "127.0.0.1:0"}), slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)

@@ -14,6 +14,7 @@ import (
 // An operator's browser is sent the figures of the board in its language. The stop of the service ends
 // that at once; it does not wait for the listeners to go.
 func TestLiveFigures(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	cfg := testConfig(t, map[string]any{"data": t.TempDir(), "stop": "1h"})
 	s, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler))

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/servetest"
 )
@@ -20,6 +21,7 @@ import (
 // A download that is under way when the service begins to stop is finished, noted and
 // counted: a graceful stop loses nothing of what the database is told later.
 func TestStopLosesNoNote(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	site := servetest.New(t, nil)
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
