@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
@@ -34,7 +33,6 @@ import (
 func TestBatchesFitTheDescription(t *testing.T) {
 	s := newTestService(t)
 	c := converse(t, s.router)
-	openapi3filter.RegisterBodyDecoder("application/offset+octet-stream", openapi3filter.FileBodyDecoder)
 	operator := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.OperatorToken()) }
 	robot := batchtest.NewRobots(t)
 
@@ -129,7 +127,6 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := converse(t, router)
-	openapi3filter.RegisterBodyDecoder("application/atom+xml", openapi3filter.FileBodyDecoder)
 	c.auth = func(r *http.Request) { r.SetBasicAuth("alice", "alice") }
 
 	taken := c.ask(202, "POST", "/v1/pages.warc.gz?matchType=domain", "www.example.jp\n", "Content-Type", "text/plain")

@@ -124,6 +124,13 @@ type conversation struct {
 	auth    func(*http.Request)
 }
 
+// Bodies that are not JSON are only looked at as bytes.
+func init() {
+	for _, kind := range []string{"text/html", "text/x-shellscript", "application/wacz", "application/link-format", "application/offset+octet-stream", "application/atom+xml"} {
+		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
+	}
+}
+
 func converse(t *testing.T, handler http.Handler) *conversation {
 	t.Helper()
 	doc := description(t)
@@ -138,9 +145,6 @@ func converse(t *testing.T, handler http.Handler) *conversation {
 			doc.Paths.Delete(path)
 			doc.Paths.Set(with, item)
 		}
-	}
-	for _, kind := range []string{"text/html", "text/x-shellscript", "application/wacz", "application/link-format"} {
-		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
 	}
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
