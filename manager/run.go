@@ -13,9 +13,10 @@ import (
 const (
 	sweepEvery   = time.Minute      // looks for silent robots, uneven backlogs and a plan that is due
 	compareEvery = 10 * time.Minute // compares the robots' copies
+	watchedEvery = 10 * time.Second // enters hosts that consumers watch
 )
 
-// Run does what is due until ctx ends: it refreshes addresses, hands hosts on as Options.Balance
+// Run does what is due until ctx ends: it refreshes addresses, enters watched hosts, hands hosts on as Options.Balance
 // says, compares copies, and makes the day's plan. What fails is logged and tried again the next
 // time.
 func (m *Manager) Run(ctx context.Context) error {
@@ -29,6 +30,12 @@ func (m *Manager) Run(ctx context.Context) error {
 		return every(ctx, sweepEvery, func(now time.Time) {
 			_, err := m.Hosts.RefreshAddresses(ctx, now.Add(-hosts.RefreshAfter))
 			failed("looking up addresses", err)
+		})
+	})
+	g.Go(func() error {
+		return every(ctx, watchedEvery, func(time.Time) {
+			_, err := m.Hosts.EnterWatched(ctx)
+			failed("entering hosts that consumers watch", err)
 		})
 	})
 	g.Go(func() error {

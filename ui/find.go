@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
@@ -15,6 +16,7 @@ import (
 type lostPage struct {
 	webpage.Page
 	Query string
+	Watch string // path of the form that begins a watch; empty: nothing can be watched
 	Near  []link
 }
 
@@ -48,6 +50,9 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		}
 	}
 	p := lostPage{Page: f.Site.For(r), Query: query}
+	if name != "" && f.Watches != nil && a.Covers(name) {
+		p.Watch = api.PathWatching + "?" + url.Values{"host": {name}}.Encode()
+	}
 	if name != "" {
 		near, err := f.Library.Records.Suggest(r.Context(), a, "http://"+name+"/", 20)
 		if err != nil {

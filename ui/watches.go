@@ -85,3 +85,18 @@ func (watchesPage) WatchPath(w *watch.Watch) string {
 	}
 	return "/web/*/" + w.URL
 }
+
+// NotCollected says why a watch finds nothing for now; "" if a robot visits its host.
+func (p watchesPage) NotCollected(w *watch.Watch) string {
+	switch w.Collection {
+	case watch.Requested:
+		return p.T("Nobody collects this host yet; the service is asked to.")
+	case watch.Accepted:
+		return p.T("The host will be collected; no robot has it yet.")
+	case watch.Pending:
+		return p.T("An operator has to decide whether this host is collected.")
+	case watch.Refused:
+		return p.T("This host is not collected; the watch tells of nothing new.")
+	}
+	return ""
+}

@@ -45,7 +45,7 @@ func TestWatchesByForms(t *testing.T) {
 		t.Errorf("%d %s", status, page)
 	}
 	for kind, target := range map[string]string{"host": "www.waseda.ac.jp", "url": "http://www.waseda.ac.jp/a", "prefix": "http://www.waseda.ac.jp/b"} {
-		if status, page := as(t, "POST", base, url.Values{"act": {"add"}, "kind": {kind}, "target": {target}}); status != 200 || !strings.Contains(page, ">"+target) {
+		if status, page := as(t, "POST", base, url.Values{"act": {"add"}, "kind": {kind}, "target": {target}}); status != 200 || !strings.Contains(page, ">"+target) || !strings.Contains(page, "Nobody collects this host yet") {
 			t.Errorf("%s: %d %s", kind, status, page)
 		}
 	}

@@ -65,6 +65,9 @@ func watchAddCommand() *cobra.Command {
 			wish.Every = watch.Cadence(every)
 			return ask(cmd, c, http.MethodPost, api.PathWatches, wish, func(out io.Writer, w watch.Watch) {
 				fmt.Fprintf(out, "%s watches %s\n", w.ID, w.URL)
+				if text := notCollected[w.Collection]; text != "" {
+					fmt.Fprintf(out, "%s: %s\n", w.Host, text)
+				}
 				if w.Waiting {
 					fmt.Fprintf(out, "a mail to %s asks for confirmation\n", w.Email)
 				}
@@ -123,9 +126,20 @@ func toldBy(w *watch.Watch) []string {
 	return ways
 }
 
-// watchTroubles prints which messages could not be sent, and why. Other servers' words are quoted.
+// notCollected says why a watch finds nothing for now.
+var notCollected = map[watch.Collection]string{
+	watch.Requested: "nobody collects this host yet; the service is asked to",
+	watch.Accepted:  "the host will be collected; no robot has it yet",
+	watch.Pending:   "an operator has to decide whether this host is collected",
+	watch.Refused:   "this host is not collected; the watch tells of nothing new",
+}
+
+// watchTroubles prints why hosts are not collected, and which messages could not be sent, and why. Other servers' words are quoted.
 func watchTroubles(out io.Writer, list []*watch.Watch) {
 	for _, w := range list {
+		if text := notCollected[w.Collection]; text != "" {
+			fmt.Fprintf(out, "%s: %s\n", w.ID, text)
+		}
 		for _, stopped := range []struct{ by, to, why string }{{"mails", w.Email, w.MailStopped}, {"calls", w.Webhook, w.HookStopped}} {
 			if stopped.why != "" {
 				fmt.Fprintf(out, "%s: no more %s to %s, which refused them: %q\n", w.ID, stopped.by, stopped.to, stopped.why)

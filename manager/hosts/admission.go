@@ -19,7 +19,7 @@ const maxFoundSeeds = 100
 
 // rules say how a list of hosts is to be entered.
 type rules struct {
-	source      string                  // robot; "": an operator
+	source      string                  // robot, or SourceWatch; "": an operator
 	judge       func(host string) State // of new hosts
 	promote     bool                    // a known host gets the state that judge gives it, too
 	maxSeeds    int64                   // start URLs of one host

@@ -52,7 +52,7 @@ func New(d *sql.DB, assignments *assign.Assignments, policy Policy, resolver Res
 type Host struct {
 	Name      string    `json:"name"`
 	State     State     `json:"state"`
-	Source    string    `json:"source,omitempty"` // the robot that found it; empty: an operator
+	Source    string    `json:"source,omitempty"` // the robot that found it, or SourceWatch; empty: an operator
 	Created   time.Time `json:"created"`
 	Addresses []string  `json:"addresses,omitempty"`
 	Group     string    `json:"group"`                     // hosts of one group go to one robot
@@ -116,7 +116,7 @@ func checkName(host string) error {
 	return nil
 }
 
-// Discover enters what a robot has found. New hosts become what the policy says. New URLs of
+// Discover enters what a robot has found, or consumers watch. New hosts become what the policy says. New URLs of
 // known hosts are added to their start URLs.
 func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
 	return r.admit(ctx, lines, rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain})

@@ -18,15 +18,19 @@ type table struct {
 
 const watchColumns = `id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped`
 
+// collection is a watch's Collection. The table hosts belongs to manager/hosts.
+const collection = `COALESCE((SELECT CASE WHEN h.state = 'accepted' AND h.waiting = 0 THEN 'collected' ELSE h.state END
+	FROM hosts h WHERE h.name = watches.host), 'requested')`
+
 // watches returns watches.
 func (t *table) watches(ctx context.Context, where string, args ...any) (list []*Watch, err error) {
 	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
 		w, created := new(Watch), int64(0)
-		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped)
+		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped, &w.Collection)
 		w.Waiting, w.Created = w.confirm != "", db.Time(created)
 		list = append(list, w)
 		return err
-	}, `SELECT `+watchColumns+` FROM watches WHERE `+where, args...)
+	}, `SELECT `+watchColumns+`, `+collection+` FROM watches WHERE `+where, args...)
 	return list, err
 }
 

@@ -36,6 +36,18 @@ const (
 	Daily      Cadence = "day"
 )
 
+// Collection says whether robots visit a watched host. A host that is not known when somebody begins
+// to watch it is entered by a manager, within seconds, as if a robot had found it.
+type Collection string
+
+const (
+	Collected Collection = "collected" // a robot has the host
+	Accepted  Collection = "accepted"  // no robot has it yet
+	Pending   Collection = "pending"   // an operator has to decide
+	Refused   Collection = "refused"   // it is not collected
+	Requested Collection = "requested" // no manager has entered it yet
+)
+
 // Watch is one consumer's request to be told of changes.
 type Watch struct {
 	ID      string    `json:"id"`
@@ -52,6 +64,8 @@ type Watch struct {
 	Webhook string    `json:"webhook,omitempty"`
 	Secret  string    `json:"secret,omitempty"` // key with which the webhook's calls are signed
 	Created time.Time `json:"created"`
+
+	Collection Collection `json:"collection"` // of the host
 
 	// Why no more mails are sent, or calls made: the other side has refused them for good. A new watch
 	// tries again.

@@ -397,3 +397,26 @@ func TestTwoFollow(t *testing.T) {
 		t.Errorf("%d calls about %d of %d pages", len(b.calls), len(seen), pages)
 	}
 }
+
+// TestCollection: a watch says whether robots visit its host.
+func TestCollection(t *testing.T) {
+	b := newBench(t, nil)
+	w := b.add(watch.Wish{Host: "www.waseda.ac.jp"})
+	if w.Collection != watch.Requested {
+		t.Errorf("the host is %q before any manager has entered it", w.Collection)
+	}
+	for _, step := range []struct {
+		state   string
+		waiting int
+		want    watch.Collection
+	}{{"pending", 0, watch.Pending}, {"accepted", 1, watch.Accepted}, {"accepted", 0, watch.Collected}, {"refused", 0, watch.Refused}} {
+		_, err := b.DB.Exec(`INSERT INTO hosts (name, state, source, created, grp, waiting) VALUES ('www.waseda.ac.jp', ?, '', 1, '', ?)
+			ON CONFLICT (name) DO UPDATE SET state = excluded.state, waiting = excluded.waiting`, step.state, step.waiting)
+		testkit.Must(t, err)
+		list, err := b.List(t.Context(), "jp")
+		testkit.Must(t, err)
+		if len(list) != 1 || list[0].Collection != step.want {
+			t.Errorf("%s, waiting %d: %+v", step.state, step.waiting, list)
+		}
+	}
+}

@@ -128,7 +128,10 @@ func (s *Watches) Add(ctx context.Context, a *account.Account, wish Wish) (*Watc
 		if err == nil && w.confirm != "" {
 			err = insertDelivery(ctx, tx, delivery{id: w.ID + "-confirm", watch: w.ID, channel: byMail, due: w.Created})
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return tx.QueryRowContext(ctx, `SELECT `+collection+` FROM watches WHERE id = ?`, w.ID).Scan(&w.Collection)
 	})
 	if err != nil {
 		return nil, err
