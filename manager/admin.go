@@ -76,6 +76,11 @@ type DecideResponse struct {
 	Hosts int `json:"hosts"` // how many were accepted or refused
 }
 
+// PrefixesResponse answers GET /v1/admin/hosts/prefixes.
+type PrefixesResponse struct {
+	Prefixes []hosts.RefusedPrefix `json:"prefixes"`
+}
+
 // DomainsResponse answers GET /v1/admin/hosts/domains.
 type DomainsResponse struct {
 	Domains []hosts.RefusedDomain `json:"domains"`
@@ -157,10 +162,13 @@ func (a *operatorAPI) register(r *mux.Router, gate func(operators.Role, audit.Ac
 		{http.MethodPost, api.PathAdminHosts + "/decide", operators.Worker, audit.Decide, a.decide},
 		{http.MethodPost, api.PathAdminHosts + "/interval", operators.Worker, audit.Change, a.setInterval},
 		{http.MethodPost, api.PathAdminHosts + "/visit", operators.Worker, audit.Order, a.visit},
+		{http.MethodDelete, api.PathAdminPrefixes, operators.Worker, audit.Decide, a.allowPrefix}, // before {host}
 		{http.MethodDelete, api.PathAdminHosts + "/{host}", operators.Admin, audit.Remove, a.removeHost},
 		{http.MethodGet, api.PathAdminDomains, operators.Viewer, audit.None, a.domains},
 		{http.MethodPost, api.PathAdminDomains, operators.Worker, audit.Decide, a.refuseDomain},
 		{http.MethodDelete, api.PathAdminDomains + "/{domain}", operators.Worker, audit.Decide, a.allowDomain},
+		{http.MethodGet, api.PathAdminPrefixes, operators.Viewer, audit.None, a.prefixes},
+		{http.MethodPost, api.PathAdminPrefixes, operators.Worker, audit.Decide, a.refusePrefix},
 	} {
 		r.Handle(route.path, gate(route.least, route.act, route.handler)).Methods(route.method)
 	}
@@ -310,6 +318,23 @@ func (a *operatorAPI) removeHost(w http.ResponseWriter, r *http.Request) error {
 func (a *operatorAPI) domains(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.hosts.RefusedDomains(r.Context())
 	return answer(w, http.StatusOK, DomainsResponse{list}, err)
+}
+
+func (a *operatorAPI) prefixes(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.hosts.RefusedPrefixes(r.Context())
+	return answer(w, http.StatusOK, PrefixesResponse{list}, err)
+}
+
+func (a *operatorAPI) refusePrefix(w http.ResponseWriter, r *http.Request) error {
+	var req hosts.RefusedPrefix
+	if err := readJSON(w, r, &req); err != nil {
+		return err
+	}
+	return noContent(w, adminError(a.hosts.RefusePrefix(r.Context(), req)))
+}
+
+func (a *operatorAPI) allowPrefix(w http.ResponseWriter, r *http.Request) error {
+	return noContent(w, adminError(a.hosts.AllowPrefix(r.Context(), r.URL.Query().Get("url"))))
 }
 
 func (a *operatorAPI) refuseDomain(w http.ResponseWriter, r *http.Request) error {

@@ -88,7 +88,7 @@ func adminError(err error) error {
 		return problem.New(http.StatusNotFound, "no_plan", err.Error())
 	case errors.Is(err, levelling.ErrGivenUp):
 		return problem.New(http.StatusConflict, "given_up", err.Error())
-	case errors.Is(err, hosts.ErrNotRefused):
+	case errors.Is(err, hosts.ErrNotRefused), errors.Is(err, hosts.ErrPrefixNotRefused):
 		return problem.New(http.StatusNotFound, "not_refused", err.Error())
 	default:
 		return err

@@ -17,7 +17,6 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/pipeline"
 )
 
 // body returns the stored body of a page in a batch.
@@ -182,7 +181,7 @@ func (c *corpus) wantResolved(t *testing.T, s *service) {
 		// In markup, which is where the robot met it, a NUL reads as U+FFFD.
 		want = weburl.Canonical(strings.ReplaceAll(want, "%00", "%EF%BF%BD"))
 		if host := weburl.Host(want); host == "edge.jp.test" && scheme == "http" {
-			if _, ok := cells[want]; !ok && len(pipeline.PathQuery(want)) <= 2048 {
+			if _, ok := cells[want]; !ok && len(weburl.PathQuery(want)) <= 2048 {
 				t.Errorf("%q leads to %.200s, which was not asked for", ref[0], want)
 			}
 		} else if top, _, err := wire.NormalizeURL(scheme + "://" + host + "/"); err == nil && c.addr[host] == "" && !slices.Contains(s.found, top) {

@@ -155,7 +155,7 @@ func missed(p webpage.Page, c *coverage.Coverage) (all []missing) {
 			all = append(all, missing{reason, n})
 		}
 	}
-	add(c.Refused, p.T("robots.txt forbids them"))
+	add(c.Refused, p.T("robots.txt forbids them, or their owner asked the archive"))
 	add(c.Withheld, p.T("the page asks not to be archived"))
 	for why, n := range c.Failed {
 		add(n, p.T("the request failed: %s", why))

@@ -22,7 +22,7 @@ func hostCommand() *cobra.Command {
 	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostSetCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
-		hostDomainCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
+		hostDomainCommand(), hostPrefixCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
 	return cmd
 }
 
@@ -142,6 +142,38 @@ func hostDomainCommand() *cobra.Command {
 		Use: "allow DOMAIN", Short: "End that; hosts that are refused already stay so until sheaf host add", Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminDomains, args[0]), nil, nil)
+		}),
+	}
+	cmd.AddCommand(list, refuse, allow)
+	return cmd
+}
+
+func hostPrefixCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "prefix", Short: "Parts of hosts that robots leave out: pages whose URL begins with a prefix"}
+	var p hosts.RefusedPrefix
+	list := &cobra.Command{
+		Use: "ls", Short: "List the prefixes that are refused", Args: cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodGet, api.PathAdminPrefixes, nil, func(w io.Writer, answer manager.PrefixesResponse) {
+				table(w, "prefix\tsince\tby\treason", answer.Prefixes, func(p hosts.RefusedPrefix) []any {
+					return []any{p.URL, moment(p.Since), p.By, p.Reason}
+				})
+			})
+		}),
+	}
+	refuse := &cobra.Command{
+		Use: "refuse URL", Short: "Have robots leave out the pages whose URL begins so; what is archived of them stays", Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			p.URL = args[0]
+			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminPrefixes, p, nil)
+		}),
+	}
+	refuse.Flags().StringVar(&p.Reason, "reason", "", "why")
+	refuse.Flags().StringVar(&p.By, "by", os.Getenv("USER"), "who decides (USER)")
+	allow := &cobra.Command{
+		Use: "allow URL", Short: "End that", Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodDelete, withQuery(api.PathAdminPrefixes, "url", args[0]), nil, nil)
 		}),
 	}
 	cmd.AddCommand(list, refuse, allow)

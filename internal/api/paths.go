@@ -36,19 +36,20 @@ const (
 
 // Paths for operators.
 const (
-	PathAdminAccounts  = "/v1/admin/accounts"        // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE, and tokens as in PathTokens
-	PathAdminRobots    = "/v1/admin/robots"          // GET, POST; below it single robots
-	PathAdminHosts     = "/v1/admin/hosts"           // GET, POST
-	PathAdminDomains   = PathAdminHosts + "/domains" // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE
-	PathAdminRemovals  = "/v1/admin/removals"        // GET: what owners of sites ask to be removed; below it single requests
-	PathAdminBalance   = "/v1/admin/balance"         // GET: how the work is shared out; POST plan: a plan made now; POST rebalance: carry it out
-	PathAdminCopies    = "/v1/admin/copies"          // GET: how the copies of hosts that several robots have compare
-	PathAdminReleases  = "/v1/admin/releases"        // GET, POST; below it the key and single releases
-	PathAdminBatches   = "/v1/admin/batches"         // GET: buffers and batches; below it single batches
-	PathAdminPublish   = "/v1/admin/publish"         // POST: publish now
-	PathAdminImports   = "/v1/admin/imports"         // POST: import a foreign file or a batch
-	PathAdminCollect   = "/v1/admin/gc"              // POST: delete objects that nothing refers to
-	PathAdminTakedowns = "/v1/admin/takedowns"       // GET, POST
+	PathAdminAccounts  = "/v1/admin/accounts"         // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE, and tokens as in PathTokens
+	PathAdminRobots    = "/v1/admin/robots"           // GET, POST; below it single robots
+	PathAdminHosts     = "/v1/admin/hosts"            // GET, POST
+	PathAdminDomains   = PathAdminHosts + "/domains"  // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE
+	PathAdminPrefixes  = PathAdminHosts + "/prefixes" // GET: parts of hosts that robots leave out; POST: refuse one; DELETE with url: end that
+	PathAdminRemovals  = "/v1/admin/removals"         // GET: what owners of sites ask to be removed; below it single requests
+	PathAdminBalance   = "/v1/admin/balance"          // GET: how the work is shared out; POST plan: a plan made now; POST rebalance: carry it out
+	PathAdminCopies    = "/v1/admin/copies"           // GET: how the copies of hosts that several robots have compare
+	PathAdminReleases  = "/v1/admin/releases"         // GET, POST; below it the key and single releases
+	PathAdminBatches   = "/v1/admin/batches"          // GET: buffers and batches; below it single batches
+	PathAdminPublish   = "/v1/admin/publish"          // POST: publish now
+	PathAdminImports   = "/v1/admin/imports"          // POST: import a foreign file or a batch
+	PathAdminCollect   = "/v1/admin/gc"               // POST: delete objects that nothing refers to
+	PathAdminTakedowns = "/v1/admin/takedowns"        // GET, POST
 	PathAdminLift      = PathAdminTakedowns + "/lift"
 	PathAdminRebuild   = "/v1/admin/urls/rebuild" // POST: make the URL index anew
 	PathAdminBackup    = "/v1/admin/backup"       // GET: a backup of the running service

@@ -14,6 +14,7 @@ package weburl
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/text/encoding"
 )
@@ -83,4 +84,13 @@ func Canonical(url string) string {
 		return url
 	}
 	return u.Canonical()
+}
+
+// PathQuery returns path and query of an absolute URL.
+func PathQuery(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		return rest[i:]
+	}
+	return "/"
 }

@@ -33,7 +33,14 @@ type HostLine struct {
 	// Interval is the time between two visits to the host's address that an operator has set for the
 	// host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
 	Interval time.Duration
+
+	// Omit is a path, with a query if it has one, with which the URLs of the host begin that the robot
+	// must leave out. Only in P1. A list has a line for each of them.
+	Omit string
 }
+
+// MaxOmit is the limit for a HostLine's Omit, in bytes.
+const MaxOmit = 2000
 
 // Bounds of an interval that is set for a host.
 const (

@@ -57,7 +57,7 @@ func (s Share) word() string {
 }
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
-// "depth N", "wait 1", "interval MS" and "handover SHA256", separated by spaces. Unknown words are ignored.
+// "depth N", "wait 1", "interval MS", "omit PATH" and "handover SHA256", separated by spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {
@@ -71,6 +71,9 @@ func (l HostLine) extra() string {
 	}
 	if l.Interval > 0 {
 		words = append(words, "interval "+strconv.FormatInt(l.Interval.Milliseconds(), 10))
+	}
+	if l.Omit != "" {
+		words = append(words, "omit "+l.Omit)
 	}
 	if l.Handover != "" {
 		words = append(words, "handover "+l.Handover)
@@ -108,6 +111,11 @@ func (l *HostLine) parseExtra(field string) error {
 				return fmt.Errorf("interval %q is not between %d and %d ms", value, LeastInterval.Milliseconds(), MostInterval.Milliseconds())
 			}
 			l.Interval = time.Duration(ms) * time.Millisecond
+		case "omit":
+			if !strings.HasPrefix(value, "/") || len(value) > MaxOmit {
+				return fmt.Errorf("omit %.100q is no path of at most %d bytes", value, MaxOmit)
+			}
+			l.Omit = value
 		case "handover":
 			if !validDigest(value) {
 				return fmt.Errorf("handover %q is no digest", value)

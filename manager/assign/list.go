@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -51,6 +52,10 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
+		omits, err := omitsFor(ctx, tx, robot)
+		if err != nil {
+			return err
+		}
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
@@ -62,6 +67,7 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		}, `
 			SELECT a.host, s.url, s.referer, s.depth FROM assignments a JOIN seeds s ON s.host = a.host
 			WHERE a.robot = ? AND a.to_generation IS NULL ORDER BY a.host, s.url`, robot)
+		lines = omit(lines, omits)
 		return err
 	})
 	if err != nil {
@@ -161,6 +167,41 @@ func intervalsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]tim
 		SELECT h.name, h.interval_ms FROM hosts h CROSS JOIN assignments a
 		WHERE h.interval_ms > 0 AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
 	return found, err
+}
+
+// omitsFor returns what the robot must leave out, by host.
+func omitsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string][]string, error) {
+	found := map[string][]string{}
+	return found, db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var host, path string
+		err := rows.Scan(&host, &path)
+		found[host] = append(found[host], path)
+		return err
+	}, `
+		SELECT p.host, p.path FROM refused_prefixes p CROSS JOIN assignments a
+		WHERE a.host = p.host AND a.robot = ? AND a.to_generation IS NULL ORDER BY p.host, p.path`, robot)
+}
+
+// omit says in a list what is to be left out: the first line of a host has the first path, and is
+// repeated for each further one.
+func omit(lines []wire.HostLine, paths map[string][]string) []wire.HostLine {
+	if len(paths) == 0 {
+		return lines
+	}
+	var out []wire.HostLine
+	for _, l := range lines {
+		host := weburl.Host(l.URL)
+		of := paths[host]
+		delete(paths, host)
+		if len(of) == 0 {
+			out = append(out, l)
+		}
+		for _, path := range of {
+			l.Omit = path
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 // SetShares notes whether the robot's program can collect a share of a host's URLs. Changing it

@@ -47,11 +47,9 @@ func (r *Registry) SetInterval(ctx context.Context, q IntervalRequest) error {
 			if n == 0 {
 				return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
 			}
-			robots, err := assign.RobotsOf(ctx, t, host)
-			if err != nil {
+			if err := touchRobotsOf(ctx, t, host); err != nil {
 				return err
 			}
-			t.Touch(robots...)
 		}
 		return nil
 	})

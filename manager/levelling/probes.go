@@ -79,7 +79,9 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 	now := time.Now()
 	hosts, err := db.Column[string](ctx, l.db, `
 		SELECT p.host FROM probes p CROSS JOIN hosts h
-		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted' ORDER BY p.asked, p.host LIMIT ?`,
+		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted'
+			AND NOT EXISTS (SELECT 1 FROM refused_prefixes r WHERE r.host = h.name) -- a probe follows links
+		ORDER BY p.asked, p.host LIMIT ?`,
 		robot, db.Millis(now.Add(-probeAgain)), probesOnce)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,12 @@
 package assignment
 
 import (
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/datadir"
 )
@@ -48,6 +51,13 @@ func (c *Current) Generation() int64 { return c.List().Generation }
 
 // Interval returns the interval that an operator has set for a host; 0: none.
 func (c *Current) Interval(host string) time.Duration { return c.List().Intervals[host] }
+
+// Omits reports whether the manager has a URL of a host left out, which is in the robots' canonical
+// form.
+func (c *Current) Omits(host, url string) bool {
+	paths := c.List().Omits[host]
+	return len(paths) > 0 && slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(weburl.PathQuery(url), path) })
+}
 
 // Share returns what of a host is this robot's.
 func (c *Current) Share(host string) wire.Share { return c.List().Shares[host] }

@@ -25,6 +25,8 @@ type List struct {
 
 	Intervals map[string]time.Duration `json:"intervals,omitempty"` // by host: the interval that an operator has set
 
+	Omits map[string][]string `json:"omits,omitempty"` // by host: paths with which the URLs begin that are left out
+
 	index sync.Once // makes hosts
 	hosts map[string][]string
 
@@ -51,6 +53,13 @@ func (l *List) Add(line wire.HostLine) {
 			l.Intervals = make(map[string]time.Duration)
 		}
 		l.Intervals[weburl.Host(line.URL)] = line.Interval
+	}
+	if line.Omit != "" {
+		if l.Omits == nil {
+			l.Omits = make(map[string][]string)
+		}
+		host := weburl.Host(line.URL)
+		l.Omits[host] = append(l.Omits[host], weburl.PathQuery(weburl.Canonical("http://"+host+line.Omit)))
 	}
 	if line.Handover != "" {
 		if l.Handovers == nil {

@@ -41,7 +41,7 @@ type Kind string
 
 // The kinds. Left and Later are levels, not events: the last line of a host holds.
 const (
-	Refused  Kind = "refused"  // by robots.txt
+	Refused  Kind = "refused"  // by robots.txt, or because its owner asked the archive
 	Failed   Kind = "failed"   // all tries have failed
 	Marked   Kind = "marked"   // the answer is no page: see package verdict
 	Withheld Kind = "withheld" // the page asks not to be archived

@@ -130,7 +130,7 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 	for len(queue) > 0 && result.Files < min(ask.Files, wire.MaxProbeFiles) {
 		url := queue[0]
 		queue = queue[1:]
-		if !rules.Allowed(p.agent, pipeline.PathQuery(url)) {
+		if !rules.Allowed(p.agent, weburl.PathQuery(url)) {
 			continue
 		}
 		if !rest(ctx, interval) || !p.admission.MayVisit(time.Now()) {

@@ -37,12 +37,3 @@ func exchange(url string, resp *fetch.Response) wire.LogLine {
 		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
 	}
 }
-
-// PathQuery returns path and query of an absolute URL.
-func PathQuery(url string) string {
-	_, rest, _ := strings.Cut(url, "://")
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		return rest[i:]
-	}
-	return "/"
-}

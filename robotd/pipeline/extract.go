@@ -82,7 +82,7 @@ func (x *extracting) page(t *turn) {
 	if x.judge.page(t, p, body) || p.Robots.NoFollow || asked.NoFollow {
 		return
 	}
-	t.host.memory.calendars.Saw(PathQuery(t.entry.URL), p.Text)
+	t.host.memory.calendars.Saw(weburl.PathQuery(t.entry.URL), p.Text)
 	for i := range links {
 		x.followLink(t, &links[i], t.entry.Depth+1)
 	}
@@ -161,7 +161,7 @@ func (x *extracting) follow(t *turn, url string, e frontier.Entry) {
 
 // queueAt notes a link to a host of the crawl, or why it is not followed.
 func (x *extracting) queueAt(t *turn, to *Host, e frontier.Entry) {
-	path := PathQuery(e.URL)
+	path := weburl.PathQuery(e.URL)
 	why := ""
 	switch {
 	case e.Depth > x.settings.MaxDepth:

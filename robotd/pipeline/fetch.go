@@ -30,6 +30,7 @@ type fetching struct {
 	judge    *judge
 	hosts    *Hosts
 	moves    *assignment.Moves
+	omits    func(host, url string) bool // see Options
 	watched  *watched.Pages
 	journal  *reports.Log
 	ledger   *coverage.Ledger
@@ -200,13 +201,17 @@ func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 
 // skip reports whether a queued page is not to be fetched, and accounts for it.
 func (f *fetching) skip(h *Host, e frontier.Entry, ru *rules) (bool, error) {
-	share := h.Share()
+	share, url := h.Share(), weburl.Canonical(e.URL)
 	switch {
 	case f.watched.VisitedSince(h.Name, e, f.began):
 		return true, nil
-	case !share.Has(weburl.Canonical(e.URL)): // queued when it was in this robot's share
+	case !share.Has(url): // queued when it was in this robot's share
 		return true, f.found.Elsewhere(e)
-	case !ru.Allowed(f.agent, PathQuery(e.URL)):
+	case f.omits(h.Name, url):
+		return true, errors.Join(
+			f.journal.Comment("left out for its owner: %s", e.URL),
+			f.ledger.Add(coverage.Event{Kind: coverage.Refused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
+	case !ru.Allowed(f.agent, weburl.PathQuery(e.URL)):
 		return true, errors.Join(
 			f.journal.Comment("refused by robots.txt: %s", e.URL),
 			f.ledger.Add(coverage.Event{Kind: coverage.Refused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))

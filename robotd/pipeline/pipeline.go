@@ -65,6 +65,7 @@ type Options struct {
 	Sketcher *verdict.Sketcher
 	Hours    *revisit.Hours
 	Interval func(host string) time.Duration // that an operator has set; 0: none
+	Omits    func(host, url string) bool     // the manager has this URL, in canonical form, left out
 	Resting  map[string][]string             // assigned hosts that are not in this crawl, with their seeds
 	Stop     func(error)                     // is called with the error of a disk that does not work
 	Ended    func()                          // is called after each run
@@ -113,7 +114,7 @@ func New(opt Options) *Pipeline {
 	}
 	fetching := &fetching{
 		settings: cfg.Page, relearn: cfg.Network.Relearn, began: opt.Hours.Round.Began, agent: man.Agent, gate: man.Gate,
-		requests: requests, judge: judge, hosts: hosts, moves: man.Moves, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
+		requests: requests, judge: judge, hosts: hosts, moves: man.Moves, omits: opt.Omits, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
 		found: rec.Found, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		robots: &robots{
 			agent: man.Agent, believe: cfg.Page.Rules, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests,

@@ -51,9 +51,6 @@ func (d *Desk) ask(ctx context.Context, f form, remote string) (*Request, error)
 	if f.Wish != Remove && f.Wish != Exclude {
 		return nil, errTarget
 	}
-	if f.Wish == Exclude && f.Kind == Prefix {
-		return nil, errPrefix
-	}
 	email, ok := parseAddress(f.Email)
 	if !ok {
 		return nil, errEmail

@@ -77,6 +77,8 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	switch r.Kind {
 	case Host:
 		err = d.opt.Hosts.RefuseHost(ctx, t.host)
+	case Prefix:
+		err = d.opt.Hosts.RefusePrefix(ctx, hosts.RefusedPrefix{URL: r.Target, By: by, Reason: reason})
 	case Domain:
 		err = d.opt.Hosts.RefuseDomain(ctx, hosts.RefusedDomain{Domain: t.host, By: by, Reason: reason})
 	}

@@ -35,6 +35,8 @@ func what(p webpage.Page, r *Request) string {
 	switch {
 	case r.Wish == Exclude && r.Kind == Domain:
 		return p.T("that robots visit no host of the domain %s any more", r.Target)
+	case r.Wish == Exclude && r.Kind == Prefix:
+		return p.T("that robots visit no page whose address begins with %s any more", r.Target)
 	case r.Wish == Exclude:
 		return p.T("that robots visit %s no more", r.Target)
 	case r.Kind == Domain:

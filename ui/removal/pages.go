@@ -83,8 +83,6 @@ func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
 		p.Wrong = p.T("This is a whole host. Choose host, or write the address at which the pages begin.")
 	case errors.Is(err, errNotPublic):
 		p.Wrong = p.T("This is no name or address of the public Internet: %s", p.Target)
-	case errors.Is(err, errPrefix):
-		p.Wrong = p.T("Robots leave out a part of a host by its robots.txt: write Disallow and the path there. What is stored can be removed here.")
 	case errors.Is(err, errEmail):
 		p.Wrong = p.T("This is not a mail address: %s", p.Email)
 	case errors.Is(err, errWords):

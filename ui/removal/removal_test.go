@@ -92,6 +92,11 @@ func TestProofByMailAndDNS(t *testing.T) {
 			t.Errorf("%+v is not taken down: %+v", want, b.downs.stones)
 		}
 	}
+	prefixes, err := b.hosts.RefusedPrefixes(t.Context())
+	testkit.Must(t, err)
+	if len(prefixes) != 1 || prefixes[0].URL != "http://"+www+"/~me/" {
+		t.Errorf("robots leave out %+v", prefixes)
+	}
 	domains, err := b.hosts.RefusedDomains(t.Context())
 	testkit.Must(t, err)
 	if len(domains) != 1 || domains[0].Domain != "example.ac.jp" {
@@ -215,11 +220,6 @@ func TestBadTargets(t *testing.T) {
 		if w := b.browse("POST", removal.Path, form); w.Code != http.StatusBadRequest {
 			t.Errorf("%s %q: %d", name, value, w.Code)
 		}
-	}
-	exclude := wishFor("prefix", "http://"+www+"/a")
-	exclude.Set("wish", "exclusion")
-	if w := b.browse("POST", removal.Path, exclude); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "robots.txt") {
-		t.Errorf("robots and a part of a host: %d %s", w.Code, w.Body)
 	}
 	if w := b.browse("POST", removal.Path, wishFor("host", www), "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); w.Code != http.StatusForbidden {
 		t.Errorf("from a page of another site: %d", w.Code)

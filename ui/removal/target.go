@@ -31,7 +31,6 @@ var (
 	errPage      = errors.New("a URL with a path, which is no host")
 	errWhole     = errors.New("a URL without a path, which is the whole host")
 	errNotPublic = errors.New("a name or address that is not of the public Internet")
-	errPrefix    = errors.New("robots leave out parts of a host by its robots.txt")
 )
 
 // target is what a request is about.

@@ -46,7 +46,7 @@ var bodies = []any{
 	watch.WatchList{}, watch.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	hosts.Report{}, costs.LogReport{}, wire.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{}, manager.DeadRequest{},
-	manager.RobotsResponse{}, manager.PageResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.DomainsResponse{}, hosts.RefusedDomain{}, manager.RestartResponse{}, manager.BalanceResponse{},
+	manager.RobotsResponse{}, manager.PageResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.DomainsResponse{}, hosts.RefusedDomain{}, manager.PrefixesResponse{}, hosts.RefusedPrefix{}, manager.RestartResponse{}, manager.BalanceResponse{},
 	costs.HostCosts{}, hosts.DecideRequest{}, hosts.IntervalRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, levelling.Forecast{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
