@@ -31,9 +31,10 @@ type Config struct {
 	Zone  string   `mapstructure:"zone"`  // time zone of editions, and of windows that name none
 
 	Database struct {
-		URL   string        `mapstructure:"url" secret:"yes"` // of PostgreSQL; empty: a SQLite file in Data
-		Wait  time.Duration `mapstructure:"wait"`             // for PostgreSQL at the start
-		Fresh bool          `mapstructure:"fresh"`            // allow an empty database with a store that has archives
+		URL   string        `mapstructure:"url" secret:"yes"`  // of PostgreSQL; empty: a SQLite file in Data
+		Seal  string        `mapstructure:"seal" secret:"yes"` // key that seals the service's keys in the database; empty: they lie in Data only
+		Wait  time.Duration `mapstructure:"wait"`              // for PostgreSQL at the start
+		Fresh bool          `mapstructure:"fresh"`             // allow an empty database with a store that has archives
 	} `mapstructure:"database"`
 	Store Store `mapstructure:"store"`
 	Lease Lease `mapstructure:"lease"`
@@ -203,6 +204,10 @@ func (c *Config) check() error {
 	is.Require(c.Data != "", "data", c.Data, "want a directory")
 	is.Require(c.Database.URL == "" || db.IsPostgres(c.Database.URL), "database.url", "…", "must begin with postgres://") // the value may have a password
 	is.Require(c.Database.Wait >= 0, "database.wait", c.Database.Wait, wantNatural)
+	if c.Database.Seal != "" {
+		_, err := newSeal(c.Database.Seal)
+		is.Require(err == nil, "database.seal", "…", fmt.Sprint(err))
+	}
 	_, err := time.LoadLocation(c.Zone)
 	is.Require(err == nil && c.Zone != "", "zone", c.Zone, "not a time zone; want one such as Asia/Tokyo")
 	_, err = c.publishWindow()

@@ -23,6 +23,7 @@ import (
 const (
 	receiptKeyFile = "receipt.key"
 	tokenFile      = "operator.token"
+	tokenSize      = 32 // bytes
 )
 
 // secret reads n hexadecimal bytes from a file. If there is no such file, it makes one, durably,
@@ -62,7 +63,7 @@ func receiptKey(ctx context.Context, control *sql.DB, data string) (_ ed25519.Pr
 	_, err = os.Stat(file)
 	made := errors.Is(err, fs.ErrNotExist)
 	if made && known != nil {
-		return nil, fmt.Errorf("settings: data: %q has no %s, and robots know one by this database; copy it there from another process or from a backup (tar xzf BACKUP -C %s %s)",
+		return nil, fmt.Errorf("settings: data: %q has no %s, and robots know one by this database; copy it there from another process or from a backup (tar xzf BACKUP -C %s %s), or give all processes one database.seal, first the one that has it",
 			data, receiptKeyFile, data, receiptKeyFile)
 	}
 	seed, err := secret(file, ed25519.SeedSize)
@@ -121,7 +122,7 @@ func Token(data string) (_ string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	b, err := secret(filepath.Join(data, tokenFile), 32)
+	b, err := secret(filepath.Join(data, tokenFile), tokenSize)
 	return hex.EncodeToString(b), err
 }
 

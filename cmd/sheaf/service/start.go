@@ -58,6 +58,9 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 		return cfg.advise(err)
 	}
 	if cfg.has(roleManager, roleIngest) {
+		if err := shareReceiptKey(ctx, s.db, cfg); err != nil {
+			return err
+		}
 		if s.key, err = receiptKey(ctx, s.db, cfg.Data); err != nil {
 			return err
 		}
@@ -65,6 +68,9 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 			return err
 		}
 		s.leases = s.monitor.Leases(s.leases)
+	}
+	if err := shareToken(ctx, s.db, cfg); err != nil {
+		return err
 	}
 	s.token, err = Token(cfg.Data)
 	return err

@@ -1,0 +1,156 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ed25519"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"sheaf/internal/durable"
+)
+
+// sealSize is the length in bytes of database.seal, a key of AES-256.
+const sealSize = 32
+
+// sealedKeys shares key files between data directories that are each one process's own: each key
+// lies in the database, sealed by a key that only the processes have. The first process puts its
+// file there, and makes it if there is none. Every later one gets its file from there.
+type sealedKeys struct {
+	db   *sql.DB
+	data string // directory
+	seal cipher.AEAD
+}
+
+// shareReceiptKey makes the service's signing key the same in the data directory and in the database.
+// Only the key that robots know goes into the database, and a new one only while they know none:
+// receiptKey says what is wrong with any other. Without database.seal nothing is done.
+func shareReceiptKey(ctx context.Context, control *sql.DB, cfg Config) error {
+	known, err := knownKey(ctx, control)
+	if err != nil {
+		return err
+	}
+	_, err = shareKey(ctx, control, cfg, receiptKeyFile, ed25519.SeedSize, func(seed []byte) bool {
+		return known == nil || seed != nil && ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(known))
+	})
+	return err
+}
+
+// shareToken does the same with the operators' token. A process that needs no signing key cannot know
+// whether the installation has a token already, so it puts none into the database.
+func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
+	mayAdd := func([]byte) bool { return cfg.has(roleManager, roleIngest) }
+	shared, err := shareKey(ctx, control, cfg, tokenFile, tokenSize, mayAdd)
+	if err == nil && !shared {
+		err = fmt.Errorf("settings: database.seal: the database has no %s yet; start a process first that manages or ingests, with the same database.seal", tokenFile)
+	}
+	return err
+}
+
+// shareKey makes a file of n hexadecimal bytes the same in the data directory and in the database. If
+// the database has none, fits reports whether that of the directory may go there; nil stands for a
+// new one. shareKey reports whether the database has it, or true without database.seal.
+func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n int, fits func(key []byte) bool) (shared bool, err error) {
+	if cfg.Database.Seal == "" {
+		return true, nil
+	}
+	seal, err := newSeal(cfg.Database.Seal)
+	if err != nil {
+		return false, fmt.Errorf("settings: database.seal: %w", err)
+	}
+	lock, err := lockKeys(cfg.Data)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	k := sealedKeys{db: control, data: cfg.Data, seal: seal}
+	return k.share(ctx, name, n, fits)
+}
+
+// newSeal returns the cipher of a key of sealSize bytes in hexadecimal. It puts a random nonce before
+// what it seals.
+func newSeal(text string) (cipher.AEAD, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != sealSize { // the value is a secret
+		return nil, fmt.Errorf("want %d hexadecimal bytes, as `openssl rand -hex %d` prints them", sealSize, sealSize)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// share is shareKey for callers that hold the lock of the directory's keys.
+func (k *sealedKeys) share(ctx context.Context, name string, n int, fits func(key []byte) bool) (shared bool, err error) {
+	file := filepath.Join(k.data, name)
+	var have []byte
+	if _, err = os.Stat(file); err == nil {
+		have, err = secret(file, n)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	key, err := k.read(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if key == nil {
+		if !fits(have) {
+			return false, nil
+		}
+		first := have
+		if first == nil {
+			first = make([]byte, n)
+			rand.Read(first)
+		}
+		if key, err = k.add(ctx, name, first); err != nil {
+			return false, err
+		}
+	}
+	if have == nil {
+		return true, durable.WriteSecret(file, []byte(hex.EncodeToString(key)+"\n"))
+	}
+	if !bytes.Equal(have, key) {
+		return true, fmt.Errorf("settings: data: %q holds another %s than the database (table sealed_keys): move it away, and the start fetches the shared one",
+			k.data, name)
+	}
+	return true, nil
+}
+
+// read returns a key of the database, or nil if it has none of this name.
+func (k *sealedKeys) read(ctx context.Context, name string) (key []byte, err error) {
+	var sealed []byte
+	err = k.db.QueryRowContext(ctx, `SELECT sealed FROM sealed_keys WHERE name = ?`, name).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s in the database: %w", name, err)
+	}
+	key, err = k.seal.Open(nil, nil, sealed, []byte(name))
+	if err != nil {
+		return nil, fmt.Errorf("settings: database.seal: does not open %s in the database (table sealed_keys): give the one that sealed it; "+
+			"if that is lost, delete the table's rows and start first where %s is in the data directory or restored from a backup", name, name)
+	}
+	return key, nil
+}
+
+// add puts a key into the database, unless another process was faster, and returns the key that is
+// there then.
+func (k *sealedKeys) add(ctx context.Context, name string, key []byte) ([]byte, error) {
+	sealed := k.seal.Seal(nil, nil, key, []byte(name))
+	_, err := k.db.ExecContext(ctx, `INSERT INTO sealed_keys (name, sealed) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("%s in the database: %w", name, err)
+	}
+	return k.read(ctx, name)
+}
