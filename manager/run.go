@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	sweepEvery   = time.Minute      // looks for silent robots, uneven backlogs and a plan that is due
+	sweepEvery   = time.Minute      // looks for silent robots, watched hosts that nobody collects, uneven backlogs and a plan that is due
 	compareEvery = 10 * time.Minute // compares the robots' copies
-	watchedEvery = 10 * time.Second // enters hosts that consumers watch
 )
 
 // Run does what is due until ctx ends: it refreshes addresses, enters watched hosts, hands hosts on as Options.Balance
@@ -30,11 +29,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		return every(ctx, sweepEvery, func(now time.Time) {
 			_, err := m.Hosts.RefreshAddresses(ctx, now.Add(-hosts.RefreshAfter))
 			failed("looking up addresses", err)
-		})
-	})
-	g.Go(func() error {
-		return every(ctx, watchedEvery, func(time.Time) {
-			_, err := m.Hosts.EnterWatched(ctx)
+			_, err = m.Hosts.EnterWatched(ctx)
 			failed("entering hosts that consumers watch", err)
 		})
 	})

@@ -37,7 +37,7 @@ const (
 )
 
 // Collection says whether robots visit a watched host. A host that is not known when somebody begins
-// to watch it is entered by a manager, within seconds, as if a robot had found it.
+// to watch it is entered by a manager, within a minute, as if a robot had found it.
 type Collection string
 
 const (
