@@ -99,7 +99,8 @@ var table = []row{
 }
 
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
-// the robot go on, and checks the end. A short test takes one in sixteen of these cases.
+// the robot go on, and checks the end. Unless SHEAF_TEST_FULL is set, it takes one in two of these
+// cases, and a short test one in sixteen.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -123,7 +124,11 @@ func TestEveryBoundary(t *testing.T) {
 	seed.kill()
 	for i, r := range table {
 		for k, when := range []string{"before", "after"} {
-			if testing.Short() && (2*i+k)%16 != i/8%2 {
+			every := testkit.Size(2, 1)
+			if testing.Short() {
+				every = 16
+			}
+			if (2*i+k)%every != i/8%2%every {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %s %d %s", when, r.write, r.nth, r.scenario.name), func(t *testing.T) {
