@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -22,13 +23,60 @@ import (
 // The commands here ask the running service; those in balance.go work on files.
 
 func balanceShow() *cobra.Command {
-	return &cobra.Command{
+	tree := false
+	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the present plan, how much each robot has left, and what would level that",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminBalance, nil, showBalance)
+			show := showBalance
+			if tree {
+				show = showTree
+			}
+			return ask(cmd, c, http.MethodGet, api.PathAdminBalance, nil, show)
 		}),
+	}
+	cmd.Flags().BoolVar(&tree, "tree", false, "show the tree along which robots pass URLs on, with its sums, and the last levellings")
+	return cmd
+}
+
+// showTree shows the tree of the robots at work, what each has left and is due, and what passed along
+// its edges lately.
+func showTree(w io.Writer, a manager.BalanceResponse) {
+	fmt.Fprintf(w, "%d URLs left at %d robots that are at work, %.0f on the mean.\n", a.Left, len(a.Tree), a.Mean)
+	if len(a.Tree) > 0 {
+		depth := map[string]int{}
+		table(w, "robot\tleft\tdue\tpasses", a.Tree, func(n levelling.Node) []any {
+			if n.Parent != "" {
+				depth[n.Robot] = depth[n.Parent] + 1
+			}
+			passes := "-"
+			switch {
+			case n.Parent == "": // nobody is above the root
+			case n.Over >= 1:
+				passes = fmt.Sprintf("%.0f to %s", n.Over, n.Parent)
+			case n.Over <= -1:
+				passes = fmt.Sprintf("%.0f from %s", -n.Over, n.Parent)
+			}
+			return []any{strings.Repeat("  ", depth[n.Robot]) + n.Robot, n.Left, fmt.Sprintf("%.0f", n.Due), passes}
+		})
+	}
+	showFlows(w, "Now this would level them", a.Flows)
+	for _, l := range a.Levelled {
+		fmt.Fprintf(w, "\n%s: %d URLs were left, %.0f on the mean; ", moment(l.Made), l.Left, l.Mean)
+		showFlows(w, "to be passed on were", l.Flows)
+	}
+}
+
+// showFlows shows what passes along the edges of the tree.
+func showFlows(w io.Writer, what string, rounds [][]levelling.EdgeFlow) {
+	if len(rounds) > 0 {
+		fmt.Fprintln(w, what+":")
+	}
+	for n, round := range rounds {
+		for _, f := range round {
+			fmt.Fprintf(w, "  round %d: %s → %s %.0f URLs\n", n+1, f.From, f.To, f.URLs)
+		}
 	}
 }
 
@@ -43,11 +91,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	})
 	showEnds(w, a.Ends, a.Nights)
 	fmt.Fprintf(w, "\n%d URLs left at the robots that are at work, %.0f on the mean.\n", a.Left, a.Mean)
-	for n, round := range a.Flows {
-		for _, f := range round {
-			fmt.Fprintf(w, "  round %d: %s → %s %.0f URLs\n", n+1, f.From, f.To, f.URLs)
-		}
-	}
+	showFlows(w, "This would level them", a.Flows)
 	if len(a.Copies) > 0 {
 		fmt.Fprintln(w)
 		table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {

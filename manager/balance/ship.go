@@ -8,14 +8,19 @@ type Ship struct {
 	Load     float64
 }
 
-// Shipping returns what is to pass along each edge of the robots' tree so that all end together
-// (paper 000, 3.3). A robot is due the part of the total load that is its part of the total rate;
-// nil rates are equal. What passes along an edge follows from the loads and dues behind it. The
-// ships come in rounds. Those of one round can go at once; a robot that forwards more than it has
-// does so in a later round than it receives.
-func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
+// Sums are what the robots of a tree have and are due.
+type Sums struct {
+	Order  []int     // the robots, parents first
+	Parent []int     // of each robot; -1: the root
+	Due    []float64 // the part of the total load that is the robot's part of the total rate
+	Over   []float64 // load minus due, of the robot and all below it: what is to pass to its parent
+}
+
+// Sum adds up loads and dues along a tree (paper 000, 3.3). Nil rates are equal. If all rates are
+// zero, ok is false.
+func Sum(t Tree, loads, rates []float64) (s Sums, ok bool) {
 	if len(t) == 0 {
-		return nil
+		return s, false
 	}
 	total, speed := 0.0, 0.0
 	rate := func(i int) float64 {
@@ -29,26 +34,40 @@ func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 		speed += rate(i)
 	}
 	if speed == 0 {
+		return s, false
+	}
+	s = Sums{make([]int, 0, len(t)), make([]int, len(t)), make([]float64, len(t)), make([]float64, len(t))}
+	t.walk(0, -1, func(at, parent int) {
+		s.Order = append(s.Order, at)
+		s.Parent[at] = parent
+	})
+	for i, l := range loads {
+		s.Due[i] = total * rate(i) / speed
+		s.Over[i] = l - s.Due[i]
+	}
+	for n := len(s.Order) - 1; n > 0; n-- {
+		i := s.Order[n]
+		s.Over[s.Parent[i]] += s.Over[i]
+	}
+	return s, true
+}
+
+// Shipping returns what is to pass along each edge of the robots' tree so that all end together. It
+// follows from the sums. The ships come in rounds. Those of one round can go at once; a robot that
+// forwards more than it has does so in a later round than it receives.
+func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
+	s, ok := Sum(t, loads, rates)
+	if !ok {
 		return nil
 	}
-	order, parent := make([]int, 0, len(t)), make([]int, len(t))
-	t.walk(0, -1, func(at, p int) {
-		order = append(order, at)
-		parent[at] = p
-	})
-	over := make([]float64, len(t)) // load minus due of all robots behind the edge to the parent
-	for i, l := range loads {
-		over[i] = l - total*rate(i)/speed
-	}
 	var waiting []Ship
-	for n := len(order) - 1; n > 0; n-- {
-		i := order[n]
-		over[parent[i]] += over[i]
-		switch {
-		case over[i] > 0:
-			waiting = append(waiting, Ship{i, parent[i], over[i]})
-		case over[i] < 0:
-			waiting = append(waiting, Ship{parent[i], i, -over[i]})
+	for n := len(s.Order) - 1; n > 0; n-- {
+		i := s.Order[n]
+		switch over := s.Over[i]; {
+		case over > 0:
+			waiting = append(waiting, Ship{i, s.Parent[i], over})
+		case over < 0:
+			waiting = append(waiting, Ship{s.Parent[i], i, -over})
 		}
 	}
 	return inRounds(waiting, loads)
