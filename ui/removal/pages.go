@@ -107,6 +107,7 @@ type requestPage struct {
 	webpage.Page
 	Request   *Request
 	What      string
+	Mails     bool     // the asker gets mails
 	Addresses []string // to which codes can be sent
 	Token     string
 	FileURL   string
@@ -140,7 +141,7 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, status int, found *R
 	p := requestPage{Page: d.opt.Site.For(r), Request: found, Token: found.token()}
 	p.What = what(p.Page, found)
 	t := found.target()
-	if d.opt.Mails.Sends() {
+	if p.Mails = d.opt.Mails.Sends(); p.Mails {
 		p.Addresses = t.addresses()
 	}
 	if d.now().Before(found.codeUntil) {
