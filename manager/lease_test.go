@@ -288,6 +288,37 @@ func TestHeartbeatsAreMissedAtOnce(t *testing.T) {
 	})
 }
 
+// Of two robots that are to measure hosts of one address, one comes after the other.
+func TestProbesOfOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1", "r2", "r3")
+		f.add(assign.Replication{}, "a", "b")
+		f.fetch("r1", "r2", "r3")
+		hold := func(robot, host string) (may, tooLong bool) {
+			t.Helper()
+			may, tooLong, _, err := f.Assignments.HoldForProbe(t.Context(), robot, host)
+			testkit.Must(t, err)
+			return may, tooLong
+		}
+		if may, busy := hold("r2", "a.test"); may || busy {
+			t.Errorf("the first prober may begin at once: %t; another is first: %t", may, busy)
+		}
+		if may, busy := hold("r3", "b.test"); may || !busy {
+			t.Errorf("the second prober may begin: %t; knows that another is first: %t", may, busy)
+		}
+		f.fetch("r1", "r3")
+		if may, _ := hold("r2", "a.test"); !may {
+			t.Error("the first prober may not begin when the host's robot has stopped")
+		}
+		testkit.Must(t, f.Assignments.EndProbes(t.Context(), "r2", []string{"a.test"}))
+		hold("r3", "b.test")
+		f.fetch("r1", "r2")
+		if may, _ := hold("r3", "b.test"); !may {
+			t.Error("the second prober may not begin after the first")
+		}
+	})
+}
+
 // A robot that measures another's host has its address for itself: it begins when the other has
 // stopped, and the other goes on when it has answered, or when its time is over.
 func TestProbeHasTheAddressForItself(t *testing.T) {

@@ -24,16 +24,31 @@ const (
 // probing is the generation of a hold that is a probe's: no list confirms it.
 const probing = endless
 
+// Unprobed returns a condition for hosts h, with its arguments: no other robot measures a host of h's
+// address, or waits to do so. Two that waited for each other would both wait in vain.
+func Unprobed(robot string) (where string, args []any) {
+	return `NOT EXISTS (SELECT 1 FROM holds b WHERE b.grp = h.grp AND b.robot <> ? AND b.generation = ?)`, []any{robot, probing}
+}
+
+// HeldForProbe returns a condition for hosts h, with its arguments: the robot measures the host, or
+// waits to do so.
+func HeldForProbe(robot string) (where string, args []any) {
+	return `EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ? AND b.generation = ?)`, []any{robot, probing}
+}
+
 // HoldForProbe has all other robots leave the address of a host alone, so that the robot may measure
 // the host. Call it again until may is true: then none of them visits the address for ProbeTime. tooLong
-// is true if that has not come within ProbeWait; the hold is over then. address is the group's name.
+// is true if that has not come within ProbeWait, or another robot is to measure there; the robot has no
+// hold then. address is the group's name.
 func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
 	now := time.Now()
+	unprobed, other := Unprobed(robot)
 	err = a.Change(ctx, func(t *Tx) error {
 		n, err := t.Exec(ctx, `
 			INSERT INTO holds (host, grp, robot, since, generation, until)
-			SELECT h.name, h.grp, CAST(? AS TEXT), 0, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM hosts h WHERE h.name = ? ON CONFLICT DO NOTHING`,
-			robot, probing, db.Millis(now.Add(ProbeWait)), host)
+			SELECT h.name, h.grp, CAST(? AS TEXT), 0, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM hosts h WHERE h.name = ? AND `+unprobed+`
+			ON CONFLICT DO NOTHING`,
+			append([]any{robot, probing, db.Millis(now.Add(ProbeWait)), host}, other...)...)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -49,7 +64,7 @@ func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may
 		FROM hosts h JOIN holds p ON p.robot = ? AND p.host = h.name AND p.grp = h.grp AND p.generation = ?
 		WHERE h.name = ?`, robot, probing, host).Scan(&until, &address, &may)
 	switch {
-	case errors.Is(err, sql.ErrNoRows): // the host's address has changed meanwhile
+	case errors.Is(err, sql.ErrNoRows): // the host's address has changed meanwhile, or another measures there
 		return false, true, "", a.EndProbes(ctx, robot, []string{host})
 	case err != nil:
 		return false, false, "", err

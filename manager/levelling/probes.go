@@ -77,12 +77,15 @@ func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) 
 // probe is asked for when the robot has the address for itself: see assign.HoldForProbe.
 func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk, error) {
 	now := time.Now()
+	unprobed, other := assign.Unprobed(robot)
+	held, own := assign.HeldForProbe(robot)
 	hosts, err := db.Column[string](ctx, l.db, `
 		SELECT p.host FROM probes p CROSS JOIN hosts h
 		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted'
 			AND NOT EXISTS (SELECT 1 FROM refused_prefixes r WHERE r.host = h.name) -- a probe follows links
-		ORDER BY p.asked, p.host LIMIT ?`,
-		robot, db.Millis(now.Add(-probeAgain)), probesOnce)
+			AND `+unprobed+`
+		ORDER BY CASE WHEN `+held+` THEN 0 ELSE 1 END, p.asked, p.host LIMIT ?`,
+		slices.Concat([]any{robot, db.Millis(now.Add(-probeAgain))}, other, own, []any{probesOnce})...)
 	if err != nil {
 		return nil, err
 	}
