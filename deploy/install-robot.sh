@@ -319,23 +319,33 @@ start() {
 		mv "$var/robotd.log" "$var/robotd.log.1"
 	fi
 	if command -v setsid >/dev/null 2>&1; then setsid "$0" foreground; else "$0" foreground; fi >>"$var/robotd.log" 2>&1 </dev/null &
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	tenths=0
+	while [ $tenths -lt 100 ]; do
 		pid >/dev/null && return
-		sleep 1
+		nap
 	done
 	echo "sheaf-robot: it does not start; see $var/robotd.log" >&2
 	return 1
+}
+
+# nap sleeps a tenth of a second, or a whole one where sleep takes no fractions, and adds that to tenths.
+nap() {
+	if sleep 0.1 2>/dev/null; then
+		tenths=$((tenths + 1))
+	else
+		sleep 1
+		tenths=$((tenths + 10))
+	fi
 }
 
 stop() {
 	if systemd; then systemctl stop sheaf-robot.service; return; fi
 	p=$(pid) || return 0
 	kill "$p"
-	i=0
-	while kill -0 "$p" 2>/dev/null; do
-		i=$((i + 1))
-		[ $i -lt 90 ] || kill -KILL "$p" || :
-		sleep 1
+	tenths=0
+	while [ "$(pid)" = "$p" ]; do
+		nap
+		[ $tenths -lt 900 ] || kill -KILL "$p" || :
 	done
 }
 
