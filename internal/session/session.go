@@ -51,7 +51,7 @@ const (
 	PathLogout = "/logout"
 )
 
-// cookieName is the name of the cookie with the session's token.
+// cookieName is the name of the cookie with the session's token: see Cookie.
 const cookieName = "sheaf_session"
 
 // Options of Sessions. DB is needed.
@@ -79,7 +79,7 @@ func New(opt Options) *Sessions {
 }
 
 // Given reports whether a request carries the cookie of a session, which may have ended.
-func (s *Sessions) Given(r *http.Request) bool { return s != nil && token(r) != "" }
+func (s *Sessions) Given(r *http.Request) bool { return s != nil && s.token(r) != "" }
 
 // queryTime is how long the database may take to say who has logged in: downloads ask too, and wait
 // for nothing else.
@@ -92,7 +92,7 @@ func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error)
 	}
 	bounded, cancel := context.WithTimeout(r.Context(), queryTime)
 	defer cancel()
-	ctx, err := s.manager.Load(bounded, token(r))
+	ctx, err := s.manager.Load(bounded, s.token(r))
 	if err != nil {
 		return Who{}, false, fmt.Errorf("session: %w", err)
 	}
@@ -118,7 +118,7 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, all ...Who) err
 	if len(all) == 0 || slices.ContainsFunc(all, func(who Who) bool { return who.Name == "" || who.Mark == "" }) {
 		return errors.New("session: nobody logs in")
 	}
-	ctx, err := s.manager.Load(r.Context(), token(r))
+	ctx, err := s.manager.Load(r.Context(), s.token(r))
 	if err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
@@ -142,7 +142,7 @@ func (s *Sessions) End(w http.ResponseWriter, r *http.Request) error {
 	if !s.Given(r) {
 		return nil
 	}
-	ctx, err := s.manager.Load(r.Context(), token(r))
+	ctx, err := s.manager.Load(r.Context(), s.token(r))
 	if err == nil {
 		err = s.manager.Destroy(ctx)
 	}
@@ -170,24 +170,40 @@ func (s *Sessions) Run(ctx context.Context, tell func(error)) error {
 	}
 }
 
-// Secure reports whether the client of a request has come by TLS, so that its cookies can be kept to
+// overTLS reports whether the client of a request has come by TLS, so that its cookies can be kept to
 // TLS.
-func (s *Sessions) Secure(r *http.Request) bool { return r.TLS != nil || s.secure }
+func (s *Sessions) overTLS(r *http.Request) bool { return r.TLS != nil || s.secure }
 
-// setCookie gives the browser a token, or takes it away if it is empty. The browser forgets it when
-// it is closed.
-func (s *Sessions) setCookie(w http.ResponseWriter, r *http.Request, value string) {
-	c := &http.Cookie{Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.Secure(r)}
+// CookieName returns what a cookie is called. For clients that come by TLS its name begins with
+// __Host-: then browsers take it from this host over TLS only, so that neither another host of the
+// domain nor somebody on the line can plant one (draft-ietf-httpbis-rfc6265bis, section 4.1.3.2).
+func (s *Sessions) CookieName(r *http.Request, name string) string {
+	if s.overTLS(r) {
+		return "__Host-" + name
+	}
+	return name
+}
+
+// Cookie returns a cookie for the whole service, which scripts cannot read and requests from other
+// sites do not bring, but for links. The browser forgets it when it is closed; an empty value takes it
+// away.
+func (s *Sessions) Cookie(r *http.Request, name, value string) *http.Cookie {
+	c := &http.Cookie{Name: s.CookieName(r, name), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.overTLS(r)}
 	if value == "" {
 		c.MaxAge = -1
 	}
-	http.SetCookie(w, c)
+	return c
+}
+
+// setCookie gives the browser a token, or takes it away if it is empty.
+func (s *Sessions) setCookie(w http.ResponseWriter, r *http.Request, value string) {
+	http.SetCookie(w, s.Cookie(r, cookieName, value))
 	w.Header().Set("Cache-Control", "no-store")
 }
 
 // token returns the token of a request's session, which anybody can have made up.
-func token(r *http.Request) string {
-	c, err := r.Cookie(cookieName)
+func (s *Sessions) token(r *http.Request) string {
+	c, err := r.Cookie(s.CookieName(r, cookieName))
 	if err != nil {
 		return ""
 	}

@@ -142,16 +142,30 @@ func TestSessionsEnd(t *testing.T) {
 // Cookies are kept to TLS where the client came by TLS, also if that ends at a proxy.
 func TestSecureCookies(t *testing.T) {
 	d := open(t, dbtest.SQLite(t))
-	for public, want := range map[string]bool{"": false, "http://archive.example.jp": false, "https://archive.example.jp": true} {
-		if c := new(browser).login(t, session.New(session.Options{DB: d, Public: public}), session.Account, "alice"); c.Secure != want {
-			t.Errorf("%q: %+v", public, c)
+	for name, c := range map[string]struct {
+		public, url string
+		want        bool
+	}{
+		"plain":          {"", "http://127.0.0.1/", false},
+		"public is http": {"http://archive.example.jp", "http://127.0.0.1/", false},
+		"behind a proxy": {"https://archive.example.jp", "http://127.0.0.1/", true},
+		"TLS":            {"", "https://archive.example.jp/", true},
+	} {
+		s := session.New(session.Options{DB: d, Public: c.public})
+		w := httptest.NewRecorder()
+		testkit.Must(t, s.Begin(w, httptest.NewRequest("GET", c.url, nil), session.Who{Kind: session.Account, Name: "alice", Mark: "m"}))
+		cookie := w.Result().Cookies()[0]
+		if cookie.Secure != c.want || strings.HasPrefix(cookie.Name, "__Host-") != c.want || cookie.Path != "/" {
+			t.Errorf("%s: %+v", name, cookie)
 		}
-	}
-	r := httptest.NewRequest("GET", "https://archive.example.jp/", nil)
-	w := httptest.NewRecorder()
-	testkit.Must(t, session.New(session.Options{DB: d}).Begin(w, r, session.Who{Kind: session.Account, Name: "alice", Mark: "m"}))
-	if c := w.Result().Cookies()[0]; !c.Secure {
-		t.Errorf("%+v", c)
+		// A cookie of the plain name is nothing over TLS: another host of the domain can have planted it.
+		for given, want := range map[string]bool{cookie.Name: true, "sheaf_session": !c.want} {
+			r := httptest.NewRequest("GET", c.url, nil)
+			r.AddCookie(&http.Cookie{Name: given, Value: cookie.Value})
+			if _, ok, err := s.Who(r, session.Account); err != nil || ok != want {
+				t.Errorf("%s: somebody is logged in by %s: %t, %v", name, given, ok, err)
+			}
+		}
 	}
 }
 

@@ -91,23 +91,19 @@ func (p *pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 		return p.providerFailed(r, err)
 	}
 	flight := url.Values{"state": {rand.Text()}, "nonce": {rand.Text()}, "verifier": {oauth2.GenerateVerifier()}, "next": {webpage.LocalPath(r.URL.Query().Get("next"))}}
-	p.setFlight(w, r, flight.Encode(), flightLife)
+	c := p.Sessions.Cookie(r, flightCookie, flight.Encode())
+	c.MaxAge = int(flightLife.Seconds())
+	http.SetCookie(w, c)
 	return lead(w, p.OIDC.config(provider).AuthCodeURL(flight.Get("state"), oidc.Nonce(flight.Get("nonce")), oauth2.S256ChallengeOption(flight.Get("verifier"))))
-}
-
-// setFlight gives the browser the cookie of a log-in under way, or takes it away.
-func (p *pages) setFlight(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: flightCookie, Value: value, Path: pathOIDC, MaxAge: int(life.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.Sessions.Secure(r)})
 }
 
 // finishOIDC takes the provider's answer.
 func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	var flight url.Values
-	if c, err := r.Cookie(flightCookie); err == nil {
+	if c, err := r.Cookie(p.Sessions.CookieName(r, flightCookie)); err == nil {
 		flight, _ = url.ParseQuery(c.Value) // without a state where it fails
 	}
-	p.setFlight(w, r, "", -time.Second)
+	http.SetCookie(w, p.Sessions.Cookie(r, flightCookie, ""))
 	q := r.URL.Query()
 	state := flight.Get("state")
 	if state == "" || subtle.ConstantTimeCompare([]byte(state), []byte(q.Get("state"))) != 1 {
