@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -40,6 +41,13 @@ func newKnown(t *testing.T, budget query.Budget) *crawl {
 		servetest.Page(a, "two", at(2, 12)),
 		servetest.Again(b, "not here", at(1, 1), at(2, 13)),
 	}})
+	c.serve(t, budget)
+	return c
+}
+
+// serve serves what is published, within a budget for each answer.
+func (c *crawl) serve(t *testing.T, budget query.Budget) {
+	t.Helper()
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
 		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Site: &webpage.Site{Version: "test"}, Budget: budget, Jobs: c.Jobs,
@@ -51,7 +59,6 @@ func newKnown(t *testing.T, budget query.Budget) *crawl {
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	c.url = server.URL
-	return c
 }
 
 // The parameters of the Internet Archive's server and of pywb work as their documents describe.
@@ -107,6 +114,9 @@ func TestOthersParameters(t *testing.T) {
 		"url=example.jp/a&showSkipCount=1&latest=1":     "showSkipCount",
 		"url=example.jp/a&lastSkipTimestamp=1&limit=-1": "lastSkipTimestamp",
 		"url=example.jp/a&gzip=some":                    "gzip",
+		"url=example.jp/a&modified=2026/2025":           "modified",
+		"url=example.jp/a&modified=/":                   "modified",
+		"url=example.jp/a&modified=soon":                "modified",
 		"url=example.jp/a&resolveRevisits=some":         "resolveRevisits",
 		"url=example.jp/a&fl=dupecount":                 "fl",
 	} {
@@ -114,6 +124,49 @@ func TestOthersParameters(t *testing.T) {
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, want+"=") {
 			t.Errorf("%s: %d %s, want 400 that names %s", ask, resp.StatusCode, body, want)
 		}
+	}
+}
+
+// Records can be asked for by what their servers said of the last change of a page.
+func TestModified(t *testing.T) {
+	t.Parallel()
+	c := &crawl{Site: servetest.New(t, nil)}
+	c.Account("all", "always", "*")
+	at := func(day int) time.Time { return time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC) }
+	changed := func(r *archive.Record, when string) *archive.Record {
+		r.HTTP = bytes.Replace(r.HTTP, []byte("\r\n\r\n"), []byte("\r\nlast-modified: "+when+"\r\n\r\n"), 1)
+		return r
+	}
+	const site = "http://www.example.jp/"
+	old := changed(servetest.Page(site+"old", "old", at(1)), "Sun, 06 Nov 1994 08:49:37 GMT")
+	c.Publish("20261101", map[string][]*archive.Record{"www.example.jp": {
+		old,
+		changed(servetest.Page(site+"new", "new", at(1)), "Sat, 31 Oct 2026 23:59:59 GMT"),
+		servetest.Page(site+"silent", "silent", at(1)),
+		changed(servetest.Page(site+"wrong", "wrong", at(1)), "yesterday"),
+	}})
+	c.Publish("20261102", map[string][]*archive.Record{"www.example.jp": {
+		servetest.Again(site+"old", "old", at(1), at(2)), // says nothing: its page counts
+		changed(servetest.Again(site+"new", "new", at(1), at(2)), "Mon, 02 Nov 2026 00:00:00 GMT"),
+	}})
+	c.serve(t, query.Budget{})
+	for ask, want := range map[string]string{
+		"modified=1994":                          "/old 20261101000000 1994-11-06T08:49:37Z|/old 20261102000000 1994-11-06T08:49:37Z",
+		"modified=19941106084937/19941106084937": "/old 20261101000000 1994-11-06T08:49:37Z|/old 20261102000000 1994-11-06T08:49:37Z",
+		"modified=2026-10-31/":                   "/new 20261101000000 2026-10-31T23:59:59Z|/new 20261102000000 2026-11-02T00:00:00Z",
+		"modified=2026-11-01/":                   "/new 20261102000000 2026-11-02T00:00:00Z",
+		"modified=/2025&limit=1":                 "/old 20261101000000 1994-11-06T08:49:37Z",
+		"modified=1995/2025":                     "",
+		"filter==modified:&from=2026&latest=1":   "/silent 20261101000000 -|/wrong 20261101000000 -",
+	} {
+		resp, body := c.do(t, "GET", "all", "/v1/cdx?url=www.example.jp/*&output=text&fl=url,timestamp,modified&"+ask, "")
+		got := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(body, "\n"), "\n", "|"), "http://www.example.jp", "")
+		if got != want || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d\n%s, want\n%s", ask, resp.StatusCode, got, want)
+		}
+	}
+	if resp, body := c.do(t, "GET", "all", "/v1/coverage?modified=2026", ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("coverage: %d %s", resp.StatusCode, body)
 	}
 }
 

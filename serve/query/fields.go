@@ -31,7 +31,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", "modified", "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
 }
 
 // aliases are the Internet Archive's names.
@@ -92,6 +92,12 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.Segment.Published.UTC().Format(time.RFC3339), nil
 	case "time":
 		return c.Time.UTC().Format(time.RFC3339Nano), nil
+	case "modified":
+		at, err := c.Modified(ctx)
+		if err != nil || at.IsZero() {
+			return "", err
+		}
+		return at.Format(time.RFC3339), nil
 	case "kind":
 		return c.Kind.String(), nil
 	case "refers":

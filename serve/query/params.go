@@ -26,6 +26,7 @@ type Query struct {
 
 	fields    []string // as requested; nil: those of the output format
 	filters   []Filter
+	modified  *period // when the page was last changed, as its server said; nil: any time, or never said
 	collapses []collapse
 	latest    bool
 	closest   time.Time // zero: not given
@@ -42,7 +43,7 @@ type Query struct {
 // parameters lists the known ones. allowFuzzy is accepted because pywb's clients send it, and
 // ignored.
 var parameters = []string{
-	"url", "matchType", "from", "to", "filter", "collapse", "latest", "closest", "sort", "limit",
+	"url", "matchType", "from", "to", "modified", "filter", "collapse", "latest", "closest", "sort", "limit",
 	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
 	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
@@ -140,6 +141,12 @@ func (p *parser) times() error {
 	}
 	if !s.From.IsZero() && !s.To.IsZero() && s.To.Before(s.From) {
 		return &ParamError{"to", p.values.Get("to"), "lies before from=" + p.values.Get("from")}
+	}
+	if err := p.get("modified", func(text string) (err error) {
+		p.query.modified, err = parsePeriod(text)
+		return err
+	}); err != nil {
+		return err
 	}
 	return p.get("closest", func(text string) (err error) {
 		p.query.closest, _, err = parseTime(text)
@@ -280,6 +287,9 @@ func (q *Query) id() string {
 		fmt.Fprintf(h, "%d %q %q\n", t.Match, t.Host, t.Key)
 	}
 	fmt.Fprintf(h, "%v %v %t %t\n", s.From.UnixNano(), s.To.UnixNano(), s.Reverse, q.latest)
+	if m := q.modified; m != nil {
+		fmt.Fprintf(h, "modified %d %d\n", m.from.UnixNano(), m.to.UnixNano())
+	}
 	for _, f := range q.filters {
 		fmt.Fprintf(h, "%q %t %q %t %v\n", f.field, f.not, f.text, f.exact, f.match)
 	}

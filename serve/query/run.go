@@ -134,7 +134,11 @@ func (q *Query) pass(ctx context.Context, c *records.Capture) (bool, error) {
 			return false, err
 		}
 	}
-	return true, nil
+	if q.modified == nil {
+		return true, nil
+	}
+	at, err := c.Modified(ctx) // last, because it reads a part of the record
+	return err == nil && !at.IsZero() && q.modified.has(at), err
 }
 
 // newest keeps a record until the next URL key begins, and then accepts the newest of a key.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,4 +48,38 @@ func parseTime(text string) (first, last time.Time, err error) {
 		last = first.Add(time.Second)
 	}
 	return first, last.Add(-1), nil
+}
+
+// period is a time from and to instants, both inclusive. Zero: without that end.
+type period struct{ from, to time.Time }
+
+// parsePeriod parses a time, such as a year, or the two ends of a period with a slash between them,
+// of which one may be missing (as in ISO 8601).
+func parsePeriod(text string) (*period, error) {
+	var p period
+	begin, end, two := strings.Cut(text, "/")
+	if two && begin == "" && end == "" {
+		return nil, errors.New("want a time, or two with a slash between them")
+	}
+	var err error
+	if begin != "" {
+		if p.from, p.to, err = parseTime(begin); err != nil {
+			return nil, err
+		}
+	}
+	if two {
+		p.to = time.Time{}
+		if end != "" {
+			_, p.to, err = parseTime(end)
+		}
+	}
+	if err == nil && !p.to.IsZero() && p.to.Before(p.from) {
+		err = errors.New("ends before it begins")
+	}
+	return &p, err
+}
+
+// has reports whether a time is in the period.
+func (p *period) has(t time.Time) bool {
+	return !t.Before(p.from) && (p.to.IsZero() || !t.After(p.to))
 }

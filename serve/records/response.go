@@ -2,12 +2,15 @@ package records
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"sheaf/archive"
 	"sheaf/serve/content"
@@ -66,6 +69,37 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// Modified returns when the page was last changed, as the server said with this answer (Last-Modified,
+// RFC 9110, section 8.8.2), or with the Original of a Revisit; zero if it did not say so. It reads the
+// beginning of the stored record.
+func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
+	if c.Kind != archive.Page && c.Kind != archive.Response && c.Kind != archive.Revisit {
+		return at, nil
+	}
+	stored, err := c.Record(ctx)
+	if err != nil {
+		return at, err
+	}
+	defer stored.Close()
+	from := &storedRecord{ReadCloser: stored}
+	zr, err := gzip.NewReader(from)
+	if err != nil {
+		return at, c.damage(ctx, from, err)
+	}
+	r, err := readResponse(bufio.NewReader(zr))
+	if err != nil {
+		return at, c.damage(ctx, from, err)
+	}
+	if at, err := http.ParseTime(r.Get("Last-Modified")); err == nil {
+		return at.UTC(), nil
+	}
+	page, err := c.Resolve(ctx)
+	if err != nil || page == nil {
+		return at, err
+	}
+	return page.Modified(ctx)
 }
 
 // readResponse reads a decompressed record up to its body.
