@@ -39,7 +39,7 @@ func settings(cmd *cobra.Command) (config.Config, error) {
 		return config.Config{}, err
 	}
 	overrides := map[string]any{}
-	for _, key := range []string{"data", "contact", "window", "once"} {
+	for _, key := range []string{"data", "contact", "window", "once", "for"} {
 		if f := cmd.Flags().Lookup(key); f != nil && f.Changed {
 			overrides[key] = f.Value.String()
 		}
@@ -69,6 +69,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().Bool("once", false, "end after one cycle, when its batches are published")
+	cmd.Flags().Duration("for", 0, "with --once: end the cycle after that time, such as 2h; what is left waits for the next run")
 	cmd.Flags().Bool("dry-run", false, "fetch the list and show what would be visited, and when; visit nothing")
 	cmd.Flags().Bool("json", false, "with --dry-run: as JSON")
 	cmd.Flags().String("hosts", "20", `with --dry-run: how many hosts to show, or "all"`)

@@ -59,6 +59,7 @@ func (c *Config) checkTimes(is *settings.Checks) {
 	is.Require(c.Page.Stall > 0, "page.stall", c.Page.Stall, "want a duration, such as 1m")
 	is.Require(c.Network.Relearn > 0, "network.relearn", c.Network.Relearn, "want a duration, such as 1h")
 	is.Require(c.Cycle >= 0, "cycle", c.Cycle, "want a duration, or 0 for one cycle a day")
+	is.Require(c.For == 0 || c.For > 0 && c.Once, "for", c.For, "want a duration such as 2h, together with once")
 	is.Require(c.Poll >= time.Second, "poll", c.Poll, "want at least 1s")
 	is.Require(c.Statistics >= 0, "statistics", c.Statistics, "want a duration, such as 10m, or 0")
 	is.Require(c.Express >= 0, "express", c.Express, "want a duration, such as 5m, or 0 for none")

@@ -48,6 +48,7 @@ func TestWrongSettings(t *testing.T) {
 		"interval: -1s":                          `settings: interval: "-1s"`,
 		"concurrency: 0":                         `settings: concurrency: "0"`,
 		"window: nights":                         `settings: window: "nights"`,
+		"for: 2h":                                `settings: for: "2h0m0s"`,
 		"log_at: noon":                           `settings: log_at: "noon"`,
 		"upload: {by: pigeon}":                   `settings: upload.by: "pigeon"`,
 		"upload: {url: ftp://x}":                 `settings: upload.url: "ftp://x"`,

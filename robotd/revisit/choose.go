@@ -26,7 +26,7 @@ type Chooser struct {
 // Rooms returns, for each host, the number of pages that the round has time for. Hosts on one address
 // share its time. The result is nil if all pages are visited, however long that takes.
 func (c *Chooser) Rooms(names []string) (map[string]float64, error) {
-	if c.Round.End.IsZero() {
+	if c.Round.End.IsZero() || schedule.Rule(c.Settings.By) == schedule.All {
 		return nil, nil
 	}
 	known, err := c.known(names)

@@ -19,7 +19,7 @@ type Round struct {
 	Cycle int64 // number of the cycle
 	Began time.Time
 	Due   time.Time     // when the next cycle should begin; zero: there is none
-	End   time.Time     // when the window last closes before Due, which ends the cycle; zero: it ends when nothing is left
+	End   time.Time     // when the window last closes before Due, or the time set is over, which ends the cycle; zero: it ends when nothing is left
 	Open  time.Duration // for which the window is open
 }
 
@@ -30,6 +30,12 @@ const leastRound = 64
 // so a robot that was killed goes on with the same one.
 func NewRound(cfg *config.Config, plan schedule.Plan, cycle int64, began time.Time) Round {
 	round := Round{Cycle: cycle, Began: began}
+	if cfg.For > 0 {
+		round.Due = began.Add(cfg.For)
+		round.End = round.Due
+		round.Open, _ = plan.OpenTime(began, round.End)
+		return round
+	}
 	opens, ok := plan.Window.Next(began)
 	if cfg.Once || !ok {
 		return round
