@@ -66,7 +66,7 @@ func TestTwoDays(t *testing.T) {
 	if one.seen("www.b.test/private/x.html") != 0 || two.seen("www.c.test/arrived") != 1 {
 		t.Error("robots.txt was not obeyed, or the redirect not followed")
 	}
-	if !slices.Equal(s.found, []string{"http://elsewhere.test:8080/"}) {
+	if !slices.Equal(s.found, []string{"http://elsewhere.test:8080/", "http://elsewhere.test:8080/deep/page"}) {
 		t.Errorf("hosts found: %q", s.found)
 	}
 	if got := s.loggedURLs()["http://www.a.test/"]; got != 1 {

@@ -152,26 +152,38 @@ func (x *extracting) follow(t *turn, url string, e frontier.Entry) {
 		return
 	}
 	// The manager would refuse a report of a name that cannot be a host's.
-	if top, _, err := wire.NormalizeURL(u.Scheme() + "://" + name + "/"); err == nil {
-		t.found = append(t.found, top)
-	} else {
+	top, host, err := wire.NormalizeURL(u.Scheme() + "://" + name + "/")
+	if err != nil {
 		t.cut(t.name, "host_name", url, 1)
+		return
 	}
+	found := foreign{host: host, top: top}
+	if page, _, err := wire.NormalizeURL(u.Canonical()); err == nil && page != top && x.mayFollow(page) == "" {
+		found.page = page
+	}
+	t.found = append(t.found, found)
+}
+
+// mayFollow returns why no robot with these settings would follow a link, whatever the host; "": it
+// may.
+func (x *extracting) mayFollow(url string) (why string) {
+	path := weburl.PathQuery(url)
+	if len(path) > x.settings.MaxPath {
+		return "length"
+	}
+	return trap.Check(path, time.Now())
 }
 
 // queueAt notes a link to a host of the crawl, or why it is not followed.
 func (x *extracting) queueAt(t *turn, to *Host, e frontier.Entry) {
-	path := weburl.PathQuery(e.URL)
 	why := ""
 	switch {
 	case e.Depth > x.settings.MaxDepth:
 		why = "depth"
-	case len(path) > x.settings.MaxPath:
-		why = "length"
-	case to == t.host && to.memory.calendars.Endless(path):
+	case to == t.host && to.memory.calendars.Endless(weburl.PathQuery(e.URL)):
 		why = trap.Calendar
 	default:
-		why = trap.Check(path, time.Now())
+		why = x.mayFollow(e.URL)
 	}
 	share := to.Share()
 	switch {

@@ -154,8 +154,14 @@ func (s *storing) queue(t *turn) error {
 			return err
 		}
 	}
-	for _, top := range t.found {
-		if err := s.found.Add(wire.HostLine{URL: top}); err != nil {
+	for _, link := range t.found {
+		if err := s.found.Add(wire.HostLine{URL: link.top}); err != nil {
+			return err
+		}
+		if link.page == "" {
+			continue
+		}
+		if err := s.found.AddPage(link.host, link.page); err != nil {
 			return err
 		}
 	}

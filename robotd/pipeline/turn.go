@@ -38,7 +38,7 @@ type page struct {
 	err       error
 	links     []link           // to hosts of the crawl
 	resting   []frontier.Entry // of a short crawl: links to assigned hosts that are not in it
-	found     []string         // top pages of hosts outside the assignment
+	found     []foreign        // links to hosts outside the assignment
 	others    []frontier.Entry // links to URLs of other robots' shares
 	outlinks  []archive.Link   // all links, as the archive keeps them
 	noArchive bool
@@ -99,4 +99,10 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 		}
 	}
 	return resp, err
+}
+
+// foreign is a link to a host outside the assignment.
+type foreign struct {
+	host, top string
+	page      string // "" if the link is to the top page, or no robot would follow it
 }

@@ -21,8 +21,9 @@ import (
 	"sheaf/robotd/seen"
 )
 
-// Found collects the hosts that pages link to and that are not assigned, and URLs in other robots'
-// shares of a host. Each is reported once (P2), without the page that links to it, as in paper 001.
+// Found collects the hosts that pages link to and that are not assigned, with a few of the pages that
+// are linked to, and URLs in other robots' shares of a host. Each is reported once (P2), without the
+// page that links to it, as in paper 001.
 // Its methods may be called concurrently.
 //
 //	discovered/hosts     lines of a host list, in the order of finding
@@ -66,7 +67,11 @@ func OpenFound(dir string) (*Found, error) {
 			d.reported = d.lines
 		}
 		url, _, _ := strings.Cut(line[:len(line)-1], "\t")
-		if err := d.known.Add(hashOf(url)); err != nil {
+		err = d.known.Add(hashOf(url))
+		if _, host, bad := wire.NormalizeURL(url); err == nil && bad == nil && !strings.HasSuffix(url, "//"+host+"/") {
+			err = d.known.Add(placeOf(host, url))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -96,6 +101,32 @@ func (d *Found) Add(l wire.HostLine) error {
 	d.size += int64(n)
 	d.lines++
 	return d.known.Add(hashOf(l.URL))
+}
+
+// pagesOfHost is how many pages of a host are reported at most, besides its top page. The manager
+// takes a hundred from all robots together.
+const pagesOfHost = 8
+
+// AddPage adds a page of a host that is not assigned, so that its robot learns of it although no page
+// of its own hosts links there. Each page has one of the host's places by its hash; if another has
+// it already, the page is left out.
+func (d *Found) AddPage(host, url string) error {
+	place := placeOf(host, url)
+	d.mu.Lock()
+	taken, err := d.known.Has(place)
+	if err == nil && !taken {
+		err = d.known.Add(place)
+	}
+	d.mu.Unlock()
+	if err != nil || taken {
+		return err
+	}
+	return d.Add(wire.HostLine{URL: url})
+}
+
+// placeOf returns the place of a page among the reported ones of its host.
+func placeOf(host, url string) uint64 {
+	return hashOf(fmt.Sprintf("%d of %s", hashOf(url)%pagesOfHost, host))
 }
 
 func hashOf(url string) uint64 {

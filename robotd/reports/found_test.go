@@ -3,9 +3,11 @@ package reports
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -80,4 +82,28 @@ func (r *recorder) Record(_ context.Context, lines []wire.HostLine) error {
 		r.found = append(r.found, l.URL)
 	}
 	return nil
+}
+
+// Of each host a few pages are reported, each once, also after a restart; whatever a site links to.
+func TestPagesOfHostsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	lines := 0
+	for range 2 {
+		d, err := OpenFound(dir)
+		testkit.Must(t, err)
+		if lines > 0 && d.Waiting() != lines {
+			t.Errorf("after a restart %d lines wait, before it %d", d.Waiting(), lines)
+		}
+		for host := range 3 {
+			name := fmt.Sprintf("www%d.a.test", host)
+			testkit.Must(t, d.Add(wire.HostLine{URL: "http://" + name + "/"}))
+			for page := range 1000 {
+				testkit.Must(t, d.AddPage(name, fmt.Sprintf("http://%s/%d", name, page)))
+			}
+		}
+		if lines = d.Waiting(); lines != 3*(1+pagesOfHost) {
+			t.Errorf("%d lines of 3 hosts", lines)
+		}
+		testkit.Must(t, d.Close())
+	}
 }
