@@ -46,7 +46,7 @@ func openPostgres(ctx context.Context, source string, schema int64) (*sql.DB, er
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) (err error) {
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
 	if err != nil {
 		return err
 	}
