@@ -132,25 +132,34 @@ func Fsck(ctx context.Context, cfg Config, deep bool) (_ *catalog.Report, err er
 	return upkeep.Fsck(ctx, objects, deep)
 }
 
-func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
+// options are those for opening the bucket.
+func (s *Store) options() (store.S3Options, error) {
 	opt := store.S3Options{
-		Endpoint: s.Endpoint, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region,
-		AccessKey: s.AccessKey, SecretKey: s.SecretKey, ReadOnly: readOnly,
+		Endpoint: s.Endpoint, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
 	}
 	if s.SecretKeyFile != "" {
 		text, err := os.ReadFile(s.SecretKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("settings: store.secret_key_file: %w", err)
+			return opt, fmt.Errorf("settings: store.secret_key_file: %w", err)
 		}
 		opt.SecretKey = strings.TrimSpace(string(text))
 	}
 	if s.CA != "" {
 		pool, err := authorities("store.ca", s.CA)
 		if err != nil {
-			return nil, err
+			return opt, err
 		}
 		opt.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
+	return opt, nil
+}
+
+func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
+	opt, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	opt.ReadOnly = readOnly
 	ctx, cancel := context.WithTimeout(ctx, storeOpening)
 	defer cancel()
 	objects, err := store.OpenS3(ctx, opt)

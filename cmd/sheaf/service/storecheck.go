@@ -1,0 +1,86 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/archive/store/storecheck"
+)
+
+// checkTime bounds a check of a store.
+const checkTime = time.Minute
+
+// CheckStore checks whether the store that the settings name keeps the promises that Sheaf needs;
+// see storecheck.Run. It works below a prefix with a random name, which it removes.
+func CheckStore(ctx context.Context, cfg Config) ([]storecheck.Promise, error) {
+	if dir, ok := cfg.StoreDir(); ok {
+		return checkDir(ctx, dir)
+	}
+	return checkS3(ctx, cfg.Store)
+}
+
+// CheckStoreAt checks the store at an address: a directory, or http(s)://host/bucket/prefix with
+// the credentials of the AWS environment or files.
+func CheckStoreAt(ctx context.Context, address string) ([]storecheck.Promise, error) {
+	if !strings.Contains(address, "://") {
+		return checkDir(ctx, address)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+	if bucket == "" || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("store %s: want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]", u.Redacted())
+	}
+	return checkS3(ctx, Store{Kind: storeS3, Endpoint: u.Scheme + "://" + u.Host, Bucket: bucket, Prefix: prefix})
+}
+
+func checkName() string { return "sheaf-check-" + strings.ToLower(rand.Text()) }
+
+func checkDir(ctx context.Context, dir string) (_ []storecheck.Promise, err error) {
+	if _, err := os.Stat(dir); err != nil { // a wrong name is not taken for an empty store
+		return nil, fmt.Errorf("check store: %w", err)
+	}
+	dir = filepath.Join(dir, checkName())
+	objects, err := store.OpenFS(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, objects.Close(), os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	return storecheck.Run(ctx, objects, nil)
+}
+
+func checkS3(ctx context.Context, s Store) (_ []storecheck.Promise, err error) {
+	opt, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	opt.ReadOnly = true // else OpenS3 leaves an object of its own
+	opt.Prefix = path.Join(opt.Prefix, checkName())
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	objects, err := store.OpenS3(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	opt.MaxPut = storecheck.PartSize
+	parts, err := store.OpenS3(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, parts.Close()) }()
+	return storecheck.Run(ctx, objects, parts)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/archive/store/storecheck"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/terminal"
+)
+
+func storeCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "store", Short: "Check an object store"}
+	cmd.AddCommand(storeCheckCommand())
+	return cmd
+}
+
+func storeCheckCommand() *cobra.Command {
+	var settings settingsFlags
+	cmd := &cobra.Command{
+		Use:   "check [URL]",
+		Short: "Tell whether an object store keeps the promises that Sheaf needs",
+		Long: `Try within a minute whether an object store does what Sheaf needs: it refuses a second put of a name,
+reads ranges exactly, lists in order, and so on. The exit status is not zero if it breaks a promise.
+Whether the store keeps what it has acknowledged through a power failure cannot be seen from outside.
+
+URL is http(s)://HOST[:PORT]/BUCKET[/PREFIX], with the credentials of the AWS environment or files, or a
+directory. Without it, the store of the settings is checked. The check works below a prefix with a random
+name (sheaf-check-…) and deletes all that it made, also when it is interrupted.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var found []storecheck.Promise
+			var err error
+			if len(args) == 1 {
+				found, err = service.CheckStoreAt(cmd.Context(), args[0])
+			} else {
+				var cfg service.Config
+				if cfg, err = settings.load(); err != nil {
+					return err
+				}
+				found, err = service.CheckStore(cmd.Context(), cfg)
+			}
+			return errors.Join(err, showPromises(cmd, found))
+		},
+	}
+	settings.register(cmd)
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+// showPromises fails if a promise is broken.
+func showPromises(cmd *cobra.Command, found []storecheck.Promise) error {
+	broken := 0
+	for _, p := range found {
+		if !p.OK {
+			broken++
+		}
+	}
+	err := show(cmd, found, func(w io.Writer) {
+		for _, p := range found {
+			if p.OK {
+				fmt.Fprintf(w, "ok  %s\n", p.Promise)
+			} else {
+				fmt.Fprintf(w, "no  %s\n    seen:   %s\n    breaks: %s\n", p.Promise, terminal.Text(p.Seen), p.Breaks)
+			}
+		}
+	})
+	if err == nil && broken > 0 {
+		err = fmt.Errorf("the store breaks %d of %d promises", broken, len(found))
+	}
+	return err
+}
