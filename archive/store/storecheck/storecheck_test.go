@@ -15,6 +15,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
+func TestMain(m *testing.M) { testkit.InMemory(m) }
+
 func openDir(t *testing.T) store.Store {
 	s, err := store.OpenFS(t.TempDir())
 	testkit.Must(t, err)
@@ -48,6 +50,7 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestVersity(t *testing.T) {
+	testkit.Slow(t)
 	o := storetest.StartVersity(t).Options(t)
 	o.ReadOnly = true
 	s, err := store.OpenS3(t.Context(), o)
@@ -102,6 +105,7 @@ func (s whole) Open(ctx context.Context, key string, _, _ int64) (io.ReadCloser,
 }
 
 func TestBrokenPromise(t *testing.T) {
+	testkit.Slow(t)
 	for promise, broken := range map[string]func(store.Store) store.Store{
 		"an object in parts is refused at its completion if the name exists": func(s store.Store) store.Store { return overwrites{s} },
 		"a put of a name that exists is refused":                             func(s store.Store) store.Store { return overwrites{s} },
