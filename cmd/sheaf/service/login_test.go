@@ -40,7 +40,7 @@ func logIn(t *testing.T, s *Service, name, password, next, leads string) (cookie
 func cookieOf(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	for _, c := range w.Result().Cookies() {
-		if c.Name == "sheaf_session" {
+		if strings.HasSuffix(c.Name, "sheaf_session") { // after __Host- over TLS
 			return c.Name + "=" + c.Value
 		}
 	}
