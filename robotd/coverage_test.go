@@ -39,6 +39,7 @@ func spooledCoverage(t *testing.T, r *Robot, host string) (sum wire.Coverage) {
 // visited, what the window closed before, and what was put off to another night are together all
 // that is known.
 func TestEveryKnownPageIsAccountedFor(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const days, pages = 5, 201 // with the top page
 	c := newChanging(make([]float64, pages-1), 0, 0)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/pipeline"
 )
@@ -13,6 +14,7 @@ import (
 // TestNoLinkIsLostSilently: links beyond what is taken of a page, a sitemap or for the archive
 // stand in the batch's account, and a sitemap that is longer than a page may be is read to its end.
 func TestNoLinkIsLostSilently(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const entries, tooMany = 15_000, 3
 	web := newSite(t, "127.0.0.53")

@@ -61,6 +61,7 @@ func TestIdleRobotTakesMoreIntoTheCycle(t *testing.T) {
 // heartbeat, a pause that lets the robot rest, and its end. A manager that is away
 // changes nothing.
 func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	one, two := newSite(t, "127.0.0.43"), newSite(t, "127.0.0.44")
 	one.tree("www.a.test", 4000)

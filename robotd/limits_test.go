@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // linkTo answers with links to n pages of a host.
@@ -19,6 +21,7 @@ func linkTo(w http.ResponseWriter, n int) {
 // A server that answers 429 or 503 for hours, with or without a word on when to come again, gets
 // fewer visits and is not given up: when it has recovered its pages are taken in the same night.
 func TestBusyHostIsSlowedNotGivenUp(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for _, after := range []string{"", "60"} {
 		cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
@@ -93,6 +96,7 @@ func TestBandwidth(t *testing.T) {
 
 // A host with quiet hours of its own is left alone in them, and others are not.
 func TestNotBetween(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80", "www.b.test": "192.0.2.2:80"})
 	cfg.Interval, cfg.Window = 5*time.Minute, "02:00-08:00 UTC"

@@ -16,6 +16,7 @@ import (
 // same night once it has recovered. Meanwhile the status says why its visit waits, and why
 // another's does.
 func TestFailingHostIsTriedAgain(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80", "www.b.test": "192.0.2.2:80"})
 	cfg.Interval, cfg.Window, cfg.Page.Tries = time.Minute, "02:00-16:00 UTC", 1000

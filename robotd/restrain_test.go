@@ -79,6 +79,7 @@ func TestKilledRobotKeepsItsManners(t *testing.T) {
 
 // Without a word from the server, a robot that was killed waits as long as it would have.
 func TestKilledRobotBacksOff(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	w := newWeb(t, "127.45.0.1", 1, 1, 1)
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)

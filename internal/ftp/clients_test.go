@@ -39,6 +39,7 @@ func sampleTree() (*memory, string) {
 }
 
 func TestCurl(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m, big := sampleTree()
 	m.files["/half"] = []byte(big[:5000])
@@ -93,6 +94,7 @@ func TestLftp(t *testing.T) {
 }
 
 func TestPython(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m, big := sampleTree()
 	config, _ := certificate(t)

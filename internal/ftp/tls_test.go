@@ -98,6 +98,7 @@ func TestSessionReuseByLftp(t *testing.T) {
 
 // Python's ftplib continues no session; a client made of it that does is as strict as FileZilla.
 func TestSessionReuseByPython(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	m, _ := sampleTree()
 	s := startSecure(t, m, nil)

@@ -111,6 +111,7 @@ func TestACME(t *testing.T) {
 // Behind a load balancer the authority may reach another process than the one that asks. That one
 // answers, and has the certificate too.
 func TestACMEOfSeveralProcesses(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newAuthority(t)
 	control, err := db.Open(t.Context(), dbtest.Source(t))
