@@ -235,6 +235,7 @@ func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 // The plan keeps the copies of a host apart, counts the work of each, and splits a host that is
 // too large for a window.
 func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
+	testkit.Slow(t)
 	s := startWith(t, nil, manager.Balance{Window: time.Hour, Split: true})
 	secrets := s.crew(3)
 	var lines strings.Builder

@@ -143,6 +143,7 @@ func get(t *testing.T, addr, path string) string {
 
 // What a consumer of the tap reads is what the archive gives out as warc.gz, byte for byte.
 func TestTapIsTheArchive(t *testing.T) {
+	testkit.Slow(t)
 	site := newSite(t, "127.0.0.82")
 	site.tree("www.a.test", 150)
 	site.page("www.a.test/0.bin", "application/octet-stream", bytes.Repeat([]byte{0, 255, 7}, 50_000))

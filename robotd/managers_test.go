@@ -198,6 +198,7 @@ func TestHeldOverRestart(t *testing.T) {
 // TestManagerAwayForDays: the robot goes on with its last list each night, keeps batches and logs,
 // and hands in all of it, each once and in order, when the manager is back.
 func TestManagerAwayForDays(t *testing.T) {
+	testkit.Slow(t)
 	const days = 4
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1"})
 	cfg.Once, cfg.Window, cfg.Poll, cfg.Heartbeat = false, "02:00-06:00 UTC", time.Hour, 5*time.Minute

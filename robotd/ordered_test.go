@@ -12,6 +12,7 @@ import (
 // TestOrderedVisit shows that a host is visited again between two cycles when an operator orders
 // it, with what its pages link to since, and that the manager is told that the order has come.
 func TestOrderedVisit(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	site := newSite(t, "127.0.0.83")
 	site.page("www.a.test/", "text/html", []byte(`<a href="/old.html">old</a>`))

@@ -102,6 +102,7 @@ func (provingUpload) SelfProving() {}
 
 // Python's ftplib sends its ABOR as urgent data, the line end too, and goes on after it.
 func TestFtplibAborts(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	python := testkit.Tool(t, "python3")
 	m := newMemory(map[string]string{"/big": strings.Repeat("x", 8<<20)})

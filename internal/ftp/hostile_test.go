@@ -139,6 +139,7 @@ func TestTricklingReader(t *testing.T) {
 
 // Who sends commands and reads no replies is let go, and does not fill the memory.
 func TestRepliesNotTaken(t *testing.T) {
+	testkit.Slow(t)
 	r := start(t, newMemory(nil), nil)
 	c := login(t, r.addr)
 	c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)

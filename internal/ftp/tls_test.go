@@ -51,6 +51,7 @@ func (s *secureServer) resumed(t *testing.T, n int64) {
 // FileZilla do to be sure that both have the same server, can do so in both versions of TLS, by
 // AUTH and without.
 func TestSessionReuse(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		m, big := sampleTree()

@@ -59,6 +59,7 @@ f.retrbinary("RETR " + sys.argv[3], open(sys.argv[4], "wb").write); f.quit()`, s
 // rclone copies the tree, finds nothing to do the second time, and takes every size
 // and time for the same; a rclone check compares what it has.
 func TestRclone(t *testing.T) {
+	testkit.Slow(t)
 	s, addr := newSite(t)
 	server, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -68,6 +68,7 @@ func (c *crawl) post(t *testing.T, account, path, list string) string {
 // A query whose answer is too large is answered by a job. Its result is complete, and does not
 // change when something is published.
 func TestJob(t *testing.T) {
+	testkit.Slow(t)
 	c := newCrawl(t, 3, 800, query.Budget{Records: 1024})
 	if resp, _ := c.do(t, "GET", "all", "/v1/pages.warc.gz?filter=status:200", ""); resp.StatusCode != http.StatusUnprocessableEntity {
 		t.Fatalf("%d: not too much", resp.StatusCode)

@@ -182,6 +182,7 @@ func TestGatheredPagesChange(t *testing.T) {
 
 // The error for a query that is too large says what to do.
 func TestTooMuchForAnAnswer(t *testing.T) {
+	testkit.Slow(t)
 	c := newCrawl(t, 2, 2000, query.Budget{Records: 1024})
 	resp, body := c.do(t, "GET", "all", "/v1/pages.warc.gz", "")
 	if resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, "POST") {

@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 )
 
 // The store that a service stands on is still one of local files, unless they are elsewhere.
@@ -40,6 +41,7 @@ func TestStoreIsLocal(t *testing.T) {
 
 // A service of objects that cannot be used stops the start, with the setting that is wrong.
 func TestUnusableS3NamesSetting(t *testing.T) {
+	testkit.Slow(t)
 	o := storetest.StartVersity(t).Options(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(o.SecretKey+"\n"), 0o600); err != nil {

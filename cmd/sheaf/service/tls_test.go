@@ -138,6 +138,7 @@ func TestReplacedCertificate(t *testing.T) {
 
 // A certificate that cannot be used at the start is refused by the name of its setting.
 func TestBadCertificateAtStart(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	cert, _ := testkit.CertificateFiles(t, t.TempDir(), "one")
 	_, key := testkit.CertificateFiles(t, t.TempDir(), "two")
