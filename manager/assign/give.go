@@ -79,8 +79,8 @@ const ownerOf = `
 		SELECT (SELECT MIN(a.robot) FROM assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.slot = 0) AS robot
 		FROM hosts h WHERE h.grp = g.grp) o)`
 
-// Owner returns the robot that has the hosts of a group in slot 0, or "".
-func (t *Tx) Owner(ctx context.Context, group string) (robot string, err error) {
+// OwnerOf returns the robot that has the hosts of a group in slot 0, or "".
+func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error) {
 	const query = `SELECT COALESCE(` + ownerOf + `, '') FROM (SELECT CAST(? AS TEXT) AS grp) g`
 	stmt, err := t.prepare(ctx, query)
 	if err != nil {
@@ -98,7 +98,7 @@ func (t *Tx) Owner(ctx context.Context, group string) (robot string, err error) 
 // already, or else to the one that is expected to finish it first. Costly groups go first, so
 // that the others can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
-	groups, err := t.waiting(ctx)
+	groups, err := waitingGroups(ctx, t)
 	if err != nil || len(groups) == 0 {
 		return err
 	}
@@ -159,8 +159,8 @@ type group struct {
 	owner      string  // the robot that has hosts of the group in slot 0; "": none
 }
 
-// waiting returns the groups of hosts that wait, the costliest first.
-func (t *Tx) waiting(ctx context.Context) ([]group, error) {
+// waitingGroups returns the groups of hosts that wait, the costliest first.
+func waitingGroups(ctx context.Context, t *Tx) ([]group, error) {
 	return db.List(ctx, t, scanGroup, `
 		SELECT g.*, COALESCE(`+ownerOf+`, '') FROM (
 			SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans)) / parts) AS ms, SUM(CASE WHEN copies > 1 OR parts > 1 THEN 1 ELSE 0 END)

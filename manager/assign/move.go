@@ -22,7 +22,7 @@ func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err er
 	for _, m := range transfers {
 		hosts = append(hosts, m.Hosts...)
 	}
-	holders, err := t.holdersOf(ctx, hosts)
+	holders, err := holdersOf(ctx, t, hosts)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (t *Tx) moveSingle(ctx context.Context, rows [][]any) error {
 }
 
 // holdersOf returns the robots that have each of the hosts, by slot.
-func (t *Tx) holdersOf(ctx context.Context, hosts []string) (map[string][]holder, error) {
+func holdersOf(ctx context.Context, t *Tx, hosts []string) (map[string][]holder, error) {
 	found := make(map[string][]holder, len(hosts))
 	for some := range slices.Chunk(hosts, db.RowsAtOnce) {
 		err := db.Each(ctx, t, func(rows *sql.Rows) error {

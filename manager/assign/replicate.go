@@ -97,16 +97,16 @@ type holder struct {
 	slot  int
 }
 
-// holders returns the robots that have the host, by slot.
-func (t *Tx) holders(ctx context.Context, host string) ([]holder, error) {
-	found, err := t.holdersOf(ctx, []string{host})
+// holdersOfOne returns the robots that have the host, by slot.
+func holdersOfOne(ctx context.Context, t *Tx, host string) ([]holder, error) {
+	found, err := holdersOf(ctx, t, []string{host})
 	return found[host], err
 }
 
 // FirstRobot returns the robot that has the host in slot 0, or "". assigned is false if no robot
 // has the host in any slot.
-func (t *Tx) FirstRobot(ctx context.Context, host string) (robot string, assigned bool, err error) {
-	held, err := t.holders(ctx, host)
+func FirstRobot(ctx context.Context, t *Tx, host string) (robot string, assigned bool, err error) {
+	held, err := holdersOfOne(ctx, t, host)
 	return first(held), len(held) > 0, err
 }
 
@@ -154,7 +154,7 @@ func (t *Tx) replicate(ctx context.Context) error {
 // replicateHost ends the superfluous copies or shares of a host and gives the missing ones to the
 // robots that are expected to finish them first.
 func (t *Tx) replicateHost(ctx context.Context, r replicated, robots []*Load) error {
-	held, err := t.holders(ctx, r.host)
+	held, err := holdersOfOne(ctx, t, r.host)
 	if err != nil || len(held) == 0 {
 		return err
 	}
@@ -224,7 +224,7 @@ func (t *Tx) end(ctx context.Context, host, robot string) error {
 // MoveReplica gives a host's copy or share from one robot to another. It does nothing if the
 // first robot has none by now, or if the other has one already.
 func (t *Tx) MoveReplica(ctx context.Context, host, from, to string) error {
-	held, err := t.holders(ctx, host)
+	held, err := holdersOfOne(ctx, t, host)
 	if err != nil || has(held, to) {
 		return err
 	}

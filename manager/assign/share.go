@@ -31,7 +31,7 @@ func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	for len(givers) > 0 {
 		giver := slices.MaxFunc(givers, func(a, b *Load) int { return int(a.Hosts - b.Hosts) })
 		if _, ok := held[giver.Robot]; !ok {
-			if held[giver.Robot], err = t.groupsOf(ctx, giver.Robot); err != nil {
+			if held[giver.Robot], err = groupsOf(ctx, t, giver.Robot); err != nil {
 				return err
 			}
 		}
@@ -52,7 +52,7 @@ func (t *Tx) Share(ctx context.Context, newcomer string) error {
 }
 
 // groupsOf returns the groups that a robot has in slot 0, those with the most hosts first.
-func (t *Tx) groupsOf(ctx context.Context, robot string) ([]group, error) {
+func groupsOf(ctx context.Context, t *Tx, robot string) ([]group, error) {
 	return db.List(ctx, t, scanGroup, `
 		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END), MIN(a.robot)
 		FROM assignments a JOIN hosts h ON h.name = a.host

@@ -149,11 +149,11 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 // joinGroup takes a host from its robot that is about to join a group of another robot. The host's
 // old group must still stand at the host: its robot may go on visiting the address for a while.
 func joinGroup(ctx context.Context, t *assign.Tx, host, group string) error {
-	owner, err := t.Owner(ctx, group)
+	owner, err := assign.OwnerOf(ctx, t, group)
 	if err != nil || owner == "" {
 		return err
 	}
-	first, assigned, err := t.FirstRobot(ctx, host)
+	first, assigned, err := assign.FirstRobot(ctx, t, host)
 	if err != nil || !assigned || first == owner {
 		return err
 	}
