@@ -134,7 +134,8 @@ var notCollected = map[watch.Collection]string{
 	watch.Refused:   "this host is not collected; the watch tells of nothing new",
 }
 
-// watchTroubles prints why hosts are not collected, and which messages could not be sent, and why. Other servers' words are quoted.
+// watchTroubles prints why hosts are not collected, and which messages could not be sent, and why.
+// Other servers' words are quoted.
 func watchTroubles(out io.Writer, list []*watch.Watch) {
 	for _, w := range list {
 		if text := notCollected[w.Collection]; text != "" {

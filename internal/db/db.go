@@ -102,7 +102,7 @@ func dsn(path string) string {
 			"journal_mode(WAL)",
 			"synchronous(FULL)",
 			"foreign_keys(1)",
-			"cache_size(-16384)", // KiB of a connection; with 2 MiB, the default, a list of 1,000 hosts reads most pages anew
+			"cache_size(-16384)", // KiB of a connection; the default, 2 MiB, is too little for a list of 1,000 hosts
 		},
 		"_txlock": {"immediate"},
 	}
