@@ -21,8 +21,8 @@ type Program struct {
 	process *testkit.Process
 }
 
-// StartProgram starts a service that publishes at once and does nothing else because of the time of
-// day. settings are those of `sheaf serve --set`.
+// StartProgram starts a service that publishes at once, takes uploads however full the disk is, and
+// does nothing else because of the time of day. settings are those of `sheaf serve --set`.
 func StartProgram(t testing.TB, settings ...string) *Program {
 	t.Helper()
 	dir, at := t.TempDir(), testkit.Addresses(t, 3)
@@ -30,6 +30,7 @@ func StartProgram(t testing.TB, settings ...string) *Program {
 	all := append([]string{
 		"data=" + p.Data, "http.listen=" + at[0], "metrics=", "download.listen=" + at[1], "drop.listen=" + at[2],
 		"publish.window=always", "balance.at=", "balance.during=false", "poll=50ms", "stop=1s",
+		"uploads.full=100", "uploads.drained=100",
 	}, settings...)
 	p.args = []string{"serve"}
 	for _, s := range all {

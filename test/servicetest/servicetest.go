@@ -34,8 +34,8 @@ type Service struct {
 }
 
 // Start runs a service until the test ends. Its passwords are quick to hash. Unless settings say
-// otherwise, it has a temporary directory and free ports, and does nothing because of the time of
-// day: it publishes when it is told to, and makes no daily plan.
+// otherwise, it has a temporary directory and free ports, takes uploads however full the disk is, and
+// does nothing because of the time of day: it publishes when it is told to, and makes no daily plan.
 func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
 	return StartWith(t, settings, func(*service.Config) {}, options...)
@@ -47,7 +47,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	t.Helper()
 	all := map[string]any{
 		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
-		"publish.window": "never", "balance.at": "",
+		"publish.window": "never", "balance.at": "", "uploads.full": 100, "uploads.drained": 100,
 	}
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
@@ -106,7 +106,7 @@ func (s *Service) Join(name string, web map[string]string) config.Config {
 	s.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
 	cfg := config.Default()
 	cfg.DataDir, cfg.Contact = filepath.Join(s.t.TempDir(), name), "https://robots.example.ac.jp/"
-	cfg.Window, cfg.Adapt.Max = "always", 0
+	cfg.Window, cfg.Adapt.Max, cfg.Disk.Free = "always", 0, 0
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true
 	cfg.Upload.Poll = 50 * time.Millisecond
 	_, err := robotd.Join(s.t.Context(), s.At.HTTP, admitted.Token, cfg.DataDir)

@@ -89,7 +89,7 @@ func newInstallation(t testing.TB, s setup) *installation {
 	testkit.Must(t, err)
 	disks, err := space.Disks(h.buffers, objects)
 	testkit.Must(t, err)
-	opt := receive.Options{Dir: h.buffers, Batches: h.in.Acceptor, Robots: h.robots, Disks: disks}
+	opt := receive.Options{Dir: h.buffers, Batches: h.in.Acceptor, Robots: h.robots, Disks: disks, Marks: space.Marks{Full: 1, Drained: 1}} // however full the disk is
 	if s.receiver != nil {
 		s.receiver(&opt)
 	}

@@ -80,6 +80,7 @@ func TestTooLarge(t *testing.T) {
 			empty := func() (space.Room, error) { return space.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
 			h := newInstallation(t, setup{receiver: func(o *receive.Options) {
 				o.Disks = []space.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
+				o.Marks = space.Marks{}
 			}})
 			bad := large(t, h.robots, 1, 18*mib)
 			next := batchtest.Make(t, h.robots, 2, batchtest.Site("good.example.jp", 3))
