@@ -149,20 +149,40 @@ func TestModified(t *testing.T) {
 		servetest.Again(site+"old", "old", at(1), at(2)), // says nothing: its page counts
 		changed(servetest.Again(site+"new", "new", at(1), at(2)), "Mon, 02 Nov 2026 00:00:00 GMT"),
 	}})
-	c.serve(t, query.Budget{})
-	for ask, want := range map[string]string{
+	want := map[string]string{
 		"modified=1994":                          "/old 20261101000000 1994-11-06T08:49:37Z|/old 20261102000000 1994-11-06T08:49:37Z",
 		"modified=19941106084937/19941106084937": "/old 20261101000000 1994-11-06T08:49:37Z|/old 20261102000000 1994-11-06T08:49:37Z",
 		"modified=2026-10-31/":                   "/new 20261101000000 2026-10-31T23:59:59Z|/new 20261102000000 2026-11-02T00:00:00Z",
 		"modified=2026-11-01/":                   "/new 20261102000000 2026-11-02T00:00:00Z",
-		"modified=/2025&limit=1":                 "/old 20261101000000 1994-11-06T08:49:37Z",
+		"modified=/2025&limit=1":                 "/old 20261101000000 1994-11-06T08:49:37Z|/old 20261102000000 1994-11-06T08:49:37Z", // in two parts
 		"modified=1995/2025":                     "",
 		"filter==modified:&from=2026&latest=1":   "/silent 20261101000000 -|/wrong 20261101000000 -",
-	} {
-		resp, body := c.do(t, "GET", "all", "/v1/cdx?url=www.example.jp/*&output=text&fl=url,timestamp,modified&"+ask, "")
-		got := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(body, "\n"), "\n", "|"), "http://www.example.jp", "")
-		if got != want || resp.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d\n%s, want\n%s", ask, resp.StatusCode, got, want)
+	}
+	for _, budget := range []query.Budget{{}, {Time: 1}} { // without a limit, and a record at a time
+		c.serve(t, budget)
+		for ask, want := range want {
+			path, answers := "/v1/cdx?url=www.example.jp/*&output=text&fl=url,timestamp,modified&"+ask, 0
+			all := ""
+			for ; path != ""; answers++ {
+				resp, body := c.do(t, "GET", "all", path, "")
+				if resp.StatusCode != http.StatusOK {
+					t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
+				}
+				all += body
+				path, _, _ = strings.Cut(strings.TrimPrefix(resp.Header.Get("Link"), "<"), ">")
+			}
+			got := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(all, "\n"), "\n", "|"), "http://www.example.jp", "")
+			if got != want {
+				t.Errorf("%s: \n%s, want\n%s", ask, got, want)
+			}
+			if budget.Time > 0 && answers < 3 {
+				t.Errorf("%s: %d answers, although each record is read", ask, answers)
+			}
+		}
+	}
+	for _, costly := range []string{"modified=2026&closest=2026", "modified=2026&limit=-1", "modified=2026&fastLatest=1", "filter=modified:2026&limit=-1", "filter=modified:2026&closest=2026"} {
+		if resp, body := c.do(t, "GET", "all", "/v1/cdx?url=www.example.jp/old&"+costly, ""); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "modified") {
+			t.Errorf("%s: %d %s", costly, resp.StatusCode, body)
 		}
 	}
 	if resp, body := c.do(t, "GET", "all", "/v1/coverage?modified=2026", ""); resp.StatusCode != http.StatusBadRequest {

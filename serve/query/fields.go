@@ -16,6 +16,7 @@ const (
 	fieldFilename  = "filename"
 	fieldTruncated = "truncated"
 	fieldLength    = "length"
+	fieldModified  = "modified"
 
 	// Fields of the record that a revisit refers to.
 	originalLength = "orig.length"
@@ -31,7 +32,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", "modified", "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", fieldModified, "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
 }
 
 // aliases are the Internet Archive's names.
@@ -92,7 +93,7 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.Segment.Published.UTC().Format(time.RFC3339), nil
 	case "time":
 		return c.Time.UTC().Format(time.RFC3339Nano), nil
-	case "modified":
+	case fieldModified:
 		at, err := c.Modified(ctx)
 		if err != nil || at.IsZero() {
 			return "", err

@@ -31,6 +31,8 @@ func (p *parser) order() error {
 			return errors.New("works for one URL only")
 		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
 			return errors.New("cannot be combined with latest, collapse and sort=reverse")
+		case q.readsRecords():
+			return errCostly
 		}
 		return nil
 	}), p.get("latest", func(string) error {
@@ -86,6 +88,10 @@ func (p *parser) limit() error {
 	})
 }
 
+// errCostly refuses queries that look at all records of a site before they answer, if each of the
+// records would have to be read: such an answer has no parts, so nothing bounds its cost.
+var errCostly = errors.New("cannot be combined with conditions on modified, for which each record is read")
+
 // maxSkip is the limit for offset, since skipped records must be searched, too.
 const maxSkip = 10_000_000
 
@@ -93,6 +99,9 @@ const maxSkip = 10_000_000
 func (q *Query) lastLines() error {
 	if q.Search.Reverse || q.latest || !q.closest.IsZero() || len(q.collapses) > 0 {
 		return errors.New("the last lines cannot be combined with sort, latest, collapse and closest")
+	}
+	if q.readsRecords() {
+		return errCostly
 	}
 	q.last, q.Search.Reverse = true, true
 	return q.oneSite()

@@ -82,34 +82,41 @@ func (q *Query) run(ctx context.Context, from *records.Records, a *account.Accou
 			clear(r.marks)
 		}
 	}
-	search.Pace = func(at records.Position, scanned int64) error {
-		if r.best == nil && r.until == nil {
-			r.done = at
+	searched := int64(0)
+	pause := func(at records.Position) error { // ends the search here, if it may and has cost enough
+		if r.best != nil || r.until != nil {
+			return nil
 		}
+		r.done = at
+		if b.spent(searched, begun) {
+			return errEnough
+		}
+		return nil
+	}
+	search.Pace = func(at records.Position, scanned int64) error {
+		searched = scanned
 		if b.Progress != nil {
 			if err := b.Progress(scanned); err != nil {
 				return err
 			}
 		}
-		if r.best == nil && r.until == nil && b.spent(scanned, begun) {
-			return errEnough
+		if err := r.settle(ctx, at); err != nil {
+			return err
 		}
-		return nil
+		return pause(at)
 	}
+	expensive := q.readsRecords()
 	results, err := from.Search(ctx, a, search)
 	if err != nil {
 		return nil, err
 	}
 	defer results.Close()
 	err = results.Each(ctx, func(c *records.Capture, at records.Position) error {
-		if ok, err := q.pass(ctx, c); err != nil || !ok {
-			r.skipped(c)
-			return err
+		err := r.take(ctx, c, at)
+		if err == nil && expensive {
+			err = pause(at)
 		}
-		if q.latest {
-			return r.newest(ctx, c, at)
-		}
-		return r.accept(ctx, c, at)
+		return err
 	})
 	if err == nil && r.best != nil {
 		err = r.accept(ctx, r.best, r.bestAt)
@@ -141,15 +148,41 @@ func (q *Query) pass(ctx context.Context, c *records.Capture) (bool, error) {
 	return err == nil && !at.IsZero() && q.modified.has(at), err
 }
 
-// newest keeps a record until the next URL key begins, and then accepts the newest of a key.
-func (r *runner) newest(ctx context.Context, c *records.Capture, at records.Position) error {
-	if r.best != nil && (r.best.URLKey != c.URLKey || r.bestAt.Host != at.Host || r.bestAt.Target != at.Target) {
-		if err := r.accept(ctx, r.best, r.bestAt); err != nil {
-			return err
-		}
+// readsRecords reports whether the query must read records themselves, not only the index, to find
+// out which it selects.
+func (q *Query) readsRecords() bool {
+	return q.modified != nil ||
+		slices.ContainsFunc(q.filters, func(f Filter) bool { return f.field == fieldModified }) ||
+		slices.ContainsFunc(q.collapses, func(c collapse) bool { return c.field == fieldModified })
+}
+
+// take gives one record of the search its place in the answer, if it has one.
+func (r *runner) take(ctx context.Context, c *records.Capture, at records.Position) error {
+	if err := r.settle(ctx, at); err != nil {
+		return err
 	}
-	r.best, r.bestAt = c, at
-	return nil
+	ok, err := r.pass(ctx, c)
+	switch {
+	case err != nil || !ok:
+		r.skipped(c)
+		return err
+	case r.latest:
+		r.best, r.bestAt = c, at
+		return nil
+	}
+	return r.accept(ctx, c, at)
+}
+
+// settle accepts the newest record of a URL key once the search has left the key.
+func (r *runner) settle(ctx context.Context, at records.Position) error {
+	if r.best == nil || r.bestAt.Key == at.Key && r.bestAt.Host == at.Host && r.bestAt.Target == at.Target {
+		return nil
+	}
+	err := r.accept(ctx, r.best, r.bestAt)
+	if err == nil {
+		r.best = nil
+	}
+	return err
 }
 
 // accept applies the collapses, offset and limit to a record, and emits it. When a record comes for
