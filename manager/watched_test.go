@@ -23,6 +23,7 @@ func TestWatchedHostsAreEntered(t *testing.T) {
 	watch("url", "forms.example.jp", "http://forms.example.jp/find?__wb_method=POST&q=1", "http://forms.example.jp/find", "q=1")
 	watch("prefix", "www.example.com", "http://www.example.com/b/", "", "")
 	watch("host", "www.secret.jp", "http://www.secret.jp/", "", "")
+	watch("url", "old.example.jp", "http://old.example.jp/a b", "", "") // no URL by today's rules
 	report, err := s.EnterWatched(t.Context())
 	if err != nil || report != (hosts.Report{Accepted: 2, Pending: 1, Refused: 1}) {
 		t.Errorf("%+v, %v", report, err)

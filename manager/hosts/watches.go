@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
@@ -25,6 +26,10 @@ func (r *Registry) EnterWatched(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("hosts of watches: %w", err)
 	}
+	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool {
+		_, _, err := wire.NormalizeURL(l.URL)
+		return err != nil // the watch is older than a rule for URLs; the others must not wait for it
+	})
 	if len(lines) == 0 {
 		return Report{}, nil
 	}
