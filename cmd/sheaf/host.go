@@ -118,7 +118,6 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 
 func hostDomainCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "domain", Short: "Domains whose hosts robots leave out, also those that they find later"}
-	var d hosts.RefusedDomain
 	list := &cobra.Command{
 		Use: "ls", Short: "List the domains that are refused", Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -129,28 +128,18 @@ func hostDomainCommand() *cobra.Command {
 			})
 		}),
 	}
-	refuse := &cobra.Command{
-		Use: "refuse DOMAIN", Short: "Have robots leave out all hosts of a domain; what is archived of them stays", Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			d.Domain = args[0]
-			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminDomains, d, nil)
-		}),
-	}
-	refuse.Flags().StringVar(&d.Reason, "reason", "", "why")
-	refuse.Flags().StringVar(&d.By, "by", os.Getenv("USER"), "who decides (USER)")
-	allow := &cobra.Command{
-		Use: "allow DOMAIN", Short: "End that; hosts that are refused already stay so until sheaf host add", Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminDomains, args[0]), nil, nil)
-		}),
-	}
+	refuse := refuseCommand("refuse DOMAIN", "Have robots leave out all hosts of a domain; what is archived of them stays", api.PathAdminDomains,
+		func(domain, by, reason string) any {
+			return hosts.RefusedDomain{Domain: domain, By: by, Reason: reason}
+		})
+	allow := allowCommand("allow DOMAIN", "End that; hosts that are refused already stay so until sheaf host add",
+		func(domain string) string { return below(api.PathAdminDomains, domain) })
 	cmd.AddCommand(list, refuse, allow)
 	return cmd
 }
 
 func hostPrefixCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "prefix", Short: "Parts of hosts that robots leave out: pages whose URL begins with a prefix"}
-	var p hosts.RefusedPrefix
 	list := &cobra.Command{
 		Use: "ls", Short: "List the prefixes that are refused", Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -161,23 +150,38 @@ func hostPrefixCommand() *cobra.Command {
 			})
 		}),
 	}
-	refuse := &cobra.Command{
-		Use: "refuse URL", Short: "Have robots leave out the pages whose URL begins so; what is archived of them stays", Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			p.URL = args[0]
-			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminPrefixes, p, nil)
-		}),
-	}
-	refuse.Flags().StringVar(&p.Reason, "reason", "", "why")
-	refuse.Flags().StringVar(&p.By, "by", os.Getenv("USER"), "who decides (USER)")
-	allow := &cobra.Command{
-		Use: "allow URL", Short: "End that", Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, withQuery(api.PathAdminPrefixes, "url", args[0]), nil, nil)
-		}),
-	}
+	refuse := refuseCommand("refuse URL", "Have robots leave out the pages whose URL begins so; what is archived of them stays", api.PathAdminPrefixes,
+		func(url, by, reason string) any {
+			return hosts.RefusedPrefix{URL: url, By: by, Reason: reason}
+		})
+	allow := allowCommand("allow URL", "End that", func(url string) string { return withQuery(api.PathAdminPrefixes, "url", url) })
 	cmd.AddCommand(list, refuse, allow)
 	return cmd
+}
+
+// refuseCommand returns a command that posts to a path what robots shall leave out, with who decides
+// and why.
+func refuseCommand(use, short, path string, request func(what, by, reason string) any) *cobra.Command {
+	var by, reason string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodPost, path, request(args[0], by, reason), nil)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().StringVar(&by, "by", os.Getenv("USER"), "who decides (USER)")
+	return cmd
+}
+
+// allowCommand returns a command that deletes what refuseCommand has posted.
+func allowCommand(use, short string, path func(what string) string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodDelete, path(args[0]), nil, nil)
+		}),
+	}
 }
 
 func hostListCommand() *cobra.Command {
