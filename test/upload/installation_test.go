@@ -52,7 +52,7 @@ type installation struct {
 
 // setup says how an installation differs from the usual one.
 type setup struct {
-	dir      string // of the buffers; empty: a temporary one
+	dir      string // of the buffers, on a disk of its own; empty: a temporary one, to be used however full its disk is
 	store    string // directory of the store; empty: beside the buffers
 	ftpTLS   *tls.Config
 	ingest   func(*ingest.Options)
@@ -89,7 +89,10 @@ func newInstallation(t testing.TB, s setup) *installation {
 	testkit.Must(t, err)
 	disks, err := space.Disks(h.buffers, objects)
 	testkit.Must(t, err)
-	opt := receive.Options{Dir: h.buffers, Batches: h.in.Acceptor, Robots: h.robots, Disks: disks, Marks: space.Marks{Full: 1, Drained: 1}} // however full the disk is
+	opt := receive.Options{Dir: h.buffers, Batches: h.in.Acceptor, Robots: h.robots, Disks: disks}
+	if s.dir == "" {
+		opt.Marks = space.Marks{Full: 1, Drained: 1}
+	}
 	if s.receiver != nil {
 		s.receiver(&opt)
 	}

@@ -21,15 +21,7 @@ import (
 	"sheaf/serve/watch"
 )
 
-// TestMain puts the tests' files into memory if there is such a file system: a disk that is nearly
-// full would accept no uploads.
-func TestMain(m *testing.M) {
-	const memory = "/dev/shm"
-	if st, err := os.Stat(memory); err == nil && st.IsDir() && os.Getenv("TMPDIR") == "" {
-		os.Setenv("TMPDIR", memory)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testkit.InMemory(m) }
 
 // TestThreeChangesInACycle runs the installed programs, sheaf and robotd, as processes of their
 // own. A page changes three times during one cycle of the robot. Each change is told, although the
