@@ -8,17 +8,20 @@ import (
 	"mime/multipart"
 	"net/http"
 	"os"
+	"strconv"
 
+	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/verify"
 	"sheaf/internal/problem"
 )
 
-// The parts of an import's body, a multipart/form-data. The host map may be missing, and comes before
-// the file.
+// The parts of an import's body, a multipart/form-data. All but the file may be missing, and come
+// before the file.
 const (
-	partHosts = "hosts"
-	partFile  = "file"
+	partHosts   = "hosts"
+	partLenient = "lenient" // true or false
+	partFile    = "file"
 
 	maxHostMap = 64 << 20
 )
@@ -26,31 +29,39 @@ const (
 // serveImport receives a file and imports it. It answers when the batch is received.
 func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error) {
 	malformed := func(err error) error {
-		return problem.New(http.StatusBadRequest, "bad_body", "the body is not multipart/form-data with the part file, and hosts before it: "+err.Error())
+		return problem.New(http.StatusBadRequest, "bad_body", "the body is not multipart/form-data with the part file, and hosts and lenient before it: "+err.Error())
 	}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return malformed(err)
 	}
-	var hosts foreign.HostMap
+	var opt accept.ImportOptions
 	for {
 		part, err := parts.NextPart()
 		if err != nil { // io.EOF: there was no file
 			return malformed(err)
 		}
-		if part.FormName() == partHosts {
-			if hosts, err = foreign.ParseHostMap(io.LimitReader(part, maxHostMap)); err != nil {
+		switch part.FormName() {
+		case partHosts:
+			if opt.Hosts, err = foreign.ParseHostMap(io.LimitReader(part, maxHostMap)); err != nil {
 				return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
 			}
-			continue
-		}
-		if part.FormName() == partFile {
-			return i.importPart(w, r, part, hosts)
+		case partLenient:
+			const enough = 16
+			text, err := io.ReadAll(io.LimitReader(part, enough))
+			if err != nil {
+				return malformed(err)
+			}
+			if opt.Lenient, err = strconv.ParseBool(string(text)); err != nil {
+				return problem.New(http.StatusBadRequest, "bad_lenient", fmt.Sprintf("lenient is %q, want true or false", text))
+			}
+		case partFile:
+			return i.importPart(w, r, part, opt)
 		}
 	}
 }
 
-func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, hosts foreign.HostMap) (err error) {
+func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, opt accept.ImportOptions) (err error) {
 	f, err := os.CreateTemp(i.env.Buffers.Converting(), "import-*")
 	if err != nil {
 		return err
@@ -73,7 +84,7 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	} else if err != io.EOF {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	done, err := i.Acceptor.Import(r.Context(), f.Name(), hosts)
+	done, err := i.Acceptor.Import(r.Context(), f.Name(), opt)
 	var fault *verify.Refusal
 	if errors.As(err, &fault) {
 		return problem.New(http.StatusUnprocessableEntity, string(fault.Reason), fault.Detail)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -51,13 +52,16 @@ func smallTree(t *testing.T) []byte {
 }
 
 // postImport sends a file as the command does.
-func postImport(ctx context.Context, t *testing.T, h *installation, file []byte) (*http.Response, error) {
+func postImport(ctx context.Context, t *testing.T, h *installation, file []byte, fields ...string) (*http.Response, error) {
 	router := mux.NewRouter()
 	h.in.Register(router, operatorstest.Open)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
+	for n := 0; n < len(fields); n += 2 {
+		testkit.Must(t, form.WriteField(fields[n], fields[n+1]))
+	}
 	part, err := form.CreateFormFile("file", "foreign.tar")
 	testkit.Must(t, err)
 	_, err = part.Write(file)
@@ -94,6 +98,35 @@ func TestImportEndsWithClient(t *testing.T) {
 	}
 	testkit.Receive(t, "the service notices that the client has left", robots.left)
 	testkit.Until(t, "nothing is left of the import", func() bool { return len(h.converting()) == 0 })
+}
+
+// An operator who asks for it gets what is right of a damaged file, and the list of what is not.
+func TestLenientImport(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	h.open()
+	record := func(n int, digest string) string {
+		return fmt.Sprintf("WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a.example.jp/%d\r\nWARC-Date: 2009-03-01T12:00:00Z\r\n"+
+			"Content-Type: text/html\r\n%sContent-Length: 4\r\n\r\n<p>a\r\n\r\n", n, digest)
+	}
+	damaged := []byte(record(1, "") + record(2, "WARC-Block-Digest: md5:AAAA\r\n") + record(3, ""))
+	for _, c := range []struct {
+		lenient string
+		status  int
+		says    string
+	}{
+		{"perhaps", http.StatusBadRequest, `lenient is \"perhaps\"`},
+		{"false", http.StatusUnprocessableEntity, "--lenient"},
+		{"true", http.StatusOK, `"lost":1,"losses":[{"offset":158,"url":"http://a.example.jp/2","reason":"sha_mismatch"`},
+	} {
+		resp, err := postImport(t.Context(), t, h, damaged, "lenient", c.lenient)
+		testkit.Must(t, err)
+		text, err := io.ReadAll(resp.Body)
+		testkit.Must(t, errors.Join(err, resp.Body.Close()))
+		if resp.StatusCode != c.status || !strings.Contains(string(text), c.says) {
+			t.Errorf("lenient=%s: %d %s, want %d …%s…", c.lenient, resp.StatusCode, text, c.status, c.says)
+		}
+	}
 }
 
 // The limits of foreign files hold for imports and for files that robots upload by FTP.

@@ -17,7 +17,6 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/api"
-	"sheaf/internal/terminal"
 	"sheaf/internal/wire"
 	"sheaf/serve/client"
 )
@@ -26,7 +25,7 @@ import (
 const importTime = 24 * time.Hour
 
 func archiveImport() *cobra.Command {
-	var hosts, output string
+	var opt importOptions
 	cmd := &cobra.Command{
 		Use: "import FILE...", Short: "Import WARC files and tar files of pages into the archive", Args: cobra.MinimumNArgs(1),
 		Long: `Send each file to the service, which makes a batch of it and publishes the batch with the next edition.
@@ -36,18 +35,22 @@ a batch of a robot. A file that was imported before is not imported again. Recor
 nor other answers (requests, metadata, …) are kept apart: see sheaf batch others.
 
 A host map is a file with the name of a directory and its host in each line, for directories that do not
-have the name of their host. With -o, the file is converted here, and nothing is sent.`,
+have the name of their host. With -o, the file is converted here, and nothing is sent.
+
+A damaged file is refused. With --lenient, only the damaged records of a WARC are left out: those whose
+digest or length is wrong, those in a damaged gzip member, and the one in which a file is cut off. The
+report lists the first hundred places, and says how many there were. Trees are always read strictly.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "" {
+			if opt.output != "" {
 				if len(args) != 1 {
 					return fmt.Errorf("-o takes one FILE, not %d", len(args))
 				}
-				return convertFile(cmd, args[0], output, hosts)
+				return convertFile(cmd, args[0], opt)
 			}
 			return asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 				c.HTTP.Timeout = importTime
 				for _, name := range args {
-					if err := importFile(cmd, c, name, hosts); err != nil {
+					if err := importFile(cmd, c, name, opt); err != nil {
 						return fmt.Errorf("%s: %w", name, err)
 					}
 				}
@@ -55,15 +58,22 @@ have the name of their host. With -o, the file is converted here, and nothing is
 			})(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&hosts, "hosts", "", "file with a host map")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the batch, an ordinary tar.gz, to this file instead")
+	cmd.Flags().StringVar(&opt.hosts, "hosts", "", "file with a host map")
+	cmd.Flags().BoolVar(&opt.lenient, "lenient", false, "leave out the damaged records of a WARC, and say which")
+	cmd.Flags().StringVarP(&opt.output, "output", "o", "", "write the batch, an ordinary tar.gz, to this file instead")
 	return operatorFlags(cmd)
 }
 
-func importFile(cmd *cobra.Command, c *client.Client, name, hosts string) error {
+// importOptions are the command's flags.
+type importOptions struct {
+	hosts, output string
+	lenient       bool
+}
+
+func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOptions) error {
 	body, w := io.Pipe()
 	form := multipart.NewWriter(w)
-	go func() { w.CloseWithError(writeImport(form, name, hosts)) }()
+	go func() { w.CloseWithError(writeImport(form, name, opt)) }()
 	defer body.Close()
 	var done accept.Imported
 	if err := c.Send(cmd.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), body, &done); err != nil {
@@ -76,12 +86,32 @@ func importFile(cmd *cobra.Command, c *client.Client, name, hosts string) error 
 		}
 		fmt.Fprintf(w, "%s: batch %s is %s: %d hosts, %d pages, %d other answers, %d revisits; %d records kept apart\n",
 			name, done.Batch, done.State, done.Hosts, done.Pages, done.Responses, done.Revisits, done.Others)
+		writeLosses(w, name, done.Losses)
 	})
 }
 
+// writeLosses says what was left out of a damaged file.
+func writeLosses(w io.Writer, name string, l foreign.Losses) {
+	if l.Lost == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s: left out %d damaged places:\n", name, l.Lost)
+	for _, loss := range l.Losses {
+		fmt.Fprintf(w, "  %v\n", loss)
+	}
+	if more := l.Lost - int64(len(l.Losses)); more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+}
+
 // writeImport writes the parts of the request.
-func writeImport(form *multipart.Writer, name, hosts string) error {
-	for _, part := range []struct{ field, file string }{{"hosts", hosts}, {"file", name}} {
+func writeImport(form *multipart.Writer, name string, opt importOptions) error {
+	if opt.lenient {
+		if err := form.WriteField("lenient", "true"); err != nil {
+			return err
+		}
+	}
+	for _, part := range []struct{ field, file string }{{"hosts", opt.hosts}, {"file", name}} {
 		if part.file == "" {
 			continue
 		}
@@ -101,10 +131,11 @@ func writeImport(form *multipart.Writer, name, hosts string) error {
 }
 
 // convertFile converts a file to a batch, without a service.
-func convertFile(cmd *cobra.Command, name, output, hosts string) (err error) {
-	opt := foreign.Options{Robot: wire.ImportRobot, Dir: filepath.Dir(output)}
-	if hosts != "" {
-		if opt.Hosts, err = foreign.ReadHostMap(hosts); err != nil {
+func convertFile(cmd *cobra.Command, name string, flags importOptions) (err error) {
+	output := flags.output
+	opt := foreign.Options{Robot: wire.ImportRobot, Dir: filepath.Dir(output), Lenient: flags.lenient}
+	if flags.hosts != "" {
+		if opt.Hosts, err = foreign.ReadHostMap(flags.hosts); err != nil {
 			return err
 		}
 	}
@@ -121,9 +152,11 @@ func convertFile(cmd *cobra.Command, name, output, hosts string) (err error) {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", name, err), os.Remove(output))
 	}
-	_, err = fmt.Fprintf(terminal.NewWriter(cmd.OutOrStdout()), "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
-		output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
-	return err
+	return show(cmd, result, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
+			output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
+		writeLosses(w, name, result.Losses)
+	})
 }
 
 func convertTo(ctx context.Context, in, out *os.File, opt foreign.Options) (*foreign.Result, error) {

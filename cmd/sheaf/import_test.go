@@ -105,8 +105,12 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(cut, data[:len(data)*2/3], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := c.try("archive", "import", cut); err == nil || !strings.Contains(err.Error(), "the file ends here") || !strings.Contains(err.Error(), "offset ") {
+	if out, err := c.try("archive", "import", cut); err == nil || !strings.Contains(err.Error(), "the file ends here") || !strings.Contains(err.Error(), "offset ") || !strings.Contains(err.Error(), "--lenient") {
 		t.Errorf("%v %s", err, out)
+	}
+	c.run([]string{"1 hosts", "left out 1 damaged places", "offset ", "the file ends here"}, "archive", "import", "--lenient", cut)
+	if out := c.run(nil, "archive", "import", "--lenient", "--json", cut); !strings.Contains(out, `"fresh": false`) || !strings.Contains(out, `"lost": 1`) {
+		t.Errorf("the same file again: %s", out)
 	}
 }
 

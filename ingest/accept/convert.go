@@ -14,7 +14,7 @@ import (
 
 // convert converts a foreign file to a batch, in a file of its own, and returns what Infer returns.
 // Records that have no place in a segment are kept in the store, beside the batch's manifest.
-func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, hosts foreign.HostMap) (_ *Found, err error) {
+func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, opt ImportOptions) (_ *Found, err error) {
 	dir := a.opt.Buffers.Converting()
 	out, err := os.CreateTemp(dir, "batch-*.tar.gz")
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, hosts for
 
 	start := time.Now()
 	result, err := foreign.Convert(ctx, f, out, foreign.Options{
-		Robot: up.Robot, Hosts: hosts, Dir: dir, MaxBody: a.opt.Limits.MaxBody, Limits: a.opt.ForeignLimits, Others: buffered,
+		Robot: up.Robot, Hosts: opt.Hosts, Lenient: opt.Lenient, Dir: dir, MaxBody: a.opt.Limits.MaxBody, Limits: a.opt.ForeignLimits, Others: buffered,
 	})
 	if fault := (*foreign.Error)(nil); errors.As(err, &fault) {
 		return nil, refusalOf(err)
@@ -54,6 +54,6 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, hosts for
 		return nil, err
 	}
 	a.opt.Log.InfoContext(ctx, "foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,
-		"pages", result.Pages, "answers", result.Responses, "revisits", result.Revisits, "others", result.Others, "took", time.Since(start))
+		"pages", result.Pages, "answers", result.Responses, "revisits", result.Revisits, "others", result.Others, "lost", result.Lost, "took", time.Since(start))
 	return &Found{Manifest: m, Path: out.Name(), Converted: result}, nil
 }

@@ -19,17 +19,23 @@ type Imported struct {
 	Responses int64        `json:"responses"` // answers that are no page
 	Revisits  int64        `json:"revisits"`
 	Others    int64        `json:"others"` // records kept beside the batch
+	foreign.Losses
 }
 
-// Import accepts a foreign file, or a batch, that an operator brings. hosts says which hosts the
-// folders of a tree of pages are; nil takes those of the options. What is wrong with the file is a
-// *verify.Refusal; then nothing of it is kept, for the operator has the file.
-func (a *Acceptor) Import(ctx context.Context, path string, hosts foreign.HostMap) (_ *Imported, err error) {
-	if hosts == nil {
-		hosts = a.opt.ForeignHosts
+// ImportOptions say how a foreign file is to be read.
+type ImportOptions struct {
+	Hosts   foreign.HostMap // which hosts the folders of a tree of pages are; nil: those of Options
+	Lenient bool            // leave out what is damaged, and say what that was
+}
+
+// Import accepts a foreign file, or a batch, that an operator brings. What is wrong with the
+// file is a *verify.Refusal; then nothing of it is kept, for the operator has the file.
+func (a *Acceptor) Import(ctx context.Context, path string, opt ImportOptions) (_ *Imported, err error) {
+	if opt.Hosts == nil {
+		opt.Hosts = a.opt.ForeignHosts
 	}
 	up := Upload{Robot: wire.ImportRobot, Protocol: wire.ImportRobot, Path: path}
-	found, err := a.infer(ctx, up, hosts)
+	found, err := a.infer(ctx, up, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +52,7 @@ func (a *Acceptor) Import(ctx context.Context, path string, hosts foreign.HostMa
 	done := &Imported{Batch: b.Batch, State: b.State, Fresh: fresh, Hosts: len(found.Manifest.Hosts)}
 	if c := found.Converted; c != nil {
 		done.Kind, done.Pages, done.Responses, done.Revisits, done.Others = c.Kind, c.Pages, c.Responses, c.Revisits, c.Others
+		done.Losses = c.Losses
 	}
 	return done, nil
 }

@@ -39,21 +39,21 @@ func (f *Found) Drop() error {
 // What is wrong with the file is a *verify.Refusal, with ReasonTruncated if more bytes could help.
 // Any other error may pass by itself.
 func (a *Acceptor) Infer(ctx context.Context, up Upload) (*Found, error) {
-	return a.infer(ctx, up, a.opt.ForeignHosts)
+	return a.infer(ctx, up, ImportOptions{Hosts: a.opt.ForeignHosts})
 }
 
-func (a *Acceptor) infer(ctx context.Context, up Upload, hosts foreign.HostMap) (*Found, error) {
+func (a *Acceptor) infer(ctx context.Context, up Upload, opt ImportOptions) (*Found, error) {
 	f, err := os.Open(up.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	kind, err := foreign.Is(ctx, f)
+	kind, err := foreign.Is(ctx, f, opt.Lenient)
 	if err != nil {
 		return nil, refusalOf(err)
 	}
 	if kind != "" {
-		return a.convert(ctx, up, f, hosts)
+		return a.convert(ctx, up, f, opt)
 	}
 	m, err := a.inferBatch(ctx, up, f)
 	if err != nil {

@@ -26,6 +26,10 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
+	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file with
+	// any damage is refused. A tree is never converted leniently.
+	Lenient bool
+
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the
 	// file. If it is nil they are only counted.
 	Others io.Writer
@@ -35,20 +39,21 @@ type Options struct {
 
 // Result is what was found in a file.
 type Result struct {
-	Kind      Kind
-	SHA256    string // of the file as it came
-	Batch     wire.BatchID
-	Hosts     int
-	Pages     int64
-	Responses int64
-	Revisits  int64
-	Others    int64     // records that no segment can hold
-	OthersOf  []Stretch // what was written to Options.Others, from its beginning to its end
+	Kind      Kind         `json:"kind"`
+	SHA256    string       `json:"sha256"` // of the file as it came
+	Batch     wire.BatchID `json:"batch"`
+	Hosts     int          `json:"hosts"`
+	Pages     int64        `json:"pages"`
+	Responses int64        `json:"responses"`
+	Revisits  int64        `json:"revisits"`
+	Others    int64        `json:"others"` // records that no segment can hold
+	OthersOf  []Stretch    `json:"-"`      // what was written to Options.Others, from its beginning to its end
+	Losses                 // of a lenient conversion
 }
 
 // Is returns the kind of a file that Convert can convert. It is empty for other files, such as
-// batches.
-func Is(ctx context.Context, file *os.File) (Kind, error) {
+// batches. If the file is to be converted leniently, anything else is taken for a damaged WARC.
+func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
@@ -60,6 +65,15 @@ func Is(ctx context.Context, file *os.File) (Kind, error) {
 	if archive.BeginsBatch(head[:n]) {
 		return "", nil
 	}
+	kind, err := kindOf(ctx, file)
+	var fault *Error
+	if lenient && (kind == "" && err == nil || errors.As(err, &fault)) {
+		return WARC, nil
+	}
+	return kind, err
+}
+
+func kindOf(ctx context.Context, file *os.File) (Kind, error) {
 	in, err := begin(ctx, file, Limits{}, newGunzip)
 	if err != nil {
 		return "", err
@@ -94,22 +108,48 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	if opt.inflate == nil {
 		opt.inflate = newGunzip
 	}
-	in, err := begin(ctx, file, opt.Limits, opt.inflate)
+	in, kind, err := beginAs(ctx, file, opt)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
 	c := &conversion{
-		ctx: ctx, meter: in.meter, opt: opt, result: &Result{SHA256: hex.EncodeToString(sum)}, block: block{dir: dir},
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum)}, block: block{dir: dir},
 		others:    newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
 	}
 	defer c.segments.drop()
 	defer c.block.reset()
-	switch c.result.Kind, err = in.kind(); {
-	case err != nil:
+	if err := c.convert(in); err != nil {
 		return nil, err
+	}
+	if err := c.finish(in, out, sum); err != nil {
+		return nil, err
+	}
+	return c.result, nil
+}
+
+// beginAs begins to read a file as its kind and the options want it.
+func beginAs(ctx context.Context, file *os.File, opt Options) (*stream, Kind, error) {
+	kind, err := Is(ctx, file, opt.Lenient)
+	if err != nil {
+		return nil, "", err
+	}
+	if opt.Lenient && kind == WARC {
+		in, err := openLenient(ctx, file, opt.Limits)
+		return in, kind, err
+	}
+	in, err := begin(ctx, file, opt.Limits, opt.inflate)
+	return in, kind, err
+}
+
+// convert converts the records or pages of the file.
+func (c *conversion) convert(in *stream) error {
+	var err error
+	switch {
+	case in.parts != nil:
+		return c.salvage(in)
 	case c.result.Kind == WARC:
 		err = c.warc(in)
 	case c.result.Kind == Tree:
@@ -121,13 +161,10 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {
 		err = in.whole(fault)
 	}
-	if err == nil {
-		err = c.finish(in, out, sum)
+	if c.result.Kind == WARC && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio {
+		fault.Msg += "; to keep what is right, import the file with --lenient"
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c.result, nil
+	return err
 }
 
 func digest(ctx context.Context, file *os.File) ([]byte, error) {

@@ -35,13 +35,14 @@ func wrong(offset int64, entry string, reason wire.Reason, format string, args .
 // disk and of the context are returned as they are.
 func (s *stream) reading(err error, entry string) error {
 	var known *Error
+	var hole *gap
 	var disk *fs.PathError
 	switch {
 	case s.disk != nil:
 		return s.disk
 	case err == nil:
 		return nil
-	case errors.As(err, &known), errors.As(err, &disk), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &known), errors.As(err, &hole), errors.As(err, &disk), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return wrong(s.n, entry, wire.ReasonTruncated, "the file ends here, in the middle")

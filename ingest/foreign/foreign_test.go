@@ -86,6 +86,11 @@ type converted struct {
 // convert converts a file, checks the batch as ingest does, and reads its pages.
 func convert(t testing.TB, data string, hosts HostMap) (*converted, error) {
 	t.Helper()
+	return convertAs(t, data, Options{Hosts: hosts})
+}
+
+func convertAs(t testing.TB, data string, opt Options) (*converted, error) {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "foreign")
 	if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
@@ -96,7 +101,8 @@ func convert(t testing.TB, data string, hosts HostMap) (*converted, error) {
 	}
 	defer f.Close()
 	var out, others bytes.Buffer
-	res, err := Convert(context.Background(), f, &out, Options{Robot: "import", Hosts: hosts, Dir: t.TempDir(), Others: &others})
+	opt.Robot, opt.Dir, opt.Others = "import", t.TempDir(), &others
+	res, err := Convert(context.Background(), f, &out, opt)
 	if err != nil {
 		return nil, err
 	}

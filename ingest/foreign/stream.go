@@ -25,6 +25,7 @@ type stream struct {
 	disk  error // the first error of the disk or the context
 	close func() error
 	meter *meter
+	parts *parts // of a file that is read leniently; nil: of others
 }
 
 // inflater returns a reader that inflates a gzip file.

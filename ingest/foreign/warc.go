@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ const (
 	maxLine   = 64 << 10
 	maxFields = 1000
 )
+
+// warcVersions are the first lines of records that are read.
+var warcVersions = []string{"WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"}
 
 // warcRecord is one record of a foreign WARC (ISO 28500:2009 and :2017).
 type warcRecord struct {
@@ -52,9 +56,7 @@ func (s *stream) nextRecord() (*warcRecord, error) {
 		at = s.n
 	}
 	version := strings.TrimRight(line, "\r\n")
-	switch version {
-	case "WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18":
-	default:
+	if !slices.Contains(warcVersions, version) {
 		return nil, wrong(at, "", wire.ReasonCorruptMember, "a record begins with %.40q, want WARC/1.0 or WARC/1.1", version)
 	}
 	r := &warcRecord{at: at, head: []byte(version + "\r\n"), fields: make(textproto.MIMEHeader)}

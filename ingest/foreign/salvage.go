@@ -1,0 +1,281 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"sheaf/internal/terminal"
+	"sheaf/internal/wire"
+)
+
+// maxLosses is how many losses a Result lists. The others are only counted.
+const maxLosses = 100
+
+// Loss is a place of a damaged file that a lenient conversion could not use.
+type Loss struct {
+	Offset int64       `json:"offset"`           // in the file as it came; of the gzip member, if it is gzipped
+	Within int64       `json:"within,omitempty"` // inflated bytes from the member's beginning to the record
+	URL    string      `json:"url,omitempty"`    // of the record, if it could be read
+	Reason wire.Reason `json:"reason"`
+	Detail string      `json:"detail"`
+}
+
+func (l Loss) String() string {
+	where := fmt.Sprintf("offset %d", l.Offset)
+	if l.Within > 0 {
+		where += fmt.Sprintf(", %d inflated", l.Within)
+	}
+	if l.URL != "" {
+		where += fmt.Sprintf(" (%s)", terminal.Text(fmt.Sprintf("%.200s", l.URL)))
+	}
+	return fmt.Sprintf("%s: %s: %s", where, l.Reason, l.Detail)
+}
+
+// Losses are the losses of a file, in its order.
+type Losses struct {
+	Lost   int64  `json:"lost,omitempty"`   // damaged places, each of a record or more
+	Losses []Loss `json:"losses,omitempty"` // the first hundred of them
+}
+
+func (l *Losses) add(loss Loss) {
+	if l.Lost++; len(l.Losses) < maxLosses {
+		l.Losses = append(l.Losses, loss)
+	}
+}
+
+// salvaging is the lenient conversion of a WARC: what is damaged is left out and noted.
+//
+// Of a damaged gzip member no record is taken. Where the file is cut off, a record is taken if its
+// digest is right. A record whose digest is wrong is lost. So is one without a digest if what
+// follows shows that its length is wrong.
+type salvaging struct {
+	*conversion
+	in  *stream
+	gap int64 // the last gap that was noted; -1: none
+}
+
+// errWrongEnd says that a record's block does not end where its header says.
+var errWrongEnd = errors.New("what follows its end is no record: its Content-Length is wrong, or what follows is damaged")
+
+// salvage converts the records of a damaged WARC.
+func (c *conversion) salvage(in *stream) error {
+	s := &salvaging{c, in, -1}
+	for {
+		if err := s.next(); err == io.EOF {
+			if s.meter.entries == 0 {
+				return wrong(0, "", wire.ReasonForeign, "no WARC record in it can be read")
+			}
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// next converts the next record. If that one is lost, it goes on to the beginning of another.
+func (s *salvaging) next() error {
+	_, err := s.in.skipEmpty()
+	at := s.in.spot()
+	if err != nil {
+		if err == io.EOF {
+			return err
+		}
+		if err := s.lose(at, "", err); err != nil {
+			return err
+		}
+		return s.resync(true)
+	}
+	r, err := s.in.nextRecord()
+	if err != nil {
+		if err := s.lose(at, "", err); err != nil {
+			return err
+		}
+		s.in.back(at)
+		return s.resync(false)
+	}
+	body := s.in.spot()
+	ends, err := s.record(r)
+	if err == nil {
+		return nil
+	}
+	if err := s.lose(at, r.url(), err); err != nil || ends {
+		return err
+	}
+	s.in.back(body)
+	return s.resync(true)
+}
+
+// record converts a record if it is right. ends reports whether the next one follows.
+func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
+	if err := s.meter.entry(); err != nil {
+		return false, wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
+	}
+	if err := s.block.fill(r.block); err != nil {
+		return false, err
+	}
+	if s.block.size < r.length {
+		return false, s.in.reading(io.ErrUnexpectedEOF, r.url())
+	}
+	wrongDigest := r.check(&s.block)
+	cut := s.in.parts.gzip && s.in.spotOf(s.in.n-1).at == s.in.parts.cut
+	ends, err = s.in.ends()
+	if err != nil {
+		return false, err
+	}
+	_, _, proof := algorithm(r.get("WARC-Block-Digest"))
+	switch {
+	case wrongDigest != nil:
+		return ends, wrongDigest
+	case proof == nil && cut:
+		return true, wrong(r.at, r.url(), wire.ReasonTruncated, "the file ends in its gzip member, and it has no WARC-Block-Digest")
+	case proof == nil && !ends:
+		return false, wrong(r.at, r.url(), wire.ReasonCorruptMember, "%v", errWrongEnd)
+	}
+	if err := s.conversion.record(r); err != nil {
+		return false, fatal{s.in.refused(err, r.at, r.url())}
+	}
+	return true, nil
+}
+
+// fatal is an error that ends the conversion.
+type fatal struct{ error }
+
+// lose notes a loss. It returns err if that is no damage of the file that could be left out.
+func (s *salvaging) lose(at spot, url string, err error) error {
+	var f fatal
+	var hole *gap
+	var fault *Error
+	if errors.As(err, &f) {
+		return f.error
+	}
+	switch err = s.in.reading(err, url); {
+	case s.in.disk != nil:
+		return s.in.disk
+	case errors.As(err, &hole):
+		if s.gap == hole.at {
+			return nil
+		}
+		s.gap = hole.at
+		if url == "" {
+			at = spot{at: hole.at}
+		}
+		reason := wire.ReasonCorruptMember
+		if hole.cut {
+			reason = wire.ReasonTruncated
+		}
+		fault = wrong(0, url, reason, "%s", hole.why)
+	case !errors.As(err, &fault) || fault.Reason == wire.ReasonBombRatio:
+		return err
+	}
+	s.result.Losses.add(Loss{at.at, at.within, url, fault.Reason, fault.Msg})
+	return nil
+}
+
+// resync goes on to the next line that begins a record, behind gaps too. atLine reports whether a
+// line begins here.
+func (s *salvaging) resync(atLine bool) error {
+	for {
+		err := s.in.resync(atLine)
+		var hole *gap
+		if !errors.As(err, &hole) {
+			return err
+		}
+		if err := s.lose(spot{at: hole.at}, "", hole); err != nil {
+			return err
+		}
+		if err := s.in.parts.pass(hole); err != nil {
+			return err
+		}
+		atLine = true
+	}
+}
+
+// resync discards what comes before the next line that begins a record.
+func (s *stream) resync(atLine bool) error {
+	for {
+		if atLine {
+			head, err := s.r.Peek(versionLine)
+			if beginsRecord(head) {
+				return nil
+			}
+			if err != nil && len(head) == 0 {
+				return s.ended(err)
+			}
+		}
+		part, err := s.r.ReadSlice('\n')
+		if cerr := s.count(len(part), nil); cerr != nil {
+			return cerr
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return s.ended(err)
+		}
+		atLine = err == nil
+	}
+}
+
+// ended returns the error with which reading ended.
+func (s *stream) ended(err error) error {
+	if s.disk != nil {
+		return s.disk
+	}
+	return err
+}
+
+// skipEmpty discards the empty lines between records, and returns how many there were.
+func (s *stream) skipEmpty() (lines int, err error) {
+	for {
+		c, err := s.r.Peek(1)
+		switch {
+		case err != nil:
+			return lines, s.ended(err)
+		case c[0] == '\n':
+			lines++
+		case c[0] != '\r':
+			return lines, nil
+		}
+		_, _ = s.r.Discard(1) // it is in the buffer
+		if err := s.count(1, nil); err != nil {
+			return lines, err
+		}
+	}
+}
+
+// ends reports whether a record ends here: empty lines and another record or the end of the file
+// follow, or a damaged gzip member.
+func (s *stream) ends() (bool, error) {
+	var hole *gap
+	lines, err := s.skipEmpty()
+	switch {
+	case errors.As(err, &hole):
+		return true, nil
+	case err == io.EOF:
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	const enough = 128
+	head, _ := s.r.Peek(enough) // an error comes again
+	return beginsRecord(head) || lines >= 2 && beginsHeader(head), s.disk
+}
+
+// versionLine is the length of the line that begins a record, without its end.
+const versionLine = len("WARC/0.17")
+
+// beginsRecord reports whether a line begins a record.
+func beginsRecord(line []byte) bool {
+	for _, version := range warcVersions {
+		if rest, ok := bytes.CutPrefix(line, []byte(version)); ok && (len(rest) == 0 || rest[0] == '\r' || rest[0] == '\n') {
+			return true
+		}
+	}
+	return false
+}
+
+// beginsHeader reports whether b is like the beginning of a record whose first line is damaged.
+func beginsHeader(b []byte) bool {
+	_, second, ok := bytes.Cut(b, []byte("\n"))
+	return ok && (bytes.HasPrefix(second, []byte("WARC-")) || bytes.HasPrefix(second, []byte("Content-")))
+}
