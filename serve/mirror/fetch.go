@@ -104,7 +104,13 @@ func short(s string) string {
 func (m *mirror) download(ctx context.Context, dir string, want file, partial string) (err error) {
 	select {
 	case m.slots <- struct{}{}:
-		defer func() { <-m.slots }()
+		defer func() {
+			var later *laterError
+			if errors.As(err, &later) {
+				_ = m.shut(&m.files, later) // before another download has the slot; insist tells the error
+			}
+			<-m.slots
+		}()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -91,11 +91,7 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &later):
-			soonest := time.Now().Add(m.Backoff)
-			if later.until.After(soonest) {
-				soonest = later.until
-			}
-			if err := g.shut(soonest, later.why); err != nil {
+			if err := m.shut(g, later); err != nil {
 				return err
 			}
 			m.touch()
@@ -116,6 +112,15 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 		}
 		pause = min(2*pause, maxBackoff)
 	}
+}
+
+// shut shuts a gate as the service wants, and at least for the time Backoff.
+func (m *mirror) shut(g *gate, later *laterError) error {
+	soonest := time.Now().Add(m.Backoff)
+	if later.until.After(soonest) {
+		soonest = later.until
+	}
+	return g.shut(soonest, later.why)
 }
 
 // forGood reports whether a repetition is useless after an error.
