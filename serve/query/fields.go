@@ -59,10 +59,7 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 	case fieldSkips:
 		return strconv.FormatInt(c.Skipped, 10), nil
 	case fieldSkipsEnd:
-		if c.SkipsEnd.IsZero() {
-			return "", nil
-		}
-		return c.SkipsEnd.UTC().Format(stamp), nil
+		return moment(c.SkipsEnd, stamp), nil
 	case fieldKey:
 		return c.URLKey, nil
 	case fieldTimestamp:
@@ -95,23 +92,25 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.Time.UTC().Format(time.RFC3339Nano), nil
 	case fieldModified:
 		at, err := c.Modified(ctx)
-		if err != nil || at.IsZero() {
-			return "", err
-		}
-		return at.Format(time.RFC3339), nil
+		return moment(at, time.RFC3339), err
 	case "kind":
 		return c.Kind.String(), nil
 	case "refers":
-		if c.RefersDate.IsZero() {
-			return "", nil
-		}
-		return c.RefersDate.UTC().Format(time.RFC3339Nano), nil
+		return moment(c.RefersDate, time.RFC3339Nano), nil
 	case "robot":
 		return c.Segment.Robot, nil
 	case "batch":
 		return c.Segment.Batch, nil
 	}
 	return "", nil
+}
+
+// moment returns a time in UTC, or "" if it is zero.
+func moment(t time.Time, layout string) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(layout)
 }
 
 // parseFields parses a comma-separated list of fields.

@@ -61,6 +61,10 @@ type runner struct {
 	done  records.Position  // the search must continue after this position
 	marks []string          // of each collapse, from the last record that reached it
 
+	budget   Budget
+	begun    time.Time
+	searched int64 // records, as far as the search has told
+
 	best   *records.Capture // newest record so far of its URL key, if only the newest is wanted
 	bestAt records.Position
 
@@ -68,9 +72,9 @@ type runner struct {
 }
 
 func (q *Query) run(ctx context.Context, from *records.Records, a *account.Account, b Budget, emit func(Record) error) (*Cursor, error) {
-	r := &runner{Query: q, send: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
+	r := &runner{Query: q, send: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses)), budget: b, begun: time.Now()}
 	r.seen = make(map[string]int)
-	search, begun := q.Search, time.Now()
+	search := q.Search
 	if ok, err := q.bound(ctx, from, a, &search); err != nil || !ok {
 		return nil, err
 	}
@@ -82,29 +86,7 @@ func (q *Query) run(ctx context.Context, from *records.Records, a *account.Accou
 			clear(r.marks)
 		}
 	}
-	searched := int64(0)
-	pause := func(at records.Position) error { // ends the search here, if it may and has cost enough
-		if r.best != nil || r.until != nil {
-			return nil
-		}
-		r.done = at
-		if b.spent(searched, begun) {
-			return errEnough
-		}
-		return nil
-	}
-	search.Pace = func(at records.Position, scanned int64) error {
-		searched = scanned
-		if b.Progress != nil {
-			if err := b.Progress(scanned); err != nil {
-				return err
-			}
-		}
-		if err := r.settle(ctx, at); err != nil {
-			return err
-		}
-		return pause(at)
-	}
+	search.Pace = r.pace(ctx)
 	expensive := q.readsRecords()
 	results, err := from.Search(ctx, a, search)
 	if err != nil {
@@ -114,7 +96,7 @@ func (q *Query) run(ctx context.Context, from *records.Records, a *account.Accou
 	err = results.Each(ctx, func(c *records.Capture, at records.Position) error {
 		err := r.take(ctx, c, at)
 		if err == nil && expensive {
-			err = pause(at)
+			err = r.pause(at)
 		}
 		return err
 	})
@@ -126,12 +108,45 @@ func (q *Query) run(ctx context.Context, from *records.Records, a *account.Accou
 		err = r.flush()
 	}
 	if enough && err == nil {
-		return &Cursor{
-			Query: q.id(), Issued: time.Now().Unix(), Target: r.done.Target, Host: r.done.Host, Key: r.done.Key,
-			Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks, Skip: r.skip, Until: pageEnd(search.Until),
-		}, nil
+		return r.cursor(search.Until), nil
 	}
 	return nil, err
+}
+
+// pace returns what the search calls from time to time.
+func (r *runner) pace(ctx context.Context) func(records.Position, int64) error {
+	return func(at records.Position, scanned int64) error {
+		r.searched = scanned
+		if r.budget.Progress != nil {
+			if err := r.budget.Progress(scanned); err != nil {
+				return err
+			}
+		}
+		if err := r.settle(ctx, at); err != nil {
+			return err
+		}
+		return r.pause(at)
+	}
+}
+
+// pause ends the search at a position, if it may end there and has cost enough.
+func (r *runner) pause(at records.Position) error {
+	if r.best != nil || r.until != nil {
+		return nil
+	}
+	r.done = at
+	if r.budget.spent(r.searched, r.begun) {
+		return errEnough
+	}
+	return nil
+}
+
+// cursor returns where to continue. until is the end of the page, if the query is for one.
+func (r *runner) cursor(until *records.Position) *Cursor {
+	return &Cursor{
+		Query: r.id(), Issued: time.Now().Unix(), Target: r.done.Target, Host: r.done.Host, Key: r.done.Key,
+		Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks, Skip: r.skip, Until: pageEnd(until),
+	}
 }
 
 // pass reports whether a record passes all filters.
