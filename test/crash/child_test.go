@@ -94,7 +94,7 @@ func child(text string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Passwords = servetest.Cheap
+	cfg.Login.Passwords = servetest.Cheap
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s, err := service.New(context.Background(), cfg, log, service.WithBoundary(r.boundary))
 	if err != nil {

@@ -52,7 +52,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
 	testkit.Must(t, err)
-	cfg.Passwords = servetest.Cheap
+	cfg.Login.Passwords = servetest.Cheap
 	change(&cfg)
 	if _, err := os.Stat(cfg.Data); os.IsNotExist(err) && cfg.Database.URL == "" {
 		testkit.Must(t, os.MkdirAll(cfg.Data, 0o700))

@@ -55,28 +55,73 @@ import (
 )
 
 // build makes the rooms of the process's roles and connects them.
-func (s *Service) build(ctx context.Context) (err error) {
-	b := builder{
+func (s *Service) build(ctx context.Context) error {
+	b, err := s.builder()
+	if err != nil {
+		return err
+	}
+	var published *archives
+	if s.cfg.has(roleIngest, roleServe) {
+		// Ingest asks the library what current is made of, when old editions expire.
+		if published, err = b.archives(ctx); err != nil {
+			return err
+		}
+		s.health.watchCatalog(published.catalog, published.library)
+	}
+	var robots *manager.Manager
+	if s.cfg.has(roleManager, roleIngest) {
+		// Ingest asks the manager for robots' keys and assignments.
+		robots = b.manager()
+	}
+	if s.cfg.has(roleManager) {
+		b.manage(robots, published)
+	}
+	var drop *receive.Receiver
+	if s.cfg.has(roleIngest) {
+		if drop, err = b.ingest(ctx, robots, published); err != nil {
+			return err
+		}
+		s.health.watchUploads(drop.Stopped)
+	}
+	var download ftp.Handler
+	if s.cfg.has(roleServe) {
+		if download, s.settle, err = b.serve(ctx, published); err != nil {
+			return err
+		}
+	}
+	s.watchMetrics(robots, b.transfers.running)
+	desk := b.removals(published, robots, s.sites)
+	if err := errors.Join(b.login(published), b.board(robots, published, desk, s.health)); err != nil {
+		return err
+	}
+	s.work = append(b.work, s.serveMetrics)
+	return s.open(b.site, download, drop)
+}
+
+// builder returns a builder that has made what all roles need.
+func (s *Service) builder() (*builder, error) {
+	b := &builder{
 		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
-		moved: transfers.New(s.state.db), running: new(transfers.Running), guesses: guesses.New(s.log),
+		transfers: traffic{log: transfers.New(s.state.db), running: new(transfers.Running)}, guesses: guesses.New(s.log),
 	}
 	login := &s.cfg.Login
 	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public})
 	if err := b.operators(); err != nil {
-		return err
+		return nil, err
 	}
 	b.objects = s.cfg.confined(s.state.objects)
-	if b.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
-		return err
+	zone, err := time.LoadLocation(s.cfg.Zone)
+	if err != nil {
+		return nil, err
 	}
 	server, err := s.cfg.Serve.Watch.Mail.mailServer()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.mails = mailer.NewOutbox(s.state.db, server, s.log)
 	b.work = append(b.work, b.mails.Run)
 	b.state.monitor.Add(monitor.Mails(b.mails))
-	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: b.zone}
+	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: zone}
 	s.router = mux.NewRouter()
 	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
@@ -92,53 +137,15 @@ func (s *Service) build(ctx context.Context) (err error) {
 	openapi.Register(s.router)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
-	transfers.Register(s.router, b.door.Gate, b.moved, b.running, b.zone, b.log)
+	transfers.Register(s.router, b.door.Gate, b.transfers.log, b.transfers.running, zone, b.log)
+	return b, nil
+}
 
-	var published *archives
-	if s.cfg.has(roleIngest, roleServe) {
-		// Ingest asks the library what current is made of, when old editions expire.
-		if published, err = b.archives(ctx); err != nil {
-			return err
-		}
-		s.health.watchCatalog(published.catalog, published.library)
-	}
-	var robots *manager.Manager
-	if s.cfg.has(roleManager, roleIngest) {
-		// Ingest asks the manager for robots' keys and assignments.
-		robots = b.manager()
-	}
-	if s.cfg.has(roleManager) {
-		robots.Register(s.router)
-		s.router.Handle(api.PathAdminBackup, b.door.Gate(operators.Admin, audit.Backup, backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
-		b.door.Register(s.router, b.zone)
-		b.work = append(b.work, robots.Run)
-		partners := partner.New(partner.Options{
-			Site: b.site, Manager: robots, Batches: ledger.New(s.state.db), Transfers: b.moved, Mails: b.mails, Base: b.base(),
-			Notices: s.cfg.Manager.Partners.Notices, Log: s.log,
-		})
-		partners.Register(s.router, b.guard(published))
-		b.work = append(b.work, partners.Run)
-	}
-	var drop *receive.Receiver
-	if s.cfg.has(roleIngest) {
-		if drop, err = b.ingest(ctx, robots, published); err != nil {
-			return err
-		}
-		s.health.watchUploads(drop.Stopped)
-	}
-	var download ftp.Handler
-	if s.cfg.has(roleServe) {
-		if download, s.settle, err = b.serve(ctx, published); err != nil {
-			return err
-		}
-	}
-	s.watchMetrics(robots, b.running)
-	desk := b.removals(published, robots, s.sites)
-	if err := errors.Join(b.login(published), b.board(robots, published, desk, s.health)); err != nil {
-		return err
-	}
-	s.work = append(b.work, s.serveMetrics, func(ctx context.Context) error {
-		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router)))
+// open adds the servers of HTTP and FTP to the service's work: of downloads and of robots' batches,
+// where the settings want them.
+func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
+	s.work = append(s.work, func(ctx context.Context) error {
+		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
@@ -169,14 +176,12 @@ type builder struct {
 	boundary func(room string) func(write, when string)
 	stopping chan struct{}
 
-	router   *mux.Router
-	zone     *time.Location
-	site     *webpage.Site
-	objects  store.Store // what this process may change of the object store
-	moved    *transfers.Log
-	running  *transfers.Running
-	guesses  *guesses.Limiter
-	sessions *session.Sessions
+	router    *mux.Router
+	site      *webpage.Site
+	objects   store.Store // what this process may change of the object store
+	transfers traffic
+	guesses   *guesses.Limiter
+	sessions  *session.Sessions
 
 	audit *audit.Log
 	door  *operators.Door // knows the operators
@@ -187,6 +192,12 @@ type builder struct {
 	disks   []space.Disk                  // that batches pass through
 	told    *watch.Watches                // nil: another process tells consumers of changes
 	work    []func(context.Context) error // of the rooms made so far
+}
+
+// traffic is the transfers that have ended, and those that run.
+type traffic struct {
+	log     *transfers.Log
+	running *transfers.Running
 }
 
 // archives are what is published, and what accounts may have of it.
@@ -203,11 +214,11 @@ const readersLag = time.Second
 
 func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	a = new(archives)
-	a.catalog, err = catalog.Open(ctx, b.objects, catalog.Options{Location: b.zone, Boundary: b.boundary("catalog")})
+	a.catalog, err = catalog.Open(ctx, b.objects, catalog.Options{Location: b.site.Zone, Boundary: b.boundary("catalog")})
 	if err != nil {
 		return nil, err
 	}
-	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), b.cfg.Passwords); err != nil {
+	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), b.cfg.Login.Passwords); err != nil {
 		return nil, err
 	}
 	a.accounts.Guesses = b.guesses
@@ -215,7 +226,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.zone, Log: b.log})
+	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
 	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
 	a.library, err = serve.NewLibrary(serve.Options{
 		Catalog: a.catalog, Store: b.objects, Accounts: a.accounts, Meter: a.meter,
@@ -236,8 +247,21 @@ func (b *builder) manager() *manager.Manager {
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"),
 		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log,
 		Policy:  hosts.Policy{Accept: b.cfg.Manager.Hosts.Suffixes, Refuse: b.cfg.Manager.Hosts.Refuse, PerDomain: b.cfg.Manager.Hosts.PerDomain},
-		Balance: b.cfg.Manager.Balance.options(b.zone), Leases: b.state.leases,
+		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
 	})
+}
+
+// manage adds what a process does that looks after robots and hosts.
+func (b *builder) manage(robots *manager.Manager, a *archives) {
+	robots.Register(b.router)
+	b.router.Handle(api.PathAdminBackup, b.door.Gate(operators.Admin, audit.Backup, backupHandler(b.state.db, b.cfg.Data, b.log))).Methods(http.MethodGet)
+	b.door.Register(b.router, b.site.Zone)
+	partners := partner.New(partner.Options{
+		Site: b.site, Manager: robots, Batches: ledger.New(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),
+		Notices: b.cfg.Manager.Partners.Notices, Log: b.log,
+	})
+	partners.Register(b.router, b.guard(a))
+	b.work = append(b.work, robots.Run, partners.Run)
 }
 
 // ingest makes the room that accepts and publishes batches, with its upkeep.
@@ -255,7 +279,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	buffers := filepath.Join(b.cfg.Data, "buffers")
 	in, err := ingest.New(ctx, ingest.Options{
 		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.key,
-		Window: publishWindow, Zone: b.zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
+		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
 		ForeignHosts:  directories,
 		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
 		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: b.cfg.Ingest.Packs.Size},
@@ -275,7 +299,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	receiver, err := receive.New(ctx, receive.Options{
 		Disks: b.disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Drained) / 100},
 		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
-		Transfers: b.state.monitor.Transfers(b.moved), Running: b.running, Guesses: b.guesses, Log: b.log,
+		Transfers: b.state.monitor.Transfers(b.transfers.log), Running: b.transfers.running, Guesses: b.guesses, Log: b.log,
 		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: int64(b.cfg.Ingest.Uploads.Least),
 		Boundary: b.boundary("receive"),
 	})
@@ -312,13 +336,13 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	b.told = watches
-	buffer, measures := transfers.NewBuffer(b.moved, b.log), acked.NewFollower()
+	buffer, measures := transfers.NewBuffer(b.transfers.log, b.log), acked.NewFollower()
 	recorder := b.state.monitor.Transfers(buffer)
 	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
 	b.state.monitor.Add(monitor.Watches(watches), monitor.Jobs(found))
 	err = httpd.Register(b.router, httpd.Options{
 		Library: a.library, Accounts: a.accounts, Recorder: recorder, Gate: b.door.Gate, Site: b.site,
-		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.running, Measures: measures,
+		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.transfers.running, Measures: measures,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
 		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit,
 	})
@@ -331,7 +355,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	}
 	err = ui.Register(b.router, ui.Options{
 		Site: b.site, Library: a.library, Guard: b.guard(a), About: b.cfg.Serve.Site.About,
-		Accounts: a.accounts, Transfers: b.moved, Running: b.running,
+		Accounts: a.accounts, Transfers: b.transfers.log, Running: b.transfers.running,
 		Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
@@ -343,7 +367,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		measures.Close()
 		return errors.Join(buffer.Flush(ctx), a.meter.Flush(ctx))
 	}
-	download, err = ftpd.New(ftpd.Options{Library: a.library, Accounts: a.accounts, Recorder: recorder, Running: b.running, Log: b.log})
+	download, err = ftpd.New(ftpd.Options{Library: a.library, Accounts: a.accounts, Recorder: recorder, Running: b.transfers.running, Log: b.log})
 	return download, settle, err
 }
 
@@ -387,7 +411,7 @@ func (b *builder) watches(a *archives) (*watch.Watches, error) {
 	return watch.New(watch.Options{
 		DB: b.state.db, Records: a.library.Records, Account: a.accounts.Find, Base: b.base(),
 		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks,
-		Zone: b.zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Mail: server, Log: b.log,
+		Zone: b.site.Zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Mail: server, Log: b.log,
 	})
 }
 
@@ -428,7 +452,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
-		return b.moved.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Addresses: b.cfg.Transfers.Addresses, Zone: b.zone}, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
+		return b.transfers.log.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Addresses: b.cfg.Transfers.Addresses, Zone: b.site.Zone}, func(err error) { b.log.ErrorContext(ctx, "transfers: not trimmed", "err", err) })
 	})
 	if !b.cfg.has(roleManager) {
 		robots = nil
@@ -441,7 +465,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 		library = published.library
 	}
 	return board.Register(b.router, board.Options{
-		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
+		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots,
 		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(),
 		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
 	})

@@ -49,8 +49,7 @@ type Config struct {
 	Manager Manager `mapstructure:",squash"`
 	Serve   Serve   `mapstructure:",squash"`
 
-	Login     Login          `mapstructure:"login"`
-	Passwords passwords.Cost `mapstructure:"-"` // of new passwords; only tests choose another
+	Login Login `mapstructure:"login"`
 
 	Operators Operators `mapstructure:"operators"`
 	Audit     Audit     `mapstructure:"audit"`
@@ -128,17 +127,16 @@ const defaultMetrics = "127.0.0.1:9465"
 func defaults() Config {
 	c := Config{
 		Data: "sheaf-data", Roles: allRoles(), Zone: "Asia/Tokyo",
-		Store:     Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
-		Lease:     Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
-		TLS:       TLS{ACME: ACME{Directory: defaultDirectory}, HSTS: 180 * 24 * time.Hour},
-		HTTP:      HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
-		Observe:   Observe{Metrics: defaultMetrics, Log: logs.Default()},
-		Download:  Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
-		Drop:      Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
-		Manager:   Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
-		Serve:     Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(mailer.StartTLS)}}},
-		Passwords: passwords.DefaultCost,
-		Poll:      30 * time.Second, Stop: 20 * time.Second,
+		Store:    Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
+		Lease:    Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
+		TLS:      TLS{ACME: ACME{Directory: defaultDirectory}, HSTS: 180 * 24 * time.Hour},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
+		Observe:  Observe{Metrics: defaultMetrics, Log: logs.Default()},
+		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
+		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
+		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
+		Serve:    Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(mailer.StartTLS)}}},
+		Poll:     30 * time.Second, Stop: 20 * time.Second,
 	}
 	c.Database.Wait = 5 * time.Minute
 	c.Ingest.Uploads.Full, c.Ingest.Uploads.Drained, c.Ingest.Uploads.Least = 85, 75, 10
@@ -146,6 +144,7 @@ func defaults() Config {
 	c.Ingest.Publish.Window = "12:00-13:00"
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Login.Passwords = passwords.DefaultCost
 	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
 	c.Login.OIDC.Scopes = []string{"profile", "email"}
 	c.Transfers.Keep, c.Transfers.Addresses = 400*24*time.Hour, 90*24*time.Hour

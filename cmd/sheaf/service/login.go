@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/passwords"
 	"sheaf/internal/settings"
 	"sheaf/ui/login"
 )
@@ -17,6 +18,8 @@ type Login struct {
 	Idle time.Duration `mapstructure:"idle"` // after which a session ends that is not used
 	Life time.Duration `mapstructure:"life"` // after which every session ends
 	OIDC OIDC          `mapstructure:"oidc"`
+
+	Passwords passwords.Cost `mapstructure:"-"` // of new passwords; only tests choose another
 }
 
 // OIDC is the settings of an OpenID provider.

@@ -25,6 +25,6 @@ func testConfig(t testing.TB, settings map[string]any) Config {
 	maps.Copy(all, settings)
 	cfg, err := Load("", all)
 	testkit.Must(t, err)
-	cfg.Passwords = servetest.Cheap
+	cfg.Login.Passwords = servetest.Cheap
 	return cfg
 }

@@ -80,7 +80,7 @@ func newOIDCSite(t *testing.T, rules ...login.Rule) *oidcSite {
 		"data": t.TempDir(), "http.listen": at[0], "http.public": base, "download.listen": "", "drop.listen": "", "publish.window": "never", "balance.at": "",
 		"login.oidc.issuer": issuer, "login.oidc.client_id": "web", "login.oidc.client_secret": "secret", "login.oidc.label": "Example",
 	})
-	cfg.Login.OIDC.Rules, cfg.Passwords = rules, servetest.Cheap
+	cfg.Login.OIDC.Rules, cfg.Login.Passwords = rules, servetest.Cheap
 	if err != nil && !strings.Contains(err.Error(), "login.oidc.rules") {
 		t.Fatal(err)
 	}

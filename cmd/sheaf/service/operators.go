@@ -32,7 +32,7 @@ func (b *builder) operators() error {
 	b.audit = audit.New(audit.Options{DB: b.state.db, Log: b.log})
 	b.guesses.Told = b.audit.Try
 	name := b.cfg.Operators.TokenName
-	store, err := operators.NewStore(b.state.db, name, b.cfg.Passwords, b.guesses)
+	store, err := operators.NewStore(b.state.db, name, b.cfg.Login.Passwords, b.guesses)
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func BenchmarkPagesAtSize(b *testing.B) {
 		"publish.window": "never", "balance.at": "", "balance.during": false,
 	})
 	testkit.Must(b, err)
-	cfg.Passwords = servetest.Cheap
+	cfg.Login.Passwords = servetest.Cheap
 	s, err := New(b.Context(), cfg, slog.New(slog.DiscardHandler))
 	testkit.Must(b, err)
 	b.Cleanup(s.close)
