@@ -56,7 +56,7 @@ func (s *snapshot) work(robot, host int) balance.Work {
 	parts := float64(s.parts[host])
 	kb, pages := s.kb[host], s.pages[host]
 	if kb == 0 {
-		kb, pages = s.usualKB, s.usualPages
+		kb, pages = s.unmeasured.kb, s.unmeasured.pages
 	}
 	return balance.Work{Pages: pages / parts, KB: kb / parts, MS: s.cost(robot, host) * s.weekday[robot], Gap: s.gap[host].seen * parts, Set: s.gap[host].set * parts}
 }
@@ -76,7 +76,7 @@ func (s *snapshot) estimateRates() {
 	s.rates = make([]rate, len(s.robots))
 	for i, p := range s.paces {
 		s.rates[i] = rate{
-			ms: p.Time(balance.Work{MS: s.slow[i] * max(s.caution, 1) * s.weekday[i]}),
+			ms: p.Time(balance.Work{MS: s.slow[i] * max(s.estimates.raise, 1) * s.weekday[i]}),
 			kb: p.Time(balance.Work{KB: 1}),
 		}
 	}
@@ -89,7 +89,7 @@ func (s *snapshot) estimateRates() {
 func (s *snapshot) addTimes(host int, ms []float64) {
 	kb := s.kb[host]
 	if kb == 0 {
-		kb = s.usualKB
+		kb = s.unmeasured.kb
 	}
 	weight := s.weight[host] / float64(s.parts[host])
 	kb /= float64(s.parts[host])

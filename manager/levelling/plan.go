@@ -252,7 +252,7 @@ func (l *Leveller) finish(ctx context.Context, t *assign.Tx, p *proposal) error 
 		}
 	}
 	_, err := t.Exec(ctx, `UPDATE plans SET made = ?, generation = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
-		now, p.Generation, s.typical, p.Makespan, p.Bound, p.Moved, strings.Join(p.Why, "\n"))
+		now, p.Generation, s.unmeasured.weight, p.Makespan, p.Bound, p.Moved, strings.Join(p.Why, "\n"))
 	if err != nil {
 		return err
 	}

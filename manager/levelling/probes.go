@@ -29,10 +29,10 @@ const (
 // setDoubt sets by how much estimates may be wrong. own is how much single pairs differ from
 // estimates, as balance.Distance tells.
 func (s *snapshot) setDoubt(own float64) {
-	s.doubt, s.caution = probeDoubt, 1
+	s.estimates.factor, s.estimates.raise = probeDoubt, 1
 	if own >= 0 {
-		s.doubt = math.Exp(min(max(1.5*own, 0.1), 2.3))
-		s.caution = math.Exp(min(own*own/2, 1)) // the mean of a lognormal distribution with median 1
+		s.estimates.factor = math.Exp(min(max(1.5*own, 0.1), 2.3))
+		s.estimates.raise = math.Exp(min(own*own/2, 1)) // the mean of a lognormal distribution with median 1
 	}
 }
 
@@ -50,7 +50,7 @@ func (s *snapshot) worthProbing(it *items, r balance.Result, usual int) []balanc
 		}
 		return false
 	}
-	pairs := balance.Probes(it.costs, r, known, s.doubt, probeLeast, usual, probeMore*usual)
+	pairs := balance.Probes(it.costs, r, known, s.estimates.factor, probeLeast, usual, probeMore*usual)
 	for k, pair := range pairs {
 		heaviest := it.hosts[pair.Host][0]
 		for _, j := range it.hosts[pair.Host] {

@@ -33,16 +33,25 @@ type snapshot struct {
 	others   map[int][]int // by host: its robots besides the first, by slot
 	measured [][]distance  // by host
 
-	generation int64   // of the assignment
-	outliers   int     // samples that were left out
-	typical    float64 // weight of a host that nobody has measured
+	generation int64 // of the assignment
+	outliers   int   // samples that were left out
+	unmeasured night // of a host that nobody has measured
 
-	usualKB, usualPages float64 // of a host that nobody has measured
+	rates     []rate // by robot; see estimateRates
+	estimates doubt  // about distances
+}
 
-	rates []rate // by robot; see estimateRates
+// night is what a host takes and gives in a night.
+type night struct {
+	weight float64 // ms at the median robot
+	kb     float64
+	pages  float64 // requests
+}
 
-	doubt   float64 // an estimated distance may be wrong by this factor
-	caution float64 // by which estimates are raised: those that look best are more often too low; 0: 1
+// doubt is how far estimates are trusted.
+type doubt struct {
+	factor float64 // by which one may be wrong
+	raise  float64 // by which all are raised, since those that look best are more often too low; 0: 1
 }
 
 // distance is a robot's measured distance to a host.
@@ -71,7 +80,7 @@ func (s *snapshot) wholeCost(robot, host int) float64 {
 	if d, ok := s.distance(robot, host); ok && s.kb[host] > 0 {
 		return d * s.kb[host]
 	}
-	return s.slow[robot] * s.weight[host] * max(s.caution, 1)
+	return s.slow[robot] * s.weight[host] * max(s.estimates.raise, 1)
 }
 
 // hostFilter chooses the hosts of a snapshot, and the robots whose measurements it reads.
@@ -123,7 +132,7 @@ func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot
 func (s *snapshot) robot(name string) (i int, ok bool) { return slices.BinarySearch(s.robots, name) }
 
 func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx) error {
-	if err := tx.QueryRowContext(ctx, `SELECT typical, (SELECT number FROM generation) FROM plans`).Scan(&s.typical, &s.generation); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT typical, (SELECT number FROM generation) FROM plans`).Scan(&s.unmeasured.weight, &s.generation); err != nil {
 		return err
 	}
 	return db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -157,7 +166,7 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 			return err
 		}
 		if !weight.Valid {
-			weight.Float64 = s.typical
+			weight.Float64 = s.unmeasured.weight
 		}
 		at, found := s.robot(robot.String)
 		if !found {
@@ -261,9 +270,9 @@ func (s *snapshot) fit() bool {
 	usual := known[len(known)/2]
 	requests := slices.DeleteFunc(slices.Clone(s.pages), func(n float64) bool { return n == 0 })
 	slices.Sort(requests)
-	s.usualKB = usual
+	s.unmeasured.kb = usual
 	if len(requests) > 0 {
-		s.usualPages = requests[len(requests)/2]
+		s.unmeasured.pages = requests[len(requests)/2]
 	}
 	// One robot and one host more, without measurements, stand for the median ones.
 	robot, host := len(s.robots), len(s.hosts)
@@ -280,7 +289,7 @@ func (s *snapshot) fit() bool {
 		}
 		s.weight[j] = kb * estimate(robot, j)
 	}
-	s.typical = usual * median
+	s.unmeasured.weight = usual * median
 	return true
 }
 

@@ -34,21 +34,26 @@ type Robot struct {
 	Joined       time.Time `json:"joined,omitzero"`
 	Seen         time.Time `json:"seen,omitzero"` // last request, to the minute
 	Revoked      time.Time `json:"revoked,omitzero"`
-	Version      string    `json:"version,omitempty"`
-	Subscribed   bool      `json:"subscribed"`
-	Hosts        int64     `json:"hosts"`
-	Generation   int64     `json:"generation"`      // that last changed its list
-	Restart      bool      `json:"restart_pending"` // ordered, and the robot was not told yet
-	Lapsed       time.Time `json:"lapsed,omitzero"` // when its hosts were handed on because of its silence
-	Late         time.Time `json:"late,omitzero"`   // since when its heartbeat is overdue
-	Leased       time.Time `json:"leased,omitzero"` // until when it may visit its hosts; zero: it was sent no list, or there is no end
-	Dead         string    `json:"dead,omitempty"`  // why an operator has said that it visits nothing any more
-	Waits        int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
-	Paused       bool      `json:"paused"`
-	Shares       bool      `json:"shares"`           // its program can collect a share of a host's URLs
-	Look         time.Time `json:"look,omitzero"`    // when it was ordered to look for its release; zero once it has looked
-	Release      int64     `json:"release"`          // counter of the release that it runs; 0: none, such as a program built by hand
-	Behind       int64     `json:"behind,omitempty"` // counter of a newer release that all robots were offered more than a day ago
+	Program
+	Subscribed bool      `json:"subscribed"`
+	Hosts      int64     `json:"hosts"`
+	Generation int64     `json:"generation"`      // that last changed its list
+	Restart    bool      `json:"restart_pending"` // ordered, and the robot was not told yet
+	Lapsed     time.Time `json:"lapsed,omitzero"` // when its hosts were handed on because of its silence
+	Late       time.Time `json:"late,omitzero"`   // since when its heartbeat is overdue
+	Leased     time.Time `json:"leased,omitzero"` // until when it may visit its hosts; zero: it was sent no list, or there is no end
+	Dead       string    `json:"dead,omitempty"`  // why an operator has said that it visits nothing any more
+	Waits      int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
+	Paused     bool      `json:"paused"`
+}
+
+// Program is what is known of the program that a robot runs.
+type Program struct {
+	Version string    `json:"version,omitempty"`
+	Shares  bool      `json:"shares"`           // its program can collect a share of a host's URLs
+	Look    time.Time `json:"look,omitzero"`    // when it was ordered to look for its release; zero once it has looked
+	Release int64     `json:"release"`          // counter of the release that it runs; 0: none, such as a program built by hand
+	Behind  int64     `json:"behind,omitempty"` // counter of a newer release that all robots were offered more than a day ago
 }
 
 // Admit returns a one-time token for a robot. The name may be new or revoked, or may have been
