@@ -19,8 +19,8 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	now, rec := time.Now(), &r.records
 	s := status.Status{
 		Robot: r.id.Robot, Version: Version, PID: os.Getpid(), Started: r.started, At: now,
-		Troubles: []string{}, Warnings: []string{}, Unreached: []string{},
-		Segments: rec.Batches.Size(), Found: rec.Found.Waiting(), Lost: rec.Ledger.Totals(),
+		Troubles: []string{}, Warnings: []string{}, Assigned: status.Assigned{Unreached: []string{}},
+		Stored: status.Stored{Segments: rec.Batches.Size(), Found: rec.Found.Waiting(), Lost: rec.Ledger.Totals()},
 	}
 	if rec.Tap != nil {
 		s.Tap = &status.Tap{Consumers: rec.Tap.Consumers(), Dropped: rec.Tap.Dropped()}

@@ -26,72 +26,15 @@ type Config struct {
 	// Required.
 	Contact string `mapstructure:"contact"`
 
-	// Interval is the time between two runs at one IP address.
-	Interval time.Duration `mapstructure:"interval"`
-
-	// Run bounds what a robot fetches in one turn at an address.
-	Run Run `mapstructure:"run"`
-
-	// Adapt bounds the interval as it adapts to how fast a server answers.
-	Adapt Adapt `mapstructure:"adapt"`
-
-	// Concurrency is how many hosts are visited at once.
-	Concurrency int `mapstructure:"concurrency"`
-
-	// Window is when hosts may be visited, such as "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00
-	// Asia/Tokyo".
-	Window string `mapstructure:"window"`
-
-	// Cycle is the time between the beginnings of two cycles; 0: one cycle a day, which begins when
-	// the window first opens.
-	Cycle time.Duration `mapstructure:"cycle"`
-
-	// Once ends the daemon after one cycle, when its batches are published.
-	Once bool `mapstructure:"once"`
-
-	// For ends the cycle of Once at that time after it began; what is left waits for the next run. 0:
-	// it ends when nothing is left.
-	For time.Duration `mapstructure:"for"`
-
-	// LogAt is the time of day, in the window's time zone, at which the log of the collection is
-	// sent.
-	LogAt string `mapstructure:"log_at"`
-
-	// Poll is the time between two questions to the manager for a new list or a restart.
-	Poll time.Duration `mapstructure:"poll"`
-
-	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
-	Statistics time.Duration `mapstructure:"statistics"`
-
-	// Log is how the log is written.
-	Log logs.Settings `mapstructure:"log"`
-
-	// Metrics is the loopback address, ip:port, for /metrics (Prometheus) and /healthz; empty:
-	// none.
-	Metrics string `mapstructure:"metrics"`
-
-	// Heartbeat is the time between two heartbeats, which tell the manager how far the robot is and
-	// bring back its orders; 0: none.
-	Heartbeat time.Duration `mapstructure:"heartbeat"`
-
-	// Express is the least time between two express batches, which are made at once when a watched
-	// page has changed; 0: changes come with the other pages.
-	Express time.Duration `mapstructure:"express"`
-
-	// Watch bounds how often pages that consumers watch are visited.
-	Watch Watch `mapstructure:"watch"`
-
-	// Limits bound the traffic of the robot.
-	Limits Limits `mapstructure:"limits"`
+	Visits `mapstructure:",squash"`
+	Cycles `mapstructure:",squash"`
+	Report `mapstructure:",squash"`
 
 	// Memory bounds the memory of the process.
 	Memory Memory `mapstructure:"memory"`
 
 	// Disk bounds the use of the disk.
 	Disk Disk `mapstructure:"disk"`
-
-	// NotBetween has, by host, the hours when it is not to be visited, in the format of Window.
-	NotBetween map[string]string `mapstructure:"not_between"`
 
 	// Revisit says which known pages are visited, and when.
 	Revisit Revisit `mapstructure:"revisit"`
@@ -112,6 +55,76 @@ type Config struct {
 
 	// Update says how the robot's program is replaced by newer releases.
 	Update Update `mapstructure:"update"`
+}
+
+// Visits says how often and how much hosts are visited.
+type Visits struct {
+	// Interval is the time between two runs at one IP address.
+	Interval time.Duration `mapstructure:"interval"`
+
+	// Run bounds what a robot fetches in one turn at an address.
+	Run Run `mapstructure:"run"`
+
+	// Adapt bounds the interval as it adapts to how fast a server answers.
+	Adapt Adapt `mapstructure:"adapt"`
+
+	// Concurrency is how many hosts are visited at once.
+	Concurrency int `mapstructure:"concurrency"`
+
+	// Express is the least time between two express batches, which are made at once when a watched
+	// page has changed; 0: changes come with the other pages.
+	Express time.Duration `mapstructure:"express"`
+
+	// Watch bounds how often pages that consumers watch are visited.
+	Watch Watch `mapstructure:"watch"`
+
+	// Limits bound the traffic of the robot.
+	Limits Limits `mapstructure:"limits"`
+
+	// NotBetween has, by host, the hours when it is not to be visited, in the format of Window.
+	NotBetween map[string]string `mapstructure:"not_between"`
+}
+
+// Cycles says when a robot collects.
+type Cycles struct {
+	// Window is when hosts may be visited, such as "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00
+	// Asia/Tokyo".
+	Window string `mapstructure:"window"`
+
+	// Cycle is the time between the beginnings of two cycles; 0: one cycle a day, which begins when
+	// the window first opens.
+	Cycle time.Duration `mapstructure:"cycle"`
+
+	// Once ends the daemon after one cycle, when its batches are published.
+	Once bool `mapstructure:"once"`
+
+	// For ends the cycle of Once at that time after it began; what is left waits for the next run. 0:
+	// it ends when nothing is left.
+	For time.Duration `mapstructure:"for"`
+
+	// LogAt is the time of day, in the window's time zone, at which the log of the collection is
+	// sent.
+	LogAt string `mapstructure:"log_at"`
+}
+
+// Report says how a robot speaks with the manager and with its operator.
+type Report struct {
+	// Poll is the time between two questions to the manager for a new list or a restart.
+	Poll time.Duration `mapstructure:"poll"`
+
+	// Heartbeat is the time between two heartbeats, which tell the manager how far the robot is and
+	// bring back its orders; 0: none.
+	Heartbeat time.Duration `mapstructure:"heartbeat"`
+
+	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
+	Statistics time.Duration `mapstructure:"statistics"`
+
+	// Log is how the log is written.
+	Log logs.Settings `mapstructure:"log"`
+
+	// Metrics is the loopback address, ip:port, for /metrics (Prometheus) and /healthz; empty:
+	// none.
+	Metrics string `mapstructure:"metrics"`
 }
 
 // Run bounds a run: the pages that are fetched in one turn at an address, over one connection
@@ -258,22 +271,17 @@ type Update struct {
 // Default returns the default settings.
 func Default() Config {
 	return Config{
-		DataDir:     "robotd-data",
-		Interval:    20 * time.Second,
-		Run:         Run{Pages: 1, Time: time.Minute},
-		Adapt:       Adapt{Max: 2 * time.Minute},
-		Concurrency: 100,
-		Window:      "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo",
-		LogAt:       "09:00",
-		Poll:        time.Hour,
-		Statistics:  10 * time.Minute,
-		Log:         logs.Default(),
-		Heartbeat:   5 * time.Minute,
-		Express:     5 * time.Minute,
-		Watch:       Watch{Every: 10 * time.Minute, Share: 0.5},
-		Memory:      Memory{Garbage: 8 << 20, Limit: 512 << 20},
-		Disk:        Disk{Free: 512 << 20, Spool: 50 << 30},
-		Revisit:     Revisit{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
+		DataDir: "robotd-data",
+		Visits: Visits{
+			Interval: 20 * time.Second, Run: Run{Pages: 1, Time: time.Minute}, Adapt: Adapt{Max: 2 * time.Minute}, Concurrency: 100,
+			Express: 5 * time.Minute, Watch: Watch{Every: 10 * time.Minute, Share: 0.5},
+		},
+		Cycles: Cycles{Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", LogAt: "09:00"},
+		Report: Report{Poll: time.Hour, Heartbeat: 5 * time.Minute, Statistics: 10 * time.Minute, Log: logs.Default()},
+
+		Memory:  Memory{Garbage: 8 << 20, Limit: 512 << 20},
+		Disk:    Disk{Free: 512 << 20, Spool: 50 << 30},
+		Revisit: Revisit{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
 		Page: Page{
 			MaxBytes: limits.PageBytes, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,

@@ -15,11 +15,14 @@ import (
 func sample(now time.Time) *Status {
 	s := &Status{
 		Robot: "waseda", Version: "0.1.0", PID: 4242, Started: now.Add(-3 * time.Hour), At: now,
-		Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", Open: true, Changes: now.Add(90 * time.Minute),
-		Generation: 12, Cycle: 7, Began: now.Add(-2 * time.Hour), Hosts: 1234, Addresses: 900, Waiting: 1200, Visited: 37, LeftOut: 2,
-		Unreached: []string{"xn--wgv71a119e.jp", "gone.example.ac.jp"}, Pages: Rate{41204, 312}, Bytes: Rate{1_234_567_890, 4_100_000},
-		Clock: &wire.Clock{OffsetMS: -45, ErrorMS: 130}, Lost: Lost{"failed": 1200},
-		Forecast: &Forecast{Pages: 22010, Fits: 20113, Nights: 2, Done: now.Add(26 * time.Hour), Slowest: Load{"192.0.2.4", "xn--wgv71a119e.jp", 5200, 20 * time.Second}},
+		Hours: Hours{Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", Open: true, Changes: now.Add(90 * time.Minute)},
+		Collection: Collection{
+			Generation: 12, Cycle: 7, Began: now.Add(-2 * time.Hour),
+			Forecast: &Forecast{Pages: 22010, Fits: 20113, Nights: 2, Done: now.Add(26 * time.Hour), Slowest: Load{"192.0.2.4", "xn--wgv71a119e.jp", 5200, 20 * time.Second}},
+		},
+		Assigned: Assigned{Hosts: 1234, Addresses: 900, Waiting: 1200, Visited: 37, LeftOut: 2, Unreached: []string{"xn--wgv71a119e.jp", "gone.example.ac.jp"}},
+		Stored:   Stored{Pages: Rate{41204, 312}, Bytes: Rate{1_234_567_890, 4_100_000}, Lost: Lost{"failed": 1200}},
+		Clock:    &wire.Clock{OffsetMS: -45, ErrorMS: 130},
 		Modules:  []Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: Rate{42000, 320}, Each: 183456789}},
 		Spool:    []Batch{{ID: "waseda-20261121T175319Z-1", Bytes: 36e6, Made: now.Add(-5 * time.Hour)}},
 	}

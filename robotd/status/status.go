@@ -15,45 +15,67 @@ import (
 
 // Status is a robot's state at one moment. Unknown times are zero.
 type Status struct {
-	Robot      string      `json:"robot"`
-	Version    string      `json:"version"`
-	PID        int         `json:"pid"`
-	Started    time.Time   `json:"started"`
-	At         time.Time   `json:"at"`              // time of this status
-	Troubles   []string    `json:"troubles"`        // why the daemon makes no progress; empty: it does
-	Warnings   []string    `json:"warnings"`        // what the operator should know
-	Paused     time.Time   `json:"paused,omitzero"` // since when paused by the robot's own site
-	Held       time.Time   `json:"held,omitzero"`   // since when paused by the manager's order
-	Window     string      `json:"window"`
-	Open       bool        `json:"open"`             // the window is open
-	Changes    time.Time   `json:"changes,omitzero"` // when the window closes or opens
-	Budget     time.Time   `json:"budget,omitzero"`  // until when the limit of bytes stops the robot
-	Generation int64       `json:"generation"`
-	Cycle      int64       `json:"cycle"`
-	Began      time.Time   `json:"began"`
-	Ended      time.Time   `json:"ended,omitzero"`
-	Hosts      int         `json:"hosts"`              // assigned
-	Addresses  int         `json:"addresses"`          // on which those with pages left live
-	Waiting    int         `json:"waiting"`            // with something left to visit
-	Visited    int         `json:"visited"`            // of those, right now
-	LeftOut    int         `json:"left_out"`           // that have no address, or rest because they fail
-	Unreached  []string    `json:"unreached"`          // some of those left out
-	Pages      Rate        `json:"pages"`              // stored in this cycle since the start
-	Bytes      Rate        `json:"bytes"`              // of the pages' answers, as transferred
-	Segments   int64       `json:"segments"`           // bytes in open segments
-	Found      int         `json:"found"`              // hosts found outside the assignment that were not reported to the manager yet
-	Lost       Lost        `json:"lost"`               // since the last batch
-	Coverage   *Coverage   `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
-	Clock      *wire.Clock `json:"clock,omitempty"`    // difference from the manager's clock; nil: not measured
-	Tap        *Tap        `json:"tap,omitempty"`      // nil: there is none
-	Page       string      `json:"page,omitempty"`     // URL of the page that shows this robot; empty: not known yet
-	Next       Next        `json:"next"`
-	Forecast   *Forecast   `json:"forecast,omitempty"` // nil: nothing is left
-	Modules    []Module    `json:"modules,omitempty"`
-	Spool      []Batch     `json:"spool,omitempty"`
-	Targets    []Target    `json:"targets,omitempty"`  // ways to the service, in the order of preference
-	Managers   []Target    `json:"managers,omitempty"` // URLs of the manager, in the order of preference
-	PerHost    []Host      `json:"per_host,omitempty"` // as many as requested, the busiest first
+	Robot    string    `json:"robot"`
+	Version  string    `json:"version"`
+	PID      int       `json:"pid"`
+	Started  time.Time `json:"started"`
+	At       time.Time `json:"at"`       // time of this status
+	Troubles []string  `json:"troubles"` // why the daemon makes no progress; empty: it does
+	Warnings []string  `json:"warnings"` // what the operator should know
+
+	Hours
+	Collection
+	Assigned
+	Stored
+
+	Clock    *wire.Clock `json:"clock,omitempty"` // difference from the manager's clock; nil: not measured
+	Tap      *Tap        `json:"tap,omitempty"`   // nil: there is none
+	Page     string      `json:"page,omitempty"`  // URL of the page that shows this robot; empty: not known yet
+	Next     Next        `json:"next"`
+	Modules  []Module    `json:"modules,omitempty"`
+	Spool    []Batch     `json:"spool,omitempty"`
+	Targets  []Target    `json:"targets,omitempty"`  // ways to the service, in the order of preference
+	Managers []Target    `json:"managers,omitempty"` // URLs of the manager, in the order of preference
+	PerHost  []Host      `json:"per_host,omitempty"` // as many as requested, the busiest first
+}
+
+// Hours says whether a robot may visit hosts now.
+type Hours struct {
+	Paused  time.Time `json:"paused,omitzero"` // since when paused by the robot's own site
+	Held    time.Time `json:"held,omitzero"`   // since when paused by the manager's order
+	Window  string    `json:"window"`
+	Open    bool      `json:"open"`             // the window is open
+	Changes time.Time `json:"changes,omitzero"` // when the window closes or opens
+	Budget  time.Time `json:"budget,omitzero"`  // until when the limit of bytes stops the robot
+}
+
+// Collection is how far the collection has come.
+type Collection struct {
+	Generation int64     `json:"generation"`
+	Cycle      int64     `json:"cycle"`
+	Began      time.Time `json:"began"`
+	Ended      time.Time `json:"ended,omitzero"`
+	Coverage   *Coverage `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
+	Forecast   *Forecast `json:"forecast,omitempty"` // nil: nothing is left
+}
+
+// Assigned counts the hosts that the manager has given to the robot.
+type Assigned struct {
+	Hosts     int      `json:"hosts"`     // assigned
+	Addresses int      `json:"addresses"` // on which those with pages left live
+	Waiting   int      `json:"waiting"`   // with something left to visit
+	Visited   int      `json:"visited"`   // of those, right now
+	LeftOut   int      `json:"left_out"`  // that have no address, or rest because they fail
+	Unreached []string `json:"unreached"` // some of those left out
+}
+
+// Stored is what the robot has collected.
+type Stored struct {
+	Pages    Rate  `json:"pages"`    // stored in this cycle since the start
+	Bytes    Rate  `json:"bytes"`    // of the pages' answers, as transferred
+	Segments int64 `json:"segments"` // bytes in open segments
+	Found    int   `json:"found"`    // hosts found outside the assignment that were not reported to the manager yet
+	Lost     Lost  `json:"lost"`     // since the last batch
 }
 
 // Rate is a count and its growth.
