@@ -114,6 +114,29 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// What others have crawled may lie in several files, with the requests in one of their own: that one
+// is imported and published too, and operators get its records again.
+func TestImportOfRequests(t *testing.T) {
+	const block = "GET / HTTP/1.1\r\nHost: a.example.jp\r\n\r\n"
+	request := fmt.Sprintf("WARC/1.0\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-000000000001>\r\n"+
+		"WARC-Target-URI: http://a.example.jp/\r\nWARC-Date: 2009-03-01T12:00:00Z\r\n"+
+		"Content-Type: application/http; msgtype=request\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n", len(block), block)
+	file := filepath.Join(t.TempDir(), "requests.warc")
+	testkit.Must(t, os.WriteFile(file, []byte(request), 0o600))
+	c := startService(t, map[string]any{"zone": "UTC"})
+	imported := c.run([]string{"0 hosts, 0 pages", "1 records kept apart"}, "archive", "import", file)
+	batch := strings.Fields(strings.SplitAfter(imported, "batch ")[1])[0]
+	c.run([]string{"imported before as batch " + batch}, "archive", "import", file)
+	c.until(batch, "post-split")
+	c.run([]string{"published 1 batches"}, "batch", "publish")
+	c.until(batch, "published")
+	z, err := gzip.NewReader(strings.NewReader(c.run(nil, "batch", "others", batch)))
+	testkit.Must(t, err)
+	if text, err := io.ReadAll(z); err != nil || string(text) != request {
+		t.Errorf("beside the batch lies %q, %v", text, err)
+	}
+}
+
 // othersComeOut looks whether a consumer gets every record of a file that was imported: those that
 // are no answers beside the host's archive, byte for byte, and what is taken down nowhere.
 func (c console) othersComeOut(url, host string, imported []byte) {

@@ -187,6 +187,7 @@ type conversion struct {
 	others    *others
 	originals map[original]page // pages that revisits may refer to
 	newest    time.Time
+	about     time.Time // of the newest record beside the batch, other than the file's description of itself
 }
 
 // append stores a record and counts it.
@@ -219,15 +220,19 @@ func (s *stream) refused(err error, at int64, entry string) error {
 }
 
 // finish joins the segments to a batch. Its number comes from the file's digest and its time from
-// the newest record.
+// the newest record. A batch without hosts stands for a file whose records are all beside it.
 func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
 	buffered := bufio.NewWriterSize(out, 256<<10)
 	w := archive.NewBatchWriter(buffered)
+	newest := c.newest
+	if newest.IsZero() {
+		newest = c.about
+	}
 	m := wire.Manifest{
 		Format: wire.ManifestFormat, Robot: c.opt.Robot,
 		Version: "import of sha256:" + c.result.SHA256,
-		Created: c.newest.UTC().Truncate(time.Second).Add(time.Second),
+		Created: newest.UTC().Truncate(time.Second).Add(time.Second),
 	}
 	m.Batch = wire.NewBatchID(c.opt.Robot, m.Created, int64(binary.BigEndian.Uint64(sum)%most))
 	err := c.segments.each(func(src archive.Source, x *archive.Index) error {
@@ -241,8 +246,8 @@ func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(m.Hosts) == 0 {
-		return wrong(in.n, "", wire.ReasonForeign, "of its %d records none is a page or an answer of a web server", c.result.Others)
+	if len(m.Hosts) == 0 && c.about.IsZero() {
+		return wrong(in.n, "", wire.ReasonForeign, "of its %d records none is about a page", c.result.Others)
 	}
 	inner, err := json.Marshal(m)
 	if err != nil {

@@ -231,6 +231,20 @@ func TestWhoseOthers(t *testing.T) {
 	}
 }
 
+// A file of requests, of metadata or of revisits whose pages are elsewhere is taken: all its records
+// are beside a batch without hosts.
+func TestNoPages(t *testing.T) {
+	records := crawl("1.1")
+	for name, of := range map[string][]string{"requests": records[:2], "metadata": {records[0], records[3]}, "revisits": {records[8]}} {
+		c, err := convert(t, strings.Join(of, ""), nil)
+		testkit.Must(t, err)
+		want := wire.NewBatchID("import", time.Date(2009, 3, 1, 12, 0, 1, 0, time.UTC), 0)
+		if c.Hosts != 0 || len(c.cells) != 0 || c.Others != int64(len(of)) || c.others != strings.Join(of, "") || !strings.HasPrefix(string(c.Batch), strings.TrimSuffix(string(want), "0")) {
+			t.Errorf("%s: %+v, %q", name, c.Result, c.others)
+		}
+	}
+}
+
 // Error pages are whole in the batch as far as its format has room; what it must cut is whole beside it.
 func TestLongErrorPages(t *testing.T) {
 	const head = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n"
@@ -382,7 +396,7 @@ func TestWhatIsWrong(t *testing.T) {
 		"another version":                        {strings.Replace(good, "WARC/1.1", "WARC/9.9", 1), wire.ReasonCorruptMember, "WARC/9.9"},
 		"wrong length":                           {rec("1.0", "response", "http://a.jp/", answer, "HTTP/1.1 200 OK\r\n\r\nbody") + "rubbish\r\n", wire.ReasonCorruptMember, "rubbish"},
 		"a line without end":                     {"WARC/1.0\r\n" + strings.Repeat("x", 200_000), wire.ReasonCorruptMember, "line of more than"},
-		"no page at all":                         {crawl("1.0")[0], wire.ReasonForeign, "none is a page"},
+		"no page at all":                         {crawl("1.0")[0], wire.ReasonForeign, "none is about a page"},
 		"unknown directory":                      {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html", "b/index.html"), wire.ReasonForeign, "host map"},
 		"a path that leads out":                  {tree(t, tar.FormatUSTAR, files, "../../etc/passwd"), wire.ReasonPathEscape, "path"},
 		"an absolute path":                       {tree(t, tar.FormatUSTAR, files, "/abs/x.html"), wire.ReasonPathEscape, "path"},

@@ -76,6 +76,9 @@ func (c *conversion) record(r *warcRecord) error {
 // beside keeps a record among the others.
 func (c *conversion) beside(r *warcRecord) error {
 	c.result.Others++
+	if t, err := r.date(); err == nil && !strings.EqualFold(r.get("WARC-Type"), "warcinfo") && t.After(c.about) {
+		c.about = t
+	}
 	return c.others.write(r, &c.block)
 }
 
