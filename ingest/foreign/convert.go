@@ -27,7 +27,7 @@ type Options struct {
 	Limits  Limits // of the file
 
 	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file with
-	// any damage is refused. A tree is never converted leniently.
+	// any damage is refused. Other files are never converted leniently.
 	Lenient bool
 
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the
@@ -151,11 +151,13 @@ func (c *conversion) convert(in *stream) error {
 	case in.parts != nil:
 		return c.salvage(in)
 	case c.result.Kind == WARC:
-		err = c.warc(in)
+		err = c.records(in, in.nextRecord)
+	case c.result.Kind == ARC:
+		err = c.records(in, in.nextARC)
 	case c.result.Kind == Tree:
 		err = c.tree(in)
 	default:
-		err = wrong(0, "", wire.ReasonForeign, "neither a WARC nor a tar of page files")
+		err = wrong(0, "", wire.ReasonForeign, "neither a WARC, an ARC, nor a tar of page files")
 	}
 	var fault *Error
 	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {

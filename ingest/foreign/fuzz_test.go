@@ -19,6 +19,7 @@ func FuzzConvert(f *testing.F) {
 	f.Add([]byte(strings.Join(crawl("1.0"), "")))
 	f.Add([]byte(gz(crawl("1.1")...)))
 	f.Add([]byte(tree(f, tar.FormatGNU, map[string]string{"www.example.jp/a": "a"}, "www.example.jp/a")))
+	f.Add([]byte(gz(arcFile(true)...)))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		name := filepath.Join(dir, "foreign")

@@ -23,10 +23,10 @@ type page struct {
 	time   time.Time
 }
 
-// warc converts the records of a WARC.
-func (c *conversion) warc(in *stream) error {
+// records converts the records of a WARC, or of another format that next reads as one.
+func (c *conversion) records(in *stream, next func() (*warcRecord, error)) error {
 	for {
-		r, err := in.nextRecord()
+		r, err := next()
 		if err == io.EOF {
 			return nil
 		}

@@ -15,6 +15,7 @@ type Kind string
 
 const (
 	WARC Kind = "warc"
+	ARC  Kind = "arc"
 	Tree Kind = "tree" // a tar of page files
 )
 
@@ -103,8 +104,8 @@ func (s *stream) count(n int, err error) error {
 	return err
 }
 
-// kind returns the kind of the file by its first bytes. It is empty if the file is neither WARC nor
-// tar.
+// kind returns the kind of the file by its first bytes. It is empty if the file is neither WARC,
+// ARC nor tar.
 func (s *stream) kind() (Kind, error) {
 	const block = 512
 	head, err := s.r.Peek(block)
@@ -113,6 +114,8 @@ func (s *stream) kind() (Kind, error) {
 		return "", s.disk
 	case bytes.HasPrefix(head, []byte("WARC/")):
 		return WARC, nil
+	case bytes.HasPrefix(head, []byte(arcBegins)):
+		return ARC, nil
 	case len(head) == block && tarHeader(head):
 		return Tree, nil
 	case err != nil && err != io.EOF:

@@ -1,0 +1,152 @@
+package foreign
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// An ARC file, version 1, is what the Internet Archive and Heritrix 1 wrote before WARC
+// (https://archive.org/web/researcher/ArcFileFormat.php). A record is a line with URL, IP address,
+// date, media type and length, and that many bytes. The first describes the file: its URL begins
+// with arcBegins, and its first byte is the version.
+const arcBegins = "filedesc://"
+
+// nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record with
+// a WARC header that says the same: answers of web servers are responses, other files resources. The
+// block of the record before must have been read.
+func (s *stream) nextARC() (*warcRecord, error) {
+	var line string
+	at := s.n
+	for { // an empty line ends a record, but its length may include that, or there may be more
+		var err error
+		if line, err = s.line(maxLine); err == io.EOF && line == "" {
+			return nil, s.ended(err)
+		} else if err != nil {
+			return nil, s.reading(err, "")
+		}
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			break
+		}
+		at = s.n
+	}
+	a, ok := parseARC(line)
+	if !ok {
+		return nil, wrong(at, "", wire.ReasonCorruptMember, "a record of the ARC begins with %.80q, want URL, IP address, date, media type and length", line)
+	}
+	r := a.record(at)
+	r.block = io.LimitReader(s, r.length)
+	if strings.HasPrefix(a.url, arcBegins) {
+		version, err := s.r.Peek(1)
+		if err == nil && version[0] != '1' {
+			return nil, wrong(at, a.url, wire.ReasonForeign, "an ARC of version %.1q, want 1", version)
+		}
+	}
+	return r, nil
+}
+
+// arcLine is the line that begins a record of an ARC.
+type arcLine struct {
+	url, ip, date, media string
+	length               int64
+}
+
+// parseARC reads the line that begins a record. Some writers left spaces in URLs and media types.
+// The date tells where the one ends and the other begins.
+func parseARC(line string) (a arcLine, ok bool) {
+	const least = 5
+	fields := strings.Split(line, " ")
+	last := len(fields) - 1
+	if len(fields) < least {
+		return a, false
+	}
+	var err error
+	if a.length, err = strconv.ParseInt(fields[last], 10, 64); err != nil || a.length < 0 {
+		return a, false
+	}
+	for n := 2; n < last; n++ {
+		if !arcDate(fields[n]) {
+			continue
+		}
+		a.url, a.ip, a.date = strings.Join(fields[:n-1], "%20"), fields[n-1], fields[n]
+		a.media = strings.Join(fields[n+1:last], " ")
+		return a, strings.Contains(a.url, ":") && len(a.url)+len(a.media) < maxLine/2 // in a header too
+	}
+	return a, false
+}
+
+// arcDate reports whether a field is a date: 14 digits, or 12 in the oldest files.
+func arcDate(field string) bool {
+	const old, full = len("199609231421"), len("19960923142103")
+	if len(field) != old && len(field) != full {
+		return false
+	}
+	return strings.Trim(field, "0123456789") == ""
+}
+
+// record returns the WARC record without its block.
+func (a arcLine) record(at int64) *warcRecord {
+	kind, media := "resource", a.media
+	switch scheme, _, _ := strings.Cut(strings.ToLower(a.url), ":"); scheme {
+	case "http", "https":
+		kind, media = "response", "application/http; msgtype=response"
+	case "dns":
+		kind = "response"
+	case strings.TrimSuffix(arcBegins, "://"):
+		kind = "warcinfo"
+	}
+	if media == "no-type" { // the server gave none
+		media = ""
+	}
+	r := &warcRecord{at: at, fields: make(textproto.MIMEHeader), length: a.length}
+	var head bytes.Buffer
+	head.WriteString("WARC/1.0\r\n")
+	set := func(name, value string) {
+		if value = strings.TrimSpace(strings.Map(printable, value)); value != "" {
+			r.fields.Set(name, value)
+			fmt.Fprintf(&head, "%s: %s\r\n", name, value)
+		}
+	}
+	set("WARC-Type", kind)
+	set("WARC-Record-ID", a.id(at))
+	if kind == "warcinfo" {
+		set("WARC-Filename", strings.TrimPrefix(a.url, arcBegins))
+	} else {
+		set("WARC-Target-URI", a.url)
+	}
+	set("WARC-Date", a.time())
+	if ip, err := netip.ParseAddr(a.ip); err == nil && !ip.IsUnspecified() {
+		set("WARC-IP-Address", ip.String())
+	}
+	set("Content-Type", media)
+	set("Content-Length", strconv.FormatInt(a.length, 10))
+	head.WriteString("\r\n")
+	r.head = head.Bytes()
+	return r
+}
+
+// time returns the date as WARC-Date has it. One that is none is returned as it is.
+func (a arcLine) time() string {
+	const layout = "20060102150405"
+	t, err := time.Parse(layout[:len(a.date)], a.date)
+	if err != nil {
+		return a.date
+	}
+	return t.Format(time.RFC3339)
+}
+
+// id returns an ID for the record: an ARC has none. It is a version 8 UUID (RFC 9562) of the line
+// and its place, so the same file gives the same IDs.
+func (a arcLine) id(at int64) string {
+	u := sha256.Sum256(fmt.Appendf(nil, "%d %v", at, a))
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
+	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
