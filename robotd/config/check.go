@@ -85,6 +85,10 @@ func (c *Config) checkSizes(is *settings.Checks) {
 	is.Require(c.Disk.Free >= 0, "disk.free", c.Disk.Free, "want bytes, or 0")
 	is.Require(c.Disk.Spool >= 0, "disk.spool", c.Disk.Spool, "want bytes, or 0")
 	is.Require(1 <= c.Concurrency && c.Concurrency <= 100_000, "concurrency", c.Concurrency, "want 1 to 100000")
+	for name, m := range map[string]Module{"modules.extract": c.Modules.Extract, "modules.store": c.Modules.Store} {
+		is.Require(0 <= m.Workers && m.Workers <= 1000, name+".workers", m.Workers, "want 0 to 1000")
+		is.Require(0 <= m.Queue && m.Queue <= 100_000, name+".queue", m.Queue, "want 0 to 100000")
+	}
 	is.Require(1 <= c.Page.MaxBytes && c.Page.MaxBytes <= limits.MaxBody, "page.max_bytes", c.Page.MaxBytes, fmt.Sprintf("want 1 to %d bytes: the service takes no longer page", int64(limits.MaxBody)))
 	is.Require(c.Page.MaxPerHost >= 1, "page.max_per_host", c.Page.MaxPerHost, "want at least 1")
 	is.Require(c.Links.Max >= 1, "links.max", c.Links.Max, "want at least 1; links.record: false records none")

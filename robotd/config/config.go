@@ -30,6 +30,10 @@ type Config struct {
 	Cycles `mapstructure:",squash"`
 	Report `mapstructure:",squash"`
 
+	// Modules says how many workers extract and store pages, and how many pages may wait for them.
+	// Concurrency says how many fetch.
+	Modules Modules `mapstructure:"modules"`
+
 	// Memory bounds the memory of the process.
 	Memory Memory `mapstructure:"memory"`
 
@@ -152,6 +156,18 @@ type Limits struct {
 	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second received from web servers
 	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, in the window's time zone
 	Monthly   int64 `mapstructure:"monthly"`   // bytes of pages a month
+}
+
+// Modules are the stages behind the fetches, which are joined by queues.
+type Modules struct {
+	Extract Module `mapstructure:"extract"` // find links, and judge pages
+	Store   Module `mapstructure:"store"`   // compress and write records
+}
+
+// Module is one of them. A full queue holds up the module before it.
+type Module struct {
+	Workers int `mapstructure:"workers"` // 0: one for each core
+	Queue   int `mapstructure:"queue"`   // pages that may wait; 0: four for each worker
 }
 
 // Memory bounds the memory of the process.

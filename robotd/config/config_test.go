@@ -47,6 +47,8 @@ func TestWrongSettings(t *testing.T) {
 		"interval: soon":                         `"soon"`,
 		"interval: -1s":                          `settings: interval: "-1s"`,
 		"concurrency: 0":                         `settings: concurrency: "0"`,
+		"modules: {store: {workers: -1}}":        `settings: modules.store.workers: "-1"`,
+		"modules: {extract: {queue: 1000000}}":   `settings: modules.extract.queue: "1000000"`,
 		"window: nights":                         `settings: window: "nights"`,
 		"for: 2h":                                `settings: for: "2h0m0s"`,
 		"log_at: noon":                           `settings: log_at: "noon"`,

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"time"
 
@@ -100,9 +99,9 @@ func New(opt Options) *Pipeline {
 	requests := &requests{fetcher: opt.Fetcher, lease: man.Lease}
 	p := &Pipeline{
 		hosts: hosts, began: time.Now(), patience: cfg.Page.Timeout + cfg.Page.Stall, stall: cfg.Page.Stall,
-		fetching:   newStage("fetch", cfg.Concurrency),
-		extracting: newStage("extract", runtime.GOMAXPROCS(0)),
-		storing:    newStage("store", runtime.GOMAXPROCS(0)),
+		fetching:   newStage("fetch", config.Module{Workers: cfg.Concurrency}),
+		extracting: newStage("extract", cfg.Modules.Extract),
+		storing:    newStage("store", cfg.Modules.Store),
 		extractor: &extracting{
 			settings: cfg.Page, record: cfg.Links, agent: man.Agent, judge: judge, hosts: hosts, resting: opt.Resting,
 		},

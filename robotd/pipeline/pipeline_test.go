@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sheaf/robotd/config"
 )
 
 // A fetch without progress is cancelled; a worker that does not heed it loses its turn.
@@ -90,7 +92,7 @@ func TestWorkerPool(t *testing.T) {
 // Where visits are due and nothing moves, the robot says so.
 func TestNoProgress(t *testing.T) {
 	now := time.Now()
-	m := newStage("fetch", 0)
+	m := newStage("fetch", config.Module{})
 	if m.stuck(0, now.Add(-time.Hour), time.Minute, now) {
 		t.Error("an empty queue is stuck")
 	}

@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"sheaf/robotd/config"
 	"sheaf/robotd/status"
 )
 
@@ -20,8 +23,10 @@ type stage struct {
 	last    atomic.Int64 // when something last passed, in nanoseconds since 1970; 0: never
 }
 
-func newStage(name string, workers int) *stage {
-	return &stage{name: name, size: workers, in: make(chan *turn, 4*workers)}
+// newStage returns a stage with as many workers and places in its queue as wanted.
+func newStage(name string, want config.Module) *stage {
+	workers := cmp.Or(want.Workers, runtime.GOMAXPROCS(0))
+	return &stage{name: name, size: workers, in: make(chan *turn, cmp.Or(want.Queue, 4*workers))}
 }
 
 // start starts the workers.
