@@ -254,7 +254,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	}
 	watching := watched.Options{
 		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,
-		Policy:   schedule.WatchPolicy{Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)},
+		Policy:   schedule.WatchPolicy{By: schedule.Rule(r.cfg.Revisit.By), Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)},
 		Frontier: r.records.Frontier, Servers: servers, Pace: pace, Plan: r.plan, List: r.list, MayVisit: r.mayVisit,
 	}
 	if r.records.Watched, err = watched.Open(watching); err != nil {

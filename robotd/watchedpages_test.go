@@ -191,6 +191,30 @@ func TestWatchedPagesComeAtTheirPace(t *testing.T) {
 	express(t, cfg, site)
 }
 
+// TestWatchedPagesByThePaper: by the rule of the paper a watched page is visited once more on each
+// day whose visits have all found a change, and one that does not change once a day.
+func TestWatchedPagesByThePaper(t *testing.T) {
+	t.Parallel()
+	const nights = 6
+	site := &restless{
+		front:   `<a href=/hourly.html>1</a> <a href=/still.html>2</a>`,
+		changes: map[string][]time.Duration{"/hourly.html": regularly(time.Hour, 7*time.Minute, nights*24*time.Hour), "/still.html": nil},
+	}
+	cfg := restlessConfig(t)
+	cfg.Revisit.By = "paper"
+	days(t, cfg, nights*24*time.Hour, nil, []wire.WatchOrder{
+		watchOf(wire.WatchURL, "http://www.a.test/hourly.html"), watchOf(wire.WatchURL, "http://www.a.test/still.html"),
+	}, site)
+	for day := range nights {
+		from := time.Duration(day) * 24 * time.Hour
+		changing, still := site.count("/hourly.html", from, from+24*time.Hour), site.count("/still.html", from, from+24*time.Hour)
+		t.Logf("day %d: %d and %d visits", day+1, changing, still)
+		if changing < day || changing > day+2 || still < 1 || still > 2 {
+			t.Errorf("day %d: %d visits to a page that changes, want about %d, and %d to one that does not", day+1, changing, day+1, still)
+		}
+	}
+}
+
 // express looks at the batches: each change that was seen went into an express one within minutes.
 func express(t *testing.T, cfg config.Config, site *restless) {
 	t.Helper()

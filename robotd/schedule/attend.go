@@ -10,8 +10,10 @@ import (
 // the ones that are waited for. A page gets visitsPerChange visits for each expected change, so
 // that on average a change waits for an eighth of the time between two changes. If the server has
 // no room for that, the visits are in proportion to the square roots of the rates, which minimizes
-// the total delay of its pages' changes.
+// the total delay of its pages' changes. With the rule Paper, a page gets the visits a day that
+// NextVisits gives it instead.
 type WatchPolicy struct {
+	By    Rule
 	Least time.Duration // shortest time between two visits to a page
 	Most  time.Duration // longest time between two visits to a page, used when it does not change
 }
@@ -44,20 +46,36 @@ func (a WatchPolicy) rate(c *Changes) float64 {
 	return (n*rate + unknownVisits*unknownRate) / (n + unknownVisits)
 }
 
+// Watched is what is known of a watched page after a visit.
+type Watched struct {
+	Changes
+	Times         int     // visits a day by NextVisits
+	BackoffFactor float64 // see WatchPolicy.BackoffFactor
+}
+
 // Intervals returns, for each page, the time until its next visit. room is the number of visits a
 // day to all the pages that the server has room for.
-func (a WatchPolicy) Intervals(pages []Changes, backoffFactor []float64, room float64) []time.Duration {
+func (a WatchPolicy) Intervals(pages []Watched, room float64) []time.Duration {
 	rates := make([]float64, len(pages))
 	visits := make([]float64, len(pages))
 	sum := 0.0
 	least, most := a.Least.Hours()/24, max(a.Most, a.Least).Hours()/24
 	for i := range pages {
-		rates[i] = a.rate(&pages[i])
-		base := min(max(1/(visitsPerChange*rates[i]), least), most)
-		visits[i] = 1 / max(base*backoffFactor[i], least)
+		rates[i] = a.rate(&pages[i].Changes)
+		base := min(max(1/(visitsPerChange*rates[i]), least), most) * pages[i].BackoffFactor
+		if a.By == Paper {
+			base = 1 / float64(max(pages[i].Times, 1))
+		}
+		visits[i] = 1 / max(base, least)
 		sum += visits[i]
 	}
-	if sum > room {
+	switch {
+	case sum <= room:
+	case a.By == Paper: // which does not say what to do then: each page loses the same share
+		for i := range visits {
+			visits[i] *= room / sum
+		}
+	default:
 		for i, n := range AllocateBySquareRoot(rates, room) {
 			visits[i] = min(visits[i], n)
 		}

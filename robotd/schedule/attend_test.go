@@ -17,7 +17,7 @@ func attend(a WatchPolicy, changes []float64, days float64) (perDay, perChange f
 	backoffFactor := Calm
 	at, next, visits := 0.0, 0, 0
 	for at < days {
-		interval := a.Intervals([]Changes{c}, []float64{backoffFactor}, 1e9)[0].Hours() / 24
+		interval := a.Intervals([]Watched{{Changes: c, BackoffFactor: backoffFactor}}, 1e9)[0].Hours() / 24
 		at += interval
 		met := 0
 		for ; next < len(changes) && changes[next] <= at; next++ {
@@ -100,17 +100,16 @@ func TestWatchPolicy(t *testing.T) {
 // with room, the visits fit in total, and pages that change often are not given up.
 func TestWatchPolicyWithoutRoom(t *testing.T) {
 	a := WatchPolicy{Least: time.Minute, Most: 24 * time.Hour}
-	var pages []Changes
-	var backoffFactor []float64
+	var pages []Watched
 	for i := range 100 {
 		c := Changes{Visits: 40, Changed: 20, TimeKept: 10, TimeMoved: 10}
 		if i%2 == 0 {
 			c = Changes{Visits: 40, Changed: 39, TimeKept: .02, TimeMoved: .8}
 		}
-		pages, backoffFactor = append(pages, c), append(backoffFactor, Calm)
+		pages = append(pages, Watched{Changes: c, Times: 20 + i, BackoffFactor: Calm})
 	}
-	free := a.Intervals(pages, backoffFactor, 1e9)
-	tight := a.Intervals(pages, backoffFactor, 1000)
+	free := a.Intervals(pages, 1e9)
+	tight := a.Intervals(pages, 1000)
 	sum := 0.0
 	for i := range pages {
 		sum += 24 / tight[i].Hours()
@@ -123,6 +122,18 @@ func TestWatchPolicyWithoutRoom(t *testing.T) {
 	}
 	if tight[0] >= tight[1] || tight[0] > 3*time.Hour {
 		t.Errorf("a page that changes often is visited every %v, one that does not every %v", tight[0], tight[1])
+	}
+	a.By = Paper
+	free, tight = a.Intervals(pages, 1e9), a.Intervals(pages, 1000)
+	sum = 0
+	for i := range pages {
+		sum += 24 / tight[i].Hours()
+		if n := 24 / free[i].Hours(); n < float64(pages[i].Times)-.1 || n > float64(pages[i].Times)+.1 {
+			t.Errorf("by the paper's rule %.1f visits a day, want %d", n, pages[i].Times)
+		}
+	}
+	if sum > 1000.1 || sum < 999 {
+		t.Errorf("by the paper's rule %.1f visits a day, with room for 1000", sum)
 	}
 }
 

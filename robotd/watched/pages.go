@@ -123,13 +123,12 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	server := p.opt.Servers.Get(host)
 	room := p.opt.Settings.Share * p.opt.Pace.Room(host, server.Addr, 24*time.Hour)
 	all := slices.Collect(maps.Values(h.pages))
-	changes := make([]schedule.Changes, len(all))
-	backoffFactor := make([]float64, len(all))
+	known := make([]schedule.Watched, len(all))
 	for i, page := range all {
-		changes[i], backoffFactor[i] = page.visit.Changes, page.backoffFactor
+		known[i] = schedule.Watched{Changes: page.visit.Changes, Times: page.visit.Times, BackoffFactor: page.backoffFactor}
 	}
 	intervals := make(map[*page]time.Duration, len(all))
-	for i, interval := range p.opt.Policy.Intervals(changes, backoffFactor, room) {
+	for i, interval := range p.opt.Policy.Intervals(known, room) {
 		intervals[all[i]] = interval
 	}
 	for _, page := range pages {
