@@ -27,11 +27,11 @@ const importTime = 24 * time.Hour
 func archiveImport() *cobra.Command {
 	var opt importOptions
 	cmd := &cobra.Command{
-		Use: "import FILE...", Short: "Import WARC, ARC and tar files of pages into the archive", Args: cobra.MinimumNArgs(1),
+		Use: "import FILE...", Short: "Import WARC, ARC, WACZ and tar files of pages into the archive", Args: cobra.MinimumNArgs(1),
 		Long: `Send each file to the service, which makes a batch of it and publishes the batch with the next edition.
 
-FILE is a WARC file (1.0 or 1.1; plain or gzip), an ARC file (1; plain or gzip), a tar or tar.gz file with
-one directory for each host, or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
+FILE is a WARC file (1.0 or 1.1; plain or gzip), an ARC file (1; plain or gzip), a WACZ file, a tar or
+tar.gz file with one directory for each host, or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
 nor other answers (requests, metadata, …) are kept apart: see sheaf batch others.
 
 A host map is a file with the name of a directory and its host in each line, for directories that do not

@@ -140,6 +140,10 @@ func beginAs(ctx context.Context, file *os.File, opt Options) (*stream, Kind, er
 		in, err := openLenient(ctx, file, opt.Limits)
 		return in, kind, err
 	}
+	if kind == WACZ {
+		in, err := openWACZ(ctx, file, opt.Limits)
+		return in, kind, err
+	}
 	in, err := begin(ctx, file, opt.Limits, opt.inflate)
 	return in, kind, err
 }
@@ -150,6 +154,8 @@ func (c *conversion) convert(in *stream) error {
 	switch {
 	case in.parts != nil:
 		return c.salvage(in)
+	case in.entries != nil:
+		return c.wacz(in)
 	case c.result.Kind == WARC:
 		err = c.records(in, in.nextRecord)
 	case c.result.Kind == ARC:
@@ -157,7 +163,7 @@ func (c *conversion) convert(in *stream) error {
 	case c.result.Kind == Tree:
 		err = c.tree(in)
 	default:
-		err = wrong(0, "", wire.ReasonForeign, "neither a WARC, an ARC, nor a tar of page files")
+		err = wrong(0, "", wire.ReasonForeign, "neither a WARC, an ARC, a WACZ, nor a tar of page files")
 	}
 	var fault *Error
 	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"context"
@@ -16,6 +17,7 @@ type Kind string
 const (
 	WARC Kind = "warc"
 	ARC  Kind = "arc"
+	WACZ Kind = "wacz"
 	Tree Kind = "tree" // a tar of page files
 )
 
@@ -27,6 +29,8 @@ type stream struct {
 	close func() error
 	meter *meter
 	parts *parts // of a file that is read leniently; nil: of others
+
+	entries []*zip.File // of a WACZ, its WARC files
 }
 
 // inflater returns a reader that inflates a gzip file.
@@ -34,9 +38,19 @@ type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
 
 // open returns a stream of a file of the given size, gzipped or not.
 func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*stream, error) {
-	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
+	s := &stream{meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
+	var err error
+	if s.close, err = s.unpack(raw, inflate); err != nil {
+		return nil, s.reading(err, "")
+	}
+	return s, nil
+}
+
+// unpack makes raw, gzipped or not, what the stream reads. The caller has to call closeIt.
+func (s *stream) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
 	var in io.Reader = raw
+	closeIt = func() error { return nil }
 	magic, err := raw.Peek(2)
 	if err != nil && err != io.EOF {
 		return nil, err
@@ -44,12 +58,12 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 	if bytes.Equal(magic, []byte("\x1f\x8b")) {
 		z, err := inflate(raw)
 		if err != nil {
-			return nil, s.reading(err, "")
+			return nil, err
 		}
-		s.close, in = z.Close, z
+		closeIt, in = z.Close, z
 	}
 	s.r = bufio.NewReaderSize(in, 64<<10)
-	return s, nil
+	return closeIt, nil
 }
 
 // source reads the file itself, and notes errors of the disk and of the context in the stream.
@@ -104,8 +118,8 @@ func (s *stream) count(n int, err error) error {
 	return err
 }
 
-// kind returns the kind of the file by its first bytes. It is empty if the file is neither WARC,
-// ARC nor tar.
+// kind returns the kind of the file by its first bytes. It is empty if the file is of no
+// kind.
 func (s *stream) kind() (Kind, error) {
 	const block = 512
 	head, err := s.r.Peek(block)
@@ -118,6 +132,8 @@ func (s *stream) kind() (Kind, error) {
 		return ARC, nil
 	case len(head) == block && tarHeader(head):
 		return Tree, nil
+	case bytes.HasPrefix(head, []byte(waczBegins)):
+		return WACZ, nil
 	case err != nil && err != io.EOF:
 		return "", s.reading(err, "")
 	}
