@@ -119,8 +119,8 @@ func FuzzIndexLine(f *testing.F) {
 	})
 }
 
-// FuzzReadIndex passes files that are not segments to the reader: it must not panic, nor views of what
-// it accepts.
+// FuzzReadIndex passes files that are not segments to the reader: it must not panic, nor views of
+// what it accepts.
 func FuzzReadIndex(f *testing.F) {
 	data, x := smallSegment(f)
 	f.Add(data)

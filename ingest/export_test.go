@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Die gives up what the kernel takes from a process that is killed. The test makes sure that nothing
-// is written afterwards. The files of the locks are replaced under their descriptors, not closed:
-// goroutines of the dead process may still be about to use them.
+// Die gives up what the kernel takes from a process that is killed. The test makes sure that
+// nothing is written afterwards. The files of the locks are replaced under their descriptors, not
+// closed: goroutines of the dead process may still be about to use them.
 func (i *Ingest) Die() {
 	i.presence.Close()
 	null, err := os.Open(os.DevNull)

@@ -76,8 +76,8 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	if err = errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	// Only when the body is read to its end does the server notice that the client has left, and end
-	// the request's context.
+	// Only when the body is read to its end does the server notice that the client has left, and
+	// end the request's context.
 	const maxBehind = 64 << 10
 	if _, err := io.CopyN(io.Discard, r.Body, maxBehind); err == nil {
 		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", maxBehind))

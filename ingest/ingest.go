@@ -1,6 +1,6 @@
 // Package ingest takes batches from the moment they are whole to the moment readers see them. A
-// batch goes through four states, after the four buffers of the distributor of 1999 (paper 001), and
-// each step between them is a package:
+// batch goes through four states, after the four buffers of the distributor of 1999 (paper 001),
+// and each step between them is a package:
 //
 //		            accept         split          split           publish
 //		(receive) ─────────▶ received ─▶ pre-split ─▶ post-split ─────────▶ published
@@ -18,8 +18,8 @@
 // files); package stage holds both. Every step can be repeated, and several processes may work on
 // the same batches. A state changes by a conditional update with a fencing token, so of two workers
 // on one batch one loses and changes nothing. Objects in the store are named by attempt, so no two
-// attempts share one. Inputs are deleted by collection, never by the step that used them. After kill
-// -9 at any point, New and Run carry on with the code that always runs.
+// attempts share one. Inputs are deleted by collection, never by the step that used them. After
+// kill -9 at any point, New and Run carry on with the code that always runs.
 package ingest
 
 import (

@@ -285,8 +285,9 @@ func TestLeaseEndsInTime(t *testing.T) {
 	clocked(t, "Asia/Tokyo", "always", "2026-11-21T11:30:00+09:00", func(t *testing.T, k *clock) {
 		k.stop()
 		frozen, let := k.freeze("stage")
-		// It only wakes for the batch. At its next poll its publisher would take the lease to publish, stand
-		// still before the first write, and keep that lease: freeze does not stop a lease's renewal.
+		// It only wakes for the batch. At its next poll its publisher would take the lease to
+		// publish, stand still before the first write, and keep that lease: freeze does not stop a
+		// lease's renewal.
 		k.opt.Limits.Poll = time.Hour
 		k.open().run()
 		b := batchtest.Make(t, k.robots, 1, twoHosts(1)...)

@@ -161,8 +161,8 @@ func TestReleaseKeyForEarlierRobots(t *testing.T) {
 	}
 }
 
-// An interval that an operator sets is in the lists of the robots that have the host, and in the list
-// of hosts with its reason, until it is taken back.
+// An interval that an operator sets is in the lists of the robots that have the host, and in the
+// list of hosts with its reason, until it is taken back.
 func TestIntervalsInLists(t *testing.T) {
 	t.Parallel()
 	s := start(t, dns{"www.a.example.com": "192.0.2.1", "www.b.example.com": "192.0.2.2"})

@@ -14,8 +14,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// A hand-over reaches the robot that gets the host, when it may visit the host, and nobody else. One
-// that is cut, forged, of another host, or not wanted is refused with a reason.
+// A hand-over reaches the robot that gets the host, when it may visit the host, and nobody else.
+// One that is cut, forged, of another host, or not wanted is refused with a reason.
 func TestHandoverGoesToTheNextRobot(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -106,8 +106,8 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 	}
 }
 
-// A large hand-over is kept in parts. One that is cut or altered on its way leaves the one before, and
-// what was kept of it is deleted. The same may come again.
+// A large hand-over is kept in parts. One that is cut or altered on its way leaves the one before,
+// and what was kept of it is deleted. The same may come again.
 func TestLargeHandover(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

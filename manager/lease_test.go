@@ -96,8 +96,8 @@ func (f *fleet) run(d time.Duration) {
 
 const lease = 4 * time.Hour
 
-// However a robot loses a host, no other may visit its address before the first has stopped: says so,
-// or cannot be visiting it any more.
+// However a robot loses a host, no other may visit its address before the first has stopped: says
+// so, or cannot be visiting it any more.
 func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
 	for name, stops := range map[string]func(*fleet){
 		"confirmed": func(f *fleet) { f.fetch("r1") },

@@ -10,8 +10,8 @@ import (
 	"sheaf/manager/levelling"
 )
 
-// A robot that tells what cannot be gets no hosts by it: its heartbeat is refused with a reason, and
-// impossible speeds in logs and probes count for nothing.
+// A robot that tells what cannot be gets no hosts by it: its heartbeat is refused with a reason,
+// and impossible speeds in logs and probes count for nothing.
 func TestImpossibleFiguresCountForNothing(t *testing.T) {
 	s := startWith(t, nil, manager.Balance{Probes: 3})
 	honest, liar := s.join("r1"), s.join("r2")

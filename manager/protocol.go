@@ -85,8 +85,8 @@ func (m *Manager) login(r *http.Request, name, secret string) error {
 	return m.guessed(r, try, roster.ErrUnauthorized, func(ctx context.Context) error { return m.Authenticate(ctx, name, secret) })
 }
 
-// guessed calls check unless too many guesses have come. An error of check that is wrong counts as a
-// guess.
+// guessed calls check unless too many guesses have come. An error of check that is wrong counts as
+// a guess.
 func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check func(context.Context) error) error {
 	ok, err := m.opt.Guesses.Check(r.Context(), try, func(ctx context.Context) (bool, error) {
 		err := check(ctx)

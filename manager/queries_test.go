@@ -68,7 +68,8 @@ func dailyWork(t *testing.T, d *sql.DB) {
 }
 
 // inPostgres has PostgreSQL plan queries and fails for those that no index serves. The tables are
-// empty, so by itself PostgreSQL would read them whole; other ways are forbidden as far as there are.
+// empty, so by itself PostgreSQL would read them whole; other ways are forbidden as far as there
+// are.
 func inPostgres(t *testing.T, queries []string) {
 	d, err := db.Open(t.Context(), dbtest.Postgres(t))
 	testkit.Must(t, err)

@@ -23,8 +23,8 @@ func (s *service) states() map[string]hosts.State {
 	return states
 }
 
-// A host that its owner wants left out, at one port or at all, is in no robot's list, whether it was known or not, and no
-// robot's report brings it back. An operator's word does.
+// A host that its owner wants left out, at one port or at all, is in no robot's list, whether it
+// was known or not, and no robot's report brings it back. An operator's word does.
 func TestRefusedHostStaysOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, dns{"www.known.jp": "192.0.2.1"})

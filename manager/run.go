@@ -15,9 +15,9 @@ const (
 	compareEvery = 10 * time.Minute // compares the robots' copies
 )
 
-// Run does what is due until ctx ends: it refreshes addresses, enters watched hosts, hands hosts on as
-// Options.Balance says, compares copies, and makes the day's plan. What fails is logged and tried again
-// the next time.
+// Run does what is due until ctx ends: it refreshes addresses, enters watched hosts, hands hosts on
+// as Options.Balance says, compares copies, and makes the day's plan. What fails is logged and
+// tried again the next time.
 func (m *Manager) Run(ctx context.Context) error {
 	failed := func(what string, err error) {
 		if err != nil && ctx.Err() == nil {

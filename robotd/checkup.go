@@ -39,8 +39,8 @@ const (
 	leastFree    = 1 << 30          // bytes on the disk
 )
 
-// Check tries what a robot with these settings needs, without visiting a host. It tells what it finds,
-// thing by thing, and reports whether the robot would work.
+// Check tries what a robot with these settings needs, without visiting a host. It tells what it
+// finds, thing by thing, and reports whether the robot would work.
 func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool) {
 	c := &checkup{tell: tell, ok: true}
 	plan, err := cfg.Plan()
@@ -73,7 +73,8 @@ type checkup struct {
 	ok   bool
 }
 
-// report tells a finding: the error or, if there is none, the text. It reports whether there is none.
+// report tells a finding: the error or, if there is none, the text. It reports whether there is
+// none.
 func (c *checkup) report(what string, err error, format string, args ...any) bool {
 	f := Finding{What: what, OK: err == nil, Text: fmt.Sprintf(format, args...)}
 	if err != nil {
@@ -125,8 +126,8 @@ func (c *checkup) hosts(ctx context.Context, hosts map[string][]string, fetcher 
 	c.report("hosts", err, "%d assigned; %d of %d that were looked up have an address", len(hosts), len(some)-len(unknown), len(some))
 }
 
-// askEach asks each of the manager's URLs for the list, and returns one that gave it. A URL that does
-// not answer is a fault only if none does.
+// askEach asks each of the manager's URLs for the list, and returns one that gave it. A URL that
+// does not answer is a fault only if none does.
 func (c *checkup) askEach(ctx context.Context, urls []string, id *identity.Identity) (here *client.Client, list *assignment.List) {
 	type failure struct {
 		url string

@@ -62,7 +62,8 @@ func (d *delivery) uploader(cfg *config.Config, id *identity.Identity) (u *uploa
 	return u, nil
 }
 
-// published keeps the receipt of a batch. If the disk is full, the batch must leave it all the same.
+// published keeps the receipt of a batch. If the disk is full, the batch must leave it all the
+// same.
 func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
 	err := datadir.SaveJSON(filepath.Join(d.dir, string(b.ID)+".json"), receipt)
 	if diskguard.IsFull(err) {
@@ -84,8 +85,8 @@ func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 	return nil
 }
 
-// targetURLs returns the ways to the service. With upload.by: ftp, HTTP still gives the receipts if it
-// can, and takes the batches while FTP does not answer.
+// targetURLs returns the ways to the service. With upload.by: ftp, HTTP still gives the receipts if
+// it can, and takes the batches while FTP does not answer.
 func targetURLs(cfg *config.Config, id *identity.Identity) ([]string, error) {
 	if len(cfg.Upload.Targets) > 0 {
 		return cfg.Upload.Targets, nil

@@ -11,8 +11,8 @@
 //	revisit     which known pages are visited, and at which hours
 //	admission   when hosts may be visited at all
 //
-// and below them frontier (URLs of each host), polite (intervals, robots.txt), fetch, extract, batch,
-// upload and smaller ones.
+// and below them frontier (URLs of each host), polite (intervals, robots.txt), fetch, extract,
+// batch, upload and smaller ones.
 //
 //	manager ─ list ─▶ frontier ─▶ gate ─▶ fetch ─▶ extract ─▶ store ─▶ batch ─▶ upload
 //	                     ▲         (polite)            │

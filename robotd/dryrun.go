@@ -23,9 +23,9 @@ import (
 	"sheaf/robotd/status"
 )
 
-// DryRun fetches the list and returns which hosts a robot with these settings would visit first, and
-// when. It looks up their addresses but visits none of them. It neither writes to the folder nor
-// disturbs a daemon that works there.
+// DryRun fetches the list and returns which hosts a robot with these settings would visit first,
+// and when. It looks up their addresses but visits none of them. It neither writes to the folder
+// nor disturbs a daemon that works there.
 func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 	plan, err := cfg.Plan()
 	if err != nil {

@@ -15,12 +15,12 @@ const (
 	mostGarbage  = 200
 )
 
-// HoldMemory keeps the process small. The heap grows by about memory.garbage bytes beyond the memory
-// in use before it is collected, and the whole process seldom beyond memory.limit. Go's own rule, as
-// much garbage as there is memory in use, wastes processor time on a robot of a hundred hosts and
-// memory on one of ten thousand. GOGC and GOMEMLIMIT in the environment have priority over the
-// settings. HoldMemory is for a process that is only a robot. The returned function ends it and
-// restores what was set before.
+// HoldMemory keeps the process small. The heap grows by about memory.garbage bytes beyond the
+// memory in use before it is collected, and the whole process seldom beyond memory.limit. Go's own
+// rule, as much garbage as there is memory in use, wastes processor time on a robot of a hundred
+// hosts and memory on one of ten thousand. GOGC and GOMEMLIMIT in the environment have priority
+// over the settings. HoldMemory is for a process that is only a robot. The returned function ends
+// it and restores what was set before.
 func HoldMemory(cfg config.Memory) (stop func()) {
 	h := &heap{garbage: cfg.Garbage, limit: -1, percent: -1}
 	if cfg.Limit > 0 && os.Getenv("GOMEMLIMIT") == "" {

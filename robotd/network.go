@@ -56,8 +56,8 @@ func openFiles() int {
 	return int(max(min(limit.Cur, most), least))
 }
 
-// openTap opens the socket for consumers on this machine; nil: there is none. The default socket may
-// fail, since some network disks have no sockets.
+// openTap opens the socket for consumers on this machine; nil: there is none. The default socket
+// may fail, since some network disks have no sockets.
 func openTap(cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
 	path := cfg.TapSocket()
 	if path == "" {

@@ -58,7 +58,8 @@ func (p *program) open() (err error) {
 }
 
 // keep reports to the manager which program this is, at the start and at every poll, and takes the
-// releases that the manager offers. It ends with update.ErrStaged when a new program is to be started.
+// releases that the manager offers. It ends with update.ErrStaged when a new program is to be
+// started.
 func (p *program) keep(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return err
@@ -104,8 +105,8 @@ func (p *program) look() {
 
 func (p *program) releaseKey() string { return cmp.Or(p.settings.Key, p.id.ReleaseKey) }
 
-// learnReleaseKey takes the release key that the manager sends to a robot that joined before there was
-// one. The key must be signed by the service that was joined. A known key is never replaced.
+// learnReleaseKey takes the release key that the manager sends to a robot that joined before there
+// was one. The key must be signed by the service that was joined. A known key is never replaced.
 func (p *program) learnReleaseKey(signed *wire.SignedReleaseKey) error {
 	if signed == nil || p.releaseKey() != "" {
 		return nil

@@ -106,8 +106,9 @@ func TestLostNameIsLookedUpAgain(t *testing.T) {
 	}
 }
 
-// TestMovedHostWaitsForTheManager: another robot may be visiting the address to which a host has moved.
-// So the host is visited where it was until the manager has been told, and then at the other address.
+// TestMovedHostWaitsForTheManager: another robot may be visiting the address to which a host has
+// moved. So the host is visited where it was until the manager has been told, and then at the other
+// address.
 func TestMovedHostWaitsForTheManager(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

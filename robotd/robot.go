@@ -183,8 +183,8 @@ func (r *Robot) openRecords(temp string) (err error) {
 	return err
 }
 
-// forgetOthers forgets hosts that are not in the list: an earlier run was killed while a host went to
-// another robot, or came from there.
+// forgetOthers forgets hosts that are not in the list: an earlier run was killed while a host went
+// to another robot, or came from there.
 func (r *Robot) forgetOthers() error {
 	if !r.list.Known() {
 		return nil
@@ -297,7 +297,8 @@ func (r *Robot) mayVisit(host string, now time.Time) bool {
 	return !r.manners.Restraints.Get(host).Until.After(now) && (quiet == nil || !quiet.Open(now))
 }
 
-// Close lets go of the data folder. Open segments stay open on disk; the next New goes on with them.
+// Close lets go of the data folder. Open segments stay open on disk; the next New goes on with
+// them.
 func (r *Robot) Close() error {
 	var errs []error
 	if r.manners.Admission != nil {

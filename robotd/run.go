@@ -54,8 +54,8 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	return r.Work(ctx)
 }
 
-// Work begins cycles when they are due, uploads batches, and tells the manager how the robot is, until
-// ctx ends, which is no error.
+// Work begins cycles when they are due, uploads batches, and tells the manager how the robot is,
+// until ctx ends, which is no error.
 func (r *Robot) Work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.uploader.Run(ctx) })
@@ -67,15 +67,17 @@ func (r *Robot) Work(ctx context.Context) error {
 	return r.sealer.Seal(context.WithoutCancel(ctx))
 }
 
-// Subscribe tells the manager that the robot takes part, so that it is given hosts. Run does so too.
+// Subscribe tells the manager that the robot takes part, so that it is given hosts. Run does so
+// too.
 func (r *Robot) Subscribe(ctx context.Context) error { return r.session.Subscribe(ctx) }
 
 // Cycle runs one cycle: it takes up the one that was interrupted or begins the next, visits every
-// assigned host until nothing is left, makes the batch and hands in the log. Drain uploads the batch.
+// assigned host until nothing is left, makes the batch and hands in the log. Drain uploads the
+// batch.
 func (r *Robot) Cycle(ctx context.Context) error { return r.course.Cycle(ctx) }
 
-// Leave takes a stopped robot off the manager's list (P5), so that its hosts go to others at once, and
-// uploads what it still has. It may be repeated.
+// Leave takes a stopped robot off the manager's list (P5), so that its hosts go to others at once,
+// and uploads what it still has. It may be repeated.
 func Leave(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {

@@ -91,9 +91,10 @@ func editionFiles(t *testing.T, l *serve.Library, a *account.Account, dir string
 	return files
 }
 
-// TestFeed lets an archive live: batches, several of one edition too, take-downs of every
-// kind, liftings and expiries. Who follows, from the beginning or from wherever it was, whatever it
-// selects and in whatever pages, has what the tree shows it; so has who reads the files below /feed.
+// TestFeed lets an archive live: batches, several of one edition too, take-downs of every kind,
+// liftings and expiries. Who follows, from the beginning or from wherever it was, whatever it
+// selects and in whatever pages, has what the tree shows it; so has who reads the files below
+// /feed.
 func TestFeed(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

@@ -32,8 +32,8 @@ func beside(urls ...string) string {
 	return b.String()
 }
 
-// What lies beside the batches of an edition is a file of the host, of all batches, in ranges too; for who
-// may see the host, and without what is taken down.
+// What lies beside the batches of an edition is a file of the host, of all batches, in ranges too;
+// for who may see the host, and without what is taken down.
 func TestOthers(t *testing.T) {
 	const host, keio = "www.waseda.ac.jp", "www.keio.ac.jp"
 	s := servetest.New(t, nil)
@@ -119,7 +119,8 @@ func TestOthers(t *testing.T) {
 		t.Errorf("%v\n%s", err, manifest)
 	}
 
-	// One edition's page is taken down: its records go there and stay elsewhere, and with it goes what may tell of it.
+	// One edition's page is taken down: its records go there and stay elsewhere, and with it goes
+	// what may tell of it.
 	if _, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: host, Edition: "20261120", URLPrefix: u("/a")}); err != nil {
 		t.Fatal(err)
 	}

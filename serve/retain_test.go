@@ -234,7 +234,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// What stays and what goes, case by case; each has one host's segments, of which all but the last are old.
+// What stays and what goes, case by case; each has one host's segments, of which all but the last
+// are old.
 func TestExpendable(t *testing.T) {
 	at := func(day int) time.Time { return dayOne.AddDate(0, 0, day) }
 	const p, q = "http://a.jp/p.html", "http://a.jp/q.html"

@@ -20,8 +20,8 @@ import (
 	"sheaf/ui"
 )
 
-// newOwner serves the pages to the account alice, whose password is "alice's secret". ask sends a form
-// as her, or gets the page if the form is nil.
+// newOwner serves the pages to the account alice, whose password is "alice's secret". ask sends a
+// form as her, or gets the page if the form is nil.
 func newOwner(t *testing.T) (accounts *account.Accounts, log *transfers.Log, ask func(secret string, form url.Values) *httptest.ResponseRecorder) {
 	t.Helper()
 	site := servetest.New(t, nil)
@@ -47,8 +47,8 @@ func newOwner(t *testing.T) (accounts *account.Accounts, log *transfers.Log, ask
 	}
 }
 
-// An account's owner makes a token, which is shown once and is good from then on, and revokes it. The
-// token itself is good for none of this.
+// An account's owner makes a token, which is shown once and is good from then on, and revokes it.
+// The token itself is good for none of this.
 func TestOwnTokens(t *testing.T) {
 	accounts, _, ask := newOwner(t)
 	made := ask("alice's secret", url.Values{"act": {"token"}, "name": {"<i>cron</i>"}, "use": {"all"}, "days": {"30"}})
@@ -90,7 +90,8 @@ func TestOwnTokens(t *testing.T) {
 	}
 }
 
-// Only who knows the old password sets another one, or the mail address by which it can be set anew.
+// Only who knows the old password sets another one, or the mail address by which it can be set
+// anew.
 func TestOwnPassword(t *testing.T) {
 	accounts, _, ask := newOwner(t)
 	for name, c := range map[string]struct {

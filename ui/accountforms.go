@@ -71,8 +71,8 @@ func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account
 	return f.Guard.Sessions.Begin(w, r, session.Who{Kind: session.Account, Name: a.Name, Mark: mark})
 }
 
-// changeEmail sets another mail address, of somebody who knows the password: whoever reads mails there
-// can set another one.
+// changeEmail sets another mail address, of somebody who knows the password: whoever reads mails
+// there can set another one.
 func (f *face) changeEmail(r *http.Request, a *account.Account, form url.Values) error {
 	if _, _, err := f.Accounts.Enter(r.Context(), a.Name, form.Get("old"), r.RemoteAddr); err != nil {
 		return err

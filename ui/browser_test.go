@@ -47,8 +47,8 @@ func linkOfReset(t *testing.T, site *servetest.Site) (secret string) {
 	return secret
 }
 
-// The pages for everybody, and those of an account, are accessible; so is the banner of a stored page.
-// cmd/sheaf/service looks at the operators' pages.
+// The pages for everybody, and those of an account, are accessible; so is the banner of a stored
+// page. cmd/sheaf/service looks at the operators' pages.
 func TestPagesAreAccessible(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

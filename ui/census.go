@@ -11,8 +11,8 @@ import (
 	"sheaf/serve/account"
 )
 
-// census counts the hosts below each place of the tree. Catalogs know their hosts in order, not their
-// number; so one pass over all of them is made for a version, and shared by the pages.
+// census counts the hosts below each place of the tree. Catalogs know their hosts in order, not
+// their number; so one pass over all of them is made for a version, and shared by the pages.
 type census struct {
 	library *serve.Library
 	log     *slog.Logger
@@ -35,8 +35,8 @@ const deepest = 3
 // earlier version, until those of the newest are there.
 const quick = 2000
 
-// counts gives the newest counts there are, by place ("" is the root), and whether they are complete.
-// Those of a large catalog are made in the background.
+// counts gives the newest counts there are, by place ("" is the root), and whether they are
+// complete. Those of a large catalog are made in the background.
 func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 	version, err := c.library.Tree.Version(ctx)
 	if err != nil {

@@ -65,8 +65,8 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	return webpage.Show(w, r, http.StatusNotFound, lostTemplate, p)
 }
 
-// asHost gives the host or domain that a text names, without its scheme; isPage says that it names a
-// page instead: more than a host.
+// asHost gives the host or domain that a text names, without its scheme; isPage says that it names
+// a page instead: more than a host.
 func asHost(text string) (name string, isPage bool) {
 	rest := text
 	if _, after, ok := strings.Cut(text, "://"); ok {

@@ -37,9 +37,9 @@ func fetched(t *testing.T, page string) (urls []string) {
 	return urls
 }
 
-// On a slow line the front page of a full archive is there soon: it and all that it needs are at most
-// four requests and 60,000 bytes, without compression. Its chart and its lists are as long as they
-// get.
+// On a slow line the front page of a full archive is there soon: it and all that it needs are at
+// most four requests and 60,000 bytes, without compression. Its chart and its lists are as long as
+// they get.
 func TestFrontPageIsLight(t *testing.T) {
 	testkit.Slow(t)
 	site := servetest.New(t, nil)

@@ -263,7 +263,8 @@ func nameOf(place string) string {
 	return name
 }
 
-// entryName gives the name of an entry as people write it: of www below jp/ac/waseda, www.waseda.ac.jp.
+// entryName gives the name of an entry as people write it: of www below jp/ac/waseda,
+// www.waseda.ac.jp.
 func entryName(entry, above string) string {
 	if above == "" || strings.Contains(entry, "+") {
 		return entry

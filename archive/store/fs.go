@@ -282,8 +282,8 @@ func (s *FS) check(ctx context.Context, key string) error {
 // failed adds the operation, the store and the key, and turns the system's errors into this
 // package's.
 func (s *FS) failed(op, key string, err error) error {
-	// ENOTDIR: a part of the path is a file, so there is nothing of that name. A put needs nothing to be
-	// there but the store's own directories: if they are gone, the store has failed.
+	// ENOTDIR: a part of the path is a file, so there is nothing of that name. A put needs nothing
+	// to be there but the store's own directories: if they are gone, the store has failed.
 	if errors.Is(err, fs.ErrNotExist) && op != "put" || errors.Is(err, syscall.ENOTDIR) {
 		err = ErrNotExist
 	}

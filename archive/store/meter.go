@@ -60,8 +60,8 @@ func (m *Meter) add(u *Usage, calls, bytes int64, since time.Time, err error) {
 	}
 }
 
-// log writes a line about an operation, under the ID of the request that it is for. Answers that Store
-// defines are no failures, and neither is a caller that has gone.
+// log writes a line about an operation, under the ID of the request that it is for. Answers that
+// Store defines are no failures, and neither is a caller that has gone.
 func (m *Meter) log(ctx context.Context, operation, key string, since time.Time, err error) {
 	switch {
 	case m.Log == nil:

@@ -40,8 +40,8 @@ func balanceShow() *cobra.Command {
 	return cmd
 }
 
-// showTree shows the tree of the robots at work, what each has left and is due, and what passed along
-// its edges lately.
+// showTree shows the tree of the robots at work, what each has left and is due, and what passed
+// along its edges lately.
 func showTree(w io.Writer, a manager.BalanceResponse) {
 	fmt.Fprintf(w, "%d URLs left at %d robots that are at work, %.0f on the mean.\n", a.Left, len(a.Tree), a.Mean)
 	if len(a.Tree) > 0 {

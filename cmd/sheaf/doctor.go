@@ -87,7 +87,8 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 	return withoutSecrets(terminal.Lines(b.String()), secrets)
 }
 
-// getAny writes the body of an answer, whatever its status: health answers 503 when it matters most.
+// getAny writes the body of an answer, whatever its status: health answers 503 when it matters
+// most.
 func getAny(cmd *cobra.Command, c *client.Client, path string, w io.Writer) error {
 	if path != api.PathHealth {
 		return c.Get(cmd.Context(), path, w)
@@ -168,8 +169,8 @@ const shortSecret = 4
 
 var urlPassword = regexp.MustCompile(`://[^/\s:@"]*:[^/\s@"]+@`)
 
-// withoutSecrets takes the values of secrets, and passwords of URLs, out of a text, wherever they got
-// into it.
+// withoutSecrets takes the values of secrets, and passwords of URLs, out of a text, wherever they
+// got into it.
 func withoutSecrets(text string, secrets []string) []byte {
 	for _, secret := range secrets {
 		if len(secret) >= shortSecret {

@@ -45,8 +45,8 @@ func checkDoctor(t *testing.T, url, data string) {
 	}
 }
 
-// TestDoctorKeepsSecrets: no secret of the settings is told, neither among them nor in the log, also
-// when no service answers.
+// TestDoctorKeepsSecrets: no secret of the settings is told, neither among them nor in the log,
+// also when no service answers.
 func TestDoctorKeepsSecrets(t *testing.T) {
 	dir := t.TempDir()
 	config, log := filepath.Join(dir, "sheaf.yaml"), filepath.Join(dir, "log")
@@ -72,8 +72,8 @@ metrics: ""
 	}
 }
 
-// TestSecretSettings: each setting that is called like a secret is shown as one, so that a new one is
-// not forgotten.
+// TestSecretSettings: each setting that is called like a secret is shown as one, so that a new one
+// is not forgotten.
 func TestSecretSettings(t *testing.T) {
 	var cfg service.Config
 	fill(reflect.ValueOf(&cfg).Elem())

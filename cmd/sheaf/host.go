@@ -159,8 +159,8 @@ func hostPrefixCommand() *cobra.Command {
 	return cmd
 }
 
-// refuseCommand returns a command that posts to a path what robots shall leave out, with who decides
-// and why.
+// refuseCommand returns a command that posts to a path what robots shall leave out, with who
+// decides and why.
 func refuseCommand(use, short, path string, request func(what, by, reason string) any) *cobra.Command {
 	var by, reason string
 	cmd := &cobra.Command{

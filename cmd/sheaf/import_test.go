@@ -114,8 +114,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// What others have crawled may lie in several files, with the requests in one of their own: that one
-// is imported and published too, and operators get its records again.
+// What others have crawled may lie in several files, with the requests in one of their own: that
+// one is imported and published too, and operators get its records again.
 func TestImportOfRequests(t *testing.T) {
 	const block = "GET / HTTP/1.1\r\nHost: a.example.jp\r\n\r\n"
 	request := fmt.Sprintf("WARC/1.0\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-000000000001>\r\n"+

@@ -81,8 +81,8 @@ func TestSetup(t *testing.T) {
 	checkDoctor(t, s.Addresses().HTTP, data)
 }
 
-// TestSetupRefuses: what cannot be used is refused, with its key or flag and its value, and leaves no
-// settings.
+// TestSetupRefuses: what cannot be used is refused, with its key or flag and its value, and leaves
+// no settings.
 func TestSetupRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--contact x", "--address is missing"},

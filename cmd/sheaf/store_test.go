@@ -60,8 +60,8 @@ func TestStoreCheckBucket(t *testing.T) {
 	}
 }
 
-// A store is moved by copying its objects with rclone, from a directory into a bucket and back: fsck
-// finds all of it in each, and a copy that was broken off is completed by another run.
+// A store is moved by copying its objects with rclone, from a directory into a bucket and back:
+// fsck finds all of it in each, and a copy that was broken off is completed by another run.
 func TestStoreMovesByRclone(t *testing.T) {
 	testkit.Slow(t)
 	rclone := testkit.Tool(t, "rclone")

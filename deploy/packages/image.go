@@ -24,9 +24,9 @@ import (
 // too, so that volumes fit.
 const nobody = 65532
 
-// image makes an OCI image: the program, the web's certificate authorities, and a directory that the
-// program may write. The file is a tar of an OCI layout, as `podman load`, `docker load` and `skopeo
-// copy oci-archive:` read it.
+// image makes an OCI image: the program, the web's certificate authorities, and a directory that
+// the program may write. The file is a tar of an OCI layout, as `podman load`, `docker load` and
+// `skopeo copy oci-archive:` read it.
 func (b *build) image(p product, arch, program string) error {
 	layer, err := b.layer(p, program)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command packages builds what Sheaf is installed from: for the service and for the robot a .deb,
-// an .rpm and an OCI image for each architecture, a list of the modules that each program is made of
-// (CycloneDX), and the robots' programs for `sheaf release publish`. It needs Go, and no daemon.
+// an .rpm and an OCI image for each architecture, a list of the modules that each program is made
+// of (CycloneDX), and the robots' programs for `sheaf release publish`. It needs Go, and no daemon.
 //
 // It is a module of its own, so that what it needs is not in the go.mod of the programs.
 //

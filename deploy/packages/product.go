@@ -90,8 +90,8 @@ func robotUnit(source string) (string, error) {
 	return text + "\n", unknown
 }
 
-// goEnv is the environment of the go command. Only what it needs is passed on, so that neither flags
-// nor secrets of this process get into what is built.
+// goEnv is the environment of the go command. Only what it needs is passed on, so that neither
+// flags nor secrets of this process get into what is built.
 func goEnv(more ...string) []string {
 	env := []string{"CGO_ENABLED=0", "GOOS=linux", "GOWORK=off", "GOFLAGS="}
 	for _, name := range []string{"PATH", "HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN", "GOTMPDIR", "TMPDIR"} {

@@ -91,8 +91,8 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 }
 
 // AcceptInferred is Accept for a batch without a manifest, with the one that Infer has made. A
-// *verify.Refusal with ReasonIDReuse says that the ID is used by a batch of other bytes. The file is
-// then the caller's, who may give it to QuarantineFile.
+// *verify.Refusal with ReasonIDReuse says that the ID is used by a batch of other bytes. The file
+// is then the caller's, who may give it to QuarantineFile.
 func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manifest) (fresh bool, err error) {
 	unsigned, err := m.Unsigned()
 	if err != nil {

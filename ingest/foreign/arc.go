@@ -20,9 +20,9 @@ import (
 // with arcBegins, and its first byte is the version.
 const arcBegins = "filedesc://"
 
-// nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record with
-// a WARC header that says the same: answers of web servers are responses, other files resources. The
-// block of the record before must have been read.
+// nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record
+// with a WARC header that says the same: answers of web servers are responses, other files
+// resources. The block of the record before must have been read.
 func (s *stream) nextARC() (*warcRecord, error) {
 	var line string
 	at := s.n

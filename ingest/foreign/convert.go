@@ -26,8 +26,8 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file with
-	// any damage is refused. Other files are never converted leniently.
+	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file
+	// with any damage is refused. Other files are never converted leniently.
 	Lenient bool
 
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the

@@ -1,6 +1,7 @@
 // Package foreign converts what others have collected to a batch: WARC files (versions 1.0 and 1.1)
-// and ARC files (version 1), plain, in one gzip member, or with a member for each record; WACZ files,
-// of which the WARC files are read; and tar.gz trees of page files, as the robots of 1999 sent them.
+// and ARC files (version 1), plain, in one gzip member, or with a member for each record; WACZ
+// files, of which the WARC files are read; and tar.gz trees of page files, as the robots of 1999
+// sent them.
 //
 // An import is treated as one more robot. The result is a whole batch, with hosts, index and
 // manifest, and every later step treats it as any batch: it is verified to its last byte, can be
@@ -10,8 +11,8 @@
 // HTTP responses and resources become pages and error pages. A revisit refers to an earlier page of
 // the same file, or to a digest of Sheaf's. All other records (requests, metadata, warcinfo,
 // conversions, DNS, what a segment cannot hold) are the file's others. They are returned as they
-// are, a gzip member each, in the order of the file, to be kept beside the batch. Those of an ARC get
-// a WARC header. A response whose body is too long for a record is also returned whole.
+// are, a gzip member each, in the order of the file, to be kept beside the batch. Those of an ARC
+// get a WARC header. A response whose body is too long for a record is also returned whole.
 //
 // What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing
 // of the file is used then. A lenient conversion of a WARC takes the records that are right, and

@@ -198,8 +198,8 @@ func TestWARC(t *testing.T) {
 	}
 }
 
-// Records beside the batch are their hosts', by URL or by the name that was looked up; what is of no host is that of the only
-// one, and nobody's where there are several.
+// Records beside the batch are their hosts', by URL or by the name that was looked up; what is of
+// no host is that of the only one, and nobody's where there are several.
 func TestWhoseOthers(t *testing.T) {
 	const a = "a.example.jp"
 	info := rec("1.1", "warcinfo", "", "", "software: other\r\n")
@@ -231,8 +231,8 @@ func TestWhoseOthers(t *testing.T) {
 	}
 }
 
-// A file of requests, of metadata or of revisits whose pages are elsewhere is taken: all its records
-// are beside a batch without hosts.
+// A file of requests, of metadata or of revisits whose pages are elsewhere is taken: all its
+// records are beside a batch without hosts.
 func TestNoPages(t *testing.T) {
 	records := crawl("1.1")
 	for name, of := range map[string][]string{"requests": records[:2], "metadata": {records[0], records[3]}, "revisits": {records[8]}} {
@@ -245,7 +245,8 @@ func TestNoPages(t *testing.T) {
 	}
 }
 
-// Error pages are whole in the batch as far as its format has room; what it must cut is whole beside it.
+// Error pages are whole in the batch as far as its format has room; what it must cut is whole
+// beside it.
 func TestLongErrorPages(t *testing.T) {
 	const head = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n"
 	var prose strings.Builder

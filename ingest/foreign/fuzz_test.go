@@ -40,7 +40,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// fuzzed returns the batch that a file is converted to, or nil if the file is refused with a reason.
+// fuzzed returns the batch that a file is converted to, or nil if the file is refused with a
+// reason.
 func fuzzed(t *testing.T, file *os.File, opt Options) []byte {
 	var out bytes.Buffer
 	_, err := Convert(context.Background(), file, &out, opt)

@@ -35,8 +35,8 @@ func (g *gap) Error() string { return g.why }
 const gzipMagic = "\x1f\x8b\x08"
 
 // parts reads a file leniently: the members of a gzip file, or a file that is not gzipped as it is.
-// A gzip member is delivered only if its checksum is right. Where one is damaged, Read returns a *gap,
-// again and again until pass has found the next whole member.
+// A gzip member is delivered only if its checksum is right. Where one is damaged, Read returns a
+// *gap, again and again until pass has found the next whole member.
 //
 // Memory is bounded by maxMemory, and work by the file's size: see budget.
 type parts struct {

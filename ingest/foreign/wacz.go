@@ -14,15 +14,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// A WACZ (https://specs.webrecorder.net/wacz/1.1.1/) is a zip with WARC files in its folder archive.
-// The rest, an index and lists of pages, follows from them and is not read.
+// A WACZ (https://specs.webrecorder.net/wacz/1.1.1/) is a zip with WARC files in its folder
+// archive. The rest, an index and lists of pages, follows from them and is not read.
 const (
 	waczBegins = "PK\x03\x04"
 	waczFolder = "archive"
 )
 
-// maxDirectory is how many bytes of a zip may be read to find its entries. The list takes some times
-// as much memory.
+// maxDirectory is how many bytes of a zip may be read to find its entries. The list takes some
+// times as much memory.
 const maxDirectory = 32 << 20
 
 // openWACZ is begin for a WACZ. The stream has no content until it is read as one of the entries.

@@ -22,9 +22,9 @@ type Claim struct {
 }
 
 // Claim moves the batch that has waited longest to pre-split and leases it to the holder. It counts
-// an attempt, raises the token and deletes the staged entries of earlier attempts. It returns nil if no
-// batch is due. A time that lies farther ahead than it is ever set counts as past: the clock was
-// set back.
+// an attempt, raises the token and deletes the staged entries of earlier attempts. It returns nil
+// if no batch is due. A time that lies farther ahead than it is ever set counts as past: the clock
+// was set back.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (b *Batch, err error) {
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		b, err = scan(tx.QueryRowContext(ctx, `UPDATE ingest_batches
@@ -144,8 +144,8 @@ func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Vers
 	})
 }
 
-// Collected records that a published batch's file is deleted, and deletes its staged entries: the catalog
-// has them.
+// Collected records that a published batch's file is deleted, and deletes its staged entries: the
+// catalog has them.
 func (l *Ledger) Collected(ctx context.Context, b *Batch) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND state = 'published'`, b.ID)

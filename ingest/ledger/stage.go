@@ -39,8 +39,8 @@ func (l *Ledger) Stage(ctx context.Context, b *Batch, entries []catalog.SegmentE
 // errStopped ends the reading of staged entries.
 var errStopped = errors.New("the reader wants no more entries")
 
-// Entries returns the staged entries of batches, one at a time, those of a batch in the order of hosts.
-// An error is the last value.
+// Entries returns the staged entries of batches, one at a time, those of a batch in the order of
+// hosts. An error is the last value.
 func (l *Ledger) Entries(ctx context.Context, batches []*Batch) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, b := range batches {

@@ -1,6 +1,6 @@
 // Package others keeps the records of an imported archive that are no pages, such as requests and
-// metadata. They lie in the store beside the batch's manifest: one object with the records, those of
-// a host together, and one that says where each host's are.
+// metadata. They lie in the store beside the batch's manifest: one object with the records, those
+// of a host together, and one that says where each host's are.
 package others
 
 import (

@@ -58,8 +58,8 @@ func (p *Publisher) Ready(express bool) {
 	p.Wake.Ring()
 }
 
-// lookForUrgent is how often Due looks for express batches while the window is shut. Publishers know
-// their own; this is for those that another process has split before it died.
+// lookForUrgent is how often Due looks for express batches while the window is shut. Publishers
+// know their own; this is for those that another process has split before it died.
 const lookForUrgent = 10 * time.Minute
 
 // Due publishes what waits if the window is open, and express batches at any time. It reports
@@ -89,8 +89,8 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 
 func always() bool { return true }
 
-// Now publishes all post-split batches in one edition, also outside the window, and returns how many
-// they were.
+// Now publishes all post-split batches in one edition, also outside the window, and returns how
+// many they were.
 func (p *Publisher) Now(ctx context.Context) (v catalog.Version, n int, err error) {
 	return p.publish(ctx, always, false)
 }
@@ -213,8 +213,8 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, 
 	return nil
 }
 
-// keepManifest stores the signed manifest, for ever: where an archive comes from outlives its batch.
-// It returns the manifest's SHA-256.
+// keepManifest stores the signed manifest, for ever: where an archive comes from outlives its
+// batch. It returns the manifest's SHA-256.
 func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest string, err error) {
 	_, signed, err := p.opt.Buffers.Manifest(b.ID)
 	if err != nil {
@@ -260,11 +260,12 @@ func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 }
 
 // Claims returns a function that tells whether an object of the store belongs to a batch that may
-// still be published. It is for the collection of the store. Objects are named by batch and attempt,
-// and no attempt uses the objects of another, so an object that is not claimed now never will be.
+// still be published. It is for the collection of the store. Objects are named by batch and
+// attempt, and no attempt uses the objects of another, so an object that is not claimed now never
+// will be.
 //
-// Claims fails if the catalog ends before the last version that published a batch: then versions are
-// lost, and nothing may be collected.
+// Claims fails if the catalog ends before the last version that published a batch: then versions
+// are lost, and nothing may be collected.
 func (p *Publisher) Claims(ctx context.Context) (func(key string) bool, error) {
 	last, err := p.opt.Ledger.LastVersion(ctx) // before the catalog is read, which only grows
 	if err != nil {

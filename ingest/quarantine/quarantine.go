@@ -28,8 +28,8 @@ func New(env *stage.Env, deciding *os.File, received stage.Bell) *Quarantine {
 	return &Quarantine{env: env, deciding: flock.NewMutex(deciding), received: received}
 }
 
-// Recover finishes what a crash has interrupted: it moves the files of quarantined batches aside and
-// deletes those of discarded ones.
+// Recover finishes what a crash has interrupted: it moves the files of quarantined batches aside
+// and deletes those of discarded ones.
 func (q *Quarantine) Recover(ctx context.Context) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -79,8 +79,8 @@ func (q *Quarantine) Put(ctx context.Context, b *ledger.Batch, r *verify.Refusal
 }
 
 // PutRefused keeps an upload that was refused, under a row of its own: b, with an ID that no batch
-// has. enter places its files and enters the row. If there is that row already, nothing is done: one
-// copy is enough.
+// has. enter places its files and enters the row. If there is that row already, nothing is done:
+// one copy is enough.
 func (q *Quarantine) PutRefused(ctx context.Context, b *ledger.Batch, enter func() error) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()

@@ -11,9 +11,9 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// TestManifestInterrupted shows that a robot that goes away while its batch is being accepted can send
-// the manifest again, whether the batch is new or replaces one that had arrived damaged. Its file has
-// been moved by then, and the batch is not entered.
+// TestManifestInterrupted shows that a robot that goes away while its batch is being accepted can
+// send the manifest again, whether the batch is new or replaces one that had arrived damaged. Its
+// file has been moved by then, and the batch is not entered.
 func TestManifestInterrupted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

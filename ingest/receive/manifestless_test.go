@@ -372,7 +372,8 @@ func TestTreeOf1999(t *testing.T) {
 	})
 }
 
-// TestOfAnotherRobot: a batch that says it is another robot's is this one's, by an ID of its content.
+// TestOfAnotherRobot: a batch that says it is another robot's is this one's, by an ID of its
+// content.
 func TestOfAnotherRobot(t *testing.T) {
 	inDrop(t, func(t *testing.T, d *drop) {
 		old := *d.robots
@@ -389,7 +390,8 @@ func TestOfAnotherRobot(t *testing.T) {
 	})
 }
 
-// TestCutBatchWaits: under a batch's name the bytes are kept for the robot, which goes on after days.
+// TestCutBatchWaits: under a batch's name the bytes are kept for the robot, which goes on after
+// days.
 func TestCutBatchWaits(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

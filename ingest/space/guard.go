@@ -56,9 +56,9 @@ func (c Claim) alone(d *Disk, room Room) float64 {
 // batch lies in both places until it is published and collected. A disk on which no more files can
 // be created counts as full.
 //
-// Once the guard has refused an upload, it refuses all new ones until the disk is at the lower mark.
-// So robots do not all push at the upper one. Uploads that have begun go on in the meantime. The
-// methods of a Guard may be called concurrently.
+// Once the guard has refused an upload, it refuses all new ones until the disk is at the lower
+// mark. So robots do not all push at the upper one. Uploads that have begun go on in the meantime.
+// The methods of a Guard may be called concurrently.
 type Guard struct {
 	disks   []Disk
 	marks   Marks
@@ -80,13 +80,13 @@ func NewGuard(disks []Disk, marks Marks, retry time.Duration, unsplit func() (in
 	return &Guard{disks: disks, marks: marks, retry: retry, unsplit: unsplit, claims: make(map[string]Claim)}
 }
 
-// RetryAfter returns when a robot that is refused shall retry. It is random, so that they do not all
-// come at once.
+// RetryAfter returns when a robot that is refused shall retry. It is random, so that they do not
+// all come at once.
 func (g *Guard) RetryAfter() time.Duration { return g.retry + rand.N(2*g.retry) }
 
 // Reserve reserves room for an upload that is about to begin, instead of what is reserved under its
-// name. It returns *Full if a disk, with all that is reserved, would pass the upper mark, or has not
-// come down to the lower one since.
+// name. It returns *Full if a disk, with all that is reserved, would pass the upper mark, or has
+// not come down to the lower one since.
 func (g *Guard) Reserve(name string, c Claim) error { return g.reserve(name, c, false) }
 
 // Extend is Reserve for an upload that has begun, which is not stopped by the lower mark.

@@ -55,8 +55,9 @@ func someOf(hosts []string) string {
 // next attempt stages all of them again.
 const stagedAtOnce = 200
 
-// hosts verifies and stores host after host and stages their entries, then checks how the batch ends.
-// Hosts that go into packs are not stored yet. others are the hosts' records that are no pages.
+// hosts verifies and stores host after host and stages their entries, then checks how the batch
+// ends. Hosts that go into packs are not stored yet. others are the hosts' records that are no
+// pages.
 func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) error {
 	var entries []catalog.SegmentEntry
 	flush := func() error {
@@ -144,7 +145,8 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.Seg
 	return a.entry(h, sum, object, 0), nil
 }
 
-// entry returns the catalog entry of a verified host's segment, which lies at an offset of an object.
+// entry returns the catalog entry of a verified host's segment, which lies at an offset of an
+// object.
 func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int64) catalog.SegmentEntry {
 	e := catalog.SegmentEntry{
 		Host: h.Name, Object: object, Offset: at, Length: sum.Size,

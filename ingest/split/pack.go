@@ -26,9 +26,9 @@ type Packs struct {
 const defaultPackSize = 256 << 20
 
 // packing is how the small hosts of a batch lie in packs, in the order of their catalog keys. The
-// manifest has every length, so the packing is known before the batch is read, and each host's entry
-// can be staged when the host is verified. The packs are stored last, from the batch file, which
-// stays in the buffers until the batch is collected. So a refused batch has stored none.
+// manifest has every length, so the packing is known before the batch is read, and each host's
+// entry can be staged when the host is verified. The packs are stored last, from the batch file,
+// which stays in the buffers until the batch is collected. So a refused batch has stored none.
 type packing struct {
 	packs  []pack
 	places []*place // by the host's number in the manifest; nil where it has an object of its own

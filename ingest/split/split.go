@@ -1,7 +1,7 @@
 // Package split divides received batches into their hosts. A batch is read once: each host's range
 // goes through the verifier and, at the same time, into the object store with a new end member.
-// Nothing is compressed again, and memory does not grow with the batch. Several processes may split,
-// each batch under a lease.
+// Nothing is compressed again, and memory does not grow with the batch. Several processes may
+// split, each batch under a lease.
 package split
 
 import (

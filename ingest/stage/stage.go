@@ -1,5 +1,5 @@
-// Package stage holds what all stages of ingest have: the ledger, the buffers, and the named durable
-// writes at which fault tests kill them.
+// Package stage holds what all stages of ingest have: the ledger, the buffers, and the named
+// durable writes at which fault tests kill them.
 package stage
 
 import (
@@ -54,8 +54,8 @@ const (
 	QuarantineFile = "keep"       // the row of a file without manifest: quarantined; the file is moved afterwards
 )
 
-// Boundaries returns the names of the durable writes of a batch, in their order. A fault test has to
-// kill the process before and after each.
+// Boundaries returns the names of the durable writes of a batch, in their order. A fault test has
+// to kill the process before and after each.
 func Boundaries() []string {
 	return []string{
 		Place, Enter,

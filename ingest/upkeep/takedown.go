@@ -77,8 +77,8 @@ func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (vers
 	return v.N, nil
 }
 
-// TakeDomain takes down all hosts of a domain of which anything is shown, and returns how many these
-// are. It leaves out hosts whose take-down was lifted.
+// TakeDomain takes down all hosts of a domain of which anything is shown, and returns how many
+// these are. It leaves out hosts whose take-down was lifted.
 func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (int, error) {
 	return t.takeShown(ctx, catalog.Key(domain), func(host string) bool {
 		name, _, _ := strings.Cut(host, ":")

@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// A host is taken down at the ports at which it is published, and nothing beside it. Once an operator
-// has lifted the host's take-down, ports that are published later stay.
+// A host is taken down at the ports at which it is published, and nothing beside it. Once an
+// operator has lifted the host's take-down, ports that are published later stay.
 func TestTakePorts(t *testing.T) {
 	objects, err := store.OpenFS(t.TempDir())
 	testkit.Must(t, err)

@@ -10,9 +10,9 @@ import (
 )
 
 // Infer verifies a batch that came without a manifest and returns the manifest that it should have
-// come with. Hosts, ranges, counts and digests are those that were found; the copy inside must agree
-// with them, and gives the rest. If the copy names another robot, or none, the batch gets an ID that
-// its content decides, so the same file is the same batch again. The caller has to set the
+// come with. Hosts, ranges, counts and digests are those that were found; the copy inside must
+// agree with them, and gives the rest. If the copy names another robot, or none, the batch gets an
+// ID that its content decides, so the same file is the same batch again. The caller has to set the
 // generation, if it is missing, and to check the manifest.
 //
 // What is wrong with the batch is a *Refusal, with ReasonTruncated if more bytes could help.

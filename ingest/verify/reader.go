@@ -27,7 +27,8 @@ const readAhead = 256 << 10
 var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC, archive.Links}
 
 // Reader reads a batch file once, from its start: it verifies host after host, hashes and counts.
-// It keeps the first error of the file itself, so that this is never taken for a fault of the batch.
+// It keeps the first error of the file itself, so that this is never taken for a fault of the
+// batch.
 type Reader struct {
 	r      io.Reader
 	limits Limits
@@ -60,8 +61,8 @@ func (in *Reader) Err() error { return in.err }
 func (in *Reader) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
 
 // Host verifies the next host's range, copies it to out at the same time, and compares it with the
-// manifest. No record may be later than latest, unless that is zero. What is wrong with the batch is
-// a *Refusal, or *Excess if only the amount is wrong.
+// manifest. No record may be later than latest, unless that is zero. What is wrong with the batch
+// is a *Refusal, or *Excess if only the amount is wrong.
 func (in *Reader) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
 	at := in.n
 	in.ahead.Reset(io.TeeReader(io.LimitReader(in, h.Length), out))

@@ -21,8 +21,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return string(r.Reason) + ": " + r.Detail }
 
-// Excess is the refusal of a host of which only the amount is wrong, see package limits. The rest of
-// its batch can be taken.
+// Excess is the refusal of a host of which only the amount is wrong, see package limits. The rest
+// of its batch can be taken.
 type Excess struct{ *Refusal }
 
 func (e *Excess) Unwrap() error { return e.Refusal }
@@ -44,8 +44,9 @@ func refuseManifestAt(at int64, reason wire.Reason, why string) *Refusal {
 	return &Refusal{reason, fmt.Sprintf("offset %d (%s): %s", at, manifestEntry, why)}
 }
 
-// sameManifest compares the copy inside the batch, which begins at an offset, with the manifest that
-// came with the batch. Of an inferred manifest only the hosts are compared: the rest is the copy's.
+// sameManifest compares the copy inside the batch, which begins at an offset, with the manifest
+// that came with the batch. Of an inferred manifest only the hosts are compared: the rest is the
+// copy's.
 func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	var inner wire.Manifest
 	if err := json.Unmarshal(tail, &inner); err != nil {

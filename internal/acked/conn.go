@@ -40,7 +40,8 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// From returns the connection that a request came by; nil where it cannot be measured, as under TLS.
+// From returns the connection that a request came by; nil where it cannot be measured, as under
+// TLS.
 func From(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c

@@ -48,8 +48,8 @@ type VersionDocument struct {
 	Catalog int64  `json:"catalog"` // number of the newest catalog version
 }
 
-// CoverageList is the answer of PathCoverage. Next is the query's next cursor, if there is more; the
-// Link header has the whole URL.
+// CoverageList is the answer of PathCoverage. Next is the query's next cursor, if there is more;
+// the Link header has the whole URL.
 type CoverageList struct {
 	Coverage []Coverage `json:"coverage"`
 	Next     string     `json:"next,omitempty"`

@@ -3,8 +3,8 @@
 //
 // Documents that are mostly a domain type's own data lie beside that type: of accounts in
 // serve/account, of watches in serve/watch, of the change feed in serve/feed, of transfers in
-// internal/transfers, and what operators see of robots and batches in manager and ingest. The robots'
-// protocol is in internal/wire. cmd/sheaf/service/openapi describes all operations.
+// internal/transfers, and what operators see of robots and batches in manager and ingest. The
+// robots' protocol is in internal/wire. cmd/sheaf/service/openapi describes all operations.
 package api
 
 // Paths for consumers.

@@ -34,8 +34,8 @@ type DiffSpan struct {
 }
 
 // TimeMap is the answer of PathTimeMap + "json/", as Memento aggregators have it: a list of
-// versions, or an index of TimeMaps of one stretch of time each. Such a TimeMap has the index of the
-// others too.
+// versions, or an index of TimeMaps of one stretch of time each. Such a TimeMap has the index of
+// the others too.
 type TimeMap struct {
 	Original string            `json:"original_uri"`
 	Self     string            `json:"self"`

@@ -1,13 +1,13 @@
 // Package audit keeps the log of what people and partners did with the service: every act that
-// changes something, every log-in, and what of it failed or was refused. They go when they have been
-// kept for as long as the settings say.
+// changes something, every log-in, and what of it failed or was refused. They go when they have
+// been kept for as long as the settings say.
 //
-// Handler stands before the handlers of acts. What a handler knows better than the request says (who
-// it is, what the act is about, why) it adds with Note.
+// Handler stands before the handlers of acts. What a handler knows better than the request says
+// (who it is, what the act is about, why) it adds with Note.
 //
-// No act is without a row, whenever the process ends: the row is written before the act, by Begin, as
-// begun, and completed once, when the act has ended. A row that stays so tells that the process ended
-// first; the act may have been carried out. Write instead completes or writes the row in the
+// No act is without a row, whenever the process ends: the row is written before the act, by Begin,
+// as begun, and completed once, when the act has ended. A row that stays so tells that the process
+// ended first; the act may have been carried out. Write instead completes or writes the row in the
 // transaction of the act itself.
 package audit
 

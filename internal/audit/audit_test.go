@@ -48,9 +48,9 @@ func send(h http.Handler, name, remote string) int {
 	return w.Code
 }
 
-// While an act is under way its row is in the log already, so that no end of the process can lose it.
-// The row is completed once, with what the handler has noted, and by the transaction of the act if
-// that writes it.
+// While an act is under way its row is in the log already, so that no end of the process can lose
+// it. The row is completed once, with what the handler has noted, and by the transaction of the act
+// if that writes it.
 func TestRowComesBeforeTheAct(t *testing.T) {
 	d := open(t)
 	log := audit.New(audit.Options{DB: d})
@@ -139,8 +139,8 @@ func TestVisitorsCannotFillTheLog(t *testing.T) {
 	}
 }
 
-// Rows go after audit.keep and lose their addresses after audit.addresses, at the start and within an
-// hour. Log-ins of programs are written while the service runs and before it has stopped.
+// Rows go after audit.keep and lose their addresses after audit.addresses, at the start and within
+// an hour. Log-ins of programs are written while the service runs and before it has stopped.
 func TestKeeping(t *testing.T) {
 	source := dbtest.Source(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -66,10 +66,10 @@ func Note(ctx context.Context, r Row) {
 // About is Note for an object alone, such as "account", "alice".
 func About(ctx context.Context, what, name string) { Note(ctx, Row{Object: what + " " + name}) }
 
-// Begin writes the row of the act that is under way, with what is known of it so far, before anything
-// is changed. Handlers that find out by themselves who may act call it when they have; for all others
-// it was called before. If it fails, they change nothing and return its error, a 503 or 429. It does nothing
-// where no act is under way, as in tests of the rooms below.
+// Begin writes the row of the act that is under way, with what is known of it so far, before
+// anything is changed. Handlers that find out by themselves who may act call it when they have; for
+// all others it was called before. If it fails, they change nothing and return its error, a 503 or
+// 429. It does nothing where no act is under way, as in tests of the rooms below.
 func Begin(ctx context.Context) error {
 	e := entryOf(ctx)
 	if e == nil {
@@ -95,8 +95,8 @@ func Begin(ctx context.Context) error {
 	return nil
 }
 
-// Write completes the row of the act that is under way, which succeeds, in the act's own transaction,
-// or writes it there. If no act is under way, it does nothing.
+// Write completes the row of the act that is under way, which succeeds, in the act's own
+// transaction, or writes it there. If no act is under way, it does nothing.
 func Write(ctx context.Context, tx *sql.Tx) error {
 	e := entryOf(ctx)
 	if e == nil {
@@ -141,10 +141,10 @@ func ByMethod(method string) Act {
 }
 
 // Handler writes a row for each request that next answers, except those that read by a route whose
-// act is None. If it is known who asks, the row is written before next is called; otherwise next calls
-// Begin. The answer is held back until the row is complete. If the log is away, next is not called; if
-// the row cannot be completed after all, the answer says so. The row of an act that reads, such as a
-// backup, is written before the answer begins.
+// act is None. If it is known who asks, the row is written before next is called; otherwise next
+// calls Begin. The answer is held back until the row is complete. If the log is away, next is not
+// called; if the row cannot be completed after all, the answer says so. The row of an act that
+// reads, such as a backup, is written before the answer begins.
 func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 	if l == nil {
 		return next
@@ -199,8 +199,9 @@ func (l *Log) away(ctx context.Context, err error) error {
 	return p
 }
 
-// RefuseRow writes the row of a request that was refused before its handler. It is bounded, as whoever
-// is refused may try often: package guesses bounds those who are not known, and the others have names.
+// RefuseRow writes the row of a request that was refused before its handler. It is bounded, as
+// whoever is refused may try often: package guesses bounds those who are not known, and the others
+// have names.
 func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error {
 	if l == nil || act == None && Reads(r.Method) {
 		return nil
@@ -213,7 +214,8 @@ func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error 
 	return l.Write(r.Context(), row)
 }
 
-// rowOf returns what a request says of its act. What a route calls a secret or a token is not written.
+// rowOf returns what a request says of its act. What a route calls a secret or a token is not
+// written.
 func (l *Log) rowOf(r *http.Request, act Act) Row {
 	path := r.URL.Path
 	for _, name := range []string{"secret", "token"} { // of links in mails
@@ -230,8 +232,8 @@ func (l *Log) rowOf(r *http.Request, act Act) Row {
 
 // finish completes the row of an act that has ended, or writes it, unless the act's transaction has
 // done so. Requests of clients that are not known, and that were therefore refused, have no row. Of
-// those that guess too often, one an hour from each network is written, and of all others a number that
-// nobody reaches by accident.
+// those that guess too often, one an hour from each network is written, and of all others a number
+// that nobody reaches by accident.
 func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -289,7 +291,8 @@ func (h *held) send() {
 	h.ResponseWriter.Write(h.body.Bytes())
 }
 
-// reason returns why an act did not succeed: what the answer says, and what the actor gave as reason.
+// reason returns why an act did not succeed: what the answer says, and what the actor gave as
+// reason.
 func (h *held) reason(given string) string {
 	var p wire.Problem
 	if json.Unmarshal(h.body.Bytes(), &p) != nil {

@@ -50,8 +50,8 @@ func (l *Log) Serve(w http.ResponseWriter, r *http.Request, zone *time.Location)
 	return json.NewEncoder(w).Encode(doc)
 }
 
-// ParseFilter parses a query for rows: since and until (a day, or RFC 3339), who, kind, act, object,
-// outcome, before and limit. It fails with *QueryError.
+// ParseFilter parses a query for rows: since and until (a day, or RFC 3339), who, kind, act,
+// object, outcome, before and limit. It fails with *QueryError.
 func ParseFilter(q url.Values, zone *time.Location) (f Filter, err error) {
 	f = Filter{
 		Who: q.Get("who"), Kind: Kind(q.Get("kind")), Act: Act(q.Get("act")), Object: q.Get("object"),
@@ -99,8 +99,8 @@ func oneOf[T ~string](list []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// WriteCSV writes a line for each row, below one of names (RFC 4180). A cell that a spreadsheet would
-// take for a formula begins with an apostrophe: names and reasons come from anybody.
+// WriteCSV writes a line for each row, below one of names (RFC 4180). A cell that a spreadsheet
+// would take for a formula begins with an apostrophe: names and reasons come from anybody.
 func WriteCSV(w io.Writer, rows []Row) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{"id", "at", "kind", "name", "address", "act", "object", "outcome", "reason", "request"})

@@ -16,8 +16,8 @@ const waiting = 1000
 // writeTime bounds how long the database may take for a row.
 const writeTime = 10 * time.Second
 
-// beginTime bounds how long an act waits for its row before it begins. Many robots that come or go at
-// once wait for one another.
+// beginTime bounds how long an act waits for its row before it begins. Many robots that come or go
+// at once wait for one another.
 const beginTime = 6 * time.Second
 
 // readyTime bounds how long the database may take to show that it can be asked at all.
@@ -39,10 +39,10 @@ type loginKey struct {
 	outcome Outcome
 }
 
-// Try writes a row for a log-in that has been checked, as guesses.Limiter tells it. It does not wait
-// for the database, so that who downloads is not held up while the database is away. It leaves out
-// log-ins by a form, whose handler writes them, and robots' that succeed: the list of robots says when
-// each was last seen.
+// Try writes a row for a log-in that has been checked, as guesses.Limiter tells it. It does not
+// wait for the database, so that who downloads is not held up while the database is away. It leaves
+// out log-ins by a form, whose handler writes them, and robots' that succeed: the list of robots
+// says when each was last seen.
 func (l *Log) Try(ctx context.Context, t guesses.Try, result guesses.Result) {
 	kind, ok := map[string]Kind{guesses.Account: Account, guesses.Robot: Robot, guesses.Join: Robot, guesses.Operator: Operator}[t.Realm]
 	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == guesses.Join || kind == Robot && result == guesses.Right {

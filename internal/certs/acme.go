@@ -35,9 +35,10 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// ACME is one certificate for some names, which an authority gives by ACME (RFC 8555). It is renewed
-// when a third of its time is left. Key and certificate lie in the database. So any process may ask,
-// one at a time does, and any may answer the authority, which comes by TLS to port 443 of each name.
+// ACME is one certificate for some names, which an authority gives by ACME (RFC 8555). It is
+// renewed when a third of its time is left. Key and certificate lie in the database. So any process
+// may ask, one at a time does, and any may answer the authority, which comes by TLS to port 443 of
+// each name.
 type ACME struct {
 	opt     Options
 	rows    rows
@@ -108,8 +109,8 @@ func (a *ACME) Run(ctx context.Context) error {
 	}
 }
 
-// look takes the certificate from the database. If it is due, and no other process is at it, look has
-// the authority give a new one.
+// look takes the certificate from the database. If it is due, and no other process is at it, look
+// has the authority give a new one.
 func (a *ACME) look(ctx context.Context) error {
 	if err := a.load(ctx); err != nil || !a.due(time.Now()) {
 		return err
@@ -154,8 +155,8 @@ func (a *ACME) name(what string) string {
 	return what + " " + a.opt.Directory + " " + strings.Join(a.opt.Names, " ")
 }
 
-// load takes the certificate of these names from the database. If there is none, it takes the newest
-// of the same authority, which is better than none until there is another.
+// load takes the certificate of these names from the database. If there is none, it takes the
+// newest of the same authority, which is better than none until there is another.
 func (a *ACME) load(ctx context.Context) error {
 	text, err := a.rows.get(ctx, a.name("certificate"))
 	if err == nil && text == "" && a.current.Load() == nil {

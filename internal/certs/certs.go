@@ -31,8 +31,8 @@ type State struct {
 	Err      error     // why it could not be replaced, or why clients refuse it; nil: all is well
 }
 
-// Config returns the configuration of a server with the certificate of s. Each server needs its own,
-// so that a session of one cannot be continued at another.
+// Config returns the configuration of a server with the certificate of s. Each server needs its
+// own, so that a session of one cannot be continued at another.
 func Config(s Source) *tls.Config {
 	return &tls.Config{GetCertificate: s.GetCertificate, MinVersion: tls.VersionTLS12}
 }

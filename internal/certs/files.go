@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Files is the certificate in two PEM files. It is read again when their contents change. While they
-// cannot be used, the last good certificate stays, and State and the log say why.
+// Files is the certificate in two PEM files. It is read again when their contents change. While
+// they cannot be used, the last good certificate stays, and State and the log say why.
 type Files struct {
 	section   string // of the settings, such as http
 	cert, key string // names of the files

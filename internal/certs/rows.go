@@ -19,7 +19,8 @@ func (r rows) get(ctx context.Context, name string) (string, error) {
 	return r.one(ctx, `SELECT value FROM acme WHERE name = ?`, name)
 }
 
-// newest returns the value of the row that was written last, of those whose names begin with prefix.
+// newest returns the value of the row that was written last, of those whose names begin with
+// prefix.
 func (r rows) newest(ctx context.Context, prefix string) (string, error) {
 	return r.one(ctx, `SELECT value FROM acme WHERE substr(name, 1, ?) = ? ORDER BY at_ms DESC LIMIT 1`, len(prefix), prefix)
 }

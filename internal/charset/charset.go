@@ -138,7 +138,8 @@ func judged(name string) bool {
 	return false
 }
 
-// canonicalCharset returns an encoding's standard name by one of its labels; "" where there is none.
+// canonicalCharset returns an encoding's standard name by one of its labels; "" where there is
+// none.
 func canonicalCharset(label string) string {
 	label = strings.ToLower(strings.TrimSpace(label))
 	enc, err := htmlindex.Get(label)
@@ -176,7 +177,8 @@ func sampleOf(body []byte) []byte {
 	return body[from:min(len(body), from+sampleSize)]
 }
 
-// bareUTF16 finds UTF-16 without mark by an XML declaration, or by the zero bytes that markup leaves.
+// bareUTF16 finds UTF-16 without mark by an XML declaration, or by the zero bytes that markup
+// leaves.
 func bareUTF16(b []byte) string {
 	switch {
 	case bytes.HasPrefix(b, []byte("<\x00?\x00x\x00")):

@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/charset"
 )
 
-// TestDeclared: what a page declares is found as the HTML standard's prescan finds it. The bodies fit every
-// declaration, so that nothing but the declaration decides.
+// TestDeclared: what a page declares is found as the HTML standard's prescan finds it. The bodies
+// fit every declaration, so that nothing but the declaration decides.
 func TestDeclared(t *testing.T) {
 	t.Parallel()
 	const other = "windows-1252" // of what declares nothing

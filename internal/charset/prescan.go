@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxPrescan is how many bytes of a page are searched for a declaration. The HTML standard's prescan ends
-// after 1,024, but its parser goes on and believes a later <meta charset> too.
+// maxPrescan is how many bytes of a page are searched for a declaration. The HTML standard's
+// prescan ends after 1,024, but its parser goes on and believes a later <meta charset> too.
 const maxPrescan = 64 << 10
 
 // declaredCharset returns what the header, or else the page itself, declares, by its standard name.
@@ -48,9 +48,9 @@ func labelIn(r *regexp.Regexp, head []byte) string {
 	return ""
 }
 
-// prescan finds the encoding that a page's meta elements declare, as "prescan a byte stream to determine its
-// encoding" of the HTML standard (13.2.3.2) does: comments are passed over, and so is what stands in
-// the attributes of tags.
+// prescan finds the encoding that a page's meta elements declare, as "prescan a byte stream to
+// determine its encoding" of the HTML standard (13.2.3.2) does: comments are passed over, and so is
+// what stands in the attributes of tags.
 func prescan(b []byte) string {
 	for len(b) > 0 {
 		at := bytes.IndexByte(b, '<')

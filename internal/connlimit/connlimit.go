@@ -19,7 +19,8 @@ type Limits struct {
 	Total      int // connections at once
 	PerAddress int // from one IPv4 address or IPv6 /64; loopback, where a proxy may stand, is not bounded
 
-	// Unbounded reports addresses for which PerAddress does not hold, such as those of proxies; nil: none.
+	// Unbounded reports addresses for which PerAddress does not hold, such as those of proxies;
+	// nil: none.
 	Unbounded func(netip.Addr) bool
 }
 

@@ -16,8 +16,8 @@ type Ref struct {
 }
 
 // Refs yields the addresses of a style sheet in their order, comments and other strings left out.
-// The reader of an encoding in which a character's second byte may look like a backslash gives leads,
-// which reports whether a byte is such a character's first. It is nil for UTF-8.
+// The reader of an encoding in which a character's second byte may look like a backslash gives
+// leads, which reports whether a byte is such a character's first. It is nil for UTF-8.
 func Refs(sheet []byte, leads func(byte) bool) iter.Seq[Ref] {
 	return func(yield func(Ref) bool) {
 		s := scanner{leads}

@@ -1,16 +1,17 @@
-// Package db opens the service's control database: robots, hosts, assignments, the states of batches,
-// accounts, watches, jobs, transfers. It is either one SQLite file with a write-ahead log, used by
-// one process, or a PostgreSQL database, which any number of processes share. The SQL of all rooms is
-// the same for both.
+// Package db opens the service's control database: robots, hosts, assignments, the states of
+// batches, accounts, watches, jobs, transfers. It is either one SQLite file with a write-ahead log,
+// used by one process, or a PostgreSQL database, which any number of processes share. The SQL of
+// all rooms is the same for both.
 //
 // Every commit waits for the disk, so what is committed is durable (synchronous=FULL in SQLite,
 // synchronous_commit in PostgreSQL). Unless it is read-only, a transaction waits at its beginning
 // until it is the only writer (BEGIN IMMEDIATE, or an advisory lock). It is therefore never refused
-// in the middle, and what it has read stays true until it ends. A statement outside a transaction is
-// atomic.
+// in the middle, and what it has read stays true until it ends. A statement outside a transaction
+// is atomic.
 //
-// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers. Times
-// are Unix milliseconds (see Time and Millis); digests and keys are blobs. Parameters are ? or ?n.
+// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers.
+// Times are Unix milliseconds (see Time and Millis); digests and keys are blobs. Parameters are ?
+// or ?n.
 package db
 
 import (
@@ -36,9 +37,9 @@ var migrations embed.FS
 const busyTimeout = "15000"
 
 // Open opens a database and brings its schema up to date. The source is a URL,
-// postgres://user@host/database?sslmode=…, or the path of a SQLite file, which Open creates with mode
-// 0600 if there is none. It fails if a newer version of the program has written the database, and
-// with ErrDamaged if a check of a few seconds finds damage.
+// postgres://user@host/database?sslmode=…, or the path of a SQLite file, which Open creates with
+// mode 0600 if there is none. It fails if a newer version of the program has written the database,
+// and with ErrDamaged if a check of a few seconds finds damage.
 func Open(ctx context.Context, source string) (*sql.DB, error) {
 	return openAt(ctx, source, newest)
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A dump has the rows of every table at one moment, in a form that both databases can read. The first
-// line of a table is a JSON array of the columns' names. Each other line is a row, also as an array.
-// A cell is null, a string, a whole number, {"f": "a real number"} or {"b": "bytes in base64"}.
+// A dump has the rows of every table at one moment, in a form that both databases can read. The
+// first line of a table is a JSON array of the columns' names. Each other line is a row, also as an
+// array. A cell is null, a string, a whole number, {"f": "a real number"} or {"b": "bytes in
+// base64"}.
 
 // leftOut are the tables that are not in a dump: that of the migrations, and the queue for leases.
 var leftOut = []string{"goose_db_version", "lease_queue"}

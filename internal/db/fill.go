@@ -20,9 +20,9 @@ var ErrNotEmpty = errors.New("the database is not empty")
 var usedTables = []string{"robots", "hosts", "accounts", "ingest_batches"}
 
 // Fill puts the tables of a dump into the new database that the source names, and brings it up to
-// this program's schema. open returns the rows of a table. Before the commit Fill calls finish, if it
-// is not nil, in the schema of the dump. If Fill fails, nothing was put in. It does not matter of
-// which kind the dumped database was.
+// this program's schema. open returns the rows of a table. Before the commit Fill calls finish, if
+// it is not nil, in the schema of the dump. If Fill fails, nothing was put in. It does not matter
+// of which kind the dumped database was.
 func Fill(ctx context.Context, source string, schema int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
 	d, err := openAt(ctx, source, schema)
 	if err != nil {

@@ -83,8 +83,8 @@ func (c *connection) QueryContext(ctx context.Context, query string, args []driv
 	return c.Conn.QueryContext(ctx, numbered(query), args)
 }
 
-// BeginTx begins a transaction. A read-only one sees one state of the database. Any other waits until
-// it is the only writer, so what it reads stays true until it ends.
+// BeginTx begins a transaction. A read-only one sees one state of the database. Any other waits
+// until it is the only writer, so what it reads stays true until it ends.
 func (c *connection) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.Tx, error) {
 	if opt.ReadOnly {
 		opt.Isolation = driver.IsolationLevel(sql.LevelRepeatableRead)
@@ -100,8 +100,8 @@ func (c *connection) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.
 	return tx, nil
 }
 
-// CheckNamedValue converts booleans to 0 or 1, as the schema has them. PostgreSQL cannot store NUL or
-// invalid UTF-8 in a text, so it replaces them by U+FFFD.
+// CheckNamedValue converts booleans to 0 or 1, as the schema has them. PostgreSQL cannot store NUL
+// or invalid UTF-8 in a text, so it replaces them by U+FFFD.
 func (c *connection) CheckNamedValue(v *driver.NamedValue) (err error) {
 	if v.Value, err = driver.DefaultParameterConverter.ConvertValue(v.Value); err != nil {
 		return err
@@ -173,7 +173,8 @@ type migration struct {
 
 func (m *migration) Read(p []byte) (int, error) { return m.text.Read(p) }
 
-// translated replaces SQLite's words by PostgreSQL's. In both databases text is compared by its bytes.
+// translated replaces SQLite's words by PostgreSQL's. In both databases text is compared by its
+// bytes.
 func translated(text string) string {
 	for _, word := range [][2]string{
 		{`\) STRICT(, WITHOUT ROWID)?;`, `);`},

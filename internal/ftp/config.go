@@ -47,7 +47,8 @@ type Config struct {
 	Log    *slog.Logger // nil: discards
 }
 
-// Counts is how many connections a server has, and has had since it began. It may be read at any time.
+// Counts is how many connections a server has, and has had since it began. It may be read at any
+// time.
 type Counts struct {
 	Open     atomic.Int64 // now
 	Accepted atomic.Int64
@@ -87,8 +88,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// refuseBrowsers ends handshakes of clients that want to speak HTTP. Without it, somebody on the way
-// could lead a browser's request for the web server of the same name here, and have what an FTP
+// refuseBrowsers ends handshakes of clients that want to speak HTTP. Without it, somebody on the
+// way could lead a browser's request for the web server of the same name here, and have what an FTP
 // server says taken for that one's answer (the ALPACA attack, USENIX Security 2021).
 func refuseBrowsers(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	for _, protocol := range hello.SupportedProtos {

@@ -92,7 +92,8 @@ func TestNobodyIsLockedOut(t *testing.T) {
 	})
 }
 
-// Whoever tries one password with many names comes to an end too, and an IPv6 network is one address.
+// Whoever tries one password with many names comes to an end too, and an IPv6 network is one
+// address.
 func TestManyNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +162,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// One address has one turn at a time, whatever it sends, so that another waits for one of its checks.
+// One address has one turn at a time, whatever it sends, so that another waits for one of its
+// checks.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

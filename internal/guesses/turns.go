@@ -29,7 +29,8 @@ func NewTurns(atOnce int) *Turns {
 	return &Turns{all: make(chan struct{}, atOnce), byAddr: make(map[netip.Prefix]*line)}
 }
 
-// Wait waits for a client's turn, which ends when done is called. It fails where the context ends first.
+// Wait waits for a client's turn, which ends when done is called. It fails where the context ends
+// first.
 func (t *Turns) Wait(ctx context.Context, remote string) (done func(), err error) {
 	from := peer.Network(peer.Addr(remote))
 	l := t.join(from)

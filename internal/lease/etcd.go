@@ -78,7 +78,8 @@ func (e *Etcd) Close() error { return e.client.Close() }
 // ErrNoQuorum says that no majority of etcd's members answers. No lease is granted or renewed.
 var ErrNoQuorum = errors.New("no majority of etcd's members answers")
 
-// Check returns nil if a majority of the members answers, and ErrNoQuorum if none does before ctx ends.
+// Check returns nil if a majority of the members answers, and ErrNoQuorum if none does before ctx
+// ends.
 func (e *Etcd) Check(ctx context.Context) error {
 	// The read is linearizable: the leader asks a majority whether it still leads.
 	if _, err := e.client.Get(ctx, e.prefix, clientv3.WithKeysOnly()); err != nil {

@@ -1,6 +1,6 @@
-// Package logs makes the loggers of both programs. Lines are text or JSON. Each line that is written
-// for a request has the request's ID, by which it is found in the lines of all rooms, of a proxy in
-// front and of the object store behind.
+// Package logs makes the loggers of both programs. Lines are text or JSON. Each line that is
+// written for a request has the request's ID, by which it is found in the lines of all rooms, of a
+// proxy in front and of the object store behind.
 //
 // The keys of lines are those that docs/logs.md lists; a test in test/house refuses others.
 package logs

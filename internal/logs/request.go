@@ -52,8 +52,8 @@ var (
 	traceID    = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$`)
 )
 
-// given returns the ID that the headers of a request have; empty if they have none, or a bad one. Two
-// headers of one name are none: one of them may be the client's own.
+// given returns the ID that the headers of a request have; empty if they have none, or a bad one.
+// Two headers of one name are none: one of them may be the client's own.
 func given(h http.Header) string {
 	if ids := h.Values(Header); len(ids) > 0 {
 		if len(ids) == 1 && wellFormed.MatchString(ids[0]) {

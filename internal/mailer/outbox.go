@@ -19,8 +19,8 @@ import (
 type Letter struct{ To, Subject, Text string }
 
 // Outbox keeps letters in the control database until they are sent. Several processes may send from
-// it at once: each claims a letter before it sends it. After a kill between sending and noting it, a
-// letter is sent again, with the same Message-ID.
+// it at once: each claims a letter before it sends it. After a kill between sending and noting it,
+// a letter is sent again, with the same Message-ID.
 type Outbox struct {
 	db     *sql.DB
 	server *Server

@@ -43,7 +43,8 @@ func TestLetterComesOnce(t *testing.T) {
 	}
 }
 
-// What the server refuses for now is tried again after a pause, and what it refuses for good is not.
+// What the server refuses for now is tried again after a pause, and what it refuses for good is
+// not.
 func TestLetterIsTriedAgain(t *testing.T) {
 	for says, again := range map[string]bool{"451 come again": true, "550 no such mailbox": false} {
 		s := mailtest.New(t)

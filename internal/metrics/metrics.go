@@ -1,6 +1,6 @@
-// Package metrics answers Prometheus' scrapes for both programs. What is known elsewhere, such as in
-// the database, is asked at each scrape by a Source, so that the rooms need not count for anybody. A
-// source that fails or hangs costs only its own metrics, never the scrape.
+// Package metrics answers Prometheus' scrapes for both programs. What is known elsewhere, such as
+// in the database, is asked at each scrape by a Source, so that the rooms need not count for
+// anybody. A source that fails or hangs costs only its own metrics, never the scrape.
 package metrics
 
 import (
@@ -17,8 +17,8 @@ import (
 // Path is where metrics are served.
 const Path = "/metrics"
 
-// Handler answers scrapes with the metrics of the Go runtime, of the process, and of the collectors.
-// It panics if two collectors describe the same metric.
+// Handler answers scrapes with the metrics of the Go runtime, of the process, and of the
+// collectors. It panics if two collectors describe the same metric.
 func Handler(list ...prometheus.Collector) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -66,8 +66,8 @@ func Truth(b bool) float64 {
 	return 0
 }
 
-// Patience is how long a scrape waits for a source. Prometheus gives a scrape up after 10 seconds, if
-// nothing else is set.
+// Patience is how long a scrape waits for a source. Prometheus gives a scrape up after 10 seconds,
+// if nothing else is set.
 const Patience = 5 * time.Second
 
 // sources asks all sources at each scrape.
@@ -91,10 +91,10 @@ type answer struct {
 	err  error
 }
 
-// Sources returns a collector that asks the sources, all at the same time, and each for no longer than
-// Patience. Names of metrics begin with prefix and a "_". The metric source_up says whether a source
-// has answered; a source that has not gives no other metrics. A source that still hangs is not asked
-// again.
+// Sources returns a collector that asks the sources, all at the same time, and each for no longer
+// than Patience. Names of metrics begin with prefix and a "_". The metric source_up says whether a
+// source has answered; a source that has not gives no other metrics. A source that still hangs is
+// not asked again.
 func Sources(prefix string, list ...Source) prometheus.Collector {
 	return newSources(prefix, Patience, list)
 }

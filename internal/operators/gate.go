@@ -20,15 +20,15 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// Gate passes requests of operators with a role, or one that includes it, on to next, and refuses all
-// others. What next does is written to the audit log as an act; audit.None is for handlers that only
-// read. Each route for operators goes through it, so no other place says who may do what.
+// Gate passes requests of operators with a role, or one that includes it, on to next, and refuses
+// all others. What next does is written to the audit log as an act; audit.None is for handlers that
+// only read. Each route for operators goes through it, so no other place says who may do what.
 type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
 
-// Door knows operators by their names and passwords, by the token, or by a browser's session. Programs
-// give a name and a password by HTTP Basic, or the token as Authorization: Bearer. The token may also
-// stand in the place of the password, with any name. All fields are needed, but Audit and Sessions may
-// be nil.
+// Door knows operators by their names and passwords, by the token, or by a browser's session.
+// Programs give a name and a password by HTTP Basic, or the token as Authorization: Bearer. The
+// token may also stand in the place of the password, with any name. All fields are needed, but
+// Audit and Sessions may be nil.
 type Door struct {
 	Store      *Store
 	Token      string
@@ -47,9 +47,9 @@ type who struct {
 	byToken, bySession bool
 }
 
-// Login checks the name and password of an operator, or the token in the place of the password, for a
-// client at an address. It returns the operator, and the mark of a session that goes on without the
-// password. It fails with ErrCredentials, ErrSuspended or *guesses.TooMany.
+// Login checks the name and password of an operator, or the token in the place of the password, for
+// a client at an address. It returns the operator, and the mark of a session that goes on without
+// the password. It fails with ErrCredentials, ErrSuspended or *guesses.TooMany.
 func (d *Door) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	if d.isToken(password) { // none of an operator's passwords can be the token
 		o = d.holder()

@@ -35,8 +35,8 @@ type NewPassword struct {
 // maxBody is the largest body that is read, in bytes.
 const maxBody = 64 << 10
 
-// Register mounts the paths by which admins look after operators, and by which each operator changes
-// the own password; and the audit log, whose days are those of zone.
+// Register mounts the paths by which admins look after operators, and by which each operator
+// changes the own password; and the audit log, whose days are those of zone.
 func (d *Door) Register(r *mux.Router, zone *time.Location) {
 	handle := func(method, path string, least Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, d.Gate(least, act, problem.Handler(d.Log, func(w http.ResponseWriter, r *http.Request) error {

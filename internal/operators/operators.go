@@ -95,8 +95,8 @@ type OperatorChange struct {
 	Password  *string `json:"password,omitempty"` // empty: a random one, which the answer has
 }
 
-// Add stores a new operator and returns it as stored, with its password. If password is empty, one is
-// made up; it cannot be learned again. It fails with ErrInvalid or ErrExists.
+// Add stores a new operator and returns it as stored, with its password. If password is empty, one
+// is made up; it cannot be learned again. It fails with ErrInvalid or ErrExists.
 func (s *Store) Add(ctx context.Context, o Operator, password string) (Operator, string, error) {
 	if err := s.check(o.Name, o.Role); err != nil {
 		return Operator{}, "", err
@@ -147,9 +147,10 @@ func chosen(name, password string) (string, error) {
 	return password, nil
 }
 
-// Change changes an operator and returns its new state and, if it was given one, its password. A new
-// password and a suspension end the operator's sessions. It fails with ErrInvalid or ErrUnknown.
-// Operators of an OpenID provider can be suspended only: the rest is for the provider to say.
+// Change changes an operator and returns its new state and, if it was given one, its password. A
+// new password and a suspension end the operator's sessions. It fails with ErrInvalid or
+// ErrUnknown. Operators of an OpenID provider can be suspended only: the rest is for the provider
+// to say.
 func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now Operator, password string, err error) {
 	var role, hash *string
 	if c.Role != nil {
@@ -208,9 +209,9 @@ func (s *Store) List(ctx context.Context) ([]Operator, error) {
 	return list, nil
 }
 
-// Login returns the operator with these credentials, for a client at an address ("192.0.2.1:7"), and
-// the mark by which Resume knows a session of theirs. It fails with ErrCredentials, which does not
-// tell whether the name or the password is wrong, with ErrSuspended if both are right, or with
+// Login returns the operator with these credentials, for a client at an address ("192.0.2.1:7"),
+// and the mark by which Resume knows a session of theirs. It fails with ErrCredentials, which does
+// not tell whether the name or the password is wrong, with ErrSuspended if both are right, or with
 // *guesses.TooMany.
 func (s *Store) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	o, phc, err := s.load(ctx, name)
@@ -234,8 +235,8 @@ func (s *Store) Login(ctx context.Context, name, password, remote string) (o Ope
 	return o, markOf(o, phc), nil
 }
 
-// Resume returns the operator of a session. It fails with ErrCredentials if the operator has another
-// password than when the session began, was removed, or is suspended.
+// Resume returns the operator of a session. It fails with ErrCredentials if the operator has
+// another password than when the session began, was removed, or is suspended.
 func (s *Store) Resume(ctx context.Context, name, mark string) (Operator, error) {
 	o, phc, err := s.load(ctx, name)
 	switch {
@@ -249,8 +250,8 @@ func (s *Store) Resume(ctx context.Context, name, mark string) (Operator, error)
 	return o, nil
 }
 
-// markOf returns the mark of an operator's password, or of the person at the provider. Neither can be
-// told from it.
+// markOf returns the mark of an operator's password, or of the person at the provider. Neither can
+// be told from it.
 func markOf(o Operator, phc string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", o.Name, o.Created.UnixMilli(), phc+o.subject))
 	return hex.EncodeToString(sum[:16])

@@ -82,8 +82,8 @@ func TestPasswordsAndSessions(t *testing.T) {
 	}
 }
 
-// A person whom a provider vouches for keeps one operator, also under another name. Nobody else gets
-// that name, and the operator ends with the role.
+// A person whom a provider vouches for keeps one operator, also under another name. Nobody else
+// gets that name, and the operator ends with the role.
 func TestOperatorsOfAProvider(t *testing.T) {
 	s := newStore(t)
 	admit := func(subject, name string, want error) (mark string) {

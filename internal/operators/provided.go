@@ -14,8 +14,8 @@ import (
 var ErrTaken = errors.New("another operator has that name")
 
 // Admit returns the operator whom an OpenID provider vouches for, with the role that the provider's
-// claims give now, and the mark by which Resume knows a session of theirs. The operator is stored at
-// the first log-in; sessions that go on get the role too. The subject names the person for ever,
+// claims give now, and the mark by which Resume knows a session of theirs. The operator is stored
+// at the first log-in; sessions that go on get the role too. The subject names the person for ever,
 // whatever they are called. Admit fails with ErrInvalid if the name cannot be an operator's, with
 // ErrTaken, and with ErrSuspended.
 func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o Operator, mark string, err error) {
@@ -51,9 +51,9 @@ func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o O
 	return o, mark, wrap(name, err)
 }
 
-// Dismiss removes the operator whom an OpenID provider vouched for, because it gives them no role any
-// more. Their sessions end. It reports whether there was one. An operator who is suspended stays, and
-// stays suspended.
+// Dismiss removes the operator whom an OpenID provider vouched for, because it gives them no role
+// any more. Their sessions end. It reports whether there was one. An operator who is suspended
+// stays, and stays suspended.
 func (s *Store) Dismiss(ctx context.Context, subject string) (ended bool, err error) {
 	if subject == "" {
 		return false, nil

@@ -14,9 +14,9 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Programs log in with each request and with several connections, so credentials that were right are
-// accepted for credentialTTL without another argon2id computation. A new password takes effect at
-// once all the same, since the cache's key includes the stored hash.
+// Programs log in with each request and with several connections, so credentials that were right
+// are accepted for credentialTTL without another argon2id computation. A new password takes effect
+// at once all the same, since the cache's key includes the stored hash.
 const (
 	credentialTTL   = 5 * time.Minute
 	credentialCache = 4096 // entries

@@ -87,8 +87,8 @@ const (
 	mostChosen  = 200
 )
 
-// CheckChosen returns an error that says why a password that somebody of a name has chosen is too easy
-// or too long.
+// CheckChosen returns an error that says why a password that somebody of a name has chosen is too
+// easy or too long.
 func CheckChosen(name, password string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case n < LeastChosen:

@@ -31,7 +31,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestDecoy: a name that nobody has takes as long to refuse as a wrong password, and no password fits.
+// TestDecoy: a name that nobody has takes as long to refuse as a wrong password, and no password
+// fits.
 func TestDecoy(t *testing.T) {
 	decoy, real := strings.Split(DefaultCost.decoy(), "$"), strings.Split(DefaultCost.Hash(""), "$")
 	if len(decoy) != len(real) || strings.Join(decoy[:4], "$") != strings.Join(real[:4], "$") || len(decoy[4]) != len(real[4]) || len(decoy[5]) != len(real[5]) {

@@ -1,6 +1,6 @@
 // Package problem answers HTTP requests with errors in the form that all paths of the service use:
-// application/problem+json (RFC 9457), with a title for people, a detail that says what is wrong and
-// what to do, and a stable reason for programs.
+// application/problem+json (RFC 9457), with a title for people, a detail that says what is wrong
+// and what to do, and a stable reason for programs.
 package problem
 
 import (
@@ -16,8 +16,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Write sends p as the whole answer. The default status is 500, the default title that of the status.
-// If p.Next says when to come back, so does Retry-After. The answer's header has the request's ID.
+// Write sends p as the whole answer. The default status is 500, the default title that of the
+// status. If p.Next says when to come back, so does Retry-After. The answer's header has the
+// request's ID.
 func Write(w http.ResponseWriter, p wire.Problem) {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
@@ -56,10 +57,10 @@ func New(status int, reason, detail string) *Error {
 }
 
 // Handler runs f and writes the error that it returns. An *Error is written as it is, and so is the
-// one that an error's method Problem returns. If the database or the store does not answer, that is a
-// 503. Any other error is a 500. The cause of both is logged and not told to the client. f must not
-// have begun its answer when it returns an error. If f fails because the client has hung up, that is
-// logged at debug level only.
+// one that an error's method Problem returns. If the database or the store does not answer, that is
+// a 503. Any other error is a 500. The cause of both is logged and not told to the client. f must
+// not have begun its answer when it returns an error. If f fails because the client has hung up,
+// that is logged at debug level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &sentBody{ReadCloser: r.Body}

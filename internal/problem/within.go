@@ -23,9 +23,9 @@ const (
 // errLate ends the context of a request that has taken too long.
 var errLate = errors.New("the answer takes too long")
 
-// Within gives next the time Patience for an answer. After that the context of the request ends, and
-// Handler, through which next answers, says that the database or the store does not answer. It is not
-// for downloads, and not for requests whose answers take long by themselves.
+// Within gives next the time Patience for an answer. After that the context of the request ends,
+// and Handler, through which next answers, says that the database or the store does not answer. It
+// is not for downloads, and not for requests whose answers take long by themselves.
 func Within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeoutCause(r.Context(), Patience, errLate)

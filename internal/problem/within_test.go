@@ -16,8 +16,8 @@ import (
 	"sheaf/internal/problem"
 )
 
-// A page whose database hangs ends in bounded time with a 503, and so does one whose database or store
-// cannot be reached. Other failures stay 500, and what a page refuses stays as it is.
+// A page whose database hangs ends in bounded time with a 503, and so does one whose database or
+// store cannot be reached. Other failures stay 500, and what a page refuses stays as it is.
 func TestLateAnswers(t *testing.T) {
 	hangs := func(_ http.ResponseWriter, r *http.Request) error {
 		<-r.Context().Done()

@@ -1,5 +1,5 @@
-// Package session remembers who has logged in with a browser. The browser has a cookie with a random
-// token; the rest is in the database, so that all processes know all sessions.
+// Package session remembers who has logged in with a browser. The browser has a cookie with a
+// random token; the rest is in the database, so that all processes know all sessions.
 //
 // A session ends by log-out, when it has not been used for a while, and some time after the log-in
 // in any case. It also holds a mark of the credentials that were used. Its readers compare the mark
@@ -100,8 +100,8 @@ func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error)
 	return who, who.Name != "", nil
 }
 
-// Ask sends a browser that has given no credentials to the log-in page, which leads back. It reports
-// whether it did: programs are to be answered otherwise.
+// Ask sends a browser that has given no credentials to the log-in page, which leads back. It
+// reports whether it did: programs are to be answered otherwise.
 func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
 	if s == nil || r.Header.Get("Authorization") != "" || !webpage.Wanted(r) || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -170,8 +170,8 @@ func (s *Sessions) Run(ctx context.Context, tell func(error)) error {
 	}
 }
 
-// overTLS reports whether the client of a request has come by TLS, so that its cookies can be kept to
-// TLS.
+// overTLS reports whether the client of a request has come by TLS, so that its cookies can be kept
+// to TLS.
 func (s *Sessions) overTLS(r *http.Request) bool { return r.TLS != nil || s.secure }
 
 // CookieName returns what a cookie is called. For clients that come by TLS its name begins with
@@ -185,8 +185,8 @@ func (s *Sessions) CookieName(r *http.Request, name string) string {
 }
 
 // Cookie returns a cookie for the whole service, which scripts cannot read and requests from other
-// sites do not bring, but for links. The browser forgets it when it is closed; an empty value takes it
-// away.
+// sites do not bring, but for links. The browser forgets it when it is closed; an empty value takes
+// it away.
 func (s *Sessions) Cookie(r *http.Request, name, value string) *http.Cookie {
 	c := &http.Cookie{Name: s.CookieName(r, name), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.overTLS(r)}
 	if value == "" {

@@ -61,8 +61,9 @@ func (b *browser) who(t *testing.T, s *session.Sessions, kind session.Kind) stri
 	return who.Name
 }
 
-// A session that begins in one process is known in another, in both databases. A token that was in the
-// browser before the log-in is worth nothing afterwards, and a copy of a token nothing after log-out.
+// A session that begins in one process is known in another, in both databases. A token that was in
+// the browser before the log-in is worth nothing afterwards, and a copy of a token nothing after
+// log-out.
 func TestSessions(t *testing.T) {
 	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"SQLite": dbtest.SQLite, "PostgreSQL": dbtest.Postgres} {
@@ -158,7 +159,8 @@ func TestSecureCookies(t *testing.T) {
 		if cookie.Secure != c.want || strings.HasPrefix(cookie.Name, "__Host-") != c.want || cookie.Path != "/" {
 			t.Errorf("%s: %+v", name, cookie)
 		}
-		// A cookie of the plain name is nothing over TLS: another host of the domain can have planted it.
+		// A cookie of the plain name is nothing over TLS: another host of the domain can have
+		// planted it.
 		for given, want := range map[string]bool{cookie.Name: true, "sheaf_session": !c.want} {
 			r := httptest.NewRequest("GET", c.url, nil)
 			r.AddCookie(&http.Cookie{Name: given, Value: cookie.Value})

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Show returns the settings in a struct, given as a pointer, as lines such as `http.listen: ":8080"`,
-// for people who are to help. Of a field with the tag secret it only says whether it is set. A URL is
-// shown without its password. secrets are the values that are left out.
+// Show returns the settings in a struct, given as a pointer, as lines such as `http.listen:
+// ":8080"`, for people who are to help. Of a field with the tag secret it only says whether it is
+// set. A URL is shown without its password. secrets are the values that are left out.
 func Show(of any) (lines, secrets []string) {
 	for _, f := range fieldsOf(reflect.ValueOf(of).Elem(), "") {
 		if slices.Contains(strings.Split(f.key, delimiter), "-") { // no setting

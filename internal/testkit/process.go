@@ -22,9 +22,9 @@ type Process struct {
 	err   error         // what Wait gave; read after ended
 }
 
-// Start runs cmd until the test ends; then it is killed. It also dies with the test's process. Where
-// cmd has no Stdout or Stderr these are appended to the file log; with an empty name that is a file
-// of the test's own. The log's end is printed if the test fails.
+// Start runs cmd until the test ends; then it is killed. It also dies with the test's process.
+// Where cmd has no Stdout or Stderr these are appended to the file log; with an empty name that is
+// a file of the test's own. The log's end is printed if the test fails.
 func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if log == "" {

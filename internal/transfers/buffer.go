@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Buffer records downloads in batches, because a commit for each would cost a small download more than
-// its bytes. No download waits for the buffer or fails because of it. Its methods may be called from
-// many goroutines at once.
+// Buffer records downloads in batches, because a commit for each would cost a small download more
+// than its bytes. No download waits for the buffer or fails because of it. Its methods may be
+// called from many goroutines at once.
 //
-// A download is written within Delay, in one commit with the others that came meanwhile. Flush writes
-// those that wait when the service stops. If the process is killed, the downloads of the last Delay
-// and of an unfinished commit are lost. While the database cannot be reached at most Most downloads
-// wait; more are counted and dropped. A commit whose result is unknown is repeated, so a download may
-// be recorded twice. Quotas do not depend on these records: see package bandwidth.
+// A download is written within Delay, in one commit with the others that came meanwhile. Flush
+// writes those that wait when the service stops. If the process is killed, the downloads of the
+// last Delay and of an unfinished commit are lost. While the database cannot be reached at most
+// Most downloads wait; more are counted and dropped. A commit whose result is unknown is repeated,
+// so a download may be recorded twice. Quotas do not depend on these records: see package
+// bandwidth.
 type Buffer struct {
 	to  Writer
 	log *slog.Logger

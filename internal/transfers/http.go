@@ -19,8 +19,8 @@ import (
 
 const defaultLimit, maxLimit = 100, 10000
 
-// Document is the answer of GET /v1/transfers: the totals of all selected transfers, one page of them,
-// newest first, and those under way. The next page is at ?before=<Next>.
+// Document is the answer of GET /v1/transfers: the totals of all selected transfers, one page of
+// them, newest first, and those under way. The next page is at ?before=<Next>.
 type Document struct {
 	Totals    []TotalLine    `json:"totals"`
 	Transfers []TransferLine `json:"transfers"`

@@ -12,8 +12,9 @@ import (
 	"sheaf/internal/db"
 )
 
-// Besides the single transfers the database has sums: by the hour in which a transfer began, and for
-// hours long ago by the day. So years of rates take little room, and outlive the transfers' own rows.
+// Besides the single transfers the database has sums: by the hour in which a transfer began, and
+// for hours long ago by the day. So years of rates take little room, and outlive the transfers' own
+// rows.
 
 // Period sums up the transfers that began in one hour, day or month.
 type Period struct {

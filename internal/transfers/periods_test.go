@@ -78,8 +78,8 @@ func TestOldHoursBecomeDays(t *testing.T) {
 	}
 }
 
-// Downloads lose their clients' addresses after transfers.addresses, and robots' uploads keep theirs;
-// single transfers go after transfers.keep. Both happens at the start and every hour.
+// Downloads lose their clients' addresses after transfers.addresses, and robots' uploads keep
+// theirs; single transfers go after transfers.keep. Both happens at the start and every hour.
 func TestKeeping(t *testing.T) {
 	source := dbtest.Source(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Running has the transfers that are under way in this process. The zero value is ready to use; a nil
-// Running ignores all transfers. Its methods may be called from many goroutines at once.
+// Running has the transfers that are under way in this process. The zero value is ready to use; a
+// nil Running ignores all transfers. Its methods may be called from many goroutines at once.
 type Running struct {
 	mu  sync.Mutex // guards all
 	all map[*running]struct{}
@@ -37,8 +37,8 @@ func (r *Running) Begin(t Transfer, moved func() int64) (ended func()) {
 	}
 }
 
-// List returns the transfers with f's name and direction, longest first, with their bytes and time so
-// far. They have no ID and no outcome yet. It ignores f's other fields.
+// List returns the transfers with f's name and direction, longest first, with their bytes and time
+// so far. They have no ID and no outcome yet. It ignores f's other fields.
 func (r *Running) List(f Filter) []Transfer {
 	if r == nil {
 		return nil

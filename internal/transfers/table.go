@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteTable prints totals like table 10 of paper 001: name, bytes, seconds and bytes per second; then
-// the protocol, the direction and the number of transfers.
+// WriteTable prints totals like table 10 of paper 001: name, bytes, seconds and bytes per second;
+// then the protocol, the direction and the number of transfers.
 func WriteTable(w io.Writer, totals []TotalLine) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "name\tbytes\tseconds\tbytes/s\tway\ttransfers\t")
@@ -34,7 +34,8 @@ func WriteRunning(w io.Writer, list []TransferLine) error {
 	return tw.Flush()
 }
 
-// seconds formats seconds with one digit after the point, or three if there is less than one second.
+// seconds formats seconds with one digit after the point, or three if there is less than one
+// second.
 func seconds(s float64) string {
 	if s < 1 {
 		return strconv.FormatFloat(s, 'f', 3, 64)

@@ -1,6 +1,6 @@
-// Package transfers keeps the log of uploads by robots and downloads by accounts, with their bytes and
-// times. Its totals are the table of transfer rates by which the service of 1999 was measured (paper
-// 001, table 10).
+// Package transfers keeps the log of uploads by robots and downloads by accounts, with their bytes
+// and times. Its totals are the table of transfer rates by which the service of 1999 was measured
+// (paper 001, table 10).
 package transfers
 
 import (

@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Browsers get a page where programs get a problem+json, with the same status and headers; nothing of
-// a problem's text becomes markup.
+// Browsers get a page where programs get a problem+json, with the same status and headers; nothing
+// of a problem's text becomes markup.
 func TestProblemsArePagesForBrowsers(t *testing.T) {
 	site := &webpage.Site{Name: "Archive"}
 	server := httptest.NewServer(site.Errors(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -28,8 +28,8 @@ func choose(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// LocalPath returns a path of this service, with its query, to which a request asks to be led back. It
-// is "/" if what the request has is anything else, such as the URL of another site.
+// LocalPath returns a path of this service, with its query, to which a request asks to be led back.
+// It is "/" if what the request has is anything else, such as the URL of another site.
 func LocalPath(asked string) string {
 	u, err := url.ParseRequestURI(asked)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, "\\") {
@@ -38,8 +38,8 @@ func LocalPath(asked string) string {
 	return u.RequestURI()
 }
 
-// Language chooses between English and Japanese, "en" and "ja": by the reader's earlier choice, or by
-// what the browser asks for.
+// Language chooses between English and Japanese, "en" and "ja": by the reader's earlier choice, or
+// by what the browser asks for.
 func Language(r *http.Request) string {
 	if c, err := r.Cookie(languageCookie); err == nil && (c.Value == "en" || c.Value == "ja") {
 		return c.Value
@@ -74,8 +74,8 @@ func readDictionary(text string) map[string]string {
 	return d
 }
 
-// N returns the text for one of something, or for any other number of it, with the number in place of
-// its %s. Japanese has one text for both: the translation of the second.
+// N returns the text for one of something, or for any other number of it, with the number in place
+// of its %s. Japanese has one text for both: the translation of the second.
 func (p Page) N(one, many string, n any) string {
 	text := many
 	if fmt.Sprint(n) == "1" && p.Lang != "ja" {

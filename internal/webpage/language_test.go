@@ -22,8 +22,8 @@ import (
 // {{.N "one" "many" …}} and p.N("one", "many", …) the second.
 var text = regexp.MustCompile(`\.(?:T\(? ?|N\(? ?"(?:[^"\\]|\\.)*",? )"((?:[^"\\]|\\.)*)"`)
 
-// Every text of every page has its Japanese, with the same verbs in the same order, and the dictionary
-// has no others.
+// Every text of every page has its Japanese, with the same verbs in the same order, and the
+// dictionary has no others.
 func TestEveryTextHasItsJapanese(t *testing.T) {
 	used := make(map[string]bool)
 	for _, status := range []int{400, 401, 403, 404, 405, 410, 429, 500, 503} {

@@ -19,7 +19,8 @@ var styleSheet []byte
 //go:embed favicon.svg
 var favicon []byte
 
-// stylePath is where the style sheet lies. It changes with its contents, so that browsers may keep it.
+// stylePath is where the style sheet lies. It changes with its contents, so that browsers may keep
+// it.
 var stylePath = func() string {
 	sum := sha256.Sum256(styleSheet)
 	return "/static/" + hex.EncodeToString(sum[:8]) + ".css"

@@ -1,6 +1,6 @@
-// Package webpage is the one layout of all pages for people: head and foot, style sheet, English and
-// Japanese, numbers and times as they are read, and charts. Its style sheet has a light and a dark
-// theme, by the reader's system. The pages need no script.
+// Package webpage is the one layout of all pages for people: head and foot, style sheet, English
+// and Japanese, numbers and times as they are read, and charts. Its style sheet has a light and a
+// dark theme, by the reader's system. The pages need no script.
 package webpage
 
 import (

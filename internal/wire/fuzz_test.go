@@ -76,7 +76,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzHandover parses arbitrary bytes as the file of a hand-over. What is accepted is what was signed.
+// FuzzHandover parses arbitrary bytes as the file of a hand-over. What is accepted is what was
+// signed.
 func FuzzHandover(f *testing.F) {
 	public, key, _ := ed25519.GenerateKey(nil)
 	h := &Handover{

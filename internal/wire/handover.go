@@ -30,9 +30,9 @@ const (
 // HandoverFormat is the version of the file.
 const HandoverFormat = 1
 
-// Handover is the head of a hand-over: the file with which a robot passes on what it knows of a host
-// to the host's next robot. HANDOVER.md describes the file. Times are durations from when it was made,
-// because the robots' clocks may differ.
+// Handover is the head of a hand-over: the file with which a robot passes on what it knows of a
+// host to the host's next robot. HANDOVER.md describes the file. Times are durations from when it
+// was made, because the robots' clocks may differ.
 type Handover struct {
 	Format     int       `json:"format"`
 	Robot      string    `json:"robot"`        // that has made it
@@ -114,12 +114,12 @@ func (h *Handover) Check() error {
 	return nil
 }
 
-// ID names the hand-over in lists: the digest of its host and its body. Bodies alone may be the same,
-// such as those of hosts of which little is known.
+// ID names the hand-over in lists: the digest of its host and its body. Bodies alone may be the
+// same, such as those of hosts of which little is known.
 func (h *Handover) ID() string { return Digest([]byte(h.Host + " " + h.SHA256)) }
 
-// File returns the file by its body, of which size and hexadecimal SHA-256 are known: the signed head
-// and LF, which come before the body. It completes the head.
+// File returns the file by its body, of which size and hexadecimal SHA-256 are known: the signed
+// head and LF, which come before the body. It completes the head.
 func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head []byte, err error) {
 	h.Size, h.SHA256 = size, sha256
 	if size > MaxHandover {
@@ -137,9 +137,9 @@ func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head
 	return append(head, '\n'), nil
 }
 
-// OpenHandover reads the head of a file, checks it against the key of its signer, and returns it with
-// a reader of the body. It fails with ErrSignature if the signature is not the key's. The reader ends
-// with io.EOF only if the body is what the head says, to its last byte.
+// OpenHandover reads the head of a file, checks it against the key of its signer, and returns it
+// with a reader of the body. It fails with ErrSignature if the signature is not the key's. The
+// reader ends with io.EOF only if the body is what the head says, to its last byte.
 func OpenHandover(file io.Reader, key ed25519.PublicKey) (*Handover, io.Reader, error) {
 	if len(key) == 0 {
 		return nil, nil, ErrSignature

@@ -144,8 +144,8 @@ type Orders struct {
 const MaxVisits = 1000
 
 // ProbeAsk asks a robot to measure a host: it fetches up to Files files, beginning with URL, at the
-// usual interval and as robots.txt allows (paper 001, 4.2.5). Other robots leave the host alone for so
-// long from when the answer was sent, at the address, if that is known.
+// usual interval and as robots.txt allows (paper 001, 4.2.5). Other robots leave the host alone for
+// so long from when the answer was sent, at the address, if that is known.
 type ProbeAsk struct {
 	URL     string `json:"url"`
 	Files   int64  `json:"files"`

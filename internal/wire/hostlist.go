@@ -30,12 +30,12 @@ type HostLine struct {
 	Handover string // only in P1: name of what another robot hands over of the host; empty: nothing
 	Wait     bool   // only in P1: the robot must not visit the host yet, because another may still do so
 
-	// Interval is the time between two visits to the host's address that an operator has set for the
-	// host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
+	// Interval is the time between two visits to the host's address that an operator has set for
+	// the host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
 	Interval time.Duration
 
-	// Omit is a path, with a query if it has one, with which the URLs of the host begin that the robot
-	// must leave out. Only in P1. A list has a line for each of them.
+	// Omit is a path, with a query if it has one, with which the URLs of the host begin that the
+	// robot must leave out. Only in P1. A list has a line for each of them.
 	Omit string
 }
 

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// HeaderLease is a header of the answers to a list and to a heartbeat. It has the robot's lease: for
-// how many milliseconds from the sending of the request the robot may visit the hosts of the list
-// that it has after the answer, or NoLease if there is no end. Without the header the lease is not
-// renewed.
+// HeaderLease is a header of the answers to a list and to a heartbeat. It has the robot's lease:
+// for how many milliseconds from the sending of the request the robot may visit the hosts of the
+// list that it has after the answer, or NoLease if there is no end. Without the header the lease is
+// not renewed.
 const (
 	HeaderLease = "Sheaf-Lease"
 	NoLease     = "none"

@@ -12,8 +12,8 @@ import (
 // HeaderAccept is a header of a robot's request for its list (P1). It says which additions to the
 // paper's form the robot understands, separated by commas. Without AcceptShares the lines have no
 // third field, and the robot gets no host that it must visit only in part. Without AcceptWaits it
-// does not get hosts that it must not visit yet. With AcceptHandovers it is told of what other robots
-// hand over to it.
+// does not get hosts that it must not visit yet. With AcceptHandovers it is told of what other
+// robots hand over to it.
 const (
 	HeaderAccept    = "Sheaf-Accept"
 	AcceptShares    = "shares"
@@ -57,8 +57,8 @@ func (s Share) word() string {
 }
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
-// "depth N", "wait 1", "interval MS", "omit PATH" and "handover SHA256", separated by spaces. Unknown
-// words are ignored.
+// "depth N", "wait 1", "interval MS", "omit PATH" and "handover SHA256", separated by spaces.
+// Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {

@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// HandoverLife is how long a hand-over counts. What a robot knew of a host's queue is worth nothing in
-// the next night.
+// HandoverLife is how long a hand-over counts. What a robot knew of a host's queue is worth nothing
+// in the next night.
 const HandoverLife = 12 * time.Hour
 
 // ErrNotWanted says that a robot's hand-over of a host is of no use: others may visit the host
@@ -36,8 +36,8 @@ const wantedHandover = `h.copies = 1 AND h.parts = 1
 		OR EXISTS (SELECT 1 FROM assignments o WHERE o.host = h.name AND o.to_generation IS NULL AND o.robot = ?))`
 
 // PutHandover keeps what a robot hands over of a host that it has, or has just lost, for the robot
-// that gets it. It replaces an earlier one. The caller has checked the robot's signature. body is as
-// wire.OpenHandover returns it; it is not read if the same was kept before. An error of it is a
+// that gets it. It replaces an earlier one. The caller has checked the robot's signature. body is
+// as wire.OpenHandover returns it; it is not read if the same was kept before. An error of it is a
 // *WrongBodyError, and the hand-over before stays.
 func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body io.Reader) error {
 	if err := a.putHandover(ctx, h, body); err != nil {
@@ -154,8 +154,8 @@ func (p *handoverParts) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// Handover returns a hand-over by its name. The robot must have the host and be allowed to visit it.
-// ErrUnknownHost says that there is none for it. body is read while ctx lasts.
+// Handover returns a hand-over by its name. The robot must have the host and be allowed to visit
+// it. ErrUnknownHost says that there is none for it. body is read while ctx lasts.
 func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.Handover, body io.Reader, err error) {
 	var head []byte
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {

@@ -75,8 +75,8 @@ func (t *Tx) settleHolds(ctx context.Context) error {
 	return nil
 }
 
-// endHolds ends the holds b for which the condition is true. The robots that had to wait for them get
-// new lists.
+// endHolds ends the holds b for which the condition is true. The robots that had to wait for them
+// get new lists.
 func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
 	// CROSS JOIN makes SQLite begin with the holds, which are few.
 	const waiting = ` CROSS JOIN assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.robot <> b.robot AND `
@@ -104,8 +104,8 @@ func (t *Tx) EndHolds(ctx context.Context, robot string) error {
 	return t.endHolds(ctx, holdsOf, ofRobot(robot)...)
 }
 
-// ShortenHolds notes that the robot visits none of the hosts that it has lost after a moment, in Unix
-// ms. Also a robot whose credentials were revoked may be meant.
+// ShortenHolds notes that the robot visits none of the hosts that it has lost after a moment, in
+// Unix ms. Also a robot whose credentials were revoked may be meant.
 func (t *Tx) ShortenHolds(ctx context.Context, robot string, until int64) error {
 	args := append([]any{until}, ofRobot(robot)...)
 	_, err := t.Exec(ctx, `UPDATE holds AS b SET until = ? WHERE `+holdsOf+` AND b.until > ?`, append(args, until)...)
@@ -162,8 +162,8 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	if a.lease > 0 {
 		until = db.Millis(now.Add(a.lease))
 	}
-	// A lease that was longer, by an earlier setting, stays: the robot may not get the answer. That of
-	// a robot without an end does not.
+	// A lease that was longer, by an earlier setting, stays: the robot may not get the answer. That
+	// of a robot without an end does not.
 	const oftenEnough = 20 // parts of a lease
 	if sameKind := (leased == endless) == (until == endless); given == generation && sameKind && leased > until-max(a.lease.Milliseconds()/oftenEnough, 1) {
 		until = leased
@@ -182,7 +182,8 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	return wire.Lease{Renewed: true, For: time.Duration(until-db.Millis(now)) * time.Millisecond}, nil
 }
 
-// fewHolds is how many holds waitingFor reads rather than looking for those of each of a robot's hosts.
+// fewHolds is how many holds waitingFor reads rather than looking for those of each of a robot's
+// hosts.
 const fewHolds = 200
 
 // waitingFor returns the hosts of a robot's list that it must not visit yet.

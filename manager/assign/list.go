@@ -128,8 +128,8 @@ func (a *Assignments) NotAssigned(ctx context.Context, robot string, generation 
 	return missing, nil
 }
 
-// sharesOf returns the robot's shares of replicated hosts, by host. CROSS JOIN makes SQLite begin with
-// the replicated hosts, which are few.
+// sharesOf returns the robot's shares of replicated hosts, by host. CROSS JOIN makes SQLite begin
+// with the replicated hosts, which are few.
 func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Share, error) {
 	shares := map[string]wire.Share{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -153,8 +153,8 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 	return shares, err
 }
 
-// intervalsFor returns the intervals that operators have set for the robot's hosts, by host. CROSS JOIN
-// makes SQLite begin with the hosts that have one, which are few.
+// intervalsFor returns the intervals that operators have set for the robot's hosts, by host. CROSS
+// JOIN makes SQLite begin with the hosts that have one, which are few.
 func intervalsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]time.Duration, error) {
 	found := map[string]time.Duration{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {

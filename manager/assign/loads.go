@@ -56,8 +56,8 @@ func (l *loads) without(robots map[string]bool) *loads {
 	return &loads{l.generation, l.planned, others}
 }
 
-// Loads returns the loads of the robots that take part and are heard of, by name. They are not to be
-// changed.
+// Loads returns the loads of the robots that take part and are heard of, by name. They are not to
+// be changed.
 func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		known := a.loads.Load()
@@ -109,10 +109,10 @@ func emptyLoads(ctx context.Context, q db.Queryer) ([]*Load, error) {
 	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 }
 
-// Planned notes the loads by a plan that this transaction has just completed. ms is the expected time
-// of each robot's hosts, without those that wait. A host that came or went while the plan was made is
-// not in ms: until the next plan the robot's load is wrong by so much. To sum up all loads anew would
-// take seconds with a million hosts, and nobody could write meanwhile.
+// Planned notes the loads by a plan that this transaction has just completed. ms is the expected
+// time of each robot's hosts, without those that wait. A host that came or went while the plan was
+// made is not in ms: until the next plan the robot's load is wrong by so much. To sum up all loads
+// anew would take seconds with a million hosts, and nobody could write meanwhile.
 func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	now := &loads{}
 	err := t.QueryRowContext(ctx, `SELECT number, (SELECT made FROM plans) FROM generation`).Scan(&now.generation, &now.planned)

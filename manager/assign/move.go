@@ -14,8 +14,8 @@ type Transfer struct {
 	From, To string
 }
 
-// Move carries transfers of different groups out and returns how many hosts it has moved. It leaves a
-// group as it is if From no longer has one of its hosts in slot 0, or if To has one already. Many
+// Move carries transfers of different groups out and returns how many hosts it has moved. It leaves
+// a group as it is if From no longer has one of its hosts in slot 0, or if To has one already. Many
 // transfers at once cost much less than one after the other.
 func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err error) {
 	var hosts []string

@@ -12,20 +12,21 @@ import (
 const (
 	// ProbeTime is for how long a robot has the address of a host for itself, to measure the host.
 	ProbeTime = 15 * time.Minute
-	// ProbeWait is for how long the others are kept away before it has begun. It lets each robot send
-	// a heartbeat or two.
+	// ProbeWait is for how long the others are kept away before it has begun. It lets each robot
+	// send a heartbeat or two.
 	ProbeWait = time.Hour
 )
 
-// A probe is a visit to an address that another robot may be visiting. So the robot gets a hold of the
-// host first: the host and all of its group wait in the lists of the others. It may begin when none of
-// them can be visiting the group any more. The hold ends with the robot's answer, or after its time.
+// A probe is a visit to an address that another robot may be visiting. So the robot gets a hold of
+// the host first: the host and all of its group wait in the lists of the others. It may begin when
+// none of them can be visiting the group any more. The hold ends with the robot's answer, or after
+// its time.
 
 // probing is the generation of a hold that is a probe's: no list confirms it.
 const probing = endless
 
-// Unprobed returns a condition for hosts h, with its arguments: no other robot measures a host of h's
-// address, or waits to do so. Two that waited for each other would both wait in vain.
+// Unprobed returns a condition for hosts h, with its arguments: no other robot measures a host of
+// h's address, or waits to do so. Two that waited for each other would both wait in vain.
 func Unprobed(robot string) (where string, args []any) {
 	return `NOT EXISTS (SELECT 1 FROM holds b WHERE b.grp = h.grp AND b.robot <> ? AND b.generation = ?)`, []any{robot, probing}
 }
@@ -36,10 +37,10 @@ func HeldForProbe(robot string) (where string, args []any) {
 	return `EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ? AND b.generation = ?)`, []any{robot, probing}
 }
 
-// HoldForProbe has all other robots leave the address of a host alone, so that the robot may measure
-// the host. Call it again until may is true: then none of them visits the address for ProbeTime. tooLong
-// is true if that has not come within ProbeWait, or another robot is to measure there; the robot has no
-// hold then. address is the group's name.
+// HoldForProbe has all other robots leave the address of a host alone, so that the robot may
+// measure the host. Call it again until may is true: then none of them visits the address for
+// ProbeTime. tooLong is true if that has not come within ProbeWait, or another robot is to measure
+// there; the robot has no hold then. address is the group's name.
 func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
 	now := time.Now()
 	unprobed, other := Unprobed(robot)

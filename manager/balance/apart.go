@@ -154,7 +154,8 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 }
 
 // beside returns the costs of some items, and of one more for each robot, which only this robot can
-// have and which takes base there. An item costs +Inf at the robots that p gives to others of its sets.
+// have and which takes base there. An item costs +Inf at the robots that p gives to others of its
+// sets.
 func (c *Costs) beside(p Plan, items []int, base []float64, sets map[int][][]int) (*Costs, error) {
 	taken := func(n int, at func(i int)) {
 		for _, set := range sets[n] {

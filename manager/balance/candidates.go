@@ -29,8 +29,8 @@ func (b choices) worst() float64 {
 	return b[len(b)-1].priced
 }
 
-// add adds a choice and drops the dearest if there are too many. It returns what was dropped, or not
-// added.
+// add adds a choice and drops the dearest if there are too many. It returns what was dropped, or
+// not added.
 func (b *choices) add(one choice) (dropped choice, ok bool) {
 	if len(*b) == cap(*b) {
 		dropped, ok = (*b)[len(*b)-1], true
@@ -90,8 +90,8 @@ func (c *Costs) pick(price []float64) error {
 }
 
 // pick finds the candidates of host j and returns what it costs at least. ms are its costs at all
-// robots. It asks whether a pair is excluded only if that matters, because that takes longer than to
-// look at many costs.
+// robots. It asks whether a pair is excluded only if that matters, because that takes longer than
+// to look at many costs.
 func (p *picker) pick(c *Costs, j int, ms, price []float64) (least float64, err error) {
 	p.cheapest, p.noisy = p.cheapest[:0], p.noisy[:0]
 	least = math.Inf(1)

@@ -12,8 +12,8 @@ import (
 // cannot collect the host. It is called from several goroutines at once.
 type Func func(i, j int) float64
 
-// Row adds the costs of host j at all robots to ms, by robot. It gives the same costs as a Func, but
-// all of a host's at once, which is much quicker. It is called from several goroutines at once.
+// Row adds the costs of host j at all robots to ms, by robot. It gives the same costs as a Func,
+// but all of a host's at once, which is much quicker. It is called from several goroutines at once.
 type Row func(j int, ms []float64)
 
 // Pairs are what Costs are made from.
@@ -123,8 +123,8 @@ func (c *Costs) stopped() error {
 	return c.stop()
 }
 
-// rows calls f with the costs of each host at all robots, excluded pairs included, until the work is
-// stopped. w is the number of the goroutine that calls. f must not keep ms.
+// rows calls f with the costs of each host at all robots, excluded pairs included, until the work
+// is stopped. w is the number of the goroutine that calls. f must not keep ms.
 func (c *Costs) rows(f func(w, j int, ms []float64)) {
 	parallel(c.Hosts, func(w, from, to int) {
 		ms := make([]float64, c.Robots)

@@ -126,9 +126,9 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	return robot, ms
 }
 
-// prove makes a number of steps and returns the best prices found and what they prove over all pairs.
-// Where candidates were chosen, prices that fit these may leave other robots too cheap. Then those by
-// which the candidates were chosen are better.
+// prove makes a number of steps and returns the best prices found and what they prove over all
+// pairs. Where candidates were chosen, prices that fit these may leave other robots too cheap. Then
+// those by which the candidates were chosen are better.
 func (d *dual) prove(steps int) (price []float64, bound float64) {
 	price = d.climb(steps)
 	bound = lowerBound(d.c, price)

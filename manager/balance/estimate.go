@@ -61,8 +61,8 @@ func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 	}, own
 }
 
-// fitMedians sets each element of to, one for each list of measurements, to the median of the list's
-// logarithms less the rest. Where a list is empty it is the median of the others.
+// fitMedians sets each element of to, one for each list of measurements, to the median of the
+// list's logarithms less the rest. Where a list is empty it is the median of the others.
 func fitMedians(to []float64, by [][]Measured, rest func(Measured) float64) {
 	var known, logs []float64
 	for n, list := range by {

@@ -45,8 +45,8 @@ type Work struct {
 	Set   float64 // ms, in place of Pace.Gap: the interval that was set for all hosts of the address; 0: none
 }
 
-// Join returns the work for the hosts of both at one address. Where an interval was set for only some
-// of the hosts, it holds if it is longer than the usual one.
+// Join returns the work for the hosts of both at one address. Where an interval was set for only
+// some of the hosts, it holds if it is longer than the usual one.
 func (w Work) Join(o Work) Work {
 	sum := Work{Pages: w.Pages + o.Pages, KB: w.KB + o.KB, MS: w.MS + o.MS, Gap: max(w.Gap, o.Gap)}
 	if longest := max(w.Set, o.Set); w.Set > 0 && o.Set > 0 {
@@ -75,9 +75,9 @@ func (p Pace) gap(w Work) float64 {
 	return max(p.Gap, w.Gap, 0)
 }
 
-// Quicker returns what is left of the time in ms until the robot ends if the longest chain of its work,
-// number n, is made shorter: at half the interval, and in two parts, one of which goes to another robot.
-// The parts keep the interval together.
+// Quicker returns what is left of the time in ms until the robot ends if the longest chain of its
+// work, number n, is made shorter: at half the interval, and in two parts, one of which goes to
+// another robot. The parts keep the interval together.
 func (p Pace) Quicker(work []Work, n int) (halfInterval, inParts float64) {
 	w, all := work[n], slices.Clone(work)
 	gap := p.gap(w)

@@ -80,9 +80,9 @@ func TestChainsAreABound(t *testing.T) {
 	}
 }
 
-// A robot that is bound by the interval at one address ends sooner by a shorter one there, until its
-// second longest chain or its width binds. Parts keep the interval together, so they save no more than
-// their transfers.
+// A robot that is bound by the interval at one address ends sooner by a shorter one there, until
+// its second longest chain or its width binds. Parts keep the interval together, so they save no
+// more than their transfers.
 func TestQuicker(t *testing.T) {
 	p := balance.Pace{Gap: 2000, Width: balance.Limit{Most: 10, Binds: true}}
 	large, small := balance.Work{Pages: 100, MS: 10_000}, balance.Work{Pages: 10, MS: 1000}

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// samplePrices finds prices before candidates are chosen, on some of the hosts. It begins with prices
-// at which robots are dear that are near to all hosts. Then each step divides other hosts among the
-// robots at which they cost about the least, and raises the prices of robots that have got too much.
+// samplePrices finds prices before candidates are chosen, on some of the hosts. It begins with
+// prices at which robots are dear that are near to all hosts. Then each step divides other hosts
+// among the robots at which they cost about the least, and raises the prices of robots that have
+// got too much.
 func (c *Costs) samplePrices() []float64 {
 	const steps, sample = 100, 2000
 	price, sum, loads := c.reciprocals(sample), make([]float64, c.Robots), make([]float64, c.Robots)
@@ -41,7 +42,8 @@ func (c *Costs) samplePrices() []float64 {
 	return price
 }
 
-// reciprocals returns prices that are higher, the less hosts cost at a robot. It looks at some hosts.
+// reciprocals returns prices that are higher, the less hosts cost at a robot. It looks at some
+// hosts.
 func (c *Costs) reciprocals(sample int) []float64 {
 	logs, ms, price := make([]float64, c.Robots), make([]float64, c.Robots), make([]float64, c.Robots)
 	for j := 0; j < c.Hosts; j += max(1, c.Hosts/sample) {

@@ -153,9 +153,9 @@ const patience = 20_000_000
 // looks is how many pairs of hosts one step compares at most.
 const looks = 400_000
 
-// exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for
-// a host of another, whichever makes the higher load of the two robots lowest. It ends when
-// nothing helps, when the target is reached, after a number of steps, when it has looked at very many
+// exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for a
+// host of another, whichever makes the higher load of the two robots lowest. It ends when nothing
+// helps, when the target is reached, after a number of steps, when it has looked at very many
 // pairs, or when the work is stopped.
 func (s *search) exchange(target float64, steps int) {
 	looked := 0

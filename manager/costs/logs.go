@@ -33,8 +33,8 @@ const (
 	maxTook     = 24 * time.Hour
 )
 
-// Plausible reports whether so many bytes can have come in so many ms: not faster than 100 Gbit/s. A
-// robot that said so would be given everybody's hosts.
+// Plausible reports whether so many bytes can have come in so many ms: not faster than 100 Gbit/s.
+// A robot that said so would be given everybody's hosts.
 func Plausible(bytes, ms int64) bool { return bytes/(100_000_000_000/8/1000) <= max(ms, 1) }
 
 // logDate is what follows "<robot>." in a log's name.

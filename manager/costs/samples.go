@@ -112,8 +112,8 @@ func (list Samples) Distance() (msPerKB float64, outliers []Sample) {
 	return ms / kb, outliers
 }
 
-// Nightly returns the KB and the requests of a night: the medians of the sums by calendar day in the
-// zone.
+// Nightly returns the KB and the requests of a night: the medians of the sums by calendar day in
+// the zone.
 func (list Samples) Nightly(zone *time.Location) (kb, requests float64) {
 	sums := map[int]Sample{}
 	for _, s := range list {

@@ -108,7 +108,8 @@ func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) 
 	return known, nil
 }
 
-// refusedAtAllPorts returns the names without ports, of the hosts that have ports, that are refused.
+// refusedAtAllPorts returns the names without ports, of the hosts that have ports, that are
+// refused.
 func refusedAtAllPorts(ctx context.Context, q db.Queryer, hosts []string) (map[string]bool, error) {
 	var bare []string
 	for _, host := range hosts {

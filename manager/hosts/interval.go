@@ -23,8 +23,8 @@ func (q IntervalRequest) String() string {
 	return fmt.Sprintf("interval %s for %d hosts: %s (%s)", q.Interval, len(q.Hosts), strings.Join(q.Hosts, " "), q.Reason)
 }
 
-// SetInterval carries the request out. Robots are told with their next list. A host that is not known
-// is an error, and nothing is changed.
+// SetInterval carries the request out. Robots are told with their next list. A host that is not
+// known is an error, and nothing is changed.
 func (r *Registry) SetInterval(ctx context.Context, q IntervalRequest) error {
 	d, err := time.ParseDuration(q.Interval)
 	reason := strings.TrimSpace(q.Reason)

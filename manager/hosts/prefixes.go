@@ -19,8 +19,8 @@ const maxPrefixes = 100
 // ErrPrefixNotRefused says that a prefix is not refused.
 var ErrPrefixNotRefused = errors.New("this prefix is not refused; sheaf host prefix ls lists those that are")
 
-// RefusedPrefix is a part of a host that robots leave out: the pages whose URL begins with it, by http
-// and https.
+// RefusedPrefix is a part of a host that robots leave out: the pages whose URL begins with it, by
+// http and https.
 type RefusedPrefix struct {
 	URL    string    `json:"url"` // with http, such as http://www.example.jp/private/
 	Since  time.Time `json:"since,omitzero"`

@@ -27,8 +27,8 @@ type RefusedDomain struct {
 	Reason string    `json:"reason"`
 }
 
-// RefuseHost keeps robots away from a host, also from one that nobody has found yet. A host without a
-// port is refused at all ports. AddHosts ends that.
+// RefuseHost keeps robots away from a host, also from one that nobody has found yet. A host without
+// a port is refused at all ports. AddHosts ends that.
 func (r *Registry) RefuseHost(ctx context.Context, host string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		// ';' follows on ':'. The range is empty for a host with a port.

@@ -116,8 +116,8 @@ func checkName(host string) error {
 	return nil
 }
 
-// Discover enters what a robot has found, or consumers watch. New hosts become what the policy says.
-// New URLs of known hosts are added to their start URLs.
+// Discover enters what a robot has found, or consumers watch. New hosts become what the policy
+// says. New URLs of known hosts are added to their start URLs.
 func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
 	return r.admit(ctx, lines, rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain})
 }

@@ -10,15 +10,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// SourceWatch is the source of a host that nobody collected when a consumer began to watch it. It is
-// no robot's name.
+// SourceWatch is the source of a host that nobody collected when a consumer began to watch it. It
+// is no robot's name.
 const SourceWatch = "a watch"
 
 // watchedAtOnce limits the hosts of watches that are entered at once.
 const watchedAtOnce = 1000
 
-// EnterWatched enters hosts that consumers watch and that are not known yet, as if a robot had found
-// them: the policy says what becomes of each. The next call goes on with what is left.
+// EnterWatched enters hosts that consumers watch and that are not known yet, as if a robot had
+// found them: the policy says what becomes of each. The next call goes on with what is left.
 func (r *Registry) EnterWatched(ctx context.Context) (Report, error) {
 	lines, err := db.List(ctx, r.db, func(rows *sql.Rows, l *wire.HostLine) error { return rows.Scan(&l.URL) }, `
 		SELECT DISTINCT CASE WHEN w.address = '' OR w.body <> '' THEN w.url ELSE w.address END

@@ -122,8 +122,8 @@ func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Hear
 	return unknown, err
 }
 
-// forgetProgress forgets the hosts of another cycle and, of this one, those of which a report of all
-// hosts does not speak.
+// forgetProgress forgets the hosts of another cycle and, of this one, those of which a report of
+// all hosts does not speak.
 func forgetProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ? AND cycle <> ?`, robot, hb.Cycle); err != nil {
 		return err
@@ -172,8 +172,8 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 	return putProgress(ctx, tx, rows)
 }
 
-// putProgress enters rows of the table progress. Of each 100 rows it makes one statement, which SQLite
-// parses only once.
+// putProgress enters rows of the table progress. Of each 100 rows it makes one statement, which
+// SQLite parses only once.
 func putProgress(ctx context.Context, tx *sql.Tx, rows [][]any) error {
 	const atOnce = 100
 	var prepared *sql.Stmt

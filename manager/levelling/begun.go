@@ -10,8 +10,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// worthwhile is how many heartbeats of the giver the rest of its work must take at least: a host that
-// moves stands still for about two, until its robot has stopped and the other begins.
+// worthwhile is how many heartbeats of the giver the rest of its work must take at least: a host
+// that moves stands still for about two, until its robot has stopped and the other begins.
 const worthwhile = 6
 
 // begunGroup is hosts of one group that a robot has begun and not finished.
@@ -20,10 +20,10 @@ type begunGroup struct {
 	left  int64 // URLs
 }
 
-// shareBegun moves hosts that a robot has begun to idle robots, and returns how many. It does so only
-// if the robot cannot visit its hosts as often as their intervals allow, for want of free workers or
-// of room on its line. Otherwise no host would end sooner at another robot. The groups are dealt out so
-// that all these robots have about as many URLs left.
+// shareBegun moves hosts that a robot has begun to idle robots, and returns how many. It does so
+// only if the robot cannot visit its hosts as often as their intervals allow, for want of free
+// workers or of room on its line. Otherwise no host would end sooner at another robot. The groups
+// are dealt out so that all these robots have about as many URLs left.
 func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string) (moved int, err error) {
 	var left, crowded, every int64
 	var rate float64

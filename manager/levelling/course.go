@@ -125,8 +125,8 @@ func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// Cancel gives up the plan that is being made, in whatever process. ErrNoPlanning says that there is
-// none.
+// Cancel gives up the plan that is being made, in whatever process. ErrNoPlanning says that there
+// is none.
 func (l *Leveller) Cancel(ctx context.Context) error {
 	n, err := db.Exec(ctx, l.db, `UPDATE plans SET cancelled = token WHERE step <> '' AND beat >= ?`, db.Millis(time.Now().Add(-beatLost)))
 	if err == nil && n == 0 {

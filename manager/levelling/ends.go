@@ -70,8 +70,8 @@ type rate struct {
 	kb float64 // ms for each KB
 }
 
-// estimateRates works out the robots' rates, so that addTimes is quick, and sorts what was measured of
-// each host by robot.
+// estimateRates works out the robots' rates, so that addTimes is quick, and sorts what was measured
+// of each host by robot.
 func (s *snapshot) estimateRates() {
 	s.rates = make([]rate, len(s.robots))
 	for i, p := range s.paces {

@@ -75,8 +75,8 @@ func forecasts(t *testing.T, d *sql.DB) {
 		math.Abs(f.Nightly-180_000) > 1000 || f.Robots != 6 {
 		t.Errorf("%+v, want 6 robots bound by their lines", f)
 	}
-	// With 250 pages of a host on the mean, the fourth host has 925. They fit at 20 s; four times as
-	// many do not.
+	// With 250 pages of a host on the mean, the fourth host has 925. They fit at 20 s; four times
+	// as many do not.
 	if f.LongAddresses != 0 {
 		t.Errorf("%+v, want no long address", f)
 	}

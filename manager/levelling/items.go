@@ -103,7 +103,8 @@ func (it *items) moved(to balance.Plan) (n int) {
 	return n
 }
 
-// loads returns by robot how long its transfers take by a plan, in ms. It leaves out hosts that wait.
+// loads returns by robot how long its transfers take by a plan, in ms. It leaves out hosts that
+// wait.
 func (s *snapshot) loads(it *items, plan balance.Plan) map[string]float64 {
 	ms := make(map[string]float64, len(s.robots))
 	for _, robot := range s.robots {

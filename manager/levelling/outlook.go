@@ -55,8 +55,8 @@ func (w week) opens(now time.Time) time.Time {
 	return now
 }
 
-// night returns when a robot in a phase goes on with its hosts: coming is true if that is with its next
-// night, false if it is in one.
+// night returns when a robot in a phase goes on with its hosts: coming is true if that is with its
+// next night, false if it is in one.
 func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming bool) {
 	if phase == wire.PhaseIdle || phase == wire.PhaseResting {
 		return w.opens(now), true
@@ -69,9 +69,9 @@ const (
 	weekdayMost   = 2  // factor between a weekday and the mean
 )
 
-// readWeekday reads how long the robots' transfers take on the weekday of each one's night, as factors
-// of their means. Of a robot that has ended its night that is the day on which its window opens the
-// next time. Paper 001 (table 8) saw weekdays differ by 2.9.
+// readWeekday reads how long the robots' transfers take on the weekday of each one's night, as
+// factors of their means. Of a robot that has ended its night that is the day on which its window
+// opens the next time. Paper 001 (table 8) saw weekdays differ by 2.9.
 func (s *snapshot) readWeekday(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	s.weekday = make([]float64, len(s.robots))
 	for i := range s.weekday {

@@ -190,8 +190,8 @@ func (l *Leveller) noteUnplanned(ctx context.Context, token int64, why string) e
 // change it.
 var movesAtOnce = 2000
 
-// adopt writes the factors of robots and hosts down and assigns the hosts as planned. Many moves take
-// several transactions. If it is given up between them, the next plan goes on from there.
+// adopt writes the factors of robots and hosts down and assigns the hosts as planned. Many moves
+// take several transactions. If it is given up between them, the next plan goes on from there.
 func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 	s := p.snapshot
 	if err := l.keepWeights(ctx, s); err != nil {

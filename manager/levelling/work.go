@@ -16,8 +16,8 @@ type work struct {
 	pace []float64 // by robot: time that its hosts took, as a multiple of what was expected; 0: not known
 }
 
-// workOf sums up what some of the snapshot's robots have told of their cycles. Nothing is known of the
-// others.
+// workOf sums up what some of the snapshot's robots have told of their cycles. Nothing is known of
+// the others.
 func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w work, err error) {
 	n := len(s.robots)
 	w = work{make([]float64, n), make([]float64, n)}

@@ -38,12 +38,12 @@ func (l *listening) note(now time.Time) {
 	l.last = now
 }
 
-// Lapse ends what robots hold whose leases are over, and hands on the hosts of robots that have been
-// silent for the lease. Call it every minute: a longer break means that the manager was not
+// Lapse ends what robots hold whose leases are over, and hands on the hosts of robots that have
+// been silent for the lease. Call it every minute: a longer break means that the manager was not
 // listening. The robots stay subscribed; a robot that is heard of again takes part again, and its
 // batches of the old list are taken. If no robot at all is heard of, the fault is probably the
-// service's, and no hosts are handed on. If this machine's clock was put forward, leases only seem to
-// be over: for the time of a lease nothing is done.
+// service's, and no hosts are handed on. If this machine's clock was put forward, leases only seem
+// to be over: for the time of a lease nothing is done.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	r.listening.note(now)
@@ -91,9 +91,9 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 }
 
 // Dead notes an operator's word that a robot visits nothing any more, and why the operator is sure:
-// its machine is switched off, or its disk is gone. Its lease is over with that, and others visit its
-// hosts after the usual margin: it may have made its last visit just before. If the robot is heard of
-// again, it takes part again.
+// its machine is switched off, or its disk is gone. Its lease is over with that, and others visit
+// its hosts after the usual margin: it may have made its last visit just before. If the robot is
+// heard of again, it takes part again.
 func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 	if strings.TrimSpace(reason) == "" || len(reason) > maxReason {
 		return assign.Invalid{Err: fmt.Errorf("say why it is sure that the robot visits nothing any more, in at most %d bytes", maxReason)}

@@ -42,8 +42,8 @@ func (r *Roster) NoteSite(ctx context.Context, robot, contact string, troubles m
 	return r.NoteTroubles(ctx, robot, wire.RobotTroubles(), troubles)
 }
 
-// NoteTroubles notes which troubles of some kinds a robot has now, with their details. Those of these
-// kinds that it does not have any more have ended.
+// NoteTroubles notes which troubles of some kinds a robot has now, with their details. Those of
+// these kinds that it does not have any more have ended.
 func (r *Roster) NoteTroubles(ctx context.Context, robot string, kinds []wire.Trouble, now map[wire.Trouble]string) error {
 	had, err := r.troubles(ctx, `WHERE robot = ?`, robot)
 	if err != nil {
@@ -86,9 +86,9 @@ func (r *Roster) troubles(ctx context.Context, where string, args ...any) ([]Tro
 	return list, nil
 }
 
-// SettleTroubles notes that a robot's site is told of what has begun, and forgets what has ended. tell
-// puts the mail into the outbox, in the same transaction. It is not called if another process was
-// faster.
+// SettleTroubles notes that a robot's site is told of what has begun, and forgets what has ended.
+// tell puts the mail into the outbox, in the same transaction. It is not called if another process
+// was faster.
 func (r *Roster) SettleTroubles(ctx context.Context, list []Trouble, tell func(*sql.Tx) error) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		changed := int64(0)
@@ -141,8 +141,8 @@ func (r *Roster) Contact(ctx context.Context, robot string) (string, error) {
 	return s.contact, err
 }
 
-// Page returns the path of the page that shows a robot to its site. Who has the link can see the page,
-// and nothing else.
+// Page returns the path of the page that shows a robot to its site. Who has the link can see the
+// page, and nothing else.
 func (r *Roster) Page(ctx context.Context, robot string) (path string, err error) {
 	s, err := r.link(ctx, robot)
 	if err != nil {

@@ -175,7 +175,8 @@ func (c *Control) WhyClosed(now time.Time) string {
 	return "window"
 }
 
-// SetGate opens or closes the gate as things are now. It returns when that may change; zero: unknown.
+// SetGate opens or closes the gate as things are now. It returns when that may change; zero:
+// unknown.
 func (c *Control) SetGate() (until time.Time) {
 	c.opens.Lock() // of two callers, the one that looked later sets the gate later
 	defer c.opens.Unlock()
@@ -250,7 +251,8 @@ func (c *Control) Spend(bytes int64) {
 	}
 }
 
-// Wrote counts bytes that a page has added to the disk, and closes the gate if there is no more room.
+// Wrote counts bytes that a page has added to the disk, and closes the gate if there is no more
+// room.
 func (c *Control) Wrote(bytes int64) error {
 	err := c.guard.Wrote(bytes)
 	if c.Short() != "" {
@@ -259,8 +261,8 @@ func (c *Control) Wrote(bytes int64) error {
 	return err
 }
 
-// Tolerate returns nil for the error of a full disk: the robot then waits until there is room. Other
-// errors are returned.
+// Tolerate returns nil for the error of a full disk: the robot then waits until there is room.
+// Other errors are returned.
 func (c *Control) Tolerate(err error) error {
 	if !diskguard.IsFull(err) {
 		return err

@@ -130,8 +130,8 @@ func (l *List) Fresh(old *List) (names []string) {
 	return names
 }
 
-// Gained reports whether the list has hosts to visit that the old one does not have, or new URLs for
-// this robot on a host whose URLs several robots share.
+// Gained reports whether the list has hosts to visit that the old one does not have, or new URLs
+// for this robot on a host whose URLs several robots share.
 func (l *List) Gained(old *List) bool {
 	if len(l.Fresh(old)) > 0 {
 		return true

@@ -1,6 +1,6 @@
-// Package client speaks with the manager, the service that gives the robot its hosts: requests P1 to
-// P5 of paper 001, heartbeats, watches and reports of the robot's program. A robot may have several
-// URLs of the manager, any of which will do.
+// Package client speaks with the manager, the service that gives the robot its hosts: requests P1
+// to P5 of paper 001, heartbeats, watches and reports of the robot's program. A robot may have
+// several URLs of the manager, any of which will do.
 package client
 
 import (
@@ -52,7 +52,8 @@ func (c *Client) String() string { return c.at.String() }
 // Targets describes the URLs.
 func (c *Client) Targets() []status.Target { return c.at.describe() }
 
-// Page returns the URL of the page that shows this robot to its site; "" until the manager has told it.
+// Page returns the URL of the page that shows this robot to its site; "" until the manager has told
+// it.
 func (c *Client) Page() string {
 	page, _ := c.page.Load().(string)
 	return page
@@ -80,8 +81,8 @@ func (c *Client) Offset() time.Duration {
 	return time.Duration(m.OffsetMS) * time.Millisecond
 }
 
-// List asks for the hosts (P1), and returns them with the lease that the manager grants for them. It
-// returns nil if the list with the given ETag still holds.
+// List asks for the hosts (P1), and returns them with the lease that the manager grants for them.
+// It returns nil if the list with the given ETag still holds.
 func (c *Client) List(ctx context.Context, etag string) (*assignment.List, wire.Lease, error) {
 	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {strings.Join([]string{wire.AcceptShares, wire.AcceptWaits, wire.AcceptHandovers}, ", ")}}
 	resp, err := c.get(ctx, wire.PathList, header, etag)

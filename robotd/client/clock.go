@@ -8,10 +8,10 @@ import (
 	"sheaf/internal/wire"
 )
 
-// clock measures how far this machine's clock is ahead of the manager's, by the Date of the answers.
-// A Date has whole seconds, so each answer gives only an interval for the offset. The intervals of
-// several answers overlap in a much smaller one (Marzullo and Owicki, "Maintaining the time in a
-// distributed system", 1983).
+// clock measures how far this machine's clock is ahead of the manager's, by the Date of the
+// answers. A Date has whole seconds, so each answer gives only an interval for the offset. The
+// intervals of several answers overlap in a much smaller one (Marzullo and Owicki, "Maintaining the
+// time in a distributed system", 1983).
 type clock struct {
 	mu       sync.Mutex // guards all below
 	known    bool
@@ -19,8 +19,8 @@ type clock struct {
 	at       time.Time     // of the last answer
 }
 
-// drift bounds the drift of two clocks: one second in this many. That is 100 ppm, five times the drift
-// of a bad quartz.
+// drift bounds the drift of two clocks: one second in this many. That is 100 ppm, five times the
+// drift of a bad quartz.
 const drift = 10_000
 
 // sample takes in the header of an answer, which came at got to a request that was sent at sent.

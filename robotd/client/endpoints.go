@@ -132,8 +132,8 @@ func (e *endpoints) describe() []status.Target {
 	return all
 }
 
-// unreachable is the error of a URL that gives no answer now, while another one may. The request may
-// have been carried out. Every request can be repeated.
+// unreachable is the error of a URL that gives no answer now, while another one may. The request
+// may have been carried out. Every request can be repeated.
 type unreachable struct {
 	after time.Duration // the Retry-After of the answer
 	err   error
@@ -150,7 +150,8 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-// answerError returns the error for an answer that is no success. said is the beginning of its body.
+// answerError returns the error for an answer that is no success. said is the beginning of its
+// body.
 func answerError(resp *http.Response, said string) error {
 	err := &refused{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimSpace(said))}
 	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {

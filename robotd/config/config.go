@@ -102,8 +102,8 @@ type Cycles struct {
 	// Once ends the daemon after one cycle, when its batches are published.
 	Once bool `mapstructure:"once"`
 
-	// For ends the cycle of Once at that time after it began; what is left waits for the next run. 0:
-	// it ends when nothing is left.
+	// For ends the cycle of Once at that time after it began; what is left waits for the next run.
+	// 0: it ends when nothing is left.
 	For time.Duration `mapstructure:"for"`
 
 	// LogAt is the time of day, in the window's time zone, at which the log of the collection is

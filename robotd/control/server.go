@@ -1,5 +1,5 @@
-// Package control answers the commands of the robot's own user over a local socket: status, pause and
-// resume. Metrics and health can also be had on a loopback address.
+// Package control answers the commands of the robot's own user over a local socket: status, pause
+// and resume. Metrics and health can also be had on a loopback address.
 package control
 
 import (
@@ -103,8 +103,8 @@ func answer(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }
 
-// setPaused begins or ends the pause. Status 200 says that it is on the disk and that no visit begins
-// any more.
+// setPaused begins or ends the pause. Status 200 says that it is on the disk and that no visit
+// begins any more.
 func (s *Server) setPaused(w http.ResponseWriter, on bool) {
 	if err := s.SetPaused(on); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -144,7 +144,8 @@ func TestReportIsBounded(t *testing.T) {
 	}
 }
 
-// What is put off stands beside what is left, and is no loss; a cycle's counts outlast its batches, by reason.
+// What is put off stands beside what is left, and is no loss; a cycle's counts outlast its batches,
+// by reason.
 func TestLevelsAndCycle(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(filepath.Join(dir, "ledger"))

@@ -1,5 +1,5 @@
-// Package coverage counts the pages that were not collected, and why, until the next batch takes the
-// counts along.
+// Package coverage counts the pages that were not collected, and why, until the next batch takes
+// the counts along.
 //
 // The ledger is a file with a line for each event, written at once so that a crash loses none:
 //

@@ -69,9 +69,9 @@ func (c *Crawl) Short() bool { return c.short }
 func (c *Crawl) Hosts() []*pipeline.Host { return c.hosts.All() }
 
 // Run visits the hosts, given with their seeds, until none has anything left or the crawl's time is
-// over. The visits that have begun by then are finished: a request that is broken off may still reach
-// the server, and nobody would know from when on to count the interval. If ctx ends, they are broken
-// off.
+// over. The visits that have begun by then are finished: a request that is broken off may still
+// reach the server, and nobody would know from when on to count the interval. If ctx ends, they are
+// broken off.
 func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 	beginning, end := context.WithCancelCause(ctx)
 	defer end(nil)

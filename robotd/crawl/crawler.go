@@ -60,8 +60,8 @@ var (
 	errOver      = errors.New("the cycle's time is over")
 )
 
-// Begin begins the crawl of a round, which is the current one until end is called. The crawl must run
-// with the context that Begin returns.
+// Begin begins the crawl of a round, which is the current one until end is called. The crawl must
+// run with the context that Begin returns.
 func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Context, c *Crawl, end func()) {
 	return r.begin(ctx, round, round.End, nil)
 }
@@ -99,8 +99,8 @@ func (r *Crawler) Finish(c *Crawl) error {
 	return r.opt.Servers.Save()
 }
 
-// Checkpoint makes what was collected durable against loss of power. Loss of the process alone needs
-// no such help.
+// Checkpoint makes what was collected durable against loss of power. Loss of the process alone
+// needs no such help.
 func (r *Crawler) Checkpoint(ctx context.Context) error {
 	if c := r.Current(); c != nil {
 		return c.checkpoint(ctx)
@@ -121,8 +121,8 @@ func (r *Crawler) Describe(s *status.Status, hosts int) {
 	}
 }
 
-// Wanted has an element when VisitWatched should be called: there is no crawl, and perhaps a watched
-// page is due or a visit was ordered.
+// Wanted has an element when VisitWatched should be called: there is no crawl, and perhaps a
+// watched page is due or a visit was ordered.
 func (r *Crawler) Wanted() <-chan struct{} { return r.wanted }
 
 // MayBeDue reports whether QueueDue may find something to do.
@@ -187,9 +187,9 @@ func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 	return due, nil
 }
 
-// VisitWatched is a short crawl between two cycles. It visits the hosts with a page that is due, until
-// nothing is left of them or the next cycle is due, at until. It makes no batch: changes go into an
-// express batch, the other pages into the next one. round is that of the last cycle.
+// VisitWatched is a short crawl between two cycles. It visits the hosts with a page that is due,
+// until nothing is left of them or the next cycle is due, at until. It makes no batch: changes go
+// into an express batch, the other pages into the next one. round is that of the last cycle.
 func (r *Crawler) VisitWatched(ctx context.Context, round revisit.Round, until time.Time) error {
 	now := time.Now()
 	if !r.opt.Manners.Admission.MayVisit(now) {

@@ -49,7 +49,8 @@ func (c *Crawl) describe(s *status.Status, hosts int) {
 	}
 }
 
-// describeGate adds the gate and the stages to a status. It returns the places of hosts in the gate.
+// describeGate adds the gate and the stages to a status. It returns the places of hosts in the
+// gate.
 func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
 	places := c.gate.Survey()
 	s.Waiting = len(places)
@@ -77,8 +78,8 @@ func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
 	return at
 }
 
-// whyWaits says in a few words why a host is not visited now. p is its place in the gate; nil: it has
-// none, since it has no address.
+// whyWaits says in a few words why a host is not visited now. p is its place in the gate; nil: it
+// has none, since it has no address.
 func (c *Crawl) whyWaits(h *pipeline.Host, p *polite.Place, now time.Time) string {
 	why := h.WhyWaits()
 	switch {

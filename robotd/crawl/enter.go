@@ -111,8 +111,8 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 	return g.Wait()
 }
 
-// enter opens a host's queue, and mends it if it is damaged. The host can take links from now on, but
-// is idle until start.
+// enter opens a host's queue, and mends it if it is damaged. The host can take links from now on,
+// but is idle until start.
 func (e *entrance) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *pipeline.Host, mended bool, err error) {
 	front, err := e.frontier.Host(name)
 	if err != nil {
@@ -170,7 +170,8 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 	h.Locate(addr)
 	e.hosts.Place(h, 0)
 	h.SetIdle(false) // from here on others ask for the address
-	// The list may have changed since the crawl began. Whoever changes it stops the host again after.
+	// The list may have changed since the crawl began. Whoever changes it stops the host again
+	// after.
 	if list := e.list.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
 		h.SetIdle(true)
 		return nil
@@ -186,8 +187,8 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 	return nil
 }
 
-// findLost looks up hosts that had no address again and again until ctx ends, since name servers fail
-// too. A cycle does not wait for such hosts.
+// findLost looks up hosts that had no address again and again until ctx ends, since name servers
+// fail too. A cycle does not wait for such hosts.
 func (e *entrance) findLost(ctx context.Context) error {
 	ticker := time.NewTicker(e.lookAgain)
 	defer ticker.Stop()
@@ -210,8 +211,8 @@ func (e *entrance) findLost(ctx context.Context) error {
 // atOnce is how many hosts are visited at once when a crawl begins.
 const atOnce = 200
 
-// firstVisit spreads the first visits to many hosts over an interval. Otherwise all would come at the
-// same moment, in this interval and in every later one.
+// firstVisit spreads the first visits to many hosts over an interval. Otherwise all would come at
+// the same moment, in this interval and in every later one.
 func (e *entrance) firstVisit(from time.Time) time.Time {
 	n := e.begun.Add(1)
 	if n <= atOnce {

@@ -100,7 +100,8 @@ func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
 	return m.frontier.ForgetVisits(front.Name)
 }
 
-// stored returns the cycle's records of a host that are on this disk, and the name of its open segment.
+// stored returns the cycle's records of a host that are on this disk, and the name of its open
+// segment.
 func (m *mender) stored(ctx context.Context, host string) (segment string, cycle []batch.Stored, err error) {
 	segment, all, err := m.batches.Stored(ctx, host)
 	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(m.began) }), err

@@ -1,7 +1,7 @@
 // Package cycle is the course of a robot's cycles. A cycle, usually a day, is one round over all
-// assigned hosts. It ends when none of them has anything left, or when the window last closes before
-// the next cycle is due. Then the collected pages are sealed into a batch, and the log goes to the
-// manager. Between two cycles the robot visits watched pages that are due.
+// assigned hosts. It ends when none of them has anything left, or when the window last closes
+// before the next cycle is due. Then the collected pages are sealed into a batch, and the log goes
+// to the manager. Between two cycles the robot visits watched pages that are due.
 package cycle
 
 import (
@@ -77,8 +77,8 @@ func (c *Course) waitForCycle(ctx context.Context) error {
 	return c.withChores(ctx, func(ctx context.Context) error { return c.rest(ctx, next) })
 }
 
-// rest waits for the next cycle. If hosts are assigned while the window is open, the last cycle goes
-// on with them: another robot cannot finish them tonight.
+// rest waits for the next cycle. If hosts are assigned while the window is open, the last cycle
+// goes on with them: another robot cannot finish them tonight.
 func (c *Course) rest(ctx context.Context, next time.Time) error {
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
@@ -93,7 +93,8 @@ func (c *Course) rest(ctx context.Context, next time.Time) error {
 				return err
 			}
 		case <-c.opt.Session.Gained():
-			// The robot may have started less than an interval ago, or wait for its lease: then too.
+			// The robot may have started less than an interval ago, or wait for its lease: then
+			// too.
 			now := time.Now()
 			if from, _ := c.opt.Admission.Planned(now); from.Sub(now) > c.opt.Settings.Interval {
 				continue // they are for the next cycle

@@ -29,8 +29,8 @@ const (
 	MaxTitle = 1024     // bytes of a title
 	MaxText  = 16 << 10 // bytes of text
 
-	// A sitemap may have 50,000 URLs and 50 MB (sitemaps.org). Twice as many links are kept, because
-	// sitemaps name images and translations too. Feeds have the same limits.
+	// A sitemap may have 50,000 URLs and 50 MB (sitemaps.org). Twice as many links are kept,
+	// because sitemaps name images and translations too. Feeds have the same limits.
 	MaxSitemapLinks = 100_000
 	MaxSitemapBytes = 50 << 20
 )

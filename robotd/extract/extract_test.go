@@ -254,7 +254,8 @@ func FuzzHeaderLinks(f *testing.F) {
 	})
 }
 
-// Words are what unicode takes for words, however the text is divided, as many as the limit lets pass.
+// Words are what unicode takes for words, however the text is divided, as many as the limit lets
+// pass.
 func FuzzVisible(f *testing.F) {
 	f.Add("a b\u3000日本\u00a0語\u2028c\u0085\u1680 é\xff\xe3\x80", "x  y z", 3)
 	f.Add("word word", " and one more \n", MaxText/5)

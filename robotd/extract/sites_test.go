@@ -101,7 +101,8 @@ func endlessSitemap(n, bytesEach int) io.Reader {
 	return r
 }
 
-// TestStream: sitemaps are read up to the protocol's 50 MB, packed or not, and what is beyond is told.
+// TestStream: sitemaps are read up to the protocol's 50 MB, packed or not, and what is beyond is
+// told.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	const each = 10 << 10

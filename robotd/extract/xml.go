@@ -14,8 +14,8 @@ import (
 const maxContent = 1 << 20
 
 // xml adds the links of a sitemap (loc, also those of images and videos) or of an RSS or Atom feed
-// (link, by text or href; enclosure; guid; content by src; links within the texts of entries). It reads
-// tokens as HTML does, which accepts what an XML parser would not.
+// (link, by text or href; enclosure; guid; content by src; links within the texts of entries). It
+// reads tokens as HTML does, which accepts what an XML parser would not.
 func (c *collector) xml(text io.Reader) {
 	z := newTokenizer(text)
 	z.AllowCDATA(true)

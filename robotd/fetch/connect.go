@@ -22,8 +22,8 @@ import (
 
 // Resolve returns the address of a host, written as in a URL: "name", "name:port", "[v6]:port". The
 // port is zero if the URL's scheme decides. IPv4 is preferred: more hosts share such an address, so
-// politeness by address covers more. Of several addresses it is the lowest, by which the manager too
-// groups hosts.
+// politeness by address covers more. Of several addresses it is the lowest, by which the manager
+// too groups hosts.
 func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, error) {
 	return f.ResolveAgain(ctx, host, netip.Addr{})
 }

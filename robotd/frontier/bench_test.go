@@ -231,8 +231,8 @@ func BenchmarkFrontier(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkHandover hands over a host with a hundred thousand queued URLs and as many known pages, and
-// tells the bytes of a URL in the file.
+// BenchmarkHandover hands over a host with a hundred thousand queued URLs and as many known pages,
+// and tells the bytes of a URL in the file.
 func BenchmarkHandover(b *testing.B) {
 	const urls = 100_000
 	f, err := Open(b.TempDir(), 1)

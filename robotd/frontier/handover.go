@@ -41,8 +41,9 @@ func (f *Frontier) Has(name string) bool {
 func (f *Frontier) TempFile() (*os.File, error) { return os.CreateTemp(f.temp(), "handover") }
 
 // Export writes what the host's next robot needs to go on with it: the body of a hand-over. No page
-// may be in hand. states says whether pages of earlier cycles are to be in it. queued reports whether
-// these are in the queue already, and lines how many lines were written. A damaged host writes none.
+// may be in hand. states says whether pages of earlier cycles are to be in it. queued reports
+// whether these are in the queue already, and lines how many lines were written. A damaged host
+// writes none.
 func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,9 +78,9 @@ func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err err
 	return h.last.queued, lines, nil
 }
 
-// Import enters a host of which nothing is known by the body of a hand-over, which inflates to at most
-// limit bytes. Its error is ErrHandover if the body is wrong; then nothing has changed. queued is what
-// Export has returned.
+// Import enters a host of which nothing is known by the body of a hand-over, which inflates to at
+// most limit bytes. Its error is ErrHandover if the body is wrong; then nothing has changed. queued
+// is what Export has returned.
 func (f *Frontier) Import(name string, body io.Reader, limit int64, queued bool) (err error) {
 	f.mu.Lock()
 	cycle := f.cycle

@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// begun returns a host with a finished page, one that failed and is queued again, one that is queued,
-// and one of an earlier cycle.
+// begun returns a host with a finished page, one that failed and is queued again, one that is
+// queued, and one of an earlier cycle.
 func begun(t testing.TB) (*Frontier, *Host) {
 	t.Helper()
 	f, err := Open(t.TempDir(), 1)

@@ -73,8 +73,8 @@ func (l *lane) len() int {
 	return len(l.waiting)
 }
 
-// first returns the lane's page in hand, if any. Unless a page of the queue is in hand, it takes the
-// next one from the lane.
+// first returns the lane's page in hand, if any. Unless a page of the queue is in hand, it takes
+// the next one from the lane.
 func (l *lane) first(queued bool) *Entry {
 	if l == nil {
 		return nil

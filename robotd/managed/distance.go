@@ -21,9 +21,9 @@ import (
 	"sheaf/robotd/reports"
 )
 
-// Prober measures the distance of hosts that other robots collect, at the manager's order (paper 001,
-// 4.2.5): it fetches a few files, only to know how quickly they come. It is as polite as a crawl and
-// goes to no address that the crawl visits. Nothing is stored.
+// Prober measures the distance of hosts that other robots collect, at the manager's order (paper
+// 001, 4.2.5): it fetches a few files, only to know how quickly they come. It is as polite as a
+// crawl and goes to no address that the crawl visits. Nothing is stored.
 type Prober struct {
 	interval  time.Duration
 	agent     string
@@ -80,8 +80,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// measureIn is measure in the time in which the robot has the address for itself. The time counts on
-// the clock of leases, which goes on while the machine is stopped.
+// measureIn is measure in the time in which the robot has the address for itself. The time counts
+// on the clock of leases, which goes on while the machine is stopped.
 func (p *Prober) measureIn(ctx context.Context, sent assignment.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)
@@ -161,8 +161,8 @@ func rest(ctx context.Context, interval time.Duration) bool {
 	}
 }
 
-// fetch fetches one file and adds it to the result. It returns the URLs to which the file leads. Where
-// the host has too much to do, that is an error.
+// fetch fetches one file and adds it to the result. It returns the URLs to which the file leads.
+// Where the host has too much to do, that is an error.
 func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, result *wire.ProbeResult) (links []string, err error) {
 	resp, err := get(url)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"sheaf/robotd/hoststate"
 )
 
-// Passing passes hosts on: it hands over those that the robot has lost, and takes over those that it
-// has got. The file is described in internal/wire/HANDOVER.md. Its methods must not be called
+// Passing passes hosts on: it hands over those that the robot has lost, and takes over those that
+// it has got. The file is described in internal/wire/HANDOVER.md. Its methods must not be called
 // concurrently.
 type Passing struct {
 	Robot      string
@@ -41,12 +41,12 @@ type Passing struct {
 	failures int // in a row, of sending a file
 }
 
-// patience is how often in a row a file may fail to be sent before its host is given up: the service
-// answers, and something is wrong with this request only.
+// patience is how often in a row a file may fail to be sent before its host is given up: the
+// service answers, and something is wrong with this request only.
 const patience = 3
 
-// handOver sends what the robot knows of hosts that it does not visit any more. What the service does
-// not want is only logged. An error says that the service could not be reached: try again.
+// handOver sends what the robot knows of hosts that it does not visit any more. What the service
+// does not want is only logged. An error says that the service could not be reached: try again.
 func (p *Passing) handOver(ctx context.Context, generation int64, names []string) error {
 	var unsettled map[string]bool
 	for _, name := range names {
@@ -80,8 +80,8 @@ func (p *Passing) handOver(ctx context.Context, generation int64, names []string
 // unsettledAge is the age of a batch that is from an earlier cycle.
 const unsettledAge = 12 * time.Hour
 
-// unsettled returns the hosts with pages of earlier cycles that are not published yet. The service may
-// refuse those pages, so no other robot's revisits may refer to them.
+// unsettled returns the hosts with pages of earlier cycles that are not published yet. The service
+// may refuse those pages, so no other robot's revisits may refer to them.
 func (p *Passing) unsettled() (map[string]bool, error) {
 	hosts := map[string]bool{}
 	batches, err := p.Batches.Spool()
@@ -103,8 +103,8 @@ func (p *Passing) unsettled() (map[string]bool, error) {
 	return hosts, nil
 }
 
-// send sends the file of a host, unless nothing is known of it. Its body is written to the disk before:
-// the digest stands at the beginning.
+// send sends the file of a host, unless nothing is known of it. Its body is written to the disk
+// before: the digest stands at the beginning.
 func (p *Passing) send(ctx context.Context, name string, generation int64, states bool) error {
 	body, err := p.Frontier.TempFile()
 	if err != nil {
@@ -163,8 +163,8 @@ func restOf(r hoststate.Restraint, now time.Time) wire.HandoverRest {
 }
 
 // takeOver gets what other robots hand over of hosts, given by the digests of the files, and enters
-// it. A host whose file is wrong begins anew. An error says that the service could not be reached, or
-// that the disk failed: try again.
+// it. A host whose file is wrong begins anew. An error says that the service could not be reached,
+// or that the disk failed: try again.
 func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
 	for _, name := range names {
 		digest := digests[name]

@@ -68,7 +68,8 @@ func (s *Session) Refresh(ctx context.Context) error {
 	}
 }
 
-// workBy changes over to a new list. It reports whether hosts are not visited any more because of it.
+// workBy changes over to a new list. It reports whether hosts are not visited any more because of
+// it.
 func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopped bool, err error) {
 	c := s.opt.Crawler.Current()
 	hosts := list.Hosts()
@@ -115,8 +116,8 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
 }
 
-// takeUp brings the changes of the list into the current crawl. Without one that can take new hosts,
-// it tells of them by Gained.
+// takeUp brings the changes of the list into the current crawl. Without one that can take new
+// hosts, it tells of them by Gained.
 func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignment.List) error {
 	if c != nil {
 		if err := c.Renew(ctx, old); err != nil {
@@ -165,8 +166,8 @@ func (s *Session) TellMoves(ctx context.Context) error {
 	return nil
 }
 
-// Leave hands over all hosts and takes the robot off the manager's list (P5). Nothing may be visited
-// any more. It may be repeated.
+// Leave hands over all hosts and takes the robot off the manager's list (P5). Nothing may be
+// visited any more. It may be repeated.
 func (s *Session) Leave(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -184,8 +185,8 @@ func (s *Session) Leave(ctx context.Context) error {
 	return s.opt.List.Set(&assignment.List{Generation: list.Generation})
 }
 
-// pass passes hosts on that went to another robot. What was collected of them is sealed under the old
-// list, by which it is judged. If nothing was, there is no need for a batch.
+// pass passes hosts on that went to another robot. What was collected of them is sealed under the
+// old list, by which it is judged. If nothing was, there is no need for a batch.
 func (s *Session) pass(ctx context.Context, c *crawl.Crawl, generation int64, names []string) error {
 	if len(names) == 0 {
 		return nil

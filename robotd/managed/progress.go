@@ -54,8 +54,8 @@ func (p *progress) forget(hosts []string) {
 	}
 }
 
-// fill puts what is to be told into a heartbeat, with as many hosts as one may have. The caller calls
-// told once the manager knows. told reports whether there is more to tell.
+// fill puts what is to be told into a heartbeat, with as many hosts as one may have. The caller
+// calls told once the manager knows. told reports whether there is more to tell.
 func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +89,8 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	}
 }
 
-// changed reports whether what is left of a host is by a third more or less than the manager knows. Few
-// hosts are told of, although all of them change all the time.
+// changed reports whether what is left of a host is by a third more or less than the manager knows.
+// Few hosts are told of, although all of them change all the time.
 func changed(told, left int64) bool { return max(told-left, left-told) > told/3 }
 
 // tellAll makes the next heartbeat tell all hosts.

@@ -1,6 +1,6 @@
 // Package managed keeps the robot in step with its manager: it tells the manager how far the robot
-// is, carries out its orders, and works by its list of hosts. A manager that does not answer is asked
-// again later; meanwhile the robot goes on by itself.
+// is, carries out its orders, and works by its list of hosts. A manager that does not answer is
+// asked again later; meanwhile the robot goes on by itself.
 package managed
 
 import (
@@ -111,8 +111,8 @@ func (s *Session) Describe(st *status.Status) {
 	st.Next.Manager = s.askAt
 }
 
-// HandIn sends the log of the collection (P3) and the URLs found (P2). What the manager does not take
-// now is kept until the next time.
+// HandIn sends the log of the collection (P3) and the URLs found (P2). What the manager does not
+// take now is kept until the next time.
 func (s *Session) HandIn(ctx context.Context) {
 	rec := &s.opt.Records
 	err := rec.Journal.Rotate(time.Now())

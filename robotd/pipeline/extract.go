@@ -103,8 +103,8 @@ func (t *turn) search(body []byte) (*extract.Page, error) {
 	return extract.LinksAndText(body, contentType, t.entry.URL, text)
 }
 
-// refer notes the links of a page for the archive, whether they are followed or not. The links beyond
-// the bound of the settings are only counted.
+// refer notes the links of a page for the archive, whether they are followed or not. The links
+// beyond the bound of the settings are only counted.
 func (x *extracting) refer(t *turn, links ...extract.Link) {
 	if !x.record.Record {
 		return

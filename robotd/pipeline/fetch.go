@@ -89,9 +89,9 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	}
 }
 
-// moved looks up the host's address again if that is due, or if nothing answered at the last visit. It
-// reports whether the host has another address now. The host's next turn is then there. Until the
-// manager knows the other address, the host is visited at the old one, as long as that answers.
+// moved looks up the host's address again if that is due, or if nothing answered at the last visit.
+// It reports whether the host has another address now. The host's next turn is then there. Until
+// the manager knows the other address, the host is visited at the old one, as long as that answers.
 func (f *fetching) moved(ctx context.Context, t *turn) bool {
 	h := t.host
 	if t.addr != h.Home() { // on the way to a robots.txt elsewhere
@@ -154,8 +154,8 @@ func (f *fetching) mustWait(t *turn) bool {
 	return true
 }
 
-// take finds the page to fetch. It removes pages from the queue that are not to be fetched. A page of
-// another scheme is left for the next turn, since another robots.txt holds for it.
+// take finds the page to fetch. It removes pages from the queue that are not to be fetched. A page
+// of another scheme is left for the next turn, since another robots.txt holds for it.
 func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 	h := t.host
 	if h.memory.unfinished != nil {

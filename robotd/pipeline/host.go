@@ -79,7 +79,8 @@ func (h *Host) Locate(addr netip.AddrPort) {
 	h.place.unknown.Store(false)
 }
 
-// SetUnknown notes that the host was looked up and has no address. It reports whether that was known.
+// SetUnknown notes that the host was looked up and has no address. It reports whether that was
+// known.
 func (h *Host) SetUnknown() (known bool) { return h.place.unknown.Swap(true) }
 
 // Unknown reports whether the host was looked up and has no address.
@@ -200,7 +201,8 @@ func (h *Host) Describe(p *polite.Place) status.Host {
 	return d
 }
 
-// SetWaits says whether another robot may still visit the host. It reports whether that has changed.
+// SetWaits says whether another robot may still visit the host. It reports whether that has
+// changed.
 func (h *Host) SetWaits(waits bool) (changed bool) { return h.waits.Swap(waits) != waits }
 
 // Waits reports whether another robot may still visit the host.
@@ -209,8 +211,8 @@ func (h *Host) Waits() bool { return h.waits.Load() }
 // Idle reports whether the host is not to be visited.
 func (h *Host) Idle() bool { return h.idle.Load() }
 
-// rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file holds
-// for its scheme and port only (RFC 9309, 2.3).
+// rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file
+// holds for its scheme and port only (RFC 9309, 2.3).
 type rules struct {
 	*polite.Robots           // nil: not known
 	scheme         string    // "http" or "https"
@@ -227,7 +229,8 @@ type rulesWay struct {
 
 func (ru *rules) fresh(now time.Time) bool { return ru.Robots != nil && now.Before(ru.until) }
 
-// missing is what a host answers to a request for a page that cannot exist, if it looks like a page.
+// missing is what a host answers to a request for a page that cannot exist, if it looks like a
+// page.
 type missing struct {
 	to     string          // URL to which it redirects; empty: it does not
 	sketch *verdict.Sketch // of its page; nil: none

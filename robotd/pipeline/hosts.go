@@ -56,17 +56,17 @@ func (s *Hosts) Begin(h *Host, at time.Time) {
 	s.gate.AddAt(h.Home(), h.Name, at)
 }
 
-// Wake puts a host into the gate because pages were queued, unless it is idle. A host that is in the
-// gate keeps its place.
+// Wake puts a host into the gate because pages were queued, unless it is idle. A host that is in
+// the gate keeps its place.
 func (s *Hosts) Wake(h *Host) {
 	if !h.idle.Load() {
 		s.Begin(h, time.Time{})
 	}
 }
 
-// Place lets the host's address be visited at the interval that holds for the host, and only at this
-// robot's turns if other robots visit the host too. The caller must have the host's turn, or the host
-// must not be in the gate.
+// Place lets the host's address be visited at the interval that holds for the host, and only at
+// this robot's turns if other robots visit the host too. The caller must have the host's turn, or
+// the host must not be in the gate.
 func (s *Hosts) Place(h *Host, crawlDelay time.Duration) {
 	addr, set := s.gate.Slot(h.Home()), s.set(h.Name)
 	s.intervals.Set(addr, h.Name, set)
@@ -84,8 +84,8 @@ func (s *Hosts) setResting(h *Host, rests bool) {
 	}
 }
 
-// Exhausted reports whether no host has anything left, except those that rest: a cycle does not wait
-// for them.
+// Exhausted reports whether no host has anything left, except those that rest: a cycle does not
+// wait for them.
 func (s *Hosts) Exhausted() bool { return int64(s.gate.Len()) <= s.resting.Load() }
 
 // Stop ends the visits to hosts. When it returns, none is being visited and the pages in hand are

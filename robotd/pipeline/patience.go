@@ -30,8 +30,9 @@ type patience struct {
 // answered; asked is the time of a Retry-After, or zero.
 //
 // A Retry-After is obeyed, until the host has failed too often. A server that only asks for fewer
-// visits (429, 503) gets fewer and fewer until the next cycle is due. Any other host rests after many
-// failures. It is tried again if the cycle still goes on then, but the cycle does not wait for it.
+// visits (429, 503) gets fewer and fewer until the next cycle is due. Any other host rests after
+// many failures. It is tried again if the cycle still goes on then, but the cycle does not wait for
+// it.
 func (p *patience) backOff(h *Host, status int, asked time.Time) time.Time {
 	h.rest.failures++
 	failures := h.rest.failures

@@ -155,7 +155,8 @@ func (p *Pipeline) Run(ctx, beginning context.Context) {
 	dog.Wait()
 }
 
-// Relink queues those links of a stored page that are followed, as if the page had just been fetched.
+// Relink queues those links of a stored page that are followed, as if the page had just been
+// fetched.
 func (p *Pipeline) Relink(h *Host, links []extract.Link) error {
 	t := &turn{name: h.Name, host: h}
 	for i := range links {

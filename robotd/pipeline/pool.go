@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// workerPool bounds the number of runs at once. A worker lives for one run, so ten thousand hosts do
-// not need ten thousand stacks between their visits.
+// workerPool bounds the number of runs at once. A worker lives for one run, so ten thousand hosts
+// do not need ten thousand stacks between their visits.
 //
 // A run takes some 20 KiB beside its page. If this machine or its line is slow, few runs should be
-// under way, or many hosts that are due would all begin. Runs that wait for a slow server do not hold
-// up the others: there may be as many as hosts to be visited at once.
+// under way, or many hosts that are due would all begin. Runs that wait for a slow server do not
+// hold up the others: there may be as many as hosts to be visited at once.
 type workerPool struct {
 	places chan struct{} // one for each run, until its last fetch has ended
 	lively chan struct{} // one for each run, until its last page is stored or its server keeps it waiting

@@ -58,8 +58,8 @@ func addLine(header []byte, line string) []byte {
 	return append(bytes.Clone(header[:len(header)-len(end)]), line+end+end...)
 }
 
-// refreshed puts the validators of an answer over the known ones. A 304 may leave out those that have
-// not changed.
+// refreshed puts the validators of an answer over the known ones. A 304 may leave out those that
+// have not changed.
 func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
 	if value := h.Get("ETag"); value != "" {
 		v.ETag = value

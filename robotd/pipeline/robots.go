@@ -51,9 +51,9 @@ func (r *robots) of(h *Host, scheme string) *rules {
 	return ru
 }
 
-// fetch makes one access on the way to a host's robots.txt. A redirect is followed in the next turn.
-// If it leads to another address, the host moves to that address for a turn, so that the interval
-// holds there too.
+// fetch makes one access on the way to a host's robots.txt. A redirect is followed in the next
+// turn. If it leads to another address, the host moves to that address for a turn, so that the
+// interval holds there too.
 func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	h := t.host
 	if ru.way == nil {
@@ -118,8 +118,8 @@ func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func()
 	r.pushSitemaps(h, verdict.Rules)
 }
 
-// redirect prepares the next access, and reports whether there is to be one. If the target's address
-// is unknown, the error is like that of a server that cannot be reached.
+// redirect prepares the next access, and reports whether there is to be one. If the target's
+// address is unknown, the error is like that of a server that cannot be reached.
 func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location string) (bool, error) {
 	to, err := weburl.Parse(way.at, location, nil)
 	if err != nil || weburl.Host(to) == "" || location == "" {

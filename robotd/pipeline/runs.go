@@ -56,8 +56,8 @@ func (r *runs) dispatch(ctx, beginning context.Context) {
 }
 
 // run is one run: pages of one host, one after another over one connection, which is closed before
-// the address goes back to the gate. When beginning ends, the page in hand is the last one. It reports
-// whether the worker still has its place.
+// the address goes back to the gate. When beginning ends, the page in hand is the last one. It
+// reports whether the worker still has its place.
 func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run *fetch.Run
 	if r.settings.Pages > 1 {
@@ -112,8 +112,8 @@ func (r *runs) waits(t *turn) {
 	}
 }
 
-// lose takes a turn off a worker that hangs. Its page goes behind the others, and its address back to
-// the gate. Nobody waits for the worker.
+// lose takes a turn off a worker that hangs. Its page goes behind the others, and its address back
+// to the gate. Nobody waits for the worker.
 func (r *runs) lose(hung *turn) {
 	t := &turn{addr: hung.addr, name: hung.name, host: hung.host}
 	hung.slot.free()

@@ -67,7 +67,8 @@ func (s *stage) describe(queue int) status.Module {
 	return m
 }
 
-// stuck reports whether something waits in the queue and nothing has passed for longer than patience.
+// stuck reports whether something waits in the queue and nothing has passed for longer than
+// patience.
 func (s *stage) stuck(queue int, since time.Time, patience time.Duration, now time.Time) bool {
 	if last := time.Unix(0, s.last.Load()); last.After(since) {
 		since = last

@@ -69,8 +69,8 @@ func (s *storing) store(t *turn) {
 }
 
 // settle decides what becomes of the page, and does it. The order matters to package frontier: the
-// links go to their queues, then the page to the host's segment, then the queue moves on. An error is
-// one of the disk.
+// links go to their queues, then the page to the host's segment, then the queue moves on. An error
+// is one of the disk.
 func (s *storing) settle(t *turn) error {
 	if err := s.note(t); err != nil {
 		return err
@@ -173,8 +173,8 @@ func (s *storing) queue(t *turn) error {
 	return nil
 }
 
-// account adds to the coverage what became of the page, unless it was simply collected, and the links
-// that are not followed.
+// account adds to the coverage what became of the page, unless it was simply collected, and the
+// links that are not followed.
 func (s *storing) account(t *turn) error {
 	events := t.cuts
 	enter := func(kind coverage.Kind, reason string) {
@@ -246,8 +246,8 @@ func (s *storing) append(t *turn) error {
 	return nil
 }
 
-// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A record
-// that cannot be read is only logged, since the page is stored.
+// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
+// record that cannot be read is only logged, since the page is stored.
 func (s *storing) tapped(cell *batch.Cell) []byte {
 	if s.tap == nil || !s.tap.Active() {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// watchdog looks after the fetch workers (the statistics thread of the paper of 1997). If a fetch has
-// made no progress for a while, it is cancelled, and its page is tried again later. If the worker does
-// not return even then, its turn is taken off it and another worker takes its place.
+// watchdog looks after the fetch workers (the statistics thread of the paper of 1997). If a fetch
+// has made no progress for a while, it is cancelled, and its page is tried again later. If the
+// worker does not return even then, its turn is taken off it and another worker takes its place.
 type watchdog struct {
 	stall time.Duration
 	lose  func(*turn) // takes a turn off a worker that hangs
@@ -37,8 +37,8 @@ func newWatchdog(stall time.Duration, lose, waits func(*turn)) *watchdog {
 	return &watchdog{stall: stall, lose: lose, waits: waits, watched: make(map[*watch]struct{})}
 }
 
-// begin watches a turn's fetch, which must use the context. The returned function ends the watch. It
-// reports whether the worker still has the turn.
+// begin watches a turn's fetch, which must use the context. The returned function ends the watch.
+// It reports whether the worker still has the turn.
 func (d *watchdog) begin(ctx context.Context, t *turn) (context.Context, func() bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watch{turn: t, cancel: cancel, began: time.Now()}

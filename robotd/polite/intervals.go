@@ -7,9 +7,9 @@ import (
 )
 
 // Intervals are the intervals that the service's operators have set for hosts, because the hosts'
-// owners allow a shorter one or ask for a longer one. An interval holds at an address, which several
-// hosts may share. There the longest of theirs holds, so that a short one takes effect only if it was
-// set for all of them. Its methods may be called concurrently.
+// owners allow a shorter one or ask for a longer one. An interval holds at an address, which
+// several hosts may share. There the longest of theirs holds, so that a short one takes effect only
+// if it was set for all of them. Its methods may be called concurrently.
 type Intervals struct {
 	usual time.Duration // at hosts for which none was set
 
@@ -45,8 +45,8 @@ func (i *Intervals) At(addr netip.Addr) (longest time.Duration) {
 	return longest
 }
 
-// Set notes the host's address and the interval that was set for it; 0: none was. It replaces what is
-// known of the host.
+// Set notes the host's address and the interval that was set for it; 0: none was. It replaces what
+// is known of the host.
 func (i *Intervals) Set(addr netip.Addr, host string, set time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // SharedTurns keeps the interval at addresses that several robots visit, because the manager has
 // given copies or shares of a host there to several. The robots do not know of each other. They
 // divide time, on the manager's clock, into slots that are a little longer than the interval. The
-// slots go round among the robots, and a robot begins a visit only at the beginning of its own slot.
-// Its methods may be called concurrently.
+// slots go round among the robots, and a robot begins a visit only at the beginning of its own
+// slot. Its methods may be called concurrently.
 type SharedTurns struct {
 	offset func() time.Duration
 
@@ -32,8 +32,8 @@ func NewSharedTurns(offset func() time.Duration) *SharedTurns {
 	return &SharedTurns{offset: offset, shares: make(map[netip.Addr]map[string]sharedHost)}
 }
 
-// A visit may begin in the first part of a slot: one of lateness parts of the interval. If it misses
-// that, it waits for the robot's next slot.
+// A visit may begin in the first part of a slot: one of lateness parts of the interval. If it
+// misses that, it waits for the robot's next slot.
 const lateness = 8
 
 // SharedSlot returns the length of a slot.

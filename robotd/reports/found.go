@@ -21,10 +21,9 @@ import (
 	"sheaf/robotd/seen"
 )
 
-// Found collects the hosts that pages link to and that are not assigned, with a few of the pages that
-// are linked to, and URLs in other robots' shares of a host. Each is reported once (P2), without the
-// page that links to it, as in paper 001.
-// Its methods may be called concurrently.
+// Found collects the hosts that pages link to and that are not assigned, with a few of the pages
+// that are linked to, and URLs in other robots' shares of a host. Each is reported once (P2),
+// without the page that links to it, as in paper 001. Its methods may be called concurrently.
 //
 //	discovered/hosts     lines of a host list, in the order of finding
 //	discovered/reported  how many bytes of it the manager has
@@ -107,9 +106,9 @@ func (d *Found) Add(l wire.HostLine) error {
 // takes a hundred from all robots together.
 const pagesOfHost = 8
 
-// AddPage adds a page of a host that is not assigned, so that its robot learns of it although no page
-// of its own hosts links there. Each page has one of the host's places by its hash; if another has
-// it already, the page is left out.
+// AddPage adds a page of a host that is not assigned, so that its robot learns of it although no
+// page of its own hosts links there. Each page has one of the host's places by its hash; if another
+// has it already, the page is left out.
 func (d *Found) AddPage(host, url string) error {
 	place := placeOf(host, url)
 	d.mu.Lock()

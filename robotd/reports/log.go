@@ -18,8 +18,8 @@ import (
 )
 
 // Log is the log of the collection (P3): sizes and times of every exchange with a web server. Lines
-// are written at once. Rotate closes the file, and Submit removes closed files that the manager has.
-// Its methods may be called concurrently.
+// are written at once. Rotate closes the file, and Submit removes closed files that the manager
+// has. Its methods may be called concurrently.
 type Log struct {
 	dir   string
 	robot string
@@ -118,8 +118,8 @@ func (l *Log) Rotate(now time.Time) error {
 	return err
 }
 
-// newName returns a name that no log has had. Names have the time in seconds, and two cycles may end
-// within one second.
+// newName returns a name that no log has had. Names have the time in seconds, and two cycles may
+// end within one second.
 func (l *Log) newName(now time.Time) (string, error) {
 	mark := filepath.Join(l.dir, "last.json")
 	var last string

@@ -23,8 +23,8 @@ type Chooser struct {
 	Watched  func(host, url string) bool // reports whether consumers watch a page
 }
 
-// Rooms returns, for each host, the number of pages that the round has time for. Hosts on one address
-// share its time. The result is nil if all pages are visited, however long that takes.
+// Rooms returns, for each host, the number of pages that the round has time for. Hosts on one
+// address share its time. The result is nil if all pages are visited, however long that takes.
 func (c *Chooser) Rooms(names []string) (map[string]float64, error) {
 	if c.Round.End.IsZero() || schedule.Rule(c.Settings.By) == schedule.All {
 		return nil, nil
@@ -136,8 +136,8 @@ func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, er
 	return turns, nil
 }
 
-// threshold returns the urgency of the n-th most urgent page that has no turn yet, and how many pages
-// of exactly that urgency are among those n.
+// threshold returns the urgency of the n-th most urgent page that has no turn yet, and how many
+// pages of exactly that urgency are among those n.
 func threshold(urgency []float64, turns []frontier.Turn, n int) (least float64, equal int) {
 	var sorted []float64
 	for i, u := range urgency {

@@ -19,9 +19,10 @@ type pressing struct {
 func (p *pressing) len() int { return len(p.found) + len(p.overdue) }
 
 // ration gives turns to the pressing pages if the cycle has no room for all of them. Those that get
-// no room come behind the other pages, in case there is more time than expected. New and overdue pages
-// share the room by their numbers. The most overdue go first. New pages begin at another place in each
-// cycle: in the order of their keys, the last ones would wait for ever if every night brings more.
+// no room come behind the other pages, in case there is more time than expected. New and overdue
+// pages share the room by their numbers. The most overdue go first. New pages begin at another
+// place in each cycle: in the order of their keys, the last ones would wait for ever if every night
+// brings more.
 func (p *pressing) ration(pages []schedule.Page, turns []frontier.Turn, room int, cycle time.Time) {
 	for _, i := range slices.Concat(p.found, p.overdue) {
 		turns[i] = frontier.Then

@@ -1,5 +1,5 @@
-// Package revisit decides which of a host's known pages a cycle visits, and at which hours. It learns
-// from each visit how the page changes and how fast the server is.
+// Package revisit decides which of a host's known pages a cycle visits, and at which hours. It
+// learns from each visit how the page changes and how fast the server is.
 package revisit
 
 import (

@@ -33,8 +33,8 @@ type Page struct {
 	Depth int     // links from a seed
 }
 
-// weight returns how much an up-to-date copy of the page counts. Pages near the start of a host lead
-// to more of it, and are the ones that most readers ask for.
+// weight returns how much an up-to-date copy of the page counts. Pages near the start of a host
+// lead to more of it, and are the ones that most readers ask for.
 func (p *Page) weight() float64 { return 1 / float64(1+min(max(p.Depth, 0), deepest)) }
 
 // deepest is the depth beyond which pages count the same.

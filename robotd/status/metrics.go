@@ -7,8 +7,8 @@ import (
 	"sheaf/internal/metrics"
 )
 
-// Source tells the statuses that read returns as metrics. There are no metrics for single hosts, since
-// there may be a hundred thousand.
+// Source tells the statuses that read returns as metrics. There are no metrics for single hosts,
+// since there may be a hundred thousand.
 func Source(read func() (Status, error)) metrics.Source {
 	return metrics.Source{Name: "status", Ask: func(_ context.Context, out *metrics.Out) error {
 		s, err := read()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestRealAddresses: maps, images, history and choices are no traps, though they are written in numbers.
+// TestRealAddresses: maps, images, history and choices are no traps, though they are written in
+// numbers.
 func TestRealAddresses(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

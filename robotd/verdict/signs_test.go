@@ -2,7 +2,8 @@ package verdict
 
 import "testing"
 
-// TestOneSignIsNotEnough: short real pages that are called as error pages are, or speak of errors, are kept.
+// TestOneSignIsNotEnough: short real pages that are called as error pages are, or speak of errors,
+// are kept.
 func TestOneSignIsNotEnough(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

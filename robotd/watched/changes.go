@@ -21,8 +21,8 @@ func (p *Pages) Stored(host string, rec *archive.Record, known bool) error {
 	return p.saveChanged()
 }
 
-// TakeChanged returns the hosts with a change, unless some were taken less than rest ago. The caller
-// must then call Sealed or PutBack.
+// TakeChanged returns the hosts with a change, unless some were taken less than rest ago. The
+// caller must then call Sealed or PutBack.
 func (p *Pages) TakeChanged(now time.Time, rest time.Duration) map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

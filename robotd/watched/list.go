@@ -44,8 +44,8 @@ type Options struct {
 }
 
 // Pages are the pages that consumers watch. They are visited in every cycle, and within it as often
-// as they change. A change goes into a small batch of its host alone, which is sent at once. The list
-// outlasts the process. The methods may be called concurrently.
+// as they change. A change goes into a small batch of its host alone, which is sent at once. The
+// list outlasts the process. The methods may be called concurrently.
 type Pages struct {
 	opt Options
 

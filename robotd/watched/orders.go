@@ -70,8 +70,8 @@ func (o *Orders) Waiting() []string {
 	return slices.Sorted(maps.Keys(o.waiting))
 }
 
-// Due adds to due the pages of the hosts that wait: their seeds, and up to maxOrdered pages that are
-// known of each. A host that may not be visited now goes on waiting.
+// Due adds to due the pages of the hosts that wait: their seeds, and up to maxOrdered pages that
+// are known of each. A host that may not be visited now goes on waiting.
 func (o *Orders) Due(now time.Time, due map[string][]frontier.Entry) error {
 	names := o.Waiting()
 	if len(names) == 0 {

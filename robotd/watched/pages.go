@@ -39,9 +39,9 @@ func (p *Pages) Forget(host string) {
 	delete(p.hosts, host)
 }
 
-// Read reads what is known of a host's watched pages, unless that has been done: from the frontier's
-// state for earlier cycles, and from its journal for the current one. So a robot that was killed goes
-// on as it was.
+// Read reads what is known of a host's watched pages, unless that has been done: from the
+// frontier's state for earlier cycles, and from its journal for the current one. So a robot that
+// was killed goes on as it was.
 func (p *Pages) Read(host string) error {
 	if !p.needsReading(host) {
 		return nil
@@ -171,8 +171,8 @@ func (p *Pages) Visited(host string, e frontier.Entry, kind archive.Kind, past, 
 	p.pace(host, h, known)
 }
 
-// Visit returns the last visit to a watched page and its time. It may be newer than what the frontier
-// has of earlier cycles.
+// Visit returns the last visit to a watched page and its time. It may be newer than what the
+// frontier has of earlier cycles.
 func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,8 +183,8 @@ func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool
 	return h.pages[url].visit, h.pages[url].at, true
 }
 
-// VisitedSince reports whether a page that a cycle has queued was already visited as a watched page:
-// since the cycle began, or just before.
+// VisitedSince reports whether a page that a cycle has queued was already visited as a watched
+// page: since the cycle began, or just before.
 func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) bool {
 	if e.First || e.Redirects > 0 || e.Tries > 0 {
 		return false

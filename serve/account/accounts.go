@@ -129,8 +129,8 @@ func checkNew(account, password string) error {
 	return nil
 }
 
-// checkChosen returns an ErrInvalid that says why a password that its owner has chosen is too easy or
-// too long. What operators give is their own affair.
+// checkChosen returns an ErrInvalid that says why a password that its owner has chosen is too easy
+// or too long. What operators give is their own affair.
 func checkChosen(account, password string) error {
 	if err := passwords.CheckChosen(account, password); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -111,8 +111,8 @@ func (g *followers) deleted(name string) {
 	}
 }
 
-// keepTokens tells those who follow an account by a token that this is gone, unless is reports that it
-// is still good.
+// keepTokens tells those who follow an account by a token that this is gone, unless is reports that
+// it is still good.
 func (g *followers) keepTokens(name string, is func(id string) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

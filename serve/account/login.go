@@ -14,8 +14,8 @@ import (
 )
 
 // Authenticate returns the account with these credentials. It fails with ErrCredentials, which does
-// not tell whether the name or the password is wrong, or with ErrSuspended if both are right. It does
-// not bound guessing; Login does.
+// not tell whether the name or the password is wrong, or with ErrSuspended if both are right. It
+// does not bound guessing; Login does.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
 	account, _, err := a.login(ctx, name, password, "")
 	return account, err
@@ -95,9 +95,9 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (ac
 	return account, phc, nil
 }
 
-// ChangePassword gives an account the password that its owner, who knows the old one, has chosen. It
-// returns the mark of sessions that go on. It fails with ErrCredentials if the old password is wrong,
-// with ErrInvalid if the new one is too easy, and with *guesses.TooMany.
+// ChangePassword gives an account the password that its owner, who knows the old one, has chosen.
+// It returns the mark of sessions that go on. It fails with ErrCredentials if the old password is
+// wrong, with ErrInvalid if the new one is too easy, and with *guesses.TooMany.
 func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote string) (mark string, err error) {
 	if _, _, err := a.Enter(ctx, name, old, remote); err != nil {
 		return "", err
@@ -112,8 +112,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote
 	return mark, err
 }
 
-// Admit returns an account that somebody else vouches for, without its password, and the mark by which
-// Resume knows the session again. It fails with ErrNoAccount or ErrSuspended.
+// Admit returns an account that somebody else vouches for, without its password, and the mark by
+// which Resume knows the session again. It fails with ErrNoAccount or ErrSuspended.
 func (a *Accounts) Admit(ctx context.Context, name string) (account *Account, mark string, err error) {
 	account, phc, err := a.known(ctx, name)
 	switch {

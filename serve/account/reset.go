@@ -24,10 +24,10 @@ const (
 	resetPause = 5 * time.Minute // between two mails about one account
 )
 
-// BeginReset begins to set the password of an account anew. It has send, as a part of its transaction,
-// tell a secret to the account's mail address. If there is no such account, or it has no address, is
-// suspended or was sent a secret just now, nothing is sent. The caller cannot tell: the error is nil,
-// and it takes as long.
+// BeginReset begins to set the password of an account anew. It has send, as a part of its
+// transaction, tell a secret to the account's mail address. If there is no such account, or it has
+// no address, is suspended or was sent a secret just now, nothing is sent. The caller cannot tell:
+// the error is nil, and it takes as long.
 func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx context.Context, tx *sql.Tx, to, secret string) error) error {
 	account, phc, err := a.load(ctx, name)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -83,8 +83,9 @@ func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, 
 	return name, nil
 }
 
-// Reset sets a password anew by a secret, which is good once. It returns the account's name. It fails
-// with ErrNoReset, or with ErrInvalid if the password is too easy; the secret stays good then.
+// Reset sets a password anew by a secret, which is good once. It returns the account's name. It
+// fails with ErrNoReset, or with ErrInvalid if the password is too easy; the secret stays good
+// then.
 func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name string, err error) {
 	if name, err = a.Resettable(ctx, secret); err != nil {
 		return "", err

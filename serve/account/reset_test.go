@@ -15,8 +15,8 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// A secret sets the password once, within an hour, unless another password was set meanwhile. Nothing
-// is sent for names that nobody has, and nobody's mailbox is filled.
+// A secret sets the password once, within an hour, unless another password was set meanwhile.
+// Nothing is sent for names that nobody has, and nobody's mailbox is filled.
 func TestReset(t *testing.T) {
 	source := dbtest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {

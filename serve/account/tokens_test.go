@@ -31,8 +31,8 @@ func tokenAccounts(t *testing.T, source string) *account.Accounts {
 	return accounts
 }
 
-// A token is good where the password is, for its own account and its uses, until it is revoked or its
-// account is removed. The database does not have it.
+// A token is good where the password is, for its own account and its uses, until it is revoked or
+// its account is removed. The database does not have it.
 func TestTokens(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

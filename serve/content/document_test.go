@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A document too large to hold is written anew for each reader; every range of it must fit the whole.
+// A document too large to hold is written anew for each reader; every range of it must fit the
+// whole.
 func TestLargeDocument(t *testing.T) {
 	write := func(ctx context.Context, w io.Writer) error {
 		for i := range 200_000 {

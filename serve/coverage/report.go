@@ -15,8 +15,8 @@ import (
 // HostReport is what there is to tell of one host.
 type HostReport struct {
 	Segments []catalog.SegmentEntry // in the order of publication
-	// Newest is what the manifest of the newest batch says about pages that were not collected; nil if
-	// it says nothing.
+	// Newest is what the manifest of the newest batch says about pages that were not collected; nil
+	// if it says nothing.
 	Newest    *Coverage
 	TakenDown []catalog.Tombstone // in force
 }

@@ -54,13 +54,13 @@ type Options struct {
 	Public   string          // the service's own URL, if it is behind a proxy
 	Log      *slog.Logger    // nil: discards
 
-	// Replay is the directory with ReplayWeb.page's ui.js and sw.js, and ReplayOrigin where it runs,
-	// such as https://replay.example.jp. The service's handler must then go through player.Only. If
-	// one of the two is empty ReplayWeb.page is not offered.
+	// Replay is the directory with ReplayWeb.page's ui.js and sw.js, and ReplayOrigin where it
+	// runs, such as https://replay.example.jp. The service's handler must then go through
+	// player.Only. If one of the two is empty ReplayWeb.page is not offered.
 	Replay, ReplayOrigin string
 
-	// Budget is what one answer to a query may cost before it ends early, with a cursor. The default
-	// is two million records looked at, or 20 seconds.
+	// Budget is what one answer to a query may cost before it ends early, with a cursor. The
+	// default is two million records looked at, or 20 seconds.
 	Budget query.Budget
 
 	Running *transfers.Running // is told of downloads under way; may be nil

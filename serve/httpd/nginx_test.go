@@ -15,14 +15,15 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx in turn, over 1, 8 and
-// 64 connections. It reports MB/s, the server's CPU seconds per GiB (user and system, of /proc) and
-// the ratio of the speeds. One file is a stretch of a stored file (members), the other is put together
-// of stretches while it is sent (tar.gz):
+// BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx in turn, over 1, 8
+// and 64 connections. It reports MB/s, the server's CPU seconds per GiB (user and system, of /proc)
+// and the ratio of the speeds. One file is a stretch of a stored file (members), the other is put
+// together of stretches while it is sent (tar.gz):
 //
 //	go test -run '^$' -bench AgainstNginx -benchtime 1x ./serve/httpd
 //
-// SHEAF_BENCH_MIB (16) is roughly the file's size, SHEAF_BENCH_ROUNDS (2) the number of repetitions.
+// SHEAF_BENCH_MIB (16) is roughly the file's size, SHEAF_BENCH_ROUNDS (2) the number of
+// repetitions.
 func BenchmarkAgainstNginx(b *testing.B) {
 	s := servetest.New(b, nil)
 	records := make([]*archive.Record, 8*servetest.Number("SHEAF_BENCH_MIB", 16))

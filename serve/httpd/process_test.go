@@ -53,8 +53,8 @@ func serveSheaf(t testing.TB, program, data string, settings ...string) *servete
 	return &servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}, Kill: p.Kill}
 }
 
-// serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings for
-// files: sendfile and tcp_nopush.
+// serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings
+// for files: sendfile and tcp_nopush.
 func serveNginx(t testing.TB, root string) *servetest.Process {
 	t.Helper()
 	program := testkit.Tool(t, "nginx")

@@ -155,7 +155,8 @@ func (j *Jobs) List(ctx context.Context, account string) ([]*Job, error) {
 	return all, nil
 }
 
-// Queue says how many jobs are in a state, and since when the oldest of them has been there or waits.
+// Queue says how many jobs are in a state, and since when the oldest of them has been there or
+// waits.
 type Queue struct {
 	State  string
 	Jobs   int64

@@ -71,9 +71,9 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	return r, nil
 }
 
-// Modified returns when the page was last changed, as the server said with this answer (Last-Modified,
-// RFC 9110, section 8.8.2), or with the Original of a Revisit; zero if it did not say so. It reads the
-// beginning of the stored record.
+// Modified returns when the page was last changed, as the server said with this answer
+// (Last-Modified, RFC 9110, section 8.8.2), or with the Original of a Revisit; zero if it did not
+// say so. It reads the beginning of the stored record.
 func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 	if c.Kind != archive.Page && c.Kind != archive.Response && c.Kind != archive.Revisit {
 		return at, nil

@@ -23,8 +23,8 @@ type Search struct {
 	Reverse  bool      // sites from their last record to their first
 
 	// Pace, if set, is called from time to time with how far the search has come: everything behind
-	// done is still to be searched, and scanned records were looked at. An error ends the search. It
-	// bounds what an answer may cost.
+	// done is still to be searched, and scanned records were looked at. An error ends the search.
+	// It bounds what an answer may cost.
 	Pace func(done Position, scanned int64) error
 }
 

@@ -48,8 +48,8 @@ func insertDelivery(ctx context.Context, tx *sql.Tx, d delivery) error {
 }
 
 const (
-	// claimFor is how long a claim to a delivery lasts beyond what sending may take. If a process is
-	// killed, another one sends its deliveries so much later.
+	// claimFor is how long a claim to a delivery lasts beyond what sending may take. If a process
+	// is killed, another one sends its deliveries so much later.
 	claimFor = 30 * time.Second
 	// sendAtOnce is how many calls and mails are under way at once: a slow one delays no other.
 	sendAtOnce = 8

@@ -18,8 +18,8 @@ import (
 const (
 	// segmentsAtOnce is how many segments are looked at between two writes of the place.
 	segmentsAtOnce = 200
-	// maxNotices is how many notices one segment gives one watch. On a host's first visit every page
-	// is new, and nobody reads ten thousand lines.
+	// maxNotices is how many notices one segment gives one watch. On a host's first visit every
+	// page is new, and nobody reads ten thousand lines.
 	maxNotices = 200
 )
 

@@ -27,8 +27,8 @@ func (b *bench) closed() *watch.Watches {
 	return w
 }
 
-// TestPrivateWebhook: without leave of the operator no machine of the house is called, whatever its name
-// leads to, and the consumer is not told where it leads.
+// TestPrivateWebhook: without leave of the operator no machine of the house is called, whatever its
+// name leads to, and the consumer is not told where it leads.
 func TestPrivateWebhook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -47,7 +47,8 @@ func TestPrivateWebhook(t *testing.T) {
 	}
 }
 
-// TestLiteralWebhooks: a webhook that names an address of the house is refused when the watch is made.
+// TestLiteralWebhooks: a webhook that names an address of the house is refused when the watch is
+// made.
 func TestLiteralWebhooks(t *testing.T) {
 	t.Parallel()
 	closed := newBench(t, nil)
@@ -66,8 +67,8 @@ func TestLiteralWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhookAnswersStaySecret: of what a webhook answers its consumer sees the status, and nothing that
-// the machine there chose to write.
+// TestWebhookAnswersStaySecret: of what a webhook answers its consumer sees the status, and nothing
+// that the machine there chose to write.
 func TestWebhookAnswersStaySecret(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -105,8 +106,9 @@ func TestWebhookAnswersStaySecret(t *testing.T) {
 	}
 }
 
-// TestFailingWebhookIsAskedRarely: however many changes wait for a webhook that fails, it gets one call, then
-// ever fewer; when it answers again all come, and what has waited for three days is given up.
+// TestFailingWebhookIsAskedRarely: however many changes wait for a webhook that fails, it gets one
+// call, then ever fewer; when it answers again all come, and what has waited for three days is
+// given up.
 func TestFailingWebhookIsAskedRarely(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

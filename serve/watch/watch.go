@@ -36,8 +36,8 @@ const (
 	Daily      Cadence = "day"
 )
 
-// Collection says whether robots visit a watched host. A host that is not known when somebody begins
-// to watch it is entered by a manager, within a minute, as if a robot had found it.
+// Collection says whether robots visit a watched host. A host that is not known when somebody
+// begins to watch it is entered by a manager, within a minute, as if a robot had found it.
 type Collection string
 
 const (
@@ -67,8 +67,8 @@ type Watch struct {
 
 	Collection Collection `json:"collection"` // of the host
 
-	// Why no more mails are sent, or calls made: the other side has refused them for good. A new watch
-	// tries again.
+	// Why no more mails are sent, or calls made: the other side has refused them for good. A new
+	// watch tries again.
 	MailStopped string    `json:"mail_stopped,omitempty"`
 	HookStopped string    `json:"webhook_stopped,omitempty"`
 	Failing     []Failing `json:"failing,omitempty"` // what could not be delivered yet, or was given up

@@ -157,7 +157,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestScopeAndEnd: a watch tells nothing that its account may not see, nor when account or watch are gone.
+// TestScopeAndEnd: a watch tells nothing that its account may not see, nor when account or watch
+// are gone.
 func TestScopeAndEnd(t *testing.T) {
 	b := newBench(t, nil)
 	if _, err := b.Add(t.Context(), b.jp, watch.Wish{Host: "www.example.com"}); !errors.Is(err, watch.ErrScope) {
@@ -287,7 +288,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestAtom: a feed has what RFC 4287 asks of it (4.1.1, 4.1.2), and keeps its names at whatever address it is read.
+// TestAtom: a feed has what RFC 4287 asks of it (4.1.1, 4.1.2), and keeps its names at whatever
+// address it is read.
 func TestAtom(t *testing.T) {
 	b := newBench(t, nil)
 	b.look()

@@ -149,8 +149,8 @@ func (s *Watches) List(ctx context.Context, account string) ([]*Watch, error) {
 	return list, s.addFailing(ctx, list, `account = ?`, account)
 }
 
-// Troubled returns watches of all accounts of which something could not be delivered, or whose mails
-// or calls were stopped: at most limit, by ID, beginning after the ID after.
+// Troubled returns watches of all accounts of which something could not be delivered, or whose
+// mails or calls were stopped: at most limit, by ID, beginning after the ID after.
 func (s *Watches) Troubled(ctx context.Context, after string, limit int) ([]*Watch, error) {
 	list, err := s.table.watches(ctx, `id > ? AND (mail_stopped <> '' OR hook_stopped <> '' OR
 		id IN (SELECT watch FROM watch_deliveries WHERE error <> '' AND state <> ?)) ORDER BY id LIMIT ?`, after, sent, limit)

@@ -3,10 +3,10 @@
 //
 //	acme ADDRESS DNS WEB CERT KEY ROOT
 //
-// It listens at ADDRESS, with the certificate in the files CERT and KEY; its directory is at /dir. All
-// names have the IP address of the address WEB, by its own DNS server at the address DNS. It looks for
-// answers by tls-alpn-01 at WEB. Its certificates are valid for a day. It writes the root that signs
-// them to the file ROOT before it listens.
+// It listens at ADDRESS, with the certificate in the files CERT and KEY; its directory is at /dir.
+// All names have the IP address of the address WEB, by its own DNS server at the address DNS. It
+// looks for answers by tls-alpn-01 at WEB. Its certificates are valid for a day. It writes the root
+// that signs them to the file ROOT before it listens.
 package main
 
 import (

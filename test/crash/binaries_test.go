@@ -167,8 +167,8 @@ func TestBinaries(t *testing.T) {
 	for _, p := range robots {
 		p.start()
 	}
-	// If the service was killed first, a robot that has fetched its empty list before would go on with
-	// that, and end.
+	// If the service was killed first, a robot that has fetched its empty list before would go on
+	// with that, and end.
 	for _, p := range robots {
 		testkit.Until(t, "the robot has its hosts", func() bool {
 			text, err := os.ReadFile(p.log)

@@ -1,5 +1,5 @@
-// Package handover tests what moves hosts from one robot to another, with real robots: no address is
-// visited by two robots at once, whatever happens to them.
+// Package handover tests what moves hosts from one robot to another, with real robots: no address
+// is visited by two robots at once, whatever happens to them.
 package handover
 
 import (

@@ -17,9 +17,10 @@ import (
 )
 
 // front stands before the servers of a web and notes when robots visit each address. It counts from
-// the end of an answer to the next request, which is what robots promise. It cannot be wrong because
-// the machine is busy: it takes the time of an answer's end before it sends the answer. And if it
-// reads the last request of a robot when that robot has been killed, the request came before that.
+// the end of an answer to the next request, which is what robots promise. It cannot be wrong
+// because the machine is busy: it takes the time of an answer's end before it sends the answer. And
+// if it reads the last request of a robot when that robot has been killed, the request came before
+// that.
 type front struct {
 	mu     sync.Mutex              // guards all below
 	visits map[string][]frontVisit // by address
@@ -32,7 +33,8 @@ type frontVisit struct {
 	from, to time.Time
 }
 
-// stand puts a front before the web's servers, at addresses from base on. Robots are to visit these.
+// stand puts a front before the web's servers, at addresses from base on. Robots are to visit
+// these.
 func (w *web) stand(base string) *front {
 	w.t.Helper()
 	f := &front{visits: map[string][]frontVisit{}, ended: map[string]time.Time{}}

@@ -10,8 +10,8 @@ import (
 	"sheaf/manager"
 )
 
-// Hosts that were begun go from robot to robot: because another joins, and because one leaves. No page
-// is lost, and none is visited twice but those in hand when a robot is told to end.
+// Hosts that were begun go from robot to robot: because another joins, and because one leaves. No
+// page is lost, and none is visited twice but those in hand when a robot is told to end.
 func TestBegunHostsGoOnAtTheNextRobot(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -41,8 +41,8 @@ func TestBegunHostsGoOnAtTheNextRobot(t *testing.T) {
 	}
 }
 
-// A robot with ten large hosts and another with ten small ones, each visiting two hosts at once: the
-// night ends much sooner if hosts that were begun move to the robot that has nothing left.
+// A robot with ten large hosts and another with ten small ones, each visiting two hosts at once:
+// the night ends much sooner if hosts that were begun move to the robot that has nothing left.
 func TestLevellingWithinTheNight(t *testing.T) {
 	if !testkit.Full() {
 		t.Skip("it takes a minute and a half, which SHEAF_TEST_FULL=1 asks for")
@@ -73,7 +73,8 @@ func night(t *testing.T, baseLarge, baseSmall string, levels bool) time.Duration
 	both := func() bool { return f.known("r1").Subscribed && f.known("r2").Subscribed }
 	testkit.Until(t, "both robots take part", both)
 	began := time.Now()
-	// Hosts of one address go to one robot. When they are at addresses of their own, they stay there.
+	// Hosts of one address go to one robot. When they are at addresses of their own, they stay
+	// there.
 	for _, w := range []*web{large, small} {
 		first := w.at[w.hosts[0]]
 		req := manager.HostsRequest{Addresses: map[string][]string{}}

@@ -15,9 +15,10 @@ import (
 	"sheaf/manager"
 )
 
-// Robots join, leave, are killed and started again, are stopped until their leases are over and go on
-// then, are declared dead, and hosts move between them: never two of them on one address. A front
-// before the web says so: between the end of an answer and the next request lies the interval.
+// Robots join, leave, are killed and started again, are stopped until their leases are over and go
+// on then, are declared dead, and hosts move between them: never two of them on one address. A
+// front before the web says so: between the end of an answer and the next request lies the
+// interval.
 //
 // With SHEAF_TEST_FULL=1 it is 8 robots and 30 events, or as many as SHEAF_TEST_EVENTS says.
 func TestNeverTwoRobotsOnOneAddress(t *testing.T) {
@@ -56,8 +57,8 @@ func TestNeverTwoRobotsOnOneAddress(t *testing.T) {
 	}
 }
 
-// takePart waits until a robot that was just started takes part. Before, the service cannot miss it,
-// and it does not know yet how to end in order.
+// takePart waits until a robot that was just started takes part. Before, the service cannot miss
+// it, and it does not know yet how to end in order.
 func (f *fleet) takePart(r *robot) {
 	f.t.Helper()
 	testkit.Until(f.t, r.name+" takes part", func() bool {

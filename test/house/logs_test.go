@@ -27,9 +27,9 @@ var (
 	listedKeys = regexp.MustCompile("`([a-z_]+)`")
 )
 
-// TestLogKeys: who looks for a host or a request in the log finds it in all rooms under one key. The
-// keys are those of docs/logs.md, each of which is used, and a function that has a context gives it to
-// the logger, so that the line has the request's ID.
+// TestLogKeys: who looks for a host or a request in the log finds it in all rooms under one key.
+// The keys are those of docs/logs.md, each of which is used, and a function that has a context
+// gives it to the logger, so that the line has the request's ID.
 func TestLogKeys(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)

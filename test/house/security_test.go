@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestSecurity: whoever reads in SECURITY.md what holds can run the test that shows it. Each line of
-// that table names one, and each test that is named exists.
+// TestSecurity: whoever reads in SECURITY.md what holds can run the test that shows it. Each line
+// of that table names one, and each test that is named exists.
 func TestSecurity(t *testing.T) {
 	root := testkit.Root(t)
 	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))

@@ -23,8 +23,8 @@ func must(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
-// TestPackages builds the packages and images twice, which must give the same bytes, installs each in
-// a file system of its own, and runs the service that it brought.
+// TestPackages builds the packages and images twice, which must give the same bytes, installs each
+// in a file system of its own, and runs the service that it brought.
 func TestPackages(t *testing.T) {
 	if !testkit.Full() {
 		t.Skip("builds both programs; a part of the long form (SHEAF_TEST_FULL=1)")
@@ -148,8 +148,8 @@ func alive(t *testing.T, dir, user string, env, command []string, use func()) {
 	testkit.Must(t, service.Stop())
 }
 
-// testImages unpacks the images and runs their programs as a runtime does: as the image's user, with
-// its environment and nothing else.
+// testImages unpacks the images and runs their programs as a runtime does: as the image's user,
+// with its environment and nothing else.
 func testImages(t *testing.T, service, robot string) {
 	dir, config := unpack(t, service)
 	if config.User == "" || strings.HasPrefix(config.User, "0") {
@@ -173,8 +173,9 @@ type imageConfig struct {
 	Cmd        []string
 }
 
-// unpack unpacks an OCI image as the specification says, https://github.com/opencontainers/image-spec:
-// from the index to the manifest, and from that to the configuration and the layers.
+// unpack unpacks an OCI image as the specification says,
+// https://github.com/opencontainers/image-spec: from the index to the manifest, and from that to
+// the configuration and the layers.
 func unpack(t *testing.T, archive string) (dir string, config imageConfig) {
 	t.Helper()
 	files := t.TempDir()

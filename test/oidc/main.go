@@ -3,8 +3,8 @@
 //
 //	oidc ADDRESS REDIRECT USERS
 //
-// The client "web" has the secret "secret"; USERS is a JSON file of storage.User by ID. It is read at
-// each log-in.
+// The client "web" has the secret "secret"; USERS is a JSON file of storage.User by ID. It is read
+// at each log-in.
 package main
 
 import (

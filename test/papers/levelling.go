@@ -109,8 +109,8 @@ const (
 	webAddress = 4       // sites of an address, in the mean
 )
 
-// imbalance divides the URLs of a drawn web among eight machines in four ways, as Figures 11 and 12 of
-// paper 003 do in two.
+// imbalance divides the URLs of a drawn web among eight machines in four ways, as Figures 11 and 12
+// of paper 003 do in two.
 func imbalance() ([]row, error) {
 	random := rand.New(rand.NewPCG(3, 2007))
 	var byURL, bySite, byAddress, sites [machines]float64

@@ -5,8 +5,9 @@
 //	go run ./test/papers 001 004    # of some papers
 //	go run ./test/papers --json
 //
-// What cannot be the same (the networks of 1999, the sites) is drawn with fixed seeds, and each line
-// says how it differs. Nothing leaves the machine. docs/papers.md has the output with its date.
+// What cannot be the same (the networks of 1999, the sites) is drawn with fixed seeds, and each
+// line says how it differs. Nothing leaves the machine. docs/papers.md has the output with its
+// date.
 package main
 
 import (

@@ -29,8 +29,8 @@ import (
 	"sheaf/serve/client"
 )
 
-// names measures how fast URLs are stored and looked up, as Figure 6 of paper 003 does with names of
-// hosts. It runs the frontier's benchmark, so it needs the go command.
+// names measures how fast URLs are stored and looked up, as Figure 6 of paper 003 does with names
+// of hosts. It runs the frontier's benchmark, so it needs the go command.
 func names() ([]row, error) {
 	const of, benchmark = "sheaf/robotd/frontier", "^BenchmarkFrontier$"
 	out, err := exec.Command("go", "test", of, "-run", "^$", "-bench", benchmark, "-benchtime", "1x").CombinedOutput()
@@ -88,7 +88,8 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, b.String())
 }
 
-// service has four robots collect a made-up web through a service, both as they are, in this process.
+// service has four robots collect a made-up web through a service, both as they are, in this
+// process.
 func service() (rows []row, err error) {
 	dir, err := os.MkdirTemp("", "papers")
 	if err != nil {

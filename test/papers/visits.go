@@ -17,11 +17,12 @@ import (
 )
 
 // load is how busy the network is in each hour of the day in Japan: highest from 21 to 23, lowest
-// before dawn (after the curves of the Ministry of Internal Affairs and Communications, 2011 to 2017).
+// before dawn (after the curves of the Ministry of Internal Affairs and Communications, 2011 to
+// 2017).
 var load = [24]float64{0.80, 0.60, 0.40, 0.28, 0.22, 0.20, 0.24, 0.33, 0.42, 0.48, 0.52, 0.55, 0.60, 0.58, 0.56, 0.57, 0.60, 0.65, 0.72, 0.82, 0.90, 0.98, 1.00, 0.94}
 
-// hours compares the speed at an hour that was learnt in a week with that at midnight, as Table 1 of
-// paper 004 does.
+// hours compares the speed at an hour that was learnt in a week with that at midnight, as Table 1
+// of paper 004 does.
 func hours() ([]row, error) {
 	const servers, week = 9, 7
 	random := rand.New(rand.NewPCG(4, 2000))

@@ -13,8 +13,9 @@ import (
 	"sheaf/internal/testkit/chromium"
 )
 
-// The banner's address box works without scripts, and leads nowhere but to the search. A form of the
-// stored page, which has the same origin, is not sent to the service, although the banner's may be.
+// The banner's address box works without scripts, and leads nowhere but to the search. A form of
+// the stored page, which has the same origin, is not sent to the service, although the banner's may
+// be.
 func TestAddressBox(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

@@ -34,8 +34,9 @@ type Service struct {
 }
 
 // Start runs a service until the test ends. Its passwords are quick to hash. Unless settings say
-// otherwise, it has a temporary directory and free ports, takes uploads however full the disk is, and
-// does nothing because of the time of day: it publishes when it is told to, and makes no daily plan.
+// otherwise, it has a temporary directory and free ports, takes uploads however full the disk is,
+// and does nothing because of the time of day: it publishes when it is told to, and makes no daily
+// plan.
 func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
 	return StartWith(t, settings, func(*service.Config) {}, options...)

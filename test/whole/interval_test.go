@@ -15,8 +15,9 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// An operator sets an interval for a host whose owner allows it. The robot keeps that one at the host's
-// address and its own elsewhere, and a host that shares its address with another gets no shorter one.
+// An operator sets an interval for a host whose owner allows it. The robot keeps that one at the
+// host's address and its own elsewhere, and a host that shares its address with another gets no
+// shorter one.
 func TestIntervalOfAHost(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

@@ -57,9 +57,10 @@ func (a *asker) token() string {
 	return regexp.MustCompile(`sheaf-removal-[0-9a-f]{32}`).FindString(text)
 }
 
-// An owner asks for removal of a host with all its ports, proved by a file, of a page, by a mail, and of a domain, by DNS.
-// Once granted on the board or by the command's path, nothing of it is left by HTTP, FTP and search,
-// also when a batch that was under way comes; robots are given no host of it; and the asker is told.
+// An owner asks for removal of a host with all its ports, proved by a file, of a page, by a mail,
+// and of a domain, by DNS. Once granted on the board or by the command's path, nothing of it is
+// left by HTTP, FTP and search, also when a batch that was under way comes; robots are given no
+// host of it; and the asker is told.
 func TestRemovalFromRequestToSilence(t *testing.T) {
 	t.Parallel()
 	internet, office := removaltest.New(t), mailtest.New(t)

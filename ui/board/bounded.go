@@ -14,8 +14,8 @@ import (
 // patience is how long a page may take, mostly for the database.
 const patience = 5 * time.Second
 
-// bounded ends a page that takes too long. If a page fails while something does not work, the answer
-// says what that is.
+// bounded ends a page that takes too long. If a page fails while something does not work, the
+// answer says what that is.
 func (b *board) bounded(h func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)

@@ -25,8 +25,8 @@ const (
 	liveLook      = 5 * time.Second  // for the figures; those that need longer are left out
 )
 
-// live sends figures to all listeners (server-sent events, HTML Living Standard 9.2). They are looked
-// up once for all of them, and only while there are any.
+// live sends figures to all listeners (server-sent events, HTML Living Standard 9.2). They are
+// looked up once for all of them, and only while there are any.
 type live struct {
 	look     func() map[string][]byte // events by language
 	stopping <-chan struct{}          // closed when the service stops; nil: never
@@ -36,8 +36,8 @@ type live struct {
 	running   bool
 }
 
-// listen returns a channel with the newest event in a language, until leave is called. It returns nil
-// if there are too many listeners.
+// listen returns a channel with the newest event in a language, until leave is called. It returns
+// nil if there are too many listeners.
 func (l *live) listen(lang string) (events <-chan []byte, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +73,8 @@ func (l *live) run() {
 	}
 }
 
-// send gives each listener its event, in place of an earlier one that it has not taken yet. It reports
-// whether anybody listens.
+// send gives each listener its event, in place of an earlier one that it has not taken yet. It
+// reports whether anybody listens.
 func (l *live) send(events map[string][]byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

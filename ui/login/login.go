@@ -1,5 +1,5 @@
-// Package login has the pages by which people log in with a browser, as an account or as an operator,
-// and log out. The pages need no script.
+// Package login has the pages by which people log in with a browser, as an account or as an
+// operator, and log out. The pages need no script.
 //
 //	GET, POST /login    asks for name and password; ?next= is where it leads then
 //	POST      /logout   ends the session
@@ -176,8 +176,8 @@ func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
 	return p.begin(w, r, page.Next, who)
 }
 
-// begin logs somebody in, who may be an operator and an account, and leads on. Of both the operator,
-// who comes first, is named in the audit log.
+// begin logs somebody in, who may be an operator and an account, and leads on. Of both the
+// operator, who comes first, is named in the audit log.
 func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all ...session.Who) error {
 	if next == "/" {
 		next = map[session.Kind]string{session.Account: "/account", session.Operator: p.Board}[all[0].Kind]
@@ -196,8 +196,8 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all .
 	return lead(w, next)
 }
 
-// who finds out who logs in: an operator or an account. The one for whom the page is where the log-in
-// leads comes first. It fails with account.ErrCredentials or account.ErrSuspended.
+// who finds out who logs in: an operator or an account. The one for whom the page is where the
+// log-in leads comes first. It fails with account.ErrCredentials or account.ErrSuspended.
 func (p *pages) who(r *http.Request, name, password, next string) (session.Who, error) {
 	if name == account.Anonymous {
 		return session.Who{}, account.ErrCredentials

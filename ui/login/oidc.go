@@ -24,8 +24,9 @@ import (
 	"sheaf/serve/account"
 )
 
-// OIDC lets people log in at an OpenID provider (OpenID Connect Core 1.0): by the code flow, with PKCE
-// (RFC 7636). Rules say who is who here. Its methods may be called from many goroutines at once.
+// OIDC lets people log in at an OpenID provider (OpenID Connect Core 1.0): by the code flow, with
+// PKCE (RFC 7636). Rules say who is who here. Its methods may be called from many goroutines at
+// once.
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
 
@@ -148,7 +149,8 @@ func (p *pages) providerFailed(r *http.Request, err error) error {
 }
 
 // claims exchanges a code for what the provider says about the person: the claims of the ID token,
-// whose signature, issuer, audience, time and nonce are checked, and those of the UserInfo endpoint.
+// whose signature, issuer, audience, time and nonce are checked, and those of the UserInfo
+// endpoint.
 func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[string]any, error) {
 	provider, err := o.discover()
 	if err != nil {
@@ -192,8 +194,8 @@ func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[
 }
 
 // whoBy returns who somebody with these claims is here: an account, by the first rule that fits and
-// names one, and an operator likewise. An operator to whom no rule gives a role is none any more. It
-// fails with account.ErrNoAccount if the person is neither, and with account.ErrSuspended.
+// names one, and an operator likewise. An operator to whom no rule gives a role is none any more.
+// It fails with account.ErrNoAccount if the person is neither, and with account.ErrSuspended.
 func (p *pages) whoBy(ctx context.Context, claims map[string]any) (all []session.Who, err error) {
 	o, err := p.operatorBy(ctx, claims)
 	if err != nil && !errors.Is(err, account.ErrNoAccount) {
@@ -219,7 +221,8 @@ func (p *pages) whoBy(ctx context.Context, claims map[string]any) (all []session
 	return append(all, session.Who{Kind: session.Account, Name: a.Name, Mark: mark}), nil
 }
 
-// rule returns the first rule of a kind that fits, and the name that it gives; nil if there is none.
+// rule returns the first rule of a kind that fits, and the name that it gives; nil if there is
+// none.
 func (o *OIDC) rule(claims map[string]any, kind func(*Rule) bool) (rule *Rule, name string) {
 	for i := range o.Rules {
 		r := &o.Rules[i]

@@ -50,7 +50,8 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 		return p.showReset(w, r, http.StatusOK, resetPage{})
 	}
 	name := strings.TrimSpace(form.Get("name"))
-	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one address.
+	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one
+	// address.
 	if _, err := p.Accounts.Guesses.Check(r.Context(), guesses.Try{Realm: guesses.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
 		return err
 	}

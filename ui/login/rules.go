@@ -41,8 +41,8 @@ func (r *Rule) Check() string {
 // placeholder is a claim in a rule's name of an account or operator.
 var placeholder = regexp.MustCompile(`\{([A-Za-z0-9_]+)\}`)
 
-// values returns the texts that a claim has. A mail address that the provider has not verified counts
-// as none: anybody could have entered it.
+// values returns the texts that a claim has. A mail address that the provider has not verified
+// counts as none: anybody could have entered it.
 func values(claims map[string]any, claim string) (list []string) {
 	if claim == "email" && fmt.Sprint(claims["email_verified"]) != "true" {
 		return nil

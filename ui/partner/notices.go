@@ -38,8 +38,8 @@ func (s *Partners) Run(ctx context.Context) error {
 	}
 }
 
-// Look notes which robots are silent or stuck at a time, and tells their sites of what has begun and
-// of what is over. Several processes may look at once.
+// Look notes which robots are silent or stuck at a time, and tells their sites of what has begun
+// and of what is over. Several processes may look at once.
 func (s *Partners) Look(ctx context.Context, now time.Time) error {
 	robots, err := s.opt.Manager.Roster.Robots(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *Partners) Look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// stuck returns, by robot, a batch that does not come through: one in the quarantine that nobody has
-// decided about, or one that waits for too long to be verified or split.
+// stuck returns, by robot, a batch that does not come through: one in the quarantine that nobody
+// has decided about, or one that waits for too long to be verified or split.
 func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string, error) {
 	found := make(map[string]string)
 	for _, state := range []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StateQuarantined} {

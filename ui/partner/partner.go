@@ -1,10 +1,10 @@
-// Package partner is for the people at the sites that run robots. A page shows one robot to whoever has
-// its signed link:
+// Package partner is for the people at the sites that run robots. A page shows one robot to whoever
+// has its signed link:
 //
 //	/robot/<name>/<link>/<signature>
 //
-// It changes nothing and shows no other robot. A mail goes to the robot's contact when it is silent or
-// stuck, once when that begins and once when it is over.
+// It changes nothing and shows no other robot. A mail goes to the robot's contact when it is silent
+// or stuck, once when that begins and once when it is over.
 package partner
 
 import (

@@ -183,7 +183,8 @@ func TestLinkShowsOneRobot(t *testing.T) {
 	}
 }
 
-// A site is told once that its robot is silent, and once that it is heard of again, in both languages.
+// A site is told once that its robot is silent, and once that it is heard of again, in both
+// languages.
 func TestSilenceIsToldOnce(t *testing.T) {
 	b := newBench(t, true)
 	b.beat("waseda", nil)

@@ -8,8 +8,8 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// Charts draws bytes and mean rates, uploads and downloads apart. Periods without transfers are empty
-// places.
+// Charts draws bytes and mean rates, uploads and downloads apart. Periods without transfers are
+// empty places.
 func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []webpage.Chart) {
 	type key struct {
 		begin     int64

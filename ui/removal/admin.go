@@ -77,8 +77,8 @@ func (d *Desk) serveDecision(w http.ResponseWriter, r *http.Request) error {
 	return d.serveOne(w, r)
 }
 
-// Problem returns the problem to answer to an operator for an error of the desk, and other errors as
-// they are.
+// Problem returns the problem to answer to an operator for an error of the desk, and other errors
+// as they are.
 func Problem(err error) error {
 	switch {
 	case errors.Is(err, ErrUnknown):

@@ -22,8 +22,8 @@ type Decision struct {
 	By       string `json:"by,omitempty"`
 }
 
-// Decide grants or refuses a request. A grant is carried out before Decide returns, or else, if that
-// fails, by Run; the asker is told when it is.
+// Decide grants or refuses a request. A grant is carried out before Decide returns, or else, if
+// that fails, by Run; the asker is told when it is.
 func (d *Desk) Decide(ctx context.Context, id string, by Decision) (*Request, error) {
 	reason := strings.TrimSpace(by.Reason)
 	if !by.Grant && reason == "" {
@@ -105,8 +105,8 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	return err
 }
 
-// takeShown takes down what a removal covers besides what it names: the hosts of a domain, as long as
-// robots are to leave it out, and a host's other ports unless it names a port.
+// takeShown takes down what a removal covers besides what it names: the hosts of a domain, as long
+// as robots are to leave it out, and a host's other ports unless it names a port.
 func (d *Desk) takeShown(ctx context.Context, r *Request, by string) (err error) {
 	t, reason := r.target(), r.takedownReason()
 	switch {
@@ -134,7 +134,8 @@ func (d *Desk) granter(ctx context.Context, id string) (by string, err error) {
 }
 
 // Run carries out what was granted and could not be carried out, takes down what is published later
-// of a removed domain, or of a removed host at another port, lets old requests expire, and forgets askers' networks.
+// of a removed domain, or of a removed host at another port, lets old requests expire, and forgets
+// askers' networks.
 func (d *Desk) Run(ctx context.Context) error {
 	tick := time.NewTicker(d.opt.Poll)
 	defer tick.Stop()

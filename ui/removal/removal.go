@@ -114,8 +114,8 @@ type Options struct {
 	Log  *slog.Logger  // nil: discards
 }
 
-// Desk keeps the requests in the control database. It may be used by many goroutines at once, and by
-// several processes.
+// Desk keeps the requests in the control database. It may be used by many goroutines at once, and
+// by several processes.
 type Desk struct {
 	opt   Options
 	looks chan struct{} // one value for each look at a site that is under way
@@ -139,8 +139,8 @@ func (d *Desk) Decides() bool { return d.opt.Takedowns != nil && d.opt.Hosts != 
 // path returns the path of the request's page. Who knows it is the asker.
 func (r *Request) path() string { return Path + "/" + r.ID + "/" + r.secret }
 
-// token returns what proves the request in a file or a DNS record, where everybody may see it. It is
-// good for this request alone, and does not tell the link.
+// token returns what proves the request in a file or a DNS record, where everybody may see it. It
+// is good for this request alone, and does not tell the link.
 func (r *Request) token() string {
 	mac := hmac.New(sha256.New, []byte(r.secret))
 	mac.Write([]byte("token of " + r.ID))

@@ -23,8 +23,8 @@ const (
 
 func TestMain(m *testing.M) { testkit.InMemory(m) }
 
-// A site's owner proves by a file that it is theirs, an operator grants the request, and the asker is
-// told, in the language of the form.
+// A site's owner proves by a file that it is theirs, an operator grants the request, and the asker
+// is told, in the language of the form.
 func TestFromRequestToLetter(t *testing.T) {
 	b := newBench(t)
 	page := b.ask(wishFor("host", "http://WWW.site.example.ac.jp/"), "Accept-Language", "ja")
@@ -197,7 +197,8 @@ func TestLooksAreBounded(t *testing.T) {
 	}
 }
 
-// What is no host, URL or domain of the public Internet is refused, with the form as it was filled in.
+// What is no host, URL or domain of the public Internet is refused, with the form as it was filled
+// in.
 func TestBadTargets(t *testing.T) {
 	b := newBench(t)
 	for kind, targets := range map[string][]string{
@@ -231,8 +232,8 @@ func TestBadTargets(t *testing.T) {
 	}
 }
 
-// Names in other scripts and bare addresses are taken, each with the proofs that it can have. A reason
-// with markup is shown as text.
+// Names in other scripts and bare addresses are taken, each with the proofs that it can have. A
+// reason with markup is shown as text.
 func TestOddTargets(t *testing.T) {
 	b := newBench(t)
 	form := wishFor("host", "http://日本語.jp/")

@@ -105,7 +105,8 @@ func (t target) name() string {
 	return u.Hostname()
 }
 
-// hasPort reports whether the target is a host at one port. Otherwise it is meant with all its ports.
+// hasPort reports whether the target is a host at one port. Otherwise it is meant with all its
+// ports.
 func (t target) hasPort() bool {
 	u := url.URL{Host: t.host}
 	return u.Port() != ""
@@ -117,8 +118,8 @@ func (t target) address() netip.Addr {
 	return a
 }
 
-// registered returns the domain by which the target's owner is registered, as the public suffix list
-// has it. It is "" for an address, and for a public suffix, which is nobody's.
+// registered returns the domain by which the target's owner is registered, as the public suffix
+// list has it. It is "" for an address, and for a public suffix, which is nobody's.
 func (t target) registered() string {
 	if t.address().IsValid() {
 		return ""
@@ -138,9 +139,9 @@ func (t target) site() string {
 	return t.name()
 }
 
-// addresses returns the mail addresses at the site whose owners may speak for it: those of CA/Browser
-// Forum Baseline Requirements 3.2.2.4.4, except administrator@, at the host and at its registered
-// domain. A target without a name has none.
+// addresses returns the mail addresses at the site whose owners may speak for it: those of
+// CA/Browser Forum Baseline Requirements 3.2.2.4.4, except administrator@, at the host and at its
+// registered domain. A target without a name has none.
 func (t target) addresses() (list []string) {
 	domain := t.registered()
 	if domain == "" {

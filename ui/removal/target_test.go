@@ -9,8 +9,8 @@ import (
 	"sheaf/ingest/upkeep"
 )
 
-// Whatever an asker types is refused, or has a name that mails and DNS can bear, addresses at that site
-// only, and take-downs that can be carried out. Its normal form is its own.
+// Whatever an asker types is refused, or has a name that mails and DNS can bear, addresses at that
+// site only, and take-downs that can be carried out. Its normal form is its own.
 func FuzzTarget(f *testing.F) {
 	for _, text := range []string{"www.example.jp", "http://日本語.jp:8080/a?b#c", "https://8.8.8.8/~me/", "[2606:4700::1111]:81", "x\r\ny.jp", "a..jp", "http://u:p@a.jp/", "EXAMPLE.jp.", "_a.b.jp", "http://a.jp:443/x"} {
 		for _, kind := range []Kind{Host, Prefix, Domain} {

@@ -27,8 +27,8 @@ const (
 	cleanTime = 2 * time.Minute // for deleting what was made, also after an interruption
 )
 
-// PartSize is the least size in bytes of a part that S3 joins. A store that is given to Run as parts
-// must send larger objects in parts.
+// PartSize is the least size in bytes of a part that S3 joins. A store that is given to Run as
+// parts must send larger objects in parts.
 const PartSize = 5 << 20
 
 // Promise is what was found out about one promise.

@@ -17,8 +17,8 @@ import (
 )
 
 // checkPages logs in as the reader, looks at the front page and follows its links to the home pages
-// of the sites. It logs in as the operator, looks at the board, and releases the batch that is in the
-// quarantine.
+// of the sites. It logs in as the operator, looks at the board, and releases the batch that is in
+// the quarantine.
 func (d *day) checkPages(ctx context.Context, bad ledger.Batch) error {
 	reader, err := logIn(ctx, d.service.Addresses().HTTP, d.account)
 	if err != nil {

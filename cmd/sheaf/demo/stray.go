@@ -29,8 +29,8 @@ const (
 // stray puts something into the quarantine, so that the board has a decision to make: the people at
 // a robot's site put an old copy of a site, as a tar of its files, into the robot's folder by FTP.
 // The service takes it for what it is, a batch without a manifest. But the robot was not given that
-// host, and an operator is to release the batch or to discard it. stray returns the batch when it is
-// in the quarantine.
+// host, and an operator is to release the batch or to discard it. stray returns the batch when it
+// is in the quarantine.
 func (d *day) stray(ctx context.Context) (ledger.Batch, error) {
 	file, err := d.oldCopy()
 	if err != nil {

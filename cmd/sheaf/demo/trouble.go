@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// trouble tells why batches do not arrive, until ctx ends: a robot does not collect because its disk
-// is too full, say, or the service does not take its batch. It tells each reason of each robot once.
+// trouble tells why batches do not arrive, until ctx ends: a robot does not collect because its
+// disk is too full, say, or the service does not take its batch. It tells each reason of each robot
+// once.
 func (d *day) trouble(ctx context.Context, n int) {
 	told := map[string]bool{}
 	tell := func(format string, args ...any) {

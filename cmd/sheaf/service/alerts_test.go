@@ -87,7 +87,8 @@ var (
 	shown    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
 )
 
-// labelsOf returns the labels of a metric with their values. Prometheus itself adds instance and job.
+// labelsOf returns the labels of a metric with their values. Prometheus itself adds instance and
+// job.
 func (f families) labelsOf(name string) map[string][]string {
 	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
 		base := strings.TrimSuffix(name, suffix)
@@ -108,7 +109,8 @@ func (f families) labelsOf(name string) map[string][]string {
 	return nil
 }
 
-// checkExpr expects that an expression asks for what a service tells. text is shown with the result.
+// checkExpr expects that an expression asks for what a service tells. text is shown with the
+// result.
 func (f families) checkExpr(t *testing.T, expr, text string) {
 	t.Helper()
 	known := make(map[string]bool)

@@ -79,8 +79,8 @@ func newLiar(t *testing.T) *liar {
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// sign returns a JSON Web Token with claims. The algorithm "none" has no signature, and HS256 one that
-// is made of the client's secret.
+// sign returns a JSON Web Token with claims. The algorithm "none" has no signature, and HS256 one
+// that is made of the client's secret.
 func (l *liar) sign(t *testing.T, alg string, key *rsa.PrivateKey, claims map[string]any) string {
 	t.Helper()
 	head, err := json.Marshal(map[string]string{"alg": alg, "kid": "k"})
@@ -102,8 +102,8 @@ func (l *liar) sign(t *testing.T, alg string, key *rsa.PrivateKey, claims map[st
 	return signed + "." + encode(signature)
 }
 
-// An ID token lets somebody in only if the provider of the settings has made it for this service, for
-// this log-in and now. Any other answer begins no session.
+// An ID token lets somebody in only if the provider of the settings has made it for this service,
+// for this log-in and now. Any other answer begins no session.
 func TestIDTokensThatLie(t *testing.T) {
 	l := newLiar(t)
 	cfg := testConfig(t, map[string]any{
@@ -257,8 +257,9 @@ func setBody(r *http.Request, body string) error {
 	return err
 }
 
-// A page of another site changes nothing, by whichever route, in the name of who has logged in with this
-// browser. Only robots' paths do not look where a request comes from: they take robots' secrets alone.
+// A page of another site changes nothing, by whichever route, in the name of who has logged in with
+// this browser. Only robots' paths do not look where a request comes from: they take robots'
+// secrets alone.
 func TestNothingChangesFromOtherSites(t *testing.T) {
 	s := newTestService(t)
 	addAccount(t, s, "alice", "secret")
@@ -297,8 +298,8 @@ func TestNothingChangesFromOtherSites(t *testing.T) {
 	}
 }
 
-// A session that somebody has planted in the browser before the log-in is worth nothing after it, nor
-// does it outlast a log-out.
+// A session that somebody has planted in the browser before the log-in is worth nothing after it,
+// nor does it outlast a log-out.
 func TestPlantedSessions(t *testing.T) {
 	s := newTestService(t)
 	addAccount(t, s, "alice", "secret")

@@ -10,7 +10,8 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// What robots, consumers and operators bring is shown as text on every page, whatever markup it has.
+// What robots, consumers and operators bring is shown as text on every page, whatever markup it
+// has.
 func TestBadInputIsShownAsText(t *testing.T) {
 	const script = `"'><script>alert(1)</script><img src=x onerror=alert(1)>`
 	s := newTestService(t)

@@ -42,8 +42,8 @@ func browse(s *Service, method, path, user, password string, form url.Values, he
 	return w
 }
 
-// Every page of the board is for operators alone, who log in by a browser; what they do needs a form
-// of this site.
+// Every page of the board is for operators alone, who log in by a browser; what they do needs a
+// form of this site.
 func TestBoardIsForOperators(t *testing.T) {
 	s := newTestService(t)
 	accounts, err := account.NewAccounts(s.state.db, nil, servetest.Cheap)
@@ -87,8 +87,8 @@ func TestBoardIsForOperators(t *testing.T) {
 	}
 }
 
-// Hosts that wait are decided by a form. Names that are markup, which are refused where they come in,
-// are shown as text.
+// Hosts that wait are decided by a form. Names that are markup, which are refused where they come
+// in, are shown as text.
 func TestHostsAreDecidedOnTheBoard(t *testing.T) {
 	s := newTestService(t)
 	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO hosts (name, state, source, created, grp)
@@ -109,8 +109,8 @@ func TestHostsAreDecidedOnTheBoard(t *testing.T) {
 	}
 }
 
-// Every list of the board is paged: its pages together have each line once, and no more than a hundred
-// at a time.
+// Every list of the board is paged: its pages together have each line once, and no more than a
+// hundred at a time.
 func TestBoardListsArePaged(t *testing.T) {
 	s := newTestService(t)
 	const lines = 250

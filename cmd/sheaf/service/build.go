@@ -420,8 +420,8 @@ func (b *builder) base() string {
 	return cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP)
 }
 
-// removals makes the desk for owners of sites, if this process takes their requests or decides about
-// them; otherwise it returns nil.
+// removals makes the desk for owners of sites, if this process takes their requests or decides
+// about them; otherwise it returns nil.
 func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.Network) *removal.Desk {
 	if !b.cfg.has(roleServe, roleIngest) {
 		return nil

@@ -147,7 +147,8 @@ func (large) segment(s *servetest.Site) func(context.Context, catalog.SegmentEnt
 	}
 }
 
-// addHosts adds the hosts to the database, where one in a hundred waits for a decision, and batches.
+// addHosts adds the hosts to the database, where one in a hundred waits for a decision, and
+// batches.
 func addHosts(b *testing.B, s *Service, hosts int) {
 	tx, err := s.state.db.BeginTx(b.Context(), nil)
 	testkit.Must(b, err)

@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// An operator's browser is sent the figures of the board in its language. The stop of the service ends
-// that at once; it does not wait for the listeners to go.
+// An operator's browser is sent the figures of the board in its language. The stop of the service
+// ends that at once; it does not wait for the listeners to go.
 func TestLiveFigures(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

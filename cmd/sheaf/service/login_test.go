@@ -48,8 +48,8 @@ func cookieOf(t *testing.T, w *httptest.ResponseRecorder) string {
 	return ""
 }
 
-// Somebody without a log-in is asked for it and led back, within this service only. Then account and
-// operator have their pages, and not each other's, until they log out.
+// Somebody without a log-in is asked for it and led back, within this service only. Then account
+// and operator have their pages, and not each other's, until they log out.
 func TestLogin(t *testing.T) {
 	s := newTestService(t)
 	addAccount(t, s, "alice", "secret")
@@ -112,8 +112,8 @@ func TestLoginFromOtherSites(t *testing.T) {
 	}
 }
 
-// Sessions of an account end when its password changes, when it is suspended and when it is removed;
-// a new account of the same name has none.
+// Sessions of an account end when its password changes, when it is suspended and when it is
+// removed; a new account of the same name has none.
 func TestSessionsEndWithTheirAccount(t *testing.T) {
 	s := newTestService(t)
 	accounts := addAccount(t, s, "alice", "secret")
@@ -151,7 +151,8 @@ func TestSessionsEndWithTheirAccount(t *testing.T) {
 	is(303, "a new account of the name", cookie)
 }
 
-// The log-in page lets nobody guess on and says so, and a wrong password is not told from a wrong name.
+// The log-in page lets nobody guess on and says so, and a wrong password is not told from a wrong
+// name.
 func TestGuessesAtTheLoginPage(t *testing.T) {
 	s := newTestService(t)
 	addAccount(t, s, "alice", "secret")
@@ -189,8 +190,8 @@ func TestPasswordChangeEndsOtherSessions(t *testing.T) {
 	}
 }
 
-// Who has forgotten the password sets another one by a link in a mail, in the reader's language. The
-// answer does not tell whether there is such an account.
+// Who has forgotten the password sets another one by a link in a mail, in the reader's language.
+// The answer does not tell whether there is such an account.
 func TestForgottenPassword(t *testing.T) {
 	post := mailtest.New(t)
 	cfg := testConfig(t, map[string]any{

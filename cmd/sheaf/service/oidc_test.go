@@ -135,9 +135,9 @@ func (v visitor) logIn(site *oidcSite, path, username string) (at *url.URL, stat
 	return v.read(http.MethodPost, "http://"+at.Host+"/login/username", url.Values{"id": {id[1]}, "username": {username}, "password": {"at the provider"}})
 }
 
-// People log in at a provider, and the rules say which account they are. Nobody is let in for a mail
-// address that the provider has not verified, and nobody without a rule, an account, or while the
-// account is suspended.
+// People log in at a provider, and the rules say which account they are. Nobody is let in for a
+// mail address that the provider has not verified, and nobody without a rule, an account, or while
+// the account is suspended.
 func TestOIDC(t *testing.T) {
 	site := newOIDCSite(t, login.Rule{Claim: "email", Value: "*@example.jp", Account: "{preferred_username}"})
 	v := newVisitor(t)
@@ -228,7 +228,8 @@ func TestOIDCAnswersOfOthers(t *testing.T) {
 
 // An operator logs in at the provider with the role that a claim gives at that moment, beside an
 // account if there is one. Who is given another role, none, or is suspended here has it at the next
-// log-in, also in sessions that began before. Nobody gets an operator's name who has not had it first.
+// log-in, also in sessions that began before. Nobody gets an operator's name who has not had it
+// first.
 func TestOIDCRoles(t *testing.T) {
 	site := newOIDCSite(t,
 		login.Rule{Claim: "email", Value: "*@admins.example.jp", Operator: "{preferred_username}", Role: operators.Admin},

@@ -10,7 +10,8 @@ import (
 	"sheaf/serve/httpd/guard"
 )
 
-// Operators is the settings of who runs the service, and of the audit log of what they and others do.
+// Operators is the settings of who runs the service, and of the audit log of what they and others
+// do.
 type Operators struct {
 	TokenName string `mapstructure:"token_name"` // under which the token of the data directory acts
 }
@@ -26,8 +27,8 @@ func (a *Audit) check(is *settings.Checks) {
 	is.Require(a.Addresses >= 0, "audit.addresses", a.Addresses, wantNatural)
 }
 
-// operators makes what knows the operators, and the log of what is done. Every process keeps the log,
-// as each may be the only one.
+// operators makes what knows the operators, and the log of what is done. Every process keeps the
+// log, as each may be the only one.
 func (b *builder) operators() error {
 	b.audit = audit.New(audit.Options{DB: b.state.db, Log: b.log})
 	b.guesses.Told = b.audit.Try

@@ -14,9 +14,9 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Each of the operators' paths in the API's description answers operators whose role includes the one
-// that the description names, and refuses all others. Each request that would change something has a
-// row in the audit log, whether it succeeds, fails or is refused.
+// Each of the operators' paths in the API's description answers operators whose role includes the
+// one that the description names, and refuses all others. Each request that would change something
+// has a row in the audit log, whether it succeeds, fails or is refused.
 func TestRolesAndAudit(t *testing.T) {
 	s := newTestService(t)
 	addAccount(t, s, "alice", "secret")
@@ -180,8 +180,8 @@ func TestRowsOfOthers(t *testing.T) {
 	}
 }
 
-// What somebody writes is text on the page and in a spreadsheet. Long texts are cut. Without the log
-// nothing is changed.
+// What somebody writes is text on the page and in a spreadsheet. Long texts are cut. Without the
+// log nothing is changed.
 func TestAuditOfBadInput(t *testing.T) {
 	s := newTestService(t)
 	admin := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.OperatorToken()) }

@@ -101,11 +101,11 @@ func (l large) asked() (all []measured) {
 	)
 }
 
-// BenchmarkPagesAtSize tells the processor time and the time by the clock of each page for people, of
-// queries, and of a scrape, of a large archive (large.build): SHEAF_BENCH_HOSTS hosts (20,000) of ten
-// records each, one host with SHEAF_BENCH_EDITIONS editions (100) and one with SHEAF_BENCH_PAGES
-// pages (2,000), and one batch in the ledger for ten hosts. In full it takes 3.6 minutes of CPU.
-// With -v it tells the memory, too:
+// BenchmarkPagesAtSize tells the processor time and the time by the clock of each page for people,
+// of queries, and of a scrape, of a large archive (large.build): SHEAF_BENCH_HOSTS hosts (20,000)
+// of ten records each, one host with SHEAF_BENCH_EDITIONS editions (100) and one with
+// SHEAF_BENCH_PAGES pages (2,000), and one batch in the ledger for ten hosts. In full it takes 3.6
+// minutes of CPU. With -v it tells the memory, too:
 //
 //	SHEAF_BENCH_HOSTS=1000000 SHEAF_BENCH_EDITIONS=1000 SHEAF_BENCH_PAGES=100000 go test ./cmd/sheaf/service -v -run '^$' -bench PagesAtSize -benchtime 1x
 func BenchmarkPagesAtSize(b *testing.B) {

@@ -82,8 +82,8 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	return restored, nil
 }
 
-// hasAudit reports whether the backup's own tables have an audit log, so that the row can be written
-// in the transaction that restores.
+// hasAudit reports whether the backup's own tables have an audit log, so that the row can be
+// written in the transaction that restores.
 func (r *Restored) hasAudit() bool { return r.Schema >= 46 }
 
 // row is that of the audit log. The actor is the user of this machine.

@@ -85,7 +85,8 @@ func kindOf(method, path string) (kind string) {
 }
 
 // Each route of the service answers whom it is for and refuses all others: nobody, accounts by
-// password, by session and by tokens of each use, and operators. A route that is new here needs a kind.
+// password, by session and by tokens of each use, and operators. A route that is new here needs a
+// kind.
 func TestWhoMayWhat(t *testing.T) {
 	s := newTestService(t)
 	accounts := addAccount(t, s, "alice", "secret")

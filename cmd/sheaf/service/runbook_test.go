@@ -9,9 +9,9 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestRunbook: whoever is woken by an alert, or finds a batch in the quarantine, has a section of the
-// runbook that says what it means, how to look and what to do; and no section is about something
-// that does not exist.
+// TestRunbook: whoever is woken by an alert, or finds a batch in the quarantine, has a section of
+// the runbook that says what it means, how to look and what to do; and no section is about
+// something that does not exist.
 func TestRunbook(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/runbook.md")
 	testkit.Must(t, err)

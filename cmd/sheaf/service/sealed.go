@@ -30,9 +30,9 @@ type sealedKeys struct {
 	seal cipher.AEAD
 }
 
-// shareReceiptKey makes the service's signing key the same in the data directory and in the database.
-// Only the key that robots know goes into the database, and a new one only while they know none:
-// receiptKey says what is wrong with any other. Without database.seal nothing is done.
+// shareReceiptKey makes the service's signing key the same in the data directory and in the
+// database. Only the key that robots know goes into the database, and a new one only while they
+// know none: receiptKey says what is wrong with any other. Without database.seal nothing is done.
 func shareReceiptKey(ctx context.Context, control *sql.DB, cfg Config) error {
 	known, err := knownKey(ctx, control)
 	if err != nil {
@@ -44,8 +44,8 @@ func shareReceiptKey(ctx context.Context, control *sql.DB, cfg Config) error {
 	return err
 }
 
-// shareToken does the same with the operators' token. A process that needs no signing key cannot know
-// whether the installation has a token already, so it puts none into the database.
+// shareToken does the same with the operators' token. A process that needs no signing key cannot
+// know whether the installation has a token already, so it puts none into the database.
 func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 	mayAdd := func([]byte) bool { return cfg.has(roleManager, roleIngest) }
 	shared, err := shareKey(ctx, control, cfg, tokenFile, tokenSize, mayAdd)
@@ -55,9 +55,9 @@ func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 	return err
 }
 
-// shareKey makes a file of n hexadecimal bytes the same in the data directory and in the database. If
-// the database has none, fits reports whether that of the directory may go there; nil stands for a
-// new one. shareKey reports whether the database has it, or true without database.seal.
+// shareKey makes a file of n hexadecimal bytes the same in the data directory and in the database.
+// If the database has none, fits reports whether that of the directory may go there; nil stands for
+// a new one. shareKey reports whether the database has it, or true without database.seal.
 func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n int, fits func(key []byte) bool) (shared bool, err error) {
 	if cfg.Database.Seal == "" {
 		return true, nil
@@ -75,8 +75,8 @@ func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n i
 	return k.share(ctx, name, n, fits)
 }
 
-// newSeal returns the cipher of a key of sealSize bytes in hexadecimal. It puts a random nonce before
-// what it seals.
+// newSeal returns the cipher of a key of sealSize bytes in hexadecimal. It puts a random nonce
+// before what it seals.
 func newSeal(text string) (cipher.AEAD, error) {
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) != sealSize { // the value is a secret

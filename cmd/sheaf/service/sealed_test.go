@@ -25,8 +25,8 @@ func node(database, data, roles, seal string) map[string]any {
 	}
 }
 
-// Processes whose directories are new and their own start at the same time with the same keys, as do
-// those that come later. None of it can be read in the database.
+// Processes whose directories are new and their own start at the same time with the same keys, as
+// do those that come later. None of it can be read in the database.
 func TestSealedKeys(t *testing.T) {
 	t.Parallel()
 	testkit.Slow(t)

@@ -121,8 +121,8 @@ type listeners struct {
 	http, download, implicit, drop, metrics net.Listener // nil if this process has no such server; http is never
 }
 
-// open listens. A process that is the second on its machine does without metrics, unless its settings
-// give them an address.
+// open listens. A process that is the second on its machine does without metrics, unless its
+// settings give them an address.
 func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	var lc net.ListenConfig
 	for _, one := range []struct {

@@ -77,8 +77,8 @@ func (c *Conn) LoggedIn() { c.loggedIn = true }
 // Encrypted reports whether commands and replies are sent over TLS.
 func (c *Conn) Encrypted() bool { return c.tls != nil }
 
-// StartTLS sends all that follows over secure, whose handshake over c.Conn is done, or is done by the first
-// reply.
+// StartTLS sends all that follows over secure, whose handshake over c.Conn is done, or is done by
+// the first reply.
 func (c *Conn) StartTLS(secure *tls.Conn) { c.tls = secure }
 
 // Pipelined reports whether the client has sent something behind the command that is executed.

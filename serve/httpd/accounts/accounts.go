@@ -37,8 +37,8 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	h.registerTokens(r, g)
 }
 
-// accountProblem returns the problem to answer for an error of account.Accounts, and other errors as
-// they are.
+// accountProblem returns the problem to answer for an error of account.Accounts, and other errors
+// as they are.
 func accountProblem(err error) error {
 	switch {
 	case errors.Is(err, account.ErrExists):

@@ -91,7 +91,8 @@ func (f *Files) archive(w http.ResponseWriter, r *http.Request, a *account.Accou
 	return f.file(w, r, a, treePath(host, file), archive.HostDir(host)+"-"+file)
 }
 
-// treePath returns where a host's file lies in the tree. The host may be anything that a client sent.
+// treePath returns where a host's file lies in the tree. The host may be anything that a client
+// sent.
 func treePath(host, file string) string { return path.Join("/", archive.HostPath(host), file) }
 
 // file serves one file of the tree. Browsers save it under the name download, if that is not empty.

@@ -32,19 +32,19 @@ import (
 // not have begun one by then.
 type Handler func(w http.ResponseWriter, r *http.Request, a *account.Account) error
 
-// Reading returns the methods of handlers that change nothing. OPTIONS is what browsers send before a
-// script of another site may read; the guard answers it. Each call returns another slice, because
+// Reading returns the methods of handlers that change nothing. OPTIONS is what browsers send before
+// a script of another site may read; the guard answers it. Each call returns another slice, because
 // mux.Route.Methods writes to its arguments.
 func Reading() []string { return []string{http.MethodGet, http.MethodHead, http.MethodOptions} }
 
 // Guard wraps handlers. It may be used by many goroutines at once.
 type Guard struct {
-	// Sessions has who has logged in with a browser. It may be set before the first request; nil: none
-	// can.
+	// Sessions has who has logged in with a browser. It may be set before the first request; nil:
+	// none can.
 	Sessions *session.Sessions
 
-	// Audit gets a row for each request that changes something. It may be set before the first handler
-	// is wrapped; nil: none does.
+	// Audit gets a row for each request that changes something. It may be set before the first
+	// handler is wrapped; nil: none does.
 	Audit *audit.Log
 
 	accounts   *account.Accounts
@@ -60,16 +60,16 @@ func New(accounts *account.Accounts, gate operators.Gate, public string, log *sl
 }
 
 // Consumer passes requests on with the account whose credentials they carry, or with the anonymous
-// account. Browsers that have neither are sent to the log-in page. Caches may keep an answer only for
-// the reader it was made for, unless next says otherwise.
+// account. Browsers that have neither are sent to the log-in page. Caches may keep an answer only
+// for the reader it was made for, unless next says otherwise.
 //
 // Uses are those of which a token needs one; all other credentials are good for everything.
 func (g *Guard) Consumer(next Handler, uses ...account.Use) http.Handler {
 	return g.Anybody(known(next), uses...)
 }
 
-// Query is Consumer for handlers that only read, whatever the method: a query is sent by POST where it
-// is too long for a URL.
+// Query is Consumer for handlers that only read, whatever the method: a query is sent by POST where
+// it is too long for a URL.
 func (g *Guard) Query(next Handler, uses ...account.Use) http.Handler {
 	return g.outside(g.inside(known(next), uses...))
 }
@@ -84,8 +84,8 @@ func known(next Handler) Handler {
 	}
 }
 
-// Anybody is Consumer for handlers that also have something for clients who have not logged in where
-// there is no anonymous account: the account is nil then.
+// Anybody is Consumer for handlers that also have something for clients who have not logged in
+// where there is no anonymous account: the account is nil then.
 func (g *Guard) Anybody(next Handler, uses ...account.Use) http.Handler {
 	return g.outside(g.Audit.Handler(audit.None, g.inside(next, uses...)))
 }
@@ -156,8 +156,8 @@ func (g *Guard) Operator(least operators.Role, act audit.Act, next func(http.Res
 	return g.sameOrigin(g.gate(least, act, g.plain(next)))
 }
 
-// Public passes all requests on, except what pages of other sites could change. Handlers that change
-// something call audit.Begin before.
+// Public passes all requests on, except what pages of other sites could change. Handlers that
+// change something call audit.Begin before.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return g.sameOrigin(g.Audit.Handler(audit.None, g.plain(next)))
 }
@@ -166,9 +166,9 @@ func (g *Guard) plain(next func(http.ResponseWriter, *http.Request) error) http.
 	return problem.Handler(g.log, next)
 }
 
-// account returns whose request it is: the account whose credentials it carries, the account that has
-// logged in with a session, or else the anonymous account; nil if there is none. Credentials that are
-// given come before a session. It fails with account.ErrCredentials if they are wrong.
+// account returns whose request it is: the account whose credentials it carries, the account that
+// has logged in with a session, or else the anonymous account; nil if there is none. Credentials
+// that are given come before a session. It fails with account.ErrCredentials if they are wrong.
 func (g *Guard) account(r *http.Request) (a *account.Account, bySession bool, err error) {
 	if name, password, given := r.BasicAuth(); given {
 		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)

@@ -81,9 +81,9 @@ func (s *staller) ReadFrom(src io.Reader) (int64, error) {
 // Unwrap is for http.ResponseController.
 func (s *staller) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// slowBody gives each piece of a request's body a deadline, as staller does for an answer's. Without
-// it a client that stops in the middle would hold a connection and what was read so far. It is used
-// by one goroutine at a time.
+// slowBody gives each piece of a request's body a deadline, as staller does for an answer's.
+// Without it a client that stops in the middle would hold a connection and what was read so far. It
+// is used by one goroutine at a time.
 type slowBody struct {
 	io.ReadCloser
 	deadline *http.ResponseController

@@ -76,7 +76,8 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestUnstallKeepsConnections: the deadline of an answer's body does not end the connection for the next one.
+// TestUnstallKeepsConnections: the deadline of an answer's body does not end the connection for the
+// next one.
 func TestUnstallKeepsConnections(t *testing.T) {
 	const patience = 100 * time.Millisecond
 	server := httptest.NewServer(unstall(patience, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

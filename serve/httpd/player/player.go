@@ -1,6 +1,6 @@
 // Package player offers ReplayWeb.page, a player of archives that runs in the browser, at
-// /replay/?source=/a/<host>.wacz, if the operator has put its files here. The player runs scripts of
-// stored pages. It therefore has an origin of its own.
+// /replay/?source=/a/<host>.wacz, if the operator has put its files here. The player runs scripts
+// of stored pages. It therefore has an origin of its own.
 package player
 
 import (
@@ -60,8 +60,8 @@ func isAt(r *http.Request, origin *url.URL) bool {
 	return plain(r.Host) == plain(origin.Host)
 }
 
-// Register mounts the player with the files in dir at an origin. If one of the two is empty it mounts
-// a handler that says so.
+// Register mounts the player with the files in dir at an origin. If one of the two is empty it
+// mounts a handler that says so.
 func Register(r *mux.Router, g *guard.Guard, dir, origin string, log *slog.Logger) error {
 	missing := func(detail string) error { return problem.New(http.StatusNotFound, "no_replay", detail) }
 	if dir == "" || origin == "" {

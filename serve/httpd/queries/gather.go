@@ -15,9 +15,9 @@ import (
 	"sheaf/serve/query"
 )
 
-// pages serves the records that a query asks for as one file, which has a size and a strong ETag and
-// takes Range. Records are not compressed anew. The file is what the query gives now, so its ETag
-// changes with the archive. Queries for too much are for jobs.
+// pages serves the records that a query asks for as one file, which has a size and a strong ETag
+// and takes Range. Records are not compressed anew. The file is what the query gives now, so its
+// ETag changes with the archive. Queries for too much are for jobs.
 func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	leave, err := q.Limits.Search(r, a)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// spoolMemory is how many bytes of an answer are held in memory. The rest is in a temporary file.
+	// spoolMemory is how many bytes of an answer are held in memory. The rest is in a temporary
+	// file.
 	spoolMemory = 1 << 20
 
 	// worthGzip is the least length of an answer that is compressed, in bytes.

@@ -16,8 +16,8 @@ type Content struct {
 	Size int64
 	// Open returns a reader of the n bytes from off on, or of more.
 	Open func(off, n int64) (io.ReadCloser, error)
-	// Forward says that each reader from Open begins at 0 and checks the body when it is read to its
-	// end. The end of a range is then given only after the rest of the body has been read.
+	// Forward says that each reader from Open begins at 0 and checks the body when it is read to
+	// its end. The end of a range is then given only after the rest of the body has been read.
 	Forward bool
 
 	file *content.File   // the kernel can send it; nil: not a file

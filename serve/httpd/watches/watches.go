@@ -81,7 +81,8 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	}
 }
 
-// Problem returns the problem to answer for an error of package watch, and other errors as they are.
+// Problem returns the problem to answer for an error of package watch, and other errors as they
+// are.
 func Problem(err error) error {
 	switch {
 	case errors.Is(err, watch.ErrWish):
@@ -163,8 +164,8 @@ var buttonText string
 
 var buttonTemplate = webpage.Parse(buttonText)
 
-// button shows the page of a link in a mail. It reads what the browser sends with its form, and does
-// not look at it.
+// button shows the page of a link in a mail. It reads what the browser sends with its form, and
+// does not look at it.
 func (h *Handler) button(w http.ResponseWriter, r *http.Request, verb string, done bool) error {
 	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxForm)); err != nil {
 		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprint("the form is too long: ", err))

@@ -20,8 +20,8 @@ import (
 // rewriteVersion is part of the ETags. Raise it when rewriting changes.
 const rewriteVersion = "2"
 
-// etagOf returns the strong ETag of what is sent of version i. The ETag of a page with a banner also
-// depends on the banner, which is about all versions and in the reader's language.
+// etagOf returns the strong ETag of what is sent of version i. The ETag of a page with a banner
+// also depends on the banner, which is about all versions and in the reader's language.
 func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 	c := all[i]
 	id := fmt.Sprintf("%s %s %s", c.Digest, replay.Path(c.Time, mode, c.URL), rewriteVersion)
@@ -48,8 +48,8 @@ func succeeded(c *records.Capture) bool {
 	return shownStatus(c.Status)/100 == 2
 }
 
-// conditions evaluates If-Match and If-None-Match (RFC 9110, 13.2.2). If the client has what it would
-// get, unchanged is the tag of that, otherwise empty. There is no Last-Modified to go by.
+// conditions evaluates If-Match and If-None-Match (RFC 9110, 13.2.2). If the client has what it
+// would get, unchanged is the tag of that, otherwise empty. There is no Last-Modified to go by.
 func conditions(r *http.Request, etag string) (unchanged string, err error) {
 	if list := strings.Join(r.Header.Values("If-Match"), ","); list != "" && listed(list, etag, true) == "" {
 		return "", problem.New(http.StatusPreconditionFailed, "changed", "what is here now has another ETag than If-Match names")

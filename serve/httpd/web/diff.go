@@ -36,7 +36,8 @@ func parsePair(first, second, page string) (from, to time.Time, url string, err 
 	return from, to, url, cmp.Or(err1, err2, err3)
 }
 
-// diffForm redirects from /diff?from=&to=&url=, the form of the list of versions, to the comparison.
+// diffForm redirects from /diff?from=&to=&url=, the form of the list of versions, to the
+// comparison.
 func (p *Pages) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 	query := r.URL.Query()
 	from, to, url, err := parsePair(query.Get("from"), query.Get("to"), query.Get("url"))
@@ -88,8 +89,8 @@ type comparison struct {
 	More     bool         // of one or both versions only the beginning was compared
 }
 
-// compare reads two versions and compares them. At most as many comparisons run at once as there are
-// processors.
+// compare reads two versions and compares them. At most as many comparisons run at once as there
+// are processors.
 func (p *Pages) compare(r *http.Request, from, to *records.Capture) (*comparison, error) {
 	select {
 	case p.comparing <- struct{}{}:
@@ -171,7 +172,8 @@ type diffPage struct {
 // shown is how many unchanged paragraphs are shown beside a change.
 const shown = 2
 
-// fold divides unchanged paragraphs: some are shown, then some are folded away, then some are shown.
+// fold divides unchanged paragraphs: some are shown, then some are folded away, then some are
+// shown.
 type fold struct{ Before, Folded, Behind []string }
 
 // diffHunk is a hunk as the page shows it.

@@ -169,8 +169,8 @@ func setType(h http.Header, contentType string) {
 	}
 }
 
-// broken cuts the connection of an answer that has begun and cannot be finished: the client must not
-// take a part for the whole.
+// broken cuts the connection of an answer that has begun and cannot be finished: the client must
+// not take a part for the whole.
 func (p *Pages) broken(r *http.Request, err error) {
 	if r.Context().Err() == nil {
 		p.Log.ErrorContext(r.Context(), "page broken off", "path", r.URL.Path, "err", err)
@@ -220,8 +220,8 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 	return nil
 }
 
-// framePolicy is the Content-Security-Policy of the page around a page of frames. It has no sandbox,
-// which would apply to all frames within: see replay.FramePolicy.
+// framePolicy is the Content-Security-Policy of the page around a page of frames. It has no
+// sandbox, which would apply to all frames within: see replay.FramePolicy.
 const framePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 
 // framed shows a page of frames, which has no place for a banner, in a frame below one.

@@ -43,8 +43,8 @@ func (p *Pages) mementos(w http.ResponseWriter, r *http.Request, a *account.Acco
 	return all, nil
 }
 
-// at returns the index of the version of exactly that second, or -1 if there is none. It prefers the
-// one whose URL is written like url.
+// at returns the index of the version of exactly that second, or -1 if there is none. It prefers
+// the one whose URL is written like url.
 func (m mementos) at(t time.Time, url string) int {
 	found := -1
 	for i, c := range m {

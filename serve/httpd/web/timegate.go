@@ -15,8 +15,8 @@ import (
 	"sheaf/serve/replay"
 )
 
-// timeGate redirects to the version nearest to Accept-Datetime. Without that header it is the newest
-// (RFC 7089, 4.2.1 and 4.5.3).
+// timeGate redirects to the version nearest to Accept-Datetime. Without that header it is the
+// newest (RFC 7089, 4.2.1 and 4.5.3).
 func (p *Pages) timeGate(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	w.Header().Set("Vary", "accept-datetime")
 	url, err := replay.ParseURL(target(r, api.PathTimeGate))
@@ -58,8 +58,8 @@ func mementoLink(origin string, c *records.Capture, rel string) related {
 	return related{origin + path(c), fmt.Sprintf(`rel="%s"; datetime="%s"`, rel, c.Time.UTC().Format(http.TimeFormat))}
 }
 
-// about returns the links that every answer about a page has: to the page, to its TimeGate and, with
-// the given relation, to a TimeMap.
+// about returns the links that every answer about a page has: to the page, to its TimeGate and,
+// with the given relation, to a TimeMap.
 func about(origin, url, rel string, m stretch) []related {
 	return []related{
 		{url, `rel="original"`},

@@ -6,8 +6,8 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// timeline draws the versions of a page over time, as SVG. Each bar is a part of the time between the
-// first and the last version; the more versions it has, the higher it is.
+// timeline draws the versions of a page over time, as SVG. Each bar is a part of the time between
+// the first and the last version; the more versions it has, the higher it is.
 type timeline struct {
 	Width, Height float64
 	Bars          []timelineBar
@@ -29,7 +29,8 @@ const (
 	lowestBar      = 6.0
 )
 
-// newTimeline draws all versions, of which version i is shown. It returns nil if that is the only one.
+// newTimeline draws all versions, of which version i is shown. It returns nil if that is the only
+// one.
 func newTimeline(p webpage.Page, all mementos, i int) *timeline {
 	first, last := all[0].Time, all[len(all)-1].Time
 	span := last.Sub(first)

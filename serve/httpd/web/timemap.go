@@ -17,15 +17,15 @@ import (
 )
 
 // A TimeMap (RFC 7089, 5) is the list of a page's versions, for programs. If there are more than
-// timeMapPage, the list is divided into TimeMaps of one stretch of time each, and the TimeMap of the
-// page is an index of these (5.1.1). They are named by their times, not by numbers: so no version
-// moves from one to another between two requests if others are published or withdrawn.
+// timeMapPage, the list is divided into TimeMaps of one stretch of time each, and the TimeMap of
+// the page is an index of these (5.1.1). They are named by their times, not by numbers: so no
+// version moves from one to another between two requests if others are published or withdrawn.
 
 const (
 	linkFormat = "application/link-format"
 
-	// timeMapPage is how many versions a TimeMap lists. There may be more if they are of one second,
-	// or have come since the client read the index.
+	// timeMapPage is how many versions a TimeMap lists. There may be more if they are of one
+	// second, or have come since the client read the index.
 	timeMapPage = 5_000
 )
 

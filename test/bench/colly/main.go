@@ -1,5 +1,5 @@
-// Command colly crawls what a list of seeds leads to with the colly library, keeping nothing: a peer to
-// measure the robot against. It is a module of its own, so that no peer is in the product.
+// Command colly crawls what a list of seeds leads to with the colly library, keeping nothing: a
+// peer to measure the robot against. It is a module of its own, so that no peer is in the product.
 //
 //	colly SEEDS    a file with one URL on a line
 package main

@@ -1,4 +1,5 @@
-// Package removaltest is an internet for tests of the removal desk, which never leaves this machine.
+// Package removaltest is an internet for tests of the removal desk, which never leaves this
+// machine.
 package removaltest
 
 import (

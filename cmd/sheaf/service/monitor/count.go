@@ -147,8 +147,8 @@ type routeKey struct{}
 // noRoute is the route of requests for paths that do not exist.
 const noRoute = "none"
 
-// HTTP is middleware of the router: it counts the requests that the router passes to next. Around the
-// router's handler of unknown paths it counts those.
+// HTTP is middleware of the router: it counts the requests that the router passes to next. Around
+// the router's handler of unknown paths it counts those.
 func (m *Monitor) HTTP(next http.Handler) http.Handler {
 	route := promhttp.WithLabelFromCtx("route", func(ctx context.Context) string { return ctx.Value(routeKey{}).(string) })
 	next = promhttp.InstrumentHandlerCounter(m.requests.ended, next, route)

@@ -1,6 +1,6 @@
-// Package monitor has the service's metrics, by the conventions of Prometheus. Most are asked at each
-// scrape of what the rooms know anyway; a few are counted where a room's calls pass: transfers,
-// leases, HTTP, durable writes. The rooms know nothing of Prometheus.
+// Package monitor has the service's metrics, by the conventions of Prometheus. Most are asked at
+// each scrape of what the rooms know anyway; a few are counted where a room's calls pass:
+// transfers, leases, HTTP, durable writes. The rooms know nothing of Prometheus.
 //
 // Labels take few values. None is a host's name, an account or an address. Robots have metrics of
 // their own up to a bound.
@@ -20,8 +20,8 @@ import (
 // prefix begins the names of the service's own metrics.
 const prefix = "sheaf"
 
-// Monitor counts what one process does, and knows whom to ask for the rest. Its methods may be called
-// concurrently.
+// Monitor counts what one process does, and knows whom to ask for the rest. Its methods may be
+// called concurrently.
 type Monitor struct {
 	transfers *transferCounts
 	leases    *leaseCounts

@@ -28,8 +28,8 @@ func age(now, t time.Time) float64 {
 	return max(now.Sub(t).Seconds(), 0)
 }
 
-// Store gives the counts of a store's operations. Local files that are sent to clients by the kernel
-// are not among them.
+// Store gives the counts of a store's operations. Local files that are sent to clients by the
+// kernel are not among them.
 func Store(usages func() store.Usages) metrics.Source {
 	return metrics.Source{Name: "store", Ask: func(_ context.Context, out *metrics.Out) error {
 		u := usages()
@@ -63,8 +63,8 @@ func Disks(dirs map[string]string) metrics.Source {
 	}}
 }
 
-// Ingest gives the buffers and the quarantine, and whether a publication was missed. schedule is when
-// editions are published; nil is always.
+// Ingest gives the buffers and the quarantine, and whether a publication was missed. schedule is
+// when editions are published; nil is always.
 func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
 	return metrics.Source{Name: "ingest", Ask: func(ctx context.Context, out *metrics.Out) error {
 		held, err := in.Held(ctx)
