@@ -30,8 +30,8 @@ func archiveImport() *cobra.Command {
 		Use: "import FILE...", Short: "Import WARC, ARC, WACZ and tar files of pages into the archive", Args: cobra.MinimumNArgs(1),
 		Long: `Send each file to the service, which makes a batch of it and publishes the batch with the next edition.
 
-FILE is a WARC file (1.0 or 1.1; plain or gzip), an ARC file (1; plain or gzip), a WACZ file, a tar or
-tar.gz file with one directory for each host, or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
+FILE is a WARC file (1.0 or 1.1) or an ARC file (1), each plain, in gzip or in Zstandard; a WACZ file; a tar
+or tar.gz file with one directory for each host; or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
 nor other answers (requests, metadata, …) are kept apart: see sheaf batch others.
 
 A host map is a file with the name of a directory and its host in each line, for directories that do not
@@ -39,7 +39,8 @@ have the name of their host. With -o, the file is converted here, and nothing is
 
 A damaged file is refused. With --lenient, only the damaged records of a WARC are left out: those whose
 digest or length is wrong, those in a damaged gzip member, and the one in which a file is cut off. The
-report lists the first hundred places, and says how many there were. Other files are always read strictly.`,
+report lists the first hundred places, and says how many there were. Other files are always read
+strictly, and so are those in Zstandard.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opt.output != "" {
 				if len(args) != 1 {

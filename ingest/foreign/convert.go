@@ -26,8 +26,8 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file
-	// with any damage is refused. Other files are never converted leniently.
+	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file with
+	// any damage is refused. Other files, and a WARC in Zstandard, are never converted leniently.
 	Lenient bool
 
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the
@@ -136,7 +136,11 @@ func beginAs(ctx context.Context, file *os.File, opt Options) (*stream, Kind, er
 	if err != nil {
 		return nil, "", err
 	}
-	if opt.Lenient && kind == WARC {
+	head := make([]byte, len(zstdMagic))
+	if _, err := file.ReadAt(head, 0); err != nil && err != io.EOF {
+		return nil, "", err
+	}
+	if opt.Lenient && kind == WARC && !isZstd(head) {
 		in, err := openLenient(ctx, file, opt.Limits)
 		return in, kind, err
 	}
@@ -169,7 +173,7 @@ func (c *conversion) convert(in *stream) error {
 	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {
 		err = in.whole(fault)
 	}
-	if c.result.Kind == WARC && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio {
+	if c.result.Kind == WARC && !in.zstd && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio {
 		fault.Msg += "; to keep what is right, import the file with --lenient"
 	}
 	return err

@@ -21,6 +21,7 @@ func FuzzConvert(f *testing.F) {
 	f.Add([]byte(tree(f, tar.FormatGNU, map[string]string{"www.example.jp/a": "a"}, "www.example.jp/a")))
 	f.Add([]byte(gz(arcFile(true)...)))
 	f.Add([]byte(waczOf(f, "archive/1.warc.gz", gz(crawl("1.1")...), "archive/2.warc*", numbered(1)[0])))
+	f.Add([]byte(skippable(string(dictionary(f))) + zst(f, dictionary(f), crawl("1.1")...)))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		name := filepath.Join(dir, "foreign")

@@ -31,12 +31,13 @@ type stream struct {
 	parts *parts // of a file that is read leniently; nil: of others
 
 	entries []*zip.File // of a WACZ, its WARC files
+	zstd    bool        // the file is in Zstandard
 }
 
-// inflater returns a reader that inflates a gzip file.
+// inflater returns a reader that inflates a compressed file.
 type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
 
-// open returns a stream of a file of the given size, gzipped or not.
+// open returns a stream of a file of the given size, compressed or not.
 func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*stream, error) {
 	s := &stream{meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
@@ -47,15 +48,18 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 	return s, nil
 }
 
-// unpack makes raw, gzipped or not, what the stream reads. The caller has to call closeIt.
+// unpack makes raw, in gzip, in Zstandard or as it is, what the stream reads. The caller has to call closeIt.
 func (s *stream) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
 	var in io.Reader = raw
 	closeIt = func() error { return nil }
-	magic, err := raw.Peek(2)
+	magic, err := raw.Peek(len(zstdMagic))
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	if bytes.Equal(magic, []byte("\x1f\x8b")) {
+	if isZstd(magic) {
+		inflate, s.zstd = newZstd, true
+	}
+	if isZstd(magic) || bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
 		z, err := inflate(raw)
 		if err != nil {
 			return nil, err
