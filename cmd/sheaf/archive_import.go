@@ -37,7 +37,7 @@ nor other answers (requests, metadata, …) are kept apart: see sheaf batch othe
 A host map is a file with the name of a directory and its host in each line, for directories that do not
 have the name of their host. With -o, the file is converted here, and nothing is sent.
 
-A damaged file is refused. With --lenient, only the damaged records of a WARC are left out: those whose
+A damaged file is refused. With --lenient, only damaged records of a WARC or ARC are left out: those whose
 digest or length is wrong, those in a damaged gzip member, and the one in which a file is cut off. The
 report lists the first hundred places, and says how many there were. Other files are always read
 strictly, and so are those in Zstandard.`,
@@ -60,7 +60,7 @@ strictly, and so are those in Zstandard.`,
 		},
 	}
 	cmd.Flags().StringVar(&opt.hosts, "hosts", "", "file with a host map")
-	cmd.Flags().BoolVar(&opt.lenient, "lenient", false, "leave out the damaged records of a WARC, and say which")
+	cmd.Flags().BoolVar(&opt.lenient, "lenient", false, "leave out the damaged records of a WARC or ARC, and say which")
 	cmd.Flags().StringVarP(&opt.output, "output", "o", "", "write the batch, an ordinary tar.gz, to this file instead")
 	return operatorFlags(cmd)
 }

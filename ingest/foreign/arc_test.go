@@ -139,3 +139,61 @@ func FuzzARC(f *testing.F) {
 		}
 	})
 }
+
+// Damage in an ARC costs the record that it is in, as far as an ARC shows it: it has no digests.
+func TestSalvageARC(t *testing.T) {
+	t.Parallel()
+	records := []string{arcFile(true)[0]}
+	for n := range 6 {
+		records = append(records, arc(fmt.Sprintf("http://a.example.jp/%d", n), "192.0.2.7", "20090301120000", "text/html",
+			"HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat(fmt.Sprintf("<p>page %d\n", n), 5)))
+	}
+	change := func(n int, old, to string) string {
+		return strings.Join(records[:n+1], "") + strings.Replace(records[n+1], old, to, 1) + strings.Join(records[n+2:], "")
+	}
+	member := func(n int, part float64) string {
+		m := []byte(gz(records[n+1]))
+		m[int(part*float64(len(m)-1))] ^= 4
+		return gz(records[:n+1]...) + string(m) + gz(records[n+2:]...)
+	}
+	whole := strings.Join(records, "")
+	strict, err := convert(t, whole, nil)
+	testkit.Must(t, err)
+	for name, c := range map[string]struct {
+		data, kept string
+		lost       int64
+	}{
+		"plain":                  {whole, "012345", 0},
+		"gzip":                   {gz(records...), "012345", 0},
+		"date":                   {change(2, "20090301120000", "2009030112x000"), "01345", 1},
+		"address":                {change(2, " 192.0.2.7 ", " "), "01345", 1},
+		"length":                 {change(2, "text/html ", "text/html x"), "01345", 1},
+		"too short":              {change(2, "text/html 6", "text/html 3"), "01345", 1},
+		"too long":               {change(2, "text/html 6", "text/html 26"), "01345", 1},
+		"longer than the file":   {change(2, "text/html ", "text/html 9999"), "01345", 1},
+		"cut":                    {whole[:len(whole)-20], "01234", 1},
+		"cut gzip":               {gz(records...)[:len(gz(records...))-20], "01234", 1},
+		"a member's header":      {member(2, 0), "01345", 1},
+		"a member's middle":      {member(2, 0.5), "01345", 1},
+		"the first line":         {"Filedesc" + whole[len("filedesc"):], "012345", 0}, // a URL as any other
+		"the first line is lost": {"x" + whole[len(records[0])-30:], "012345", 1},
+		"the first member":       {"x" + gz(records...)[1:], "012345", 1},
+	} {
+		got, err := salvaged(t, c.data)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got.kept() != c.kept || got.Lost != c.lost || got.Kind != ARC {
+			t.Errorf("%s: %s: kept %s with %d losses, want %s with %d: %v", name, got.Kind, got.kept(), got.Lost, c.kept, c.lost, got.Losses)
+		}
+		for url, body := range got.pages {
+			if body != strict.pages[url] {
+				t.Errorf("%s: %s is %q, want %q", name, url, body, strict.pages[url])
+			}
+		}
+		if _, err := convert(t, c.data, nil); c.lost > 0 && err == nil {
+			t.Errorf("%s: taken without --lenient", name)
+		}
+	}
+}

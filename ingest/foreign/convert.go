@@ -26,8 +26,8 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Lenient leaves out what is damaged in a WARC, and notes it in the Result. Without it a file with
-	// any damage is refused. Other files, and a WARC in Zstandard, are never converted leniently.
+	// Lenient leaves out what is damaged in a WARC or an ARC, and notes it in the Result. Without it a file with
+	// any damage is refused. Other files, and those in Zstandard, are never converted leniently.
 	Lenient bool
 
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the
@@ -52,7 +52,7 @@ type Result struct {
 }
 
 // Is returns the kind of a file that Convert can convert. It is empty for other files, such as
-// batches. If the file is to be converted leniently, anything else is taken for a damaged WARC.
+// batches. If the file is to be converted leniently, anything else is taken for a damaged WARC or ARC.
 func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -140,8 +140,8 @@ func beginAs(ctx context.Context, file *os.File, opt Options) (*stream, Kind, er
 	if _, err := file.ReadAt(head, 0); err != nil && err != io.EOF {
 		return nil, "", err
 	}
-	if opt.Lenient && kind == WARC && !isZstd(head) {
-		in, err := openLenient(ctx, file, opt.Limits)
+	if opt.Lenient && (kind == WARC || kind == ARC) && !isZstd(head) {
+		in, err := openLenient(ctx, file, kind, opt.Limits)
 		return in, kind, err
 	}
 	if kind == WACZ {
@@ -173,7 +173,7 @@ func (c *conversion) convert(in *stream) error {
 	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {
 		err = in.whole(fault)
 	}
-	if c.result.Kind == WARC && !in.zstd && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio {
+	if (c.result.Kind == WARC || c.result.Kind == ARC) && !in.zstd && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio {
 		fault.Msg += "; to keep what is right, import the file with --lenient"
 	}
 	return err

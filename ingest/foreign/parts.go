@@ -41,6 +41,7 @@ const gzipMagic = "\x1f\x8b\x08"
 // Memory is bounded by maxMemory, and work by the file's size: see budget.
 type parts struct {
 	s      *stream
+	layout layout
 	file   io.ReaderAt
 	size   int64
 	gzip   bool
@@ -66,13 +67,13 @@ type parts struct {
 func budgetFor(size int64) int64 { return 16*size + 64<<20 }
 
 // openLenient is begin for a file that is read leniently.
-func openLenient(ctx context.Context, file *os.File, limits Limits) (*stream, error) {
+func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (*stream, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
 	}
 	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
-	p := &parts{s: s, size: size, checks: newMeter(limits, size), budget: budgetFor(size), cut: -1}
+	p := &parts{s: s, layout: layoutOf(kind), size: size, checks: newMeter(limits, size), budget: budgetFor(size), cut: -1}
 	p.file = readerAt{ctx, s, file}
 	p.in = bufio.NewReaderSize(nil, 16<<10)
 	s.parts, s.r = p, bufio.NewReaderSize(p, 64<<10)
@@ -96,7 +97,7 @@ func openLenient(ctx context.Context, file *os.File, limits Limits) (*stream, er
 // begins reports whether the gzip member at the offset begins with a record.
 func (p *parts) begins(at int64) bool {
 	p.inflate(at)
-	return beginsRecord(p.small.Bytes())
+	return beginsRecord(p.small.Bytes()) || beginsARC(p.small.Bytes())
 }
 
 // readerAt reads the file itself, as source does.
@@ -269,7 +270,7 @@ func (p *parts) pass(g *gap) error {
 		switch {
 		case !errors.As(p.err, &next):
 			return nil
-		case beginsRecord(p.small.Bytes()):
+		case p.layout.begins(p.small.Bytes()):
 			return nil
 		}
 		p.member, p.err = nil, nil

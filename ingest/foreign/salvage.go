@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,7 @@ func (l *Losses) add(loss Loss) {
 	}
 }
 
-// salvaging is the lenient conversion of a WARC: what is damaged is left out and noted.
+// salvaging is the lenient conversion of a WARC or an ARC: what is damaged is left out and noted.
 //
 // Of a damaged gzip member no record is taken. Where the file is cut off, a record is taken if its
 // digest is right. A record whose digest is wrong is lost. So is one without a digest if what
@@ -60,19 +59,33 @@ type salvaging struct {
 // errWrongEnd says that a record's block does not end where its header says.
 var errWrongEnd = errors.New("what follows its end is no record: its Content-Length is wrong, or what follows is damaged")
 
-// salvage converts the records of a damaged WARC.
+// salvage converts the records of a damaged WARC or ARC. If no record of the one can be read, the
+// beginning may be what is damaged, and it is read as the other.
 func (c *conversion) salvage(in *stream) error {
-	s := &salvaging{c, in, -1}
-	for {
-		if err := s.next(); err == io.EOF {
-			if s.meter.entries == 0 {
-				return wrong(0, "", wire.ReasonForeign, "no WARC record in it can be read")
-			}
-			return nil
-		} else if err != nil {
-			return err
+	start := spot{}
+	for _, kind := range []Kind{c.result.Kind, WARC, ARC} {
+		if in.n > 0 || len(c.result.Losses.Losses) > 0 {
+			in.back(start)
+		}
+		c.result.Kind, in.parts.layout, c.result.Losses = kind, layoutOf(kind), Losses{}
+		s := &salvaging{c, in, -1}
+		err := s.next()
+		for err == nil {
+			err = s.next()
+		}
+		if err != io.EOF || c.meter.entries > 0 {
+			return notEOF(err)
 		}
 	}
+	return wrong(0, "", wire.ReasonForeign, "no record of a WARC or an ARC in it can be read")
+}
+
+// notEOF returns an error that is not the file's end.
+func notEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // next converts the next record. If that one is lost, it goes on to the beginning of another.
@@ -88,7 +101,7 @@ func (s *salvaging) next() error {
 		}
 		return s.resync(true)
 	}
-	r, err := s.in.nextRecord()
+	r, err := s.in.parts.layout.next(s.in)
 	if err != nil {
 		if err := s.lose(at, "", err); err != nil {
 			return err
@@ -197,8 +210,8 @@ func (s *salvaging) resync(atLine bool) error {
 func (s *stream) resync(atLine bool) error {
 	for {
 		if atLine {
-			head, err := s.r.Peek(versionLine)
-			if beginsRecord(head) {
+			head, err := s.r.Peek(s.parts.layout.enough)
+			if s.parts.layout.begins(head) {
 				return nil
 			}
 			if err != nil && len(head) == 0 {
@@ -257,25 +270,7 @@ func (s *stream) ends() (bool, error) {
 		return false, err
 	}
 	const enough = 128
-	head, _ := s.r.Peek(enough) // an error comes again
-	return beginsRecord(head) || lines >= 2 && beginsHeader(head), s.disk
-}
-
-// versionLine is the length of the line that begins a record, without its end.
-const versionLine = len("WARC/0.17")
-
-// beginsRecord reports whether a line begins a record.
-func beginsRecord(line []byte) bool {
-	for _, version := range warcVersions {
-		if rest, ok := bytes.CutPrefix(line, []byte(version)); ok && (len(rest) == 0 || rest[0] == '\r' || rest[0] == '\n') {
-			return true
-		}
-	}
-	return false
-}
-
-// beginsHeader reports whether b is like the beginning of a record whose first line is damaged.
-func beginsHeader(b []byte) bool {
-	_, second, ok := bytes.Cut(b, []byte("\n"))
-	return ok && (bytes.HasPrefix(second, []byte("WARC-")) || bytes.HasPrefix(second, []byte("Content-")))
+	layout := s.parts.layout
+	head, _ := s.r.Peek(max(enough, layout.enough)) // an error comes again
+	return layout.begins(head) || lines >= layout.empty && layout.damaged(head), s.disk
 }

@@ -192,7 +192,7 @@ func TestSalvage(t *testing.T) {
 // of their own, all but the damaged one are kept.
 func TestSalvageAnywhere(t *testing.T) {
 	t.Parallel()
-	step := 23
+	step := 53
 	if testkit.Full() {
 		step = 1
 	}

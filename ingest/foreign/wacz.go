@@ -23,7 +23,7 @@ const (
 
 // maxDirectory is how many bytes of a zip may be read to find its entries. The list takes some
 // times as much memory.
-const maxDirectory = 32 << 20
+const maxDirectory = 8 << 20
 
 // openWACZ is begin for a WACZ. The stream has no content until it is read as one of the entries.
 func openWACZ(ctx context.Context, file *os.File, limits Limits) (*stream, error) {

@@ -71,7 +71,7 @@ func TestWrongWACZ(t *testing.T) {
 	t.Parallel()
 	records := numbered(3)
 	good := waczOf(t, "archive/1.warc.gz", gz(records...))
-	manyNames := make([]string, 0, 2*280)
+	manyNames := make([]string, 0, 2*70)
 	for n := range cap(manyNames) / 2 {
 		manyNames = append(manyNames, fmt.Sprintf("%060000d", n), "")
 	}
