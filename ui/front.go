@@ -19,9 +19,10 @@ type Front struct {
 	Contact  string            `json:"contact,omitempty"`
 	Program  string            `json:"program"` // version
 	Next     time.Time         `json:"next_publication,omitzero"`
-	Hosts    int64             `json:"hosts,omitempty"`   // of the account's domains
-	Records  int64             `json:"records,omitempty"` // published, all editions
-	Stored   int64             `json:"bytes,omitempty"`   // of segments
+	Hosts    int64             `json:"hosts,omitempty"`
+	Yours    int64             `json:"hosts_of_account,omitempty"` // those of the account's domains, if not all
+	Records  int64             `json:"records,omitempty"`          // published, all editions
+	Stored   int64             `json:"bytes,omitempty"`            // of segments
 	Editions []catalog.Edition `json:"editions,omitempty"`
 	Links    map[string]string `json:"links"`
 }
@@ -87,8 +88,12 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 		p.Stored += e.Bytes
 		values = append(values, webpage.Value{Amount: float64(e.Records), Below: e.Name, Label: p.T("edition %s: %s, %s, %s", e.Name, p.N("%s page", "%s pages", e.Records), p.N("%s host", "%s hosts", e.Hosts), p.Bytes(e.Bytes))})
 	}
+	p.Hosts = counts[""].Hosts
 	for _, place := range placesOf(p.Account) {
-		p.Hosts += counts[place].Hosts
+		p.Yours += counts[place].Hosts
+	}
+	if p.Yours == p.Hosts {
+		p.Yours = 0
 	}
 	p.Chart = webpage.NewChart(p.T("Pages of each edition"), values, p.CountOf)
 	slices.Reverse(editions)

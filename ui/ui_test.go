@@ -144,6 +144,20 @@ func TestFrontPageTellsProgramsTheSame(t *testing.T) {
 	if front.Hosts != 5 || len(front.Editions) != 10 || front.Stored == 0 {
 		t.Errorf("%+v", front)
 	}
+	if front.Yours != 0 {
+		t.Errorf("everybody sees everything, and is told of %d hosts", front.Yours)
+	}
+	r, err := http.NewRequest(http.MethodGet, base+"/", nil)
+	testkit.Must(t, err)
+	r.SetBasicAuth("reader", "reader's password")
+	resp, err = http.DefaultClient.Do(r)
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	var theirs ui.Front
+	testkit.Must(t, json.NewDecoder(resp.Body).Decode(&theirs))
+	if theirs.Hosts != 5 || theirs.Yours != 4 {
+		t.Errorf("an account of jp is told of %d hosts, %d of them its own; want 5 and 4", theirs.Hosts, theirs.Yours)
+	}
 	status, page := get(t, base+"/")
 	if status != http.StatusOK || !strings.Contains(page, "Kokubunji Web Archive") {
 		t.Errorf("%d %s", status, page)
