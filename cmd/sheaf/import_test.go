@@ -130,6 +130,14 @@ func TestImportOfRequests(t *testing.T) {
 	c.until(batch, "post-split")
 	c.run([]string{"published 1 batches"}, "batch", "publish")
 	c.until(batch, "published")
+	var report bytes.Buffer
+	root := rootCommand()
+	root.SetOut(&report)
+	root.SetErr(&report)
+	root.SetArgs([]string{"fsck", "--deep", "--data", c.data})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Errorf("fsck: %v\n%s", err, report.String())
+	}
 	z, err := gzip.NewReader(strings.NewReader(c.run(nil, "batch", "others", batch)))
 	testkit.Must(t, err)
 	if text, err := io.ReadAll(z); err != nil || string(text) != request {

@@ -67,8 +67,11 @@ func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	}
 	kind, err := kindOf(ctx, file)
 	var fault *Error
-	if lenient && (kind == "" && err == nil || errors.As(err, &fault)) {
+	if damaged := errors.As(err, &fault) || kind == "" && err == nil; damaged && lenient {
 		return WARC, nil
+	}
+	if fault != nil && !isZstd(head[:n]) {
+		fault.Msg += "; if it is a WARC or an ARC, import it with --lenient to keep what is right"
 	}
 	return kind, err
 }

@@ -124,6 +124,8 @@ func TestSalvage(t *testing.T) {
 	at := func(n int) int64 { return int64(len(plain(records[:n]))) }
 	atMember := func(n int) int64 { return int64(len(members(records[:n]))) }
 	const anywhere = -1
+	firstSum := []byte(members(records))
+	firstSum[len(gz(records[0]))-8] ^= 1
 	for name, c := range map[string]struct {
 		data   string
 		kept   string
@@ -159,6 +161,7 @@ func TestSalvage(t *testing.T) {
 		"in its middle":               {damaged(2, 0.5), "01345", atMember(2), 1, wire.ReasonCorruptMember},
 		"in its sum":                  {damaged(2, 0.98), "01345", atMember(2), 1, wire.ReasonCorruptMember},
 		"in the first header":         {damaged(0, 0), "12345", 0, 1, wire.ReasonCorruptMember},
+		"in the first sum":            {string(firstSum), "12345", 0, 1, wire.ReasonCorruptMember},
 		"in the last":                 {damaged(5, 0.5), "01234", atMember(5), 1, wire.ReasonCorruptMember},
 		"cut member":                  {cut(members(records), 30), "01234", atMember(5), 1, wire.ReasonTruncated},
 		"cut sum":                     {cut(members(records), 4), "012345", atMember(5), 1, wire.ReasonTruncated},
