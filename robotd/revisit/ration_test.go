@@ -63,6 +63,40 @@ func TestNoPageStarves(t *testing.T) {
 	}
 }
 
+// Of new pages that do not all fit into a night, most are near the start of the host, and the
+// others come from anywhere: after some nights every depth has had its turn.
+func TestNewPagesNearTheStartGoFirst(t *testing.T) {
+	const depths, each, room = 10, 40, 80
+	var p pressing
+	var pages []schedule.Page
+	for i := range depths * each {
+		p.found = append(p.found, i)
+		pages = append(pages, schedule.Page{Depth: i % depths}) // in the order of keys, which says nothing about depth
+	}
+	had := make([]int, depths)
+	for night := range 30 {
+		turns := make([]frontier.Turn, len(pages))
+		p.ration(pages, turns, room, time.Unix(0, 0).AddDate(0, 0, night))
+		near := 0
+		for i, turn := range turns {
+			if turn == frontier.First {
+				had[pages[i].Depth]++
+				if pages[i].Depth < 2 {
+					near++
+				}
+			}
+		}
+		if near < room*3/4 {
+			t.Errorf("night %d: %d of %d pages are within a link of the start", night, near, room)
+		}
+	}
+	for depth, n := range had {
+		if n == 0 {
+			t.Errorf("no page at depth %d had a turn: %v", depth, had)
+		}
+	}
+}
+
 func TestRationOfOneKind(t *testing.T) {
 	for _, p := range []pressing{{found: []int{0, 1, 2}}, {overdue: []int{0, 1, 2}}} {
 		for room := -1; room < 5; room++ {
