@@ -204,6 +204,35 @@ func TestIntervalsInLists(t *testing.T) {
 	if h := found[0]; h.Interval != "5s" || h.Reason != "its webmaster" {
 		t.Errorf("%+v", h)
 	}
+	pages := func(n int) *int { return &n }
+	runs := func(want int) {
+		t.Helper()
+		_, lines, err := s.List(t.Context(), "r1")
+		testkit.Must(t, err)
+		if lines[0].RunPages != want || lines[1].RunPages != 0 {
+			t.Errorf("%d and %d pages a visit, want %d and none", lines[0].RunPages, lines[1].RunPages, want)
+		}
+	}
+	set(hosts.IntervalRequest{Hosts: a, Reason: "asked"}, "give one of them")
+	set(hosts.IntervalRequest{Hosts: a, Pages: pages(10)}, "reason is missing")
+	set(hosts.IntervalRequest{Hosts: a, Pages: pages(1001), Reason: "asked"}, "pages 1001")
+	set(hosts.IntervalRequest{Hosts: a, Pages: pages(-1), Reason: "asked"}, "pages -1")
+	set(hosts.IntervalRequest{Hosts: a, Pages: pages(10), Reason: "its webmaster, again"}, "")
+	listed(5 * time.Second) // stays
+	runs(10)
 	set(hosts.IntervalRequest{Hosts: a, Interval: "0s"}, "")
 	listed(0)
+	runs(10)
+	found, err = s.Hosts(t.Context(), hosts.Filter{}, "", 1)
+	testkit.Must(t, err)
+	if h := found[0]; h.Interval != "" || h.Pages != 10 {
+		t.Errorf("%+v", h)
+	}
+	set(hosts.IntervalRequest{Hosts: a, Pages: pages(0)}, "")
+	runs(0)
+	found, err = s.Hosts(t.Context(), hosts.Filter{}, "", 1)
+	testkit.Must(t, err)
+	if h := found[0]; h.Pages != 0 || h.Reason != "" {
+		t.Errorf("nothing is set any more: %+v", h)
+	}
 }

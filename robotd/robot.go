@@ -250,7 +250,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	}
 	pace := &revisit.Pace{
 		Interval: r.cfg.Interval, Pages: r.cfg.Run.Pages, Restraints: r.manners.Restraints,
-		Slot: r.manners.Gate.Slot, Share: r.list.Share, Set: r.list.Interval,
+		Slot: r.manners.Gate.Slot, Share: r.list.Share, Set: r.list.Interval, SetPages: r.list.RunPages,
 	}
 	watching := watched.Options{
 		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,

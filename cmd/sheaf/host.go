@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,23 +29,33 @@ func hostCommand() *cobra.Command {
 
 func hostSetCommand() *cobra.Command {
 	var want hosts.IntervalRequest
+	var pages int
 	cmd := &cobra.Command{
-		Use:   "set HOST… --interval TIME --reason TEXT",
-		Short: "Set the time between two visits to hosts whose owners allow or ask for it",
+		Use:   "set HOST… [--interval TIME] [--pages N] --reason TEXT",
+		Short: "Set how hosts are visited whose owners allow more or ask for less",
 		Long: `Set the time between two visits to the addresses of hosts, because their owners allow a shorter one
 or ask for a longer one. If several hosts share an address, the longest of their intervals holds there:
 a shorter one takes effect when it is set for all of them. A Crawl-delay in the host's robots.txt, a
 Retry-After and trouble of the server lengthen it as usual. Robots that share the host share the
-interval. With --interval 0s each robot's own holds again.`,
+interval. With --interval 0s each robot's own holds again.
+
+With --pages a visit may fetch several pages over one connection, one after the other (Keep-Alive), and
+the interval lies between the visits. A visit ends when the server closes the connection, answers badly
+or asks for a delay. With --pages 0 each robot's own number holds again, which is 1 unless its site has
+set another.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			want.Hosts = args
+			if cmd.Flags().Changed("pages") {
+				want.Pages = &pages
+			}
 			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts+"/interval", want, nil)
 		}),
 	}
 	cmd.Flags().StringVar(&want.Interval, "interval", "", "time between the end of a visit and the next, such as 5s; 0s: each robot's own")
+	cmd.Flags().IntVar(&pages, "pages", 0, "pages of a visit, over one connection; 0: each robot's own number")
 	cmd.Flags().StringVar(&want.Reason, "reason", "", "who allows or asks for it")
-	_ = cmd.MarkFlagRequired("interval")
+	cmd.MarkFlagsOneRequired("interval", "pages")
 	return cmd
 }
 
@@ -203,12 +214,20 @@ func hostListCommand() *cobra.Command {
 				}
 			}
 			return show(cmd, list, func(w io.Writer) {
-				table(w, "host\tstate\trobot\taddresses\tfound by\tinterval", list, func(h hosts.Host) []any {
-					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator"), h.Interval}
+				table(w, "host\tstate\trobot\taddresses\tfound by\tinterval\tpages", list, func(h hosts.Host) []any {
+					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator"), h.Interval, several(h.Pages)}
 				})
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only hosts in this state: accepted, pending or refused")
 	return cmd
+}
+
+// several returns a number of pages a visit, or "" where nothing is set.
+func several(pages int) string {
+	if pages == 0 {
+		return ""
+	}
+	return strconv.Itoa(pages)
 }

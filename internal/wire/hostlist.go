@@ -34,6 +34,10 @@ type HostLine struct {
 	// the host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
 	Interval time.Duration
 
+	// RunPages is how many pages an operator has one visit to the host fetch, over one connection,
+	// because its owner allows it. Only in P1. Zero: as the robot's settings say.
+	RunPages int
+
 	// Omit is a path, with a query if it has one, with which the URLs of the host begin that the
 	// robot must leave out. Only in P1. A list has a line for each of them.
 	Omit string
@@ -47,6 +51,9 @@ const (
 	LeastInterval = 100 * time.Millisecond
 	MostInterval  = 24 * time.Hour
 )
+
+// MostRunPages bounds the pages of a visit that are set for a host.
+const MostRunPages = 1000
 
 // Append appends the line with its LF.
 func (l HostLine) Append(dst []byte) []byte {

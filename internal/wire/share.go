@@ -57,8 +57,8 @@ func (s Share) word() string {
 }
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
-// "depth N", "wait 1", "interval MS", "omit PATH" and "handover SHA256", separated by spaces.
-// Unknown words are ignored.
+// "depth N", "wait 1", "interval MS", "run PAGES", "omit PATH" and "handover SHA256", separated by
+// spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {
@@ -72,6 +72,9 @@ func (l HostLine) extra() string {
 	}
 	if l.Interval > 0 {
 		words = append(words, "interval "+strconv.FormatInt(l.Interval.Milliseconds(), 10))
+	}
+	if l.RunPages > 0 {
+		words = append(words, "run "+strconv.Itoa(l.RunPages))
 	}
 	if l.Omit != "" {
 		words = append(words, "omit "+l.Omit)
@@ -112,6 +115,12 @@ func (l *HostLine) parseExtra(field string) error {
 				return fmt.Errorf("interval %q is not between %d and %d ms", value, LeastInterval.Milliseconds(), MostInterval.Milliseconds())
 			}
 			l.Interval = time.Duration(ms) * time.Millisecond
+		case "run":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 || n > MostRunPages {
+				return fmt.Errorf("run %q is not between 1 and %d pages", value, MostRunPages)
+			}
+			l.RunPages = n
 		case "omit":
 			if !strings.HasPrefix(value, "/") || len(value) > MaxOmit {
 				return fmt.Errorf("omit %.100q is no path of at most %d bytes", value, MaxOmit)

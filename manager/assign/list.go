@@ -48,7 +48,7 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
-		intervals, err := intervalsFor(ctx, tx, robot)
+		paces, err := pacesFor(ctx, tx, robot)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
-			l.Share, l.Wait, l.Interval = shares[host], waits[host], intervals[host]
+			l.Share, l.Wait, l.Interval, l.RunPages = shares[host], waits[host], paces[host].interval, paces[host].pages
 			if !l.Wait && !l.Share.Several() {
 				l.Handover = handovers[host]
 			}
@@ -153,19 +153,27 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 	return shares, err
 }
 
-// intervalsFor returns the intervals that operators have set for the robot's hosts, by host. CROSS
-// JOIN makes SQLite begin with the hosts that have one, which are few.
-func intervalsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]time.Duration, error) {
-	found := map[string]time.Duration{}
+// pace is how an operator has a host visited. Zero: as each robot's settings say.
+type pace struct {
+	interval time.Duration
+	pages    int
+}
+
+// pacesFor returns what operators have set for the robot's hosts, by host. CROSS JOIN makes SQLite
+// begin with the hosts for which something is set, which are few.
+func pacesFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]pace, error) {
+	found := map[string]pace{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var host string
 		var ms int64
-		err := rows.Scan(&host, &ms)
-		found[host] = time.Duration(ms) * time.Millisecond
+		var p pace
+		err := rows.Scan(&host, &ms, &p.pages)
+		p.interval = time.Duration(ms) * time.Millisecond
+		found[host] = p
 		return err
 	}, `
-		SELECT h.name, h.interval_ms FROM hosts h CROSS JOIN assignments a
-		WHERE h.interval_ms > 0 AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
+		SELECT h.name, h.interval_ms, h.run_pages FROM hosts h CROSS JOIN assignments a
+		WHERE (h.interval_ms > 0 OR h.run_pages > 0) AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
 	return found, err
 }
 

@@ -52,6 +52,9 @@ func (c *Current) Generation() int64 { return c.List().Generation }
 // Interval returns the interval that an operator has set for a host; 0: none.
 func (c *Current) Interval(host string) time.Duration { return c.List().Intervals[host] }
 
+// RunPages returns how many pages of a host an operator has one visit fetch; 0: none has.
+func (c *Current) RunPages(host string) int { return c.List().RunPages[host] }
+
 // Omits reports whether the manager has a URL of a host left out, which is in the robots' canonical
 // form.
 func (c *Current) Omits(host, url string) bool {

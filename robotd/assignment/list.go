@@ -25,6 +25,8 @@ type List struct {
 
 	Intervals map[string]time.Duration `json:"intervals,omitempty"` // by host: the interval that an operator has set
 
+	RunPages map[string]int `json:"run_pages,omitempty"` // by host: pages of a visit that an operator has set
+
 	Omits map[string][]string `json:"omits,omitempty"` // by host: paths with which the URLs begin that are left out
 
 	index sync.Once // makes hosts
@@ -53,6 +55,12 @@ func (l *List) Add(line wire.HostLine) {
 			l.Intervals = make(map[string]time.Duration)
 		}
 		l.Intervals[weburl.Host(line.URL)] = line.Interval
+	}
+	if line.RunPages > 0 {
+		if l.RunPages == nil {
+			l.RunPages = make(map[string]int)
+		}
+		l.RunPages[weburl.Host(line.URL)] = line.RunPages
 	}
 	if line.Omit != "" {
 		if l.Omits == nil {

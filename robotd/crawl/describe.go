@@ -113,7 +113,7 @@ func (c *Crawl) addLoad(loads map[string]*load, h status.Host, p *polite.Place) 
 	l := loads[key]
 	if l == nil {
 		// The pages of a run share one interval; each takes the time of a fetch.
-		l = &load{Load: status.Load{Address: key, Each: p.Interval/time.Duration(c.settings.Run.Pages) + c.pipe.FetchTime()}}
+		l = &load{Load: status.Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.pipe.FetchTime()}}
 		loads[key] = l
 	}
 	left := max(h.Left, 1) // a host in the gate has something left

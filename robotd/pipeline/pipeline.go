@@ -121,7 +121,7 @@ func New(opt Options) *Pipeline {
 		},
 	}
 	p.runs = &runs{
-		settings: cfg.Run, agent: man.Agent, gate: man.Gate, fetcher: opt.Fetcher, admission: man.Admission, hosts: hosts,
+		most: cfg.Run.Time, pages: opt.Hours.Pace.RunPages, agent: man.Agent, gate: man.Gate, fetcher: opt.Fetcher, admission: man.Admission, hosts: hosts,
 		patience: patience, pool: newWorkerPool(cfg.Concurrency), backlog: &backlog{shrinks: make(chan struct{}, 1)},
 		fetching: p.fetching, visit: fetching.visit, extract: p.extracting.in, ended: opt.Ended, stop: opt.Stop, fail: fail, log: opt.Log,
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"sheaf/robotd/admission"
-	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/polite"
 )
 
 // runs takes hosts from the gate and makes runs at their addresses.
 type runs struct {
-	settings  config.Run
+	most      time.Duration         // after which a run asks for no further page
+	pages     func(host string) int // of a run
 	agent     string
 	gate      *polite.Gate
 	fetcher   *fetch.Fetcher
@@ -60,7 +60,8 @@ func (r *runs) dispatch(ctx, beginning context.Context) {
 // reports whether the worker still has its place.
 func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run *fetch.Run
-	if r.settings.Pages > 1 {
+	most := r.pages(name)
+	if most > 1 {
 		run = r.fetcher.Run()
 		defer run.Close()
 	}
@@ -74,7 +75,7 @@ func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string,
 		if !end() {
 			return false
 		}
-		if t.fetched && pages < r.settings.Pages && time.Since(began) < r.settings.Time && r.mayGoOn(t) {
+		if t.fetched && pages < most && time.Since(began) < r.most && r.mayGoOn(t) {
 			t.stored = make(chan struct{})
 			r.backlog.add()
 			r.extract <- t

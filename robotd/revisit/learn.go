@@ -93,7 +93,7 @@ func (h *Hours) Begin(front *frontier.Host, home netip.Addr, from time.Time) tim
 		return from
 	}
 	server := h.Servers.Get(front.Name)
-	runs := 1 + front.Left()/h.Pace.Pages
+	runs := 1 + front.Left()/h.Pace.RunPages(front.Name)
 	long := time.Duration(runs) * h.Pace.Every(front.Name, home) * 5 / 4 // some pages are new
 	name := fnv.New32a()
 	name.Write([]byte(front.Name))

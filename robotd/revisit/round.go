@@ -63,7 +63,8 @@ func (r Round) days() float64 { return r.Due.Sub(r.Began).Hours() / 24 }
 type Pace struct {
 	Interval   time.Duration                   // between two runs at an address, at least
 	Set        func(host string) time.Duration // in place of Interval; 0: Interval
-	Pages      int                             // of a run
+	Pages      int                             // of a run, over one connection
+	SetPages   func(host string) int           // in place of Pages; 0: Pages
 	Restraints *hoststate.Restraints
 	Slot       func(netip.Addr) netip.Addr // the address that stands for a range of addresses
 	Share      func(host string) wire.Share
@@ -82,7 +83,10 @@ func (p *Pace) Every(host string, addr netip.Addr) time.Duration {
 	return max(every, time.Millisecond)
 }
 
+// RunPages returns how many pages of a host a run may fetch.
+func (p *Pace) RunPages(host string) int { return cmp.Or(p.SetPages(host), p.Pages) }
+
 // Room returns how many pages of a host can be visited in a time.
 func (p *Pace) Room(host string, addr netip.Addr, in time.Duration) float64 {
-	return float64(in) / float64(p.Every(host, addr)) * float64(p.Pages)
+	return float64(in) / float64(p.Every(host, addr)) * float64(p.RunPages(host))
 }

@@ -17,7 +17,7 @@ import (
 
 // An operator sets an interval for a host whose owner allows it. The robot keeps that one at the
 // host's address and its own elsewhere, and a host that shares its address with another gets no
-// shorter one.
+// shorter one. Where several pages a visit are set, the interval lies between the visits.
 func TestIntervalOfAHost(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestIntervalOfAHost(t *testing.T) {
 		switch {
 		case r.URL.Path == "/robots.txt":
 			http.NotFound(w, r)
-		case r.URL.Path == "/" && r.Host == "quick.test":
+		case r.URL.Path == "/" && (r.Host == "quick.test" || r.Host == "several.test"):
 			for n := range 12 {
 				fmt.Fprintf(w, "<a href=/%d>x</a>", n)
 			}
@@ -39,7 +39,7 @@ func TestIntervalOfAHost(t *testing.T) {
 			fmt.Fprintf(w, "<p>%s of %s", r.URL.Path, r.Host)
 		}
 	})
-	at := map[string]string{"quick.test": "127.71.0.1", "usual.test": "127.71.0.2", "first.test": "127.71.0.3", "second.test": "127.71.0.3"}
+	at := map[string]string{"quick.test": "127.71.0.1", "usual.test": "127.71.0.2", "first.test": "127.71.0.3", "second.test": "127.71.0.3", "several.test": "127.71.0.4"}
 	servers := map[string]string{} // by IP address
 	for host, ip := range at {
 		if servers[ip] == "" {
@@ -55,6 +55,8 @@ func TestIntervalOfAHost(t *testing.T) {
 	s := servicetest.Start(t, servicetest.Quiet())
 	robot := s.CollectOnce("r1", usual, at)
 	s.Operate(http.MethodPost, "/v1/admin/hosts/interval", hosts.IntervalRequest{Hosts: []string{"quick.test", "first.test"}, Interval: set.String(), Reason: "its owner, by mail"}, nil)
+	pages := 4
+	s.Operate(http.MethodPost, "/v1/admin/hosts/interval", hosts.IntervalRequest{Hosts: []string{"several.test"}, Pages: &pages, Reason: "its owner, by mail"}, nil)
 	testkit.Must(t, robot.Cycle(t.Context()))
 
 	least := func(hosts ...string) time.Duration {
@@ -77,6 +79,18 @@ func TestIntervalOfAHost(t *testing.T) {
 	}
 	if gap := least("quick.test"); gap < set || gap >= usual {
 		t.Errorf("%v between two visits where %v is set", gap, set)
+	}
+	in := 1 // pages of a visit
+	for i, at := range visits["several.test"][1:] {
+		if in++; at.Sub(visits["several.test"][i]) >= usual {
+			in = 1
+		}
+		if in > pages+1 { // robots.txt comes with the first
+			t.Errorf("%d pages without an interval between them, want %d", in, pages)
+		}
+	}
+	if n := len(visits["several.test"]); n < 13 || least("several.test") >= usual {
+		t.Errorf("%d pages, the nearest two %v from each other, where a visit may have %d", n, least("several.test"), pages)
 	}
 	if gap := least("usual.test"); gap < usual {
 		t.Errorf("%v between two visits where nothing is set", gap)
