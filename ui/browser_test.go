@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -61,6 +62,9 @@ func TestPagesAreAccessible(t *testing.T) {
 	asked.Body.Close()
 	if status, _ := as(t, "POST", base+"/watches", url.Values{"act": {"add"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}}); status != 200 {
 		t.Fatalf("a watch: %d", status)
+	}
+	if status, text := as(t, "POST", base+"/watches", url.Values{"act": {"save"}, "target": {"http://www.waseda.ac.jp/now.html"}}); status != 200 || !strings.Contains(text, "It will be saved.") {
+		t.Fatalf("a page to be saved: %d %s", status, text)
 	}
 	reset := linkOfReset(t, site)
 	const stored = "http://www.waseda.ac.jp/1.html"

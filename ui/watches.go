@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/watches"
+	"sheaf/serve/replay"
 	"sheaf/serve/watch"
 )
 
@@ -66,16 +67,23 @@ func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.
 			wish.Every = watch.Cadence(form.Get("every"))
 		}
 		_, err = f.Watches.Add(r.Context(), a, wish)
+	case "save":
+		_, err = f.Watches.Add(r.Context(), a, watch.Wish{URL: form.Get("target"), Once: true})
 	case "remove":
 		err = f.Watches.Remove(r.Context(), a.Name, form.Get("watch"))
 	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is neither add nor remove")
+		return problem.New(http.StatusBadRequest, "bad_form", "act is neither add nor save nor remove")
 	}
 	if err != nil {
 		return watches.Problem(err)
 	}
 	http.Redirect(w, r, api.PathWatching, http.StatusSeeOther)
 	return nil
+}
+
+// SavedPath leads to the page that a watch has had saved.
+func (watchesPage) SavedPath(w *watch.Watch) string {
+	return replay.Path(w.Saved, "", w.URL)
 }
 
 // WatchPath leads to the versions of a watched page, or to the page of a watched host.

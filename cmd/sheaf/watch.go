@@ -52,7 +52,8 @@ func watchAddCommand() *cobra.Command {
 		Use: "add URL", Short: "Watch a page; with --prefix all pages below a URL, with --host a host", Args: cobra.ExactArgs(1),
 		Example: `  sheaf watch add http://www.example.jp/news.html --email me@example.jp --every day
   sheaf watch add --host www.example.jp --webhook https://hook.example.jp/sheaf
-  sheaf watch add http://www.example.jp/search --body 'q=sheaf&n=10'`,
+  sheaf watch add http://www.example.jp/search --body 'q=sheaf&n=10'
+  sheaf watch add http://www.example.jp/today.html --once    # only save it now`,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			switch {
 			case prefix:
@@ -64,7 +65,11 @@ func watchAddCommand() *cobra.Command {
 			}
 			wish.Every = watch.Cadence(every)
 			return ask(cmd, c, http.MethodPost, api.PathWatches, wish, func(out io.Writer, w watch.Watch) {
-				fmt.Fprintf(out, "%s watches %s\n", w.ID, w.URL)
+				if w.Once {
+					fmt.Fprintf(out, "%s has %s saved, as soon as its host's interval allows\n", w.ID, w.URL)
+				} else {
+					fmt.Fprintf(out, "%s watches %s\n", w.ID, w.URL)
+				}
 				if text := notCollected[w.Collection]; text != "" {
 					fmt.Fprintf(out, "%s: %s\n", w.Host, text)
 				}
@@ -74,13 +79,16 @@ func watchAddCommand() *cobra.Command {
 				if w.Webhook != "" {
 					fmt.Fprintf(out, "calls of %s are signed with %s\n", w.Webhook, w.Secret)
 				}
-				fmt.Fprintf(out, "feed: %s%s/%s.atom\n", c.URL, api.PathWatches, w.ID)
+				if !w.Once {
+					fmt.Fprintf(out, "feed: %s%s/%s.atom\n", c.URL, api.PathWatches, w.ID)
+				}
 			})
 		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&prefix, "prefix", false, "watch all pages whose URL begins with URL")
 	f.BoolVar(&host, "host", false, "watch all pages of a host, which is given instead of URL")
+	f.BoolVar(&wish.Once, "once", false, "only have the page saved now, and be told of nothing")
 	f.StringVar(&wish.Body, "body", "", "form fields to send by POST: watch the answer of a form")
 	f.StringVar(&wish.Media, "media", "", "media type of --body (default that of a form)")
 	f.StringVar(&wish.Email, "email", "", "send mails to this address")
@@ -106,6 +114,12 @@ func watchListCommand() *cobra.Command {
 
 // toldBy returns the ways by which a watch tells of changes.
 func toldBy(w *watch.Watch) []string {
+	switch {
+	case w.Once && w.Saved.IsZero():
+		return []string{"nothing; to be saved once"}
+	case w.Once:
+		return []string{"nothing; saved " + w.Saved.Format(time.RFC3339)}
+	}
 	ways := []string{"feed"}
 	switch {
 	case w.Email == "":

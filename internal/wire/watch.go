@@ -28,6 +28,10 @@ type WatchOrder struct {
 	Address string `json:"address,omitempty"`
 	Body    string `json:"body,omitempty"`
 	Media   string `json:"media,omitempty"`
+
+	// Once, unless 0, asks for one visit as soon as may be, and for its batch at once. Whoever asks
+	// later makes it larger. A robot that has made the visit waits for a larger one.
+	Once int64 `json:"once,omitempty"`
 }
 
 // WatchList has everything that is watched on one robot's hosts, each once.

@@ -40,14 +40,15 @@ func (r *Registry) EnterWatched(ctx context.Context) (Report, error) {
 // consumer. The table belongs to serve/watch.
 func (r *Registry) Watches(ctx context.Context, robot string) (wire.WatchList, error) {
 	orders, err := db.List(ctx, r.db, func(rows *sql.Rows, o *wire.WatchOrder) error {
-		err := rows.Scan(&o.Kind, &o.Host, &o.URL, &o.Address, &o.Body, &o.Media)
+		err := rows.Scan(&o.Kind, &o.Host, &o.URL, &o.Address, &o.Body, &o.Media, &o.Once)
 		if o.Body == "" {
 			o.Address = "" // only a form has an address besides its URL
 		}
 		return err
 	}, `
-		SELECT DISTINCT w.kind, w.host, w.url, w.address, w.body, w.media
+		SELECT w.kind, w.host, w.url, w.address, w.body, w.media, MAX(CASE WHEN w.once = 1 THEN w.created ELSE 0 END)
 		FROM watches w JOIN assignments a ON a.host = w.host AND a.robot = ? AND a.to_generation IS NULL
+		WHERE w.saved = 0 GROUP BY w.kind, w.host, w.url, w.address, w.body, w.media
 		ORDER BY w.host, w.kind, w.url`, robot)
 	return wire.WatchList{Watches: orders}, err
 }

@@ -8,13 +8,15 @@ import (
 	"sheaf/robotd/datadir"
 )
 
-// Stored takes note of a record that was stored. If it is a change of a watched page, its host is
-// due for an express batch. known says that a full copy of the page was known before.
+// Stored takes note of a record that was stored. If it is a change of a watched page, or of a page
+// that somebody wants to have saved now, its host is due for an express batch. known says that a full
+// copy of the page was known before.
 func (p *Pages) Stored(host string, rec *archive.Record, known bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	gone := rec.Kind == archive.Response && known && isGone(rec.HTTP)
-	if p.changed[host] || rec.Kind != archive.Page && !gone || !covers(p.orders[host], rec.URL) {
+	changed := (rec.Kind == archive.Page || gone) && covers(p.orders[host], rec.URL)
+	if p.changed[host] || !changed && once(p.orders[host], rec.URL) == 0 {
 		return nil
 	}
 	p.changed[host] = true

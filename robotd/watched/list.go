@@ -127,6 +127,16 @@ func covers(orders []wire.WatchOrder, url string) bool {
 	return slices.ContainsFunc(orders, func(o wire.WatchOrder) bool { return o.Covers(url) })
 }
 
+// once returns the newest order for one visit to a page; 0: there is none.
+func once(orders []wire.WatchOrder, url string) (newest int64) {
+	for _, o := range orders {
+		if o.Once > newest && o.Covers(url) {
+			newest = o.Once
+		}
+	}
+	return newest
+}
+
 // Request returns the HTTP request for a page. If the page is a watched form, the request posts the
 // form's fields.
 func (p *Pages) Request(host string, req fetch.Request) fetch.Request {

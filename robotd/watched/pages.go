@@ -24,6 +24,7 @@ type page struct {
 	at            time.Time      // of that visit
 	backoffFactor float64        // see schedule.WatchPolicy
 	next          time.Time      // when the page should be visited again; zero: at once
+	once          int64          // the last order for one visit that was carried out, since the process began
 }
 
 // maxPages is how many pages of a host are visited more often than once a cycle.
@@ -135,6 +136,9 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 		if page.next = (time.Time{}); !page.at.IsZero() {
 			page.next = p.opt.Plan.Next(&server.Hours, page.at, intervals[page])
 		}
+		if once(p.orders[host], page.entry.URL) > page.once {
+			page.next = time.Time{}
+		}
 	}
 }
 
@@ -166,7 +170,7 @@ func (p *Pages) Visited(host string, e frontier.Entry, kind archive.Kind, past, 
 	case !v.Full.IsZero():
 		known.visit = v
 	}
-	known.at = at
+	known.at, known.once = at, once(p.orders[host], e.URL)
 	known.backoffFactor = p.opt.Policy.BackoffFactor(known.backoffFactor, changed)
 	p.pace(host, h, known)
 }

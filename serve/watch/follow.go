@@ -44,16 +44,20 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	if err != nil || last == since {
 		return false, err
 	}
-	var notices []*found
+	got := catch{saved: make(map[string]time.Time)}
 	accounts := make(map[string]*account.Account)
 	for _, seg := range segments {
-		some, err := f.look(ctx, seg, accounts)
-		if err != nil {
+		if err := f.look(ctx, seg, accounts, &got); err != nil {
 			return false, fmt.Errorf("host %s in edition %s: %w", seg.Host, seg.Edition, err)
 		}
-		notices = append(notices, some...)
 	}
-	return last > since, f.advance(ctx, since, last, notices)
+	return last > since, f.advance(ctx, since, last, &got)
+}
+
+// catch is what new segments have for watches.
+type catch struct {
+	notices []*found
+	saved   map[string]time.Time // by watch that asks for one visit: when that was
 }
 
 // place returns up to which number the feed was read. The first time that is its end: what was
@@ -76,30 +80,45 @@ type found struct {
 	of *Watch
 }
 
-// look returns the notices of a new segment's records for all watches of its host.
-func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts map[string]*account.Account) (notices []*found, err error) {
-	watches, err := f.table.watches(ctx, `host = ? ORDER BY id`, seg.Host)
+// look adds what a new segment has for the watches of its host.
+func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts map[string]*account.Account, got *catch) error {
+	watches, err := f.table.watches(ctx, `host = ? AND saved = 0 ORDER BY id`, seg.Host)
 	if err != nil || len(watches) == 0 {
-		return nil, err
+		return err
 	}
 	for _, w := range watches {
 		a, ok := accounts[w.Account]
 		if !ok {
 			if a, err = f.account(ctx, w.Account); err != nil {
-				return nil, err
+				return err
 			}
 			accounts[w.Account] = a
 		}
-		if a == nil {
+		switch {
+		case a == nil:
 			continue
+		case w.Once:
+			err = f.lookOnce(ctx, w, a, seg, got)
+		default:
+			var some []*found
+			some, err = f.lookFor(ctx, w, a, seg)
+			got.notices = append(got.notices, some...)
 		}
-		some, err := f.lookFor(ctx, w, a, seg)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		notices = append(notices, some...)
 	}
-	return notices, nil
+	return nil
+}
+
+// lookOnce looks for the first visit to the page of a watch that asks for one, whatever it found.
+func (f *follower) lookOnce(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry, got *catch) error {
+	return f.records.Each(ctx, a, seg, func(c *archive.Cell) bool {
+		if w.matches(c.URL) && !c.Time.Before(w.Created) && (got.saved[w.ID].IsZero() || c.Time.Before(got.saved[w.ID])) {
+			got.saved[w.ID] = c.Time
+		}
+		return true
+	})
 }
 
 // lookFor returns the notices of a new segment's records for one watch.
@@ -140,15 +159,20 @@ func (f *follower) lookFor(ctx context.Context, w *Watch, a *account.Account, se
 	return notices, nil
 }
 
-// advance writes notices, their deliveries and the new place in one transaction. It does nothing if
+// advance writes what was caught, the notices' deliveries and the new place in one transaction. It does nothing if
 // the place is not where it was.
-func (f *follower) advance(ctx context.Context, from, to int64, notices []*found) error {
+func (f *follower) advance(ctx context.Context, from, to int64, got *catch) error {
 	return db.Transact(ctx, f.table.db, nil, func(tx *sql.Tx) error {
 		n, err := db.Changed(tx.ExecContext(ctx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from))
 		if err != nil || n == 0 {
 			return err // another process was quicker
 		}
-		for _, n := range notices {
+		for id, at := range got.saved {
+			if _, err := tx.ExecContext(ctx, `UPDATE watches SET saved = ? WHERE id = ? AND saved = 0`, db.Millis(at), id); err != nil {
+				return err
+			}
+		}
+		for _, n := range got.notices {
 			fresh, err := db.Changed(tx.ExecContext(ctx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 				n.ID, n.Watch, n.Account, n.What, n.URL, n.Title, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found)))
 			if err != nil {

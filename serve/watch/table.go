@@ -16,7 +16,7 @@ type table struct {
 	now  func() time.Time
 }
 
-const watchColumns = `id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped`
+const watchColumns = `id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped, once, saved`
 
 // collection is a watch's Collection. The table hosts belongs to manager/hosts.
 const collection = `COALESCE((SELECT CASE WHEN h.state = 'accepted' AND h.waiting = 0 THEN 'collected' ELSE h.state END
@@ -25,9 +25,12 @@ const collection = `COALESCE((SELECT CASE WHEN h.state = 'accepted' AND h.waitin
 // watches returns watches.
 func (t *table) watches(ctx context.Context, where string, args ...any) (list []*Watch, err error) {
 	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
-		w, created := new(Watch), int64(0)
-		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped, &w.Collection)
-		w.Waiting, w.Created = w.confirm != "", db.Time(created)
+		w, created, once, saved := new(Watch), int64(0), int64(0), int64(0)
+		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped, &once, &saved, &w.Collection)
+		w.Waiting, w.Created, w.Once = w.confirm != "", db.Time(created), once != 0
+		if saved != 0 {
+			w.Saved = db.Time(saved)
+		}
 		list = append(list, w)
 		return err
 	}, `SELECT `+watchColumns+`, `+collection+` FROM watches WHERE `+where, args...)
@@ -78,13 +81,15 @@ func (t *table) notice(ctx context.Context, id string) (*Notice, error) {
 	return list[0], nil
 }
 
-// keepSent is how long notices, and deliveries that were sent or given up, are kept.
+// keepSent is how long notices, deliveries that were sent or given up, and watches that have ended
+// with their visit are kept.
 const keepSent = 30 * 24 * time.Hour
 
 // sweep deletes old notices and deliveries.
 func (t *table) sweep(ctx context.Context) (more bool, err error) {
 	before := db.Millis(t.now().Add(-keepSent))
-	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`, `DELETE FROM watch_hooks WHERE resume < ?`} {
+	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`, `DELETE FROM watch_hooks WHERE resume < ?`,
+		`DELETE FROM watches WHERE saved > 0 AND saved < ?`} {
 		if _, err := t.db.ExecContext(ctx, q, before); err != nil {
 			return false, fmt.Errorf("watch: %w", err)
 		}

@@ -65,15 +65,25 @@ type Watch struct {
 	Secret  string    `json:"secret,omitempty"` // key with which the webhook's calls are signed
 	Created time.Time `json:"created"`
 
+	// Once says that the watch only asks for one visit, as soon as the host's interval allows. Saved
+	// is when that was; zero until it is published. Then the watch asks for nothing more.
+	Once  bool      `json:"once,omitempty"`
+	Saved time.Time `json:"saved,omitzero"`
+
 	Collection Collection `json:"collection"` // of the host
 
+	Troubles
+
+	confirm string
+}
+
+// Troubles are what keeps a consumer from being told.
+type Troubles struct {
 	// Why no more mails are sent, or calls made: the other side has refused them for good. A new
 	// watch tries again.
 	MailStopped string    `json:"mail_stopped,omitempty"`
 	HookStopped string    `json:"webhook_stopped,omitempty"`
 	Failing     []Failing `json:"failing,omitempty"` // what could not be delivered yet, or was given up
-
-	confirm string
 }
 
 // WatchList is the answer of GET /v1/watches, oldest first.
@@ -107,6 +117,7 @@ type Wish struct {
 	Email   string  `json:"email"`   // address for mails
 	Every   Cadence `json:"every"`   // each change if empty
 	Webhook string  `json:"webhook"` // URL that is called at each change
+	Once    bool    `json:"once"`    // only save the page of URL now; nothing is told
 }
 
 // ErrWish says what is wrong with a wish.
@@ -128,7 +139,7 @@ func badWish(format string, args ...any) error {
 
 // watch returns the watch that a wish asks for. It fails with ErrWish.
 func (w *Wish) watch() (*Watch, error) {
-	out := &Watch{Email: w.Email, Every: w.Every, Webhook: w.Webhook}
+	out := &Watch{Email: w.Email, Every: w.Every, Webhook: w.Webhook, Once: w.Once}
 	target, err := w.target(out)
 	if err == nil {
 		err = w.page(out, target)
@@ -192,6 +203,9 @@ func (w *Wish) page(out *Watch, target string) error {
 
 // notices checks how the consumer is told, and sets how often mails come.
 func (w *Wish) notices(out *Watch) error {
+	if w.Once && (out.Kind != URL || w.Email != "" || w.Every != "" || w.Webhook != "") {
+		return badWish("once saves one url, and nothing is told of it: leave out prefix, host, email, every and webhook")
+	}
 	if w.Email != "" {
 		if a, err := mail.ParseAddress(w.Email); err != nil || a.Address != w.Email || len(w.Email) > maxAddress {
 			return badWish("email %.100q is not a bare address such as name@example.jp", w.Email)

@@ -247,6 +247,8 @@ func TestWishes(t *testing.T) {
 		{watch.Wish{URL: page, Email: "Me <me@example.jp>"}, "email"},
 		{watch.Wish{URL: page, Email: "me@example.jp\r\nBcc: all@example.jp"}, "email"},
 		{watch.Wish{URL: page, Email: "me@example.jp", Every: "minute"}, "every"},
+		{watch.Wish{Host: "www.waseda.ac.jp", Once: true}, "once"},
+		{watch.Wish{URL: page, Once: true, Webhook: "https://hook.jp/"}, "once"},
 	} {
 		_, err := b.Add(t.Context(), b.jp, c.wish)
 		if !errors.Is(err, watch.ErrWish) || !strings.Contains(err.Error(), c.says) {
@@ -266,6 +268,53 @@ func TestWishes(t *testing.T) {
 	if _, err := b.Add(t.Context(), b.jp, watch.Wish{URL: page}); !errors.Is(err, watch.ErrMany) {
 		t.Errorf("over the limit: %v", err)
 	}
+}
+
+// TestOnce: a page that is to be saved once is saved by the first visit after that, whatever the visit
+// finds, and nothing is told. Then another visit may be asked for, up to a limit.
+func TestOnce(t *testing.T) {
+	b := newBench(t, nil)
+	publish := func(n int, records ...*archive.Record) {
+		b.Publish(b.day(n).Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": records})
+		b.look()
+	}
+	publish(-1, servetest.Page(page, "as it was", b.day(-1)))
+	asked := b.add(watch.Wish{URL: page, Once: true})
+	saved := func(id string) time.Time {
+		t.Helper()
+		w, err := b.Get(t.Context(), "jp", id)
+		testkit.Must(t, err)
+		return w.Saved
+	}
+	if again := b.add(watch.Wish{URL: page, Once: true}); again.ID != asked.ID {
+		t.Errorf("a page that waits is asked for twice: %+v, %+v", asked, again)
+	}
+	publish(1, servetest.Page(page+"other", "another page", b.day(1)))
+	if at := saved(asked.ID); !at.IsZero() {
+		t.Errorf("saved at %v, by a visit to another page", at)
+	}
+	publish(2, servetest.Again(page, "as it was", b.day(-1), b.day(2)))
+	publish(3, servetest.Page(page, "other words", b.day(3)))
+	if at := saved(asked.ID); !at.Equal(b.day(2)) {
+		t.Errorf("saved at %v, want the first visit, at %v", at, b.day(2))
+	}
+	if told := b.told(asked.ID); len(told) > 0 {
+		t.Errorf("told of %q", told)
+	}
+	next := b.add(watch.Wish{URL: page, Once: true})
+	if next.ID == asked.ID {
+		t.Error("a page that was saved cannot be saved again")
+	}
+	var err error
+	n := 2
+	for ; err == nil && n < 200; n++ {
+		_, err = b.Add(t.Context(), b.jp, watch.Wish{URL: fmt.Sprint(page, n), Once: true})
+	}
+	if !errors.Is(err, watch.ErrMany) || n != 101 {
+		t.Errorf("after %d pages on a day: %v", n, err)
+	}
+	b.now = b.day(2)
+	b.add(watch.Wish{URL: page + "tomorrow", Once: true})
 }
 
 // TestForm: a form's answer is watched under the URL that it is kept under.

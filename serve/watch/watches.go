@@ -45,6 +45,9 @@ type Options struct {
 
 const defaultLimit = 1000
 
+// maxOnce limits how many pages an account may have saved within a day.
+const maxOnce = 100
+
 // MaxPoll is the default of Options.Poll. A notice should not come later than that.
 const MaxPoll = 2 * time.Second
 
@@ -89,7 +92,8 @@ func New(opt Options) (*Watches, error) {
 	}, nil
 }
 
-// Add begins a watch. It fails with ErrWish, ErrScope, ErrMany or ErrNoMail.
+// Add begins a watch. It fails with ErrWish, ErrScope, ErrMany or ErrNoMail. A page that is already to
+// be saved for the account is not asked for again: Add returns the watch that waits.
 func (s *Watches) Add(ctx context.Context, a *account.Account, wish Wish) (*Watch, error) {
 	w, err := wish.watch()
 	switch {
@@ -112,19 +116,27 @@ func (s *Watches) Add(ctx context.Context, a *account.Account, wish Wish) (*Watc
 	if w.Email != "" && !s.opt.Unconfirmed {
 		w.confirm = random(16)
 	}
+	if w.Once {
+		if waits, err := s.table.watches(ctx, `account = ? AND url = ? AND once = 1 AND saved = 0`, a.Name, w.URL); err != nil || len(waits) > 0 {
+			return one(waits, err)
+		}
+	}
 	err = db.Transact(ctx, s.opt.DB, nil, func(tx *sql.Tx) error {
-		var have, known int
-		err := tx.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(CASE WHEN email = ? AND confirm = '' THEN 1 END) FROM watches WHERE account = ?`, w.Email, a.Name).Scan(&have, &known)
+		var have, known, once int
+		err := tx.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(CASE WHEN email = ? AND confirm = '' THEN 1 END), COUNT(CASE WHEN once = 1 AND created > ? THEN 1 END)
+			FROM watches WHERE account = ?`, w.Email, db.Millis(w.Created.AddDate(0, 0, -1)), a.Name).Scan(&have, &known, &once)
 		switch {
 		case err != nil:
 			return err
 		case have >= s.opt.Limit:
 			return fmt.Errorf("%w: the account has %d, which is the limit", ErrMany, have)
+		case w.Once && once >= maxOnce:
+			return fmt.Errorf("%w: the account has had %d pages saved within a day, which is the limit", ErrMany, once)
 		case known > 0:
 			w.confirm = "" // the address has been confirmed for another watch
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO watches (`+watchColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '')`,
-			w.ID, w.Account, w.Kind, w.Host, w.URL, w.Address, w.Body, w.Media, w.Email, w.Every, w.confirm, w.Webhook, w.Secret, db.Millis(w.Created))
+		_, err = tx.ExecContext(ctx, `INSERT INTO watches (`+watchColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', ?, 0)`,
+			w.ID, w.Account, w.Kind, w.Host, w.URL, w.Address, w.Body, w.Media, w.Email, w.Every, w.confirm, w.Webhook, w.Secret, db.Millis(w.Created), map[bool]int{true: 1}[w.Once])
 		if err == nil && w.confirm != "" {
 			err = insertDelivery(ctx, tx, delivery{id: w.ID + "-confirm", watch: w.ID, channel: byMail, due: w.Created})
 		}

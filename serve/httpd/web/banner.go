@@ -40,6 +40,11 @@ var bannerText string
 
 var bannerTemplate = template.Must(template.New("").Parse(bannerText))
 
+// watchPath is the path of the form that watches a page, or has it saved.
+func watchPath(page string) string {
+	return api.PathWatching + "?" + url.Values{"url": {page}}.Encode()
+}
+
 // banner returns the banner of version i, in ASCII.
 func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Document) ([]byte, error) {
 	c := all[i]
@@ -48,7 +53,7 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 		Bytes: replay.Path(c.Time, replay.Bytes, c.URL), Find: p.find(r),
 	}
 	if p.Watching {
-		b.Watch = api.PathWatching + "?" + url.Values{"url": {c.URL}}.Encode()
+		b.Watch = watchPath(c.URL)
 	}
 	b.Timeline = newTimeline(b.Page, all, i)
 	if i > 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/archive"
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
@@ -174,8 +175,13 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	for _, u := range urls {
 		near = append(near, place{u, allVersions(u)})
 	}
+	watch := ""
+	if host, err := archive.HostOf(url); err == nil && p.Watching && a.Covers(host) {
+		watch = watchPath(url)
+	}
 	return webpage.Show(w, r, http.StatusNotFound, missingTemplate, struct {
 		screen
-		Near []place
-	}{p.screen(r, url), near})
+		Near  []place
+		Watch string // see banner
+	}{p.screen(r, url), near, watch})
 }
