@@ -63,7 +63,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	if status, _ := as(t, "POST", base+"/watches", url.Values{"act": {"add"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}}); status != 200 {
 		t.Fatalf("a watch: %d", status)
 	}
-	if status, text := as(t, "POST", base+"/watches", url.Values{"act": {"save"}, "target": {"http://www.waseda.ac.jp/now.html"}}); status != 200 || !strings.Contains(text, "It will be saved.") {
+	if status, text := as(t, "POST", base+"/watches", url.Values{"act": {"save"}, "target": {"http://www.waseda.ac.jp/now.html"}}); status != 200 || !strings.Contains(text, "It waits for its visit") {
 		t.Fatalf("a page to be saved: %d %s", status, text)
 	}
 	reset := linkOfReset(t, site)

@@ -81,15 +81,15 @@ func (t *table) notice(ctx context.Context, id string) (*Notice, error) {
 	return list[0], nil
 }
 
-// keepSent is how long notices, deliveries that were sent or given up, and watches that have ended
-// with their visit are kept.
+// keepSent is how long notices, deliveries that were sent or given up, and watches that ask
+// for one visit are kept.
 const keepSent = 30 * 24 * time.Hour
 
 // sweep deletes old notices and deliveries.
 func (t *table) sweep(ctx context.Context) (more bool, err error) {
 	before := db.Millis(t.now().Add(-keepSent))
 	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`, `DELETE FROM watch_hooks WHERE resume < ?`,
-		`DELETE FROM watches WHERE saved > 0 AND saved < ?`} {
+		`DELETE FROM watches WHERE once = 1 AND created < ?`} {
 		if _, err := t.db.ExecContext(ctx, q, before); err != nil {
 			return false, fmt.Errorf("watch: %w", err)
 		}

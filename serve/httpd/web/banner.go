@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -24,7 +23,6 @@ type banner struct {
 	Next, Last    string
 	Timeline      *timeline // nil: there is one version
 	Diff, Bytes   string
-	Watch         string // path of the form that watches the page; empty: there is none
 	Find          string // where the address box is sent; empty: there is none
 	Truncated     string
 	Since         time.Time // zero unless the version is a revisit
@@ -40,20 +38,12 @@ var bannerText string
 
 var bannerTemplate = template.Must(template.New("").Parse(bannerText))
 
-// watchPath is the path of the form that watches a page, or has it saved.
-func watchPath(page string) string {
-	return api.PathWatching + "?" + url.Values{"url": {page}}.Encode()
-}
-
 // banner returns the banner of version i, in ASCII.
 func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Document) ([]byte, error) {
 	c := all[i]
 	b := banner{
 		screen: p.screen(r, c.URL), Now: c.Time, Number: i + 1, Count: len(all), Truncated: truncated(c),
 		Bytes: replay.Path(c.Time, replay.Bytes, c.URL), Find: p.find(r),
-	}
-	if p.Watching {
-		b.Watch = watchPath(c.URL)
 	}
 	b.Timeline = newTimeline(b.Page, all, i)
 	if i > 0 {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	neturl "net/url"
 	"runtime"
 	"strings"
 
@@ -126,10 +127,20 @@ type screen struct {
 	webpage.Page
 	URL      string // of the stored page
 	Versions string // path of the list of its versions
+	Watch    string // path of the form that watches the page, or has it saved; empty: there is none
 }
 
 func (p *Pages) screen(r *http.Request, url string) screen {
-	return screen{p.Site.For(r), url, allVersions(url)}
+	s := screen{Page: p.Site.For(r), URL: url, Versions: allVersions(url)}
+	if p.Watching {
+		s.Watch = watchPath(url)
+	}
+	return s
+}
+
+// watchPath is the path of the form that watches a page, or has it saved.
+func watchPath(page string) string {
+	return api.PathWatching + "?url=" + neturl.QueryEscape(page)
 }
 
 //go:embed ask.html
@@ -175,13 +186,12 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	for _, u := range urls {
 		near = append(near, place{u, allVersions(u)})
 	}
-	watch := ""
-	if host, err := archive.HostOf(url); err == nil && p.Watching && a.Covers(host) {
-		watch = watchPath(url)
+	s := p.screen(r, url)
+	if host, err := archive.HostOf(url); err != nil || !a.Covers(host) {
+		s.Watch = ""
 	}
 	return webpage.Show(w, r, http.StatusNotFound, missingTemplate, struct {
 		screen
-		Near  []place
-		Watch string // see banner
-	}{p.screen(r, url), near, watch})
+		Near []place
+	}{s, near})
 }
