@@ -111,6 +111,7 @@ func TestReopenKnowsExpansion(t *testing.T) {
 
 // What deflates as pages do is never cut, however much of it there is.
 func TestPagesAreKeptWhole(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	w, err := Create(filepath.Join(t.TempDir(), "segment"), testHost, "pages", WriterOptions{})
 	testkit.Must(t, err)

@@ -182,6 +182,7 @@ func TestWindowAcrossMidnight(t *testing.T) {
 // If the clock is set forward into the window, or through it, this is noticed within a poll. So is
 // one that is set back out of it.
 func TestClockJumps(t *testing.T) {
+	testkit.Slow(t)
 	const poll = time.Minute
 	clocked(t, "Asia/Tokyo", "12:00-13:00 Asia/Tokyo", "2026-11-21T06:00:00+09:00", func(t *testing.T, k *clock) {
 		one := k.bring()

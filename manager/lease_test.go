@@ -99,6 +99,7 @@ const lease = 4 * time.Hour
 // However a robot loses a host, no other may visit its address before the first has stopped: says
 // so, or cannot be visiting it any more.
 func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
+	testkit.Slow(t)
 	for name, stops := range map[string]func(*fleet){
 		"confirmed": func(f *fleet) { f.fetch("r1") },
 		"stopped":   func(f *fleet) { testkit.Must(f.t, f.Roster.Unsubscribe(f.t.Context(), "r1")) },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
@@ -50,6 +51,7 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 // A robot that is silent for the lease loses its hosts to another until it is heard of again. Its
 // late batch is judged by the hosts that it had.
 func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour

@@ -53,6 +53,7 @@ func TestBusyHostIsSlowedNotGivenUp(t *testing.T) {
 
 // Pages come no faster than limits.bandwidth says, seen from the servers' side.
 func TestBandwidth(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const limit, hosts, pages, size = 10_000, 8, 4, 100_000
 	names := make(map[string]string)

@@ -14,6 +14,7 @@ import (
 // The workers and queues of the modules are as the settings say. With the smallest ones everything
 // is collected all the same: a full queue only holds up the module before it.
 func TestModules(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const hosts, pages = 20, 10
 	at, seeds := map[string]string{}, []string{}

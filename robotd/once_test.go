@@ -14,6 +14,7 @@ import (
 // A robot that runs once for a time ends when the time is over, and seals what it has. The next run
 // goes on with what was left.
 func TestOnceForATime(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const host, pages = "www.a.test", 100
 	cfg := testConfig(t, newService(t), map[string]string{host: "192.0.2.1:80"})

@@ -72,6 +72,7 @@ func TestFailingHostIsTriedAgain(t *testing.T) {
 // TestLostNameIsLookedUpAgain: a host whose name had no address when the cycle began is visited in
 // that cycle once it has one.
 func TestLostNameIsLookedUpAgain(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	w := newWeb(t, "127.46.0.1", 2, 2, 1)
 	seeds := w.seeds()

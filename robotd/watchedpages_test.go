@@ -194,6 +194,7 @@ func TestWatchedPagesComeAtTheirPace(t *testing.T) {
 // TestWatchedPagesByThePaper: by the rule of the paper a watched page is visited once more on each
 // day whose visits have all found a change, and one that does not change once a day.
 func TestWatchedPagesByThePaper(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const nights = 6
 	site := &restless{

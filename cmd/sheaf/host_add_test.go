@@ -15,6 +15,7 @@ import (
 // A list of hosts from standard input may be longer than one request can be. After a mistake the
 // message says which part was refused, and the parts before it are entered.
 func TestHostAddOfALongList(t *testing.T) {
+	testkit.Slow(t)
 	s := servicetest.Start(t, servicetest.Quiet())
 	run := func(list string) (string, string, error) {
 		cmd := rootCommand()

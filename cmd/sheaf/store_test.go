@@ -51,6 +51,7 @@ func TestStoreCheckDirectory(t *testing.T) {
 }
 
 func TestStoreCheckBucket(t *testing.T) {
+	testkit.Slow(t)
 	g := storetest.StartVersity(t)
 	o := g.Options(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", o.AccessKey)

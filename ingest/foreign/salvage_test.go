@@ -53,6 +53,7 @@ func (c *converted) kept() string {
 
 // A whole file gives the same batch, whether it is read leniently or not.
 func TestLenientIsStrictOnWholeFiles(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	records := append(crawl("1.0"), numbered(3)...)
 	large := rec("1.1", "response", "http://a.example.jp/large", answer, "HTTP/1.1 200 OK\r\n\r\n"+noise(3<<20))
@@ -90,6 +91,7 @@ func treeOfOne(t *testing.T) string {
 
 // Damage costs the record that it is in. Every loss is reported with its place.
 func TestSalvage(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	records := numbered(6)
 	bare := proofless(records)
@@ -194,6 +196,7 @@ func TestSalvage(t *testing.T) {
 // Wherever a bit is flipped or the file ends, what is kept is as it was. Where records have members
 // of their own, all but the damaged one are kept.
 func TestSalvageAnywhere(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	step := 53
 	if testkit.Full() {

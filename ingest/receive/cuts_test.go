@@ -75,6 +75,7 @@ var httpCuts = []struct {
 // TestHTTPCuts: a PATCH cut after any number of bytes never completes a batch, and
 // is gone on with until the batch is whole, byte for byte, and published once.
 func TestHTTPCuts(t *testing.T) {
+	testkit.Slow(t)
 	h := newHouse(t)
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 12), batchtest.Site("b.example.jp", 5))
 	server, err := url.Parse(h.url)
@@ -223,6 +224,7 @@ var ftpCuts = []ftpCut{
 // TestFTPCuts is TestHTTPCuts for STOR. Several batches share the cuts; a busy server
 // may still count connections that were cut long ago.
 func TestFTPCuts(t *testing.T) {
+	testkit.Slow(t)
 	h := newHouse(t)
 	addr := h.serveFTP(ftp.Config{MaxPerAddr: 500, MaxPerAccount: 500})
 	const batches = 10

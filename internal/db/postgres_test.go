@@ -62,6 +62,7 @@ func TestBothSpeakTheSameSQL(t *testing.T) {
 
 // Text is ordered by its bytes in every table, whatever the locale of the server.
 func TestBothOrderText(t *testing.T) {
+	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)
 		for _, name := range []string{"a", "B", "Z", "é", "_"} {

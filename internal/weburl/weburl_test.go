@@ -172,6 +172,7 @@ func TestCanonicalWithoutSessions(t *testing.T) {
 // TestCorpus resolves the edge cases of the shared corpus. The expected results come from another
 // implementation of the standard.
 func TestCorpus(t *testing.T) {
+	testkit.Slow(t)
 	corpus := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
 	tar := testkit.Tool(t, "tar")
 	testkit.Tool(t, "xz")

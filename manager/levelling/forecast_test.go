@@ -23,6 +23,7 @@ import (
 
 // A forecast says what it assumes while nothing was measured, and then goes by logs and paces.
 func TestForecastByWhatWasMeasured(t *testing.T) {
+	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {
 			d, err := db.Open(t.Context(), source(t))

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/text/encoding/japanese"
+
+	"sheaf/internal/testkit"
 )
 
 // TestWaysOfLinking: links that real sites write otherwise than by href and src.
@@ -104,6 +106,7 @@ func endlessSitemap(n, bytesEach int) io.Reader {
 // TestStream: sitemaps are read up to the protocol's 50 MB, packed or not, and what is beyond is
 // told.
 func TestStream(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const each = 10 << 10
 	most := MaxSitemapBytes / (each + len("<url><loc>http://h/1234</loc></url>"))

@@ -42,6 +42,7 @@ func bytesOf(size int) func(yield func(int) bool) {
 // pages 1 to 3, and page 1 links to all others. Whatever is damaged, collected pages are not
 // fetched again, and all others are fetched once.
 func TestDamageAtEveryByte(t *testing.T) {
+	testkit.Slow(t)
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	visit := func(n int) Visit { return Visit{Digest: fmt.Sprint("sha256:", n), Full: at} }
 	cells := []Cell{

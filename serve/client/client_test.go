@@ -16,6 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/testkit"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
@@ -63,6 +64,7 @@ func of(t *testing.T, text string) *client.Client {
 // TestChanges follows the feed of a service change by change, waits for a change, and notices a
 // cursor of another feed.
 func TestChanges(t *testing.T) {
+	testkit.Slow(t)
 	s, c := service(t)
 	var seen []feed.Event
 	at := feed.Cursor{}

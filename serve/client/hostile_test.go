@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -83,6 +84,7 @@ func TestBrokenFiles(t *testing.T) {
 // TestBrokenChanges: an answer that is not a page of changes is an error, and an endless one is not
 // read for ever.
 func TestBrokenChanges(t *testing.T) {
+	testkit.Slow(t)
 	for name, answer := range map[string]string{
 		"cut":     "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"events\":[",
 		"HTML":    "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",

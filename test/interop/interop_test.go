@@ -176,6 +176,7 @@ func (f *fixture) sameTree(t *testing.T, dir string) {
 }
 
 func TestTars(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	f := build(t)
 	for tool, unpack := range map[string][]string{
@@ -218,6 +219,7 @@ func TestGzip(t *testing.T) {
 }
 
 func TestPython(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	f := build(t)
 	const script = `import hashlib, json, sys, tarfile

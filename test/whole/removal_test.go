@@ -62,6 +62,7 @@ func (a *asker) token() string {
 // left by HTTP, FTP and search, also when a batch that was under way comes; robots are given no
 // host of it; and the asker is told.
 func TestRemovalFromRequestToSilence(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	internet, office := removaltest.New(t), mailtest.New(t)
 	internet.Name(bad, removaltest.Public)

@@ -127,6 +127,7 @@ func (c *consumer) wait(n int) []watch.Notice {
 }
 
 func TestNoticeOfAChange(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	pages := &newsSite{words: "a crane"}
 	web := httptest.NewServer(pages)

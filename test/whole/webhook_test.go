@@ -19,6 +19,7 @@ var script = regexp.MustCompile("(?s)```sh (\\w+\\.sh)\n(.*?)```")
 // TestWebhookExamples does what WEBHOOKS.md tells consumers to do, with curl and openssl: it begins
 // a watch, receives its call and checks that it is the service's, and rejects a forged one.
 func TestWebhookExamples(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for _, program := range []string{"sh", "curl", "openssl", "od", "tr"} {
 		testkit.Tool(t, program)

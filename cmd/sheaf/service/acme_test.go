@@ -188,6 +188,7 @@ func TestACMERenewal(t *testing.T) {
 // An authority that cannot reach the service gives nothing. Operators are told why, and it is not
 // asked again at once, by whichever process.
 func TestACMEFails(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newAuthority(t)
 	settings := a.settings("archive.example.jp") // at another port than the authority looks

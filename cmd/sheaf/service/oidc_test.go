@@ -139,6 +139,7 @@ func (v visitor) logIn(site *oidcSite, path, username string) (at *url.URL, stat
 // mail address that the provider has not verified, and nobody without a rule, an account, or while
 // the account is suspended.
 func TestOIDC(t *testing.T) {
+	testkit.Slow(t)
 	site := newOIDCSite(t, login.Rule{Claim: "email", Value: "*@example.jp", Account: "{preferred_username}"})
 	v := newVisitor(t)
 	_, _, page := v.read(http.MethodGet, site.base+"/login?next=/account", nil)

@@ -49,6 +49,7 @@ func (l *lockedLog) lines(t *testing.T) (all []line) {
 // A request keeps the ID that a proxy gave it: in the lines of the store's operations, in what the
 // object store is asked, in the answer, and in what the answer says of an error.
 func TestRequestKeepsItsID(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	var out lockedLog
 	settings, asked := recordedStore(t)

@@ -79,6 +79,7 @@ func TestStandstill(t *testing.T) {
 // TestUnstallKeepsConnections: the deadline of an answer's body does not end the connection for the
 // next one.
 func TestUnstallKeepsConnections(t *testing.T) {
+	testkit.Slow(t)
 	const patience = 100 * time.Millisecond
 	server := httptest.NewServer(unstall(patience, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/body" {
