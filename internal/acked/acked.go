@@ -59,11 +59,11 @@ func (m *Meter) Acked() int64 {
 	return max(0, s.acked-m.start)
 }
 
-// Written is how many bytes were written since Begin, acknowledged or not. It is told while the
-// connection stands, and not after a reset.
-func (m *Meter) Written() int64 {
-	s, _ := m.look()
-	return s.acked + int64(s.queued) - m.start
+// Written is how many bytes were written since Begin, acknowledged or not. It is not known once the
+// connection was reset: the system forgets what it had not sent.
+func (m *Meter) Written() (bytes int64, known bool) {
+	s, open := m.look()
+	return s.acked + int64(s.queued) - m.start, open && !s.ended
 }
 
 // Result is how a transfer ended.

@@ -85,3 +85,20 @@ func TestClosedWhileHeld(t *testing.T) {
 	}
 	f.Close()
 }
+
+// What was written is not guessed after a reset.
+func TestWrittenIsUnknownAfterReset(t *testing.T) {
+	t.Parallel()
+	server, client := pair(t)
+	m := acked.Begin(server.TCPConn)
+	size := write(t, server)
+	if n, known := m.Written(); n != size || !known {
+		t.Errorf("%d bytes written, known %t; want %d", n, known, size)
+	}
+	testkit.Must(t, client.(*net.TCPConn).SetLinger(0))
+	client.Close()
+	testkit.Until(t, "the reset is seen", func() bool {
+		_, known := m.Written()
+		return !known
+	})
+}

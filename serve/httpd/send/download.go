@@ -69,14 +69,15 @@ func (d *download) end(r *http.Request, c *Content) {
 		return
 	}
 	failed := http.NewResponseController(d.out.ResponseWriter).Flush() // net/http's buffer
-	if d.out.failed || failed != nil {
+	all, known := d.meter.Written()
+	if d.out.failed || failed != nil || !known {
 		// Nobody can tell how much of what net/http took has reached the system.
 		d.note.Outcome = transfers.Aborted
 		d.note.Bytes = min(d.acknowledged(), written)
 		d.record(ctx)
 		return
 	}
-	all, release := d.meter.Written(), d.conn.Hold()
+	release := d.conn.Hold()
 	s.Measures.Follow(d.meter, d.note.At, all, s.Patience, func(got acked.Result) {
 		release()
 		d.note.Bytes = max(0, written-max(0, all-got.Acked))
