@@ -22,3 +22,8 @@ func viewETag(kind ViewKind, parts []Part) string {
 	}
 	return fmt.Sprintf(`"%s%s-%s"`, kind, viewVersion, hex.EncodeToString(h.Sum(nil)[:16]))
 }
+
+// SegmentETag returns the ETag of the view of one whole segment, whose SHA-256 is digest.
+func SegmentETag(kind ViewKind, digest string) string {
+	return viewETag(kind, []Part{{Digest: digest}})
+}

@@ -112,7 +112,7 @@ func (v *viewHashes) infos(s *Summary) map[ViewKind]ViewInfo {
 			}
 			info = ViewInfo{Size: v.links.n, SHA256: hex.EncodeToString(v.links.Sum(nil))}
 		}
-		info.ETag = viewETag(kind, []Part{{Digest: s.SHA256}})
+		info.ETag = SegmentETag(kind, s.SHA256)
 		infos[kind] = info
 	}
 	return infos

@@ -51,6 +51,7 @@ type Options struct {
 	CacheBytes int64         // limit for cached indexes and views; default 256 MiB
 	Contact    string        // address for questions, for /README; may be empty
 	Widest     int           // see tree.Options
+	Volume     int64         // see tree.Options.VolumeBytes
 	Lag        time.Duration // see visible.Archive; default 0
 }
 
@@ -92,7 +93,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
 	return &Library{
 		Access:  access,
-		Tree:    tree.New(tree.Options{Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest}),
+		Tree:    tree.New(tree.Options{Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
 		Records: records.New(from, opt.URLs),
 		Bundles: &bundle.Bundles{Archive: from, Access: access},
 		Changes: &changes.Feed{Archive: from},

@@ -69,6 +69,24 @@ func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Se
 	}
 }
 
+// EditionHosts walks the hosts of an edition whose keys begin with prefix, in the order of their
+// keys, each with what the edition brought of it. What was taken down or has expired since counts,
+// so the answer is always the same.
+func (s *Snapshot) EditionHosts(ctx context.Context, name, prefix string) iter.Seq2[HostInfo, error] {
+	return func(yield func(HostInfo, error) bool) {
+		r, err := s.editionRun(ctx, name)
+		if err != nil {
+			yield(HostInfo{}, fmt.Errorf("catalog: edition %q: %w", name, err))
+			return
+		}
+		for h, err := range eachSummary(ctx, []*run{r}, prefix, prefix) {
+			if !yield(h.info(), err) {
+				return
+			}
+		}
+	}
+}
+
 // editionRun opens the run with which an edition was published.
 func (s *Snapshot) editionRun(ctx context.Context, name string) (*run, error) {
 	e, err := s.EditionInfo(ctx, name)

@@ -141,7 +141,11 @@ func (a Archive) view(ctx context.Context, kind archive.ViewKind) (v catalog.Vie
 	if len(a.segments) != 1 || a.latest {
 		return v, false, nil
 	}
-	if v, known = a.segments[0].Views[string(kind)]; !known {
+	seg := a.segments[0]
+	switch v, known = seg.Views[string(kind)]; {
+	case kind == archive.Members && seg.IndexLength > 0: // the segment itself
+		v = catalog.View{Size: seg.Length, SHA256: seg.SHA256, ETag: archive.SegmentETag(kind, seg.SHA256)}
+	case !known:
 		return v, false, nil
 	}
 	touched, err := a.touched(ctx)

@@ -20,9 +20,10 @@ import (
 
 const dirEditions = "editions"
 
-// findEdition finds a path below /editions. That is an edition's directory with its texts. If the
-// edition is large, its directory lists shards, each with texts of its own; the texts of the whole
-// edition are there but not listed.
+// findEdition finds a path below /editions. That is an edition's directory with its texts, and a
+// directory of volumes for each domain of which it brought something. If the edition is large, its
+// directory lists shards, each with texts of its own; the texts of the whole edition are there but
+// not listed.
 func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, error) {
 	if name == "" {
 		return f.directory(dirEditions, f.listEditions), nil
@@ -39,8 +40,11 @@ func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, 
 	inEdition := func(ctx context.Context, name string) (*content.Entry, error) {
 		shard, text, deep := strings.Cut(name, "/")
 		keys, err := f.shard(ctx, ed, shard)
-		if content.IsNotFound(err) && !deep {
-			return f.editionText(ctx, ed, span{}, name, "../../")
+		if content.IsNotFound(err) {
+			if slices.Contains(texts, name) {
+				return f.editionText(ctx, ed, span{}, name, "../../")
+			}
+			return f.findVolumes(ctx, ed, name)
 		}
 		if err != nil {
 			return nil, err
@@ -66,6 +70,9 @@ func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, 
 		names := texts
 		if len(shards) > 0 {
 			names = shardNames(len(shards))
+		}
+		if err := f.listDomains(ctx, ed, emit); err != nil {
+			return err
 		}
 		return listNames(ctx, names, emit, inEdition)
 	}), nil
@@ -195,12 +202,13 @@ func (f *finder) shard(ctx context.Context, ed catalog.Edition, name string) (sp
 // editionHosts yields the hosts of a part of an edition that the account sees, in the order of
 // their keys, each with what the edition brought of it.
 func editionHosts(ctx context.Context, v *visible.AccountView, edition string, part span) iter.Seq2[*visible.Host, error] {
-	return v.HostsOf(editionSegments(ctx, v, edition, part))
+	return v.HostsOf(editionSegments(ctx, v, edition, v.Scope, part))
 }
 
-func editionSegments(ctx context.Context, v *visible.AccountView, edition string, part span) iter.Seq2[catalog.SegmentEntry, error] {
-	var prefixes []string // of the keys in the account's scope
-	for _, root := range v.Scope {
+// editionSegments yields what a part of an edition has of the hosts of a scope.
+func editionSegments(ctx context.Context, v *visible.AccountView, edition string, scope account.Scope, part span) iter.Seq2[catalog.SegmentEntry, error] {
+	var prefixes []string // of the keys in the scope
+	for _, root := range scope {
 		prefixes = append(prefixes, account.KeyPrefix(root))
 	}
 	slices.Sort(prefixes)
@@ -217,7 +225,7 @@ func editionSegments(ctx context.Context, v *visible.AccountView, edition string
 					break
 				}
 				after = key
-				if v.Scope.Holds(archive.HostPath(seg.Host)) && !yield(seg, nil) {
+				if scope.Holds(archive.HostPath(seg.Host)) && !yield(seg, nil) {
 					return
 				}
 			}

@@ -9,6 +9,9 @@
 //	/editions/20261121/SHA256SUMS    digests of its files, for sha256sum -c
 //	/editions/20261121/ls-lR.gz      its files, as ls -lR lists them
 //	/editions/20261121/00001/…       the same in shards, if the edition has very many hosts
+//	/editions/20261121/jp/           the edition's hosts of a domain in volumes of about 1 GiB
+//	    00001.tar.gz, 00001.warc.gz      see archives.Volume
+//	    00001.jsonl                      its hosts, and where each lies
 //	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of the host; immutable once listed
@@ -18,6 +21,9 @@
 //	    20261121.links.gz, all.…     links of its pages: source, target, kind, if known
 //	    20261121.others.warc.gz, all.…   imported records that are no answers
 //	    MANIFEST, SHA256SUMS
+//
+// Every domain has volumes, /editions/20261121/jp/ac/ too, but only those of top-level domains are
+// listed.
 //
 // Some files are there but not listed, so that a mirror does not fetch everything five times. These
 // are current.links.gz and three more forms of each archive: .members.tar.gz has the stored bytes
@@ -55,6 +61,10 @@ type Options struct {
 	Access  *account.Access
 	Contact string // address for questions, for /README; may be empty
 	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
+
+	// VolumeBytes is about how large volumes get; default 1 GiB. Where another value cuts them, their
+	// numbers change, so it is for tests.
+	VolumeBytes int64
 }
 
 // Tree is the tree, read-only. All methods may be called concurrently. Paths are separated by
@@ -68,6 +78,7 @@ type Tree struct {
 
 const (
 	defaultWidest = 10_000
+	defaultVolume = 1 << 30
 	textBytes     = 1 << 30 // limit for temporary files
 )
 
@@ -75,6 +86,9 @@ const (
 func New(opt Options) *Tree {
 	if opt.Widest == 0 {
 		opt.Widest = defaultWidest
+	}
+	if opt.VolumeBytes == 0 {
+		opt.VolumeBytes = defaultVolume
 	}
 	return &Tree{opt: opt, texts: bytecache.NewMemo(textBytes), writing: make(chan struct{}, 1)}
 }

@@ -1,0 +1,207 @@
+package archives
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"sort"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/serve/content"
+	"sheaf/serve/visible"
+)
+
+// Volume is a file, in two forms, in which the archives of many hosts of one edition follow one
+// another. All of its bytes are stored ranges or those of the hosts' own files:
+//
+//   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
+//   - .tar.gz: the hosts' .members.tar.gz, without the end of each but the last.
+//
+// Both are gzip files of many members, as gzip (RFC 1952, section 2.2) and tar readers expect them.
+type Volume struct {
+	Modified time.Time
+
+	from  *visible.Archive
+	parts []volumePart
+	files [len(volumeForms)]struct {
+		size int64
+		sum  hash.Hash // of what the ETag stands for
+	}
+}
+
+// volumePart is one host's archive in a volume.
+type volumePart struct {
+	archive Archive
+	ends    [len(volumeForms)]int64 // where the host's bytes end, by form
+	sha256  string                  // of the host's .warc.gz; "" if it is not known
+}
+
+// volumeForms are the forms of volumes. The kind is that of the hosts' files.
+var volumeForms = [...]Form{
+	{Suffix: ".tar.gz", Kind: archive.Members, Type: "application/gzip"},
+	{Suffix: formWARC, Kind: archive.WARC, Type: "application/gzip"},
+}
+
+// The places of the forms in volumeForms.
+const volumeTar, volumeWARC = 0, 1
+
+// volumeList is the suffix of the list of a volume's hosts.
+const volumeList = ".jsonl"
+
+// tarEnd is the end of a tar.gz that is not one whole segment.
+var tarEnd = archive.EndMember(0, 0)
+
+// NewVolume begins a volume of an edition.
+func NewVolume(from *visible.Archive, ed catalog.Edition) *Volume {
+	v := &Volume{Modified: ed.Published, from: from}
+	for i := range v.files {
+		v.files[i].sum = sha256.New()
+	}
+	return v
+}
+
+// CutVolume divides the name of a volume's file into that of the volume and the file's suffix.
+func CutVolume(name string) (volume, suffix string, ok bool) {
+	for _, suffix := range volumeSuffixes() {
+		if n := len(name) - len(suffix); n > 0 && name[n:] == suffix {
+			return name[:n], suffix, true
+		}
+	}
+	return "", "", false
+}
+
+func volumeSuffixes() []string {
+	return []string{volumeForms[0].Suffix, volumeForms[1].Suffix, volumeList}
+}
+
+// Add adds a host's archive of the edition. Hosts must be added in the order of their keys.
+func (v *Volume) Add(ctx context.Context, a Archive) error {
+	p := volumePart{archive: a}
+	for i, f := range volumeForms {
+		e, err := a.computed(ctx, f)
+		if err != nil {
+			return err
+		}
+		file := &v.files[i]
+		fmt.Fprintf(file.sum, "%s %s %d\n", a.host.Name, e.ETag, e.Size)
+		file.size += e.Size
+		if i == volumeTar {
+			file.size -= a.tarEnd(e.Size)
+		} else {
+			p.sha256 = e.SHA256
+		}
+		p.ends[i] = file.size
+	}
+	v.parts = append(v.parts, p)
+	return nil
+}
+
+// tarEnd returns the length of the end member of the archive's .members.tar.gz, which has size
+// bytes: one whole segment has its own end.
+func (a Archive) tarEnd(size int64) int64 {
+	if s := a.segments[0]; len(a.segments) == 1 && s.IndexLength > 0 && size == s.Length {
+		return int64(len(archive.EndMember(s.IndexOffset, s.IndexLength)))
+	}
+	return int64(len(tarEnd))
+}
+
+// Hosts returns how many hosts the volume has.
+func (v *Volume) Hosts() int { return len(v.parts) }
+
+// Held returns about what the volume takes in memory, in bytes.
+func (v *Volume) Held() int64 { return 1024 + int64(len(v.parts))*2048 }
+
+// Files calls emit with each file of the volume, which has a name such as "00001".
+func (v *Volume) Files(ctx context.Context, name string, emit func(*content.Entry) error) error {
+	for _, suffix := range volumeSuffixes() {
+		e, err := v.File(ctx, name, suffix)
+		if err == nil {
+			err = emit(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// File returns one file of the volume.
+func (v *Volume) File(ctx context.Context, name, suffix string) (*content.Entry, error) {
+	for i, f := range volumeForms {
+		if f.Suffix != suffix {
+			continue
+		}
+		file := v.files[i]
+		size, end := file.size, []byte(nil)
+		if i == volumeTar {
+			end = tarEnd
+		}
+		return &content.Entry{
+			Node: content.Node{
+				Name: name + suffix, Size: size + int64(len(end)), Modified: content.Seconds(v.Modified), Type: f.Type,
+				ETag: fmt.Sprintf(`"volume1-%s"`, v.digest(i)),
+			},
+			Open: func(context.Context) (content.Ranges, error) { return v.ranges(i, end), nil },
+		}, nil
+	}
+	d := content.Document{
+		Name: name + volumeList, Type: "application/x-ndjson", Modified: v.Modified,
+		Key: "volume " + v.digest(volumeTar) + v.digest(volumeWARC), Write: v.writeList,
+	}
+	return d.Entry(ctx, v.from.Memo)
+}
+
+func (v *Volume) digest(form int) string { return hex.EncodeToString(v.files[form].sum.Sum(nil)[:16]) }
+
+// ranges returns the bytes of a form. A host's file is opened when its bytes are read.
+func (v *Volume) ranges(form int, end []byte) *content.Joined {
+	_, local := store.AsLocal(v.from.Segments.Store)
+	return &content.Joined{Local: local, Part: func(ctx context.Context, off int64) (part content.Ranges, from, to int64, err error) {
+		i := sort.Search(len(v.parts), func(i int) bool { return v.parts[i].ends[form] > off })
+		if i > 0 {
+			from = v.parts[i-1].ends[form]
+		}
+		if i == len(v.parts) {
+			return content.Bytes(end), from, from + int64(len(end)), nil
+		}
+		part, err = v.parts[i].archive.content(ctx, volumeForms[form])
+		return part, from, v.parts[i].ends[form], err
+	}}
+}
+
+// VolumeLine is one line of the list of a volume's hosts.
+type VolumeLine struct {
+	Host string  `json:"host"`
+	Path string  `json:"path"` // of the host in the tree, such as "jp/ac/waseda/www"
+	Tar  Stretch `json:"tar"`
+	WARC Stretch `json:"warc"`
+}
+
+// Stretch is where the bytes of a host are in a volume.
+type Stretch struct {
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"`
+	SHA256 string `json:"sha256,omitempty"` // of these bytes, if it is known
+}
+
+func (v *Volume) writeList(_ context.Context, w io.Writer) error {
+	out := json.NewEncoder(w)
+	var from [len(volumeForms)]int64
+	for _, p := range v.parts {
+		line := VolumeLine{Host: p.archive.host.Name, Path: p.archive.host.Place}
+		line.Tar = Stretch{Offset: from[volumeTar], Length: p.ends[volumeTar] - from[volumeTar]}
+		line.WARC = Stretch{Offset: from[volumeWARC], Length: p.ends[volumeWARC] - from[volumeWARC], SHA256: p.sha256}
+		if err := out.Encode(line); err != nil {
+			return err
+		}
+		from = p.ends
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/visible"
+)
+
+// An edition's hosts of a domain are also offered in volumes, for who wants all of jp: in a few
+// large files instead of two for each of a million hosts. Where a volume ends depends on what the
+// edition brought of the domain, and on nothing that happens later or that an account may see. So
+// volumes keep their numbers. What is taken down, has expired or is outside of the account's scope
+// is not in its volume. A volume of which nothing is left is not there.
+
+// volumeHosts is how many hosts a volume has at most. The hosts of an open one are held.
+const volumeHosts = 10_000
+
+// findVolumes finds a path below an edition's directory: a domain's directory or a file in it.
+func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name string) (*content.Entry, error) {
+	dir, base := path.Split(name)
+	place := strings.TrimSuffix(dir, "/")
+	if volume, suffix, ok := archives.CutVolume(base); ok && place != "" {
+		spans, err := f.volumeSpans(ctx, ed, place)
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(volume)
+		if err != nil || n < 1 || n > len(spans) || volumeName(n) != volume {
+			return nil, content.ErrNotFound
+		}
+		v, err := f.volume(ctx, ed, place, spans[n-1])
+		if err != nil {
+			return nil, err
+		}
+		if v.Hosts() == 0 {
+			return nil, content.ErrNotFound
+		}
+		return v.File(ctx, volume, suffix)
+	}
+	for _, err := range editionSegments(ctx, f.view, ed.Name, f.view.Scope.Under(name), span{}) {
+		return content.Directory(base, ed.Published, func(ctx context.Context, emit func(content.Node) error) error {
+			return f.listVolumes(ctx, ed, name, emit)
+		}), err
+	}
+	return nil, content.ErrNotFound
+}
+
+func volumeName(n int) string { return fmt.Sprintf("%05d", n) }
+
+// listDomains lists the top-level domains of which an edition has something for the account.
+func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(content.Node) error) error {
+	listed := make(map[string]bool)
+	for from, more := "", true; more; {
+		more = false
+		for seg, err := range editionSegments(ctx, f.view, ed.Name, f.view.Scope, span{from: from}) {
+			if err != nil {
+				return err
+			}
+			key := catalog.Key(seg.Host)
+			domain, _, deep := strings.Cut(key, ",")
+			if at := strings.LastIndexByte(domain, '_'); !deep && at > 0 && account.IsPort(domain[at:]) {
+				domain = domain[:at]
+			}
+			if !listed[domain] {
+				listed[domain] = true
+				if err := emit(content.DirectoryNode(domain, ed.Published)); err != nil {
+					return err
+				}
+			}
+			// Hosts on other ports, "jp_8080", come behind "jp-x", and are met there.
+			from, more = max(key, domain+",~"), true
+			break
+		}
+	}
+	return nil
+}
+
+// listVolumes lists the files of a domain's volumes.
+func (f *finder) listVolumes(ctx context.Context, ed catalog.Edition, place string, emit func(content.Node) error) error {
+	spans, err := f.volumeSpans(ctx, ed, place)
+	if err != nil {
+		return err
+	}
+	for i, part := range spans {
+		nodes, err := f.volumeNodes(ctx, ed, place, part, volumeName(i+1))
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			if err := emit(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// volumeSpans returns the hosts of each volume of a domain.
+func (f *finder) volumeSpans(ctx context.Context, ed catalog.Edition, place string) ([]span, error) {
+	key := fmt.Sprintf("volumes %q %q", ed.Name, place)
+	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
+		size, hosts, at := int64(0), 0, span{}
+		for h, err := range v.Snap.EditionHosts(ctx, ed.Name, account.KeyPrefix(place)) {
+			switch {
+			case err != nil:
+				return nil, 0, err
+			case !account.Within(archive.HostPath(h.Host), place):
+				continue
+			case hosts > 0 && (size+h.Bytes > f.tree.opt.VolumeBytes || hosts == volumeHosts):
+				spans = append(spans, at)
+				size, hosts, at = 0, 0, span{from: at.to}
+			}
+			size, hosts, at.to = size+h.Bytes, hosts+1, h.SURT
+		}
+		if hosts > 0 {
+			spans = append(spans, at)
+		}
+		return spans, int64(64 + 256*len(spans)), nil
+	})
+}
+
+// volume returns what the account sees of a volume. It costs some microseconds a host.
+func (f *finder) volume(ctx context.Context, ed catalog.Edition, place string, part span) (*archives.Volume, error) {
+	key := f.volumeKey("volume", ed, place, part)
+	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (*archives.Volume, int64, error) {
+		made, err := makeVolume(ctx, v, ed, place, part)
+		if err != nil {
+			return nil, 0, err
+		}
+		return made, made.Held(), nil
+	})
+}
+
+// volumeNodes describes the files of a volume. Of a listing no more is kept than that.
+func (f *finder) volumeNodes(ctx context.Context, ed catalog.Edition, place string, part span, name string) ([]content.Node, error) {
+	key := f.volumeKey("volume nodes", ed, place, part)
+	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (nodes []content.Node, cost int64, err error) {
+		made, err := makeVolume(ctx, v, ed, place, part)
+		if err != nil || made.Hosts() == 0 {
+			return nil, 256, err
+		}
+		err = made.Files(ctx, name, func(e *content.Entry) error {
+			nodes = append(nodes, e.Node)
+			return nil
+		})
+		return nodes, 1024, err
+	})
+}
+
+func (f *finder) volumeKey(what string, ed catalog.Edition, place string, part span) string {
+	return fmt.Sprintf("%s %d %q %q %q %q", what, f.view.Snap.Withdrawals(), ed.Name, f.view.Scope, place, part)
+}
+
+func makeVolume(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (*archives.Volume, error) {
+	made := archives.NewVolume(v.Archive, ed)
+	for h, err := range v.HostsOf(editionSegments(ctx, v, ed.Name, v.Scope.Under(place), part)) {
+		if err != nil {
+			return nil, err
+		}
+		if err := made.Add(ctx, archives.Of(h, v.Archive).Named(ed.Name)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}

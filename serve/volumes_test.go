@@ -1,0 +1,214 @@
+package serve_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/servetest"
+)
+
+const volumesDir = "/editions/20261120/jp"
+
+// newVolumes publishes an edition whose volumes of jp have a few hosts each, and returns its hosts
+// in the order of the tree.
+func newVolumes(t *testing.T) (*servetest.Site, *serve.Library, []string) {
+	s := servetest.New(t, nil)
+	batch := make(map[string][]*archive.Record)
+	add := func(host string) {
+		for _, path := range []string{"", "secret/a", "secret/b", "c"} {
+			batch[host] = append(batch[host], servetest.Page("http://"+host+"/"+path, host+strings.Repeat(path, 300), dayOne))
+		}
+	}
+	for i := range 12 {
+		add(fmt.Sprintf("www.u%02d.ac.jp", i))
+		add(fmt.Sprintf("www.n%02d.ne.jp", i))
+	}
+	for _, host := range []string{"www.u00.ac.jp:8080", "ac-x.jp", "example.com", "example.jpx", "jp-x"} {
+		add(host)
+	}
+	s.Publish("20261120", batch)
+	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 12 << 10})
+	testkit.Must(t, err)
+	var hosts []string
+	for host := range batch {
+		if strings.HasSuffix(strings.TrimSuffix(host, ":8080"), ".jp") {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b string) int { return strings.Compare(catalog.Key(a), catalog.Key(b)) })
+	return s, library, hosts
+}
+
+// volumeLines reads the list of a volume.
+func volumeLines(t *testing.T, l *serve.Library, a *account.Account, name string) (lines []archives.VolumeLine) {
+	t.Helper()
+	for line := range bytes.Lines(read(t, l, a, name+".jsonl")) {
+		var v archives.VolumeLine
+		testkit.Must(t, json.Unmarshal(line, &v))
+		lines = append(lines, v)
+	}
+	return lines
+}
+
+// volumeHosts returns the hosts of all volumes in a directory, as listed, by volume.
+func volumeHosts(t *testing.T, l *serve.Library, a *account.Account, dir string) (hosts []string, byVolume map[string][]string) {
+	t.Helper()
+	byVolume = make(map[string][]string)
+	for _, name := range names(t, l, a, dir) {
+		volume, ok := strings.CutSuffix(name, ".jsonl")
+		if !ok {
+			continue
+		}
+		for _, line := range volumeLines(t, l, a, dir+"/"+volume) {
+			hosts, byVolume[volume] = append(hosts, line.Host), append(byVolume[volume], line.Host)
+		}
+	}
+	return hosts, byVolume
+}
+
+// The volumes of a domain have each of its hosts once, where their lists say, as the hosts' own files
+// have it; any range of them can be read.
+func TestVolumes(t *testing.T) {
+	_, library, hosts := newVolumes(t)
+	if got := strings.Join(names(t, library, everyone, "/editions/20261120"), " "); got != "com/ jp/ jp-x/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz" {
+		t.Error(got)
+	}
+	listed, byVolume := volumeHosts(t, library, everyone, volumesDir)
+	if !slices.Equal(listed, hosts) || len(byVolume) < 4 {
+		t.Errorf("%d volumes have %q, want %q", len(byVolume), listed, hosts)
+	}
+	for volume := range byVolume {
+		name := volumesDir + "/" + volume
+		warc, tgz := read(t, library, everyone, name+".warc.gz"), read(t, library, everyone, name+".tar.gz")
+		var bodies []string
+		for _, line := range volumeLines(t, library, everyone, name) {
+			part := warc[line.WARC.Offset:][:line.WARC.Length]
+			if line.WARC.SHA256 != servetest.SHA256(part) || !bytes.Equal(part, read(t, library, everyone, "/"+line.Path+"/20261120.warc.gz")) {
+				t.Errorf("%s: %s has other records in the volume", name, line.Host)
+			}
+			members := read(t, library, everyone, "/"+line.Path+"/20261120.members.tar.gz")
+			if part := tgz[line.Tar.Offset:][:line.Tar.Length]; !bytes.HasPrefix(members, part) {
+				t.Errorf("%s: %s has other files in the volume", name, line.Host)
+			}
+			bodies = append(bodies, pages(t, members)...)
+		}
+		if got := pages(t, tgz); !slices.Equal(got, bodies) {
+			t.Errorf("%s: %d pages in the volume, %d in the hosts' files", name, len(got), len(bodies))
+		}
+		for suffix, data := range map[string][]byte{".warc.gz": warc, ".tar.gz": tgz} {
+			f, err := library.Tree.Open(t.Context(), everyone, name+suffix)
+			testkit.Must(t, err)
+			for range 50 {
+				off := rand.Int64N(f.Size)
+				n := rand.Int64N(f.Size - off)
+				if got := readRange(t, f, off, n); got != string(data[off:off+n]) {
+					t.Errorf("%s%s: %d bytes at %d differ", name, suffix, n, off)
+				}
+			}
+			testkit.Must(t, f.Close())
+		}
+	}
+	for _, path := range []string{"/00000.tar.gz", "/1.tar.gz", "/00099.tar.gz", "/00001.zip", "/00001", "/x/00001.tar.gz", "/ac/u0"} {
+		if n, err := library.Tree.Stat(t.Context(), everyone, volumesDir+path); !errors.Is(err, content.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", path, n, err)
+		}
+	}
+}
+
+// A domain below has volumes of its own. An account gets what it may see of a volume, which has the
+// same number for all.
+func TestVolumesWithinScope(t *testing.T) {
+	s, library, hosts := newVolumes(t)
+	ofAC := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { return !strings.HasSuffix(strings.TrimSuffix(h, ":8080"), ".ac.jp") })
+	if got, _ := volumeHosts(t, library, everyone, volumesDir+"/ac"); !slices.Equal(got, ofAC) {
+		t.Errorf("ac.jp has %q, want %q", got, ofAC)
+	}
+	_, all := volumeHosts(t, library, everyone, volumesDir)
+	for domains, want := range map[string][]string{
+		"ac.jp": ofAC, "ne.jp example.com": slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { return !strings.HasSuffix(h, ".ne.jp") }),
+		"www.u00.ac.jp": {"www.u00.ac.jp", "www.u00.ac.jp:8080"},
+	} {
+		a := s.Account("a"+servetest.SHA256([]byte(domains))[:4], "always", strings.Fields(domains)...)
+		got, byVolume := volumeHosts(t, library, a, volumesDir)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s sees %q, want %q", domains, got, want)
+		}
+		for volume, hosts := range byVolume {
+			for _, host := range hosts {
+				if !slices.Contains(all[volume], host) {
+					t.Errorf("%s: %s is in %s, but not for all", domains, host, volume)
+				}
+			}
+		}
+	}
+	com := s.Account("com", "always", "example.com")
+	if n, err := library.Tree.Stat(t.Context(), com, volumesDir); !errors.Is(err, content.ErrNotFound) {
+		t.Errorf("an account of another domain sees %+v, %v", n, err)
+	}
+}
+
+// What is taken down leaves its volume, which gets another ETag. All others stay as they are, and
+// numbers too, even if nothing is left of one.
+func TestVolumesAndTakeDown(t *testing.T) {
+	s, library, hosts := newVolumes(t)
+	_, before := volumeHosts(t, library, everyone, volumesDir)
+	tags := func() map[string]string {
+		of := make(map[string]string)
+		for n, err := range library.Tree.List(t.Context(), everyone, volumesDir) {
+			testkit.Must(t, err)
+			of[n.Name] = n.ETag
+		}
+		return of
+	}
+	was := tags()
+	const emptied, wholly, partly = "00001", "00003", "00004"
+	stones := []catalog.Tombstone{
+		{Host: before[wholly][0], Reason: "asked", By: "op"},
+		{Host: before[partly][0], URLPrefix: "http://" + before[partly][0] + "/secret/", Reason: "asked", By: "op"},
+	}
+	for _, host := range before[emptied] {
+		stones = append(stones, catalog.Tombstone{Host: host, Reason: "asked", By: "op"})
+	}
+	_, err := s.Catalog.Remove(t.Context(), stones...)
+	testkit.Must(t, err)
+
+	now := tags()
+	for name, tag := range was {
+		volume, suffix, _ := archives.CutVolume(name)
+		changes := volume == emptied || volume == wholly || volume == partly && suffix != ""
+		switch got, there := now[name]; {
+		case there == (volume == emptied):
+			t.Errorf("%s is listed: %t", name, there)
+		case there && (got != tag) != changes:
+			t.Errorf("%s had the ETag %s and has %s", name, tag, got)
+		}
+	}
+	left, after := volumeHosts(t, library, everyone, volumesDir)
+	if len(left) != len(hosts)-1-len(before[emptied]) || slices.Contains(after[wholly], before[wholly][0]) {
+		t.Errorf("%q are left of %q", left, hosts)
+	}
+	for _, body := range pages(t, read(t, library, everyone, volumesDir+"/"+partly+".tar.gz")) {
+		if strings.HasPrefix(body, before[partly][0]+"secret") {
+			t.Errorf("%.40s… is taken down", body)
+		}
+	}
+	if got, want := len(pages(t, read(t, library, everyone, volumesDir+"/"+partly+".tar.gz"))), 4*len(before[partly])-2; got != want {
+		t.Errorf("%d pages are left, want %d", got, want)
+	}
+	if _, err := library.Tree.Stat(t.Context(), everyone, volumesDir+"/"+emptied+".warc.gz"); !errors.Is(err, content.ErrNotFound) {
+		t.Error(err)
+	}
+}
