@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -133,6 +134,19 @@ func summaries(ctx context.Context, runs []*run, table, prefix, start string) it
 			yield(s, nil)
 		}
 	}
+}
+
+// bytesOfSummary returns the bytes of a row of the table of summaries without decoding all of it:
+// they are its last field, and no text in it can look like them.
+func bytesOfSummary(row []byte) (int64, error) {
+	const name = `,"bytes":`
+	if at := bytes.LastIndex(row, []byte(name)); at >= 0 {
+		if n, err := strconv.ParseInt(string(bytes.TrimSuffix(row[at+len(name):], []byte("}"))), 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	s, err := summaryOfRow(row)
+	return s.Bytes, err
 }
 
 func summaryFrom(table string, row []byte) (summary, error) {

@@ -39,7 +39,7 @@ func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, 
 	texts := []string{fileHosts, archives.Manifest, archives.Sums, fileListing}
 	inEdition := func(ctx context.Context, name string) (*content.Entry, error) {
 		shard, text, deep := strings.Cut(name, "/")
-		keys, err := f.shard(ctx, ed, shard)
+		keys, err := pick(shard, func() ([]span, error) { return f.shards(ctx, ed) })
 		if content.IsNotFound(err) {
 			if slices.Contains(texts, name) {
 				return f.editionText(ctx, ed, span{}, name, "../../")
@@ -182,21 +182,29 @@ func (f *finder) shards(ctx context.Context, ed catalog.Edition) ([]span, error)
 // shardNames returns the names of the first n shards of an edition.
 func shardNames(n int) (names []string) {
 	for i := range n {
-		names = append(names, fmt.Sprintf("%05d", i+1))
+		names = append(names, numbered(i+1))
 	}
 	return names
 }
 
-// shard returns the shard of a name.
-func (f *finder) shard(ctx context.Context, ed catalog.Edition, name string) (span, error) {
-	spans, err := f.shards(ctx, ed)
-	if err != nil {
+// numbered is the name of the nth shard or volume.
+func numbered(n int) string { return fmt.Sprintf("%05d", n) }
+
+// pick returns the shard or volume that has a name. It asks for all of them only if the name is a
+// number.
+func pick(name string, all func() ([]span, error)) (span, error) {
+	n, err := strconv.Atoi(name)
+	if err != nil || n < 1 || numbered(n) != name {
+		return span{}, content.ErrNotFound
+	}
+	spans, err := all()
+	switch {
+	case err != nil:
 		return span{}, err
+	case n > len(spans):
+		return span{}, content.ErrNotFound
 	}
-	if i, err := strconv.Atoi(name); err == nil && i >= 1 && i <= len(spans) && fmt.Sprintf("%05d", i) == name {
-		return spans[i-1], nil
-	}
-	return span{}, content.ErrNotFound
+	return spans[n-1], nil
 }
 
 // editionHosts yields the hosts of a part of an edition that the account sees, in the order of

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strconv"
 	"strings"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
@@ -29,15 +27,11 @@ func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name strin
 	dir, base := path.Split(name)
 	place := strings.TrimSuffix(dir, "/")
 	if volume, suffix, ok := archives.CutVolume(base); ok && place != "" {
-		spans, err := f.volumeSpans(ctx, ed, place)
+		part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, ed, place) })
 		if err != nil {
 			return nil, err
 		}
-		n, err := strconv.Atoi(volume)
-		if err != nil || n < 1 || n > len(spans) || volumeName(n) != volume {
-			return nil, content.ErrNotFound
-		}
-		v, err := f.volume(ctx, ed, place, spans[n-1])
+		v, err := f.volume(ctx, ed, place, part)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +47,6 @@ func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name strin
 	}
 	return nil, content.ErrNotFound
 }
-
-func volumeName(n int) string { return fmt.Sprintf("%05d", n) }
 
 // listDomains lists the top-level domains of which an edition has something for the account.
 func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(content.Node) error) error {
@@ -91,7 +83,7 @@ func (f *finder) listVolumes(ctx context.Context, ed catalog.Edition, place stri
 		return err
 	}
 	for i, part := range spans {
-		nodes, err := f.volumeNodes(ctx, ed, place, part, volumeName(i+1))
+		nodes, err := f.volumeNodes(ctx, ed, place, part, numbered(i+1))
 		if err != nil {
 			return err
 		}
@@ -109,17 +101,17 @@ func (f *finder) volumeSpans(ctx context.Context, ed catalog.Edition, place stri
 	key := fmt.Sprintf("volumes %q %q", ed.Name, place)
 	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
 		size, hosts, at := int64(0), 0, span{}
-		for h, err := range v.Snap.EditionHosts(ctx, ed.Name, account.KeyPrefix(place)) {
+		for h, err := range v.Snap.EditionSizes(ctx, ed.Name, account.KeyPrefix(place)) {
 			switch {
 			case err != nil:
 				return nil, 0, err
-			case !account.Within(archive.HostPath(h.Host), place):
+			case !account.Within(strings.ReplaceAll(h.Key, ",", "/"), place):
 				continue
 			case hosts > 0 && (size+h.Bytes > f.tree.opt.VolumeBytes || hosts == volumeHosts):
 				spans = append(spans, at)
 				size, hosts, at = 0, 0, span{from: at.to}
 			}
-			size, hosts, at.to = size+h.Bytes, hosts+1, h.SURT
+			size, hosts, at.to = size+h.Bytes, hosts+1, h.Key
 		}
 		if hosts > 0 {
 			spans = append(spans, at)
