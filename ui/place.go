@@ -29,14 +29,17 @@ const listed = 500
 // placePage is the page of one place of the tree: of a domain, of a host, or of both.
 type placePage struct {
 	webpage.Page
-	Place   string // such as jp/ac/waseda; "" is the root
-	Name    string // such as waseda.ac.jp; empty at the root and where names are divided by first letters
-	Trail   []link // the places above
-	Count   count
-	Entries []entry
-	More    string // path of the next entries; empty at the end
-	Host    *hostPart
-	Watch   string // path of the form that watches the host; empty: there is none
+	Place    string // such as jp/ac/waseda; "" is the root
+	Name     string // such as waseda.ac.jp; empty at the root and where names are divided by first letters
+	Trail    []link // the places above
+	Count    count
+	Entries  []entry
+	More     string // path of the next entries; empty at the end
+	Host     *hostPart
+	Watch    string // path of the form that watches the host; empty: there is none
+	Volumes  string // directory in the tree: what the newest edition brought of the domain; empty: nothing
+	Edition  string // the newest
+	Commands commands
 }
 
 type link struct{ Name, Path string }
@@ -98,7 +101,30 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 			return err
 		}
 	}
+	if p.Host == nil && place != "" {
+		if err := f.volumes(r, a, &p); err != nil {
+			return err
+		}
+	}
 	return webpage.Show(w, r, http.StatusOK, placeTemplate, p)
+}
+
+// volumes adds where all that the newest edition brought of a domain can be fetched.
+func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error {
+	editions, err := f.Library.Tree.Editions(r.Context())
+	if err != nil || len(editions) == 0 {
+		return err
+	}
+	newest := editions[len(editions)-1].Name
+	dir := path.Join("editions", newest, p.Place)
+	switch _, err := f.Library.Tree.Stat(r.Context(), a, "/"+dir); {
+	case content.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	p.Volumes, p.Edition, p.Commands = dir, newest, commands{f.base(r), f.FTP, dir, ""}
+	return nil
 }
 
 // host adds what the page tells of a host.
