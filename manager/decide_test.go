@@ -213,13 +213,23 @@ func TestIntervalsInLists(t *testing.T) {
 			t.Errorf("%d and %d pages a visit, want %d and none", lines[0].RunPages, lines[1].RunPages, want)
 		}
 	}
-	set(hosts.IntervalRequest{Hosts: a, Reason: "asked"}, "give one of them")
+	set(hosts.IntervalRequest{Hosts: a, Reason: "asked"}, "give at least one of them")
 	set(hosts.IntervalRequest{Hosts: a, Pages: pages(10)}, "reason is missing")
 	set(hosts.IntervalRequest{Hosts: a, Pages: pages(1001), Reason: "asked"}, "pages 1001")
 	set(hosts.IntervalRequest{Hosts: a, Pages: pages(-1), Reason: "asked"}, "pages -1")
 	set(hosts.IntervalRequest{Hosts: a, Pages: pages(10), Reason: "its webmaster, again"}, "")
 	listed(5 * time.Second) // stays
 	runs(10)
+	set(hosts.IntervalRequest{Hosts: a, Shortest: "2s"}, "reason is missing")
+	set(hosts.IntervalRequest{Hosts: a, Interval: "5s", Shortest: "6s", Reason: "asked"}, "longer than the interval")
+	set(hosts.IntervalRequest{Hosts: a, Shortest: "2s", Reason: "its webmaster, again"}, "")
+	runs(10) // stay
+	_, lines, err := s.List(t.Context(), "r1")
+	testkit.Must(t, err)
+	if lines[0].Shortest != 2*time.Second || lines[0].Interval != 5*time.Second || lines[1].Shortest != 0 {
+		t.Errorf("%+v", lines)
+	}
+	set(hosts.IntervalRequest{Hosts: a, Shortest: "0s"}, "")
 	set(hosts.IntervalRequest{Hosts: a, Interval: "0s"}, "")
 	listed(0)
 	runs(10)

@@ -213,6 +213,7 @@ func (r *Robot) openManners() error {
 	man := &r.manners
 	man.Agent, man.Shared, man.Turns = r.cfg.UserAgent(Version), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
 	man.Intervals = polite.NewIntervals(r.cfg.Interval)
+	man.Shortest = polite.NewIntervals(cmp.Or(r.cfg.Adapt.Min, r.cfg.Interval))
 	if man.Rules, err = hoststate.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (r *Robot) openManners() error {
 	}
 	r.closers = append(r.closers, man.Restraints)
 	man.Gate = polite.NewGate(polite.GateOptions{
-		Interval: r.cfg.Interval, Set: man.Intervals.At, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Allow: man.Turns.Allow,
+		Interval: r.cfg.Interval, Set: man.Intervals.At, Shortest: man.Shortest.At, Max: r.cfg.Adapt.Max, Group: group, Allow: man.Turns.Allow,
 		Recall: func(addr netip.Addr) (time.Time, time.Duration) {
 			s := man.Restraints.Address(addr)
 			return s.Until, s.Every

@@ -31,13 +31,17 @@ func hostSetCommand() *cobra.Command {
 	var want hosts.IntervalRequest
 	var pages int
 	cmd := &cobra.Command{
-		Use:   "set HOST… [--interval TIME] [--pages N] --reason TEXT",
+		Use:   "set HOST… [--interval TIME] [--shortest TIME] [--pages N] --reason TEXT",
 		Short: "Set how hosts are visited whose owners allow more or ask for less",
 		Long: `Set the time between two visits to the addresses of hosts, because their owners allow a shorter one
 or ask for a longer one. If several hosts share an address, the longest of their intervals holds there:
 a shorter one takes effect when it is set for all of them. A Crawl-delay in the host's robots.txt, a
 Retry-After and trouble of the server lengthen it as usual. Robots that share the host share the
 interval. With --interval 0s each robot's own holds again.
+
+With --shortest the interval adapts: it gets shorter, down to this time, while the server's answers stay
+as quick as usual, and longer again when they slow down or fail. Without it an interval that was set is
+not shortened. With --shortest 0s it stays as it is set.
 
 With --pages a visit may fetch several pages over one connection, one after the other (Keep-Alive), and
 the interval lies between the visits. A visit ends when the server closes the connection, answers badly
@@ -53,9 +57,10 @@ set another.`,
 		}),
 	}
 	cmd.Flags().StringVar(&want.Interval, "interval", "", "time between the end of a visit and the next, such as 5s; 0s: each robot's own")
+	cmd.Flags().StringVar(&want.Shortest, "shortest", "", "how short the interval may get while the server stays quick, such as 2s; 0s: no shorter than it is set")
 	cmd.Flags().IntVar(&pages, "pages", 0, "pages of a visit, over one connection; 0: each robot's own number")
 	cmd.Flags().StringVar(&want.Reason, "reason", "", "who allows or asks for it")
-	cmd.MarkFlagsOneRequired("interval", "pages")
+	cmd.MarkFlagsOneRequired("interval", "shortest", "pages")
 	return cmd
 }
 
@@ -214,8 +219,8 @@ func hostListCommand() *cobra.Command {
 				}
 			}
 			return show(cmd, list, func(w io.Writer) {
-				table(w, "host\tstate\trobot\taddresses\tfound by\tinterval\tpages", list, func(h hosts.Host) []any {
-					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator"), h.Interval, several(h.Pages)}
+				table(w, "host\tstate\trobot\taddresses\tfound by\tinterval\tshortest\tpages", list, func(h hosts.Host) []any {
+					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator"), h.Interval, h.Shortest, several(h.Pages)}
 				})
 			})
 		}),

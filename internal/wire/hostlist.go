@@ -34,6 +34,11 @@ type HostLine struct {
 	// the host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
 	Interval time.Duration
 
+	// Shortest is how short that time may get while the server answers as quickly as usual, because
+	// the host's owner allows it. Only in P1. Zero: no shorter than Interval, or without one as the
+	// robot's settings say.
+	Shortest time.Duration
+
 	// RunPages is how many pages an operator has one visit to the host fetch, over one connection,
 	// because its owner allows it. Only in P1. Zero: as the robot's settings say.
 	RunPages int

@@ -57,7 +57,7 @@ func (s Share) word() string {
 }
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
-// "depth N", "wait 1", "interval MS", "run PAGES", "omit PATH" and "handover SHA256", separated by
+// "depth N", "wait 1", "interval MS", "shortest MS", "run PAGES", "omit PATH" and "handover SHA256", separated by
 // spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
@@ -72,6 +72,9 @@ func (l HostLine) extra() string {
 	}
 	if l.Interval > 0 {
 		words = append(words, "interval "+strconv.FormatInt(l.Interval.Milliseconds(), 10))
+	}
+	if l.Shortest > 0 {
+		words = append(words, "shortest "+strconv.FormatInt(l.Shortest.Milliseconds(), 10))
 	}
 	if l.RunPages > 0 {
 		words = append(words, "run "+strconv.Itoa(l.RunPages))
@@ -109,12 +112,16 @@ func (l *HostLine) parseExtra(field string) error {
 				return fmt.Errorf("wait %q must be 1", value)
 			}
 			l.Wait = true
-		case "interval":
+		case "interval", "shortest":
 			ms, err := strconv.ParseInt(value, 10, 64)
 			if err != nil || ms < LeastInterval.Milliseconds() || ms > MostInterval.Milliseconds() {
-				return fmt.Errorf("interval %q is not between %d and %d ms", value, LeastInterval.Milliseconds(), MostInterval.Milliseconds())
+				return fmt.Errorf("%s %q is not between %d and %d ms", name, value, LeastInterval.Milliseconds(), MostInterval.Milliseconds())
 			}
-			l.Interval = time.Duration(ms) * time.Millisecond
+			if d := time.Duration(ms) * time.Millisecond; name == "interval" {
+				l.Interval = d
+			} else {
+				l.Shortest = d
+			}
 		case "run":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > MostRunPages {

@@ -59,7 +59,8 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
-			l.Share, l.Wait, l.Interval, l.RunPages = shares[host], waits[host], paces[host].interval, paces[host].pages
+			l.Share, l.Wait = shares[host], waits[host]
+			l.Interval, l.Shortest, l.RunPages = paces[host].interval, paces[host].shortest, paces[host].pages
 			if !l.Wait && !l.Share.Several() {
 				l.Handover = handovers[host]
 			}
@@ -155,8 +156,8 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 
 // pace is how an operator has a host visited. Zero: as each robot's settings say.
 type pace struct {
-	interval time.Duration
-	pages    int
+	interval, shortest time.Duration
+	pages              int
 }
 
 // pacesFor returns what operators have set for the robot's hosts, by host. CROSS JOIN makes SQLite
@@ -165,15 +166,15 @@ func pacesFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]pace, e
 	found := map[string]pace{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var host string
-		var ms int64
+		var ms, shortest int64
 		var p pace
-		err := rows.Scan(&host, &ms, &p.pages)
-		p.interval = time.Duration(ms) * time.Millisecond
+		err := rows.Scan(&host, &ms, &shortest, &p.pages)
+		p.interval, p.shortest = time.Duration(ms)*time.Millisecond, time.Duration(shortest)*time.Millisecond
 		found[host] = p
 		return err
 	}, `
-		SELECT h.name, h.interval_ms, h.run_pages FROM hosts h CROSS JOIN assignments a
-		WHERE (h.interval_ms > 0 OR h.run_pages > 0) AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
+		SELECT h.name, h.interval_ms, h.shortest_ms, h.run_pages FROM hosts h CROSS JOIN assignments a
+		WHERE (h.interval_ms > 0 OR h.shortest_ms > 0 OR h.run_pages > 0) AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL`, robot)
 	return found, err
 }
 

@@ -60,6 +60,7 @@ type Host struct {
 	Copies    int       `json:"copies,omitempty"`          // robots that are to collect all of it, if several
 	Parts     int       `json:"parts,omitempty"`           // robots that are to share its URLs, if several
 	Interval  string    `json:"interval,omitempty"`        // between two visits to its address, as an operator has set it, such as 5s
+	Shortest  string    `json:"shortest,omitempty"`        // of the interval, while the server stays quick, as an operator has set it
 	Pages     int       `json:"pages_a_visit,omitempty"`   // over one connection, as an operator has set it
 	Reason    string    `json:"interval_reason,omitempty"` // who allows or asks for that
 	Seeds     []string  `json:"seeds"`                     // the first hundred
@@ -181,8 +182,16 @@ func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int)
 	return list, nil
 }
 
+// intervalText is an interval that was set, in ms, as text; "" if none was.
+func intervalText(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
 func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int) ([]Host, error) {
-	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, run_pages, interval_reason FROM hosts WHERE name > ?`, []any{after}
+	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, shortest_ms, run_pages, interval_reason FROM hosts WHERE name > ?`, []any{after}
 	if f.State != "" {
 		query, args = query+` AND state = ?`, append(args, f.State)
 	}
@@ -197,11 +206,9 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 	}
 	return db.List(ctx, tx, func(rows *sql.Rows, h *Host) error {
 		var addresses string
-		var interval int64
-		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts, &interval, &h.Pages, &h.Reason)
-		if interval > 0 {
-			h.Interval = (time.Duration(interval) * time.Millisecond).String()
-		}
+		var interval, shortest int64
+		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts, &interval, &shortest, &h.Pages, &h.Reason)
+		h.Interval, h.Shortest = intervalText(interval), intervalText(shortest)
 		h.Addresses = strings.Fields(addresses)
 		h.Copies, h.Parts = several(h.Copies), several(h.Parts)
 		return err

@@ -52,6 +52,9 @@ func (c *Current) Generation() int64 { return c.List().Generation }
 // Interval returns the interval that an operator has set for a host; 0: none.
 func (c *Current) Interval(host string) time.Duration { return c.List().Intervals[host] }
 
+// Shortest returns how short an operator lets the interval of a host get; 0: none has said.
+func (c *Current) Shortest(host string) time.Duration { return c.List().Shortest[host] }
+
 // RunPages returns how many pages of a host an operator has one visit fetch; 0: none has.
 func (c *Current) RunPages(host string) int { return c.List().RunPages[host] }
 

@@ -25,6 +25,8 @@ type List struct {
 
 	Intervals map[string]time.Duration `json:"intervals,omitempty"` // by host: the interval that an operator has set
 
+	Shortest map[string]time.Duration `json:"shortest,omitempty"` // by host: how short an operator lets the interval get
+
 	RunPages map[string]int `json:"run_pages,omitempty"` // by host: pages of a visit that an operator has set
 
 	Omits map[string][]string `json:"omits,omitempty"` // by host: paths with which the URLs begin that are left out
@@ -55,6 +57,12 @@ func (l *List) Add(line wire.HostLine) {
 			l.Intervals = make(map[string]time.Duration)
 		}
 		l.Intervals[weburl.Host(line.URL)] = line.Interval
+	}
+	if line.Shortest > 0 {
+		if l.Shortest == nil {
+			l.Shortest = make(map[string]time.Duration)
+		}
+		l.Shortest[weburl.Host(line.URL)] = line.Shortest
 	}
 	if line.RunPages > 0 {
 		if l.RunPages == nil {

@@ -55,7 +55,7 @@ func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, r
 	}
 	c.pipe = pipeline.New(pipeline.Options{
 		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Sketcher: opt.Sketcher, Hours: c.hours,
-		Interval: opt.List.Interval, Omits: opt.List.Omits, Resting: resting, Stop: fail, Ended: c.endIfExhausted, Log: opt.Log,
+		Interval: opt.List.Interval, Shortest: opt.List.Shortest, Omits: opt.List.Omits, Resting: resting, Stop: fail, Ended: c.endIfExhausted, Log: opt.Log,
 	})
 	c.hosts = c.pipe.Hosts()
 	c.entrance = newEntrance(opt, c.short, c.pipe, c.hours)

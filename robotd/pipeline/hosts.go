@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -18,7 +19,9 @@ type Hosts struct {
 	restraints *hoststate.Restraints
 	turns      *polite.SharedTurns
 	intervals  *polite.Intervals
-	set        func(host string) time.Duration // the interval that an operator has set for a host; 0: none
+	shortest   *polite.Intervals
+
+	set, setShortest func(host string) time.Duration // the interval that an operator has set for a host, and how short it may get; 0: none
 
 	resting atomic.Int64 // hosts in the gate that rest because they fail
 
@@ -70,6 +73,7 @@ func (s *Hosts) Wake(h *Host) {
 func (s *Hosts) Place(h *Host, crawlDelay time.Duration) {
 	addr, set := s.gate.Slot(h.Home()), s.set(h.Name)
 	s.intervals.Set(addr, h.Name, set)
+	s.shortest.Set(addr, h.Name, cmp.Or(s.setShortest(h.Name), set))
 	s.turns.Set(addr, h.Name, h.Share(), max(s.intervals.Of(set), crawlDelay))
 }
 
@@ -113,6 +117,7 @@ func (s *Hosts) Stop(ctx context.Context, names []string) error {
 	for _, name := range names {
 		s.turns.Remove(name)
 		s.intervals.Remove(name)
+		s.shortest.Remove(name)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type Manners struct {
 	Restraints *hoststate.Restraints
 	Turns      *polite.SharedTurns
 	Intervals  *polite.Intervals
+	Shortest   *polite.Intervals // how short they may get
 	Rules      *hoststate.Rules
 	Shared     *polite.Library
 }
@@ -64,6 +65,7 @@ type Options struct {
 	Sketcher *verdict.Sketcher
 	Hours    *revisit.Hours
 	Interval func(host string) time.Duration // that an operator has set; 0: none
+	Shortest func(host string) time.Duration // how short an operator lets it get; 0: none has said
 	Omits    func(host, url string) bool     // the manager has this URL, in canonical form, left out
 	Resting  map[string][]string             // assigned hosts that are not in this crawl, with their seeds
 	Stop     func(error)                     // is called with the error of a disk that does not work
@@ -93,7 +95,8 @@ func New(opt Options) *Pipeline {
 			opt.Stop(fmt.Errorf("%s: %w", h.Name, err))
 		}
 	}
-	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, intervals: man.Intervals, set: opt.Interval, hosts: make(map[string]*Host)}
+	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, intervals: man.Intervals, shortest: man.Shortest,
+		set: opt.Interval, setShortest: opt.Shortest, hosts: make(map[string]*Host)}
 	patience := &patience{interval: cfg.Interval, due: opt.Hours.Round.Due, hosts: hosts, restraints: man.Restraints}
 	judge := &judge{opt.Sketcher}
 	requests := &requests{fetcher: opt.Fetcher, lease: man.Lease}

@@ -81,3 +81,42 @@ func TestGateKeepsSetIntervals(t *testing.T) {
 		}
 	})
 }
+
+// Where an owner allows it, the interval gets shorter while the server stays quick, and longer again
+// when it fails. Elsewhere an interval that was set is never shortened, whatever the robot's own
+// limit is.
+func TestGateShortensWhereAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const usual, set, least = 20 * time.Second, 10 * time.Second, 2 * time.Second
+		allowed, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		intervals, shortest := NewIntervals(usual), NewIntervals(usual)
+		intervals.Set(allowed, "a.example.jp", set)
+		shortest.Set(allowed, "a.example.jp", least)
+		intervals.Set(other, "b.example.jp", set)
+		shortest.Set(other, "b.example.jp", set)
+		for addr, want := range map[netip.Addr]time.Duration{allowed: least, other: set} {
+			g := NewGate(GateOptions{Interval: usual, Min: time.Second, Max: time.Minute, Set: intervals.At, Shortest: shortest.At})
+			g.Add(addr, "host")
+			visit := func(trouble bool) time.Duration {
+				t.Helper()
+				_, host, err := g.Next(context.Background())
+				testkit.Must(t, err)
+				return g.Done(addr, host, Outcome{More: true, Wait: 10 * time.Millisecond, Trouble: trouble}).Interval
+			}
+			if first := visit(false); first != set {
+				t.Errorf("%v: %v after the first visit, want %v", addr, first, set)
+			}
+			var after time.Duration
+			for range 200 {
+				after = visit(false)
+			}
+			if after != want {
+				t.Errorf("%v: %v after many quick answers, want %v", addr, after, want)
+			}
+			visit(true)
+			if slower := visit(true); slower <= want {
+				t.Errorf("%v: %v after trouble, want more than %v", addr, slower, want)
+			}
+		}
+	})
+}

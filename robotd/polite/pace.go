@@ -36,8 +36,12 @@ func (o *GateOptions) limits(addr netip.Addr) limits {
 	if o.Set != nil {
 		l.usual = o.Set(addr)
 	}
-	if l.min = l.usual; o.Min > 0 {
-		l.min = min(o.Min, l.usual)
+	shortest := o.Min
+	if o.Shortest != nil {
+		shortest = o.Shortest(addr)
+	}
+	if l.min = l.usual; shortest > 0 {
+		l.min = min(shortest, l.usual)
 	}
 	l.max = max(o.Max, l.usual)
 	return l
