@@ -14,7 +14,7 @@ import (
 
 const (
 	revisitMIME = "warc/revisit"
-	unknownMIME = "unk"
+	UnknownMIME = "unk"
 	crlf2       = "\r\n\r\n"
 )
 
@@ -169,14 +169,14 @@ func parseHTTP(head []byte) (status int, mimeType string, err error) {
 			return status, mediaType(value), nil
 		}
 	}
-	return status, unknownMIME, nil
+	return status, UnknownMIME, nil
 }
 
 func mediaType(value string) string {
 	value, _, _ = strings.Cut(value, ";")
 	value = strings.ToLower(strings.TrimSpace(value))
 	if t, _, err := mime.ParseMediaType(value); err != nil || t != value || len(t) > 100 || !strings.Contains(t, "/") || t == revisitMIME {
-		return unknownMIME
+		return UnknownMIME
 	}
 	return strings.Clone(value) // so that a cell does not keep the whole header in memory
 }
@@ -222,7 +222,7 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 // tarEntry returns the tar headers of a page.
 func (c *Cell) tarEntry() *tarEntry {
 	e := &tarEntry{name: c.Name, size: c.BodyLen, modified: c.Time, url: c.URL, mime: c.MIME}
-	if c.MIME == unknownMIME {
+	if c.MIME == UnknownMIME {
 		e.mime = ""
 	}
 	if len(c.URL) > maxAttrURL {

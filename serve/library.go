@@ -8,6 +8,7 @@
 //	tree       all files, by path: what FTP and HTTP show
 //	records    single records, by URL, host, domain and time
 //	bundle     files of records that a query has found
+//	tables     Parquet files about such records
 //	coverage   what robots did not collect, and why
 //
 // Over them are query, the language in which consumers ask for records; jobs, which gathers bundles
@@ -32,6 +33,7 @@ import (
 	"sheaf/serve/changes"
 	"sheaf/serve/coverage"
 	"sheaf/serve/records"
+	"sheaf/serve/tables"
 	"sheaf/serve/tree"
 	"sheaf/serve/visible"
 )
@@ -63,6 +65,7 @@ type Library struct {
 	Tree    *tree.Tree
 	Records *records.Records
 	Bundles *bundle.Bundles
+	Tables  *tables.Tables
 	Changes *changes.Feed
 	Contact string
 
@@ -96,6 +99,7 @@ func NewLibrary(opt Options) (*Library, error) {
 		Tree:    tree.New(tree.Options{Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
 		Records: records.New(from, opt.URLs),
 		Bundles: &bundle.Bundles{Archive: from, Access: access},
+		Tables:  &tables.Tables{Archive: from, Access: access},
 		Changes: &changes.Feed{Archive: from},
 		Contact: opt.Contact,
 		archive: from,

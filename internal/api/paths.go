@@ -17,6 +17,7 @@ const (
 	PathChanges  = "/v1/changes"  // GET: feed.Page
 	PathCDX      = "/v1/cdx"      // GET, POST: index lines of records
 	PathPages    = "/v1/pages"    // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
+	PathTables   = "/v1/tables/"  // with a table's name, "records.parquet": GET: the table; POST: JobStatus
 	PathCoverage = "/v1/coverage" // GET, POST: CoverageList
 	PathJobs     = "/v1/jobs"     // GET: JobList; below it JobStatus and the result
 	PathTokens   = "/v1/tokens"   // GET: account.TokenList; POST: account.NewToken; below it DELETE

@@ -1,12 +1,13 @@
 // Package jobs runs queries in the background that are too large for one answer, and gathers their
-// records into a file. A job is a row in the database. Its list of targets and its result are in
-// the store, as jobs/<id>/list and jobs/<id>/<attempt>.
+// records into a file, or tells of them in a table. A job is a row in the database. Its list of
+// targets and its result are in the store, as jobs/<id>/list and jobs/<id>/<attempt>; the bytes of a
+// table are in jobs/<id>/<attempt>.table.
 //
 // Any serve process may work on any job. If a worker dies, another one starts the job from the
 // beginning, since a file is of one version of the catalog: what was found before may have been
 // taken down since, or the account may have lost access to it. That repeats the search, but copies
-// no pages. A job of which three workers have died is given up. The result only lists which records
-// of which segments the file consists of; it is kept for a limited time.
+// no pages. A job of which three workers have died is given up. The result of a query for pages only
+// lists which records of which segments the file consists of. Results are kept for a limited time.
 package jobs
 
 import (
@@ -28,7 +29,9 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
+	"sheaf/serve/content"
 	"sheaf/serve/query"
+	"sheaf/serve/tables"
 )
 
 // Errors that callers decide by.
@@ -50,7 +53,7 @@ const (
 type Job struct {
 	ID       string
 	Account  string
-	Form     string // of the file, such as ".warc.gz"
+	Form     string // of the file, such as ".warc.gz"; tables.RecordsName: a table
 	Query    string // the parameters, in the form of a URL's query
 	State    api.JobState
 	Created  time.Time
@@ -87,6 +90,7 @@ const Prefix = "jobs/"
 
 func listKey(id string) string            { return Prefix + id + "/list" }
 func resultKey(id, attempt string) string { return Prefix + id + "/" + attempt }
+func tableKey(id, attempt string) string  { return resultKey(id, attempt) + ".table" }
 
 // Create adds a query to the queue. list is the body with its targets; nil if the parameters name
 // them. query.Parse must have accepted the query.
@@ -193,22 +197,45 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 	return nil
 }
 
-// Result returns the result of a job in state JobDone.
-func (j *Jobs) Result(ctx context.Context, a *account.Account, job *Job) (*bundle.Bundle, error) {
+// Open opens the result of a job in state JobDone for its account, as a file of a name. It fails
+// with bundle.ErrChanged if something of it was taken down since.
+func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name string) (*content.File, error) {
 	if job.State != api.JobDone {
 		return nil, ErrNotDone
 	}
-	return j.library.Bundles.GetOrBuild(ctx, a, "job "+job.ID, func(ctx context.Context) (*bundle.Bundle, error) {
-		r, err := j.store.Open(ctx, resultKey(job.ID, job.worker), 0, -1)
-		if errors.Is(err, store.ErrNotExist) {
-			return nil, ErrNotFound
-		}
+	// Callers share what is loaded, and may go before it is.
+	shared, key := context.WithoutCancel(ctx), "job "+job.ID
+	if job.Form == tables.RecordsName {
+		table, err := j.library.Tables.GetOrBuild(shared, a, key, func(ctx context.Context) (*tables.Table, error) {
+			return stored(ctx, j, job, func(r io.Reader) (*tables.Table, error) {
+				return tables.Load(r, store.Source(j.store, tableKey(job.ID, job.worker), 0))
+			})
+		})
 		if err != nil {
-			return nil, fmt.Errorf("job %s: %w", job.ID, err)
+			return nil, err
 		}
-		defer r.Close()
-		return bundle.Load(r)
+		return j.library.Tables.Open(ctx, a, table, name)
+	}
+	gathered, err := j.library.Bundles.GetOrBuild(shared, a, key, func(ctx context.Context) (*bundle.Bundle, error) {
+		return stored(ctx, j, job, bundle.Load)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return j.library.Bundles.Open(ctx, a, gathered, name)
+}
+
+// stored loads the result of a job from the store.
+func stored[T any](ctx context.Context, j *Jobs, job *Job, load func(io.Reader) (*T, error)) (*T, error) {
+	r, err := j.store.Open(ctx, resultKey(job.ID, job.worker), 0, -1)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", job.ID, err)
+	}
+	defer r.Close()
+	return load(r)
 }
 
 // parse parses a job's query again.

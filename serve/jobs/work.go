@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/serve/account"
 	"sheaf/serve/query"
+	"sheaf/serve/tables"
 )
 
 const (
@@ -146,51 +148,110 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	to, err := j.library.Bundles.New(account, job.Form)
-	if err != nil {
-		return err
+	p := &progress{jobs: j, job: job, said: time.Now()}
+	var made result
+	if job.Form == tables.RecordsName {
+		made, err = j.tabulate(ctx, account, q, p)
+	} else {
+		made, err = j.gather(ctx, account, q, p)
 	}
-	var (
-		records, looked int64
-		said            = time.Now()
-	)
-	progress := func(scanned int64) error {
-		if looked = scanned; time.Since(said) < beat {
-			return nil
-		}
-		said = time.Now()
-		return j.own(ctx, job, `beat = ?, scanned = ?, records = ?, bytes = ?`, db.Millis(said), scanned, records, to.Size())
-	}
-	_, err = q.Gather(ctx, j.library.Records, account, to, job.Form, query.Budget{Progress: progress}, func() { records++ })
-	if err != nil {
-		return err
-	}
-	found, err := to.Finish(ctx)
 	if err != nil {
 		return err
 	}
 	var stored bytes.Buffer
-	if err := found.Save(&stored); err != nil {
+	if err := made.Save(&stored); err != nil {
 		return err
 	}
 	if err := j.store.Put(ctx, resultKey(job.ID, job.worker), &stored, int64(stored.Len())); err != nil {
 		return err
 	}
 	err = j.own(ctx, job, `state = 'done', finished = ?, scanned = ?, records = ?, bytes = ?`,
-		db.Millis(time.Now()), max(looked, records), found.Records(), found.Size())
+		db.Millis(time.Now()), max(p.looked, p.records), made.Records(), made.Size())
 	switch {
 	case errors.Is(err, errCancelled):
-		return errors.Join(err, j.store.Delete(ctx, resultKey(job.ID, job.worker)))
+		return errors.Join(err, j.store.Delete(ctx, resultKey(job.ID, job.worker)), j.store.Delete(ctx, tableKey(job.ID, job.worker)))
 	case err == nil:
 		j.tidy(ctx, job)
 	}
 	return err
 }
 
+// result is what a job makes: a bundle or a table.
+type result interface {
+	Records() int64
+	Size() int64
+	Save(io.Writer) error
+}
+
+// gather puts the records that a query finds together as a bundle.
+func (j *Jobs) gather(ctx context.Context, a *account.Account, q *query.Query, p *progress) (result, error) {
+	to, err := j.library.Bundles.New(a, p.job.Form)
+	if err != nil {
+		return nil, err
+	}
+	p.size = to.Size
+	if _, err := q.Gather(ctx, j.library.Records, a, to, p.job.Form, p.budget(ctx), p.found); err != nil {
+		return nil, err
+	}
+	return to.Finish(ctx)
+}
+
+// tabulate makes a table of the records that a query finds, and stores its bytes.
+func (j *Jobs) tabulate(ctx context.Context, a *account.Account, q *query.Query, p *progress) (result, error) {
+	table, err := j.library.Tables.Records(ctx, a, func(to *tables.Writer) error {
+		p.size = to.Size
+		_, err := q.Tabulate(ctx, j.library.Records, a, to, p.budget(ctx), p.found)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := table.Content(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	body := reader(func(b []byte) (int, error) {
+		if err := p.tell(ctx, p.looked); err != nil {
+			return 0, err
+		}
+		return r.Read(b)
+	})
+	return table, j.store.Put(ctx, tableKey(p.job.ID, p.job.worker), body, table.Size())
+}
+
+type reader func([]byte) (int, error)
+
+func (r reader) Read(b []byte) (int, error) { return r(b) }
+
+// progress is how far the work on a job is.
+type progress struct {
+	jobs            *Jobs
+	job             *Job
+	records, looked int64        // records found, and looked at
+	size            func() int64 // of the file so far
+	said            time.Time    // when it was last told
+}
+
+func (p *progress) found() { p.records++ }
+
+func (p *progress) budget(ctx context.Context) query.Budget {
+	return query.Budget{Progress: func(looked int64) error { return p.tell(ctx, looked) }}
+}
+
+// tell writes the progress into the job's row, if that has not been done just now.
+func (p *progress) tell(ctx context.Context, looked int64) error {
+	if p.looked = looked; time.Since(p.said) < beat {
+		return nil
+	}
+	p.said = time.Now()
+	return p.jobs.own(ctx, p.job, `beat = ?, scanned = ?, records = ?, bytes = ?`, db.Millis(p.said), looked, p.records, p.size())
+}
+
 // tidy deletes what failed attempts have left of a finished job.
 func (j *Jobs) tidy(ctx context.Context, job *Job) {
 	for object, err := range j.store.List(ctx, Prefix+job.ID+"/", "") {
-		if err == nil && object.Key != listKey(job.ID) && object.Key != resultKey(job.ID, job.worker) {
+		if err == nil && object.Key != listKey(job.ID) && object.Key != resultKey(job.ID, job.worker) && object.Key != tableKey(job.ID, job.worker) {
 			err = j.store.Delete(ctx, object.Key)
 		}
 		if err != nil {

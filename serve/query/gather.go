@@ -8,6 +8,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
 	"sheaf/serve/records"
+	"sheaf/serve/tables"
 )
 
 // Gather runs the query and adds the records to a file in a form such as ".warc.gz". It calls found
@@ -31,6 +32,14 @@ func (q *Query) Gather(ctx context.Context, from *records.Records, a *account.Ac
 				}
 			}
 		}
+		return to.Add(ctx, c.Capture)
+	})
+}
+
+// Tabulate runs the query and adds the records to a table. It calls found after each record.
+func (q *Query) Tabulate(ctx context.Context, from *records.Records, a *account.Account, to *tables.Writer, b Budget, found func()) (next *Cursor, err error) {
+	return q.Run(ctx, from, a, b, func(c Record) error {
+		found()
 		return to.Add(ctx, c.Capture)
 	})
 }

@@ -43,7 +43,7 @@ type Query struct {
 // parameters lists the known ones. allowFuzzy is accepted because pywb's clients send it, and
 // ignored.
 var parameters = []string{
-	"url", "matchType", "from", "to", "modified", "filter", "collapse", "latest", "closest", "sort", "limit",
+	"url", "matchType", "from", "to", "edition", "modified", "filter", "collapse", "latest", "closest", "sort", "limit",
 	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
 	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
@@ -66,7 +66,7 @@ func Parse(values url.Values, list []records.Target) (*Query, error) {
 	p := parser{values: values, query: q}
 	for _, step := range []func() error{
 		func() error { return p.targets(list) },
-		p.times, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
+		p.times, p.edition, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -151,6 +151,13 @@ func (p *parser) times() error {
 	return p.get("closest", func(text string) (err error) {
 		p.query.closest, _, err = parseTime(text)
 		return err
+	})
+}
+
+func (p *parser) edition() error {
+	return p.get("edition", func(text string) error {
+		p.query.Search.Edition = text
+		return nil
 	})
 }
 
@@ -287,6 +294,9 @@ func (q *Query) id() string {
 		fmt.Fprintf(h, "%d %q %q\n", t.Match, t.Host, t.Key)
 	}
 	fmt.Fprintf(h, "%v %v %t %t\n", s.From.UnixNano(), s.To.UnixNano(), s.Reverse, q.latest)
+	if s.Edition != "" {
+		fmt.Fprintf(h, "edition %q\n", s.Edition)
+	}
 	if m := q.modified; m != nil {
 		fmt.Fprintf(h, "modified %d %d\n", m.from.UnixNano(), m.to.UnixNano())
 	}

@@ -18,6 +18,7 @@ import (
 type Search struct {
 	Targets  []Target
 	From, To time.Time // of the fetch, both inclusive; zero: open
+	Edition  string    // only records that this edition brought; "": any
 	After    *Position // continue behind it; nil: from the beginning
 	Until    *Position // end before it, forwards only; nil: at the end
 	Reverse  bool      // sites from their last record to their first
@@ -146,7 +147,7 @@ func (r *Results) domain(ctx context.Context, place string, at Position, after *
 func (r *Results) scan(ctx context.Context, hosts []*visible.Host, keys keyRange, at Position, after *Position, f func(*Capture, Position) error) error {
 	s := scan{
 		finder: r.finder, hosts: hosts, keys: keys, after: after, reverse: r.search.Reverse,
-		wanted: func(seg *catalog.SegmentEntry) bool { return r.search.spans(seg.First, seg.Last) },
+		wanted: r.search.wants,
 	}
 	n := 0
 	return s.each(ctx, func(is *found) error {
@@ -183,6 +184,11 @@ func (r *Results) pace(done Position) error {
 // fetched reports whether a time is within those wanted.
 func (s *Search) fetched(t time.Time) bool {
 	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
+}
+
+// wants reports whether records of a segment may be wanted.
+func (s *Search) wants(seg *catalog.SegmentEntry) bool {
+	return (s.Edition == "" || s.Edition == seg.Edition) && s.spans(seg.First, seg.Last)
 }
 
 // spans reports whether records with times from first to last may be wanted.

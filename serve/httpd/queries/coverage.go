@@ -19,7 +19,7 @@ const maxCoverage, defaultCoverage = 10_000, 1000
 // list as /v1/cdx does, a limit and a cursor.
 func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	values := r.URL.Query()
-	if err := refuse(values, "says nothing of coverage", "modified", "filter", "collapse", "latest", "closest", "sort", "output",
+	if err := refuse(values, "says nothing of coverage", "edition", "modified", "filter", "collapse", "latest", "closest", "sort", "output",
 		"fl", "fields", "resumeKey", "showResumeKey", "originals"); err != nil {
 		return err
 	}

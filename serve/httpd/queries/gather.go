@@ -63,10 +63,15 @@ func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.
 		return nil, err
 	}
 	if next != nil && n != wanted.Limit {
-		return nil, problem.New(http.StatusUnprocessableEntity, "too_much",
-			fmt.Sprintf("this is over %d records, or takes too long to find; POST the same query: it becomes a job, whose result can be fetched when it is done", n))
+		return nil, tooMuch(n)
 	}
 	return to.Finish(ctx)
+}
+
+// tooMuch says that a query has found n records and is not at its end.
+func tooMuch(n int) error {
+	return problem.New(http.StatusUnprocessableEntity, "too_much",
+		fmt.Sprintf("this is over %d records, or takes too long to find; POST the same query: it becomes a job, whose result can be fetched when it is done", n))
 }
 
 // readPagesQuery reads a query for records. Parameters that say how index lines look are refused.

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -12,13 +11,13 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
+	"sheaf/serve/tables"
 )
 
 const (
@@ -28,10 +27,9 @@ const (
 
 // jobsHandler takes queries as jobs, tells how far they are and serves their results.
 type jobsHandler struct {
-	jobs    *jobs.Jobs
-	library *serve.Library
-	limits  *guard.Limits
-	sender  *send.Sender
+	jobs   *jobs.Jobs
+	limits *guard.Limits
+	sender *send.Sender
 }
 
 func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
@@ -41,10 +39,12 @@ func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
 		}, account.ForQueries)).Methods(methods...)
 	}
 	handle(api.PathPages+archiveForm, j.create, http.MethodPost)
+	handle(api.PathTables+tableForm, j.create, http.MethodPost)
 	handle(api.PathJobs, j.list, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.status, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.delete, http.MethodDelete)
 	handle(api.PathJobs+"/{id}/"+resultName+archiveForm, j.result, guard.Reading()...)
+	handle(api.PathJobs+"/{id}/"+tableForm, j.result, guard.Reading()...)
 }
 
 // jobProblem returns the problem to answer for an error of package jobs, and other errors as they
@@ -81,10 +81,15 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 		r = r.Clone(r.Context())
 		r.Method = http.MethodGet // the parameters say everything
 	}
-	if _, err := readPagesQuery(w, r); err != nil {
+	form := mux.Vars(r)["form"]
+	read := readPagesQuery
+	if form == tables.RecordsName {
+		read = readTableQuery
+	}
+	if _, err := read(w, r); err != nil {
 		return err
 	}
-	job, err := j.jobs.Create(r.Context(), a.Name, mux.Vars(r)["form"], r.URL.RawQuery, list)
+	job, err := j.jobs.Create(r.Context(), a.Name, form, r.URL.RawQuery, list)
 	if err != nil {
 		return err
 	}
@@ -106,7 +111,15 @@ func statusOf(j *jobs.Job) api.JobStatus {
 	return st
 }
 
-func resultPath(j *jobs.Job) string { return api.PathJobs + "/" + j.ID + "/" + resultName + j.Form }
+func resultPath(j *jobs.Job) string { return api.PathJobs + "/" + j.ID + "/" + resultFile(j) }
+
+// resultFile returns the name of a job's file.
+func resultFile(j *jobs.Job) string {
+	if j.Form == tables.RecordsName {
+		return j.Form
+	}
+	return resultName + j.Form
+}
 
 func (j *jobsHandler) list(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	all, err := j.jobs.List(r.Context(), a.Name)
@@ -149,15 +162,11 @@ func (j *jobsHandler) result(w http.ResponseWriter, r *http.Request, a *account.
 	if err != nil {
 		return err
 	}
-	gathered, err := j.jobs.Result(context.WithoutCancel(r.Context()), a, job)
-	if err != nil {
-		return err
-	}
-	f, err := j.library.Bundles.Open(r.Context(), a, gathered, resultPath(job))
+	f, err := j.jobs.Open(r.Context(), a, job, resultPath(job))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	j.sender.File(w, r, a, f, resultPath(job), resultName+job.Form)
+	j.sender.File(w, r, a, f, resultPath(job), resultFile(job))
 	return nil
 }

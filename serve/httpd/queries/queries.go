@@ -5,6 +5,7 @@
 //	/v1/changes?since=&mark=&surt=&wait=   what was published and withdrawn, by sequence number
 //	/v1/cdx?url=&from=&to=…                index lines of records (package query)
 //	/v1/pages.<form>?url=&from=&to=…       the records themselves, as one file
+//	/v1/tables/records.parquet?url=…       a table of records, in Parquet
 //	/v1/coverage?url=&from=&to=            what robots did not collect, and why
 //	/v1/jobs                               queries that were POSTed to /v1/pages, worked on in the background
 package queries
@@ -27,6 +28,7 @@ import (
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
 	"sheaf/serve/records"
+	"sheaf/serve/tables"
 )
 
 // Queries answers queries to a library.
@@ -43,6 +45,9 @@ type Queries struct {
 // archiveForm is how the path of gathered records ends.
 const archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 
+// tableForm is the name of a table. It is the form of a job that makes one.
+const tableForm = `{form:records\.parquet}`
+
 // Register mounts the handlers.
 func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	for path, h := range map[string]guard.Handler{
@@ -52,13 +57,14 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	}
 	for path, h := range map[string]guard.Handler{
 		api.PathCDX: q.cdx, api.PathCoverage: q.coverage, api.PathPages + archiveForm: q.pages,
+		api.PathTables + tables.RecordsName: q.table,
 	} {
 		r.Handle(path, g.Consumer(h, account.ForQueries)).Methods(guard.Reading()...)
 	}
 	r.Handle(api.PathCDX, g.Query(q.cdx, account.ForQueries)).Methods(http.MethodPost)
 	r.Handle(api.PathCoverage, g.Query(q.coverage, account.ForQueries)).Methods(http.MethodPost)
 	if q.Jobs != nil {
-		(&jobsHandler{q.Jobs, q.Library, q.Limits, q.Sender}).register(r, g)
+		(&jobsHandler{q.Jobs, q.Limits, q.Sender}).register(r, g)
 	}
 }
 

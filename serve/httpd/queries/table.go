@@ -1,0 +1,67 @@
+package queries
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"sheaf/internal/api"
+	"sheaf/serve/account"
+	"sheaf/serve/query"
+	"sheaf/serve/tables"
+)
+
+// table serves a table of the records that a query asks for, as a file with a size, a strong ETag
+// and ranges. Queries for too much are for jobs.
+func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	leave, err := q.Limits.Search(r, a)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	wanted, err := readTableQuery(w, r)
+	if err != nil {
+		return err
+	}
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, tables.RecordsName+" "+wanted.ID(), func(ctx context.Context) (*tables.Table, error) {
+		return q.tabulate(ctx, a, wanted)
+	})
+	leave() // sending is no search
+	if err != nil {
+		return err
+	}
+	name := api.PathTables + tables.RecordsName
+	f, err := q.Library.Tables.Open(r.Context(), a, table, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	q.Sender.File(w, r, a, f, name, tables.RecordsName)
+	return nil
+}
+
+// tabulate makes a table of what a query finds, within the budget of an answer.
+func (q *Queries) tabulate(ctx context.Context, a *account.Account, wanted *query.Query) (*tables.Table, error) {
+	asked := *wanted
+	if wanted.Limit == 0 {
+		asked.Limit = query.MaxLimit
+	}
+	return q.Library.Tables.Records(ctx, a, func(to *tables.Writer) error {
+		n := 0
+		next, err := asked.Tabulate(ctx, q.Library.Records, a, to, q.Budget, func() { n++ })
+		if err == nil && next != nil && n != wanted.Limit {
+			err = tooMuch(n)
+		}
+		return err
+	})
+}
+
+// readTableQuery reads a query for a table. It has the parameters of one for pages, but for what is
+// said of revisits: they are rows.
+func readTableQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	if err := refuse(r.URL.Query(), "is for files of pages; a table tells of revisits as they are", "originals"); err != nil {
+		return nil, err
+	}
+	return readPagesQuery(w, r)
+}

@@ -1,0 +1,185 @@
+package httpd_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/api"
+	"sheaf/internal/testkit"
+	"sheaf/serve/jobs"
+	"sheaf/serve/query"
+)
+
+// tableRow has some columns of the table of records.
+type tableRow struct {
+	Key      string `parquet:"url_surtkey"`
+	URL      string `parquet:"url"`
+	Host     string `parquet:"url_host_name"`
+	TLD      string `parquet:"url_host_tld,optional"`
+	Domain   string `parquet:"url_host_registered_domain,optional"`
+	Protocol string `parquet:"url_protocol"`
+	Port     int32  `parquet:"url_port,optional"`
+	Path     string `parquet:"url_path,optional"`
+	Query    string `parquet:"url_query,optional"`
+	Time     int64  `parquet:"fetch_time,timestamp(microsecond)"`
+	Status   int32  `parquet:"fetch_status"`
+	Digest   string `parquet:"content_digest,optional"`
+	MIME     string `parquet:"content_mime_type,optional"`
+	Filename string `parquet:"warc_filename"`
+	Offset   int64  `parquet:"warc_record_offset"`
+	Length   int64  `parquet:"warc_record_length"`
+	Edition  string `parquet:"edition"`
+	Kind     string `parquet:"kind"`
+}
+
+// line is the row as told.line has it.
+func (r tableRow) line() string {
+	return fmt.Sprintf("%s %s %d %s", r.URL, time.UnixMicro(r.Time).UTC().Format(time.RFC3339Nano), r.Status, r.Edition)
+}
+
+func rowsOf(t *testing.T, body string) []tableRow {
+	t.Helper()
+	rows, err := parquet.Read[tableRow](strings.NewReader(body), int64(len(body)))
+	testkit.Must(t, err)
+	return rows
+}
+
+func linesOf(rows []tableRow) (lines []string) {
+	for _, r := range rows {
+		lines = append(lines, r.line())
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// A table has what the query finds within the account's scope, and each row says where the record
+// can be fetched.
+func TestTableOfRecords(t *testing.T) {
+	testkit.Slow(t)
+	c := newCrawl(t, 3, 300, query.Budget{})
+	c.Index()
+	for _, q := range []struct {
+		account, parameters string
+		match               func(told) bool
+	}{
+		{"all", "", func(told) bool { return true }},
+		{"all", "?edition=20261102", func(r told) bool { return r.edition == "20261102" }},
+		{"all", "?edition=20261102&url=*.example.jp&filter=status:200", func(r told) bool {
+			return r.edition == "20261102" && r.status == 200 && (strings.HasSuffix(r.host, ".example.jp") || strings.Contains("."+r.host, ".example.jp"))
+		}},
+		{"sub", "?edition=20261101", func(r told) bool { return r.edition == "20261101" }},
+		{"all", "?edition=19990101", func(told) bool { return false }},
+	} {
+		resp, body := c.do(t, "GET", q.account, "/v1/tables/records.parquet"+q.parameters, "")
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/vnd.apache.parquet" {
+			t.Fatalf("%s: %d %v %.200s", q.parameters, resp.StatusCode, resp.Header, body)
+		}
+		want := c.answer(question{account: q.account, match: q.match})
+		slices.Sort(want)
+		if got := linesOf(rowsOf(t, body)); !slices.Equal(got, want) {
+			t.Errorf("%s %s: %d rows, want %d\n%s", q.account, q.parameters, len(got), len(want), difference(got, want))
+		}
+		again, part := c.do(t, "GET", q.account, "/v1/tables/records.parquet"+q.parameters, "", "Range", "bytes=-8", "If-Range", resp.Header.Get("ETag"))
+		if again.StatusCode != http.StatusPartialContent || part != body[len(body)-8:] {
+			t.Errorf("%s: range: %d, %d bytes", q.parameters, again.StatusCode, len(part))
+		}
+	}
+	_, body := c.do(t, "GET", "all", "/v1/tables/records.parquet?edition=20261102&url=*.example.jp", "")
+	for i, r := range rowsOf(t, body) {
+		if r.TLD != "jp" || r.Domain != "example.jp" || r.Protocol != "http" || r.Host+portPart(r.Port) != strings.Split(r.URL, "/")[2] || "/"+strings.SplitN(r.URL, "/", 4)[3] != r.Path+queryPart(r.Query) {
+			t.Errorf("%+v", r)
+		}
+		if i%10 > 0 {
+			continue
+		}
+		resp, record := c.do(t, "GET", "all", api.PathTree+r.Filename, "", "Range", fmt.Sprintf("bytes=%d-%d", r.Offset, r.Offset+r.Length-1))
+		z, err := gzip.NewReader(strings.NewReader(record))
+		testkit.Must(t, err)
+		text, err := io.ReadAll(z)
+		if err != nil || resp.StatusCode != http.StatusPartialContent || !bytes.Contains(text, []byte("WARC-Target-URI: "+r.URL+"\r\n")) || bytes.Count(text, []byte("WARC-Type: ")) != 1 {
+			t.Errorf("%s at %d of %s: %d %v\n%.300s", r.URL, r.Offset, r.Filename, resp.StatusCode, err, text)
+		}
+	}
+	c.takeDown(t, catalog.Tombstone{Host: "other.org"})
+	c.takeDown(t, catalog.Tombstone{Host: "example.jp", URLPrefix: "http://example.jp/a"})
+	_, body = c.do(t, "GET", "all", "/v1/tables/records.parquet", "")
+	rows := rowsOf(t, body)
+	if len(rows) == 0 || strings.Contains(body, "other.org") {
+		t.Errorf("%d rows after a take-down", len(rows))
+	}
+	for _, r := range rows {
+		if strings.HasPrefix(r.URL, "http://other.org/") || strings.HasPrefix(r.URL, "http://example.jp/a") {
+			t.Errorf("taken down: %+v", r)
+		}
+	}
+	for path, want := range map[string]int{"?originals=true": 400, "?fl=url": 400, "?limit=5": 200} {
+		if resp, body := c.do(t, "GET", "all", "/v1/tables/records.parquet"+path, ""); resp.StatusCode != want || want == 200 && len(rowsOf(t, body)) != 5 {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+}
+
+func portPart(n int32) string {
+	if n == 0 {
+		return ""
+	}
+	return ":" + strconv.Itoa(int(n))
+}
+
+func queryPart(query string) string {
+	if query == "" {
+		return ""
+	}
+	return "?" + query
+}
+
+// A table that is too large for one answer is made by a job. It stays the same file until anything
+// is taken down, and leaves nothing behind.
+func TestJobOfATable(t *testing.T) {
+	testkit.Slow(t)
+	c := newCrawl(t, 2, 700, query.Budget{Records: 1024})
+	const path = "/v1/tables/records.parquet?filter=!status:999"
+	if resp, _ := c.do(t, "GET", "all", path, ""); resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Fatalf("%d: not too much", resp.StatusCode)
+	}
+	at := c.post(t, "all", path, "")
+	c.work(t)
+	st := c.finished(t, "all", at)
+	if st.State != api.JobDone || st.Result != at+"/records.parquet" {
+		t.Fatalf("%+v", st)
+	}
+	first, body := c.do(t, "GET", "all", st.Result, "")
+	want := c.answer(question{account: "all", match: func(told) bool { return true }})
+	slices.Sort(want)
+	if got := linesOf(rowsOf(t, body)); !slices.Equal(got, want) || st.Records != int64(len(want)) || st.Bytes != int64(len(body)) {
+		t.Errorf("%d rows in %d bytes, want %d in %d (%d records)\n%s", len(got), len(body), len(want), st.Bytes, st.Records, difference(got, want))
+	}
+	again, rest := c.do(t, "GET", "all", st.Result, "", "Range", "bytes=1000-", "If-Range", first.Header.Get("ETag"))
+	if again.StatusCode != http.StatusPartialContent || rest != body[1000:] {
+		t.Errorf("resumed: %d, %d bytes", again.StatusCode, len(rest))
+	}
+	if resp, _ := c.do(t, "GET", "sub", st.Result, ""); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("another's: %d", resp.StatusCode)
+	}
+	c.takeDown(t, catalog.Tombstone{Host: "other.org"})
+	if resp, body := c.do(t, "GET", "all", st.Result, ""); resp.StatusCode != http.StatusGone {
+		t.Errorf("after a take-down in it: %d %.100q", resp.StatusCode, body)
+	}
+	if resp, _ := c.do(t, "DELETE", "all", at, ""); resp.StatusCode != http.StatusNoContent {
+		t.Errorf("delete: %d", resp.StatusCode)
+	}
+	for object := range c.Store.List(t.Context(), jobs.Prefix, "") {
+		t.Errorf("left in the store: %s", object.Key)
+	}
+}

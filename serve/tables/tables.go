@@ -1,0 +1,208 @@
+// Package tables writes what a query found as a table: a Parquet file with one row for each record,
+// for programs such as DuckDB and Spark. docs/queries.md describes its columns.
+//
+// A table is a file in a temporary folder or, of a job, in the object store. It is written once, as
+// records come, and holds no more than a row group in memory. The rows come host by host in the
+// order of the tree, and of each host by url_surtkey and fetch_time. Pages are small, and their
+// least and greatest values are in the file's index, so a reader that wants one host or domain
+// fetches a few ranges.
+package tables
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"sheaf/internal/bytecache"
+	"sheaf/serve/account"
+	"sheaf/serve/bundle"
+	"sheaf/serve/content"
+	"sheaf/serve/records"
+	"sheaf/serve/visible"
+)
+
+// RecordsName is the name of the table of records.
+const RecordsName = "records.parquet"
+
+// mediaType is that of Parquet files.
+const mediaType = "application/vnd.apache.parquet"
+
+// Table is a finished table. It does not change.
+type Table struct {
+	tableHead
+	ranges content.Ranges
+}
+
+// tableHead is what is stored of a table besides its bytes.
+type tableHead struct {
+	Format      int       `json:"format"` // 1
+	Rows        int64     `json:"rows"`
+	Size        int64     `json:"size"` // bytes
+	SHA256      string    `json:"sha256"`
+	Scope       string    `json:"scope"`       // of the account for which it was made
+	Withdrawals int64     `json:"withdrawals"` // of the catalog's version before it was made: see catalog.Snapshot
+	At          time.Time `json:"at"`          // when that version was published
+}
+
+// Records returns the number of records.
+func (t *Table) Records() int64 { return t.Rows }
+
+// Size returns the file's length in bytes.
+func (t *Table) Size() int64 { return t.tableHead.Size }
+
+// Content returns the file's bytes.
+func (t *Table) Content(ctx context.Context) (io.ReadCloser, error) {
+	return t.ranges.OpenRange(ctx, 0, t.Size())
+}
+
+// Save writes everything but the bytes, for Load.
+func (t *Table) Save(w io.Writer) error { return json.NewEncoder(w).Encode(t.tableHead) }
+
+// Load reads a table that Save has written. Its bytes are in ranges.
+func Load(r io.Reader, ranges content.Ranges) (*Table, error) {
+	t := &Table{ranges: ranges}
+	if err := json.NewDecoder(r).Decode(&t.tableHead); err != nil {
+		return nil, fmt.Errorf("stored table: %w", err)
+	}
+	if t.Format != 1 {
+		return nil, fmt.Errorf("stored table has format %d; this program reads 1", t.Format)
+	}
+	return t, nil
+}
+
+// Tables makes and opens tables. Its methods may be called concurrently.
+type Tables struct {
+	Archive *visible.Archive
+	Access  *account.Access
+}
+
+// GetOrBuild returns what build makes. If build was called before with the same key, version of the
+// catalog and scope, it may return that table.
+func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Table, error)) (*Table, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	key = fmt.Sprintf("table %d %q %s", v.Snap.Version(), v.Scope, key)
+	v.Release()
+	return bytecache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Table, int64, error) {
+		t, err := build(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return t, t.Size() + 1024, nil // so the temporary files are limited, too
+	})
+}
+
+// Records makes a table of the records that fill adds.
+func (x *Tables) Records(ctx context.Context, a *account.Account, fill func(*Writer) error) (*Table, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{tableHead: tableHead{Format: 1, Scope: strings.Join(v.Scope, " "), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
+	v.Release() // before fill takes its own: what is withdrawn in between makes the table void
+	file, err := content.NewTempFile(func(to io.Writer) error {
+		w := newWriter(to)
+		if err := fill(w); err != nil {
+			return err
+		}
+		t.Rows = w.rows
+		return w.close()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("table of records: %w", err)
+	}
+	t.tableHead.Size, t.SHA256, t.ranges = file.Size, file.SHA256, file
+	return t, nil
+}
+
+// Open opens a table for an account, as a file of a name. It fails with bundle.ErrChanged if
+// anything of the archive was withdrawn since, or the account's scope has changed.
+func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*content.File, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Join(v.Scope, " ") != t.Scope || v.Snap.Withdrawals() != t.Withdrawals {
+		v.Release()
+		return nil, bundle.ErrChanged
+	}
+	return content.Open(ctx, &content.Entry{
+		Node: content.Node{
+			Name: name, Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: mediaType, Modified: content.Seconds(t.At),
+		},
+		Open: func(context.Context) (content.Ranges, error) { return t.ranges, nil },
+	}, x.Access, a, v.Release)
+}
+
+const (
+	groupRows  = 1 << 17  // of a row group, of which a writer holds the compressed pages in memory
+	pageBytes  = 64 << 10 // of a page, before compression: what a reader fetches at least of a column
+	boundBytes = 96       // of a page's least and greatest value that the index keeps: host and some path
+	atOnce     = 256      // rows that go to the Parquet writer at once
+)
+
+// Writer writes a table of records. It must not be used concurrently.
+type Writer struct {
+	to   *parquet.GenericWriter[row]
+	next []row
+	rows int64
+	size counted
+
+	host hostColumns // of the host of the last record
+	of   string      // its name
+}
+
+// counted counts the bytes that pass.
+type counted struct {
+	io.Writer
+	bytes int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+func newWriter(to io.Writer) *Writer {
+	w := &Writer{size: counted{Writer: to}}
+	w.to = parquet.NewGenericWriter[row](&w.size,
+		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
+		parquet.ColumnIndexSizeLimit(func([]string) int { return boundBytes }), parquet.CreatedBy("sheaf", "1", "0"))
+	return w
+}
+
+// Size returns how many bytes have been written so far.
+func (w *Writer) Size() int64 { return w.size.bytes }
+
+// Add adds a record.
+func (w *Writer) Add(ctx context.Context, c *records.Capture) (err error) {
+	if c.Segment.Host != w.of {
+		w.of, w.host = c.Segment.Host, columnsOf(c.Segment.Host)
+	}
+	r := rowOf(c, w.host)
+	if r.Filename, r.Offset, err = c.Place(ctx); err != nil {
+		return err
+	}
+	w.rows++
+	if w.next = append(w.next, r); len(w.next) < atOnce {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *Writer) flush() error {
+	_, err := w.to.Write(w.next)
+	w.next = w.next[:0]
+	return err
+}
+
+func (w *Writer) close() error { return errors.Join(w.flush(), w.to.Close()) }
