@@ -2,6 +2,7 @@ package queries
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -39,12 +40,12 @@ func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
 		}, account.ForQueries)).Methods(methods...)
 	}
 	handle(api.PathPages+archiveForm, j.create, http.MethodPost)
-	handle(api.PathTables+tableForm, j.create, http.MethodPost)
+	handle(api.PathTables+tables.RecordsName, j.create, http.MethodPost)
 	handle(api.PathJobs, j.list, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.status, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.delete, http.MethodDelete)
 	handle(api.PathJobs+"/{id}/"+resultName+archiveForm, j.result, guard.Reading()...)
-	handle(api.PathJobs+"/{id}/"+tableForm, j.result, guard.Reading()...)
+	handle(api.PathJobs+"/{id}/"+tables.RecordsName, j.result, guard.Reading()...)
 }
 
 // jobProblem returns the problem to answer for an error of package jobs, and other errors as they
@@ -61,7 +62,10 @@ func jobProblem(err error) error {
 	return err
 }
 
-// create makes a job of a query for pages. The body may be a list of URLs and hosts, as that of
+// formOf returns the form of the file that a path names.
+func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], tables.RecordsName) }
+
+// create makes a job of a query for pages or for a table of them. The body may be a list of URLs and hosts, as that of
 // /v1/cdx.
 func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	leave, err := j.limits.List(r, a)
@@ -81,7 +85,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 		r = r.Clone(r.Context())
 		r.Method = http.MethodGet // the parameters say everything
 	}
-	form := mux.Vars(r)["form"]
+	form := formOf(r)
 	read := readPagesQuery
 	if form == tables.RecordsName {
 		read = readTableQuery
@@ -156,7 +160,7 @@ func (j *jobsHandler) delete(w http.ResponseWriter, r *http.Request, a *account.
 // resume, unless something in it is taken down: then it is gone.
 func (j *jobsHandler) result(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	job, err := j.jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
-	if err == nil && job.Form != mux.Vars(r)["form"] {
+	if err == nil && job.Form != formOf(r) {
 		err = jobs.ErrNotFound
 	}
 	if err != nil {

@@ -45,9 +45,6 @@ type Queries struct {
 // archiveForm is how the path of gathered records ends.
 const archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 
-// tableForm is the name of a table. It is the form of a job that makes one.
-const tableForm = `{form:records\.parquet}`
-
 // Register mounts the handlers.
 func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	for path, h := range map[string]guard.Handler{
