@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // ViewKind names a form of file that is put together from stored ranges.
@@ -150,7 +151,10 @@ func (v *View) tarSum() (crc uint32, n int64) {
 func (v *View) Size() int64 { return v.size }
 
 // WARCStart returns the offset of the first record in every WARC view, in bytes.
-func WARCStart() int64 { return int64(len(warcInfo())) }
+func WARCStart() int64 { return warcStart() }
+
+// warcStart is computed once: readers of the URL index ask for each row.
+var warcStart = sync.OnceValue(func() int64 { return int64(len(warcInfo())) })
 
 // ETag returns a strong entity tag, quoted.
 func (v *View) ETag() string { return v.etag }
