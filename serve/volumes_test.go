@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -210,5 +212,34 @@ func TestVolumesAndTakeDown(t *testing.T) {
 	}
 	if _, err := library.Tree.Stat(t.Context(), everyone, volumesDir+"/"+emptied+".warc.gz"); !errors.Is(err, content.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// Tar programs read a volume to its end, and unpack each host into a folder of its own.
+func TestTarReadsVolumes(t *testing.T) {
+	testkit.Slow(t)
+	_, library, _ := newVolumes(t)
+	const volume = volumesDir + "/00002"
+	name := filepath.Join(t.TempDir(), "volume.tar.gz")
+	testkit.Must(t, os.WriteFile(name, read(t, library, everyone, volume+".tar.gz"), 0o600))
+	want := len(pages(t, read(t, library, everyone, volume+".tar.gz")))
+	for _, program := range [][]string{
+		{"tar", "tzf", name}, {"bsdtar", "tzf", name},
+		{"python3", "-c", "import sys, tarfile; print('\\n'.join(tarfile.open(sys.argv[1]).getnames()))", name},
+	} {
+		t.Run(program[0], func(t *testing.T) {
+			out := testkit.Run(t, t.TempDir(), program[0], program[1:]...)
+			folders, files := make(map[string]bool), 0
+			for line := range strings.Lines(out) {
+				folder, _, _ := strings.Cut(line, "/")
+				folders[folder] = true
+				if !strings.Contains(line, "/_meta/") {
+					files++
+				}
+			}
+			if hosts := len(volumeLines(t, library, everyone, volume)); len(folders) != hosts || files != want {
+				t.Errorf("%d folders and %d files, want %d and %d", len(folders), files, hosts, want)
+			}
+		})
 	}
 }
