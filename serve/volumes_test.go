@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -167,11 +168,12 @@ func TestVolumesWithinScope(t *testing.T) {
 func TestVolumesAndTakeDown(t *testing.T) {
 	s, library, hosts := newVolumes(t)
 	_, before := volumeHosts(t, library, everyone, volumesDir)
+	modified := make(map[string]time.Time)
 	tags := func() map[string]string {
 		of := make(map[string]string)
 		for n, err := range library.Tree.List(t.Context(), everyone, volumesDir) {
 			testkit.Must(t, err)
-			of[n.Name] = n.ETag
+			of[n.Name], modified[n.Name] = n.ETag, n.Modified
 		}
 		return of
 	}
@@ -184,9 +186,12 @@ func TestVolumesAndTakeDown(t *testing.T) {
 	for _, host := range before[emptied] {
 		stones = append(stones, catalog.Tombstone{Host: host, Reason: "asked", By: "op"})
 	}
-	_, err := s.Catalog.Remove(t.Context(), stones...)
+	later, err := catalog.Open(t.Context(), s.Store, catalog.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	testkit.Must(t, err)
+	_, err = later.Remove(t.Context(), stones...)
 	testkit.Must(t, err)
 
+	published := modified["00002.tar.gz"]
 	now := tags()
 	for name, tag := range was {
 		volume, suffix, _ := archives.CutVolume(name)
@@ -196,6 +201,8 @@ func TestVolumesAndTakeDown(t *testing.T) {
 			t.Errorf("%s is listed: %t", name, there)
 		case there && (got != tag) != changes:
 			t.Errorf("%s had the ETag %s and has %s", name, tag, got)
+		case there && modified[name].After(published) != changes:
+			t.Errorf("%s was modified at %v", name, modified[name])
 		}
 	}
 	left, after := volumeHosts(t, library, everyone, volumesDir)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/serve/content"
 	"sheaf/serve/visible"
@@ -26,11 +25,10 @@ import (
 //
 // Both are gzip files of many members, as gzip (RFC 1952, section 2.2) and tar readers expect them.
 type Volume struct {
-	Modified time.Time
-
-	from  *visible.Archive
-	parts []volumePart
-	files [len(volumeForms)]struct {
+	modified time.Time
+	from     *visible.Archive
+	parts    []volumePart
+	files    [len(volumeForms)]struct {
 		size int64
 		sum  hash.Hash // of what the ETag stands for
 	}
@@ -58,9 +56,9 @@ const volumeList = ".jsonl"
 // tarEnd is the end of a tar.gz that is not one whole segment.
 var tarEnd = archive.EndMember(0, 0)
 
-// NewVolume begins a volume of an edition.
-func NewVolume(from *visible.Archive, ed catalog.Edition) *Volume {
-	v := &Volume{Modified: ed.Published, from: from}
+// NewVolume begins a volume, whose files were modified at a time.
+func NewVolume(from *visible.Archive, modified time.Time) *Volume {
+	v := &Volume{modified: modified, from: from}
 	for i := range v.files {
 		v.files[i].sum = sha256.New()
 	}
@@ -145,14 +143,14 @@ func (v *Volume) File(ctx context.Context, name, suffix string) (*content.Entry,
 		}
 		return &content.Entry{
 			Node: content.Node{
-				Name: name + suffix, Size: size + int64(len(end)), Modified: content.Seconds(v.Modified), Type: f.Type,
+				Name: name + suffix, Size: size + int64(len(end)), Modified: content.Seconds(v.modified), Type: f.Type,
 				ETag: fmt.Sprintf(`"volume1-%s"`, v.digest(i)),
 			},
 			Open: func(context.Context) (content.Ranges, error) { return v.ranges(i, end), nil },
 		}, nil
 	}
 	d := content.Document{
-		Name: name + volumeList, Type: "application/x-ndjson", Modified: v.Modified,
+		Name: name + volumeList, Type: "application/x-ndjson", Modified: v.modified,
 		Key: "volume " + v.digest(volumeTar) + v.digest(volumeWARC), Write: v.writeList,
 	}
 	return d.Entry(ctx, v.from.Memo)

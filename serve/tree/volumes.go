@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
@@ -153,7 +155,11 @@ func (f *finder) volumeKey(what string, ed catalog.Edition, place string, part s
 }
 
 func makeVolume(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (*archives.Volume, error) {
-	made := archives.NewVolume(v.Archive, ed)
+	modified, err := lastChange(ctx, v, ed, place, part)
+	if err != nil {
+		return nil, err
+	}
+	made := archives.NewVolume(v.Archive, modified)
 	for h, err := range v.HostsOf(editionSegments(ctx, v, ed.Name, v.Scope.Under(place), part)) {
 		if err != nil {
 			return nil, err
@@ -163,4 +169,23 @@ func makeVolume(ctx context.Context, v *visible.AccountView, ed catalog.Edition,
 		}
 	}
 	return made, nil
+}
+
+// lastChange returns when a volume's edition was published, or when something of the volume was last
+// taken down or shown again: programs that compare times fetch it anew.
+func lastChange(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (time.Time, error) {
+	key := fmt.Sprintf("take-downs %d", v.Snap.Withdrawals())
+	stones, err := visible.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) ([]catalog.Tombstone, int64, error) {
+		all, err := v.Snap.Takedowns(ctx, "")
+		return all, 64 + int64(len(all))*256, err
+	})
+	last := ed.Published
+	for _, t := range stones {
+		key := catalog.Key(t.Host)
+		within := key > part.from && (part.to == "" || key <= part.to) && account.Within(archive.HostPath(t.Host), place)
+		if within && (t.Edition == "" || t.Edition == ed.Name) && t.At.After(last) {
+			last = t.At
+		}
+	}
+	return last, err
 }
