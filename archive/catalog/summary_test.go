@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/testkit"
 )
 
 // lists is what a snapshot lists of hosts, in every way, with what it says of the lines themselves.
@@ -58,6 +60,45 @@ func lists(t *testing.T, s *catalog.Snapshot) (text string) {
 	return text
 }
 
+// sizes returns what every edition brought of each host, in bytes.
+func sizes(t *testing.T, s *catalog.Snapshot) (text string) {
+	t.Helper()
+	editions, err := s.Editions(t.Context())
+	testkit.Must(t, err)
+	for _, ed := range editions {
+		for h, err := range s.EditionSizes(t.Context(), ed.Name, "") {
+			testkit.Must(t, err)
+			text += fmt.Sprintf("%s %s %d; ", ed.Name, h.Key, h.Bytes)
+		}
+	}
+	return text
+}
+
+// sizesOfEntries is sizes by the entries themselves.
+func sizesOfEntries(t *testing.T, s *catalog.Snapshot) (text string) {
+	t.Helper()
+	editions, err := s.Editions(t.Context())
+	testkit.Must(t, err)
+	for _, ed := range editions {
+		var last catalog.HostSize
+		put := func() {
+			if last.Key != "" {
+				text += fmt.Sprintf("%s %s %d; ", ed.Name, last.Key, last.Bytes)
+			}
+		}
+		for l, err := range s.Edition(t.Context(), ed.Name) {
+			testkit.Must(t, err)
+			if l.SURT != last.Key {
+				put()
+				last = catalog.HostSize{Key: l.SURT}
+			}
+			last.Bytes += l.Length
+		}
+		put()
+	}
+	return text
+}
+
 // Hosts are listed by summaries as they are by their lines: from one run and from
 // many, before and after merges, beside take-downs, and page by page.
 func TestSummaries(t *testing.T) {
@@ -87,10 +128,17 @@ func TestSummaries(t *testing.T) {
 			t.Errorf("before merging %s, after it %s", before, after)
 		}
 	}
+	before := sizes(t, pin(t, c))
+	if want := sizesOfEntries(t, pin(t, c)); before != want {
+		t.Errorf("editions brought %s, by their entries %s", before, want)
+	}
 	if _, err := c.Remove(t.Context(), catalog.Tombstone{Host: "h1.jp", Edition: editionOf(t, c, "b10")}, catalog.Tombstone{Host: "h2.jp"}); err != nil {
 		t.Fatal(err)
 	}
 	lists(t, pin(t, c))
+	if after := sizes(t, pin(t, c)); after != before {
+		t.Errorf("editions brought %s, after a take-down %s", before, after)
+	}
 	s := pin(t, c)
 	after, paged := "", ""
 	for {
@@ -124,12 +172,15 @@ func TestCatalogWithoutSummaries(t *testing.T) {
 	wantClean(t, st)
 	c := openWith(t, st, catalog.Options{Fanout: 3})
 	wantHost(t, pin(t, c), "www.a.jp", "b0 b1 b2 b3")
-	was := lists(t, pin(t, c))
+	was, brought := lists(t, pin(t, c)), sizes(t, pin(t, c))
 	if err := c.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if is := lists(t, pin(t, c)); is != was {
 		t.Errorf("listed %s, after a merge %s", was, is)
+	}
+	if is := sizes(t, pin(t, c)); is != brought || !strings.Contains(is, " jp,a,www ") {
+		t.Errorf("editions brought %s, after a merge %s", brought, is)
 	}
 	wantClean(t, st)
 	if got, _, err := pin(t, c).Changes(t.Context(), 0, "", 100); err != nil || len(got) != 11 {
