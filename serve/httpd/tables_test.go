@@ -14,11 +14,14 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
+	"sheaf/serve/servetest"
 )
 
 // tableRow has some columns of the table of records.
@@ -181,5 +184,64 @@ func TestJobOfATable(t *testing.T) {
 	}
 	for object := range c.Store.List(t.Context(), jobs.Prefix, "") {
 		t.Errorf("left in the store: %s", object.Key)
+	}
+}
+
+// The table of hosts has what robots told of the hosts that the account sees, and nothing of those
+// that are taken down.
+func TestTableOfHosts(t *testing.T) {
+	c := newCrawl(t, 0, 0, query.Budget{})
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	c.Publish("20261101", map[string][]*archive.Record{
+		"www.example.jp": {servetest.Page("http://www.example.jp/", "a page", day)}, "other.org": {servetest.Page("http://other.org/", "a page", day)},
+	})
+	var batch string
+	found, _, err := c.Library.Records.Published(t.Context(), 0, 10)
+	testkit.Must(t, err)
+	sizes := make(map[string]int64)
+	for _, seg := range found {
+		batch, sizes[seg.Host] = seg.Batch, seg.Length
+	}
+	c.tell(t, batch, day.Add(time.Hour),
+		wire.Coverage{Host: "www.example.jp", Collected: 1, Unchanged: 3, Refused: 2, Left: 4, Later: 5, Marked: map[string]int64{"blocked": 1, "parked": 2}, Failed: map[string]int64{"dns": 1, "503": 1}},
+		wire.Coverage{Host: "other.org", Collected: 1}, wire.Coverage{Host: "a.example.jp", Truncated: map[string]int64{"time": 7}})
+	type hostRow struct {
+		Host    string `parquet:"host"`
+		Edition string `parquet:"edition"`
+		Robot   string `parquet:"robot"`
+		Fetched int64  `parquet:"fetched"`
+		Same    int64  `parquet:"unchanged"`
+		Cut     int64  `parquet:"truncated"`
+		Blocked int64  `parquet:"blocked"`
+		Refused int64  `parquet:"refused"`
+		Failed  int64  `parquet:"failed"`
+		Later   int64  `parquet:"deferred"`
+		Bytes   int64  `parquet:"bytes"`
+	}
+	www := hostRow{"www.example.jp", "20261101", "r1", 1, 3, 0, 1, 2, 2, 9, sizes["www.example.jp"]}
+	a := hostRow{Host: "a.example.jp", Edition: "20261101", Robot: "r1", Cut: 7}
+	other := hostRow{Host: "other.org", Edition: "20261101", Robot: "r1", Fetched: 1, Bytes: sizes["other.org"]}
+	check := func(account, parameters string, want ...hostRow) {
+		t.Helper()
+		resp, body := c.do(t, "GET", account, "/v1/tables/hosts.parquet"+parameters, "")
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", parameters, resp.StatusCode, body)
+		}
+		rows, err := parquet.Read[hostRow](strings.NewReader(body), int64(len(body)))
+		testkit.Must(t, err)
+		if !slices.Equal(rows, want) {
+			t.Errorf("%s %s: %+v, want %+v", account, parameters, rows, want)
+		}
+	}
+	check("all", "", a, www, other)
+	check("all", "?url=*.example.jp", a, www)
+	check("all", "?from=2027")
+	check("sub", "", a, other)
+	c.takeDown(t, catalog.Tombstone{Host: "other.org"})
+	check("all", "", a, www)
+	for _, parameters := range []string{"?cursor=x", "?limit=3", "?edition=20261101"} {
+		if resp, _ := c.do(t, "GET", "all", "/v1/tables/hosts.parquet"+parameters, ""); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", parameters, resp.StatusCode)
+		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package tables writes what a query found as a table: a Parquet file with one row for each record,
-// for programs such as DuckDB and Spark. docs/queries.md describes its columns.
+// or for each host and batch, for programs such as DuckDB and Spark. docs/queries.md describes the
+// columns.
 //
-// A table is a file in a temporary folder or, of a job, in the object store. It is written once, as
+// A table of records is a file in a temporary folder or, of a job, in the object store. It is written once, as
 // records come, and holds no more than a row group in memory. The rows come host by host in the
 // order of the tree, and of each host by url_surtkey and fetch_time. Pages are small, and their
 // least and greatest values are in the file's index, so a reader that wants one host or domain
@@ -102,22 +103,31 @@ func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string,
 
 // Records makes a table of the records that fill adds.
 func (x *Tables) Records(ctx context.Context, a *account.Account, fill func(*Writer) error) (*Table, error) {
+	return x.write(ctx, a, func(to io.Writer) (int64, error) {
+		w := newWriter(to)
+		if err := fill(w); err != nil {
+			return 0, err
+		}
+		return w.rows, w.close()
+	})
+}
+
+// write makes a table of the rows that fill finds and writes. fill returns their number. It takes
+// views of its own: what is withdrawn after the one that is taken here makes the table void, so
+// nothing that fill may have seen before is given out.
+func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Writer) (int64, error)) (*Table, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	t := &Table{tableHead: tableHead{Format: 1, Scope: strings.Join(v.Scope, " "), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
-	v.Release() // before fill takes its own: what is withdrawn in between makes the table void
-	file, err := content.NewTempFile(func(to io.Writer) error {
-		w := newWriter(to)
-		if err := fill(w); err != nil {
-			return err
-		}
-		t.Rows = w.rows
-		return w.close()
+	v.Release()
+	file, err := content.NewTempFile(func(to io.Writer) (err error) {
+		t.Rows, err = fill(to)
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("table of records: %w", err)
+		return nil, fmt.Errorf("table: %w", err)
 	}
 	t.tableHead.Size, t.SHA256, t.ranges = file.Size, file.SHA256, file
 	return t, nil
@@ -174,10 +184,15 @@ func (c *counted) Write(p []byte) (int, error) {
 
 func newWriter(to io.Writer) *Writer {
 	w := &Writer{size: counted{Writer: to}}
-	w.to = parquet.NewGenericWriter[row](&w.size,
+	w.to = newParquet[row](&w.size)
+	return w
+}
+
+// newParquet returns a writer of rows, as all tables have them.
+func newParquet[T any](to io.Writer) *parquet.GenericWriter[T] {
+	return parquet.NewGenericWriter[T](to,
 		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
 		parquet.ColumnIndexSizeLimit(func([]string) int { return boundBytes }), parquet.CreatedBy("sheaf", "1", "0"))
-	return w
 }
 
 // Size returns how many bytes have been written so far.

@@ -19,32 +19,16 @@ const maxCoverage, defaultCoverage = 10_000, 1000
 // list as /v1/cdx does, a limit and a cursor.
 func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	values := r.URL.Query()
-	if err := refuse(values, "says nothing of coverage", "edition", "modified", "filter", "collapse", "latest", "closest", "sort", "output",
-		"fl", "fields", "resumeKey", "showResumeKey", "originals"); err != nil {
-		return err
-	}
-	cursor := values.Get("cursor")
-	values.Del("cursor")
-	asked := *r
-	asked.URL = &url.URL{Path: r.URL.Path, RawQuery: values.Encode()}
 	leave, err := q.Limits.Search(r, a)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	wanted, err := readQuery(w, &asked)
+	wanted, err := q.readCoverage(w, r, defaultCoverage, maxCoverage)
 	if err != nil {
 		return err
 	}
-	switch {
-	case wanted.Limit == 0:
-		wanted.Limit = defaultCoverage
-	case wanted.Limit > maxCoverage || values.Get("limit")[0] == '-':
-		return &query.ParamError{Name: "limit", Value: values.Get("limit"), Why: fmt.Sprintf("want a number from 1 to %d", maxCoverage)}
-	}
-	found, next, err := q.Library.Coverage(r.Context(), a, coverage.Search{
-		Targets: wanted.Search.Targets, From: wanted.Search.From, To: wanted.Search.To, After: cursor, Limit: wanted.Limit, Time: q.Budget.Time,
-	})
+	found, next, err := q.Library.Coverage(r.Context(), a, wanted)
 	if err != nil {
 		return err
 	}
@@ -57,4 +41,30 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 		list.Coverage = append(list.Coverage, api.Coverage(c))
 	}
 	return reply.JSON(w, http.StatusOK, list)
+}
+
+// readCoverage reads what coverage is wanted, with a limit.
+func (q *Queries) readCoverage(w http.ResponseWriter, r *http.Request, usual, most int) (s coverage.Search, err error) {
+	values := r.URL.Query()
+	if err := refuse(values, "says nothing of coverage", "edition", "modified", "filter", "collapse", "latest", "closest", "sort", "output",
+		"fl", "fields", "resumeKey", "showResumeKey", "originals"); err != nil {
+		return s, err
+	}
+	cursor := values.Get("cursor")
+	values.Del("cursor")
+	asked := *r
+	asked.URL = &url.URL{Path: r.URL.Path, RawQuery: values.Encode()}
+	wanted, err := readQuery(w, &asked)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case wanted.Limit == 0:
+		wanted.Limit = usual
+	case wanted.Limit > most || values.Get("limit")[0] == '-':
+		return s, &query.ParamError{Name: "limit", Value: values.Get("limit"), Why: fmt.Sprintf("want a number from 1 to %d", most)}
+	}
+	return coverage.Search{
+		Targets: wanted.Search.Targets, From: wanted.Search.From, To: wanted.Search.To, After: cursor, Limit: wanted.Limit, Time: q.Budget.Time,
+	}, nil
 }

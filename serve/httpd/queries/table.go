@@ -2,11 +2,14 @@ package queries
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 
 	"sheaf/internal/api"
+	"sheaf/internal/problem"
 	"sheaf/serve/account"
+	"sheaf/serve/coverage"
 	"sheaf/serve/query"
 	"sheaf/serve/tables"
 )
@@ -31,14 +34,51 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if err != nil {
 		return err
 	}
-	name := api.PathTables + tables.RecordsName
-	f, err := q.Library.Tables.Open(r.Context(), a, table, name)
+	return q.sendTable(w, r, a, table, tables.RecordsName)
+}
+
+func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *tables.Table, name string) error {
+	f, err := q.Library.Tables.Open(r.Context(), a, table, api.PathTables+name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	q.Sender.File(w, r, a, f, name, tables.RecordsName)
+	q.Sender.File(w, r, a, f, api.PathTables+name, name)
 	return nil
+}
+
+// hostTable serves a table of coverage, which takes the parameters of /v1/coverage but for its
+// cursor.
+func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	leave, err := q.Limits.Search(r, a)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	if err := refuse(r.URL.Query(), "is for lists; a table is whole, or refused", "cursor", "limit"); err != nil {
+		return err
+	}
+	wanted, err := q.readCoverage(w, r, query.MaxLimit, query.MaxLimit)
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("%s %v %d %d", tables.HostsName, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, func(ctx context.Context) (*tables.Table, error) {
+		return q.Library.Tables.Hosts(ctx, a, func() ([]coverage.Coverage, error) {
+			found, next, err := q.Library.Coverage(ctx, a, wanted)
+			if err == nil && next != "" {
+				err = problem.New(http.StatusUnprocessableEntity, "too_much",
+					fmt.Sprintf("this is over %d hosts and batches, or takes too long to find; ask for fewer hosts, or for less time by from and to", len(found)))
+			}
+			return found, err
+		})
+	})
+	leave() // sending is no search
+	if err != nil {
+		return err
+	}
+	return q.sendTable(w, r, a, table, tables.HostsName)
 }
 
 // tabulate makes a table of what a query finds, within the budget of an answer.
