@@ -38,6 +38,7 @@ const mediaType = "application/vnd.apache.parquet"
 type Table struct {
 	tableHead
 	ranges content.Ranges
+	cost   int64 // of keeping it in a cache: bytes of memory and of the temporary file
 }
 
 // tableHead is what is stored of a table besides its bytes.
@@ -50,6 +51,9 @@ type tableHead struct {
 	Withdrawals int64     `json:"withdrawals"` // of the catalog's version before it was made: see catalog.Snapshot
 	At          time.Time `json:"at"`          // when that version was published
 }
+
+// headCost is about what a table takes in memory, in bytes.
+const headCost = 1024
 
 // Records returns the number of records.
 func (t *Table) Records() int64 { return t.Rows }
@@ -67,7 +71,7 @@ func (t *Table) Save(w io.Writer) error { return json.NewEncoder(w).Encode(t.tab
 
 // Load reads a table that Save has written. Its bytes are in ranges.
 func Load(r io.Reader, ranges content.Ranges) (*Table, error) {
-	t := &Table{ranges: ranges}
+	t := &Table{ranges: ranges, cost: headCost}
 	if err := json.NewDecoder(r).Decode(&t.tableHead); err != nil {
 		return nil, fmt.Errorf("stored table: %w", err)
 	}
@@ -97,7 +101,7 @@ func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string,
 		if err != nil {
 			return nil, 0, err
 		}
-		return t, t.Size() + 1024, nil // so the temporary files are limited, too
+		return t, t.cost, nil
 	})
 }
 
@@ -129,7 +133,7 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	if err != nil {
 		return nil, fmt.Errorf("table: %w", err)
 	}
-	t.tableHead.Size, t.SHA256, t.ranges = file.Size, file.SHA256, file
+	t.tableHead.Size, t.SHA256, t.ranges, t.cost = file.Size, file.SHA256, file, file.Size+headCost
 	return t, nil
 }
 
