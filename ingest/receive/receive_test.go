@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type house struct {
 	opt    receive.Options
 	url    string
 	server *httptest.Server
+	ended  atomic.Int64 // PATCH requests that the server is done with
 
 	mu     sync.Mutex               // guards what follows
 	free   int64                    // of 1000 MiB
@@ -130,7 +132,12 @@ func (h *house) open() *house {
 	h.openOnly()
 	router := mux.NewRouter()
 	testkit.Must(h.t, h.rec.Register(router))
-	h.server = httptest.NewServer(router)
+	h.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		router.ServeHTTP(w, r)
+		if r.Method == http.MethodPatch {
+			h.ended.Add(1)
+		}
+	}))
 	h.t.Cleanup(h.server.Close)
 	h.url = h.server.URL
 	return h

@@ -42,8 +42,9 @@ func TestBootSweep(t *testing.T) {
 	taken := batchtest.Make(t, h.robots, 3, batchtest.Site("taken.example.jp", 3))
 	for _, b := range []*batchtest.Batch{live, stale} {
 		h.want(h.create(b), 201)
+		before := h.ended.Load()
 		h.cut(b, 0, len(b.Data)/2)
-		h.offset(b)
+		testkit.Until(t, "the server to notice the cut", func() bool { return h.ended.Load() > before })
 	}
 	h.want(h.create(taken), 201)
 	h.want(h.patch(taken, 0, bytes.NewReader(taken.Data)), 204)
