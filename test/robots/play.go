@@ -62,10 +62,18 @@ type robot struct {
 	done         int      // heartbeats
 }
 
-// timed makes a request and notes what it took.
+// tries is how often a request is made that a busy service asks to repeat.
+const tries = 5
+
+// timed makes a request and notes what it took. It repeats it as robots and people do, if the
+// service says that it has done nothing, and that a moment later it may.
 func (r *robot) timed(kind string, f func() error) error {
 	began := time.Now()
 	err := f()
+	for n := 1; n < tries && err != nil && strings.Contains(err.Error(), "try again in a moment"); n++ {
+		time.Sleep(time.Duration(n) * 100 * time.Millisecond)
+		err = f()
+	}
 	if err != nil {
 		err = fmt.Errorf("%s of robot %s: %w", kind, r.name, err)
 	}
