@@ -23,8 +23,8 @@ func TestAnalyzeSeesTheTransactionsRows(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := db.Analyze(t.Context(), d, tx, "hosts", "seeds"); err != nil {
-			t.Fatal(err)
+		if done, err := db.Analyze(t.Context(), d, tx, 3, "hosts", "seeds"); err != nil || !done {
+			t.Fatal(done, err)
 		}
 		if !db.IsPostgres(source) {
 			var n int
@@ -37,7 +37,10 @@ func TestAnalyzeSeesTheTransactionsRows(t *testing.T) {
 		if err := tx.QueryRow(`SELECT reltuples FROM pg_class WHERE oid = 'hosts'::regclass`).Scan(&n); err != nil || n != 3 {
 			t.Errorf("the server thinks that there are %v hosts, %v", n, err)
 		}
-		if err := db.Analyze(t.Context(), d, tx, "no_such_table"); err == nil {
+		if done, err := db.Analyze(t.Context(), d, tx, 0, "hosts"); err != nil || done {
+			t.Errorf("statistics that are right were made again: %v, %v", done, err)
+		}
+		if _, err := db.Analyze(t.Context(), d, tx, 1, "no_such_table"); err == nil {
 			t.Error("a table that is not there was looked at")
 		}
 	})

@@ -79,8 +79,11 @@ func (t *Tx) analyze(ctx context.Context) error {
 	if t.changed < many {
 		return nil
 	}
-	t.changed = 0
-	return db.Analyze(ctx, t.db, t.tx, "hosts", "seeds", "assignments")
+	done, err := db.Analyze(ctx, t.db, t.tx, t.changed, "hosts", "seeds", "assignments")
+	if done {
+		t.changed = 0
+	}
+	return err
 }
 
 // prepare returns a prepared statement from a statement's second execution on, and nil for the
