@@ -18,8 +18,8 @@ import (
 )
 
 // BenchmarkVolumesAtSize lists the volumes of an edition of SHEAF_BENCH_HOSTS hosts (20,000) of
-// about 100 kB, and opens one: both by a process that has read nothing of it yet. No segment's bytes
-// are there, since none are read.
+// about 100 kB, and opens one: both by a process that has read nothing of it yet. No segment's
+// bytes are there, since none are read.
 //
 //	SHEAF_BENCH_HOSTS=2000000 go test ./serve -run '^$' -bench VolumesAtSize -benchtime 1x
 func BenchmarkVolumesAtSize(b *testing.B) {

@@ -82,8 +82,8 @@ func volumeHosts(t *testing.T, l *serve.Library, a *account.Account, dir string)
 	return hosts, byVolume
 }
 
-// The volumes of a domain have each of its hosts once, where their lists say, as the hosts' own files
-// have it; any range of them can be read.
+// The volumes of a domain have each of its hosts once, where their lists say, as the hosts' own
+// files have it; any range of them can be read.
 func TestVolumes(t *testing.T) {
 	_, library, hosts := newVolumes(t)
 	if got := strings.Join(names(t, library, everyone, "/editions/20261120"), " "); got != "com/ jp/ jp-x/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz" {

@@ -26,8 +26,9 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Lenient leaves out what is damaged in a WARC or an ARC, and notes it in the Result. Without it a file with
-	// any damage is refused. Other files, and those in Zstandard, are never converted leniently.
+	// Lenient leaves out what is damaged in a WARC or an ARC, and notes it in the Result. Without
+	// it a file with any damage is refused. Other files, and those in Zstandard, are never
+	// converted leniently.
 	Lenient bool
 
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the
@@ -52,7 +53,8 @@ type Result struct {
 }
 
 // Is returns the kind of a file that Convert can convert. It is empty for other files, such as
-// batches. If the file is to be converted leniently, anything else is taken for a damaged WARC or ARC.
+// batches. If the file is to be converted leniently, anything else is taken for a damaged WARC or
+// ARC.
 func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err

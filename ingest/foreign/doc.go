@@ -15,6 +15,6 @@
 // get a WARC header. A response whose body is too long for a record is also returned whole.
 //
 // What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing
-// of the file is used then. A lenient conversion of a WARC or an ARC takes the records that are right, and
-// says which places it left out: see Options.Lenient.
+// of the file is used then. A lenient conversion of a WARC or an ARC takes the records that are
+// right, and says which places it left out: see Options.Lenient.
 package foreign

@@ -48,7 +48,8 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 	return s, nil
 }
 
-// unpack makes raw, in gzip, in Zstandard or as it is, what the stream reads. The caller has to call closeIt.
+// unpack makes raw, in gzip, in Zstandard or as it is, what the stream reads. The caller has to
+// call closeIt.
 func (s *stream) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
 	var in io.Reader = raw
 	closeIt = func() error { return nil }

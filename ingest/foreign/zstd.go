@@ -11,8 +11,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A .warc.zst (https://iipc.github.io/warc-specifications/specifications/warc-zstd/) has a Zstandard
-// frame for each record. If they need a dictionary, it is in a skippable frame that comes first.
+// A .warc.zst (https://iipc.github.io/warc-specifications/specifications/warc-zstd/) has a
+// Zstandard frame for each record. If they need a dictionary, it is in a skippable frame that comes
+// first.
 const (
 	zstdMagic       = "\x28\xb5\x2f\xfd"
 	dictionaryMagic = "\x5d\x2a\x4d\x18"
@@ -26,8 +27,8 @@ func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(zstdMagic)) || bytes.HasPrefix(head, []byte(dictionaryMagic))
 }
 
-// newZstd returns a reader of the Zstandard file that raw reads. Each frame's checksum is checked, if
-// it has one.
+// newZstd returns a reader of the Zstandard file that raw reads. Each frame's checksum is checked,
+// if it has one.
 func newZstd(raw *bufio.Reader) (io.ReadCloser, error) {
 	// One core at a time: decoding takes little of what the conversion takes.
 	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1)}

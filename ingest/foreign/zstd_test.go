@@ -119,8 +119,8 @@ func TestWrongZstd(t *testing.T) {
 	}
 }
 
-// FuzzZstd: whatever dictionary and frames a file has, it is read to its end or refused, with no more
-// memory than the limits allow.
+// FuzzZstd: whatever dictionary and frames a file has, it is read to its end or refused, with no
+// more memory than the limits allow.
 func FuzzZstd(f *testing.F) {
 	dict := dictionary(f)
 	f.Add([]byte(skippable(string(dict)) + zst(f, dict, numbered(2)...)))

@@ -1,8 +1,8 @@
 // Package receive takes batches from robots: over HTTP by tus 1.0, and over FTP by STOR and APPE.
 // Both keep the bytes in one store of uploads, with the same promises:
 //
-//   - An offset that a robot has been told is durable: the bytes below it survive a loss of power. The
-//     robot may continue from there after any break, however long.
+//   - An offset that a robot has been told is durable: the bytes below it survive a loss of power.
+//     The robot may continue from there after any break, however long.
 //   - Nothing is complete because a connection ended well. An upload is complete when its signed
 //     manifest, which comes last, says so. accept.Acceptor decides this for both protocols.
 //   - The declared size is reserved on the disk before the first byte is accepted.

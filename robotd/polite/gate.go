@@ -19,8 +19,8 @@ type GateOptions struct {
 	// Min and Max are the limits of the interval when it adapts to the server's speed. A Min above
 	// Interval, or a Max below it, keeps it from being shortened or lengthened.
 	Min, Max time.Duration
-	// Shortest returns the limit that holds at an address or group in place of Min. Nil means Min. It
-	// must not call the gate.
+	// Shortest returns the limit that holds at an address or group in place of Min. Nil means Min.
+	// It must not call the gate.
 	Shortest func(netip.Addr) time.Duration
 	// Group maps the addresses that count as one to one of them. Nil means that each counts for
 	// itself.

@@ -82,9 +82,9 @@ func TestGateKeepsSetIntervals(t *testing.T) {
 	})
 }
 
-// Where an owner allows it, the interval gets shorter while the server stays quick, and longer again
-// when it fails. Elsewhere an interval that was set is never shortened, whatever the robot's own
-// limit is.
+// Where an owner allows it, the interval gets shorter while the server stays quick, and longer
+// again when it fails. Elsewhere an interval that was set is never shortened, whatever the robot's
+// own limit is.
 func TestGateShortensWhereAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const usual, set, least = 20 * time.Second, 10 * time.Second, 2 * time.Second

@@ -9,8 +9,8 @@ import (
 )
 
 // Stored takes note of a record that was stored. If it is a change of a watched page, or of a page
-// that somebody wants to have saved now, its host is due for an express batch. known says that a full
-// copy of the page was known before.
+// that somebody wants to have saved now, its host is due for an express batch. known says that a
+// full copy of the page was known before.
 func (p *Pages) Stored(host string, rec *archive.Record, known bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,13 +1,14 @@
 // Package jobs runs queries in the background that are too large for one answer, and gathers their
 // records into a file, or tells of them in a table. A job is a row in the database. Its list of
-// targets and its result are in the store, as jobs/<id>/list and jobs/<id>/<attempt>; the bytes of a
-// table are in jobs/<id>/<attempt>.table.
+// targets and its result are in the store, as jobs/<id>/list and jobs/<id>/<attempt>; the bytes of
+// a table are in jobs/<id>/<attempt>.table.
 //
 // Any serve process may work on any job. If a worker dies, another one starts the job from the
 // beginning, since a file is of one version of the catalog: what was found before may have been
 // taken down since, or the account may have lost access to it. That repeats the search, but copies
-// no pages. A job of which three workers have died is given up. The result of a query for pages only
-// lists which records of which segments the file consists of. Results are kept for a limited time.
+// no pages. A job of which three workers have died is given up. The result of a query for pages
+// only lists which records of which segments the file consists of. Results are kept for a limited
+// time.
 package jobs
 
 import (

@@ -62,8 +62,8 @@ type Options struct {
 	Contact string // address for questions, for /README; may be empty
 	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
 
-	// VolumeBytes is about how large volumes get; default 1 GiB. Where another value cuts them, their
-	// numbers change, so it is for tests.
+	// VolumeBytes is about how large volumes get; default 1 GiB. Where another value cuts them,
+	// their numbers change, so it is for tests.
 	VolumeBytes int64
 }
 

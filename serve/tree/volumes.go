@@ -171,8 +171,8 @@ func makeVolume(ctx context.Context, v *visible.AccountView, ed catalog.Edition,
 	return made, nil
 }
 
-// lastChange returns when a volume's edition was published, or when something of the volume was last
-// taken down or shown again: programs that compare times fetch it anew.
+// lastChange returns when a volume's edition was published, or when something of the volume was
+// last taken down or shown again: programs that compare times fetch it anew.
 func lastChange(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (time.Time, error) {
 	key := fmt.Sprintf("take-downs %d", v.Snap.Withdrawals())
 	stones, err := visible.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) ([]catalog.Tombstone, int64, error) {

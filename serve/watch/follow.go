@@ -159,8 +159,8 @@ func (f *follower) lookFor(ctx context.Context, w *Watch, a *account.Account, se
 	return notices, nil
 }
 
-// advance writes what was caught, the notices' deliveries and the new place in one transaction. It does nothing if
-// the place is not where it was.
+// advance writes what was caught, the notices' deliveries and the new place in one transaction. It
+// does nothing if the place is not where it was.
 func (f *follower) advance(ctx context.Context, from, to int64, got *catch) error {
 	return db.Transact(ctx, f.table.db, nil, func(tx *sql.Tx) error {
 		n, err := db.Changed(tx.ExecContext(ctx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from))

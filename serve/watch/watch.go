@@ -65,8 +65,8 @@ type Watch struct {
 	Secret  string    `json:"secret,omitempty"` // key with which the webhook's calls are signed
 	Created time.Time `json:"created"`
 
-	// Once says that the watch only asks for one visit, as soon as the host's interval allows. Saved
-	// is when that was; zero until it is published. Then the watch asks for nothing more.
+	// Once says that the watch only asks for one visit, as soon as the host's interval allows.
+	// Saved is when that was; zero until it is published. Then the watch asks for nothing more.
 	Once  bool      `json:"once,omitempty"`
 	Saved time.Time `json:"saved,omitzero"`
 

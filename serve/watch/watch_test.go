@@ -270,8 +270,8 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// TestOnce: a page that is to be saved once is saved by the first visit after that, whatever the visit
-// finds, and nothing is told. Then another visit may be asked for, up to a limit.
+// TestOnce: a page that is to be saved once is saved by the first visit after that, whatever the
+// visit finds, and nothing is told. Then another visit may be asked for, up to a limit.
 func TestOnce(t *testing.T) {
 	b := newBench(t, nil)
 	publish := func(n int, records ...*archive.Record) {

@@ -92,8 +92,8 @@ func New(opt Options) (*Watches, error) {
 	}, nil
 }
 
-// Add begins a watch. It fails with ErrWish, ErrScope, ErrMany or ErrNoMail. A page that is already to
-// be saved for the account is not asked for again: Add returns the watch that waits.
+// Add begins a watch. It fails with ErrWish, ErrScope, ErrMany or ErrNoMail. A page that is already
+// to be saved for the account is not asked for again: Add returns the watch that waits.
 func (s *Watches) Add(ctx context.Context, a *account.Account, wish Wish) (*Watch, error) {
 	w, err := wish.watch()
 	switch {

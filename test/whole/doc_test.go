@@ -6,8 +6,8 @@
 //     compared;
 //   - takedown: what readers see by FTP and HTTP of records that a robot brought before and after a
 //     take-down;
-//   - watch: a consumer names a page and a form (paper 004), a robot visits them, and the notice of a
-//     change comes while the publish window is shut, with links that work.
+//   - watch: a consumer names a page and a form (paper 004), a robot visits them, and the notice of
+//     a change comes while the publish window is shut, with links that work.
 //
 // They are one package, because linking the service takes longer than most of them.
 package whole

@@ -20,8 +20,8 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// A consumer has a page saved now: the robot visits it between two cycles, though no link leads to it,
-// and the page can be seen soon after. So it is with a page that is known and has not changed.
+// A consumer has a page saved now: the robot visits it between two cycles, though no link leads to
+// it, and the page can be seen soon after. So it is with a page that is known and has not changed.
 func TestSaveAPageNow(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

@@ -65,8 +65,8 @@ func jobProblem(err error) error {
 // formOf returns the form of the file that a path names.
 func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], tables.RecordsName) }
 
-// create makes a job of a query for pages or for a table of them. The body may be a list of URLs and hosts, as that of
-// /v1/cdx.
+// create makes a job of a query for pages or for a table of them. The body may be a list of URLs
+// and hosts, as that of /v1/cdx.
 func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	leave, err := j.limits.List(r, a)
 	if err != nil {
