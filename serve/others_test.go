@@ -44,7 +44,7 @@ func TestOthers(t *testing.T) {
 	}
 	u := func(path string) string { return "http://" + host + path }
 	first, second := beside(u("/a"), "", u("/b/c"), "dns:"+host), beside(u("/a"), u("/d"))
-	s.Others = map[string]string{host: first, keio: beside("http://" + keio + "/")}
+	s.Others = map[string]string{"": "records of no host", host: first, keio: beside("http://" + keio + "/")}
 	s.Publish("20261120", pages)
 	s.Others = map[string]string{host: second}
 	s.Publish("20261121", pages, map[string][]*archive.Record{host: {servetest.Page(u("/e"), "e", at)}})

@@ -32,7 +32,10 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 	if verify == nil {
 		verify = compareDigest(st)
 	}
-	report := &Report{Problems: []Problem{}}
+	report := &Report{Problems: []Problem{}, damaged: opt.Damaged}
+	if report.damaged == nil {
+		report.damaged = func(string, bool) {}
+	}
 	objects := &objectCheck{store: st, indexes: opt.Indexes, report: report, sorter: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare)}
 	f := &fsck{
 		log: newLogbook(st), lib: lib, objects: objects, report: report,
@@ -44,7 +47,10 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
 	for _, x := range opt.Indexes {
-		err := x.Check(ctx, opt.Deep, objects.needWhole, func(where, detail string) { report.problem(where, "%s", detail) })
+		err := x.Check(ctx, opt.Deep, objects.needWhole, func(where, detail string) {
+			report.problem(where, "%s", detail)
+			report.suspect(f.last)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("fsck: %w", err)
 		}
@@ -64,6 +70,7 @@ type fsck struct {
 	objects  *objectCheck
 	report   *Report
 
+	last      int64  // version; 0 if there is none or it cannot be read
 	live      []*run // of the last version, if they can be opened
 	published rowSum // of the runs that publications and take-downs added
 }
@@ -77,6 +84,7 @@ func (f *fsck) checkLog(ctx context.Context) error {
 	if err := f.open(ctx, last); err != nil {
 		return err
 	}
+	f.last = last.N
 	prev := &logEntry{logRecord: logRecord{NextSeq: 1}}
 	for n := int64(1); n <= last.N; n++ {
 		e, err := f.log.read(ctx, n)
@@ -146,6 +154,7 @@ func checkChain(report *Report, prev, e *logEntry) {
 	key := versionKey(e.N)
 	if prev.N+1 == e.N && e.Prev != prev.digest {
 		report.problem(key, "says that the version before has SHA-256 %q, it has %q", e.Prev, prev.digest)
+		report.suspect(prev.N)
 	}
 	if e.NextSeq < prev.NextSeq || e.Token < prev.Token {
 		report.problem(key, "next sequence number %d and token %d fall behind the version before, %d and %d",
@@ -182,7 +191,7 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 		return nil
 	}
 	v := &versionCheck{segments: f.segments, report: f.report, entry: e, perBatch: make(map[string]int64), expired: openExpiries(f.live)}
-	sum, err := f.runs.check(ctx, e.Added, func(row []byte) error { return v.row(ctx, row) })
+	sum, err := f.runs.check(ctx, e, e.Added, func(row []byte) error { return v.row(ctx, row) })
 	if err != nil {
 		return err
 	}
@@ -196,7 +205,7 @@ func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 func (f *fsck) checkLive(ctx context.Context, last *logEntry) error {
 	var live rowSum
 	for _, ref := range last.Runs {
-		sum, err := f.runs.check(ctx, ref, nil)
+		sum, err := f.runs.check(ctx, last, ref, nil)
 		if err != nil {
 			return err
 		}

@@ -39,20 +39,35 @@ type runCheck struct {
 	report  *Report
 }
 
-// check reads a run from the first byte to the last, and checks the digest, the block index, every
-// block and the order of the rows. It calls each for every row, unless it is nil. The sum does not
-// include summaries, which each merge makes anew.
-func (c *runCheck) check(ctx context.Context, ref runRef, each func(row []byte) error) (sum rowSum, err error) {
+// problem reports what is wrong with a run. Where it is not as its version says, the version may be
+// the one that is damaged.
+func (c *runCheck) problem(version *logEntry, ref runRef, format string, args ...any) {
+	c.report.problem(ref.Name, format, args...)
+	c.report.suspect(version.N)
+}
+
+// failed is problem for an error, if it is one, and reports whether it is.
+func (c *runCheck) failed(version *logEntry, ref runRef, err error) bool {
+	if err != nil {
+		c.problem(version, ref, "%v", err)
+	}
+	return err != nil
+}
+
+// check reads a run of a version from the first byte to the last, and checks the digest, the block
+// index, every block and the order of the rows. It calls each for every row, unless it is nil. The
+// sum does not include summaries, which each merge makes anew.
+func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum rowSum, err error) {
 	if err := c.objects.needWhole(ref.Name, ref.Size); err != nil {
 		return sum, err
 	}
 	c.report.Runs++
 	r, err := c.lib.open(ctx, ref)
-	if c.report.failed(ref.Name, err) {
+	if c.failed(version, ref, err) {
 		return sum, ctx.Err()
 	}
 	object, err := c.lib.store.Open(ctx, ref.Name, 0, ref.Size)
-	if c.report.failed(ref.Name, err) {
+	if c.failed(version, ref, err) {
 		return sum, ctx.Err()
 	}
 	defer object.Close()
@@ -63,14 +78,14 @@ func (c *runCheck) check(ctx context.Context, ref runRef, each func(row []byte) 
 	for i, b := range r.blocks {
 		rows, err := c.readBlock(body, b)
 		if err != nil {
-			c.report.problem(ref.Name, "block %d at %d: %v", i, b.offset, err)
+			c.problem(version, ref, "block %d at %d: %v", i, b.offset, err)
 			return sum, ctx.Err()
 		}
 		for row := range bytes.Lines(rows) {
 			row = bytes.TrimSuffix(row, []byte("\n"))
 			key := rowKey(row)
 			if bytes.Compare(key, last) <= 0 {
-				c.report.problem(ref.Name, "block %d at %d: row %q after %q", i, b.offset, key, last)
+				c.problem(version, ref, "block %d at %d: row %q after %q", i, b.offset, key, last)
 			}
 			last = append(last[:0], key...)
 			table := string(key[:min(2, len(key))])
@@ -84,26 +99,26 @@ func (c *runCheck) check(ctx context.Context, ref runRef, each func(row []byte) 
 			}
 		}
 	}
-	if _, err := io.Copy(io.Discard, body); c.report.failed(ref.Name, err) {
+	if _, err := io.Copy(io.Discard, body); c.failed(version, ref, err) {
 		return sum, ctx.Err()
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != ref.SHA256 {
-		c.report.problem(ref.Name, "SHA-256 is %s, the version says %s", got, ref.SHA256)
+		c.problem(version, ref, "SHA-256 is %s, the version says %s", got, ref.SHA256)
 	}
-	c.compareCounts(ref, sum.rows+tables[tableSummary], tables)
+	c.compareCounts(version, ref, sum.rows+tables[tableSummary], tables)
 	if ref.Summed {
-		c.report.failed(ref.Name, checkSummaries(ctx, r))
+		c.failed(version, ref, checkSummaries(ctx, r))
 	}
 	return sum, ctx.Err()
 }
 
 // compareCounts compares the numbers of rows, in total and of each table, with the version's.
-func (c *runCheck) compareCounts(ref runRef, rows int64, tables map[string]int64) {
+func (c *runCheck) compareCounts(version *logEntry, ref runRef, rows int64, tables map[string]int64) {
 	if s := tables[tableSummary]; rows != ref.Rows || s != ref.Summaries {
-		c.report.problem(ref.Name, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)
+		c.problem(version, ref, "holds %d rows, of them %d summaries, the version says %d, %d", rows, s, ref.Rows, ref.Summaries)
 	}
 	if t, x := tables[tableTombstone], tables[tableExpired]; t != ref.Tombstones || x != ref.Expired {
-		c.report.problem(ref.Name, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
+		c.problem(version, ref, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
 	}
 }
 

@@ -35,7 +35,11 @@ func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool
 	if !c.deep {
 		return nil
 	}
-	if err := c.verify(ctx, e); err != nil {
+	var beside *Damage
+	switch err := c.verify(ctx, e); {
+	case errors.As(err, &beside):
+		c.report.problem(beside.Key, "beside the segment of %s in %s: %v", e.Host, e.Object, err)
+	case err != nil:
 		c.report.problem(e.Object, "segment of %s, %d bytes at %d: %v", e.Host, e.Length, e.Offset, err)
 	}
 	c.report.Verified++

@@ -17,6 +17,7 @@ type versionCheck struct {
 
 func (v *versionCheck) problem(format string, args ...any) {
 	v.report.problem(v.entry.Added.Name, format, args...)
+	v.report.suspect(v.entry.N)
 }
 
 // row checks one row of the run.

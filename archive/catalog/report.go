@@ -12,11 +12,27 @@ type FsckOptions struct {
 	// Verify, if set, replaces that comparison: a deep check calls it for every entry. It reads the
 	// segment and returns what is wrong with it.
 	Verify func(context.Context, SegmentEntry) error
+	// Damaged, if set, is called with the key of each object that may be damaged or missing: of
+	// every problem, also of those that the report does not list. It may be called several times
+	// for one. named is false if the report names another object than this one, and only one of
+	// the two need be damaged.
+	Damaged func(key string, named bool)
 	// Indexes are checked, too.
 	Indexes []CheckedIndex
 	// TempDir is for lists that do not fit in memory; the system's if empty.
 	TempDir string
 }
+
+// Damage is an error of FsckOptions.Verify about another object than the segment's.
+type Damage struct {
+	Key string // of the object
+	Err error
+}
+
+func (d *Damage) Error() string { return d.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (d *Damage) Unwrap() error { return d.Err }
 
 // Problem is one thing that is wrong.
 type Problem struct {
@@ -48,6 +64,8 @@ type Report struct {
 	// not a problem.
 	LeftOver      int64 `json:"left_over"`
 	LeftOverBytes int64 `json:"left_over_bytes"`
+
+	damaged func(key string, named bool) // FsckOptions.Damaged
 }
 
 // maxListed limits the problems, orphans and candidates that a report names.
@@ -57,10 +75,14 @@ const maxListed = 1000
 func (r *Report) OK() bool { return r.Found == 0 }
 
 func (r *Report) problem(where, format string, args ...any) {
+	r.damaged(where, true)
 	if r.Found++; len(r.Problems) < maxListed {
 		r.Problems = append(r.Problems, Problem{Where: where, Detail: fmt.Sprintf(format, args...)})
 	}
 }
+
+// suspect says that a version may be what is damaged where an object does not agree with it.
+func (r *Report) suspect(version int64) { r.damaged(versionKey(version), false) }
 
 // failed adds an error of reading an object as a problem, and reports whether err is one.
 func (r *Report) failed(where string, err error) bool {

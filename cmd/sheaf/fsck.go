@@ -13,35 +13,82 @@ import (
 
 func fsckCommand() *cobra.Command {
 	var settings settingsFlags
-	var deep bool
+	var flags fsckFlags
 	cmd := &cobra.Command{
 		Use:   "fsck",
-		Short: "Check that everything that is published is stored, complete and undamaged",
+		Short: "Check that everything that is published is stored, complete and undamaged, and repair it",
 		Long: `Check that the catalog is complete and that every published segment is in the store. With --deep, read
-and verify every segment. Nothing is changed, and the service may be running.`,
+and verify every segment. Nothing is changed, and the service may be running. With --at, check the store at
+an address instead of that of the settings, such as a copy.
+
+With --repair, replace what is damaged or missing by the objects of a copy that sheaf store copy has made.
+Nothing is changed before a deep check of the store as it would be then has shown which objects of the copy
+are right. So everything is read at least twice. An object is not there for the moment in which it is
+replaced. What is damaged in the copy, too, is listed and left as it is.
+
+An address is a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX], with the credentials of the AWS
+environment or files.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := settings.load()
-			if err != nil {
-				return err
+			if flags.repair != "" {
+				cfg, err := settings.load()
+				if err != nil {
+					return err
+				}
+				return repair(cmd, cfg, flags.repair)
 			}
-			report, err := service.Fsck(cmd.Context(), cfg, deep)
-			if err != nil {
-				return err
-			}
-			if err := show(cmd, report, func(w io.Writer) { printReport(w, report) }); err != nil {
-				return err
-			}
-			if !report.OK() {
-				return fmt.Errorf("fsck: %d problems found", report.Found)
-			}
-			return nil
+			return flags.check(cmd, settings)
 		},
 	}
 	settings.register(cmd)
-	cmd.Flags().BoolVar(&deep, "deep", false, "read and verify every segment")
+	cmd.Flags().BoolVar(&flags.deep, "deep", false, "read and verify every segment")
+	cmd.Flags().StringVar(&flags.at, "at", "", "address of the store to check, instead of that of the settings")
+	cmd.Flags().StringVar(&flags.repair, "repair", "", "address of a copy from which to repair the store of the settings; the check is deep")
 	cmd.Flags().Bool("json", false, "print JSON")
+	cmd.MarkFlagsMutuallyExclusive("at", "repair")
 	return cmd
+}
+
+type fsckFlags struct {
+	deep       bool
+	at, repair string // addresses
+}
+
+func (f fsckFlags) check(cmd *cobra.Command, settings settingsFlags) (err error) {
+	var report *catalog.Report
+	if f.at != "" {
+		report, err = service.FsckAt(cmd.Context(), f.at, f.deep)
+	} else {
+		var cfg service.Config
+		if cfg, err = settings.load(); err == nil {
+			report, err = service.Fsck(cmd.Context(), cfg, f.deep)
+		}
+	}
+	if err == nil {
+		err = show(cmd, report, func(w io.Writer) { printReport(w, report) })
+	}
+	if err == nil && !report.OK() {
+		err = fmt.Errorf("fsck: %d problems found", report.Found)
+	}
+	return err
+}
+
+func repair(cmd *cobra.Command, cfg service.Config, from string) error {
+	done, err := service.Repair(cmd.Context(), cfg, from)
+	if err != nil {
+		return err
+	}
+	err = show(cmd, done, func(w io.Writer) {
+		for _, key := range done.Healed {
+			fmt.Fprintf(w, "%s: repaired\n", terminal.Text(key))
+		}
+		printReport(w, done.Report)
+		fmt.Fprintf(w, "repaired %d objects of %d bytes\n", len(done.Healed), done.Bytes)
+	})
+	if err == nil && !done.Report.OK() {
+		err = fmt.Errorf("fsck: %d problems are left", done.Report.Found)
+	}
+	return err
 }
 
 func printReport(w io.Writer, r *catalog.Report) {

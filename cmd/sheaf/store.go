@@ -13,8 +13,8 @@ import (
 )
 
 func storeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "store", Short: "Check an object store"}
-	cmd.AddCommand(storeCheckCommand())
+	cmd := &cobra.Command{Use: "store", Short: "Check an object store, and keep a copy of it"}
+	cmd.AddCommand(storeCheckCommand(), storeCopyCommand())
 	return cmd
 }
 
@@ -47,6 +47,42 @@ name (sheaf-check-…) and deletes all that it made, also when it is interrupted
 		},
 	}
 	settings.register(cmd)
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+func storeCopyCommand() *cobra.Command {
+	var settings settingsFlags
+	var prune bool
+	cmd := &cobra.Command{
+		Use:   "copy ADDRESS",
+		Short: "Bring a copy of the object store up to date",
+		Long: `Copy what the copy at an address does not have yet of the object store of the settings. Objects never
+change, so this costs what is new. The copy is always a whole archive, if an older one: sheaf fsck --at
+checks it, and sheaf fsck --repair heals the store from it. The service may be running. Run it by a timer.
+
+ADDRESS is a directory, which must exist, or http(s)://HOST[:PORT]/BUCKET[/PREFIX], with the credentials of
+the AWS environment or files.
+
+With --prune, what the store does not have any more is deleted from the copy, such as what was taken down.
+The store is checked before, and nothing is deleted if anything is missing there.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := settings.load()
+			if err != nil {
+				return err
+			}
+			done, err := service.CopyStore(cmd.Context(), cfg, args[0], prune)
+			if err != nil {
+				return err
+			}
+			return show(cmd, done, func(w io.Writer) {
+				fmt.Fprintf(w, "copied %d objects of %d bytes, %d were there, %d deleted\n", done.Objects, done.Bytes, done.Present, done.Deleted)
+			})
+		},
+	}
+	settings.register(cmd)
+	cmd.Flags().BoolVar(&prune, "prune", false, "delete from the copy what the store does not have any more")
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }

@@ -18,8 +18,14 @@ import (
 // Fsck checks the objects of a store against the store's catalog. If deep is true, it also reads
 // and verifies every segment. It changes nothing, and a service may be running.
 func Fsck(ctx context.Context, objects store.Store, deep bool) (*catalog.Report, error) {
+	return fsck(ctx, objects, deep, nil)
+}
+
+// fsck is Fsck that calls damaged as catalog.FsckOptions.Damaged.
+func fsck(ctx context.Context, objects store.Store, deep bool, damaged func(key string, named bool)) (*catalog.Report, error) {
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
 		Deep:    deep,
+		Damaged: damaged,
 		Indexes: []catalog.CheckedIndex{urlindex.NewIndex(objects, "")},
 		Verify:  func(ctx context.Context, l catalog.SegmentEntry) error { return verifyLine(ctx, objects, l) },
 	})
@@ -42,7 +48,13 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry
 	if err != nil {
 		return err
 	}
-	return errors.Join(compareLine(l, found), verifyOthers(ctx, objects, l))
+	if err := compareLine(l, found); err != nil {
+		return err
+	}
+	if err := verifyOthers(ctx, objects, l); err != nil {
+		return &catalog.Damage{Key: wire.OthersKey(wire.BatchID(l.Batch)), Err: err}
+	}
+	return nil
 }
 
 // verifyOthers checks the host's records that an import kept beside its batch, if there are any.

@@ -49,7 +49,8 @@ type Site struct {
 	DB       *sql.DB
 	Running  *transfers.Running // downloads under way of the servers that get it
 
-	// Others are the others (gzip members of records) of the batches that Publish makes, by host.
+	// Others are the others (gzip members of records) of the batches that Publish makes, by host;
+	// those of no host have an empty name.
 	Others map[string]string
 
 	t       testing.TB
@@ -177,7 +178,7 @@ func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Ba
 // beside stores the others of a batch, as ingest does.
 func (s *Site) beside(batch catalog.Batch, lines []catalog.SegmentEntry) {
 	s.t.Helper()
-	object := []byte("records of no host")
+	object := []byte(s.Others[""])
 	for i := range lines {
 		data, ok := s.Others[lines[i].Host]
 		if !ok {

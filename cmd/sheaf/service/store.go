@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -108,6 +110,75 @@ func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	if !ok {
 		return openS3(ctx, cfg.Store, cfg.readOnly())
 	}
+	return makeDir(dir)
+}
+
+// Fsck checks the store that the settings name; see upkeep.Fsck.
+func Fsck(ctx context.Context, cfg Config, deep bool) (*catalog.Report, error) {
+	objects, err := openExisting(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("fsck: %w", err)
+	}
+	return fsck(ctx, objects, deep)
+}
+
+// FsckAt checks the store at an address; see OpenStoreAt.
+func FsckAt(ctx context.Context, address string, deep bool) (*catalog.Report, error) {
+	objects, err := OpenStoreAt(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("fsck: %w", err)
+	}
+	return fsck(ctx, objects, deep)
+}
+
+func fsck(ctx context.Context, objects *Objects, deep bool) (_ *catalog.Report, err error) {
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	return upkeep.Fsck(ctx, objects, deep)
+}
+
+// storeAt returns the settings of the bucket at an address, http(s)://host/bucket/prefix with the
+// credentials of the AWS environment or files; isDir says that the address is a directory.
+func storeAt(address string) (s Store, isDir bool, err error) {
+	if !strings.Contains(address, "://") {
+		return s, true, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return s, false, err
+	}
+	bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+	if bucket == "" || u.RawQuery != "" || u.User != nil {
+		return s, false, fmt.Errorf("store %s: want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]", u.Redacted())
+	}
+	s = defaults().Store
+	s.Kind, s.Endpoint, s.Bucket, s.Prefix = storeS3, u.Scheme+"://"+u.Host, bucket, prefix
+	return s, false, nil
+}
+
+// OpenStoreAt opens the store at an address: a directory, which must exist, or a bucket; see
+// storeAt.
+func OpenStoreAt(ctx context.Context, address string) (*Objects, error) {
+	s, isDir, err := storeAt(address)
+	switch {
+	case err != nil:
+		return nil, err
+	case isDir:
+		return openDir(address)
+	}
+	return openS3(ctx, s, false)
+}
+
+// openDir opens the store in a directory. A directory that does not exist is an error, so that a
+// wrong name is not taken for an empty store.
+func openDir(dir string) (*Objects, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	return makeDir(dir)
+}
+
+// makeDir is openDir for a directory that may not be there yet.
+func makeDir(dir string) (*Objects, error) {
 	objects, err := store.OpenFS(dir)
 	if err != nil {
 		return nil, err
@@ -116,20 +187,46 @@ func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	return &Objects{Store: meter, meter: meter, under: objects}, nil
 }
 
-// Fsck checks the store that the settings name; see upkeep.Fsck. It returns an error if a data
-// directory is missing, so that a wrong name is not taken for an empty archive.
-func Fsck(ctx context.Context, cfg Config, deep bool) (_ *catalog.Report, err error) {
-	if dir, ok := cfg.StoreDir(); ok {
-		if _, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("fsck: %w (give the service's data directory with --data)", err)
-		}
-	}
-	objects, err := OpenStore(ctx, cfg)
+// Repair repairs the store that the settings name by the copy at an address; see upkeep.Repair.
+func Repair(ctx context.Context, cfg Config, from string) (_ *upkeep.Repaired, err error) {
+	return withCopy(ctx, cfg, from, func(objects, copied *Objects) (*upkeep.Repaired, error) {
+		return upkeep.Repair(ctx, objects, copied)
+	})
+}
+
+// CopyStore brings the copy at an address of the store that the settings name up to date; see
+// upkeep.Copy.
+func CopyStore(ctx context.Context, cfg Config, to string, prune bool) (_ *upkeep.Copied, err error) {
+	return withCopy(ctx, cfg, to, func(objects, copied *Objects) (*upkeep.Copied, error) {
+		return upkeep.Copy(ctx, copied, objects, prune)
+	})
+}
+
+// withCopy opens the store that the settings name and a copy of it.
+func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects, copied *Objects) (T, error)) (done T, err error) {
+	objects, err := openExisting(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return done, err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
-	return upkeep.Fsck(ctx, objects, deep)
+	copied, err := OpenStoreAt(ctx, at)
+	if err != nil {
+		return done, fmt.Errorf("the copy: %w", err)
+	}
+	defer func() { err = errors.Join(err, copied.Close()) }()
+	return do(objects, copied)
+}
+
+// openExisting is OpenStore but for a data directory that does not exist, which is an error.
+func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
+	if dir, ok := cfg.StoreDir(); ok {
+		objects, err := openDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w (give the service's data directory with --data)", err)
+		}
+		return objects, err
+	}
+	return OpenStore(ctx, cfg)
 }
 
 // options are those for opening the bucket.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -31,18 +30,14 @@ func CheckStore(ctx context.Context, cfg Config) ([]storecheck.Promise, error) {
 // CheckStoreAt checks the store at an address: a directory, or http(s)://host/bucket/prefix with
 // the credentials of the AWS environment or files.
 func CheckStoreAt(ctx context.Context, address string) ([]storecheck.Promise, error) {
-	if !strings.Contains(address, "://") {
+	s, isDir, err := storeAt(address)
+	switch {
+	case err != nil:
+		return nil, err
+	case isDir:
 		return checkDir(ctx, address)
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
-	if bucket == "" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("store %s: want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]", u.Redacted())
-	}
-	return checkS3(ctx, Store{Kind: storeS3, Endpoint: u.Scheme + "://" + u.Host, Bucket: bucket, Prefix: prefix})
+	return checkS3(ctx, s)
 }
 
 func checkName() string { return "sheaf-check-" + strings.ToLower(rand.Text()) }

@@ -1,0 +1,262 @@
+package upkeep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/wire"
+)
+
+// catalogPrefix is where the catalog's versions lie, which name everything else.
+const catalogPrefix = "catalog/"
+
+// Repaired is what Repair did.
+type Repaired struct {
+	Healed []string `json:"healed"` // keys of the objects that were replaced by those of the copy
+	Bytes  int64    `json:"bytes"`  // of these
+	Lost   []string `json:"lost"`   // keys of objects that are damaged or missing, and that the copy does not heal
+	// Report is what Fsck finds of the store with these objects.
+	Report *catalog.Report `json:"report"`
+}
+
+// Repair checks a store as Fsck does, deeply, and replaces what is damaged or missing by the
+// objects of a copy. Before it changes anything it checks the store as it would be then: only
+// objects with which that check finds nothing wrong are taken. So it reads the store at least
+// twice.
+//
+// While an object is replaced it is not there for a moment. A repair that was interrupted is
+// completed by another one. A service may be running.
+func Repair(ctx context.Context, objects, from store.Store) (*Repaired, error) {
+	p, err := newPatched(ctx, objects, from)
+	if err != nil {
+		return nil, err
+	}
+	done := &Repaired{Healed: []string{}, Lost: []string{}}
+	damaged := make(map[string]bool) // true: named by the report
+	for more := true; more; {
+		clear(damaged)
+		if done.Report, err = fsck(ctx, p, true, func(key string, named bool) { damaged[key] = damaged[key] || named }); err != nil {
+			return nil, err
+		}
+		// What is named by a catalog that is whole again may be damaged, too.
+		if more, err = p.add(ctx, damaged); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.taken)) {
+		if _, bad := damaged[key]; bad {
+			continue // here and in the copy
+		}
+		replaced, err := replace(ctx, objects, from, p.taken[key])
+		if err != nil {
+			return nil, fmt.Errorf("repair: %w", err)
+		}
+		if replaced {
+			done.Healed, done.Bytes = append(done.Healed, key), done.Bytes+p.taken[key].Size
+		}
+	}
+	maps.DeleteFunc(damaged, func(_ string, named bool) bool { return !named })
+	done.Lost = slices.AppendSeq(done.Lost, maps.Keys(damaged))
+	slices.Sort(done.Lost)
+	return done, nil
+}
+
+// replace puts an object of the copy into the place of the store's, unless they are equal.
+func replace(ctx context.Context, to, from store.Store, object store.Info) (bool, error) {
+	if same, err := equal(ctx, to, from, object); same || err != nil {
+		return false, err
+	}
+	return true, put(ctx, to, from, object, true)
+}
+
+// put copies an object from one store to another, if over is true in place of the one there.
+func put(ctx context.Context, to, from store.Store, object store.Info, over bool) error {
+	in, err := from.Open(ctx, object.Key, 0, object.Size)
+	if err != nil {
+		return err
+	}
+	if over {
+		err = to.Delete(ctx, object.Key)
+	}
+	if err == nil {
+		err = to.Put(ctx, object.Key, in, object.Size)
+	}
+	return errors.Join(err, in.Close())
+}
+
+// equal reports whether a store has the same object as the copy. One that cannot be read is
+// another.
+func equal(ctx context.Context, to, from store.Store, object store.Info) (bool, error) {
+	info, err := to.Stat(ctx, object.Key)
+	if errors.Is(err, store.ErrNotExist) || err == nil && info.Size != object.Size {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	a, err := to.Open(ctx, object.Key, 0, object.Size)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	defer a.Close()
+	b, err := from.Open(ctx, object.Key, 0, object.Size)
+	if err != nil {
+		return false, err
+	}
+	defer b.Close()
+	left, right := make([]byte, 256<<10), make([]byte, 256<<10)
+	for {
+		n, errA := io.ReadFull(a, left)
+		m, errB := io.ReadFull(b, right)
+		if errB != nil && errB != io.EOF && errB != io.ErrUnexpectedEOF {
+			return false, errB
+		}
+		if n != m || !bytes.Equal(left[:n], right[:m]) {
+			return false, nil
+		}
+		if errA != nil {
+			return errA == io.EOF || errA == io.ErrUnexpectedEOF, nil
+		}
+	}
+}
+
+// patched is a store with some objects of a copy in place of its own.
+type patched struct {
+	store.Store
+	from  store.Store
+	taken map[string]store.Info // of the copy
+}
+
+// newPatched returns the store with the copy's versions of the catalog that follow on all of the
+// store's own. It is an error if both have a catalog, and no version in common: where nothing is
+// sure, a whole archive would be taken for another one's damage.
+func newPatched(ctx context.Context, objects, from store.Store) (*patched, error) {
+	p := &patched{Store: objects, from: from, taken: make(map[string]store.Info)}
+	last, common := "", false
+	for info, err := range objects.List(ctx, catalogPrefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		if last = info.Key; !common {
+			if common, err = equal(ctx, from, objects, info); err != nil && !errors.Is(err, store.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	if last != "" && !common {
+		return nil, errors.New("repair: the copy is not of this store: no version of the catalog is the same in both")
+	}
+	for info, err := range from.List(ctx, catalogPrefix, last) {
+		if err != nil {
+			return nil, fmt.Errorf("the copy: %w", err)
+		}
+		if last != "" && len(p.taken) == 0 {
+			if follows, err := p.follows(ctx, last, info.Key); !follows || err != nil {
+				return p, err
+			}
+		}
+		p.taken[info.Key] = info
+	}
+	return p, nil
+}
+
+// follows reports whether a version of the copy's catalog names the store's last one as the one
+// before: else the copy is of another store, or that version is damaged.
+func (p *patched) follows(ctx context.Context, last, next string) (bool, error) {
+	before, err := store.ReadAll(ctx, p.Store, last, 0, -1)
+	if err != nil {
+		return false, err
+	}
+	record, err := store.ReadAll(ctx, p.from, next, 0, -1)
+	if err != nil {
+		return false, fmt.Errorf("the copy: %w", err)
+	}
+	var of struct{ Prev string }
+	return json.Unmarshal(record, &of) == nil && of.Prev == wire.Digest(before), nil
+}
+
+// add takes those of the keys that the copy has, and where a key is that of a folder, as the index
+// of URLs names its runs, all objects in it. It reports whether any is new.
+func (p *patched) add(ctx context.Context, keys map[string]bool) (more bool, err error) {
+	for key := range keys {
+		if _, taken := p.taken[key]; taken || store.CheckKey(strings.TrimSuffix(key, "/")) != nil {
+			continue
+		}
+		info, err := p.from.Stat(ctx, strings.TrimSuffix(key, "/"))
+		switch {
+		case errors.Is(err, store.ErrNotExist):
+			for info, err := range p.from.List(ctx, strings.TrimSuffix(key, "/")+"/", "") {
+				if err != nil {
+					return false, fmt.Errorf("the copy: %w", err)
+				}
+				if _, taken := p.taken[info.Key]; !taken {
+					p.taken[info.Key], more = info, true
+				}
+			}
+		case err != nil:
+			return false, fmt.Errorf("the copy: %w", err)
+		default:
+			p.taken[key], more = info, true
+		}
+	}
+	return more, nil
+}
+
+// of returns the store that has an object.
+func (p *patched) of(key string) store.Store {
+	if _, taken := p.taken[key]; taken {
+		return p.from
+	}
+	return p.Store
+}
+
+// Open implements store.Store.
+func (p *patched) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	return p.of(key).Open(ctx, key, off, n)
+}
+
+// Stat implements store.Store.
+func (p *patched) Stat(ctx context.Context, key string) (store.Info, error) {
+	return p.of(key).Stat(ctx, key)
+}
+
+// List implements store.Store.
+func (p *patched) List(ctx context.Context, prefix, after string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		taken := slices.Sorted(maps.Keys(p.taken))
+		taken = slices.DeleteFunc(taken, func(key string) bool { return !strings.HasPrefix(key, prefix) || key <= after })
+		for info, err := range p.Store.List(ctx, prefix, after) {
+			if err != nil {
+				yield(info, err)
+				return
+			}
+			for len(taken) > 0 && taken[0] < info.Key {
+				if !yield(p.taken[taken[0]], nil) {
+					return
+				}
+				taken = taken[1:]
+			}
+			if len(taken) > 0 && taken[0] == info.Key {
+				info, taken = p.taken[info.Key], taken[1:]
+			}
+			if !yield(info, nil) {
+				return
+			}
+		}
+		for _, key := range taken {
+			if !yield(p.taken[key], nil) {
+				return
+			}
+		}
+	}
+}
