@@ -191,12 +191,16 @@ func intervalText(ms int64) string {
 }
 
 func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int) ([]Host, error) {
-	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, shortest_ms, run_pages, interval_reason FROM hosts WHERE name > ?`, []any{after}
+	order := `name`
+	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, shortest_ms, run_pages, interval_reason FROM `, []any{after}
+	if f.Robot == "" {
+		query += `hosts WHERE name > ?`
+	} else { // by the index of assignments, since PostgreSQL would read all hosts in their order
+		query, args = query+`assignments a CROSS JOIN hosts WHERE a.host > ? AND a.robot = ? AND a.to_generation IS NULL AND name = a.host`, append(args, f.Robot)
+		order = `a.host`
+	}
 	if f.State != "" {
 		query, args = query+` AND state = ?`, append(args, f.State)
-	}
-	if f.Robot != "" {
-		query, args = query+` AND name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, append(args, f.Robot)
 	}
 	several := func(n int) int {
 		if n == 1 {
@@ -212,5 +216,5 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 		h.Addresses = strings.Fields(addresses)
 		h.Copies, h.Parts = several(h.Copies), several(h.Parts)
 		return err
-	}, query+` ORDER BY name LIMIT ?`, append(args, limit)...)
+	}, query+` ORDER BY `+order+` LIMIT ?`, append(args, limit)...)
 }
