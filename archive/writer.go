@@ -170,7 +170,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	switch r.Kind {
 	case Page:
 		h.payloadDigest = r.PayloadDigest
-		cell, err = w.page(h, http, r.Body)
+		cell, err = w.page(h, http, r)
 	case Response:
 		cell, err = w.response(h, http, r.Body)
 	case Revisit:
@@ -223,17 +223,19 @@ func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 }
 
 // page stores a record with a file. The body passes once through digests, sums and compressor.
-func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
+func (w *Writer) page(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
 	_, mimeType, _ := parseHTTP(http) // checked
 	sum := newBodySum(http)
 	if h.payloadDigest != "" {
 		sum.payload = nil
 	}
-	run := w.compress.run(&w.body, isCompressed(mimeType))
+	run, err := w.begin(r.Deflated, isCompressed(mimeType))
+	if err != nil {
+		return nil, fmt.Errorf("blocks of %.100q: %w", h.url, err)
+	}
 	cut := false
-	if body != nil {
-		var err error
-		if cut, err = w.keep(run, &sum.file, body); err != nil {
+	if r.Body != nil {
+		if cut, err = w.keep(run, &sum.file, r.Body); err != nil {
 			return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
 		}
 	}

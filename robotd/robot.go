@@ -27,6 +27,7 @@ import (
 	"sheaf/robotd/diskguard"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
+	"sheaf/robotd/hands"
 	"sheaf/robotd/hoststate"
 	"sheaf/robotd/identity"
 	"sheaf/robotd/managed"
@@ -62,6 +63,7 @@ type Robot struct {
 	course   *cycle.Course
 	uploader *upload.Uploader
 	program  *program
+	hands    *hands.Head // nil: there are none
 }
 
 // outside is what tests replace.
@@ -123,6 +125,9 @@ func (r *Robot) open() error {
 		return err
 	}
 	r.client = client.New(r.cfg.Manager, r.id.Robot, r.id.Secret, r.world.web)
+	if err := hands.Left(handsDir(&r.cfg), r.log); err != nil { // before any interval is taken to begin
+		return err
+	}
 	if err := r.openRecords(temp); err != nil {
 		return err
 	}
@@ -133,7 +138,11 @@ func (r *Robot) open() error {
 	if err != nil {
 		return err
 	}
-	if err := r.openCrawls(fetcher); err != nil {
+	source, err := r.openHands(fetcher)
+	if err != nil {
+		return err
+	}
+	if err := r.openCrawls(fetcher, source); err != nil {
 		return err
 	}
 	d := &delivery{r.path("receipts"), &r.records, r.log}
@@ -244,7 +253,7 @@ func (r *Robot) openManners() error {
 }
 
 // openCrawls puts together what crawls, and what drives it.
-func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
+func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	servers, err := hoststate.OpenServers(r.path("servers"))
 	if err != nil {
 		return err
@@ -266,7 +275,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 		return err
 	}
 	r.crawler = crawl.New(crawl.Options{
-		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Sketcher: verdict.NewSketcher(),
+		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Source: source, Sketcher: verdict.NewSketcher(),
 		Servers: servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
 	})
 	r.sealer = &cycle.Sealer{

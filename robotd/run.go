@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/internal/settings"
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 	"sheaf/robotd/identity"
@@ -38,6 +39,11 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer stop()
+	if r.hands != nil {
+		if _, err := r.hands.Listen(cfg.Hands.Listen); err != nil {
+			return settings.Wrong("hands.listen", cfg.Hands.Listen, err.Error())
+		}
+	}
 	defer func() { err = errors.Join(err, r.saveStatus()) }()
 	if err := r.session.Beat(ctx); err != nil { // the answer may pause the robot
 		return err

@@ -30,6 +30,9 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	r.state.Describe(&s)
 	r.session.Describe(&s)
 	r.crawler.Describe(&s, hosts)
+	if r.hands != nil {
+		r.hands.Describe(&s)
+	}
 	if r.crawler.Current() == nil && !s.Ended.IsZero() {
 		s.Next.Cycle, _ = r.plan.NextCycle(s.Began, s.Ended)
 	}

@@ -28,7 +28,7 @@ func command() *cobra.Command {
 	root.PersistentFlags().String("data", "", "the robot's folder")
 	root.Flags().AddFlagSet(run.Flags())
 	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(), pauseCommand(), resumeCommand(), tapCommand(), checkCommand(),
-		superviseCommand(), verifyReleaseCommand())
+		superviseCommand(), verifyReleaseCommand(), handCommand())
 	return commandline.Prepare(root, robotd.Version)
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -104,6 +105,8 @@ func (c *Config) checkAddresses(is *settings.Checks) {
 	is.Require(c.DataDir != "", "data", c.DataDir, "want a folder")
 	metrics, err := netip.ParseAddrPort(c.Metrics)
 	is.Require(c.Metrics == "" || err == nil && metrics.Addr().IsLoopback(), "metrics", c.Metrics, "want a loopback address with a port, such as 127.0.0.1:9464")
+	_, _, err = net.SplitHostPort(c.Hands.Listen)
+	is.Require(c.Hands.Listen == "" || err == nil, "hands.listen", c.Hands.Listen, "want host:port, such as 192.0.2.7:9465 or :9465")
 	is.Require(c.TLS.Verify == TLSRecord || c.TLS.Verify == TLSRefuse, "tls.verify", c.TLS.Verify, `want "record" or "refuse"`)
 	is.Require(c.Upload.By == "http" || c.Upload.By == "ftp", "upload.by", c.Upload.By, `want "http" or "ftp"`)
 	is.Require(c.Upload.URL == "" || IsURL(c.Upload.URL, "http", "https"), "upload.url", c.Upload.URL, "want an http or https URL")

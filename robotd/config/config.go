@@ -59,6 +59,9 @@ type Config struct {
 
 	// Update says how the robot's program is replaced by newer releases.
 	Update Update `mapstructure:"update"`
+
+	// Hands says whether other machines of the site fetch for the robot.
+	Hands Hands `mapstructure:"hands"`
 }
 
 // Visits says how often and how much hosts are visited.
@@ -282,6 +285,12 @@ type Update struct {
 	// robot joined.
 	Key   string        `mapstructure:"key"`
 	Trial time.Duration `mapstructure:"trial"` // time in which a new program must report to the manager; otherwise the old one is put back
+}
+
+// Hands are other machines of the site that fetch for the robot; see package hands.
+type Hands struct {
+	Listen string `mapstructure:"listen"` // host:port at which hands connect; empty: there are none
+	Self   bool   `mapstructure:"self"`   // the robot itself fetches too while hands are connected
 }
 
 // Default returns the default settings.

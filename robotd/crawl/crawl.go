@@ -54,7 +54,7 @@ func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, r
 		hours: &revisit.Hours{Servers: opt.Servers, Plan: opt.Plan, Pace: opt.Pace, Round: round, Use: cfg.Revisit.QuickHours},
 	}
 	c.pipe = pipeline.New(pipeline.Options{
-		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Sketcher: opt.Sketcher, Hours: c.hours,
+		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Source: opt.Source, Sketcher: opt.Sketcher, Hours: c.hours,
 		Interval: opt.List.Interval, Shortest: opt.List.Shortest, Omits: opt.List.Omits, Resting: resting, Stop: fail, Ended: c.endIfExhausted, Log: opt.Log,
 	})
 	c.hosts = c.pipe.Hosts()

@@ -28,7 +28,8 @@ type Options struct {
 	Plan     schedule.Plan
 	Manners  pipeline.Manners
 	Records  pipeline.Records
-	Fetcher  *fetch.Fetcher
+	Fetcher  *fetch.Fetcher // looks up hosts
+	Source   fetch.Source   // gets pages
 	Sketcher *verdict.Sketcher
 	Servers  *hoststate.Servers
 	Pace     *revisit.Pace

@@ -26,9 +26,11 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"sheaf/archive"
 	"sheaf/internal/coding"
 	"sheaf/internal/limits"
 	"sheaf/internal/weburl"
+	"sheaf/robotd/extract"
 )
 
 // Options are the settings of a Fetcher. The zero value of each field means its default.
@@ -60,6 +62,7 @@ type Fetcher struct {
 	buffers buffers       // for these bodies
 	copying sync.Pool     // of *[]byte, for bodies on their way to their spools
 	readers sync.Pool     // of *bufio.Reader, for connections
+	inflate sync.Pool     // of *archive.Inflater
 }
 
 // New returns a Fetcher.
@@ -78,6 +81,7 @@ func New(opt Options) *Fetcher {
 		b := make([]byte, 16<<10)
 		return &b
 	}
+	f.inflate.New = func() any { return archive.NewInflater() }
 	f.readers.New = func() any { return bufio.NewReaderSize(nil, 4<<10) }
 	return f
 }
@@ -92,6 +96,10 @@ type Request struct {
 	Addr         netip.AddrPort // where to connect, from Resolve; zero: Get resolves the host
 	MaxBody      int64          // bytes kept of the body, if less than Options.MaxBody
 	Progress     func()         // called when bytes have passed; may be nil
+
+	// Text is how much of its text is wanted if the page is searched where it is fetched, in bytes;
+	// 0: it need not be searched. A Fetcher does not search.
+	Text int
 
 	// Allowed is asked just before the connection is made, and again just before the request is
 	// sent. If it returns false, the error's kind is Over. May be nil.
@@ -118,7 +126,10 @@ type Response struct {
 	RequestBytes  int64 // on the wire, including TLS and headers
 	ResponseBytes int64
 
-	body *spool
+	Found *extract.Page // what Search finds, if it was searched where it was fetched; nil: it was not
+
+	body   *spool
+	packed *spool // the body deflated; nil: it is not
 }
 
 // Body opens the decoded body at its start. It may be called several times before Close.
@@ -135,8 +146,34 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 	return b, err
 }
 
-// Close removes the body's temporary file, if there is one.
-func (r *Response) Close() error { return r.body.close() }
+// Search finds what a page says and links to. body is what Bytes returns for one byte more than
+// extract.MaxBytes, url the page's, and text how much of its text is wanted, in bytes.
+func (r *Response) Search(body []byte, url string, text int) (*extract.Page, error) {
+	contentType := r.Header.Get("Content-Type")
+	switch {
+	case r.Found != nil:
+		return r.Found, nil
+	case len(body) > extract.MaxBytes && extract.Streams(body, contentType):
+		all := r.Body()
+		defer all.Close()
+		return extract.Stream(all, contentType, url)
+	}
+	return extract.LinksAndText(body, contentType, url, text)
+}
+
+// IsPage reports whether the status says that the body is the page.
+func (r *Response) IsPage() bool {
+	return r.Status == http.StatusOK || r.Status == http.StatusNonAuthoritativeInfo
+}
+
+// Close removes the body's temporary files, if there are any.
+func (r *Response) Close() error {
+	err := r.body.close()
+	if r.packed != nil {
+		err = errors.Join(err, r.packed.close())
+	}
+	return err
+}
 
 // Get fetches one page over its own connection. If the body broke off, Response.Truncated is set.
 // If nothing of the page came, the error is an *Error.

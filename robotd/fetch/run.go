@@ -7,6 +7,19 @@ import (
 	"sheaf/internal/weburl"
 )
 
+// Source gets pages: a Fetcher does, or other machines for this one.
+type Source interface {
+	Get(ctx context.Context, req Request) (*Response, error)
+	Run() Session
+}
+
+// Session is a run at a Source, as Run is at a Fetcher.
+type Session interface {
+	Get(ctx context.Context, req Request) (*Response, error)
+	Live() bool
+	Close()
+}
+
 // Run fetches pages of one host, one after another, over one connection, as long as the server
 // keeps it (Keep-Alive or HTTP/2). It must not be used concurrently.
 type Run struct {
@@ -20,7 +33,7 @@ type Run struct {
 var errRunOver = errors.New("the server has closed the connection")
 
 // Run begins a run. Close must be called.
-func (f *Fetcher) Run() *Run { return &Run{f: f} }
+func (f *Fetcher) Run() Session { return &Run{f: f} }
 
 // Get fetches the next page of the run. If the server has closed the connection meanwhile, the
 // error's kind is Over: no request was sent, and the page may be fetched in another run.

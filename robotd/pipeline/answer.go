@@ -10,11 +10,6 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// isPage reports whether a status says that the body is the page.
-func isPage(status int) bool {
-	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
-}
-
 // Overloaded reports whether a status asks for fewer visits.
 func Overloaded(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 

@@ -13,7 +13,6 @@ import (
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/trap"
-	"sheaf/robotd/verdict"
 )
 
 // maxRedirects is how many redirects in a row are followed.
@@ -40,7 +39,7 @@ func (x *extracting) extract(t *turn) {
 		if to, err := weburl.Parse(t.entry.URL, t.resp.Header.Get("Location"), nil); err == nil {
 			x.redirect(t, to)
 		}
-	case isPage(t.resp.Status):
+	case t.resp.IsPage():
 		x.page(t)
 	default:
 		x.judge.refusal(t)
@@ -67,7 +66,7 @@ func (x *extracting) page(t *turn) {
 		t.err = err
 		return
 	}
-	p, err := t.search(body)
+	p, err := t.resp.Search(body, t.entry.URL, t.text())
 	if err != nil {
 		return // no link can be resolved against the URL
 	}
@@ -86,21 +85,6 @@ func (x *extracting) page(t *turn) {
 	for i := range links {
 		x.followLink(t, &links[i], t.entry.Depth+1)
 	}
-}
-
-// search parses a page. body is its beginning.
-func (t *turn) search(body []byte) (*extract.Page, error) {
-	contentType := t.resp.Header.Get("Content-Type")
-	if len(body) > extract.MaxBytes && extract.Streams(body, contentType) {
-		all := t.resp.Body()
-		defer all.Close()
-		return extract.Stream(all, contentType, t.entry.URL)
-	}
-	text := verdict.Enough
-	if t.mayBeMissing() {
-		text = extract.MaxText
-	}
-	return extract.LinksAndText(body, contentType, t.entry.URL, text)
 }
 
 // refer notes the links of a page for the archive, whether they are followed or not. The links

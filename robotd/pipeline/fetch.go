@@ -82,7 +82,7 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	}
 	t.fetched = true
 	t.resp, t.err = f.requests.get(ctx, t, f.watched.Request(h.Name, fetch.Request{
-		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(),
+		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text(),
 	}))
 	if fetch.KindOf(t.err) == fetch.Over { // the page stays the next one
 		t.fetched, t.out.More = false, true

@@ -40,7 +40,7 @@ func (j *judge) missing(resp *fetch.Response, url string) *missing {
 		}
 		return nil
 	}
-	if !isPage(resp.Status) {
+	if !resp.IsPage() {
 		return nil
 	}
 	if p, v := read(resp, url); p != nil && p.HTML && !v.More && resp.Truncated == "" {
@@ -72,8 +72,21 @@ func asJudged(resp *fetch.Response, p *extract.Page, body []byte) *verdict.Page 
 // mayBeMissing reports whether the page is to be compared with the host's answer for pages that
 // cannot exist. A host's top page is not, since that answer may look like it.
 func (t *turn) mayBeMissing() bool {
+	return t.compares() && t.resp.IsPage()
+}
+
+// compares is mayBeMissing before the page has come.
+func (t *turn) compares() bool {
 	m := t.host.memory.missing
-	return m != nil && m.sketch != nil && t.entry.Depth > 0 && isPage(t.resp.Status)
+	return m != nil && m.sketch != nil && t.entry.Depth > 0
+}
+
+// text returns how many bytes of its text the judgement of the page needs.
+func (t *turn) text() int {
+	if t.compares() {
+		return extract.MaxText
+	}
+	return verdict.Enough
 }
 
 // page marks an answer that is no page, and reports whether it did.

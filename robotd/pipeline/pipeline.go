@@ -61,7 +61,8 @@ type Options struct {
 	Settings *config.Config
 	Manners  Manners
 	Records  Records
-	Fetcher  *fetch.Fetcher
+	Fetcher  *fetch.Fetcher // looks up hosts
+	Source   fetch.Source   // gets pages
 	Sketcher *verdict.Sketcher
 	Hours    *revisit.Hours
 	Interval func(host string) time.Duration // that an operator has set; 0: none
@@ -99,7 +100,7 @@ func New(opt Options) *Pipeline {
 		set: opt.Interval, setShortest: opt.Shortest, hosts: make(map[string]*Host)}
 	patience := &patience{interval: cfg.Interval, due: opt.Hours.Round.Due, hosts: hosts, restraints: man.Restraints}
 	judge := &judge{opt.Sketcher}
-	requests := &requests{fetcher: opt.Fetcher, lease: man.Lease}
+	requests := &requests{source: opt.Source, fetcher: opt.Fetcher, lease: man.Lease}
 	p := &Pipeline{
 		hosts: hosts, began: time.Now(), patience: cfg.Page.Timeout + cfg.Page.Stall, stall: cfg.Page.Stall,
 		fetching:   newStage("fetch", config.Module{Workers: cfg.Concurrency}),
@@ -124,7 +125,7 @@ func New(opt Options) *Pipeline {
 		},
 	}
 	p.runs = &runs{
-		most: cfg.Run.Time, pages: opt.Hours.Pace.RunPages, agent: man.Agent, gate: man.Gate, fetcher: opt.Fetcher, admission: man.Admission, hosts: hosts,
+		most: cfg.Run.Time, pages: opt.Hours.Pace.RunPages, agent: man.Agent, gate: man.Gate, source: opt.Source, admission: man.Admission, hosts: hosts,
 		patience: patience, pool: newWorkerPool(cfg.Concurrency), backlog: &backlog{shrinks: make(chan struct{}, 1)},
 		fetching: p.fetching, visit: fetching.visit, extract: p.extracting.in, ended: opt.Ended, stop: opt.Stop, fail: fail, log: opt.Log,
 	}

@@ -29,9 +29,9 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))
 	}
 	notModified := resp.Status == http.StatusNotModified
-	same := isPage(resp.Status) && resp.Truncated == "" && resp.Digest == t.known.Digest
+	same := resp.IsPage() && resp.Truncated == "" && resp.Digest == t.known.Digest
 	switch {
-	case isPage(resp.Status) && t.mark != verdict.None:
+	case resp.IsPage() && t.mark != verdict.None:
 		return rec, frontier.Visit{} // what is known of the page itself stays
 	case t.known.Digest != "" && (notModified || same):
 		rec.Kind, rec.Truncated = archive.Revisit, ""
@@ -40,7 +40,7 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 			rec.Profile = archive.ServerNotModified
 		}
 		return rec, refreshed(t.known, resp.Header)
-	case isPage(resp.Status):
+	case resp.IsPage():
 		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
 		if resp.Truncated != "" {
 			return rec, frontier.Visit{} // the next visit takes it in full too

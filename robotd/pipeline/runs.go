@@ -17,7 +17,7 @@ type runs struct {
 	pages     func(host string) int // of a run
 	agent     string
 	gate      *polite.Gate
-	fetcher   *fetch.Fetcher
+	source    fetch.Source
 	admission *admission.Control
 	hosts     *Hosts
 	patience  *patience
@@ -59,10 +59,10 @@ func (r *runs) dispatch(ctx, beginning context.Context) {
 // the address goes back to the gate. When beginning ends, the page in hand is the last one. It
 // reports whether the worker still has its place.
 func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
-	var run *fetch.Run
+	var run fetch.Session
 	most := r.pages(name)
 	if most > 1 {
-		run = r.fetcher.Run()
+		run = r.source.Run()
 		defer run.Close()
 	}
 	began := time.Now()

@@ -211,7 +211,7 @@ func (s *storing) append(t *turn) error {
 	if rec.Kind != archive.Revisit {
 		body := t.resp.Body()
 		defer body.Close()
-		rec.Body, rec.Links = body, t.linksOf(rec)
+		rec.Body, rec.Deflated, rec.Links = body, t.resp.Deflated(), t.linksOf(rec)
 	}
 	var tapped []byte
 	err := s.batches.Append(t.name, rec, func(cell batch.Cell) error {

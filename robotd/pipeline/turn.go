@@ -23,7 +23,7 @@ type turn struct {
 	page
 
 	slot   *slot         // of the run
-	run    *fetch.Run    // over which further pages may come; nil: none
+	run    fetch.Session // over which further pages may come; nil: none
 	stored chan struct{} // closed when the page is stored and the run may go on; nil: the turn ends the run
 	watch  *watch
 }
@@ -68,7 +68,8 @@ func (t *turn) cut(host, reason, url string, n int) {
 
 // requests makes the requests of turns.
 type requests struct {
-	fetcher  *fetch.Fetcher
+	source   fetch.Source
+	fetcher  *fetch.Fetcher // looks up hosts
 	lease    *assignment.Lease
 	watchdog *watchdog
 }
@@ -83,7 +84,7 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 	if t.run != nil {
 		resp, err = t.run.Get(ctx, req)
 	} else {
-		resp, err = r.fetcher.Get(ctx, req)
+		resp, err = r.source.Get(ctx, req)
 	}
 	if !r.watchdog.has(t.watch) {
 		if resp != nil {

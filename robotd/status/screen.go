@@ -29,6 +29,7 @@ func (v Screen) Render(s *Status) string {
 		b.marked(yellow, "warning", text)
 	}
 	b.modules(s)
+	b.hands(s)
 	b.hosts(s)
 	return strings.Join(b.lines, "\n") + "\n"
 }
@@ -239,6 +240,18 @@ func (b *builder) modules(s *Status) {
 		}
 		b.add("", pad(m.Name, labels)+right(count(int64(m.Queue)), 8)+right(count(int64(m.Workers)), 9)+
 			right(count(m.Passed.Total), 12)+right(count(m.Passed.PerMinute), 9)+right(each, 12))
+	}
+}
+
+func (b *builder) hands(s *Status) {
+	if len(s.Hands) == 0 || !b.screen.Running {
+		return
+	}
+	b.add("", "")
+	b.add(dim, pad("HAND", 2*labels)+right("TURNS", 8)+right("OF", 8)+right("PAGES", 12)+right("BYTES", 11)+right("UP", 9)+"  VERSION")
+	for _, h := range s.Hands {
+		b.add("", pad(h.Name, 2*labels)+right(count(int64(h.Turns)), 8)+right(count(int64(h.Most)), 8)+
+			right(count(h.Pages), 12)+right(Size(h.Bytes), 11)+right(span(b.screen.Now.Sub(h.Since)), 9)+"  "+Printable(h.Version, 0))
 	}
 }
 

@@ -23,8 +23,11 @@ func sample(now time.Time) *Status {
 		Assigned: Assigned{Hosts: 1234, Addresses: 900, Waiting: 1200, Visited: 37, LeftOut: 2, Unreached: []string{"xn--wgv71a119e.jp", "gone.example.ac.jp"}},
 		Stored:   Stored{Pages: Rate{41204, 312}, Bytes: Rate{1_234_567_890, 4_100_000}, Lost: Lost{"failed": 1200}},
 		Clock:    &wire.Clock{OffsetMS: -45, ErrorMS: 130},
-		Modules:  []Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: Rate{42000, 320}, Each: 183456789}},
-		Spool:    []Batch{{ID: "waseda-20261121T175319Z-1", Bytes: 36e6, Made: now.Add(-5 * time.Hour)}},
+		Work: Work{
+			Modules: []Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: Rate{42000, 320}, Each: 183456789}},
+			Hands:   []Hand{{Name: "cellar-2", Version: "0.1.0", Since: now.Add(-90 * time.Minute), Turns: 31, Most: 1000, Pages: 20602, Bytes: 600_000_000}},
+		},
+		Spool: []Batch{{ID: "waseda-20261121T175319Z-1", Bytes: 36e6, Made: now.Add(-5 * time.Hour)}},
 	}
 	for i, name := range []string{
 		"www.long-name-of-an-institute.example-university.ac.jp", "xn--wgv71a119e.jp", "xn--eckwd4c7cu47r2wf.jp:8080",
@@ -62,7 +65,7 @@ func TestScreenFits(t *testing.T) {
 func TestScreenNames(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	text := Screen{Width: 80, Running: true, Now: now}.Render(sample(now))
-	for _, want := range []string{"日本語.jp", "ドメイン名例.jp:8080", "2 left out: 日本語.jp", "NOT finished", "1,200 failed", "312/min", "180ms"} {
+	for _, want := range []string{"日本語.jp", "ドメイン名例.jp:8080", "2 left out: 日本語.jp", "NOT finished", "1,200 failed", "312/min", "180ms", "cellar-2 31 1,000 20,602"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("%q is missing", want)
 		}

@@ -27,12 +27,12 @@ type Status struct {
 	Collection
 	Assigned
 	Stored
+	Work
 
 	Clock    *wire.Clock `json:"clock,omitempty"` // difference from the manager's clock; nil: not measured
 	Tap      *Tap        `json:"tap,omitempty"`   // nil: there is none
 	Page     string      `json:"page,omitempty"`  // URL of the page that shows this robot; empty: not known yet
 	Next     Next        `json:"next"`
-	Modules  []Module    `json:"modules,omitempty"`
 	Spool    []Batch     `json:"spool,omitempty"`
 	Targets  []Target    `json:"targets,omitempty"`  // ways to the service, in the order of preference
 	Managers []Target    `json:"managers,omitempty"` // URLs of the manager, in the order of preference
@@ -98,6 +98,12 @@ type Next struct {
 	Manager time.Time `json:"manager,omitzero"` // asking the manager for changes
 }
 
+// Work is where the work is done.
+type Work struct {
+	Modules []Module `json:"modules,omitempty"`
+	Hands   []Hand   `json:"hands,omitempty"` // that are connected
+}
+
 // Module is the load of a stage of the crawl: the length of its queue, its rate and its time, as
 // paper 003 asks.
 type Module struct {
@@ -107,6 +113,18 @@ type Module struct {
 	Passed  Rate          `json:"passed"`
 	Busy    time.Duration `json:"busy"` // working time of all workers, in nanoseconds
 	Each    time.Duration `json:"each"` // time for one item in the last minute, in nanoseconds
+}
+
+// Hand is another machine of the site that fetches for this robot (package hands).
+type Hand struct {
+	Name    string    `json:"hand"`
+	Address string    `json:"address"`
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"` // when it connected
+	Turns   int       `json:"turns"` // that it has now
+	Most    int       `json:"most"`  // that it takes at once
+	Pages   int64     `json:"pages"` // answers since it connected
+	Bytes   int64     `json:"bytes"` // of them, as transferred
 }
 
 // Batch is a batch that is not published yet.

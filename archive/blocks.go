@@ -1,0 +1,70 @@
+package archive
+
+import (
+	"bufio"
+	"io"
+)
+
+// Deflated is a body in the form in which a segment stores it.
+type Deflated struct {
+	Blocks io.Reader
+	Size   int64 // bytes of Blocks
+	Body   int64 // bytes that they decode to
+}
+
+// Deflater deflates bodies as a Writer does, for a Writer on another machine. It must not be used
+// concurrently.
+type Deflater struct {
+	compress *compressor
+	copying  []byte
+}
+
+// NewDeflater returns a Deflater of a level of compression from 1 to 9.
+func NewDeflater(level int) (*Deflater, error) {
+	c, err := newCompressor(level)
+	return &Deflater{c, make([]byte, 32<<10)}, err
+}
+
+// Deflate writes the blocks of a page's body. http is the page's status line and header, which says
+// whether the body is compressed already.
+func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
+	_, mimeType, _ := parseHTTP(http) // a Writer would refuse the record
+	run := d.compress.run(dst, isCompressed(mimeType))
+	if _, err := io.CopyBuffer(struct{ io.Writer }{run}, struct{ io.Reader }{body}, d.copying); err != nil {
+		return err
+	}
+	return run.Close()
+}
+
+// Inflater decodes what a Deflater has written. It must not be used concurrently.
+type Inflater struct {
+	inflate *inflater
+	in      *bufio.Reader
+}
+
+// NewInflater returns an Inflater.
+func NewInflater() *Inflater { return &Inflater{newInflater(), bufio.NewReaderSize(nil, 32<<10)} }
+
+// Inflate decodes blocks to their end. It refuses all that a segment cannot hold.
+func (f *Inflater) Inflate(dst io.Writer, blocks io.Reader) error {
+	f.in.Reset(blocks)
+	defer f.in.Reset(nil)
+	return f.inflate.run(f.in, dst)
+}
+
+// begin begins the run of a page's body. If the body comes deflated and all of it fits, its blocks
+// are the run, to which nothing is added.
+func (w *Writer) begin(d *Deflated, stored bool) (blockRun, error) {
+	if d == nil || d.Body > min(w.opt.MaxBody, w.room(d.Size)) {
+		return w.compress.run(&w.body, stored), nil
+	}
+	_, err := io.CopyBuffer(struct{ io.Writer }{&w.body}, struct{ io.Reader }{d.Blocks}, w.copying)
+	return wholeRun{}, err
+}
+
+// wholeRun is a run whose blocks are written.
+type wholeRun struct{}
+
+func (wholeRun) Write(p []byte) (int, error) { return len(p), nil }
+func (wholeRun) Flush() error                { return nil }
+func (wholeRun) Close() error                { return nil }

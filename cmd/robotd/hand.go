@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd"
+)
+
+func handCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hand --head ADDRESS --pass FILE",
+		Short: "Fetch, search and deflate pages for a robot on another machine of this site",
+		Long: "hand does work for a robot, the head, that waits for hands at hands.listen. The file\n" +
+			"comes from \"robotd hand invite\" at the head. The head says which pages to fetch, and\n" +
+			"when; of this machine's settings, network and limits.bandwidth count.",
+		Args: cobra.NoArgs,
+	}
+	head := cmd.Flags().String("head", "", "host:port of the head")
+	pass := cmd.Flags().String("pass", "", "file that robotd hand invite has written")
+	turns := cmd.Flags().Int("turns", 1000, "pages fetched at once")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		if *head == "" || *pass == "" || *turns < 1 {
+			return errors.New("--head, --pass and a positive number of --turns are needed")
+		}
+		text, err := os.ReadFile(*pass)
+		if err != nil {
+			return err
+		}
+		defer robotd.HoldMemory(cfg.Memory)()
+		return robotd.Hand(cmd.Context(), cfg, *head, text, *turns, logger(cmd, cfg))
+	}
+	cmd.AddCommand(handInviteCommand(), handRemoveCommand())
+	return cmd
+}
+
+func handInviteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "invite NAME",
+		Short: "At the head: write the file with which a hand connects",
+		Args:  cobra.ExactArgs(1),
+	}
+	out := cmd.Flags().String("out", "", "the file (default NAME.pass)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		path := *out
+		if path == "" {
+			path = args[0] + ".pass"
+		}
+		pass, err := robotd.InviteHand(cfg, args[0])
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		if _, err = f.Write(pass); errors.Join(err, f.Close()) != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds a key: bring it to the machine by a safe way, and run there\nrobotd hand --head HOST:PORT --pass %[1]s\n", path)
+		return err
+	}
+	return cmd
+}
+
+func handRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "At the head: end the right of a hand",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			return robotd.RemoveHand(cfg, args[0])
+		},
+	}
+}

@@ -1,0 +1,60 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"sheaf/robotd/config"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/hands"
+)
+
+func handsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hands") }
+
+// openHands returns what gets pages: the fetcher, or the hands that the settings allow.
+func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
+	if r.cfg.Hands.Listen == "" {
+		return fetcher, nil
+	}
+	head, err := hands.NewHead(hands.HeadOptions{
+		Dir: handsDir(&r.cfg), Local: r.cfg.Hands.Self, Fetcher: fetcher, Version: Version, Log: r.log,
+		Terms: hands.Terms{
+			Contact: r.cfg.Contact, MaxBytes: r.cfg.Page.MaxBytes, Timeout: r.cfg.Page.Timeout, Verify: r.cfg.TLS.Verify, Level: r.cfg.Batch.Level,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.hands = head
+	r.closers = append(r.closers, head)
+	return head, nil
+}
+
+// InviteHand returns the pass of a new hand of the robot in cfg's folder; see hands.Invite.
+func InviteHand(cfg config.Config, name string) ([]byte, error) {
+	return hands.Invite(handsDir(&cfg), name)
+}
+
+// RemoveHand ends the right of a hand.
+func RemoveHand(cfg config.Config, name string) error { return hands.Remove(handsDir(&cfg), name) }
+
+// Hand does turns for the robot that waits for hands at head, until ctx ends. The robot says what
+// pages are taken and how; cfg says how this machine reaches them: network, limits.bandwidth.
+func Hand(ctx context.Context, cfg config.Config, head string, pass []byte, turns int, log *slog.Logger) (err error) {
+	temp, err := os.MkdirTemp("", "robotd-hand-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	return hands.Serve(ctx, hands.HandOptions{
+		Head: head, Pass: pass, Version: Version, Turns: turns, Log: log,
+		Fetcher: func(t *hands.Terms) (*fetch.Fetcher, error) {
+			cfg := cfg
+			cfg.Contact, cfg.Page.MaxBytes, cfg.Page.Timeout, cfg.TLS.Verify = t.Contact, t.MaxBytes, t.Timeout, t.Verify
+			return newFetcher(&cfg, temp, nil)
+		},
+	})
+}

@@ -1,0 +1,429 @@
+package hands
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"sheaf/archive"
+	"sheaf/robotd/diskguard"
+	"sheaf/robotd/extract"
+	"sheaf/robotd/fetch"
+)
+
+// HandOptions are the settings of a hand.
+type HandOptions struct {
+	Head    string // host:port
+	Pass    []byte // from Invite
+	Version string // of the program
+	Turns   int    // at once
+	Fetcher func(*Terms) (*fetch.Fetcher, error)
+	Log     *slog.Logger
+}
+
+// Times of a hand.
+const (
+	dialAgain  = time.Second // after a lost connection; doubled up to the next
+	longest    = 30 * time.Second
+	finishTime = 30 * time.Second // for the turns in hand when the hand is told to stop
+)
+
+// Serve is a hand of a head until ctx ends, which is no error. It connects again after a lost
+// connection. If the head refuses the hand, the error says why.
+func Serve(ctx context.Context, opt HandOptions) error {
+	config, err := passTLS(opt.Pass)
+	if err != nil {
+		return err
+	}
+	for wait := dialAgain; ; wait = min(2*wait, longest) {
+		began := time.Now()
+		err := session(ctx, config, &opt)
+		if code := status.Code(err); code == codes.PermissionDenied || code == codes.FailedPrecondition {
+			return errors.New(status.Convert(err).Message())
+		}
+		if ctx.Err() != nil || diskguard.IsFull(err) {
+			return err
+		}
+		if time.Since(began) > longest {
+			wait = dialAgain
+		}
+		opt.Log.WarnContext(ctx, "no connection to the head", "address", opt.Head, "again", wait, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// work is one connection of a hand.
+type work struct {
+	stream  grpc.ClientStream
+	fetcher *fetch.Fetcher
+	terms   *Terms
+	out     chan *message          // nil: there are no more
+	places  chan *archive.Deflater // one for each page that is searched and deflated; nil: not made yet
+	until   atomic.Int64           // instant when the lease ends
+	turns   sync.WaitGroup
+
+	mu    sync.Mutex // guards all below
+	under map[uint64]*inHand
+	runs  map[uint64]fetch.Session // that wait for their next page
+	sent  map[uint64]int64         // instants of pings that are not answered, by number
+}
+
+// inHand is a turn that is being made.
+type inHand struct {
+	cancel context.CancelFunc
+	moved  atomic.Bool // bytes have passed since the last ping
+}
+
+// session connects and works until the connection is lost or ctx ends. Then it finishes its turns.
+func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
+	conn, err := grpc.NewClient("passthrough:///"+opt.Head, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, end := context.WithCancelCause(context.WithoutCancel(stop))
+	defer end(nil)
+	defer context.AfterFunc(stop, func() { time.AfterFunc(finishTime, func() { end(context.Cause(stop)) }) })()
+	w, err := greet(ctx, conn, opt)
+	if err != nil {
+		return err
+	}
+	opt.Log.InfoContext(ctx, "works for the head", "address", opt.Head)
+	go func() { end(w.read(ctx, end)) }()
+	go func() { end(w.write(ctx)) }()
+	go func() { end(w.ping(ctx)) }()
+	select {
+	case <-stop.Done():
+		_ = w.send(ctx, &message{Leaving: true}) // an error means that ctx has ended
+		w.turns.Wait()
+		_ = w.send(ctx, nil)
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+	w.turns.Wait() // nothing of this connection goes on beside the next
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, run := range w.runs {
+		run.Close()
+	}
+	if stop.Err() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// greet opens the stream and agrees on the terms.
+func greet(ctx context.Context, conn *grpc.ClientConn, opt *HandOptions) (*work, error) {
+	began := instant()
+	s, err := conn.NewStream(ctx, &stream, "/"+service+"/"+stream.StreamName)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.SendMsg(&message{Hello: &hello{opt.Version, opt.Turns}}); err != nil && err != io.EOF { // RecvMsg has the reason for io.EOF
+		return nil, err
+	}
+	var m message
+	if err := s.RecvMsg(&m); err != nil {
+		return nil, err
+	}
+	if m.Terms == nil || m.Terms.Lease < time.Millisecond {
+		return nil, errors.New("the head does not answer as a head")
+	}
+	w := &work{
+		stream: s, terms: m.Terms, out: make(chan *message, 16), places: make(chan *archive.Deflater, runtime.GOMAXPROCS(0)),
+		under: make(map[uint64]*inHand), runs: make(map[uint64]fetch.Session), sent: make(map[uint64]int64),
+	}
+	for range cap(w.places) {
+		w.places <- nil
+	}
+	w.until.Store(began + int64(m.Terms.Lease))
+	w.fetcher, err = opt.Fetcher(m.Terms)
+	return w, err
+}
+
+func (w *work) send(ctx context.Context, m *message) error {
+	select {
+	case w.out <- m:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (w *work) write(ctx context.Context) error {
+	for closed := false; ; {
+		select {
+		case m := <-w.out:
+			if m == nil || closed {
+				closed = true
+				_ = w.stream.CloseSend() // never fails; the head ends the stream
+			} else if err := w.stream.SendMsg(m); err != nil && err != io.EOF { // read has the reason for io.EOF
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// errSilent is why a hand stops by itself.
+var errSilent = errors.New("the head has not answered for so long that it takes this hand for lost")
+
+// ping asks for a longer lease until there is none.
+func (w *work) ping(ctx context.Context) error {
+	for number := uint64(1); ; number++ {
+		now := instant()
+		left := time.Duration(w.until.Load() - now)
+		if left <= 0 {
+			return errSilent
+		}
+		p := &ping{Number: number}
+		w.mu.Lock()
+		w.sent[number] = now
+		for id, t := range w.under {
+			if t.moved.Swap(false) {
+				p.Moved = append(p.Moved, id)
+			}
+		}
+		w.mu.Unlock()
+		if err := w.send(ctx, &message{Ping: p}); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(min(left, w.terms.Lease/4)):
+		}
+	}
+}
+
+// may reports whether a request may be made now.
+func (w *work) may() bool { return instant() < w.until.Load() }
+
+// pong prolongs the lease, counted from when the ping was sent.
+func (w *work) pong(number uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, ok := w.sent[number]; ok {
+		delete(w.sent, number)
+		w.until.Store(max(w.until.Load(), at+int64(w.terms.Lease)))
+	}
+}
+
+func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
+	for {
+		var m message
+		if err := w.stream.RecvMsg(&m); err != nil {
+			return err
+		}
+		switch {
+		case m.Pong != 0:
+			w.pong(m.Pong)
+		case m.Turn != nil:
+			w.begin(ctx, end, m.Turn)
+		case m.Cancel != 0:
+			w.mu.Lock()
+			if t := w.under[m.Cancel]; t != nil {
+				t.cancel()
+			}
+			w.mu.Unlock()
+		case m.Close != 0:
+			w.mu.Lock()
+			if run := w.runs[m.Close]; run != nil {
+				run.Close()
+				delete(w.runs, m.Close)
+			}
+			w.mu.Unlock()
+		}
+	}
+}
+
+// begin begins a turn. A turn whose ID is under way is none.
+func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *turn) {
+	ctx, cancel := context.WithCancel(connected)
+	in := &inHand{cancel: cancel}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.under[t.ID] != nil {
+		cancel()
+		return
+	}
+	w.under[t.ID] = in
+	w.turns.Go(func() {
+		defer cancel()
+		if err := w.do(ctx, &partWriter{ctx: connected, work: w, part: part{ID: t.ID}}, t, in); err != nil {
+			end(err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.under, t.ID)
+	})
+}
+
+// do makes a turn and sends its result. An error is one of this machine.
+func (w *work) do(ctx context.Context, to *partWriter, t *turn, in *inHand) error {
+	req := fetch.Request{
+		URL: t.URL, ETag: string(t.ETag), LastModified: string(t.LastModified), Header: header(t.Header), Post: t.Post, Addr: t.Addr, MaxBody: t.MaxBody,
+		Allowed:  w.may,
+		Progress: func() { in.moved.Store(true) },
+	}
+	began := time.Now()
+	resp, live, err := w.get(ctx, t.Run, req)
+	if diskguard.IsFull(err) {
+		return err
+	}
+	a := &answer{Live: live}
+	if err == nil {
+		defer resp.Close()
+		a = answerOf(resp)
+		a.Live = live
+		if err = a.check(t.Addr.Addr(), time.Since(began)); err != nil {
+			err = &fetch.Error{Kind: fetch.Protocol, URL: t.URL, Err: err}
+		}
+	}
+	if err != nil {
+		a = &answer{Kind: fetch.KindOf(err), Error: errors.Unwrap(err).Error(), Live: live}
+		return to.finish(a)
+	}
+	return w.deliver(to, t, resp, a)
+}
+
+// get fetches a page, over the connection of its run if it has one.
+func (w *work) get(ctx context.Context, id uint64, req fetch.Request) (*fetch.Response, bool, error) {
+	if id == 0 {
+		resp, err := w.fetcher.Get(ctx, req)
+		return resp, false, err
+	}
+	w.mu.Lock()
+	run := w.runs[id]
+	delete(w.runs, id)
+	w.mu.Unlock()
+	if run == nil {
+		run = w.fetcher.Run()
+	}
+	resp, err := run.Get(ctx, req)
+	if err != nil || !run.Live() {
+		run.Close()
+		return resp, false, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs[id] = run
+	return resp, true, nil
+}
+
+// deliver searches and deflates a page, and sends it.
+func (w *work) deliver(to *partWriter, t *turn, resp *fetch.Response, a *answer) (err error) {
+	deflate := <-w.places
+	defer func() { w.places <- deflate }()
+	if deflate == nil {
+		if deflate, err = archive.NewDeflater(w.terms.Level); err != nil {
+			return err
+		}
+	}
+	if t.Text > 0 && resp.IsPage() {
+		body, err := resp.Bytes(extract.MaxBytes + 1)
+		if err != nil {
+			return err
+		}
+		a.Found, _ = resp.Search(body, t.URL, t.Text) // the head finds out what is wrong with the URL
+	}
+	if err := to.answer(a); err != nil {
+		return err
+	}
+	body := resp.Body()
+	defer body.Close()
+	if err := deflate.Deflate(to, resp.HTTP, body); err != nil {
+		return err
+	}
+	return to.close()
+}
+
+func answerOf(resp *fetch.Response) *answer {
+	return &answer{
+		Status: resp.Status, Protocol: resp.Protocol, HTTP: resp.HTTP, Header: fields(resp.Header), Size: resp.Size, Digest: resp.Digest,
+		Truncated: resp.Truncated, Certificate: resp.Certificate, IP: resp.IP, Took: resp.Took, Wait: resp.Wait,
+		RequestBytes: resp.RequestBytes, ResponseBytes: resp.ResponseBytes,
+	}
+}
+
+// partWriter sends a result in parts.
+type partWriter struct {
+	ctx  context.Context // of the connection
+	work *work
+	part part
+	data []byte
+}
+
+func (p *partWriter) Write(b []byte) (n int, err error) {
+	for n = len(b); len(b) > 0 && err == nil; {
+		k := min(len(b), partSize-len(p.data))
+		p.data, b = append(p.data, b[:k]...), b[k:]
+		if len(p.data) == partSize {
+			err = p.flush(false)
+		}
+	}
+	return n, err
+}
+
+func (p *partWriter) flush(last bool) error {
+	of := p.part
+	of.Last = last
+	data := p.data
+	p.data = nil
+	return p.work.send(p.ctx, &message{Part: &of, data: data})
+}
+
+// answer sends the answer, after which the body is written. What was found stays away if it is too
+// long: the head searches the page itself.
+func (p *partWriter) answer(a *answer) error {
+	if err := p.encode(a); err != nil {
+		return err
+	}
+	if err := p.flush(false); err != nil {
+		return err
+	}
+	p.part.Body = true
+	return nil
+}
+
+func (p *partWriter) encode(a *answer) error {
+	text, err := json.Marshal(a)
+	if err == nil && len(text) > maxAnswer {
+		a.Found = nil
+		text, err = json.Marshal(a)
+	}
+	if err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
+	_, err = p.Write(text)
+	return err
+}
+
+// finish sends an answer without a body.
+func (p *partWriter) finish(a *answer) error {
+	if err := p.encode(a); err != nil {
+		return err
+	}
+	return p.close()
+}
+
+func (p *partWriter) close() error { return p.flush(true) }

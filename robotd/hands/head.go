@@ -1,0 +1,339 @@
+package hands
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/datadir"
+	"sheaf/robotd/fetch"
+	robot "sheaf/robotd/status"
+)
+
+// HeadOptions are the settings of a Head.
+type HeadOptions struct {
+	Dir     string // for its authority
+	Local   bool   // the head's own fetcher is one of the hands
+	Fetcher *fetch.Fetcher
+	Version string // of the program, which hands must have too
+	Terms   Terms
+	Log     *slog.Logger
+}
+
+// Head gets pages by its hands; while there is none, by its own fetcher. It may be used
+// concurrently.
+type Head struct {
+	opt     HeadOptions
+	ca      *authority
+	server  *grpc.Server
+	ids     atomic.Uint64 // the last one that was used for a turn or a run
+	refused atomic.Int64  // results that belong to no turn
+
+	mu    sync.Mutex // guards all below
+	hands map[string]*hand
+	used  bool           // the file of outFile is there
+	lost  map[string]int // pages whose hands were lost, and how many
+}
+
+// mostLost is how many hands may be lost with a page before that counts as a failure of the page.
+const mostLost = 3
+
+// loses notes that a hand was lost, or not, with a page. It returns the kind of the turn's error.
+func (h *Head) loses(url string, lost bool) fetch.Kind {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost[url]++; lost && h.lost[url] < mostLost {
+		return fetch.Over
+	}
+	delete(h.lost, url)
+	return fetch.Protocol
+}
+
+// outFile is in the folder while a hand may have turns.
+const outFile = "out"
+
+// Left waits, if a head was killed while hands may have had turns, until none of them can make a
+// request any more.
+func Left(dir string, log *slog.Logger) error {
+	path := filepath.Join(dir, outFile)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	wait := LeaseTime + margin(LeaseTime)
+	log.Info("the robot was killed while its hands had turns; waiting until they have surely stopped", "after", wait)
+	time.Sleep(wait)
+	return os.Remove(path)
+}
+
+// NewHead returns a head without hands.
+func NewHead(opt HeadOptions) (*Head, error) {
+	ca, err := openAuthority(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	config, err := ca.tls()
+	if err != nil {
+		return nil, err
+	}
+	opt.Terms.Lease = cmp.Or(opt.Terms.Lease, LeaseTime)
+	h := &Head{opt: opt, ca: ca, hands: make(map[string]*hand), lost: make(map[string]int)}
+	h.ids.Store(rand.Uint64() >> 1)
+	h.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodec(codec{}), grpc.MaxRecvMsgSize(maxMessage))
+	desc := stream
+	desc.Handler = func(_ any, s grpc.ServerStream) error { return h.work(s) }
+	h.server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{desc}}, h)
+	return h, nil
+}
+
+// Listen waits for hands at an address, host:port, until Close. It returns the address.
+func (h *Head) Listen(address string) (net.Addr, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	go h.server.Serve(l) // ends with Close
+	return l.Addr(), nil
+}
+
+// Close lets go of the hands. No turn may be out.
+func (h *Head) Close() error {
+	h.server.Stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.used || slices.ContainsFunc(slices.Collect(maps.Values(h.hands)), func(w *hand) bool { return len(w.places) > 0 }) {
+		return nil
+	}
+	return os.Remove(filepath.Join(h.opt.Dir, outFile))
+}
+
+// work is the head's end of a stream.
+func (h *Head) work(s grpc.ServerStream) error {
+	w, err := h.admit(s)
+	if err != nil {
+		h.opt.Log.WarnContext(s.Context(), "hand refused", "remote", remote(s), "err", err)
+		return err
+	}
+	h.opt.Log.InfoContext(s.Context(), "hand has come", "hand", w.name, "remote", w.remote)
+	go w.write(s)
+	received := make(chan error, 1)
+	go func() { received <- w.read(s) }()
+	ticker := time.NewTicker(h.opt.Terms.Lease / 4)
+	defer ticker.Stop()
+	for err == nil {
+		select {
+		case err = <-received:
+		case err = <-w.kicked:
+		case <-ticker.C:
+			switch {
+			case !h.ca.may(w.cert):
+				err = status.Errorf(codes.PermissionDenied, "the right of hand %s has ended", w.name)
+			case w.silent() > h.opt.Terms.Lease:
+				err = status.Errorf(codes.Unavailable, "hand %s is silent", w.name)
+			}
+		}
+	}
+	h.mu.Lock()
+	if h.hands[w.name] == w {
+		delete(h.hands, w.name)
+	}
+	h.mu.Unlock()
+	w.end()
+	if err == io.EOF { // it has finished its turns and left
+		err = nil
+	}
+	h.opt.Log.WarnContext(s.Context(), "hand has gone", "hand", w.name, "err", err)
+	return err
+}
+
+func remote(s grpc.ServerStream) string {
+	if p, ok := peer.FromContext(s.Context()); ok {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+// admit takes in a hand that may work here. If another has its name, that one ends.
+func (h *Head) admit(s grpc.ServerStream) (*hand, error) {
+	var cert *x509.Certificate
+	if p, ok := peer.FromContext(s.Context()); ok {
+		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(t.State.PeerCertificates) > 0 {
+			cert = t.State.PeerCertificates[0]
+		}
+	}
+	if cert == nil || !h.ca.may(cert) {
+		return nil, status.Error(codes.PermissionDenied, "this hand has no right here: it was removed, or invited again; robotd hand invite, at the head, makes another pass")
+	}
+	var m message
+	if err := s.RecvMsg(&m); err != nil {
+		return nil, err
+	}
+	switch {
+	case m.Hello == nil || m.Hello.Turns < 1:
+		return nil, status.Error(codes.InvalidArgument, "the first message is no greeting of a hand")
+	case m.Hello.Version != h.opt.Version:
+		return nil, status.Errorf(codes.FailedPrecondition, "the head's program is version %s, and this hand's %.100q: install %[1]s here", h.opt.Version, m.Hello.Version)
+	}
+	w := newHand(h, cert, remote(s), m.Hello)
+	if err := s.SendMsg(&message{Terms: &h.opt.Terms}); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.used {
+		if err := datadir.Replace(filepath.Join(h.opt.Dir, outFile), nil, 0o644); err != nil {
+			return nil, err
+		}
+		h.used = true
+	}
+	if old := h.hands[w.name]; old != nil {
+		old.kick(status.Error(codes.Aborted, "another hand has come with the same pass"))
+	}
+	h.hands[w.name] = w
+	return w, nil
+}
+
+// choose returns the hand to which an address belongs; nil: the head itself.
+func (h *Head) choose(at netip.AddrPort) (chosen *hand) {
+	if !at.IsValid() {
+		return nil
+	}
+	addr := at.Addr()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	most := uint64(0)
+	if h.opt.Local {
+		most = weight("", addr)
+	}
+	for name, w := range h.hands {
+		if n := weight(name, addr); n >= most && !w.leaving.Load() {
+			chosen, most = w, n
+		}
+	}
+	return chosen
+}
+
+// weight is the weight of a hand for an address: the hand with the highest has the address.
+func weight(name string, addr netip.Addr) uint64 {
+	sum := sha256.Sum256(append(append([]byte(name), 0), addr.AsSlice()...))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// Get fetches one page by the hand that has its address.
+func (h *Head) Get(ctx context.Context, req fetch.Request) (*fetch.Response, error) {
+	if w := h.choose(req.Addr); w != nil {
+		resp, _, err := w.get(ctx, req, 0)
+		return resp, err
+	}
+	return h.opt.Fetcher.Get(ctx, req)
+}
+
+// Run begins a run. All its pages are fetched by one hand.
+func (h *Head) Run() fetch.Session { return &run{head: h, id: h.ids.Add(1)} }
+
+// run is a run of a hand, or of the head's own fetcher.
+type run struct {
+	head *Head
+	id   uint64
+	own  fetch.Session // of the head's fetcher; nil: there is none
+	hand *hand         // nil: it is not chosen yet, or own fetches
+	live bool
+}
+
+func (r *run) Get(ctx context.Context, req fetch.Request) (resp *fetch.Response, err error) {
+	if r.hand == nil && r.own == nil {
+		if r.hand = r.head.choose(req.Addr); r.hand == nil {
+			r.own = r.head.opt.Fetcher.Run()
+		}
+	}
+	if r.hand == nil {
+		return r.own.Get(ctx, req)
+	}
+	resp, r.live, err = r.hand.get(ctx, req, r.id)
+	return resp, err
+}
+
+func (r *run) Live() bool { return r.live || r.own != nil && r.own.Live() }
+
+func (r *run) Close() {
+	switch {
+	case r.own != nil:
+		r.own.Close()
+	case r.live:
+		r.live = false
+		r.hand.send(&message{Close: r.id})
+	}
+}
+
+// Describe adds the hands to a status.
+func (h *Head) Describe(s *robot.Status) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.hands {
+		s.Hands = append(s.Hands, w.describe())
+	}
+	slices.SortFunc(s.Hands, func(a, b robot.Hand) int { return cmp.Compare(a.Name, b.Name) })
+	if n := h.refused.Load(); n > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d results of hands belonged to no turn that was out, and were refused", n))
+	}
+}
+
+var crlf2 = []byte("\r\n\r\n")
+
+// check says what is wrong with a response that a hand has sent for a turn.
+func (a *answer) check(addr netip.Addr, since time.Duration) error {
+	kinds := []fetch.Kind{fetch.DNS, fetch.Connect, fetch.TLS, fetch.Timeout, fetch.Refused, fetch.TooSlow, fetch.Protocol, fetch.Canceled, fetch.Over, fetch.Local}
+	certificates := []string{"", fetch.CertExpired, fetch.CertHost, fetch.CertSelfSigned, fetch.CertIncomplete, fetch.CertAuthority, fetch.CertInvalid}
+	switch {
+	case a.Kind != "":
+		if !slices.Contains(kinds, a.Kind) {
+			return fmt.Errorf("an error of kind %.50q", a.Kind)
+		}
+		return nil
+	case a.Status < 100 || a.Status > 999:
+		return fmt.Errorf("status %d", a.Status)
+	case !bytes.HasSuffix(a.HTTP, crlf2):
+		return errors.New("the header does not end with an empty line")
+	case !slices.Contains([]string{"", "length", "time", "disconnect"}, a.Truncated):
+		return fmt.Errorf("truncated by %.50q", a.Truncated)
+	case !slices.Contains(certificates, a.Certificate):
+		return fmt.Errorf("certificate %.50q", a.Certificate)
+	case a.IP.IsValid() && a.IP != addr:
+		return fmt.Errorf("an answer of %v for a request to %v", a.IP, addr)
+	case a.Took < 0 || a.Took > since || a.Wait < 0 || a.Wait > a.Took:
+		return fmt.Errorf("%v and %v for a request that took %v at most", a.Took, a.Wait, since)
+	case a.RequestBytes < 0 || a.ResponseBytes < 0:
+		return errors.New("less than no bytes")
+	case a.Found != nil:
+		return checkFound(a)
+	}
+	return nil
+}
+
+// instant is the clock of leases, in nanoseconds.
+func instant() int64 { return int64(assignment.Sent()) }

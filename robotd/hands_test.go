@@ -1,0 +1,103 @@
+package robotd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/robotd/control"
+	"sheaf/robotd/status"
+)
+
+// startHand runs the real program as a hand that the head of cfg's folder has invited.
+func startHand(t testing.TB, robotd, data, head, name string) *testkit.Process {
+	t.Helper()
+	pass := filepath.Join(t.TempDir(), name+".pass")
+	out, err := exec.Command(robotd, "hand", "invite", name, "--out", pass, "--data", data).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(robotd, "hand", "--head", head, "--pass", pass)
+	cmd.Env = append(os.Environ(), "ROBOTD_NETWORK_ALLOW_PRIVATE=true")
+	return testkit.Start(t, "", cmd)
+}
+
+// A head has three hands, and one of them is killed while it has turns. Everything is collected,
+// each page once, and no address is visited before its interval is over. With SHEAF_TEST_FULL=1 the
+// head is killed too.
+func TestHands(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel() // it mostly waits
+	const hosts, pages = 24, 10
+	web := newSynthweb(t, "-hosts", fmt.Sprint(hosts), "-pages", fmt.Sprint(pages), "-base", "127.61.0.1", "-latency", "100ms")
+	service := newService(t, web.seeds...)
+	cfg := testConfig(t, service, nil)
+	cfg.Interval = 400 * time.Millisecond
+	cfg.Hands.Listen = testkit.Addresses(t, 1)[0]
+	robotd := testkit.Build(t, "sheaf/cmd/robotd")
+	var all []*testkit.Process
+	for n := range 3 {
+		all = append(all, startHand(t, robotd, cfg.DataDir, cfg.Hands.Listen, fmt.Sprintf("hand%d", n)))
+	}
+	head := startRobot(t, cfg)
+	monitor := control.NewMonitor(cfg.DataDir)
+	var s status.Status
+	testkit.Until(t, "turns at every hand", func() bool {
+		var err error
+		s, _, err = monitor.Status(context.Background(), 0)
+		if err != nil || len(s.Hands) < len(all) {
+			return false
+		}
+		for _, h := range s.Hands {
+			if h.Pages == 0 || h.Name == "hand1" && h.Turns == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	all[1].Kill()
+	testkit.Until(t, "two hands", func() bool {
+		s, _, err := monitor.Status(context.Background(), 0)
+		return err == nil && len(s.Hands) == 2
+	})
+	kills := 1
+	if long() {
+		testkit.Until(t, "a part of the pages", func() bool { return web.stats().Pages > hosts*pages/2 })
+		head.Kill()
+		head = startRobot(t, cfg)
+		kills++
+	}
+	if err := head.Ended(); err != nil {
+		t.Fatal(err)
+	}
+	web.stop()
+	st := web.last
+	if st.Unique != st.Total || st.Pages > st.Unique+int64(kills*hosts) {
+		t.Errorf("%d pages of %d were fetched, %d in all", st.Unique, st.Total, st.Pages)
+	}
+	if st.ByIP.MaxConcurrency != 1 || st.ByIP.MinGap < cfg.Interval.Seconds() {
+		t.Errorf("%d visits to an address at once, %v s between two; want 1 and %v", st.ByIP.MaxConcurrency, st.ByIP.MinGap, cfg.Interval)
+	}
+	archived := make(map[string]int)
+	for i, b := range service.all() {
+		for host := range b.cells {
+			for url := range service.cells(i, host) {
+				archived[url]++
+			}
+		}
+	}
+	for url, n := range archived {
+		if n != 1 {
+			t.Errorf("%s is in the batches %d times", url, n)
+		}
+	}
+	if len(archived) < hosts*pages {
+		t.Errorf("%d pages are in the batches, want %d", len(archived), hosts*pages)
+	}
+	t.Logf("%d pages, %d fetched again, shortest gap %.0f ms", st.Unique, st.Pages-st.Unique, 1000*st.ByIP.MinGap)
+}
