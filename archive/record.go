@@ -44,8 +44,8 @@ type Record struct {
 	// Page, as far as it fits for a Response, and nil for a Revisit.
 	Body io.Reader
 
-	// Deflated is Body as a Deflater of the segment's level has written it; nil: Append deflates. It
-	// is used for a Page that is stored whole, and is not checked.
+	// Deflated is Body as a Deflater of the segment's level has written it; nil: Append deflates.
+	// It is used for a Page that is stored whole, and is not checked.
 	Deflated *Deflated
 
 	// Truncated says why the body is not complete: "length", "time", "disconnect" or "unspecified".

@@ -97,7 +97,8 @@ type turn struct {
 // field is one name and value of a header. Servers do not always write UTF-8, so it is no string.
 type field [2][]byte
 
-// part is a piece of a result. The bytes of the answer come first, then those of the body, deflated.
+// part is a piece of a result. The bytes of the answer come first, then those of the body,
+// deflated.
 type part struct {
 	ID   uint64 `json:"id"` // of the turn
 	Body bool   `json:"body,omitempty"`
