@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,12 +29,12 @@ func startHand(t testing.TB, robotd, data, head, name string) *testkit.Process {
 }
 
 // A head has three hands, and one of them is killed while it has turns. Everything is collected,
-// each page once, and no address is visited before its interval is over. With SHEAF_TEST_FULL=1 the
-// head is killed too.
+// each page once, and no address is visited before its interval is over. With SHEAF_TEST_FULL=1,
+// another hand stands still for longer than its lease, and the head is killed too.
 func TestHands(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel() // it mostly waits
-	const hosts, pages = 24, 10
+	hosts, pages := 24, testkit.Size(10, 40)
 	web := newSynthweb(t, "-hosts", fmt.Sprint(hosts), "-pages", fmt.Sprint(pages), "-base", "127.61.0.1", "-latency", "100ms")
 	service := newService(t, web.seeds...)
 	cfg := testConfig(t, service, nil)
@@ -61,16 +62,23 @@ func TestHands(t *testing.T) {
 		return true
 	})
 	all[1].Kill()
-	testkit.Until(t, "two hands", func() bool {
-		s, _, err := monitor.Status(context.Background(), 0)
-		return err == nil && len(s.Hands) == 2
-	})
+	hands := func(n int) {
+		testkit.Until(t, fmt.Sprint(n, " hands"), func() bool {
+			s, _, err := monitor.Status(context.Background(), 0)
+			return err == nil && len(s.Hands) == n
+		})
+	}
+	hands(2)
 	kills := 1
 	if long() {
-		testkit.Until(t, "a part of the pages", func() bool { return web.stats().Pages > hosts*pages/2 })
+		testkit.Must(t, all[0].Process.Signal(syscall.SIGSTOP))
+		hands(1)
+		testkit.Must(t, all[0].Process.Signal(syscall.SIGCONT))
+		hands(2)
+		testkit.Until(t, "a part of the pages", func() bool { return web.stats().Pages > int64(hosts*pages/2) })
 		head.Kill()
 		head = startRobot(t, cfg)
-		kills++
+		kills += 2
 	}
 	if err := head.Ended(); err != nil {
 		t.Fatal(err)
@@ -100,4 +108,38 @@ func TestHands(t *testing.T) {
 		t.Errorf("%d pages are in the batches, want %d", len(archived), hosts*pages)
 	}
 	t.Logf("%d pages, %d fetched again, shortest gap %.0f ms", st.Unique, st.Pages-st.Unique, 1000*st.ByIP.MinGap)
+}
+
+// BenchmarkHands crawls as BenchmarkCrawl does, with hands on the same processors. It reports what
+// the robot itself needs of them, and all together.
+//
+//	go test ./robotd -run - -bench Hands -benchtime 1x
+func BenchmarkHands(b *testing.B) {
+	for _, n := range []int{0, 1, 2, 4} {
+		b.Run(fmt.Sprintf("hands=%d", n), func(b *testing.B) {
+			robotd := testkit.Build(b, "sheaf/cmd/robotd")
+			var sum crawled
+			all := 0.0
+			for b.Loop() {
+				web := newBenchWeb(b)
+				cfg := testConfig(b, newService(b, web.seeds...), nil)
+				cfg.Interval, cfg.Batch.Level, cfg.Hands.Listen = 0, 6, testkit.Addresses(b, 1)[0]
+				var hands []*testkit.Process
+				for i := range n {
+					hands = append(hands, startHand(b, robotd, cfg.DataDir, cfg.Hands.Listen, fmt.Sprint("hand", i)))
+				}
+				head := startRobot(b, cfg)
+				peak := peakMemory(head.Process.Pid)
+				testkit.Must(b, head.Ended())
+				web.stop()
+				sum.add(web.last, head.ProcessState, <-peak)
+				for _, h := range hands {
+					testkit.Must(b, h.Stop())
+					all += (h.ProcessState.UserTime() + h.ProcessState.SystemTime()).Seconds()
+				}
+			}
+			sum.report(b)
+			b.ReportMetric((all+sum.cpu)/sum.pages*1000, "cpu-s/1000pages-in-all")
+		})
+	}
 }

@@ -57,16 +57,16 @@ func handInviteCommand() *cobra.Command {
 		if path == "" {
 			path = args[0] + ".pass"
 		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // before an earlier pass ends
+		if err != nil {
+			return err
+		}
 		pass, err := robotd.InviteHand(cfg, args[0])
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = f.Write(pass)
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		if _, err = f.Write(pass); errors.Join(err, f.Close()) != nil {
-			return err
+		if err = errors.Join(err, f.Close()); err != nil {
+			return errors.Join(err, os.Remove(path))
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds a key: bring it to the machine by a safe way, and run there\nrobotd hand --head HOST:PORT --pass %[1]s\n", path)
 		return err

@@ -73,9 +73,9 @@ type MetaRobots struct{ NoIndex, NoFollow, NoArchive bool }
 type Link struct {
 	URL      string // absolute, http or https, without fragment
 	Tag      string // the element, "css", "sitemap" or "feed"
-	Rel      string // the rel attribute, lower case
-	Text     bool   // leads to another page, not to a part of this one
-	NoFollow bool   // by rel=nofollow, or by the page's meta robots
+	Rel      string `json:",omitempty"` // the rel attribute, lower case
+	Text     bool   `json:",omitempty"` // leads to another page, not to a part of this one
+	NoFollow bool   `json:",omitempty"` // by rel=nofollow, or by the page's meta robots
 }
 
 // Links parses a body that was fetched from base with a Content-Type header. If the type has no

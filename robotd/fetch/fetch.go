@@ -95,7 +95,7 @@ type Request struct {
 	Post         []byte         // body of a POST; nil: GET. Its type goes into Header
 	Addr         netip.AddrPort // where to connect, from Resolve; zero: Get resolves the host
 	MaxBody      int64          // bytes kept of the body, if less than Options.MaxBody
-	Progress     func()         // called when bytes have passed; may be nil
+	Progress     func()         `json:"-"` // called when bytes have passed; may be nil
 
 	// Text is how much of its text is wanted if the page is searched where it is fetched, in bytes;
 	// 0: it need not be searched. A Fetcher does not search.
@@ -103,7 +103,7 @@ type Request struct {
 
 	// Allowed is asked just before the connection is made, and again just before the request is
 	// sent. If it returns false, the error's kind is Over. May be nil.
-	Allowed func() bool
+	Allowed func() bool `json:"-"`
 }
 
 // Response is what came back.

@@ -80,6 +80,7 @@ type work struct {
 	turns   sync.WaitGroup
 
 	mu    sync.Mutex // guards all below
+	over  bool       // no turn begins any more
 	under map[uint64]*inHand
 	runs  map[uint64]fetch.Session // that wait for their next page
 	sent  map[uint64]int64         // instants of pings that are not answered, by number
@@ -113,17 +114,12 @@ func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
 	select {
 	case <-stop.Done():
 		_ = w.send(ctx, &message{Leaving: true}) // an error means that ctx has ended
-		w.turns.Wait()
+		w.finish()
 		_ = w.send(ctx, nil)
 		<-ctx.Done()
 	case <-ctx.Done():
 	}
-	w.turns.Wait() // nothing of this connection goes on beside the next
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, run := range w.runs {
-		run.Close()
-	}
+	w.finish() // nothing of this connection goes on beside the next
 	if stop.Err() != nil {
 		return nil
 	}
@@ -157,6 +153,19 @@ func greet(ctx context.Context, conn *grpc.ClientConn, opt *HandOptions) (*work,
 	w.until.Store(began + int64(m.Terms.Lease))
 	w.fetcher, err = opt.Fetcher(m.Terms)
 	return w, err
+}
+
+// finish waits for the turns that have begun. No more begin.
+func (w *work) finish() {
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
+	w.turns.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, run := range w.runs {
+		run.Close()
+	}
 }
 
 func (w *work) send(ctx context.Context, m *message) error {
@@ -256,20 +265,24 @@ func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 	}
 }
 
-// begin begins a turn. A turn whose ID is under way is none.
+// begin begins a turn. A turn whose ID is under way is none, and one that comes too late goes back.
 func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *turn) {
+	to := &partWriter{ctx: connected, work: w, part: part{ID: t.ID}}
 	ctx, cancel := context.WithCancel(connected)
 	in := &inHand{cancel: cancel}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.under[t.ID] != nil {
+	if w.over || w.under[t.ID] != nil {
 		cancel()
+		if w.under[t.ID] == nil {
+			go to.finish(&answer{Kind: fetch.Canceled, Error: "the hand is leaving"}) // an error means that the connection is lost
+		}
 		return
 	}
 	w.under[t.ID] = in
 	w.turns.Go(func() {
 		defer cancel()
-		if err := w.do(ctx, &partWriter{ctx: connected, work: w, part: part{ID: t.ID}}, t, in); err != nil {
+		if err := w.do(ctx, to, t, in); err != nil {
 			end(err)
 		}
 		w.mu.Lock()
@@ -280,13 +293,9 @@ func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *
 
 // do makes a turn and sends its result. An error is one of this machine.
 func (w *work) do(ctx context.Context, to *partWriter, t *turn, in *inHand) error {
-	req := fetch.Request{
-		URL: t.URL, ETag: string(t.ETag), LastModified: string(t.LastModified), Header: header(t.Header), Post: t.Post, Addr: t.Addr, MaxBody: t.MaxBody,
-		Allowed:  w.may,
-		Progress: func() { in.moved.Store(true) },
-	}
+	t.Allowed, t.Progress = w.may, func() { in.moved.Store(true) }
 	began := time.Now()
-	resp, live, err := w.get(ctx, t.Run, req)
+	resp, live, err := w.get(ctx, t.Run, t.Request)
 	if diskguard.IsFull(err) {
 		return err
 	}
@@ -344,7 +353,7 @@ func (w *work) deliver(to *partWriter, t *turn, resp *fetch.Response, a *answer)
 		if err != nil {
 			return err
 		}
-		a.Found, _ = resp.Search(body, t.URL, t.Text) // the head finds out what is wrong with the URL
+		a.Response.Found, _ = resp.Search(body, t.URL, t.Text) // the head finds out what is wrong with the URL
 	}
 	if err := to.answer(a); err != nil {
 		return err
@@ -355,14 +364,6 @@ func (w *work) deliver(to *partWriter, t *turn, resp *fetch.Response, a *answer)
 		return err
 	}
 	return to.close()
-}
-
-func answerOf(resp *fetch.Response) *answer {
-	return &answer{
-		Status: resp.Status, Protocol: resp.Protocol, HTTP: resp.HTTP, Header: fields(resp.Header), Size: resp.Size, Digest: resp.Digest,
-		Truncated: resp.Truncated, Certificate: resp.Certificate, IP: resp.IP, Took: resp.Took, Wait: resp.Wait,
-		RequestBytes: resp.RequestBytes, ResponseBytes: resp.ResponseBytes,
-	}
 }
 
 // partWriter sends a result in parts.
@@ -407,8 +408,8 @@ func (p *partWriter) answer(a *answer) error {
 
 func (p *partWriter) encode(a *answer) error {
 	text, err := json.Marshal(a)
-	if err == nil && len(text) > maxAnswer {
-		a.Found = nil
+	if err == nil && len(text) > maxAnswer && a.Response != nil {
+		a.Response.Found = nil
 		text, err = json.Marshal(a)
 	}
 	if err != nil {

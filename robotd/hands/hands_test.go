@@ -333,7 +333,7 @@ func good(t *testing.T) (*answer, []byte) {
 	var blocks bytes.Buffer
 	testkit.Must(t, d.Deflate(&blocks, resp.HTTP, resp.Body()))
 	a := answerOf(resp)
-	a.IP, a.Took, a.Wait = netip.Addr{}, 0, 0
+	a.Response.IP, a.Response.Took, a.Response.Wait = netip.Addr{}, 0, 0
 	return a, blocks.Bytes()
 }
 
@@ -379,20 +379,26 @@ func TestResultsThatAreNotRight(t *testing.T) {
 	t.Parallel()
 	long := bytes.Repeat([]byte("x"), 1<<20)
 	for what, forge := range map[string]func(*answer, []byte) []byte{
-		"another body":         func(_ *answer, b []byte) []byte { return b[:len(b)/2] },
-		"another digest":       func(a *answer, b []byte) []byte { a.Digest = "sha256:" + strings.Repeat("A", 52) + "===="; return b },
-		"less than no body":    func(a *answer, b []byte) []byte { a.Size = -1; return b },
-		"a longer body":        func(a *answer, b []byte) []byte { a.Size += 1; return b },
-		"a page over all size": func(a *answer, b []byte) []byte { a.Size = 1 << 40; return b },
+		"another body": func(_ *answer, b []byte) []byte { return b[:len(b)/2] },
+		"another digest": func(a *answer, b []byte) []byte {
+			a.Response.Digest = "sha256:" + strings.Repeat("A", 52) + "===="
+			return b
+		},
+		"less than no body":    func(a *answer, b []byte) []byte { a.Response.Size = -1; return b },
+		"a longer body":        func(a *answer, b []byte) []byte { a.Response.Size += 1; return b },
+		"a page over all size": func(a *answer, b []byte) []byte { a.Response.Size = 1 << 40; return b },
 		"too many bytes":       func(_ *answer, b []byte) []byte { return append(long, long...) },
-		"no status":            func(a *answer, b []byte) []byte { a.Status = 0; return b },
-		"no header":            func(a *answer, b []byte) []byte { a.HTTP = nil; return b },
-		"another server":       func(a *answer, b []byte) []byte { a.IP = netip.MustParseAddr("192.0.2.9"); return b },
-		"an endless fetch":     func(a *answer, b []byte) []byte { a.Took = time.Hour; return b },
-		"another reason":       func(a *answer, b []byte) []byte { a.Truncated = "x"; return b },
+		"no status":            func(a *answer, b []byte) []byte { a.Response.Status = 0; return b },
+		"no header":            func(a *answer, b []byte) []byte { a.Response.HTTP = nil; return b },
+		"another server":       func(a *answer, b []byte) []byte { a.Response.IP = netip.MustParseAddr("192.0.2.9"); return b },
+		"an endless fetch":     func(a *answer, b []byte) []byte { a.Response.Took = time.Hour; return b },
+		"another reason":       func(a *answer, b []byte) []byte { a.Response.Truncated = "x"; return b },
 		"another error":        func(a *answer, b []byte) []byte { a.Kind = "x"; return b },
-		"another cut":          func(a *answer, b []byte) []byte { a.Found = &extract.Page{Cut: map[string]int{"x": 1}}; return b },
-		"endless text":         func(a *answer, b []byte) []byte { a.Found = &extract.Page{Text: string(long)}; return b },
+		"another cut": func(a *answer, b []byte) []byte {
+			a.Response.Found = &extract.Page{Cut: map[string]int{"x": 1}}
+			return b
+		},
+		"endless text": func(a *answer, b []byte) []byte { a.Response.Found = &extract.Page{Text: string(long)}; return b },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

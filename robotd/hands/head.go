@@ -164,8 +164,9 @@ func (h *Head) work(s grpc.ServerStream) error {
 	}
 	h.mu.Unlock()
 	w.end()
-	if err == io.EOF { // it has finished its turns and left
-		err = nil
+	if err == io.EOF {
+		h.opt.Log.InfoContext(s.Context(), "hand has finished its turns and left", "hand", w.name)
+		return nil
 	}
 	h.opt.Log.WarnContext(s.Context(), "hand has gone", "hand", w.name, "err", err)
 	return err
@@ -305,32 +306,36 @@ func (h *Head) Describe(s *robot.Status) {
 
 var crlf2 = []byte("\r\n\r\n")
 
-// check says what is wrong with a response that a hand has sent for a turn.
+// check says what is wrong with an answer that a hand has sent for a turn, since which so much time
+// has passed.
 func (a *answer) check(addr netip.Addr, since time.Duration) error {
 	kinds := []fetch.Kind{fetch.DNS, fetch.Connect, fetch.TLS, fetch.Timeout, fetch.Refused, fetch.TooSlow, fetch.Protocol, fetch.Canceled, fetch.Over, fetch.Local}
 	certificates := []string{"", fetch.CertExpired, fetch.CertHost, fetch.CertSelfSigned, fetch.CertIncomplete, fetch.CertAuthority, fetch.CertInvalid}
+	r := a.Response
 	switch {
+	case a.Kind == "" && r == nil:
+		return errors.New("neither a response nor an error")
 	case a.Kind != "":
 		if !slices.Contains(kinds, a.Kind) {
 			return fmt.Errorf("an error of kind %.50q", a.Kind)
 		}
 		return nil
-	case a.Status < 100 || a.Status > 999:
-		return fmt.Errorf("status %d", a.Status)
-	case !bytes.HasSuffix(a.HTTP, crlf2):
+	case r.Status < 100 || r.Status > 999:
+		return fmt.Errorf("status %d", r.Status)
+	case !bytes.HasSuffix(r.HTTP, crlf2):
 		return errors.New("the header does not end with an empty line")
-	case !slices.Contains([]string{"", "length", "time", "disconnect"}, a.Truncated):
-		return fmt.Errorf("truncated by %.50q", a.Truncated)
-	case !slices.Contains(certificates, a.Certificate):
-		return fmt.Errorf("certificate %.50q", a.Certificate)
-	case a.IP.IsValid() && a.IP != addr:
-		return fmt.Errorf("an answer of %v for a request to %v", a.IP, addr)
-	case a.Took < 0 || a.Took > since || a.Wait < 0 || a.Wait > a.Took:
-		return fmt.Errorf("%v and %v for a request that took %v at most", a.Took, a.Wait, since)
-	case a.RequestBytes < 0 || a.ResponseBytes < 0:
+	case !slices.Contains([]string{"", "length", "time", "disconnect"}, r.Truncated):
+		return fmt.Errorf("truncated by %.50q", r.Truncated)
+	case !slices.Contains(certificates, r.Certificate):
+		return fmt.Errorf("certificate %.50q", r.Certificate)
+	case r.IP.IsValid() && r.IP != addr:
+		return fmt.Errorf("an answer of %v for a request to %v", r.IP, addr)
+	case r.Took < 0 || r.Took > since || r.Wait < 0 || r.Wait > r.Took:
+		return fmt.Errorf("%v and %v for a request that took %v at most", r.Took, r.Wait, since)
+	case r.RequestBytes < 0 || r.ResponseBytes < 0:
 		return errors.New("less than no bytes")
-	case a.Found != nil:
-		return checkFound(a)
+	case r.Found != nil:
+		return checkFound(r.Found)
 	}
 	return nil
 }

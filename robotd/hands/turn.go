@@ -215,7 +215,7 @@ func (w *hand) get(ctx context.Context, req fetch.Request, run uint64) (resp *fe
 	}()
 	given := time.Now()
 	select {
-	case w.out <- turnOf(id, run, &req):
+	case w.out <- &message{Turn: &turn{id, run, req}}:
 	case <-w.gone:
 		return nil, false, over(errNotGiven)
 	case <-ctx.Done():
@@ -314,33 +314,24 @@ func (w *hand) unpack(req *fetch.Request, e *errand, given time.Time) (*fetch.Re
 	if err != nil || a.Kind != "" {
 		return nil, &a, errors.Join(err, e.packed.Close())
 	}
-	resp := &fetch.Response{
-		Status: a.Status, Protocol: a.Protocol, HTTP: a.HTTP, Header: header(a.Header), Size: a.Size, Digest: a.Digest, Truncated: a.Truncated,
-		Certificate: a.Certificate, IP: a.IP, Start: given, Took: a.Took, Wait: a.Wait, RequestBytes: a.RequestBytes, ResponseBytes: a.ResponseBytes, Found: a.Found,
-	}
+	resp := a.Response
+	resp.Header, resp.Start = header(a.Header), given // by this machine's clock
 	return resp, &a, w.head.opt.Fetcher.Unpack(resp, e.packed)
 }
 
 // checkFound says what is wrong with what a hand has found in a page.
-func checkFound(a *answer) error {
+func checkFound(p *extract.Page) error {
 	const grown = len("\uFFFD") // JSON has this for each byte that is not UTF-8
-	if len(a.Found.Links) > extract.MaxSitemapLinks || len(a.Found.Text) > grown*extract.MaxText || len(a.Found.Title) > grown*extract.MaxTitle {
+	if len(p.Links) > extract.MaxSitemapLinks || len(p.Text) > grown*extract.MaxText || len(p.Title) > grown*extract.MaxTitle {
 		return errors.New("more was found than a page may have")
 	}
 	cuts := []string{extract.CutLinks, extract.CutBytes, extract.CutSitemapLinks, extract.CutSitemapBytes, extract.CutLength, extract.CutFields}
-	for why, n := range a.Found.Cut {
+	for why, n := range p.Cut {
 		if n < 0 || !slices.Contains(cuts, why) {
 			return fmt.Errorf("%d links left out by %.50q", n, why)
 		}
 	}
 	return nil
-}
-
-func turnOf(id, run uint64, req *fetch.Request) *message {
-	return &message{Turn: &turn{
-		ID: id, Run: run, URL: req.URL, ETag: []byte(req.ETag), LastModified: []byte(req.LastModified), Header: fields(req.Header), Post: req.Post,
-		Addr: req.Addr, MaxBody: req.MaxBody, Text: req.Text,
-	}}
 }
 
 func (w *hand) describe() robot.Hand {

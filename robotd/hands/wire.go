@@ -17,12 +17,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"google.golang.org/grpc"
 
-	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 )
 
@@ -82,16 +80,9 @@ type ping struct {
 
 // turn is a page to be fetched. Its ID is used once.
 type turn struct {
-	ID           uint64         `json:"id"`
-	Run          uint64         `json:"run,omitempty"` // over whose connection; 0: over one of its own
-	URL          string         `json:"url"`
-	ETag         []byte         `json:"etag,omitempty"`
-	LastModified []byte         `json:"last_modified,omitempty"`
-	Header       []field        `json:"header,omitempty"`
-	Post         []byte         `json:"post,omitempty"`
-	Addr         netip.AddrPort `json:"addr"`
-	MaxBody      int64          `json:"max_body,omitempty"`
-	Text         int            `json:"text,omitempty"` // see fetch.Request
+	ID            uint64 `json:"id"`
+	Run           uint64 `json:"run,omitempty"` // over whose connection; 0: over one of its own
+	fetch.Request        // what matters to a hand
 }
 
 // field is one name and value of a header. Servers do not always write UTF-8, so it is no string.
@@ -105,26 +96,19 @@ type part struct {
 	Last bool   `json:"last,omitempty"`
 }
 
-// answer is a result without its body, as JSON: an error or a response.
+// answer is a result without its body, as JSON: an error, or a response with its header apart.
 type answer struct {
-	Kind  fetch.Kind `json:"kind,omitempty"` // empty: no error
-	Error string     `json:"error,omitempty"`
-	Live  bool       `json:"live,omitempty"` // the run's connection can carry another page
+	Kind     fetch.Kind      `json:"kind,omitempty"` // empty: no error
+	Error    string          `json:"error,omitempty"`
+	Live     bool            `json:"live,omitempty"` // the run's connection can carry another page
+	Header   []field         `json:"header,omitempty"`
+	Response *fetch.Response `json:"response,omitempty"`
+}
 
-	Status        int           `json:"status,omitempty"`
-	Protocol      string        `json:"protocol,omitempty"`
-	HTTP          []byte        `json:"http,omitempty"`
-	Header        []field       `json:"header,omitempty"`
-	Size          int64         `json:"size,omitempty"`
-	Digest        string        `json:"digest,omitempty"`
-	Truncated     string        `json:"truncated,omitempty"`
-	Certificate   string        `json:"certificate,omitempty"`
-	IP            netip.Addr    `json:"ip"`
-	Took          time.Duration `json:"took,omitempty"`
-	Wait          time.Duration `json:"wait,omitempty"`
-	RequestBytes  int64         `json:"request_bytes,omitempty"`
-	ResponseBytes int64         `json:"response_bytes,omitempty"`
-	Found         *extract.Page `json:"found,omitempty"`
+func answerOf(resp *fetch.Response) *answer {
+	bare := *resp
+	bare.Header = nil
+	return &answer{Header: fields(resp.Header), Response: &bare}
 }
 
 func fields(h http.Header) (all []field) {
