@@ -32,6 +32,11 @@ func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool
 	if err := c.objects.need(e.Object, e.Offset, e.Offset+e.Length); err != nil {
 		return err
 	}
+	if others, ok := e.Views[wire.ViewOthers]; ok {
+		if err := c.objects.need(wire.OthersKey(wire.BatchID(e.Batch)), others.Offset, others.Offset+others.Size); err != nil {
+			return err
+		}
+	}
 	if !c.deep {
 		return nil
 	}

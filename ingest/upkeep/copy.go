@@ -36,29 +36,12 @@ const copying = 8
 // nothing is deleted there that the store has lost, the store is checked as by Fsck first, and a
 // problem is an error.
 func Copy(ctx context.Context, to, from store.Store, prune bool) (*Copied, error) {
-	last := ""
-	for info, err := range from.List(ctx, catalogPrefix, "") {
-		if err != nil {
-			return nil, err
-		}
-		last = info.Key
-	}
-	if last == "" {
-		return nil, errors.New("copy: the store has no catalog, so there is nothing to copy")
-	}
 	done := new(Copied)
-	isCatalog := func(key string) bool { return strings.HasPrefix(key, catalogPrefix) }
-	for _, wanted := range []func(key string) bool{
-		func(key string) bool { return !isCatalog(key) },
-		func(key string) bool { return isCatalog(key) && key <= last },
-	} {
-		if err := done.missing(ctx, to, from, wanted); err != nil {
-			return nil, fmt.Errorf("copy: %w", err)
-		}
+	if err := done.everything(ctx, to, from); err != nil {
+		return nil, err
 	}
-	if len(done.differ) > 0 {
-		return nil, fmt.Errorf("copy: %d objects have another size in the copy, first %s: in one of the two they are damaged, and a deep fsck of each tells in which",
-			len(done.differ), done.differ[0])
+	if err := done.agree(); err != nil {
+		return nil, err
 	}
 	if !prune {
 		return done, nil
@@ -73,6 +56,39 @@ func Copy(ctx context.Context, to, from store.Store, prune bool) (*Copied, error
 			report.Found, p.Where, p.Detail)
 	}
 	return done, done.prune(ctx, to, from)
+}
+
+// everything copies what the copy does not have.
+func (c *Copied) everything(ctx context.Context, to, from store.Store) error {
+	last := ""
+	for info, err := range from.List(ctx, catalogPrefix, "") {
+		if err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
+		last = info.Key
+	}
+	if last == "" {
+		return errors.New("copy: the store has no catalog, so there is nothing to copy")
+	}
+	isCatalog := func(key string) bool { return strings.HasPrefix(key, catalogPrefix) }
+	for _, wanted := range []func(key string) bool{
+		func(key string) bool { return !isCatalog(key) },
+		func(key string) bool { return isCatalog(key) && key <= last },
+	} {
+		if err := c.missing(ctx, to, from, wanted); err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
+	}
+	return nil
+}
+
+// agree returns an error if objects have another size in the copy.
+func (c *Copied) agree() error {
+	if len(c.differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("copy: %d objects have another size in the copy, first %s: in one of the two they are damaged, and a deep fsck of each tells in which",
+		len(c.differ), c.differ[0])
 }
 
 // missing copies those of the wanted objects that the copy does not have.

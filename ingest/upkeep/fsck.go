@@ -31,8 +31,20 @@ func fsck(ctx context.Context, objects store.Store, deep bool, damaged func(key 
 	})
 }
 
-// verifyLine reads a segment and compares it with its line of the catalog.
-func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry) (err error) {
+// verifyLine reads a segment, and what lies beside it, and compares them with its line of the
+// catalog.
+func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry) error {
+	if err := verifySegment(ctx, objects, l); err != nil {
+		return err
+	}
+	if err := verifyOthers(ctx, objects, l); err != nil {
+		return &catalog.Damage{Key: wire.OthersKey(wire.BatchID(l.Batch)), Err: err}
+	}
+	return nil
+}
+
+// verifySegment reads a segment and compares it with its line of the catalog.
+func verifySegment(ctx context.Context, objects store.Store, l catalog.SegmentEntry) (err error) {
 	r, err := objects.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
 		return err
@@ -48,13 +60,7 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry
 	if err != nil {
 		return err
 	}
-	if err := compareLine(l, found); err != nil {
-		return err
-	}
-	if err := verifyOthers(ctx, objects, l); err != nil {
-		return &catalog.Damage{Key: wire.OthersKey(wire.BatchID(l.Batch)), Err: err}
-	}
-	return nil
+	return compareLine(l, found)
 }
 
 // verifyOthers checks the host's records that an import kept beside its batch, if there are any.

@@ -1,6 +1,6 @@
 // Package upkeep looks after what is published: it merges the catalog's runs, deletes the objects
 // that nothing needs, lets old editions expire, keeps the URL index up to date, records take-downs,
-// and checks all of it on request (Fsck).
+// and checks all of it, on request (Fsck, Repair) and all the time (Scrubber).
 //
 // Each of these jobs may go on while others publish and read. A lease keeps two processes from
 // doing the same job at once. Two that did it all the same would do the work twice and no harm (see
@@ -24,6 +24,7 @@ const (
 	leaseMerge   = "keeper"  // merging runs, and starting collections
 	leaseCollect = "collect" // one collection, whoever asked for it
 	leaseIndex   = "urls"    // following the catalog with the URL index
+	leaseScrub   = "scrub"   // verifying the store, and keeping its copy
 )
 
 // hold does work while this process has the lease, and waits for the lease again when it is lost.

@@ -18,6 +18,7 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/ingest/space"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
@@ -45,6 +46,9 @@ type Options struct {
 	Removals *removal.Desk    // nil: another process decides about removals
 	Disks    []space.Disk     // that batches pass through
 	Where    string           // the object store, for people
+	Copy     string           // its second copy; empty: there is none
+
+	Scrub func(context.Context) (upkeep.Scrub, error) // how the store is; nil: another process verifies it, or none
 
 	Publish *window.Schedule                // when editions are published; nil: at any time
 	Failing func(context.Context) []Failure // what does not work now

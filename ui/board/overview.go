@@ -57,7 +57,7 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 			p.Failures = append(p.Failures, Failure{p.T("%s: %.0f %% full", d.Name, d.Full), p.T("uploads stop before it is full"), pathStore + "#disks"})
 		}
 	}
-	for _, add := range []func(context.Context, *overviewPage) error{b.addBuffers, b.addRemovals, b.addRobots, b.addReleases, b.addWatches} {
+	for _, add := range []func(context.Context, *overviewPage) error{b.addBuffers, b.addRemovals, b.addRobots, b.addReleases, b.addWatches, b.addStore} {
 		if err := add(r.Context(), &p); err != nil {
 			return err
 		}

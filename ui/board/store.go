@@ -1,12 +1,14 @@
 package board
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/space"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/audit"
 	"sheaf/internal/webpage"
 )
@@ -18,7 +20,10 @@ type storePage struct {
 	Catalog  int64  // version
 	Records  int64  // published, of all editions
 	Stored   int64
-	Where    string // the object store
+	Where    string        // the object store
+	Copy     string        // its second copy; empty: there is none
+	Scrub    *upkeep.Scrub // nil: nobody verifies it
+	Read     float64       // per cent, in the round under way
 	Disks    []disk
 	Editions []catalog.Edition // the newest first
 	Pager    pager
@@ -39,7 +44,14 @@ const fullAt = 90
 var storeTemplate = parse("store")
 
 func (b *board) store(w http.ResponseWriter, r *http.Request) error {
-	p := storePage{page: b.page(r), Where: b.Where}
+	p := storePage{page: b.page(r), Where: b.Where, Copy: b.Copy}
+	if b.Scrub != nil {
+		s, err := b.Scrub(r.Context())
+		if err != nil {
+			return err
+		}
+		p.Scrub, p.Read = &s, 100*s.Ratio()
+	}
 	p.Next, p.Disks = b.nextPublication(p.Page), b.disks(p.Page)
 	all, err := b.Library.Tree.Editions(r.Context())
 	if err != nil {
@@ -67,6 +79,30 @@ func (b *board) nextPublication(p webpage.Page) string {
 		return p.Clock(next)
 	}
 	return p.T("when an operator publishes")
+}
+
+// copyLate is how old the second copy may get before the board says that this is wrong.
+const copyLate = 24 * time.Hour
+
+// addStore adds what the verifying of the store has found.
+func (b *board) addStore(ctx context.Context, p *overviewPage) error {
+	if b.Scrub == nil {
+		return nil
+	}
+	s, err := b.Scrub(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(s.Lost); n > 0 {
+		p.Failures = append(p.Failures, Failure{p.N("%s stored host is damaged", "%s stored hosts are damaged", n), s.Lost[0], pathStore + "#verified"})
+	}
+	if s.Problems > 0 {
+		p.Failures = append(p.Failures, Failure{p.T("the catalog and the store do not agree"), p.T("sheaf fsck says where"), pathStore + "#verified"})
+	}
+	if since := s.CopySince(); b.Copy != "" && !since.IsZero() && time.Since(since) > copyLate {
+		p.Failures = append(p.Failures, Failure{p.T("the second copy of the store is behind"), p.T("the log says why"), pathStore + "#verified"})
+	}
+	return nil
 }
 
 // disks looks at the disks.

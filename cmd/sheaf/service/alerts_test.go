@@ -22,6 +22,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	yaml "go.yaml.in/yaml/v3"
 
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
@@ -289,6 +290,12 @@ func (s *Service) later(t *testing.T, by time.Duration) {
 	t.Helper()
 	s.exec(t, `UPDATE ingest_batches SET received_at = received_at - ?1, entered_at = entered_at - ?1`, by.Milliseconds())
 	s.exec(t, `UPDATE robots SET seen = seen - ?`, by.Milliseconds())
+	scrub, err := upkeep.ReadScrub(t.Context(), s.state.db)
+	testkit.Must(t, err)
+	scrub.Began, scrub.Copied = scrub.Began.Add(-by), scrub.Copied.Add(-by)
+	text, err := json.Marshal(scrub)
+	testkit.Must(t, err)
+	s.exec(t, `UPDATE scrub SET state = ?`, string(text))
 }
 
 // breakStore takes away the directory of the object store, as when its disk is taken out.
@@ -336,6 +343,34 @@ func faults(t *testing.T) []fault {
 			}
 			return eventually(t, s, 0, "sheaf_check_up", "check", "store")
 		}, []string{"SheafCheckFails", "SheafStoreFails"}},
+		{"archive damaged", map[string]any{"store.scrub.every": "100ms", "poll": "50ms", "publish.window": "always"}, func(t *testing.T, s *Service) families {
+			importFile(t, s, warcOf("http://www.example.jp/"))
+			eventually(t, s, 1, "sheaf_scrub_ratio")
+			dir, _ := s.cfg.StoreDir()
+			damaged := 0
+			testkit.Must(t, filepath.WalkDir(filepath.Join(dir, "segments"), func(path string, entry os.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				damaged++
+				return os.Truncate(path, 100)
+			}))
+			return eventually(t, s, float64(damaged), "sheaf_scrub_lost")
+		}, []string{"SheafArchiveDamaged"}},
+		{"copy away", map[string]any{"store.copy": filepath.Join(old, "no such directory"), "store.scrub.every": "100ms"}, func(t *testing.T, s *Service) families {
+			testkit.Until(t, "the first turn", func() bool { // it fails
+				scrub, err := upkeep.ReadScrub(t.Context(), s.state.db)
+				return err == nil && !scrub.Began.IsZero()
+			})
+			var all families
+			testkit.Until(t, "the copy to be late", func() bool { // a turn that is under way would write its own time
+				s.later(t, 30*time.Hour)
+				all = scrape(t, s)
+				age, _ := all.value("sheaf_store_copy_age_seconds")
+				return age > 24*3600
+			})
+			return all
+		}, []string{"SheafCopyBehind"}},
 		{"batch stuck", nil, func(t *testing.T, s *Service) families {
 			s.breakStore(t) // so that nothing can be split
 			importFile(t, s, warcOf("http://www.example.jp/"))

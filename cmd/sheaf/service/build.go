@@ -318,8 +318,35 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
+}
+
+// copyEvery is the time between two updates of the second copy.
+const copyEvery = time.Hour
+
+// scrubber makes what verifies the store and keeps its second copy.
+func (b *builder) scrubber(a *archives) *upkeep.Scrubber {
+	opt := upkeep.ScrubberOptions{
+		Catalog: a.catalog, Store: b.objects, DB: b.state.db, Every: b.cfg.Store.Scrub.Every, Rate: b.cfg.Store.Scrub.Rate,
+		Leases: b.state.leases, Log: b.log,
+	}
+	if at := b.cfg.Store.Copy; at != "" {
+		opt.Update, opt.Copy = copyEvery, func(ctx context.Context) (store.Store, error) { return OpenStoreAt(ctx, at) }
+	}
+	if state := b.scrubState(); state != nil {
+		b.state.monitor.Add(monitor.Scrub(opt.Copy != nil, state))
+	}
+	return upkeep.NewScrubber(opt)
+}
+
+// scrubState returns a function that tells how far the verifying of the store is, by whatever
+// process; nil if none does it.
+func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
+	if b.cfg.Store.Scrub.Every == 0 && b.cfg.Store.Copy == "" {
+		return nil
+	}
+	return func(ctx context.Context) (upkeep.Scrub, error) { return upkeep.ReadScrub(ctx, b.state.db) }
 }
 
 // serve makes the room that hands out archives. settle records the last transfers when all have
@@ -466,7 +493,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	}
 	return board.Register(b.router, board.Options{
 		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots,
-		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(),
+		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
 		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
 	})
 }

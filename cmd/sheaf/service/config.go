@@ -139,6 +139,7 @@ func defaults() Config {
 		Poll:     30 * time.Second, Stop: 20 * time.Second,
 	}
 	c.Database.Wait = 5 * time.Minute
+	c.Store.Scrub.Every, c.Store.Scrub.Rate = 30*24*time.Hour, 16<<20
 	c.Ingest.Uploads.Full, c.Ingest.Uploads.Drained, c.Ingest.Uploads.Least = 85, 75, 10
 	c.Ingest.Import.MaxBytes, c.Ingest.Import.MaxEntries = foreign.DefaultBytes, foreign.DefaultEntries
 	c.Ingest.Publish.Window = "12:00-13:00"

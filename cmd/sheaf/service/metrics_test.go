@@ -90,7 +90,7 @@ func used(t *testing.T) families {
 	_, err = c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
 	testkit.Must(t, err)
 	testkit.Must(t, objects.Close())
-	s := metered(t, map[string]any{"data": data, "database.fresh": true, "drop.cert": cert, "drop.key": key})
+	s := metered(t, map[string]any{"data": data, "database.fresh": true, "drop.cert": cert, "drop.key": key, "store.copy": t.TempDir()})
 	held(t, s)
 	s.in("catalog")("publish-version", "after") // as the rooms' own catalog tells of it
 	addRobot(t, s, "waseda", time.Minute)

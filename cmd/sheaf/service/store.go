@@ -44,10 +44,23 @@ type Store struct {
 	Reads         int    `mapstructure:"reads"`                   // operations at once
 	Writes        int    `mapstructure:"writes"`                  // operations at once
 	Attempts      int    `mapstructure:"attempts"`                // of an operation that fails for a passing reason
+
+	// The following are for all kinds.
+	Copy  string `mapstructure:"copy"` // address of a second copy, as OpenStoreAt takes it; empty: none
+	Scrub struct {
+		Every time.Duration `mapstructure:"every"` // everything is read and verified once in this time; 0: never
+		Rate  int64         `mapstructure:"rate"`  // bytes a second that are read for that at most
+	} `mapstructure:"scrub"`
 }
 
 // check checks what can be checked without asking the store.
 func (s *Store) check(is *settings.Checks) {
+	if s.Copy != "" {
+		_, _, err := storeAt(s.Copy)
+		is.Require(err == nil, "store.copy", s.Copy, "want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]")
+	}
+	is.Require(s.Scrub.Every >= 0, "store.scrub.every", s.Scrub.Every, "want 0 or more")
+	is.Require(s.Scrub.Rate > 0, "store.scrub.rate", s.Scrub.Rate, wantPositive)
 	switch s.Kind {
 	case storeFS:
 		is.Require(s.Endpoint == "" && s.Bucket == "", "store.kind", s.Kind, "takes no store.endpoint and no store.bucket; want s3")

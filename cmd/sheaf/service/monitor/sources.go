@@ -10,6 +10,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/space"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/mailer"
 	"sheaf/internal/metrics"
 	"sheaf/internal/transfers"
@@ -58,6 +59,30 @@ func Disks(dirs map[string]string) metrics.Source {
 				out.Gauge("disk_files", "Number of files that the file system can hold.", float64(room.Files), "holds", what)
 				out.Gauge("disk_free_files", "Number of files that can still be made on the file system.", float64(room.FreeFiles), "holds", what)
 			}
+		}
+		return nil
+	}}
+}
+
+// Scrub gives how far the reading of the whole store is, and what it has found. copied says that
+// there is a second copy.
+func Scrub(copied bool, state func(context.Context) (upkeep.Scrub, error)) metrics.Source {
+	return metrics.Source{Name: "scrub", Ask: func(ctx context.Context, out *metrics.Out) error {
+		s, err := state(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		out.Gauge("scrub_ratio", "Part of the store that the round under way has verified.", s.Ratio())
+		out.Gauge("scrub_ended_seconds", "Time since the last round through the whole store ended; 0: none has.", age(now, s.Ended))
+		out.Counter("scrub_bytes_total", "Bytes of segments that were verified, in the store and in its copy.", float64(s.Bytes))
+		out.Counter("scrub_damaged_total", "Segments that were found damaged or missing.", float64(s.Damaged), "in", "store")
+		out.Counter("scrub_damaged_total", "Segments that were found damaged or missing.", float64(s.CopyDamaged), "in", "copy")
+		out.Counter("scrub_healed_total", "Objects that were replaced by the right ones.", float64(s.Healed))
+		out.Gauge("scrub_lost", "Segments that are damaged or missing and could not be healed; at most 1000.", float64(len(s.Lost)))
+		out.Gauge("scrub_problems", "Problems that the last comparison of the catalog with the store has found and nothing has healed.", float64(s.Problems))
+		if copied {
+			out.Gauge("store_copy_age_seconds", "Time since the second copy of the store had everything.", age(now, s.CopySince()))
 		}
 		return nil
 	}}

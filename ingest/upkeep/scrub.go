@@ -1,0 +1,356 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/lease"
+	"sheaf/internal/wire"
+)
+
+// ScrubberOptions are the dependencies and settings of a Scrubber. All fields are required, except
+// Copy.
+type ScrubberOptions struct {
+	Catalog *catalog.Catalog
+	Store   store.Store
+	// Copy opens the second copy of the store; nil if there is none. It is called again after it
+	// has failed.
+	Copy   func(context.Context) (store.Store, error)
+	DB     *sql.DB
+	Every  time.Duration // the whole store is verified once in this time; 0: never
+	Rate   int64         // bytes a second that are read at most
+	Update time.Duration // between two updates of the copy
+	Leases lease.Locker
+	Log    *slog.Logger
+}
+
+// Scrubber reads the whole store again and again, and verifies it as a deep Fsck does. It keeps a
+// second copy up to date, verifies it too, and heals what is damaged in one of them by the other.
+//
+// Segments are read in the order of their sequence numbers, evenly spread over a round. Once a day
+// everything else is checked: the catalog, and that each object is there. What is damaged in the
+// catalog is told of and not healed, since a running service has read it; Repair does that.
+type Scrubber struct {
+	opt ScrubberOptions
+
+	copied store.Store // nil: there is none, or it could not be opened yet
+	state  Scrub
+}
+
+// NewScrubber returns a Scrubber, which works while Run runs.
+func NewScrubber(opt ScrubberOptions) *Scrubber { return &Scrubber{opt: opt} }
+
+const (
+	scrubFirst = 10 * time.Minute // from the start to the first turn, as for collections
+	scrubTurn  = time.Minute      // between two turns, and most of what one takes
+	scrubCheck = 24 * time.Hour   // between two checks of the catalog
+)
+
+// Run scrubs until ctx ends, while no other process does. A failure is logged, and the work
+// repeated at the next turn. Run returns nil.
+func (s *Scrubber) Run(ctx context.Context) error {
+	every := s.opt.Every
+	if every == 0 {
+		every = s.opt.Update
+	}
+	if every == 0 {
+		return nil
+	}
+	return hold(ctx, s.opt.Leases, leaseScrub, scrubTurn, s.opt.Log, func(ctx context.Context) error {
+		for wait := min(scrubFirst, every); ; wait = min(scrubTurn, every) {
+			if err := sleep(ctx, wait); err != nil {
+				return err
+			}
+			if err := s.Turn(ctx); err != nil && ctx.Err() == nil {
+				s.opt.Log.ErrorContext(ctx, "scrub: failed, and will be repeated", "err", err)
+			}
+		}
+	})
+}
+
+// Turn does what is due now. One process at a time may call it.
+func (s *Scrubber) Turn(ctx context.Context) (err error) {
+	if s.state, err = ReadScrub(ctx, s.opt.DB); err != nil {
+		return err
+	}
+	if s.state.Began.IsZero() {
+		s.state.Began = time.Now()
+	}
+	err = errors.Join(s.update(ctx), s.check(ctx), s.verify(ctx))
+	return errors.Join(err, s.state.write(ctx, s.opt.DB))
+}
+
+// update brings the copy up to date, if it is time to. Where it has an object of another size, one
+// of the two is damaged, and healed.
+func (s *Scrubber) update(ctx context.Context) error {
+	if s.opt.Copy == nil || time.Since(s.state.Copied) < s.opt.Update {
+		return nil
+	}
+	if s.copied == nil {
+		copied, err := s.opt.Copy(ctx)
+		if err != nil {
+			return fmt.Errorf("the copy: %w", err)
+		}
+		s.copied = copied
+	}
+	began, done := time.Now(), new(Copied)
+	if err := done.everything(ctx, s.copied, s.opt.Store); err != nil {
+		return err
+	}
+	if len(done.differ) > 0 {
+		differ := make(map[string]bool)
+		for _, key := range done.differ {
+			differ[key] = true
+		}
+		healed := s.state.Healed
+		if err := s.restore(ctx, differ); err != nil {
+			return err
+		}
+		if s.state.Healed-healed < int64(len(done.differ)) {
+			return done.agree()
+		}
+	}
+	s.opt.Log.InfoContext(ctx, "scrub: the copy is up to date", "objects", done.Objects, "bytes", done.Bytes)
+	s.state.Copied = began
+	return nil
+}
+
+// check compares the catalog with what is stored, if it is time to. What is missing comes from the
+// copy; if nothing is, the copy loses what the store does not have any more.
+func (s *Scrubber) check(ctx context.Context) error {
+	if s.opt.Every == 0 || time.Since(s.state.Checked) < scrubCheck {
+		return nil
+	}
+	began := time.Now()
+	missing := make(map[string]bool)
+	report, err := fsck(ctx, s.opt.Store, false, func(key string, named bool) { missing[key] = missing[key] || named })
+	if err != nil {
+		return err
+	}
+	for _, p := range report.Problems {
+		s.opt.Log.ErrorContext(ctx, "scrub: the catalog and the store do not agree", "object", p.Where, "problem", p.Detail)
+	}
+	s.state.Checked, s.state.Problems = began, report.Found
+	switch {
+	case s.copied == nil:
+	case report.OK():
+		done := new(Copied)
+		if err := done.prune(ctx, s.copied, s.opt.Store); err != nil {
+			return err
+		}
+	default:
+		healed := s.state.Healed
+		if err := s.restore(ctx, missing); err != nil || s.state.Healed == healed {
+			return err
+		}
+		if report, err = fsck(ctx, s.opt.Store, false, nil); err != nil {
+			return err
+		}
+		s.state.Problems = report.Found
+	}
+	return nil
+}
+
+// restore verifies and heals what is published of the objects, which are missing or too short.
+func (s *Scrubber) restore(ctx context.Context, objects map[string]bool) error {
+	snap, err := s.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Release()
+	for e, err := range snap.Entries(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if _, beside := e.Views[wire.ViewOthers]; objects[e.Object] || beside && objects[wire.OthersKey(wire.BatchID(e.Batch))] {
+			if err := s.entry(ctx, snap, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verify verifies the segments that are due by now, for a turn at most.
+func (s *Scrubber) verify(ctx context.Context) error {
+	if s.opt.Every == 0 {
+		return nil
+	}
+	snap, err := s.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Release()
+	began, last := time.Now(), snap.Last()
+	if began.Sub(s.state.Began) >= s.opt.Every && s.state.Place >= s.state.Last && s.state.Last > 0 {
+		s.state.Ended, s.state.Began, s.state.Place = began, began, 0
+	}
+	s.state.Last = last
+	if s.state.Place < last {
+		for change, err := range snap.Since(ctx, s.state.Place) {
+			due := s.state.Began.Add(time.Duration(float64(s.opt.Every) * float64(change.Seq) / float64(last)))
+			if err != nil || time.Until(due) > 0 || time.Since(began) > scrubTurn {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			if change.Entry != nil {
+				if err := s.entry(ctx, snap, *change.Entry); err != nil {
+					return err
+				}
+				if err := sleep(ctx, time.Duration(float64(change.Entry.Length)/float64(s.opt.Rate)*float64(time.Second))); err != nil {
+					return err
+				}
+			}
+			s.state.Place = change.Seq
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// entry verifies a segment, and what lies beside it, in the store and in the copy, and heals them.
+// The error is that of a store which cannot tell now.
+func (s *Scrubber) entry(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry) error {
+	lost, err := s.part(ctx, snap, e, part{e.Object, verifySegment, func(o catalog.SegmentEntry) bool { return o.Object == e.Object }})
+	if _, others := e.Views[wire.ViewOthers]; err == nil && others {
+		var lostOthers bool
+		key := wire.OthersKey(wire.BatchID(e.Batch))
+		lostOthers, err = s.part(ctx, snap, e, part{key, verifyOthers, func(o catalog.SegmentEntry) bool { return o.Batch == e.Batch }})
+		lost = lost || lostOthers
+	}
+	if err == nil {
+		s.state.lose(e, lost)
+	}
+	return err
+}
+
+// part is an object that has something of a host and an edition.
+type part struct {
+	key    string
+	verify func(context.Context, store.Store, catalog.SegmentEntry) error
+	has    func(catalog.SegmentEntry) bool // reports whether it has something of another host of the edition
+}
+
+// part verifies and heals a part of an entry. It reports whether it is lost.
+func (s *Scrubber) part(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry, p part) (lost bool, err error) {
+	wrong, err := s.look(ctx, s.opt.Store, e, p)
+	if err != nil {
+		return false, err
+	}
+	var wrongCopy error
+	if s.copied != nil {
+		if wrongCopy, err = s.look(ctx, s.copied, e, p); err != nil {
+			return false, fmt.Errorf("the copy: %w", err)
+		}
+	}
+	healed, where := false, "store"
+	switch {
+	case wrong != nil:
+		s.state.Damaged++
+		if s.copied != nil && wrongCopy == nil {
+			healed, err = s.heal(ctx, snap, e, p, s.opt.Store, s.copied)
+		}
+	case wrongCopy != nil && !errors.Is(wrongCopy, store.ErrNotExist): // else it is still to be copied
+		s.state.CopyDamaged++
+		where = "copy"
+		healed, err = s.heal(ctx, snap, e, p, s.copied, s.opt.Store)
+	default:
+		return false, nil
+	}
+	if healed {
+		s.state.Healed++
+	}
+	s.opt.Log.ErrorContext(ctx, "scrub: an object is damaged", "in", where, "host", e.Host, "object", p.key, "problem", cmp.Or(wrong, wrongCopy), "healed", healed)
+	return wrong != nil && !healed, err
+}
+
+// look verifies a part of an entry. wrong says what is wrong with it; err, that the store cannot be
+// read now.
+func (s *Scrubber) look(ctx context.Context, st store.Store, e catalog.SegmentEntry, p part) (wrong, err error) {
+	passing := &passingFaults{Store: st}
+	wrong = p.verify(ctx, passing, e)
+	s.state.Bytes += e.Length
+	if wrong != nil && (passing.err != nil || ctx.Err() != nil) {
+		return nil, errors.Join(passing.err, ctx.Err())
+	}
+	return wrong, nil
+}
+
+// heal puts the object of one store into the place of that of the other, if all that the edition has
+// in it is right there.
+func (s *Scrubber) heal(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry, p part, to, from store.Store) (bool, error) {
+	for other, err := range snap.Edition(ctx, e.Edition) {
+		if err != nil {
+			return false, err
+		}
+		if !p.has(other) {
+			continue
+		}
+		if wrong, err := s.look(ctx, from, other, p); wrong != nil || err != nil {
+			return false, err
+		}
+	}
+	info, err := from.Stat(ctx, p.key)
+	if err != nil {
+		return false, err
+	}
+	return true, put(ctx, to, from, info, true)
+}
+
+// passingFaults remembers an error that tells nothing of the object that was read.
+type passingFaults struct {
+	store.Store
+	mu  sync.Mutex // guards err
+	err error
+}
+
+func (p *passingFaults) note(err error) error {
+	for _, of := range []error{nil, io.EOF, store.ErrNotExist, store.ErrRange, store.ErrSize, syscall.EIO} {
+		if errors.Is(err, of) {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = errors.Join(p.err, err)
+	return err
+}
+
+// Open implements store.Store.
+func (p *passingFaults) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	r, err := p.Store.Open(ctx, key, off, n)
+	if p.note(err) != nil {
+		return nil, err
+	}
+	return &notedReader{r, p}, nil
+}
+
+type notedReader struct {
+	io.ReadCloser
+	faults *passingFaults
+}
+
+func (r *notedReader) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	return n, r.faults.note(err)
+}
