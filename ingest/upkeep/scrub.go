@@ -120,7 +120,7 @@ func (s *Scrubber) update(ctx context.Context) error {
 			return done.agree()
 		}
 	}
-	s.opt.Log.InfoContext(ctx, "scrub: the copy is up to date", "objects", done.Objects, "bytes", done.Bytes)
+	s.opt.Log.InfoContext(ctx, "scrub: the copy is up to date", "stored", done.Objects, "bytes", done.Bytes)
 	s.state.Copied = began
 	return nil
 }
@@ -138,7 +138,7 @@ func (s *Scrubber) check(ctx context.Context) error {
 		return err
 	}
 	for _, p := range report.Problems {
-		s.opt.Log.ErrorContext(ctx, "scrub: the catalog and the store do not agree", "object", p.Where, "problem", p.Detail)
+		s.opt.Log.ErrorContext(ctx, "scrub: the catalog and the store do not agree", "object", p.Where, "detail", p.Detail)
 	}
 	s.state.Checked, s.state.Problems = began, report.Found
 	switch {
@@ -280,7 +280,7 @@ func (s *Scrubber) part(ctx context.Context, snap *catalog.Snapshot, e catalog.S
 	if healed {
 		s.state.Healed++
 	}
-	s.opt.Log.ErrorContext(ctx, "scrub: an object is damaged", "in", where, "host", e.Host, "object", p.key, "problem", cmp.Or(wrong, wrongCopy), "healed", healed)
+	s.opt.Log.ErrorContext(ctx, "scrub: an object of the "+where+" is damaged", "host", e.Host, "object", p.key, "err", cmp.Or(wrong, wrongCopy), "healed", healed)
 	return wrong != nil && !healed, err
 }
 
@@ -296,8 +296,8 @@ func (s *Scrubber) look(ctx context.Context, st store.Store, e catalog.SegmentEn
 	return wrong, nil
 }
 
-// heal puts the object of one store into the place of that of the other, if all that the edition has
-// in it is right there.
+// heal puts the object of one store into the place of that of the other, if all that the edition
+// has in it is right there.
 func (s *Scrubber) heal(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry, p part, to, from store.Store) (bool, error) {
 	for other, err := range snap.Edition(ctx, e.Edition) {
 		if err != nil {
