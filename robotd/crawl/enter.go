@@ -177,7 +177,7 @@ func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
 		return nil
 	}
 	if !h.Front.Empty() {
-		from, _ := e.admission.Opening(time.Now())
+		from, _ := e.admission.Planned(time.Now()) // a pause, a full disk or a lost lease may end at any time
 		at := e.firstVisit(from)
 		if quick := e.hours.Begin(h.Front, h.Home(), from); !e.short && quick.After(from) {
 			at = quick
