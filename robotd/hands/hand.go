@@ -95,7 +95,7 @@ type inHand struct {
 // session connects and works until the connection is lost or ctx ends. Then it finishes its turns.
 func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
 	conn, err := grpc.NewClient("passthrough:///"+opt.Head, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(maxMessage)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
 		return err
 	}
@@ -358,6 +358,7 @@ func (w *work) deliver(to *partWriter, t *turn, resp *fetch.Response, a *answer)
 	if err := to.answer(a); err != nil {
 		return err
 	}
+	to.body = true
 	body := resp.Body()
 	defer body.Close()
 	if err := deflate.Deflate(to, resp.HTTP, body); err != nil {
@@ -370,7 +371,8 @@ func (w *work) deliver(to *partWriter, t *turn, resp *fetch.Response, a *answer)
 type partWriter struct {
 	ctx  context.Context // of the connection
 	work *work
-	part part
+	body bool // the answer is written, and the body follows
+	part part // the next one
 	data []byte
 }
 
@@ -378,35 +380,25 @@ func (p *partWriter) Write(b []byte) (n int, err error) {
 	for n = len(b); len(b) > 0 && err == nil; {
 		k := min(len(b), partSize-len(p.data))
 		p.data, b = append(p.data, b[:k]...), b[k:]
+		if !p.body {
+			p.part.Answer += k
+		}
 		if len(p.data) == partSize {
-			err = p.flush(false)
+			err = p.flush()
 		}
 	}
 	return n, err
 }
 
-func (p *partWriter) flush(last bool) error {
-	of := p.part
-	of.Last = last
-	data := p.data
-	p.data = nil
+func (p *partWriter) flush() error {
+	of, data := p.part, p.data
+	p.part.Answer, p.data = 0, nil
 	return p.work.send(p.ctx, &message{Part: &of, data: data})
 }
 
-// answer sends the answer, after which the body is written. What was found stays away if it is too
-// long: the head searches the page itself.
+// answer writes the answer. What was found stays away if it is too long: the head searches the page
+// itself.
 func (p *partWriter) answer(a *answer) error {
-	if err := p.encode(a); err != nil {
-		return err
-	}
-	if err := p.flush(false); err != nil {
-		return err
-	}
-	p.part.Body = true
-	return nil
-}
-
-func (p *partWriter) encode(a *answer) error {
 	text, err := json.Marshal(a)
 	if err == nil && len(text) > maxAnswer && a.Response != nil {
 		a.Response.Found = nil
@@ -421,10 +413,14 @@ func (p *partWriter) encode(a *answer) error {
 
 // finish sends an answer without a body.
 func (p *partWriter) finish(a *answer) error {
-	if err := p.encode(a); err != nil {
+	if err := p.answer(a); err != nil {
 		return err
 	}
 	return p.close()
 }
 
-func (p *partWriter) close() error { return p.flush(true) }
+// close sends the last part.
+func (p *partWriter) close() error {
+	p.part.Last = true
+	return p.flush()
+}

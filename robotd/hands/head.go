@@ -104,7 +104,7 @@ func NewHead(opt HeadOptions) (*Head, error) {
 	opt.Terms.Lease = cmp.Or(opt.Terms.Lease, LeaseTime)
 	h := &Head{opt: opt, ca: ca, hands: make(map[string]*hand), lost: make(map[string]int)}
 	h.ids.Store(rand.Uint64() >> 1)
-	h.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodec(codec{}), grpc.MaxRecvMsgSize(maxMessage))
+	h.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(maxMessage))
 	desc := stream
 	desc.Handler = func(_ any, s grpc.ServerStream) error { return h.work(s) }
 	h.server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{desc}}, h)

@@ -169,13 +169,13 @@ func (w *hand) take(p *part, data []byte) (err error) {
 	if e.progress != nil {
 		e.progress()
 	}
-	if p.Body && e.failed == nil {
-		if _, err = e.packed.Write(data); err != nil && !errors.Is(err, fetch.ErrTooLong) {
+	if p.Answer < 0 || p.Answer > len(data) || len(e.head)+p.Answer > maxAnswer {
+		return fetch.ErrTooLong
+	}
+	e.head = append(e.head, data[:p.Answer]...)
+	if e.failed == nil {
+		if _, err = e.packed.Write(data[p.Answer:]); err != nil && !errors.Is(err, fetch.ErrTooLong) {
 			e.failed, err = err, nil
-		}
-	} else if !p.Body {
-		if e.head = append(e.head, data...); len(e.head) > maxAnswer {
-			err = fetch.ErrTooLong
 		}
 	}
 	if err == nil && p.Last {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
 
 	"sheaf/robotd/fetch"
 )
@@ -91,9 +92,9 @@ type field [2][]byte
 // part is a piece of a result. The bytes of the answer come first, then those of the body,
 // deflated.
 type part struct {
-	ID   uint64 `json:"id"` // of the turn
-	Body bool   `json:"body,omitempty"`
-	Last bool   `json:"last,omitempty"`
+	ID     uint64 `json:"id"`               // of the turn
+	Answer int    `json:"answer,omitempty"` // how many of the bytes are the answer's
+	Last   bool   `json:"last,omitempty"`
 }
 
 // answer is a result without its body, as JSON: an error, or a response with its header apart.
@@ -138,23 +139,19 @@ type codec struct{}
 
 func (codec) Name() string { return "sheaf-hands" }
 
-func (codec) Marshal(v any) ([]byte, error) {
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	m := v.(*message)
 	text, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, 4+len(text)+len(m.data))
-	out = binary.BigEndian.AppendUint32(out, uint32(len(text)))
-	return append(append(out, text...), m.data...), nil
+	head := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(text)), uint32(len(text)))
+	return mem.BufferSlice{mem.SliceBuffer(append(head, text...)), mem.SliceBuffer(m.data)}, err
 }
 
-func (codec) Unmarshal(b []byte, v any) error {
-	m := v.(*message)
+func (codec) Unmarshal(in mem.BufferSlice, v any) error {
+	m, b := v.(*message), in.Materialize()
 	if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
 		return errors.New("the message is shorter than it says")
 	}
 	n := 4 + int(binary.BigEndian.Uint32(b))
-	*m = message{data: append([]byte(nil), b[n:]...)}
+	*m = message{data: b[n:]}
 	return json.Unmarshal(b[4:n], m)
 }
