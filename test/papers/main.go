@@ -44,6 +44,7 @@ var parts = []part{
 	{[]string{"004"}, staleness},
 	{[]string{"003"}, names},
 	{[]string{"000", "001", "003"}, service},
+	{[]string{"003"}, charts},
 }
 
 func main() {

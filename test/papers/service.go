@@ -58,12 +58,12 @@ func names() ([]row, error) {
 const (
 	crews     = 4 // robots
 	collected = 60
-	sitePages = 250
 	siteLinks = 6
 )
 
 // site is a web of hosts with equally many pages in a tree.
 type site struct {
+	size         int // pages of a host
 	pages, links atomic.Int64
 	http.Server
 }
@@ -77,7 +77,7 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html")
 	var b strings.Builder
 	fmt.Fprintf(&b, "<title>page %d of %s</title>\n", n, r.Host)
-	for link := siteLinks*n + 1; link <= siteLinks*n+siteLinks && link < sitePages; link++ {
+	for link := siteLinks*n + 1; link <= siteLinks*n+siteLinks && link < s.size; link++ {
 		fmt.Fprintf(&b, "<a href=/%d>page %d</a>\n", link, link)
 		s.links.Add(1)
 	}
@@ -99,7 +99,7 @@ func service() (rows []row, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	var web site
+	web := site{size: 250}
 	web.Handler = http.HandlerFunc(web.answer)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,25 +115,11 @@ func service() (rows []row, err error) {
 	}
 
 	quiet := slog.New(slog.DiscardHandler)
-	cfg, err := programs.Load("", map[string]any{
-		"data": filepath.Join(dir, "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
-		"poll": "100ms", "publish.window": "always", "balance.at": "", "balance.during": false, "uploads.full": 100, "uploads.drained": 100,
-	})
+	operator, end, err := start(ctx, dir, quiet)
 	if err != nil {
 		return nil, err
 	}
-	s, err := programs.New(ctx, cfg, quiet)
-	if err != nil {
-		return nil, err
-	}
-	var running sync.WaitGroup
-	running.Go(func() { err = errors.Join(err, s.Run(ctx)) })
-	defer running.Wait()
-	defer stop()
-	operator, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
-	if err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	var robots []*robotd.Robot
 	for n := range crews {
 		r, err := join(ctx, operator, fmt.Sprintf("r%d", n), dir, at, quiet)
@@ -149,19 +135,38 @@ func service() (rows []row, err error) {
 	return collect(ctx, operator, &web, robots)
 }
 
+// start starts a service in a folder. end stops it.
+func start(ctx context.Context, dir string, log *slog.Logger) (operator *client.Client, end func() error, err error) {
+	cfg, err := programs.Load("", map[string]any{
+		"data": filepath.Join(dir, "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
+		"poll": "100ms", "publish.window": "always", "balance.at": "", "balance.during": false, "uploads.full": 100, "uploads.drained": 100,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := programs.New(ctx, cfg, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	end = func() error {
+		stop()
+		return <-ended
+	}
+	operator, err = client.Operator(s.Addresses().HTTP, s.OperatorToken())
+	if err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return operator, end, nil
+}
+
 // join makes a robot of the service that does one cycle when it is told to, without waiting between
 // two pages.
 func join(ctx context.Context, operator *client.Client, name, dir string, at map[string]string, log *slog.Logger) (*robotd.Robot, error) {
-	var admitted manager.AdmitResponse
-	if err := operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
-		return nil, err
-	}
-	cfg := config.Default()
-	cfg.DataDir, cfg.Contact = filepath.Join(dir, name), "https://robots.example.ac.jp/"
-	cfg.Window, cfg.Adapt.Max, cfg.Interval, cfg.Once = "always", 0, 0, true
-	cfg.Network.Hosts, cfg.Network.AllowPrivate = at, true
-	cfg.Upload.Poll = 100 * time.Millisecond
-	if _, err := robotd.Join(ctx, operator.URL.String(), admitted.Token, cfg.DataDir); err != nil {
+	cfg, err := settings(ctx, operator, name, dir, at)
+	if err != nil {
 		return nil, err
 	}
 	r, err := robotd.New(cfg, log)
@@ -169,6 +174,21 @@ func join(ctx context.Context, operator *client.Client, name, dir string, at map
 		return nil, err
 	}
 	return r, r.Subscribe(ctx)
+}
+
+// settings returns the settings of such a robot, which has joined.
+func settings(ctx context.Context, operator *client.Client, name, dir string, at map[string]string) (config.Config, error) {
+	var admitted manager.AdmitResponse
+	if err := operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
+		return config.Config{}, err
+	}
+	cfg := config.Default()
+	cfg.DataDir, cfg.Contact = filepath.Join(dir, name), "https://robots.example.ac.jp/"
+	cfg.Window, cfg.Adapt.Max, cfg.Interval, cfg.Once = "always", 0, 0, true
+	cfg.Network.Hosts, cfg.Network.AllowPrivate = at, true
+	cfg.Upload.Poll = 100 * time.Millisecond
+	_, err := robotd.Join(ctx, operator.URL.String(), admitted.Token, cfg.DataDir)
+	return cfg, err
 }
 
 // collect has the robots collect their hosts and bring the batches, and returns what that took.
@@ -219,6 +239,6 @@ func collect(ctx context.Context, operator *client.Client, web *site, robots []*
 		{"000", "T4.2", "pages and links of all peers", "83,564 and 539,692 in 90 min", fmt.Sprintf("%s and %s in %.1f s", thousands(float64(sum)), thousands(float64(web.links.Load())), took.Seconds()), all},
 		{"000", "T4.2", "pages of the peer with most, and with least", "15,470 and 3,492", fmt.Sprintf("%s and %s", thousands(float64(slices.Max(pages))), thousands(float64(slices.Min(pages)))), "the same; equally large hosts"},
 		{"001", "T10", "robots to distributor", "404, 306, 55 kB/s", fmt.Sprintf("%.0f–%.0f MB/s", rates[0], rates[len(rates)-1]), "the same; batches over HTTP on loopback, with digests and receipts"},
-		{"003", "Fig. 7–9", "pages a second", "on 2, 4 and 8 machines, by the charts; IRLbot 1,789", thousands(rate), "the same; the archive is written and published too"},
+		{"003", "Fig. 7–9", "pages a second of robots side by side", "on 2, 4 and 8 machines, by the charts; IRLbot 1,789", thousands(rate), "the same; the archive is written and published too"},
 	}, nil
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sheaf/internal/api"
+	"sheaf/manager"
+	"sheaf/robotd"
+	"sheaf/robotd/config"
+	"sheaf/robotd/control"
+)
+
+// The web of charts, which is spread over many addresses, and the line of each machine in bytes a
+// second. Lines that narrow let one machine play eight.
+const (
+	doors     = 240
+	doorPages = 25
+	line      = 500_000
+)
+
+// charts measures how fast a robot with 2, 4 and 8 hands collects (Figures 7 to 9 of paper 003).
+func charts() (rows []row, err error) {
+	differs := fmt.Sprintf("one robot whose hands fetch, search and deflate; all on this machine, so each hand has a line of %d kB/s only; %d made-up hosts on as many addresses, no interval", line/1000, doors)
+	for i, n := range []int{2, 4, 8} {
+		rate, err := withHands(n)
+		if err != nil {
+			return nil, fmt.Errorf("%d hands: %w", n, err)
+		}
+		rows = append(rows, row{"003", fmt.Sprint("Fig. ", 7+i), fmt.Sprintf("pages a second with %d hands", n), "by the chart", thousands(rate), differs})
+		differs = "the same"
+	}
+	return rows, nil
+}
+
+// withHands returns the pages a second of a robot with n hands.
+func withHands(n int) (rate float64, err error) {
+	dir, err := os.MkdirTemp("", "papers")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	web := site{size: doorPages}
+	var first, last atomic.Int64 // in nanoseconds since 1970
+	web.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first.CompareAndSwap(0, time.Now().UnixNano())
+		web.answer(w, r)
+		last.Store(time.Now().UnixNano())
+	})
+	defer web.Close()
+	at, urls := map[string]string{}, []string{}
+	for i := range doors {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.90.%d:0", i+1))
+		if err != nil {
+			return 0, err
+		}
+		go web.Serve(l)
+		host := fmt.Sprintf("h%03d.test", i)
+		at[host], urls = l.Addr().String(), append(urls, "http://"+host+"/")
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	operator, end, err := start(ctx, dir, quiet)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	cfg, err := settings(ctx, operator, "head", dir, at)
+	if err != nil {
+		return 0, err
+	}
+	if err := operator.Do(ctx, http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: urls}, nil); err != nil {
+		return 0, err
+	}
+	hands, err := serve(ctx, &cfg, n, quiet)
+	if err != nil {
+		return 0, err
+	}
+	defer hands.Wait()
+	defer stop()
+	if err := runWith(ctx, cfg, n, quiet); err != nil {
+		return 0, err
+	}
+	if got := web.pages.Load(); got < doors*doorPages {
+		return 0, fmt.Errorf("%d pages of %d were collected", got, doors*doorPages)
+	}
+	return float64(web.pages.Load()) / time.Duration(last.Load()-first.Load()).Seconds(), nil
+}
+
+// runWith runs a robot for one cycle, which begins when n hands are connected.
+func runWith(ctx context.Context, cfg config.Config, n int, log *slog.Logger) error {
+	monitor := control.NewMonitor(cfg.DataDir)
+	if _, err := monitor.SetPaused(ctx, true); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- robotd.Run(ctx, cfg, log) }()
+	for {
+		select {
+		case err := <-ended:
+			return errors.Join(errors.New("the robot has ended early"), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		s, running, err := monitor.Status(ctx, 0)
+		if err == nil && running && len(s.Hands) == n { // it may not be there yet
+			break
+		}
+	}
+	if _, err := monitor.SetPaused(ctx, false); err != nil {
+		return err
+	}
+	return <-ended
+}
+
+// serve starts hands of the robot with these settings, until ctx ends.
+func serve(ctx context.Context, cfg *config.Config, n int, log *slog.Logger) (*sync.WaitGroup, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // finds an address
+	if err != nil {
+		return nil, err
+	}
+	cfg.Hands.Listen = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	var hands sync.WaitGroup
+	for i := range n {
+		pass, err := robotd.InviteHand(*cfg, fmt.Sprint("hand", i))
+		if err != nil {
+			return nil, err
+		}
+		own := config.Default()
+		own.Network.AllowPrivate, own.Limits.Bandwidth = true, line
+		hands.Go(func() { _ = robotd.Hand(ctx, own, cfg.Hands.Listen, pass, 1000, log) }) // without it the figure is low
+	}
+	return &hands, nil
+}
