@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 	"sheaf/robotd/control"
 	"sheaf/robotd/status"
 )
@@ -108,6 +110,67 @@ func TestHands(t *testing.T) {
 		t.Errorf("%d pages are in the batches, want %d", len(archived), hosts*pages)
 	}
 	t.Logf("%d pages, %d fetched again, shortest gap %.0f ms", st.Unique, st.Pages-st.Unique, 1000*st.ByIP.MinGap)
+}
+
+// Hands keep the manners of TestRuns at a web full of troubles, though one leaves in the
+// middle and another comes.
+func TestMannersOfHands(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	const addrs, hosts, pages = 7, 42, 20
+	w := newWeb(t, "127.62.0.1", addrs, hosts, pages)
+	w.troubles()
+	cfg := testConfig(t, newService(t, w.seeds()...), nil)
+	cfg.Interval, cfg.Run.Pages = 20*time.Millisecond, 5
+	cfg.Network.Resolver = w.names.LocalAddr().String()
+	cfg.Hands.Listen = testkit.Addresses(t, 1)[0]
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	hand := func(name string) (leave func()) {
+		pass, err := InviteHand(cfg, name)
+		testkit.Must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		serving.Go(func() {
+			own := config.Default()
+			own.Network.AllowPrivate = true
+			if err := Hand(ctx, own, cfg.Hands.Listen, pass, 10, testLog(t)); err != nil {
+				t.Error(err)
+			}
+		})
+		return cancel
+	}
+	monitor := control.NewMonitor(cfg.DataDir)
+	_, err := monitor.SetPaused(t.Context(), true)
+	testkit.Must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- Run(t.Context(), cfg, testLog(t)) }()
+	testkit.Until(t, "the robot", func() bool {
+		_, running, err := monitor.Status(t.Context(), 0)
+		return err == nil && running
+	})
+	first := hand("first")
+	defer hand("second")()
+	testkit.Until(t, "two hands", func() bool {
+		s, _, err := monitor.Status(t.Context(), 0)
+		return err == nil && len(s.Hands) == 2
+	})
+	_, err = monitor.SetPaused(t.Context(), false)
+	testkit.Must(t, err)
+	testkit.Until(t, "a part of the visits", func() bool { return w.total() > hosts*pages/4 })
+	first()
+	defer hand("third")()
+	if err := testkit.Receive(t, "the end", ended); err != nil {
+		t.Fatal(err)
+	}
+	if longest := w.check(cfg.Interval); longest != 5 {
+		t.Errorf("the longest run had %d pages, want 5", longest)
+	}
+	w.checkForbidden()
+	for host := range w.home {
+		if w.fetched(host, fmt.Sprintf("/%d.html", pages-1)) == 0 {
+			t.Errorf("%s was not fetched whole", host)
+		}
+	}
 }
 
 // BenchmarkHands crawls as BenchmarkCrawl does, with hands on the same processors. It reports what

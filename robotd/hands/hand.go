@@ -54,7 +54,10 @@ func Serve(ctx context.Context, opt HandOptions) error {
 		if code := status.Code(err); code == codes.PermissionDenied || code == codes.FailedPrecondition {
 			return errors.New(status.Convert(err).Message())
 		}
-		if ctx.Err() != nil || diskguard.IsFull(err) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if diskguard.IsFull(err) {
 			return err
 		}
 		if time.Since(began) > longest {
@@ -74,7 +77,7 @@ type work struct {
 	stream  grpc.ClientStream
 	fetcher *fetch.Fetcher
 	terms   *Terms
-	out     chan *message          // nil: there are no more
+	out     chan *message
 	places  chan *archive.Deflater // one for each page that is searched and deflated; nil: not made yet
 	until   atomic.Int64           // instant when the lease ends
 	turns   sync.WaitGroup
@@ -114,9 +117,7 @@ func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
 	select {
 	case <-stop.Done():
 		_ = w.send(ctx, &message{Leaving: true}) // an error means that ctx has ended
-		w.finish()
-		_ = w.send(ctx, nil)
-		<-ctx.Done()
+		<-ctx.Done()                             // the head ends the stream when the turns are finished
 	case <-ctx.Done():
 	}
 	w.finish() // nothing of this connection goes on beside the next
@@ -178,13 +179,10 @@ func (w *work) send(ctx context.Context, m *message) error {
 }
 
 func (w *work) write(ctx context.Context) error {
-	for closed := false; ; {
+	for {
 		select {
 		case m := <-w.out:
-			if m == nil || closed {
-				closed = true
-				_ = w.stream.CloseSend() // never fails; the head ends the stream
-			} else if err := w.stream.SendMsg(m); err != nil && err != io.EOF { // read has the reason for io.EOF
+			if err := w.stream.SendMsg(m); err != nil && err != io.EOF { // read has the reason for io.EOF
 				return err
 			}
 		case <-ctx.Done():
@@ -265,7 +263,7 @@ func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 	}
 }
 
-// begin begins a turn. A turn whose ID is under way is none, and one that comes too late goes back.
+// begin begins a turn. A turn whose ID is under way is none.
 func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *turn) {
 	to := &partWriter{ctx: connected, work: w, part: part{ID: t.ID}}
 	ctx, cancel := context.WithCancel(connected)
@@ -274,9 +272,6 @@ func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *
 	defer w.mu.Unlock()
 	if w.over || w.under[t.ID] != nil {
 		cancel()
-		if w.under[t.ID] == nil {
-			go to.finish(&answer{Kind: fetch.Canceled, Error: "the hand is leaving"}) // an error means that the connection is lost
-		}
 		return
 	}
 	w.under[t.ID] = in

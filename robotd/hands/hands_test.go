@@ -228,6 +228,7 @@ func TestAddressesOfHands(t *testing.T) {
 // A hand of a stranger, one that was removed or invited again, and one of another version are
 // refused with a reason.
 func TestHandsThatAreRefused(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s, other := newSite(t, LeaseTime/20), newSite(t, LeaseTime)
 	try := func(opt HandOptions) error {
@@ -377,6 +378,7 @@ func TestForgedAndRepeatedResults(t *testing.T) {
 
 // A hand whose result is not right is sent away, and its turn is not made.
 func TestResultsThatAreNotRight(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	long := bytes.Repeat([]byte("x"), 1<<20)
 	for what, forge := range map[string]func(*answer, []byte) []byte{
@@ -403,7 +405,8 @@ func TestResultsThatAreNotRight(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, 100*time.Millisecond)
+			a, body := good(t)
+			s := newSite(t, time.Second/2)
 			p := s.puppet("puppet")
 			got := make(chan error, 1)
 			go func() {
@@ -411,9 +414,7 @@ func TestResultsThatAreNotRight(t *testing.T) {
 				got <- err
 			}()
 			id := p.receive().Turn.ID
-			a, body := good(t)
 			body = forge(a, body)
-			p.send(&message{Ping: &ping{Number: 1}})
 			p.answer(id, a, body)
 			if err := testkit.Receive(t, "the turn's end", got); fetch.KindOf(err) != fetch.Over {
 				t.Errorf("%v", err)
@@ -426,8 +427,9 @@ func TestResultsThatAreNotRight(t *testing.T) {
 // The turn of a hand that is lost comes back when the hand can make no request any more, and not
 // before. A page with which hand after hand is lost has failed.
 func TestLostHand(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = 700 * time.Millisecond
 	s := newSite(t, lease)
 	req := fetch.Request{URL: "http://h.test/", Addr: netip.MustParseAddrPort("192.0.2.1:80")}
 	for n := range mostLost {
@@ -456,6 +458,7 @@ func TestLostHand(t *testing.T) {
 // A hand that does not hear its head any more breaks off what it does within the lease, and makes
 // no further request.
 func TestHandWithoutItsHead(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	s := newSite(t, lease)

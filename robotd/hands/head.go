@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -164,7 +163,7 @@ func (h *Head) work(s grpc.ServerStream) error {
 	}
 	h.mu.Unlock()
 	w.end()
-	if err == io.EOF {
+	if err == errLeft {
 		h.opt.Log.InfoContext(s.Context(), "hand has finished its turns and left", "hand", w.name)
 		return nil
 	}
@@ -232,7 +231,7 @@ func (h *Head) choose(at netip.AddrPort) (chosen *hand) {
 		most = weight("", addr)
 	}
 	for name, w := range h.hands {
-		if n := weight(name, addr); n >= most && !w.leaving.Load() {
+		if n := weight(name, addr); n >= most && !w.isLeaving() {
 			chosen, most = w, n
 		}
 	}

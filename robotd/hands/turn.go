@@ -32,13 +32,13 @@ type hand struct {
 	out     chan *message
 	kicked  chan error    // of capacity 1: why it is to go
 	gone    chan struct{} // closed when no message is taken any more
-	leaving atomic.Bool
-	heard   atomic.Int64 // instant of the last ping
+	heard   atomic.Int64  // instant of the last ping
 	pages   atomic.Int64
 	bytes   atomic.Int64
 
-	mu    sync.Mutex // guards turns, and each of them while it is there
-	turns map[uint64]*errand
+	mu      sync.Mutex         // guards all below
+	leaving bool               // it is given no more turns
+	turns   map[uint64]*errand // each is guarded by mu while it is there
 }
 
 // errand is a turn that a hand has.
@@ -88,8 +88,25 @@ func (w *hand) end() {
 func (w *hand) drop(id uint64) {
 	if e := w.turns[id]; e != nil {
 		delete(w.turns, id)
+		w.ifLeft()
 		_ = e.packed.Close() // its temporary file goes with the folder at the next start
 	}
+}
+
+// errLeft is why a hand goes that has finished its turns.
+var errLeft = errors.New("it has left")
+
+// ifLeft ends the connection of a hand that leaves if it has no more turns. The caller holds mu.
+func (w *hand) ifLeft() {
+	if w.leaving && len(w.turns) == 0 {
+		w.kick(errLeft)
+	}
+}
+
+func (w *hand) isLeaving() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leaving
 }
 
 func (w *hand) send(m *message) {
@@ -131,7 +148,10 @@ func (w *hand) read(s grpc.ServerStream) error {
 				return status.Errorf(codes.InvalidArgument, "turn %d: %v", m.Part.ID, err)
 			}
 		case m.Leaving:
-			w.leaving.Store(true)
+			w.mu.Lock()
+			w.leaving = true
+			w.ifLeft()
+			w.mu.Unlock()
 		default:
 			return status.Error(codes.InvalidArgument, "a message that no hand sends")
 		}
@@ -181,6 +201,7 @@ func (w *hand) take(p *part, data []byte) (err error) {
 	if err == nil && p.Last {
 		delete(w.turns, p.ID)
 		close(e.done)
+		w.ifLeft()
 	}
 	return err
 }
@@ -206,6 +227,10 @@ func (w *hand) get(ctx context.Context, req fetch.Request, run uint64) (resp *fe
 	}
 	id, e := w.head.ids.Add(1), &errand{progress: req.Progress, packed: w.head.opt.Fetcher.NewPacked(), done: make(chan struct{})}
 	w.mu.Lock()
+	if w.leaving {
+		w.mu.Unlock()
+		return nil, false, over(errors.Join(errNotGiven, e.packed.Close()))
+	}
 	w.turns[id] = e
 	w.mu.Unlock()
 	defer func() {
