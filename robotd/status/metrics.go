@@ -46,6 +46,7 @@ func gauges() []metric {
 		{"hosts_waiting", "Hosts with pages left, those being visited included.", func(s *Status) float64 { return float64(s.Waiting) }},
 		{"hosts_visited", "Hosts being visited now.", func(s *Status) float64 { return float64(s.Visited) }},
 		{"hosts_left_out", "Hosts that could not be reached in this cycle.", func(s *Status) float64 { return float64(s.LeftOut) }},
+		{"hands", "Hands that are connected.", func(s *Status) float64 { return float64(len(s.Hands)) }},
 		{"cycle_pages", "Pages stored in this cycle since the start.", func(s *Status) float64 { return float64(s.Pages.Total) }},
 		{"cycle_bytes", "Bytes of their answers on the wire.", func(s *Status) float64 { return float64(s.Bytes.Total) }},
 		{"segment_bytes", "Bytes in open segments.", func(s *Status) float64 { return float64(s.Segments) }},
