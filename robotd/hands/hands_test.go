@@ -12,10 +12,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +27,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/status"
@@ -50,7 +54,7 @@ func newSite(t *testing.T, lease time.Duration) *site {
 		Dir: s.dir, Fetcher: fetcher(t, false), Version: version, Terms: Terms{MaxBytes: 1 << 20, Level: 6, Lease: lease}, Log: slog.New(slog.DiscardHandler),
 	})
 	testkit.Must(t, err)
-	t.Cleanup(func() { s.Head.Close() })
+	t.Cleanup(func() { _ = s.Head.Close() }) // one test closes it before
 	addr, err := s.Head.Listen("127.0.0.1:0")
 	testkit.Must(t, err)
 	s.addr = addr.String()
@@ -287,6 +291,31 @@ func TestHandGuardsItsNetwork(t *testing.T) {
 	}
 }
 
+// After a kill, a head waits until hands that may have had turns have surely stopped. After an
+// orderly end it does not.
+func TestHeadAfterAKill(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, LeaseTime)
+	log := slog.New(slog.DiscardHandler)
+	s.serve("one", HandOptions{})
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		testkit.Must(t, Left(s.dir, log))
+		if waited := time.Since(began); waited <= LeaseTime {
+			t.Errorf("it waited for %v", waited)
+		}
+	})
+	testkit.Must(t, datadir.Replace(filepath.Join(s.dir, outFile), nil, 0o644))
+	testkit.Must(t, s.Head.Close())
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		testkit.Must(t, Left(s.dir, log))
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("after an orderly end it waited for %v", waited)
+		}
+	})
+}
+
 // puppet is a hand whose messages the test writes.
 type puppet struct {
 	t *testing.T
@@ -390,9 +419,10 @@ func TestResultsThatAreNotRight(t *testing.T) {
 		"less than no body":    func(a *answer, b []byte) []byte { a.Response.Size = -1; return b },
 		"a longer body":        func(a *answer, b []byte) []byte { a.Response.Size += 1; return b },
 		"a page over all size": func(a *answer, b []byte) []byte { a.Response.Size = 1 << 40; return b },
-		"too many bytes":       func(_ *answer, b []byte) []byte { return append(long, long...) },
+		"too many bytes":       func(_ *answer, b []byte) []byte { return slices.Concat(long, long) },
 		"no status":            func(a *answer, b []byte) []byte { a.Response.Status = 0; return b },
 		"no header":            func(a *answer, b []byte) []byte { a.Response.HTTP = nil; return b },
+		"a huge header":        func(a *answer, b []byte) []byte { a.Response.HTTP = slices.Concat(long, crlf2); return b },
 		"another server":       func(a *answer, b []byte) []byte { a.Response.IP = netip.MustParseAddr("192.0.2.9"); return b },
 		"an endless fetch":     func(a *answer, b []byte) []byte { a.Response.Took = time.Hour; return b },
 		"another reason":       func(a *answer, b []byte) []byte { a.Response.Truncated = "x"; return b },

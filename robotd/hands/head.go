@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -120,12 +119,17 @@ func (h *Head) Listen(address string) (net.Addr, error) {
 	return l.Addr(), nil
 }
 
-// Close lets go of the hands. No turn may be out.
+// Close lets go of the hands. If one of them still has a turn, the next start waits (Left).
 func (h *Head) Close() error {
-	h.server.Stop()
+	busy := false
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.used || slices.ContainsFunc(slices.Collect(maps.Values(h.hands)), func(w *hand) bool { return len(w.places) > 0 }) {
+	for _, w := range h.hands {
+		busy = busy || len(w.places) > 0
+	}
+	used := h.used
+	h.mu.Unlock()
+	h.server.Stop()
+	if !used || busy {
 		return nil
 	}
 	return os.Remove(filepath.Join(h.opt.Dir, outFile))
@@ -321,8 +325,8 @@ func (a *answer) check(addr netip.Addr, since time.Duration) error {
 		return nil
 	case r.Status < 100 || r.Status > 999:
 		return fmt.Errorf("status %d", r.Status)
-	case !bytes.HasSuffix(r.HTTP, crlf2):
-		return errors.New("the header does not end with an empty line")
+	case len(r.HTTP) > maxHeader || !bytes.HasSuffix(r.HTTP, crlf2):
+		return errors.New("the header is too long, or does not end with an empty line")
 	case !slices.Contains([]string{"", "length", "time", "disconnect"}, r.Truncated):
 		return fmt.Errorf("truncated by %.50q", r.Truncated)
 	case !slices.Contains(certificates, r.Certificate):

@@ -30,6 +30,7 @@ const (
 	partSize   = 128 << 10 // of a result's bytes in one message
 	maxMessage = 4 << 20
 	maxAnswer  = 32 << 20 // of an answer without its body
+	maxHeader  = 1 << 20  // of the header in it
 )
 
 // LeaseTime is how long a hand may make requests after its last ping that was answered.
