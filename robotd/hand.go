@@ -3,6 +3,7 @@ package robotd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/hands"
+	"sheaf/robotd/identity"
 )
 
 func handsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hands") }
@@ -35,6 +37,9 @@ func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
 
 // InviteHand returns the pass of a new hand of the robot in cfg's folder; see hands.Invite.
 func InviteHand(cfg config.Config, name string) ([]byte, error) {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, identity.File)); err != nil {
+		return nil, fmt.Errorf("%s is no robot's folder: %w", cfg.DataDir, err)
+	}
 	return hands.Invite(handsDir(&cfg), name)
 }
 

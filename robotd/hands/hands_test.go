@@ -168,6 +168,32 @@ func TestPageOfAHand(t *testing.T) {
 	}
 }
 
+// What a request asks for reaches the server by a hand as it would from the head.
+func TestRequestOfAHand(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, LeaseTime)
+	seen := make(chan string, 1)
+	url, addr := web(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen <- fmt.Sprint(r.Method, r.URL, r.Header["X-Form"], r.Header["If-None-Match"], r.Header["If-Modified-Since"], r.UserAgent(), string(body))
+	})
+	s.serve("one", HandOptions{})
+	req := fetch.Request{
+		URL: url + "/f?a=b", Addr: addr, ETag: `"e"`, LastModified: "Sat, 21 Nov 2026 02:03:04 GMT",
+		Header: http.Header{"X-Form": {"a", "b"}}, Post: []byte("q=\x00\xff"),
+	}
+	both := [2]string{}
+	for i, from := range []fetch.Source{s.Head, fetcher(t, true)} {
+		resp, err := from.Get(t.Context(), req)
+		testkit.Must(t, err)
+		resp.Close()
+		both[i] = testkit.Receive(t, "the request", seen)
+	}
+	if both[0] != both[1] || !strings.Contains(both[0], "POST") {
+		t.Errorf("by the hand %q, by the head %q", both[0], both[1])
+	}
+}
+
 // A run's pages are fetched by one hand over one connection.
 func TestRunOfAHand(t *testing.T) {
 	t.Parallel()
