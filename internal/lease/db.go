@@ -63,7 +63,7 @@ func (d *DB) Do(ctx context.Context, name string, f func(context.Context, int64)
 			return fmt.Errorf("lease %s: %w", name, err)
 		}
 		defer w.leave(ctx)
-		return under(ctx, w.token, w.keep, f)
+		return Under(ctx, w.token, w.keep, f)
 	}
 }
 

@@ -105,7 +105,7 @@ func (e *Etcd) Do(ctx context.Context, name string, f func(context.Context, int6
 			return fmt.Errorf("lease %s: %w", name, err)
 		}
 		defer p.leave(ctx)
-		return under(ctx, token, p.keep, f)
+		return Under(ctx, token, p.keep, f)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package lease lets one process at a time do what two must not do at once: publish, collect,
-// rebalance. Entering and leaving needs the consent of a majority of an etcd cluster (Etcd) or of
-// the one control database (DB).
+// rebalance. Entering and leaving needs the consent of the one control database (DB), of a majority
+// of an etcd cluster (Etcd), or of a majority of the service's own processes (package quorum).
 //
 // Every Locker promises:
 //
@@ -13,8 +13,8 @@
 //     it. So a lease only saves work; for correctness, the guarded resource must remember the
 //     highest token that it has seen, and refuse lower ones.
 //
-// DB is as available as its database. Etcd works while any majority of its members does, through
-// failures, new learners, promotions and removals.
+// DB is as available as its database. Etcd and a quorum work while any majority of their members
+// does, through failures and changes of the members.
 package lease
 
 import (
@@ -61,9 +61,9 @@ func (o *Options) fill() {
 // releasing is the time-out for releasing a lease. After it the lease ends by itself.
 const releasing = 5 * time.Second
 
-// under calls f with keep running beside it. keep returns nil when its context ends, or ErrLost
-// when the lease is lost; then f's context ends.
-func under(ctx context.Context, token int64, keep func(context.Context) error, f func(context.Context, int64) error) error {
+// Under is for implementations of Locker. It calls f with keep running beside it. keep returns nil
+// when its context ends, or ErrLost when the lease is lost; then f's context ends.
+func Under(ctx context.Context, token int64, keep func(context.Context) error, f func(context.Context, int64) error) error {
 	held, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
 	keeping.Go(func() { cancel(keep(held)) })

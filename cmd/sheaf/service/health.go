@@ -19,7 +19,6 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/space"
 	"sheaf/internal/api"
-	"sheaf/internal/lease"
 	"sheaf/serve"
 	"sheaf/ui/board"
 )
@@ -163,8 +162,8 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	}
 	h.add(checkStore, storeCheck(s.objects, dir))
 	h.add(checkDisk, func(context.Context) error { return checkRoom(cfg.Data) })
-	if etcd, ok := s.leasing.(*lease.Etcd); ok {
-		h.add(checkLeases, func(ctx context.Context) error { return checkQuorum(ctx, etcd) })
+	if members, ok := s.leasing.(interface{ Check(context.Context) error }); ok { // of etcd, or of a quorum
+		h.add(checkLeases, func(ctx context.Context) error { return checkQuorum(ctx, members.Check) })
 	}
 	return h
 }
@@ -211,12 +210,12 @@ func storeCheck(objects store.Store, dir string) func(context.Context) error {
 }
 
 // checkQuorum checks whether leases are granted.
-func checkQuorum(ctx context.Context, etcd *lease.Etcd) error {
+func checkQuorum(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWait*3/4) // to say this before the check is late
 	defer cancel()
-	err := etcd.Check(ctx)
+	err := check(ctx)
 	if err != nil {
-		return errors.Join(err, advice("no majority of etcd's members answers: nothing is published, planned or deleted until one does"))
+		return errors.Join(err, advice("no majority of those who grant leases answers: nothing is published, planned or deleted until one does"))
 	}
 	return nil
 }

@@ -1,12 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 
 	"sheaf/internal/durable"
 	"sheaf/internal/lease"
+	"sheaf/internal/lease/quorum"
 	"sheaf/internal/settings"
 )
 
@@ -23,13 +26,41 @@ import (
 const (
 	leaseDatabase = "database"
 	leaseEtcd     = "etcd"
+	leaseQuorum   = "quorum"
 )
 
 // Lease is the settings by which several processes agree on who does what only one may do.
 type Lease struct {
-	Kind string        `mapstructure:"kind"` // leaseDatabase or leaseEtcd
-	TTL  time.Duration `mapstructure:"ttl"`  // of silence, after which a process loses its lease
-	Etcd Etcd          `mapstructure:"etcd"`
+	Kind   string        `mapstructure:"kind"` // leaseDatabase, leaseEtcd or leaseQuorum
+	TTL    time.Duration `mapstructure:"ttl"`  // of silence, after which a process loses its lease
+	Etcd   Etcd          `mapstructure:"etcd"`
+	Quorum Quorum        `mapstructure:"quorum"`
+}
+
+// Quorum is the settings of leases that the service's own processes grant.
+type Quorum struct {
+	Members []string `mapstructure:"members"`             // host:port of the servers, the same at all processes
+	Secret  string   `mapstructure:"secret" secret:"yes"` // that they share
+	Listen  string   `mapstructure:"listen"`              // host:port of this process's server; empty: it has none
+	Address string   `mapstructure:"address"`             // host:port by which the others reach it; empty: Listen
+}
+
+// leastSecret is how long the secret of a quorum's servers must be.
+const leastSecret = 32
+
+func (q *Quorum) check(is *settings.Checks) {
+	const wantAddress = "want host:port, such as ingest1.example.jp:9466"
+	is.Require(len(q.Members) > 0, "lease.quorum.members", q.Members, wantAddress)
+	for _, m := range q.Members {
+		_, _, err := net.SplitHostPort(m)
+		is.Require(err == nil, "lease.quorum.members", m, wantAddress)
+	}
+	is.Require(len(q.Secret) >= leastSecret, "lease.quorum.secret", fmt.Sprintf("%d characters", len(q.Secret)), "want at least 32, such as openssl rand -hex 32 makes")
+	if q.Listen != "" {
+		_, _, err := net.SplitHostPort(q.Listen)
+		is.Require(err == nil, "lease.quorum.listen", q.Listen, wantAddress)
+	}
+	is.Require(q.Address == "" || q.Listen != "", "lease.quorum.address", q.Address, "needs lease.quorum.listen")
 }
 
 // Etcd is the settings of an etcd cluster.
@@ -52,25 +83,35 @@ func (l *Lease) check(is *settings.Checks) {
 	switch l.Kind {
 	case leaseDatabase:
 		is.Require(len(e.Endpoints) == 0, "lease.kind", l.Kind, "takes no lease.etcd.endpoints; want etcd")
+		is.Require(len(l.Quorum.Members) == 0, "lease.kind", l.Kind, "takes no lease.quorum.members; want quorum")
+	case leaseQuorum:
+		l.Quorum.check(is)
 	case leaseEtcd:
 		is.Require(len(e.Endpoints) > 0, "lease.etcd.endpoints", e.Endpoints, wantURL)
 		for _, u := range e.Endpoints {
 			is.Require(strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://"), "lease.etcd.endpoints", u, wantURL)
 		}
 	default:
-		is.Require(false, "lease.kind", l.Kind, "want database or etcd")
+		is.Require(false, "lease.kind", l.Kind, "want database, etcd or quorum")
 	}
 }
 
 // openLeases opens the leases that the settings name. The caller must close them.
 func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Closer, error) {
 	opt := lease.Options{TTL: cfg.Lease.TTL, Log: log}
-	if cfg.Lease.Kind == leaseEtcd {
+	switch cfg.Lease.Kind {
+	case leaseEtcd:
 		e, err := openEtcd(cfg.Lease.Etcd, opt)
 		if err != nil {
 			return nil, nil, err
 		}
 		return e, e, nil
+	case leaseQuorum:
+		q, err := openQuorum(cfg, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		return q, q, nil
 	}
 	dir := filepath.Join(cfg.Data, "processes")
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
@@ -83,10 +124,43 @@ func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Clos
 	return lease.NewDB(db, p, opt), p, nil
 }
 
-func openEtcd(e Etcd, opt lease.Options) (*lease.Etcd, error) {
-	if host, err := os.Hostname(); err == nil {
-		opt.Holder = fmt.Sprintf("%s, process %d", host, os.Getpid())
+// thisProcess names this process for people.
+func thisProcess() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
 	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
+// openQuorum opens the leases of a quorum, with this process's server if it has one.
+func openQuorum(cfg Config, opt lease.Options) (*quorum.Locker, error) {
+	q := cfg.Lease.Quorum
+	opt.Holder = thisProcess()
+	all := quorum.Options{Options: opt, Members: q.Members, Secret: []byte(q.Secret)}
+	if q.Listen != "" {
+		listener, err := net.Listen("tcp", q.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("settings: lease.quorum.listen: %w", err)
+		}
+		all.Listener, all.Address = listener, cmp.Or(q.Address, q.Listen)
+		// Its own, also where processes share the directory.
+		all.File = filepath.Join(cfg.Data, "leases-"+strings.NewReplacer(":", "_", "[", "", "]", "").Replace(all.Address)+".json")
+	}
+	return quorum.Open(all)
+}
+
+// OpenQuorum opens the leases of a quorum that the settings name, for a command of an operator.
+func OpenQuorum(cfg Config) (*quorum.Locker, error) {
+	if cfg.Lease.Kind != leaseQuorum {
+		return nil, fmt.Errorf("settings: lease.kind is %s: only the servers of a quorum join and leave by this command", cfg.Lease.Kind)
+	}
+	cfg.Lease.Quorum.Listen = ""
+	return openQuorum(cfg, lease.Options{TTL: cfg.Lease.TTL})
+}
+
+func openEtcd(e Etcd, opt lease.Options) (*lease.Etcd, error) {
+	opt.Holder = thisProcess()
 	c := clientv3.Config{Endpoints: e.Endpoints, Username: e.Username, Password: e.Password}
 	if e.CA != "" || e.Cert != "" {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}

@@ -1,0 +1,297 @@
+// Package quorum is mutual exclusion among processes that need no server of their own for it: each
+// of them is one of the servers. It is protocol QC of paper 002 (quorum consensus with the majority
+// coterie). For each name a server has one token, which it lends to one client at a time. A client
+// that has the tokens of a majority of the servers holds the name. If a client asks that comes
+// first, the server recalls its token from one that does not hold the name yet, which returns it.
+//
+// It differs from the paper in four ways:
+//
+//   - A request's priority is its logical time (Lamport 1978), not how often its client has held
+//     the name, since lease.Locker promises that waiters take turns in the order in which they
+//     asked.
+//   - A token is lent for a time. So a client that has died, or is cut off, loses it. A server that
+//     has been started anew lends nothing for that time.
+//   - Before a client holds the name, it writes a fencing token to the servers that have lent it
+//     theirs: a higher one than any of them knows. They keep it on disk. Two holders never have the
+//     same, and a later one has a higher one, whatever clocks and messages do: a majority that
+//     accepts one has accepted none that is higher, and has lent its tokens to nobody else since.
+//   - Servers join and leave in two phases (the paper's L and L̄), whose order follows Raft's joint
+//     consensus (Ongaro and Ousterhout 2014, section 6): see Locker.Change.
+//
+// Server and attempt have no clock, files or connections of their own. So a test plays ten thousand
+// schedules of delays, losses, copies, restarts and changes.
+package quorum
+
+import (
+	"slices"
+	"time"
+)
+
+// Config is who the servers are.
+type Config struct {
+	Epoch   int64    `json:"epoch"` // higher for each later one
+	Members []string `json:"members"`
+	Next    []string `json:"next,omitempty"` // during a change: a majority of these is needed, too
+}
+
+// includes reports whether a server is one of them.
+func (c Config) includes(server string) bool {
+	return slices.Contains(c.Members, server) || slices.Contains(c.Next, server)
+}
+
+// all returns the servers, sorted.
+func (c Config) all() []string {
+	all := slices.Concat(c.Members, c.Next)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// quorum reports whether the servers for which has is true are enough.
+func (c Config) quorum(has func(server string) bool) bool {
+	for _, set := range [][]string{c.Members, c.Next} {
+		n := 0
+		for _, server := range set {
+			if has(server) {
+				n++
+			}
+		}
+		if len(set) > 0 && n <= len(set)/2 {
+			return false
+		}
+	}
+	return true
+}
+
+// Kinds of requests. The paper calls get GET, and return RET.
+const (
+	kindTime   = "time"   // what is the logical time, and what fencing tokens are known?
+	kindGet    = "get"    // lend me the token, or go on lending it
+	kindReturn = "return" // here is the token; I still wait
+	kindLeave  = "leave"  // here is the token; I wait no more
+	kindEnter  = "enter"  // I have a majority and shall hold the name with this fencing token
+	kindRaise  = "raise"  // remember at least these fencing tokens
+)
+
+// request is what a client asks of a server.
+type request struct {
+	Kind   string           `json:"kind"`
+	Config Config           `json:"config"`           // as the client knows it
+	Name   string           `json:"name,omitempty"`   // of what is to be held
+	Client string           `json:"client,omitempty"` // one attempt of one process to hold a name
+	Stamp  int64            `json:"stamp,omitempty"`  // its priority: lower ones, then lower clients, go first
+	Seq    int64            `json:"seq,omitempty"`    // number of the client's request
+	TTL    time.Duration    `json:"ttl,omitempty"`    // for which a token is lent
+	Fence  int64            `json:"fence,omitempty"`  // kindEnter
+	Fences map[string]int64 `json:"fences,omitempty"` // kindRaise
+}
+
+// answer is a server's answer.
+type answer struct {
+	Config  *Config          `json:"config,omitempty"`  // nothing was done, since there is this later one
+	Removed bool             `json:"removed,omitempty"` // nothing was done, since the server is none
+	Differs bool             `json:"differs,omitempty"` // nothing was done, since the server's settings name other servers
+	Stamp   int64            `json:"stamp,omitempty"`   // logical time of the name
+	Lent    bool             `json:"lent,omitempty"`    // the client has the token
+	Recall  bool             `json:"recall,omitempty"`  // and should return it, unless it holds the name
+	Fence   int64            `json:"fence,omitempty"`   // highest fencing token of the name
+	Entered bool             `json:"entered,omitempty"` // kindEnter: the fencing token is kept
+	Fences  map[string]int64 `json:"fences,omitempty"`  // kindTime without a name: of all names
+}
+
+// Kept is what a server must not forget. It is durable before the server answers.
+type Kept struct {
+	Config Config           `json:"config"`
+	Fences map[string]int64 `json:"fences"` // highest fencing token, by name
+	TTL    time.Duration    `json:"ttl"`    // longest for which a token was lent
+}
+
+// server is one server's part. Its methods must not be called concurrently.
+type server struct {
+	name  string
+	kept  Kept
+	keep  func(Kept) error // makes it durable
+	since time.Time        // nothing is lent before: other tokens may be out
+	names map[string]*token
+}
+
+// token is a server's token of one name.
+type token struct {
+	stamp   int64   // logical time
+	lent    *place  // nil: the server has it
+	entered bool    // the client has written its fencing token
+	fencer  string  // client that wrote the highest fencing token since the start
+	waiting []place // by priority
+}
+
+// place is a client that has the token or waits for it.
+type place struct {
+	client string
+	stamp  int64
+	until  time.Time // unless it asks again
+	seq    int64     // of its last request to get the token, or to hold the name
+}
+
+func (p place) before(o place) bool {
+	return p.stamp < o.stamp || p.stamp == o.stamp && p.client < o.client
+}
+
+// newServer starts a server with what it kept. ttl is how long tokens may be out that it lent
+// before, if that is not known.
+func newServer(name string, kept Kept, ttl time.Duration, now time.Time, keep func(Kept) error) *server {
+	if kept.Fences == nil {
+		kept.Fences = make(map[string]int64)
+	}
+	return &server{name: name, kept: kept, keep: keep, since: now.Add(max(kept.TTL, ttl)), names: make(map[string]*token)}
+}
+
+// handle answers a request. An error means that nothing is sure, and that the client gets no
+// answer.
+func (s *server) handle(now time.Time, q request) (a answer, err error) {
+	switch {
+	case q.Config.Epoch < s.kept.Config.Epoch:
+		return answer{Config: &s.kept.Config}, nil
+	case q.Config.Epoch > s.kept.Config.Epoch:
+		if err := s.change(func(k *Kept) { k.Config = q.Config }); err != nil {
+			return a, err
+		}
+	}
+	switch {
+	case !slices.Equal(q.Config.Members, s.kept.Config.Members) || !slices.Equal(q.Config.Next, s.kept.Config.Next):
+		return answer{Differs: true}, nil
+	case !s.kept.Config.includes(s.name):
+		return answer{Removed: true}, nil
+	}
+	if q.Kind == kindRaise {
+		return a, s.raise(q.Fences)
+	}
+	if q.Kind == kindTime && q.Name == "" {
+		return answer{Fences: s.kept.Fences}, nil
+	}
+	t := s.names[q.Name]
+	if t == nil {
+		t = new(token)
+		s.names[q.Name] = t
+	}
+	t.expire(now)
+	switch q.Kind {
+	case kindGet:
+		if q.TTL > s.kept.TTL {
+			if err := s.change(func(k *Kept) { k.TTL = q.TTL }); err != nil {
+				return a, err
+			}
+		}
+		t.get(place{q.Client, q.Stamp, now.Add(q.TTL), q.Seq})
+	case kindReturn:
+		if t.has(q.Client) && q.Seq > t.lent.seq { // else it comes late, or twice
+			t.insert(*t.lent)
+			t.lent = nil
+		}
+	case kindLeave:
+		t.drop(q.Client)
+	case kindEnter:
+		if a.Entered, err = s.enter(t, q); err != nil {
+			return a, err
+		}
+	}
+	if t.lent == nil && len(t.waiting) > 0 && !now.Before(s.since) {
+		first := t.waiting[0]
+		t.lent, t.entered, t.waiting = &first, false, t.waiting[1:]
+	}
+	a.Stamp, a.Fence, a.Lent = t.stamp, s.kept.Fences[q.Name], t.has(q.Client)
+	a.Recall = a.Lent && len(t.waiting) > 0 && t.waiting[0].before(*t.lent)
+	if t.lent == nil && len(t.waiting) == 0 && t.stamp == 0 {
+		delete(s.names, q.Name)
+	}
+	return a, nil
+}
+
+// change makes a change of what is kept durable.
+func (s *server) change(f func(*Kept)) error {
+	next := s.kept
+	next.Fences = make(map[string]int64, len(s.kept.Fences)+1)
+	for name, fence := range s.kept.Fences {
+		next.Fences[name] = fence
+	}
+	f(&next)
+	if err := s.keep(next); err != nil {
+		return err
+	}
+	s.kept = next
+	return nil
+}
+
+// enter keeps a client's fencing token, if it has the server's token and no other one is as high.
+func (s *server) enter(t *token, q request) (bool, error) {
+	known := s.kept.Fences[q.Name]
+	if !t.has(q.Client) {
+		return false, nil
+	}
+	t.lent.seq = max(t.lent.seq, q.Seq)
+	switch {
+	case q.Fence == known && t.entered && t.fencer == q.Client:
+		return true, nil // a copy of the request
+	case q.Fence <= known:
+		return false, nil
+	}
+	if err := s.change(func(k *Kept) { k.Fences[q.Name] = q.Fence }); err != nil {
+		return false, err
+	}
+	t.entered, t.fencer = true, q.Client
+	return true, nil
+}
+
+func (s *server) raise(fences map[string]int64) error {
+	higher := false
+	for name, fence := range fences {
+		higher = higher || fence > s.kept.Fences[name]
+	}
+	if !higher {
+		return nil
+	}
+	return s.change(func(k *Kept) {
+		for name, fence := range fences {
+			k.Fences[name] = max(k.Fences[name], fence)
+		}
+	})
+}
+
+func (t *token) has(client string) bool { return t.lent != nil && t.lent.client == client }
+
+// expire forgets clients that have not asked for too long.
+func (t *token) expire(now time.Time) {
+	if t.lent != nil && now.After(t.lent.until) {
+		t.lent = nil
+	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(p place) bool { return now.After(p.until) })
+}
+
+// get prolongs a client's place, or gives it one.
+func (t *token) get(p place) {
+	t.stamp = max(t.stamp, p.stamp)
+	if t.has(p.client) {
+		t.lent.until, t.lent.seq = p.until, max(p.seq, t.lent.seq)
+		return
+	}
+	if at := slices.IndexFunc(t.waiting, func(o place) bool { return o.client == p.client }); at >= 0 {
+		t.waiting[at].until, t.waiting[at].seq = p.until, max(p.seq, t.waiting[at].seq)
+		return
+	}
+	t.insert(p)
+}
+
+func (t *token) insert(p place) {
+	at, _ := slices.BinarySearchFunc(t.waiting, p, func(a, b place) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	t.waiting = slices.Insert(t.waiting, at, p)
+}
+
+func (t *token) drop(client string) {
+	if t.has(client) {
+		t.lent = nil
+	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(p place) bool { return p.client == client })
+}
