@@ -72,14 +72,15 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 			continue // see TestStoreDown, and test/crash for files without manifest
 		}
 		for _, c := range []struct {
-			when  string
-			packs split.Packs
-		}{{when: "before"}, {when: "after"}, {"before", allPacked}, {"after", allPacked}} {
+			when   string
+			packs  split.Packs
+			shared bool
+		}{{when: "before"}, {when: "after"}, {"before", allPacked, false}, {"after", allPacked, false}, {"before", split.Packs{}, true}, {"after", allPacked, true}} {
 			when := c.when
-			t.Run(fmt.Sprint(write, " ", when, ", packs below ", c.packs.Below), func(t *testing.T) {
+			t.Run(fmt.Sprint(write, " ", when, ", packs below ", c.packs.Below, ", shared ", c.shared), func(t *testing.T) {
 				t.Parallel()
 				h := newInstallation(t)
-				h.opt.Packs = c.packs
+				h.opt.Packs, h.opt.Shared = c.packs, c.shared
 				b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2))
 				want := wire.StatePublished
 				if slices.Contains(bad, write) {
@@ -109,6 +110,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 					left, err := os.ReadDir(h.opt.Dir + "/batches")
 					return err == nil && len(left) == 0
 				})
+				h.wantIncoming()
 			})
 		}
 	}

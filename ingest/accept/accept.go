@@ -84,7 +84,7 @@ type Upload struct {
 }
 
 // Accept takes over a whole batch with its signed manifest. When it returns a receipt, batch and
-// state are durable, and the file at up.Path is Accept's. If the batch was accepted before, fresh
+// state are durable, and the file at up.Path is Accept's, or not needed any more. If the batch was accepted before, fresh
 // is false, the receipt says what has become of it, and the file was not needed. But if that batch
 // is quarantined with ReasonSHAMismatch, a file with the right digest replaces the old one.
 //
@@ -114,8 +114,10 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 		return nil, false, fmt.Errorf("%w: it is batch %s of robot %s, want %s of %s", ErrMalformed, m.Batch, m.Robot, up.Batch, up.Robot)
 	}
 	if forged {
-		a.accepting.Lock()
-		defer a.accepting.Unlock()
+		if !a.opt.Shared {
+			a.accepting.Lock()
+			defer a.accepting.Unlock()
+		}
 		return nil, false, a.refuse(ctx, up, m, signed, &verify.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(m.Batch) + ".manifest): the manifest is not signed with the key that robot " + up.Robot + " joined with"})
 	}
 	return a.take(ctx, up, m, signed)
@@ -123,6 +125,21 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 
 // take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.
 func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	if a.opt.Shared { // which may take longer than the robot waits: it asks again, and the batch should be accepted then
+		ctx = context.WithoutCancel(ctx)
+	}
+	receipt, fresh, err = a.takeHere(ctx, up, m, signed)
+	if err != nil && a.opt.Shared { // perhaps because another call, here or elsewhere, was quicker
+		b, gerr := a.opt.Ledger.Get(ctx, string(m.Batch))
+		if gerr == nil && b != nil && b.SHA256 == m.SHA256 && b.State != wire.StateQuarantined {
+			return receiptOf(b), false, nil
+		}
+	}
+	return receipt, fresh, err
+}
+
+// takeHere is take, but may fail if another process takes the same batch.
+func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	if have, err := buffers.Size(up.Path); err == nil && have < 0 {
 		up.Path = "" // an attempt that was interrupted has moved it
 	}
@@ -130,8 +147,10 @@ func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed
 	if err != nil {
 		return nil, false, err
 	}
-	a.accepting.Lock()
-	defer a.accepting.Unlock()
+	if !a.opt.Shared { // else only one of two can enter the batch's row, and a batch is long on its way to the store
+		a.accepting.Lock()
+		defer a.accepting.Unlock()
+	}
 	old, err := a.opt.Ledger.Get(ctx, string(m.Batch))
 	switch {
 	case err != nil:
@@ -170,7 +189,7 @@ func (a *Acceptor) enter(ctx context.Context, b *ledger.Batch, path string, sign
 	if have != b.Size {
 		return &Incomplete{b.Batch, max(have, 0), b.Size}
 	}
-	if err := a.opt.Write(stage.Place, func() error { return a.opt.Buffers.Place(b.ID, path, signed) }); err != nil {
+	if err := a.opt.Place(ctx, b, path, signed); err != nil {
 		return err
 	}
 	if err := a.opt.Write(stage.Enter, func() error { return a.opt.Ledger.Enter(ctx, b) }); err != nil {

@@ -39,7 +39,13 @@ func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if b != nil {
+		if b != nil && b.Incoming == "" {
+			continue
+		}
+		if b != nil { // the store has it
+			if err := a.opt.Buffers.Drop(id); err != nil {
+				return nil, fmt.Errorf("batch %s: %w", id, err)
+			}
 			continue
 		}
 		if err := a.opt.Buffers.Sweep(id); err != nil {

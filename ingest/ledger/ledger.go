@@ -35,6 +35,7 @@ type Batch struct {
 	Received  time.Time   `json:"received"`
 	Entered   time.Time   `json:"entered"`             // when it entered State
 	Collected bool        `json:"collected,omitempty"` // its file is deleted
+	Incoming  string      `json:"incoming,omitempty"`  // name of its objects in the store; empty: its files are in the buffers
 
 	Decided
 }
@@ -72,7 +73,7 @@ func (b *Batch) Waives(r wire.Reason) bool {
 
 const columns = `id, batch, robot, protocol, sha256, size, hosts, state, attempt, failures, last_error,
 	reason, detail, edition, version, received_at, entered_at, collected, token,
-	decision, decided_by, decided_at, note, waived, inferred, express`
+	decision, decided_by, decided_at, note, waived, inferred, express, incoming`
 
 const selectBatches = `SELECT ` + columns + ` FROM ingest_batches`
 
@@ -80,7 +81,7 @@ func scan(row interface{ Scan(...any) error }) (*Batch, error) {
 	var b Batch
 	err := row.Scan(&b.ID, &b.Batch, &b.Robot, &b.Protocol, &b.SHA256, &b.Size, &b.Hosts, &b.State, &b.Attempt, &b.Failures, &b.LastError,
 		&b.Reason, &b.Detail, &b.Edition, &b.Version, db.At(&b.Received), db.At(&b.Entered), &b.Collected, &b.token,
-		&b.Decision, &b.DecidedBy, db.At(&b.DecidedAt), &b.Note, &b.Waived, &b.Inferred, &b.Express)
+		&b.Decision, &b.DecidedBy, db.At(&b.DecidedAt), &b.Note, &b.Waived, &b.Inferred, &b.Express, &b.Incoming)
 	return &b, err
 }
 
@@ -93,13 +94,18 @@ type Ledger struct{ db *sql.DB }
 // New returns the ledger in a database that internal/db has opened.
 func New(d *sql.DB) *Ledger { return &Ledger{d} }
 
-// Enter adds a row in the state b.State.
+// Enter adds a row in the state b.State. It fails with ErrLost if b.Incoming is doomed.
 func (l *Ledger) Enter(ctx context.Context, b *Batch) error {
-	_, err := l.db.ExecContext(ctx, `INSERT INTO ingest_batches
-		(id, batch, robot, protocol, sha256, size, hosts, inferred, express, state, reason, detail, received_at, entered_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		b.ID, b.Batch, b.Robot, b.Protocol, b.SHA256, b.Size, b.Hosts, b.Inferred, b.Express, b.State, b.Reason, b.Detail, db.Millis(b.Received), db.Millis(b.Entered))
-	return err
+	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+		if err := adopt(ctx, tx, b.Incoming); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO ingest_batches
+			(id, batch, robot, protocol, sha256, size, hosts, inferred, express, state, reason, detail, received_at, entered_at, incoming)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			b.ID, b.Batch, b.Robot, b.Protocol, b.SHA256, b.Size, b.Hosts, b.Inferred, b.Express, b.State, b.Reason, b.Detail, db.Millis(b.Received), db.Millis(b.Entered), b.Incoming)
+		return err
+	})
 }
 
 // Get returns a row, or nil if there is none.

@@ -110,13 +110,27 @@ func (l *Ledger) Quarantine(ctx context.Context, b *Batch, reason wire.Reason, d
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), reason, detail, b.ID, b.token)
 }
 
-// ReceiveAgain moves a quarantined batch back to received, with b's decision and b.Inferred.
+// ReceiveAgain moves a quarantined batch back to received, with b's decision, b.Inferred and
+// b.Incoming. Objects that it had under another name are doomed.
 func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) error {
-	return l.change(ctx, `UPDATE ingest_batches
-		SET state = 'received', entered_at = ?, reason = '', detail = '', failures = 0, not_before = 0, last_error = '',
-			inferred = ?, decision = ?, decided_by = ?, decided_at = ?, note = ?, waived = ?
-		WHERE id = ? AND token = ? AND state = 'quarantined' AND decision <> 'discarded'`,
-		db.Millis(now), b.Inferred, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.Waived, b.ID, b.token)
+	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+		var old string
+		err := tx.QueryRowContext(ctx, `SELECT incoming FROM ingest_batches WHERE id = ?`, b.ID).Scan(&old)
+		if err == nil && old != b.Incoming {
+			err = adopt(ctx, tx, b.Incoming)
+			if err == nil && old != "" {
+				_, err = tx.ExecContext(ctx, `INSERT INTO ingest_incoming (name, since, doomed) VALUES (?, ?, 1)`, old, db.Millis(now))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return changed(tx.ExecContext(ctx, `UPDATE ingest_batches
+			SET state = 'received', entered_at = ?, reason = '', detail = '', failures = 0, not_before = 0, last_error = '',
+				inferred = ?, incoming = ?, decision = ?, decided_by = ?, decided_at = ?, note = ?, waived = ?
+			WHERE id = ? AND token = ? AND state = 'quarantined' AND decision <> 'discarded' AND incoming = ?`,
+			db.Millis(now), b.Inferred, b.Incoming, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.Waived, b.ID, b.token, old))
+	})
 }
 
 // Discard records b's decision, which is Discarded, about a quarantined batch.

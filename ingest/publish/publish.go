@@ -43,6 +43,7 @@ type Publisher struct {
 
 	urgent     atomic.Bool // an express batch may wait to be published
 	urgentSeen time.Time   // when Due last looked for one
+	swept      time.Time   // when Collect last called Sweep
 }
 
 // New returns a Publisher.
@@ -216,7 +217,7 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, 
 // keepManifest stores the signed manifest, for ever: where an archive comes from outlives its
 // batch. It returns the manifest's SHA-256.
 func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest string, err error) {
-	_, signed, err := p.opt.Buffers.Manifest(b.ID)
+	_, signed, err := p.opt.Env.Manifest(ctx, b)
 	if err != nil {
 		return "", err
 	}
@@ -240,21 +241,30 @@ func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest s
 	return wire.Digest(signed), nil
 }
 
+// sweepEvery is how often Collect looks for what interrupted attempts have left in the store.
+const sweepEvery = time.Hour
+
 // Collect deletes the files of published batches: their segments are in the store. It reports
-// whether there were any.
+// whether there were any. Collect must not be called concurrently.
 func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 	done, err := p.opt.Ledger.Uncollected(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, b := range done {
-		err := p.opt.Write(stage.Collect, func() error { return p.opt.Buffers.Drop(b.ID) })
+		err := p.opt.Env.Collect(ctx, b)
 		if err == nil {
 			err = p.opt.Write(stage.Collected, func() error { return p.opt.Ledger.Collected(ctx, b) })
 		}
 		if err != nil {
 			return false, fmt.Errorf("collect batch %s: %w", b.Batch, err)
 		}
+	}
+	if now := p.opt.Now(); now.Sub(p.swept) >= sweepEvery {
+		if err := p.opt.Sweep(ctx); err != nil {
+			return false, fmt.Errorf("collect what no batch has: %w", err)
+		}
+		p.swept = now
 	}
 	return len(done) > 0, nil
 }

@@ -93,7 +93,7 @@ func (q *Quarantine) decidable(ctx context.Context, id string) (*ledger.Batch, e
 
 // erase deletes a discarded batch's file, and records that.
 func (q *Quarantine) erase(ctx context.Context, b *ledger.Batch) error {
-	if err := q.env.Write(stage.Erase, func() error { return q.env.Buffers.Erase(b.ID) }); err != nil {
+	if err := q.env.Erase(ctx, b); err != nil {
 		return fmt.Errorf("discard batch %s: %w", b.ID, err)
 	}
 	return q.env.Write(stage.Erased, func() error { return q.env.Ledger.Erased(ctx, b) })

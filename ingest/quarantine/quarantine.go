@@ -106,10 +106,18 @@ func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) 
 	if old != nil {
 		b = old
 	} else {
+		if q.env.Shared { // then a row names its file
+			if err := q.env.Place(ctx, b, path, nil); err != nil {
+				return err
+			}
+		}
 		if err := q.env.Write(stage.QuarantineFile, func() error { return q.env.Ledger.Enter(ctx, b) }); err != nil {
 			return fmt.Errorf("ledger: %w", err)
 		}
 		q.env.Log.WarnContext(ctx, "a file without manifest is quarantined", "batch", b.ID, "robot", b.Robot, "reason", b.Reason, "detail", b.Detail)
+	}
+	if b.Incoming != "" {
+		return nil
 	}
 	if _, err := os.Lstat(q.env.Buffers.Quarantine(b.ID)); b.Decision == ledger.Discarded || err == nil {
 		return nil
@@ -127,6 +135,9 @@ func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) 
 func (q *Quarantine) Replace(ctx context.Context, old *ledger.Batch, path string, signed []byte) (*ledger.Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
+	if q.env.Shared {
+		return q.replaceStored(ctx, old, path, signed)
+	}
 	if err := q.env.MoveAside(old); err != nil {
 		return nil, err
 	}
@@ -136,9 +147,23 @@ func (q *Quarantine) Replace(ctx context.Context, old *ledger.Batch, path string
 	return q.receiveAgain(ctx, old)
 }
 
+// replaceStored is Replace for files that go to the store, under a new name.
+func (q *Quarantine) replaceStored(ctx context.Context, old *ledger.Batch, path string, signed []byte) (_ *ledger.Batch, err error) {
+	if signed == nil {
+		if _, signed, err = q.env.Manifest(ctx, old); err != nil {
+			return nil, err
+		}
+	}
+	b := *old
+	if err := q.env.Place(ctx, &b, path, signed); err != nil {
+		return nil, err
+	}
+	return q.receiveAgain(ctx, &b)
+}
+
 // receiveAgain moves a batch out of the quarantine, and returns its new row.
 func (q *Quarantine) receiveAgain(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error) {
-	if err := q.env.Write(stage.Restore, func() error { return q.env.Buffers.Restore(b.ID) }); err != nil {
+	if err := q.env.Restore(b); err != nil {
 		return nil, err
 	}
 	if err := q.env.Write(stage.Release, func() error { return q.env.Ledger.ReceiveAgain(ctx, b, q.env.Now()) }); err != nil {

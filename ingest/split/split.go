@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"sheaf/archive/store"
@@ -121,14 +120,14 @@ type attempt struct {
 // split verifies the batch and stores its hosts, all in one reading of the file. A *verify.Refusal
 // says what is wrong with the batch; any other error may pass by itself.
 func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
-	m, _, err := s.opt.Buffers.Manifest(b.ID)
+	m, _, err := s.opt.Manifest(ctx, b)
 	if err != nil {
 		return err
 	}
 	if err := s.judge(ctx, b, m); err != nil {
 		return err
 	}
-	f, err := os.Open(s.opt.Buffers.File(b.ID))
+	f, err := s.opt.Open(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"sheaf/archive/store"
 	"sheaf/ingest/buffers"
 	"sheaf/ingest/ledger"
 )
@@ -15,6 +16,8 @@ import (
 type Env struct {
 	Ledger   *ledger.Ledger
 	Buffers  buffers.Dir
+	Objects  store.Store
+	Shared   bool // batches are accepted into Objects, not Buffers
 	Log      *slog.Logger
 	Now      func() time.Time
 	Boundary func(write, when string) // called before and after each durable write
@@ -28,13 +31,6 @@ func (e *Env) Write(name string, f func() error) error {
 	return err
 }
 
-// MoveAside moves a quarantined batch's files to the quarantine. It can be repeated.
-func (e *Env) MoveAside(b *ledger.Batch) error {
-	return e.Write(MoveAside, func() error {
-		return e.Buffers.MoveAside(b.ID, buffers.Why{Batch: b.Batch, Reason: b.Reason, Detail: b.Detail})
-	})
-}
-
 // The durable writes of a batch, in their order.
 const (
 	Place          = "place"      // the batch file and its manifest under their final names
@@ -46,7 +42,7 @@ const (
 	Manifest       = "manifest"   // the signed manifest, in the store
 	Publish        = "publish"    // the catalog's new version
 	Published      = "published"  // the rows: published
-	Collect        = "collect"    // a published batch's file deleted
+	Collect        = "collect"    // a published batch's files deleted
 	Collected      = "collected"  // the row: collected, and its staged entries deleted
 	Quarantine     = "quarantine" // the row: quarantined
 	MoveAside      = "move-aside" // the batch's folder moved to the quarantine

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 )
 
@@ -30,6 +31,8 @@ const copying = 8
 // error. The catalog is copied last, and only as far as it went at the beginning: so the copy is
 // always an archive that is whole, if an older one. A service may be running, and a copy that was
 // broken off is completed by another one.
+//
+// Batches that are not published yet are not copied: their robots have them.
 //
 // With prune, objects are deleted from the copy that the store does not have any more, because they
 // were taken down, expired or merged. Without it, what is taken down stays in the copy. So that
@@ -72,7 +75,7 @@ func (c *Copied) everything(ctx context.Context, to, from store.Store) error {
 	}
 	isCatalog := func(key string) bool { return strings.HasPrefix(key, catalogPrefix) }
 	for _, wanted := range []func(key string) bool{
-		func(key string) bool { return !isCatalog(key) },
+		func(key string) bool { return !isCatalog(key) && !strings.HasPrefix(key, catalog.IncomingPrefix) },
 		func(key string) bool { return isCatalog(key) && key <= last },
 	} {
 		if err := c.missing(ctx, to, from, wanted); err != nil {

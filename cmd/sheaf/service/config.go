@@ -74,6 +74,8 @@ type Ingest struct {
 		Full    int `mapstructure:"full"`    // per cent of a disk, above which uploads are refused
 		Drained int `mapstructure:"drained"` // per cent of a disk, below which they are accepted again
 		Least   int `mapstructure:"least"`   // bytes a second, averaged over five minutes; 0: no minimum
+
+		Accepted string `mapstructure:"accepted"` // where accepted batches lie: inDirectory or inStore
 	} `mapstructure:"uploads"`
 	Import struct {
 		MaxBytes   int64 `mapstructure:"max_bytes"`   // of a file when it is expanded
@@ -92,6 +94,12 @@ type Ingest struct {
 		Keep  time.Duration `mapstructure:"keep"`  // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
 }
+
+// Where accepted batches lie until they are published.
+const (
+	inDirectory = "directory" // in the data directory, which all processes that ingest share
+	inStore     = "store"     // in the object store; each process may have a data directory of its own
+)
 
 // Manager is the settings of the room that looks after robots and hosts.
 type Manager struct {
@@ -141,6 +149,7 @@ func defaults() Config {
 	c.Database.Wait = 5 * time.Minute
 	c.Store.Scrub.Every, c.Store.Scrub.Rate = 30*24*time.Hour, 16<<20
 	c.Ingest.Uploads.Full, c.Ingest.Uploads.Drained, c.Ingest.Uploads.Least = 85, 75, 10
+	c.Ingest.Uploads.Accepted = inDirectory
 	c.Ingest.Import.MaxBytes, c.Ingest.Import.MaxEntries = foreign.DefaultBytes, foreign.DefaultEntries
 	c.Ingest.Publish.Window = "12:00-13:00"
 	c.Ingest.Packs.Size = 256 << 20
@@ -246,6 +255,7 @@ func (c *Ingest) check(is *settings.Checks) {
 	is.Require(1 <= c.Uploads.Full && c.Uploads.Full <= 100, "uploads.full", c.Uploads.Full, "want 1 to 100 per cent")
 	is.Require(1 <= c.Uploads.Drained && c.Uploads.Drained <= c.Uploads.Full, "uploads.drained", c.Uploads.Drained, "want 1 to uploads.full")
 	is.Require(c.Uploads.Least >= 0, "uploads.least", c.Uploads.Least, wantNatural)
+	is.Require(c.Uploads.Accepted == inDirectory || c.Uploads.Accepted == inStore, "uploads.accepted", c.Uploads.Accepted, "want "+inDirectory+" or "+inStore)
 	is.Require(c.Import.MaxBytes > 0, "import.max_bytes", c.Import.MaxBytes, wantPositive)
 	is.Require(c.Import.MaxEntries > 0, "import.max_entries", c.Import.MaxEntries, wantPositive)
 }

@@ -40,6 +40,7 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"packs: {size: 0}", "packs.size", "0"},
 		{"stop: soon", "stop", "soon"},
 		{"uploads: {full: 101}", "uploads.full", "101"},
+		{"uploads: {accepted: bucket}", "uploads.accepted", "bucket"},
 		{"uploads: {full: 50, drained: 51}", "uploads.drained", "51"},
 		{"uploads: {least: -1}", "uploads.least", "-1"},
 		{"store: {kind: floppy}", "store.kind", "floppy"},
