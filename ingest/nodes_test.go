@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/ingest/accept"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
@@ -121,11 +122,11 @@ func TestOneBatchAtTwoMachines(t *testing.T) {
 	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
 	var calls sync.WaitGroup
 	fresh := make(chan bool, 8)
+	machines := []*installation{h, other}
+	uploads := []accept.Upload{h.upload(b), other.upload(b)}
 	for n := range cap(fresh) {
-		at := []*installation{h, other}[n%2]
-		up := at.upload(b)
 		calls.Go(func() {
-			_, first, err := at.in.Acceptor.Accept(t.Context(), up, b.Signed)
+			_, first, err := machines[n%2].in.Acceptor.Accept(t.Context(), uploads[n%2], b.Signed)
 			if err != nil {
 				t.Error(err)
 			}

@@ -46,10 +46,6 @@ func (e *Env) store(ctx context.Context, b *ledger.Batch, path string, signed []
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	name := catalog.IncomingPrefix + string(b.Batch) + "-" + strings.ToLower(rand.Text())
 	if err := e.Ledger.Announce(ctx, name, e.Now()); err != nil {
 		return fmt.Errorf("ledger: %w", err)
@@ -59,7 +55,7 @@ func (e *Env) store(ctx context.Context, b *ledger.Batch, path string, signed []
 			return fmt.Errorf("store %s: %w", manifestKey(name), err)
 		}
 	}
-	if err := e.Objects.Put(ctx, fileKey(name), f, info.Size()); err != nil {
+	if err := e.Objects.Put(ctx, fileKey(name), f, b.Size); err != nil {
 		return fmt.Errorf("store %s: %w", fileKey(name), err)
 	}
 	b.Incoming = name

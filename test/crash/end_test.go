@@ -55,6 +55,10 @@ func (h *installation) checkBuffers(batches []*madeBatch) {
 	})
 	kept := names(h.t, buffers+"/quarantine")
 	for _, c := range batches {
+		if c.bad && h.settings["uploads.accepted"] == "store" {
+			h.checkStored(c)
+			continue
+		}
 		dir := filepath.Join(buffers, "quarantine", string(c.ID))
 		at := slices.Index(kept, dir)
 		switch {
@@ -90,6 +94,22 @@ func (h *installation) checkBuffers(batches []*madeBatch) {
 			return err
 		})
 	})
+}
+
+// checkStored checks that the store has a bad batch as it was sent. It may have it twice: from an
+// attempt that was interrupted, until a day later.
+func (h *installation) checkStored(c *madeBatch) {
+	h.t.Helper()
+	files, err := filepath.Glob(filepath.Join(h.data, "store", "incoming", string(c.ID)+"-*.tar.gz"))
+	testkit.Must(h.t, err)
+	if len(files) == 0 {
+		h.t.Errorf("the bad batch %s is not in the store", c.ID)
+	}
+	for _, name := range files {
+		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, c.Data) {
+			h.t.Errorf("%s has %d bytes, %v; sent were %d", name, len(got), err, len(c.Data))
+		}
+	}
 }
 
 // checkDownloads fetches all of every host, by HTTP and by FTP, and compares it with what was

@@ -195,18 +195,19 @@ func (s *trial) asidePut(sheaf string) {
 		}
 		return nil
 	})
-	dirs := names(s.t, buffers+"/quarantine")
-	if len(dirs) != 1 {
-		s.t.Fatalf("in the quarantine lies %s; want one", dirs)
+	if s.settings["uploads.accepted"] == "store" {
+		s.checkStored(s.batches[0])
+	} else {
+		dirs := names(s.t, buffers+"/quarantine")
+		if len(dirs) != 1 {
+			s.t.Fatalf("in the quarantine lies %s; want one", dirs)
+		}
+		got, err := os.ReadFile(filepath.Join(dirs[0], "batch.tar.gz"))
+		if err != nil || !bytes.Equal(got, s.batches[0].Data) || !exists(filepath.Join(dirs[0], "reason.json")) {
+			s.t.Errorf("the quarantine has %d bytes, %v, of %d, and %s", len(got), err, len(s.batches[0].Data), names(s.t, dirs[0]))
+		}
 	}
-	got, err := os.ReadFile(filepath.Join(dirs[0], "batch.tar.gz"))
-	if err != nil || !bytes.Equal(got, s.batches[0].Data) || !exists(filepath.Join(dirs[0], "reason.json")) {
-		s.t.Errorf("the quarantine has %d bytes, %v, of %d, and %s", len(got), err, len(s.batches[0].Data), names(s.t, dirs[0]))
-	}
-	s.kill()
-	if r := s.fsck(sheaf); r.Versions != 0 {
-		s.t.Errorf("%d versions were published", r.Versions)
-	}
+	s.unpublished(sheaf)
 }
 
 // keeping is work on the catalog that does all of its writes.
@@ -310,12 +311,26 @@ func (s *trial) allPublished(sheaf string) {
 // the batch.
 func (s *trial) discarded(sheaf string) {
 	s.t.Helper()
+	if s.settings["uploads.accepted"] == "store" {
+		left := names(s.t, filepath.Join(s.data, "store", "incoming"))
+		if len(left) != 1 || !strings.HasSuffix(left[0], ".manifest") {
+			s.t.Errorf("of a discarded batch is kept %s; want the manifest and not the file", left)
+		}
+		s.unpublished(sheaf)
+		return
+	}
 	dir := filepath.Join(s.data, "buffers", "quarantine", string(s.batches[0].ID))
 	if exists(filepath.Join(dir, "batch.tar.gz")) || !exists(filepath.Join(dir, "manifest")) {
 		s.t.Errorf("of a discarded batch is kept %s; want the manifest and not the file", names(s.t, dir))
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "reason.json"))
 	testkit.Must(s.t, errors.Join(err, json.Unmarshal(text, new(map[string]string))))
+	s.unpublished(sheaf)
+}
+
+// unpublished checks, after the end, that nothing was published.
+func (s *trial) unpublished(sheaf string) {
+	s.t.Helper()
 	s.kill()
 	if r := s.fsck(sheaf); r.Versions != 0 {
 		s.t.Errorf("%d versions were published", r.Versions)

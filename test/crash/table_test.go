@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"sheaf/cmd/sheaf/service"
@@ -100,7 +101,8 @@ var table = []row{
 
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
 // the robot go on, and checks the end. Unless SHEAF_TEST_FULL is set, it takes one in two of these
-// cases, and a short test one in sixteen.
+// cases, and a short test one in sixteen. The writes of ingest are tried with accepted batches in the
+// directory and in the store.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -128,18 +130,21 @@ func TestEveryBoundary(t *testing.T) {
 			if testing.Short() {
 				every = 16
 			}
-			if (2*i+k)%every != i/8%2%every {
-				continue
+			for shift, accepted := range []string{"directory", "store"} {
+				if (2*i+k+shift)%every != i/8%2%every || accepted == "store" && !strings.HasPrefix(r.write, "ingest/") {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s %s %d %s %s", when, r.write, r.nth, r.scenario.name, accepted), func(t *testing.T) {
+					t.Parallel()
+					s := &trial{installation: newInstallation(t, seed.data), robot: waseda, spool: newSpool(t), scenario: r.scenario}
+					s.die = &death{Write: r.write, When: when, Nth: r.nth, Since: r.since}
+					s.state = map[string]wire.State{"before": r.before, "after": r.after}[when]
+					maps.Copy(s.settings, r.scenario.settings)
+					s.settings["uploads.accepted"] = accepted
+					r.scenario.act(s)
+					r.scenario.end(s, sheaf)
+				})
 			}
-			t.Run(fmt.Sprintf("%s %s %d %s", when, r.write, r.nth, r.scenario.name), func(t *testing.T) {
-				t.Parallel()
-				s := &trial{installation: newInstallation(t, seed.data), robot: waseda, spool: newSpool(t), scenario: r.scenario}
-				s.die = &death{Write: r.write, When: when, Nth: r.nth, Since: r.since}
-				s.state = map[string]wire.State{"before": r.before, "after": r.after}[when]
-				maps.Copy(s.settings, r.scenario.settings)
-				r.scenario.act(s)
-				r.scenario.end(s, sheaf)
-			})
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// TestTwoServices runs two `sheaf serve` that share a PostgreSQL database, a data directory and a
-// store, and kills them again and again in turn. Robots upload to both, consumers read from both.
+// TestTwoServices runs two `sheaf serve` that share a PostgreSQL database, a store and, but
+// for one case, a data directory, and kills them again and again in turn. Robots upload to both, consumers read from both.
 // Nothing is lost, each batch is published once, and the living process continues the work of the
 // other. The test reports how long after each kill the next list was fetched, the next batch was
 // accepted, and one uploaded since was public. It takes runTime.
@@ -30,8 +30,9 @@ func TestTwoServices(t *testing.T) {
 	t.Parallel()
 	sheaf := testkit.Build(t, "sheaf/cmd/sheaf")
 	for name, settings := range map[string]func(*testing.T) map[string]any{
-		"fs": func(*testing.T) map[string]any { return nil },
-		"s3": s3Settings,
+		"fs":    func(*testing.T) map[string]any { return nil },
+		"s3":    s3Settings,
+		"nodes": nodeSettings,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +45,13 @@ func TestTwoServices(t *testing.T) {
 func s3Settings(t *testing.T) map[string]any {
 	o := storetest.StartVersity(t).Options(t)
 	return map[string]any{"store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket, "store.access_key": o.AccessKey, "store.secret_key": o.SecretKey}
+}
+
+// nodeSettings are those of services that share no directory.
+func nodeSettings(t *testing.T) map[string]any {
+	settings := s3Settings(t)
+	settings["uploads.accepted"], settings["database.seal"] = "store", strings.Repeat("5e", 32)
+	return settings
 }
 
 // pair is two services that share everything but their addresses.
@@ -77,6 +85,10 @@ func newPair(t *testing.T, sheaf string, settings map[string]any) *pair {
 		if n > 0 {
 			listen := testkit.Addresses(t, 3)
 			h.settings["http.listen"], h.settings["download.listen"], h.settings["drop.listen"] = listen[0], listen[1], listen[2]
+		}
+		if n > 0 && h.settings["uploads.accepted"] == "store" {
+			h.data = t.TempDir()
+			h.settings["data"] = h.data
 		}
 		h.log = fmt.Sprint(p.log, n)
 		s := &running{installation: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
@@ -281,8 +293,10 @@ func (p *pair) checkTwo(t *testing.T) {
 	p.checkSpools(t, batches)
 	testkit.Eventually(t, "the buffers are emptied", func() error {
 		var left []string
-		for _, dir := range []string{"batches", "receive", "receive-1", "quarantine"} {
-			left = append(left, names(t, p.data+"/buffers/"+dir)...)
+		for _, s := range p.services {
+			for _, dir := range []string{"batches", "receive", "receive-1", "quarantine"} {
+				left = append(left, names(t, s.data+"/buffers/"+dir)...)
+			}
 		}
 		if len(left) > 0 {
 			return fmt.Errorf("there is still %s", left)
