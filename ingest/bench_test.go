@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/archive/store/storetest"
 	"sheaf/ingest/accept"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
@@ -25,17 +26,11 @@ import (
 //
 //	SHEAF_BENCH_BYTES=1000000000 go test -run '^$' -bench Split -benchtime 1x -timeout 30m ./ingest
 func BenchmarkSplit(b *testing.B) {
-	size := int64(64 << 20)
-	if s := os.Getenv("SHEAF_BENCH_BYTES"); s != "" {
-		n, err := strconv.ParseInt(s, 10, 64)
-		testkit.Must(b, err)
-		size = n
-	}
 	h := newInstallation(b)
 	h.opt.Window = window.Never()
 	h.opt.Limits.Splitters = 1
 	h.open()
-	batch, path := bigBatch(b, h, size)
+	batch, path := bigBatch(b, h, benchBytes(b))
 	up := accept.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
 	for b.Loop() {
 		if b.N > 1 {
@@ -99,6 +94,49 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkAccepted measures the time from a manifest to its receipt, and from there until the batch
+// is post-split, with accepted batches in the directory and in the store, an S3 on this machine.
+//
+//	SHEAF_BENCH_BYTES=256000000 go test -run '^$' -bench Accepted -benchtime 1x -timeout 30m ./ingest
+func BenchmarkAccepted(b *testing.B) {
+	for name, shared := range map[string]bool{"directory": false, "store": true} {
+		b.Run(name, func(b *testing.B) {
+			s3, err := store.OpenS3(b.Context(), storetest.StartVersity(b).Options(b))
+			testkit.Must(b, err)
+			h := newInstallation(b)
+			h.store, h.opt.Shared, h.opt.Window = s3, shared, window.Never()
+			h.open()
+			batch, path := bigBatch(b, h, benchBytes(b))
+			up := accept.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
+			for b.Loop() {
+				if b.N > 1 {
+					b.Fatal("one batch is split once: use -benchtime 1x")
+				}
+				b.ReportMetric(seconds(func() {
+					_, _, err := h.in.Acceptor.Accept(b.Context(), up, batch.Signed)
+					testkit.Must(b, err)
+				}), "s-accept")
+				b.ReportMetric(seconds(func() {
+					h.run()
+					h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
+				}), "s-split")
+				b.ReportMetric(float64(batch.Manifest.Size)/1e6, "MB-batch")
+			}
+		})
+	}
+}
+
+// benchBytes returns the size of the batch to make.
+func benchBytes(b *testing.B) int64 {
+	size := int64(64 << 20)
+	if s := os.Getenv("SHEAF_BENCH_BYTES"); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		testkit.Must(b, err)
+		size = n
+	}
+	return size
 }
 
 func seconds(f func()) float64 {

@@ -25,6 +25,8 @@ import (
 //	processes/<name>              locked by each process that is at work
 //	accepting, deciding           locked by the process that does so
 //
+// Batches whose files lie in the store have none here; see package stage.
+//
 // The state of a batch is in the ledger. Every method that changes files can be repeated after a
 // crash, and what it did is durable when it returns.
 type Dir string

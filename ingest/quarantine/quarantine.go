@@ -116,8 +116,8 @@ func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) 
 		}
 		q.env.Log.WarnContext(ctx, "a file without manifest is quarantined", "batch", b.ID, "robot", b.Robot, "reason", b.Reason, "detail", b.Detail)
 	}
-	if b.Incoming != "" {
-		return nil
+	if b.Incoming != "" { // it was stored before the row was entered
+		return q.env.MoveAside(b)
 	}
 	if _, err := os.Lstat(q.env.Buffers.Quarantine(b.ID)); b.Decision == ledger.Discarded || err == nil {
 		return nil

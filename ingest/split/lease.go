@@ -10,7 +10,7 @@ import (
 	"sheaf/ingest/stage"
 )
 
-// Several processes may work on one ledger and one directory of buffers. A process holds the batch
+// Several processes may work on one ledger and one set of batch files. A process holds the batch
 // that it splits by a lease: a time in the batch's row, which it moves on while it is at work. When
 // that time has passed, another process may claim the batch. Every claim raises the batch's token,
 // which fences off a holder that was only slow.
