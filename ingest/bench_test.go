@@ -96,8 +96,9 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 	}
 }
 
-// BenchmarkAccepted measures the time from a manifest to its receipt, and from there until the batch
-// is post-split, with accepted batches in the directory and in the store, an S3 on this machine.
+// BenchmarkAccepted measures the time from a manifest to its receipt, and from there until the
+// batch is post-split, with accepted batches in the directory and in the store, an S3 on this
+// machine.
 //
 //	SHEAF_BENCH_BYTES=256000000 go test -run '^$' -bench Accepted -benchtime 1x -timeout 30m ./ingest
 func BenchmarkAccepted(b *testing.B) {

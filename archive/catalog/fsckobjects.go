@@ -33,8 +33,8 @@ func (o *objectCheck) need(key string, start, end int64) error {
 // times for one object.
 func (o *objectCheck) needWhole(key string, size int64) error { return o.need(key, size, size) }
 
-// IncomingPrefix begins the keys of batches that are not published yet. Only ingest puts and deletes
-// these objects.
+// IncomingPrefix begins the keys of batches that are not published yet. Only ingest puts and
+// deletes these objects.
 const IncomingPrefix = "incoming/"
 
 // prefixes of keys of objects that nothing refers to and that are kept.

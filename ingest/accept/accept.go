@@ -84,9 +84,10 @@ type Upload struct {
 }
 
 // Accept takes over a whole batch with its signed manifest. When it returns a receipt, batch and
-// state are durable, and the file at up.Path is Accept's, or not needed any more. If the batch was accepted before, fresh
-// is false, the receipt says what has become of it, and the file was not needed. But if that batch
-// is quarantined with ReasonSHAMismatch, a file with the right digest replaces the old one.
+// state are durable, and the file at up.Path is Accept's, or not needed any more. If the batch was
+// accepted before, fresh is false, the receipt says what has become of it, and the file was not
+// needed. But if that batch is quarantined with ReasonSHAMismatch, a file with the right digest
+// replaces the old one.
 //
 // Accept may be repeated after any error, and called for one batch twice at the same time: one call
 // is fresh.

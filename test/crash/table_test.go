@@ -101,8 +101,8 @@ var table = []row{
 
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
 // the robot go on, and checks the end. Unless SHEAF_TEST_FULL is set, it takes one in two of these
-// cases, and a short test one in sixteen. The writes of ingest are tried with accepted batches in the
-// directory and in the store.
+// cases, and a short test one in sixteen. The writes of ingest are tried with accepted batches in
+// the directory and in the store.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
