@@ -63,7 +63,7 @@ func batchShowCommand() *cobra.Command {
 				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
 					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
+				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
 					{"last error", b.LastError}, {string(b.Decision), decidedBy(&b)}} {
 					if line[1] != "" {
 						fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))

@@ -35,7 +35,7 @@ type Batch struct {
 	Received  time.Time   `json:"received"`
 	Entered   time.Time   `json:"entered"`             // when it entered State
 	Collected bool        `json:"collected,omitempty"` // its file is deleted
-	Incoming  string      `json:"incoming,omitempty"`  // name of its objects in the store; empty: its files are in the buffers
+	Incoming  string      `json:"incoming,omitempty"`  // name of its objects in the store until it is published; empty: its files are in the buffers
 
 	Decided
 }
