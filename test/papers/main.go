@@ -39,6 +39,7 @@ type part struct {
 var parts = []part{
 	{[]string{"001"}, flows},
 	{[]string{"001"}, levelling},
+	{[]string{"002"}, leases},
 	{[]string{"003"}, imbalance},
 	{[]string{"004"}, hours},
 	{[]string{"004"}, staleness},
@@ -50,12 +51,12 @@ var parts = []part{
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/papers [--json] [000 001 003 004]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/papers [--json] [000 001 002 003 004]")
 	}
 	flag.Parse()
 	for _, paper := range flag.Args() {
 		if !slices.ContainsFunc(parts, func(p part) bool { return slices.Contains(p.papers, paper) }) {
-			fmt.Fprintf(os.Stderr, "papers: there are no figures of paper %q; there are 000, 001, 003 and 004\n", paper)
+			fmt.Fprintf(os.Stderr, "papers: there are no figures of paper %q; there are 000, 001, 002, 003 and 004\n", paper)
 			os.Exit(2)
 		}
 	}

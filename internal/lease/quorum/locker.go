@@ -38,6 +38,7 @@ type Locker struct {
 
 	mu     sync.Mutex // guards what follows
 	server *server    // nil: this process is none
+	served int64      // requests that it has answered
 	config Config     // the latest that is known
 
 	leaving sync.WaitGroup
@@ -98,6 +99,7 @@ func Open(opt Options) (*Locker, error) {
 func (l *Locker) serve(q request) (answer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.served++
 	r, err := l.server.handle(time.Now(), q)
 	l.learn(l.server.kept.Config)
 	return r, err
@@ -310,6 +312,16 @@ func (l *Locker) change(ctx context.Context, c *change) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// Address returns the name of this process's server.
+func (l *Locker) Address() string { return l.opt.Address }
+
+// Served returns how many requests this process's server has answered.
+func (l *Locker) Served() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served
 }
 
 // Asked returns how many clients have this process's token of a name, or wait for it.

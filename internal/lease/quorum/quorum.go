@@ -136,12 +136,16 @@ func (p place) before(o place) bool {
 }
 
 // newServer starts a server with what it kept. ttl is how long tokens may be out that it lent
-// before, if that is not known.
+// before, if that is not known. One that is still to join has lent none.
 func newServer(name string, kept Kept, ttl time.Duration, now time.Time, keep func(Kept) error) *server {
 	if kept.Fences == nil {
 		kept.Fences = make(map[string]int64)
 	}
-	return &server{name: name, kept: kept, keep: keep, since: now.Add(max(kept.TTL, ttl)), names: make(map[string]*token)}
+	since := now
+	if kept.Config.includes(name) || kept.TTL > 0 {
+		since = now.Add(max(kept.TTL, ttl))
+	}
+	return &server{name: name, kept: kept, keep: keep, since: since, names: make(map[string]*token)}
 }
 
 // handle answers a request. An error means that nothing is sure, and that the client gets no

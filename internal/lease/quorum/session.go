@@ -38,7 +38,7 @@ func newSession(l *Locker, a *attempt) *session {
 
 // every is the time between two requests to a server.
 func (s *session) every() time.Duration {
-	if s.a.stage == holding {
+	if s.a.stage == holding && !time.Now().Before(s.a.grace) { // else tokens of other servers are needed soon
 		return s.l.opt.TTL / 4
 	}
 	return min(max(s.l.opt.TTL/100, 10*time.Millisecond), 250*time.Millisecond)
