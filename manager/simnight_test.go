@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -224,13 +225,16 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 		if err != nil || plan.Makespan > 1.1*plan.Bound || plan.Measured != robots*hosts {
 			t.Fatalf("plan %+v, %v", plan, err)
 		}
+		planned := map[string]string{}
+		soonest, first := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64) // end of the first robot
 		for _, r := range crew {
 			r.fetchList()
 			var sum time.Duration
 			for _, host := range r.waiting {
 				sum += r.takes(host)
+				planned[host] = r.name
 			}
-			static = max(static, sum)
+			static, soonest = max(static, sum), min(soonest, sum)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -256,13 +260,18 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 		all.Wait()
 		stop()
 		<-ended
-		visits := map[string]int{}
+		visits, moved := map[string]int{}, 0
 		for _, r := range crew {
-			took = max(took, r.done.Sub(began))
+			took, first = max(took, r.done.Sub(began)), min(first, r.done.Sub(began))
 			for host, n := range r.visited {
 				visits[host] += n
+				if planned[host] != r.name {
+					moved++
+				}
 			}
 		}
+		t.Logf("the first robot ends at %.2f of the night by the plan, at %.2f with taking over; %d hosts moved",
+			float64(soonest)/float64(static), float64(first)/float64(took), moved)
 		twice := 0
 		for _, n := range visits {
 			if n > 1 {

@@ -10,27 +10,32 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestSecurity: whoever reads in SECURITY.md what holds can run the test that shows it. Each line
-// of that table names one, and each test that is named exists.
+// TestSecurity: whoever reads in SECURITY.md what holds, or in docs/papers.md what works, can run
+// the test that shows it. Each line of these tables names one, and each test that is named exists.
 func TestSecurity(t *testing.T) {
-	root := testkit.Root(t)
-	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
-	testkit.Must(t, err)
-	named := regexp.MustCompile("`([\\w/]+) (Test\\w+)`")
-	for _, m := range named.FindAllStringSubmatch(string(text), -1) {
-		if !hasTest(t, filepath.Join(root, m[1]), m[2]) {
-			t.Errorf("SECURITY.md names %s %s, which does not exist", m[1], m[2])
+	for file, head := range map[string]string{
+		"SECURITY.md":    "| against | what holds | shown by |\n|---|---|---|\n",
+		"docs/papers.md": "| paper, section | what | where | shown by | what we do otherwise, and why |\n|---|---|---|---|---|\n",
+	} {
+		root := testkit.Root(t)
+		text, err := os.ReadFile(filepath.Join(root, file))
+		testkit.Must(t, err)
+		named := regexp.MustCompile("`([\\w/]+) (Test\\w+)`")
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if !hasTest(t, filepath.Join(root, m[1]), m[2]) {
+				t.Errorf("%s names %s %s, which does not exist", file, m[1], m[2])
+			}
 		}
-	}
-	_, table, _ := strings.Cut(string(text), "| against | what holds | shown by |\n|---|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	lines := strings.Split(table, "\n")
-	if len(lines) < 2 {
-		t.Fatal("SECURITY.md has no table of what holds")
-	}
-	for _, line := range lines {
-		if !named.MatchString(line) {
-			t.Errorf("SECURITY.md names no test for %s", line)
+		_, table, _ := strings.Cut(string(text), head)
+		table, _, _ = strings.Cut(table, "\n\n")
+		lines := strings.Split(table, "\n")
+		if len(lines) < 2 {
+			t.Errorf("%s has no such table", file)
+		}
+		for _, line := range lines {
+			if !named.MatchString(line) {
+				t.Errorf("%s names no test for %s", file, line)
+			}
 		}
 	}
 }

@@ -152,26 +152,11 @@ func leaseLoad(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	defer operator.Close()
-	asking, stop := context.WithCancel(ctx)
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	defer stop()
-	for n := range 10 {
-		c, err := g.client()
-		if err != nil {
-			return "", err
-		}
-		clients.Go(func() {
-			defer c.Close()
-			for asking.Err() == nil {
-				_ = c.Do(asking, fmt.Sprint("name ", n%3), func(context.Context, int64) error { return nil }) // ends with asking
-				select {
-				case <-asking.Done():
-				case <-time.After(1500 * time.Millisecond):
-				}
-			}
-		})
+	stop, err := g.askers(ctx, 10)
+	if err != nil {
+		return "", err
 	}
+	defer stop()
 	var calm []string
 	most := 0.0
 	for joins := 0; ; joins++ {
@@ -204,6 +189,34 @@ func leaseLoad(ctx context.Context, dir string) (string, error) {
 			}
 		}
 	}
+}
+
+// askers lets clients enter again and again until stop is called.
+func (g *grantors) askers(ctx context.Context, n int) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	stop = func() {
+		cancel()
+		clients.Wait()
+	}
+	for n := range n {
+		c, err := g.client()
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		clients.Go(func() {
+			defer c.Close()
+			for ctx.Err() == nil {
+				_ = c.Do(ctx, fmt.Sprint("name ", n%3), func(context.Context, int64) error { return nil }) // ends with ctx
+				select {
+				case <-ctx.Done():
+				case <-time.After(1500 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return stop, nil
 }
 
 // load returns the messages that a server gets in a second, in the mean of all.

@@ -39,6 +39,7 @@ type part struct {
 var parts = []part{
 	{[]string{"001"}, flows},
 	{[]string{"001"}, levelling},
+	{[]string{"000", "001"}, nights},
 	{[]string{"002"}, leases},
 	{[]string{"003"}, imbalance},
 	{[]string{"004"}, hours},
