@@ -76,6 +76,33 @@ func TestCostsByTheHourWithOutliersApart(t *testing.T) {
 	}
 }
 
+// A robot whose wall clock is hours or years wrong spoils no costs: what cannot be counts for the
+// hour in which its log came. A clock that is hours behind only shifts the hour.
+func TestCostsByWrongClocks(t *testing.T) {
+	for name, c := range map[string]struct{ off, want time.Duration }{
+		"hours ahead":  {5 * time.Hour, 0},
+		"years ahead":  {3 * 365 * 24 * time.Hour, 0},
+		"years behind": {-25 * 365 * 24 * time.Hour, 0},
+		"hours behind": {-5 * time.Hour, -5 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, nil)
+			secret := s.join("r1")
+			s.add("http://a.test/")
+			now := time.Now().UTC()
+			s.submit("r1", secret, "1", wire.TimeComment(now.Add(c.off))+exchange("a.test", 100, 1000))
+			var found costs.HostCosts
+			s.operator("GET", "/v1/admin/hosts/a.test/costs", &found)
+			if len(found.Robots) != 1 || len(found.Robots[0].Hours) != 1 || math.Abs(found.Robots[0].Distance-10) > 0.5 {
+				t.Fatalf("%+v", found)
+			}
+			if hour := found.Robots[0].Hours[0].Hour; hour.Sub(now.Add(c.want)).Abs() > time.Hour {
+				t.Errorf("counts for %v at %v", hour, now)
+			}
+		})
+	}
+}
+
 // A plan moves hosts to the robots to which they are near. New hosts are assigned by the factors
 // of the robots' lines that the plan has found.
 func TestPlanEstimatesAndProbes(t *testing.T) {
