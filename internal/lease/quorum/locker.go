@@ -277,12 +277,13 @@ func (l *Locker) change(ctx context.Context, c *change) error {
 	for {
 		var mu sync.Mutex // guards c
 		var asking sync.WaitGroup
-		now := time.Now()
+		now, ask := time.Now(), make(map[string]request)
 		for _, server := range c.joint.all() {
-			q, ok := c.next(now, server)
-			if !ok {
-				continue
+			if q, ok := c.next(now, server); ok {
+				ask[server] = q
 			}
+		}
+		for server, q := range ask {
 			asking.Go(func() {
 				if r, err := l.ask(ctx, server, q); err == nil {
 					mu.Lock()
