@@ -115,7 +115,8 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	}
 	stale := func(u status) (bool, error) {
 		receipt, err := opt.Batches.Receipt(ctx, u.Batch)
-		taken := receipt != nil && receipt.Reason != wire.ReasonSHAMismatch // a damaged batch may come again
+		// A damaged batch may come again: its upload then goes on after it was found damaged.
+		taken := receipt != nil && (receipt.Reason != wire.ReasonSHAMismatch || u.Touched.Before(receipt.At))
 		return taken || time.Since(u.Touched) > opt.AbandonAfter, err
 	}
 	if err := up.prepare(stale); err != nil {
