@@ -214,6 +214,48 @@ func TestNewPagesOutlastTheNight(t *testing.T) {
 	})
 }
 
+// linked is a host of 400 pages whose start links to all, and whose last 40 have links from all the
+// others.
+type linked struct {
+	mu      sync.Mutex
+	popular map[string]bool // those of them that were visited
+}
+
+func (l *linked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.Header().Set("Content-Type", "text/html")
+	first, page := 360, 0
+	if r.URL.Path == "/" {
+		first = 0
+	} else if _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &page); err != nil {
+		http.NotFound(w, r)
+		return
+	} else if page >= first {
+		l.popular[r.URL.Path] = true
+	}
+	for i := first; i < 400; i++ {
+		fmt.Fprintf(w, "<a href=/%d.html>%d</a>\n", i, i)
+	}
+}
+
+// Of the new pages that a night has no room for, those with most links to them come first in the
+// next.
+func TestPagesWithManyLinksComeFirst(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	l := &linked{popular: make(map[string]bool)}
+	nights(t, tightConfig(t), 2, l.ServeHTTP, func(_ *Robot, day int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if n := len(l.popular); day == 0 && n > 0 {
+			t.Errorf("the first night, which knows no links, visited %d of the last pages", n)
+		} else if day == 1 && n < 35 { // in the order of depth and keys it would be 7
+			t.Errorf("after the second night %d of the 40 pages with most links were visited", n)
+		}
+	})
+}
+
 // hourly is a server that is quickest at one hour, 05:00 for the first host and 03:00 for the
 // second.
 type hourly struct {

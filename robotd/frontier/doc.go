@@ -28,6 +28,9 @@
 // what can be read and from the stored pages. If the state is damaged, pages are archived in full
 // once more.
 //
+// A third file, <cycle>.links, has the hashes of the URLs that new pages link to. It only says
+// which pages are the most important; see CountLinks.
+//
 // At the end of a cycle, visits and URLs that were not visited are merged into one sorted file, the
 // state. It has each page's last visit and its history of changes. It is searched on disk, so
 // neither searching nor merging uses more memory for hosts with more pages.

@@ -118,6 +118,11 @@ func (f *Frontier) Advance(cycle int64) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		if err := h.links.flush(h.path(linksKind)); err != nil {
+			return err
+		}
+	}
 	for _, name := range names {
 		if err := settleBefore(f.temp(), f.path(name), name, cycle); err != nil {
 			return fmt.Errorf("frontier of %s: %w", name, err)

@@ -28,6 +28,8 @@ type Host struct {
 	lane  *lane // entries before the queue; nil: none
 	given bool  // the queue's first page is in hand
 
+	links linkLog
+
 	ahead atomic.Pointer[lookAhead] // set by the holder of mu; cleared by eviction
 }
 
@@ -183,7 +185,7 @@ func (h *Host) Retry() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lane.holds() {
-		h.dropFirst()
+		h.lane = h.lane.drop()
 		return nil
 	}
 	a, err := h.look()
@@ -214,6 +216,9 @@ func (h *Host) again(e Entry) error {
 func (h *Host) Sync(segment func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.links.flush(h.path(linksKind)); err != nil {
+		return err
+	}
 	if err := syncFile(h.path("log")); err != nil {
 		return err
 	}

@@ -86,20 +86,19 @@ func (l *lane) first(queued bool) *Entry {
 	return l.hand
 }
 
-// dropFirst removes the lane's page in hand.
-func (h *Host) dropFirst() {
-	if h.lane == nil {
-		return
+// drop removes the page in hand. It returns nil if nothing is left.
+func (l *lane) drop() *lane {
+	if l == nil || len(l.waiting) == 0 {
+		return nil
 	}
-	if h.lane.hand = nil; len(h.lane.waiting) == 0 {
-		h.lane = nil
-	}
+	l.hand = nil
+	return l
 }
 
 // finishFirst records the result of a page of the lane.
 func (h *Host) finishFirst(e *Entry, d Done) error {
 	if d.Segment == "" && !d.Visit.learned() {
-		h.dropFirst()
+		h.lane = h.lane.drop()
 		return nil
 	}
 	m := mark{key: hash(e.URL), visit: d.Visit, place: h.last, own: e}
@@ -110,7 +109,7 @@ func (h *Host) finishFirst(e *Entry, d Done) error {
 	if err := h.mark(m); err != nil {
 		return err
 	}
-	h.dropFirst()
+	h.lane = h.lane.drop()
 	return nil
 }
 

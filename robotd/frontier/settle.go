@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,7 @@ func settleBefore(temp, dir, host string, cycle int64) error {
 		if err := settle(temp, dir, host, n); err != nil {
 			return fmt.Errorf("settling cycle %d: %w", n, err)
 		}
-		for _, kind := range []string{"journal", flag, "log"} {
+		for _, kind := range []string{"journal", flag, linksKind, "log"} {
 			if err := os.Remove(filePath(dir, n, kind)); err != nil && !os.IsNotExist(err) {
 				return err
 			}
@@ -63,7 +62,11 @@ func settle(temp, dir, host string, cycle int64) (err error) {
 	if err != nil || s.empty() && left.empty() {
 		return err
 	}
-	return rewriteState(dir, host, cycle, left, s, newest.Add(-keepVisits))
+	links, err := readLinks(filePath(dir, cycle, linksKind))
+	if err != nil {
+		return err
+	}
+	return rewriteState(dir, host, cycle, left, s, newest.Add(-keepVisits), links)
 }
 
 // eachLeft calls fn for URLs that a cycle found but did not visit. It skips lost entries.
@@ -116,8 +119,9 @@ func eachVisited(dir, host string, cycle int64, fn func(known) error) error {
 }
 
 // rewriteState writes a new state and renames it into place. Of entries for the same page, fresh
-// replaces the old state, and that replaces left.
-func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget time.Time) (err error) {
+// replaces the old state, and that replaces left. Of pages without a visit only those in left
+// remain, with the links that the old state and this cycle have counted.
+func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget time.Time, links linkCounts) (err error) {
 	path := filepath.Join(dir, stateFile)
 	damaged, err := eachKnown(path, host, func(known) error { return nil })
 	if err != nil {
@@ -128,15 +132,9 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 		return err
 	}
 	defer old.close()
-	tmp, err := os.Create(path + ".new")
-	if err != nil {
-		return err
+	if old.cycle >= cycle { // a crash came after the renaming: they are in it
+		links = linkCounts{}
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
-		}
-	}()
 	below, err := left.sources()
 	if err != nil {
 		return err
@@ -145,48 +143,42 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 	if err != nil {
 		return err
 	}
+	tmp, err := os.Create(path + ".new")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		tmp.Close() // a second time, unless err is of an earlier step
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
 	w := bufio.NewWriter(tmp)
 	fmt.Fprintf(w, "%s%d\n", stateHeader, cycle)
 	pages := 0
-	var line []byte
-	err = mergeKnown(slices.Concat(below, []knownSource{visited{old}}, above), func(k known, from int) error {
-		if k.visit.Gone || from == len(below) && !k.visit.Full.After(forget) {
+	err = mergeKnown(slices.Concat(below, []knownSource{old}, above), func(k known, from int) error {
+		visited := k.visit.learned()
+		if k.visit.Gone || from == len(below) && (!visited || !k.visit.Full.After(forget)) {
 			return nil
+		}
+		if !visited {
+			k.entry.Links += links.of(k.key)
 		}
 		if damaged { // lost pages are found again only by the links of all others
 			k.visit = Visit{}
 		}
 		pages++
-		line = k.append(line[:0], host)
-		_, err := w.Write(line)
+		_, err := w.Write(k.append(w.AvailableBuffer(), host))
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s%d\n", stateEnd, pages)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := tmp.Sync(); err != nil {
-		return err
-	}
-	if err := tmp.Close(); err != nil {
+	if err := errors.Join(w.Flush(), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
 	return os.Rename(tmp.Name(), path)
-}
-
-// visited skips pages without a visit: those that are left are in the newer log.
-type visited struct{ knownSource }
-
-func (v visited) next() (known, bool, error) {
-	for {
-		k, ok, err := v.knownSource.next()
-		if !ok || err != nil || k.visit.learned() {
-			return k, ok, err
-		}
-	}
 }
 
 // knownSource returns pages in the order of their keys.
@@ -195,7 +187,7 @@ type knownSource interface {
 }
 
 // mergeKnown calls put with the pages of all sources in the order of their keys. If several sources
-// have a page, it uses the last source's.
+// have a page, it uses the last one's that has a visit, or the first one's with the links of all.
 func mergeKnown(sources []knownSource, put func(k known, from int) error) error {
 	heads := make([]known, len(sources))
 	live := make([]bool, len(sources))
@@ -211,7 +203,7 @@ func mergeKnown(sources []knownSource, put func(k known, from int) error) error 
 	for {
 		best := -1
 		for i := range sources {
-			if live[i] && (best < 0 || cmp.Compare(heads[i].key, heads[best].key) <= 0) {
+			if live[i] && (best < 0 || heads[i].key < heads[best].key) {
 				best = i
 			}
 		}
@@ -219,6 +211,16 @@ func mergeKnown(sources []knownSource, put func(k known, from int) error) error 
 			return nil
 		}
 		k := heads[best]
+		for i := best + 1; i < len(sources); i++ {
+			if !live[i] || heads[i].key != k.key {
+				continue
+			}
+			if heads[i].visit.learned() {
+				k, best = heads[i], i
+			} else {
+				k.entry.Links += heads[i].entry.Links
+			}
+		}
 		if err := put(k, best); err != nil {
 			return err
 		}

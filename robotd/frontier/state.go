@@ -17,8 +17,9 @@ import (
 const keepVisits = 90 * 24 * time.Hour
 
 // The state file has a line "sheaf-visits 3 <cycle>", then one line for each page in the order of
-// keys: 16 hexadecimal digits, a space, a checksum of the rest, the visit's fields, the depth, and
-// the URL as in the log. The last line is "~end <number of pages>". If a line is damaged, none of
+// keys: 16 hexadecimal digits, a space, a checksum of the rest, the visit's fields, of pages that
+// were never visited "+" and the number of links to them unless it is 0, the depth, and the URL as
+// in the log. The last line is "~end <number of pages>". If a line is damaged, none of
 // the host's visits is used any more: a page that answers "not modified" would hide the links to
 // the lost pages.
 const (
@@ -35,7 +36,11 @@ type known struct {
 }
 
 func (k known) append(b []byte, host string) []byte {
-	text := fmt.Sprintf("%s %d %s", k.visit.fields(), k.entry.Depth, shorten(k.entry.URL, host))
+	visit := k.visit.fields()
+	if k.entry.Links > 0 {
+		visit = fmt.Sprintf("%s +%d", visit, k.entry.Links)
+	}
+	text := fmt.Sprintf("%s %d %s", visit, k.entry.Depth, shorten(k.entry.URL, host))
 	return fmt.Appendf(b, "%016x %s\n", k.key, checked(text))
 }
 
@@ -53,15 +58,27 @@ func parseKnown(line []byte, host string) (k known, ok bool) {
 	if err != nil {
 		return k, false
 	}
-	// Depth and URL are the last two fields, and neither contains a space.
-	at := bytes.LastIndexByte(text, ' ')
-	url := appendURL(nil, text[at+1:], host)
-	text = text[:max(at, 0)]
-	depth, err := strconv.Atoi(string(text[bytes.LastIndexByte(text, ' ')+1:]))
+	// Links, depth and URL are the last fields, and none contains a space.
+	text, short := cutLast(text)
+	url := appendURL(nil, short, host)
+	text, digits = cutLast(text)
+	depth, err := strconv.Atoi(string(digits))
 	if err != nil || hash(string(url)) != key {
 		return k, false
 	}
-	return known{key, visit, Entry{URL: string(url), Depth: depth}}, true
+	links := 0
+	if _, digits = cutLast(text); bytes.HasPrefix(digits, []byte("+")) && !visit.learned() {
+		if links, err = strconv.Atoi(string(digits[1:])); err != nil || links < 0 {
+			return k, false
+		}
+	}
+	return known{key, visit, Entry{URL: string(url), Depth: depth, Links: links}}, true
+}
+
+// cutLast splits off the last field of a line.
+func cutLast(text []byte) (rest, field []byte) {
+	at := bytes.LastIndexByte(text, ' ')
+	return text[:max(at, 0)], text[at+1:]
 }
 
 // Visit returns what is known about a page from earlier cycles.
@@ -135,6 +152,7 @@ type stateReader struct {
 	damaged bool        // lines are lost; only final at the end
 	ended   bool
 	pages   int
+	cycle   int64 // the last one in it
 }
 
 func openState(path, host string) (*stateReader, error) {
@@ -144,7 +162,9 @@ func openState(path, host string) (*stateReader, error) {
 	}
 	r := &stateReader{host: host, lines: lines}
 	header, err := lines.next()
-	r.damaged = !bytes.HasPrefix(header, []byte(stateHeader))
+	cycle, ok := strings.CutPrefix(string(header), stateHeader)
+	r.damaged = !ok
+	r.cycle, _ = strconv.ParseInt(cycle, 10, 64) // 0: none that is settled
 	if err != nil && err != io.EOF {
 		return nil, errors.Join(err, lines.close())
 	}

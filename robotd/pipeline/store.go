@@ -124,6 +124,7 @@ func (s *storing) note(t *turn) error {
 
 // queue puts the links of a turn into the queues of their hosts.
 func (s *storing) queue(t *turn) error {
+	first := t.past.Full.IsZero() // so that each link is counted once
 	byHost := make(map[*Host][]frontier.Entry)
 	for _, l := range t.links {
 		if l.host == t.host || s.hosts.Get(l.host.Name) == l.host { // it may have been dropped
@@ -138,6 +139,9 @@ func (s *storing) queue(t *turn) error {
 			entries = entries[:max(0, left)]
 		}
 		n, err := h.Front.Push(entries...)
+		if err == nil && first {
+			err = h.Front.CountLinks(entries)
+		}
 		if err != nil {
 			return err
 		}

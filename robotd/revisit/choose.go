@@ -99,7 +99,7 @@ func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, er
 		if last.IsZero() {
 			last = v.Full
 		}
-		p := schedule.Page{Changes: v.Changes, Age: c.Round.Began.Sub(last).Hours() / 24, Times: v.Times, Depth: e.Depth}
+		p := schedule.Page{Changes: v.Changes, Age: c.Round.Began.Sub(last).Hours() / 24, Times: v.Times, Depth: e.Depth, Links: e.Links}
 		turn := frontier.Later
 		switch {
 		case c.Watched(front.Name, e.URL):

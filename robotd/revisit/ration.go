@@ -21,9 +21,7 @@ func (p *pressing) len() int { return len(p.found) + len(p.overdue) }
 // ration gives turns to the pressing pages if the cycle has no room for all of them. Those that get
 // no room come behind the other pages, in case there is more time than expected. New and overdue
 // pages share the room by their numbers. The most overdue go first. Of the new pages, three of four
-// are those with the fewest links from a seed: a visit in breadth meets the pages with many links
-// to them early, without counting links (Najork and Wiener, "Breadth-First Search Crawling Yields
-// High-Quality Pages", WWW10, 2001). The fourth are taken from the rest, from another place in each
+// are the most important ones. The fourth are taken from the rest, from another place in each
 // cycle: deep pages would wait for ever if every night brings more.
 func (p *pressing) ration(pages []schedule.Page, turns []frontier.Turn, room int, cycle time.Time) {
 	for _, i := range slices.Concat(p.found, p.overdue) {
@@ -39,15 +37,15 @@ func (p *pressing) ration(pages []schedule.Page, turns []frontier.Turn, room int
 	for _, i := range overdue[:room-found] {
 		turns[i] = frontier.First
 	}
-	near := slices.Clone(p.found)
-	slices.SortStableFunc(near, func(a, b int) int { return cmp.Compare(pages[a].Depth, pages[b].Depth) })
+	ranked := slices.Clone(p.found)
+	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(pages[b].Importance(), pages[a].Importance()) })
 	anywhere := (found + 3) / 4
-	for _, i := range near[:found-anywhere] {
+	for _, i := range ranked[:found-anywhere] {
 		turns[i] = frontier.First
 	}
 	const golden = 0.6180339887498949 // successive days begin far from each other
 	_, part := math.Modf(float64(cycle.Unix()/(24*3600)) * golden)
-	rest := near[found-anywhere:]
+	rest := ranked[found-anywhere:]
 	for n := range anywhere {
 		turns[rest[(int(part*float64(len(rest)))+n)%len(rest)]] = frontier.First
 	}

@@ -31,7 +31,14 @@ type Page struct {
 	Age   float64 // days since the last visit
 	Times int     // visits a day by NextVisits
 	Depth int     // links from a seed
+	Links int     // to a page that was never visited, about
 }
+
+// Importance ranks pages that were never visited: by the links to them, as Cho, Garcia-Molina and
+// Page do ("Efficient Crawling Through URL Ordering", WWW7, 1998), and by how near the start of
+// their host they are, since a visit in breadth finds important pages early (Najork and Wiener,
+// "Breadth-First Search Crawling Yields High-Quality Pages", WWW10, 2001).
+func (p *Page) Importance() float64 { return float64(1+p.Links) / float64(1+max(p.Depth, 0)) }
 
 // weight returns how much an up-to-date copy of the page counts. Pages near the start of a host
 // lead to more of it, and are the ones that most readers ask for.
