@@ -37,14 +37,14 @@ type delivery struct {
 }
 
 // uploader returns the uploader of batches.
-func (d *delivery) uploader(cfg *config.Config, id *identity.Identity) (u *upload.Uploader, err error) {
+func (d *delivery) uploader(cfg *config.Config, id *identity.Identity, keys wire.Verifier) (u *upload.Uploader, err error) {
 	var targets []upload.Target
 	var receipts []upload.ReceiptSource
 	urls, err := targetURLs(cfg, id)
 	if err != nil {
 		return nil, err
 	}
-	maker, err := newTargetMaker(cfg, id, func(at int64, first bool) { u.Moved(at, first) }) // u is set before anything is sent
+	maker, err := newTargetMaker(cfg, id, keys, func(at int64, first bool) { u.Moved(at, first) }) // u is set before anything is sent
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +117,14 @@ type target interface {
 // targetMaker makes targets of URLs.
 type targetMaker struct {
 	id      *identity.Identity
+	keys    wire.Verifier // of receipts
 	proxy   string
 	proxies func(*url.URL) (*url.URL, error)
 	web     *http.Client
 	moved   func(at int64, first bool)
 }
 
-func newTargetMaker(cfg *config.Config, id *identity.Identity, moved func(at int64, first bool)) (*targetMaker, error) {
+func newTargetMaker(cfg *config.Config, id *identity.Identity, keys wire.Verifier, moved func(at int64, first bool)) (*targetMaker, error) {
 	proxies, err := upload.Proxies(cfg.Upload.Proxy)
 	if err != nil {
 		return nil, settings.Wrong("upload.proxy", cfg.Upload.Proxy, err.Error())
@@ -131,7 +132,7 @@ func newTargetMaker(cfg *config.Config, id *identity.Identity, moved func(at int
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = func(req *http.Request) (*url.URL, error) { return proxies(req.URL) }
 	transport.ResponseHeaderTimeout = answerTimeout
-	return &targetMaker{id: id, proxy: cfg.Upload.Proxy, proxies: proxies, web: &http.Client{Transport: transport}, moved: moved}, nil
+	return &targetMaker{id: id, keys: keys, proxy: cfg.Upload.Proxy, proxies: proxies, web: &http.Client{Transport: transport}, moved: moved}, nil
 }
 
 func (m *targetMaker) target(s string) (target, error) {
@@ -141,10 +142,10 @@ func (m *targetMaker) target(s string) (target, error) {
 	}
 	if !strings.HasPrefix(u.Scheme, "ftp") {
 		return &upload.Service{
-			Base: strings.TrimSuffix(s, "/"), Robot: m.id.Robot, Secret: m.id.Secret, Key: m.id.ServerKey, Client: m.web, Moved: m.moved,
+			Base: strings.TrimSuffix(s, "/"), Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Client: m.web, Moved: m.moved,
 		}, nil
 	}
-	f := &upload.FTP{Addr: u.Host, Robot: m.id.Robot, Secret: m.id.Secret, Key: m.id.ServerKey, Dir: u.Path, Moved: m.moved}
+	f := &upload.FTP{Addr: u.Host, Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Dir: u.Path, Moved: m.moved}
 	if u.Port() == "" {
 		f.Addr = net.JoinHostPort(u.Hostname(), "21")
 	}

@@ -31,15 +31,16 @@ type program struct {
 	settings config.Update
 	poll     time.Duration
 	id       *identity.Identity
+	keys     *serviceKeys
 	client   *client.Client
 	updater  *update.Updater
 	wanted   chan struct{} // has an element when the manager is to be asked for a release
 	log      *slog.Logger
 }
 
-func newProgram(cfg *config.Config, id *identity.Identity, manager *client.Client, web *http.Client, log *slog.Logger) *program {
+func newProgram(cfg *config.Config, id *identity.Identity, keys *serviceKeys, manager *client.Client, web *http.Client, log *slog.Logger) *program {
 	return &program{
-		dir: cfg.DataDir, settings: cfg.Update, poll: cfg.Poll, id: id, client: manager, wanted: make(chan struct{}, 1), log: log,
+		dir: cfg.DataDir, settings: cfg.Update, poll: cfg.Poll, id: id, keys: keys, client: manager, wanted: make(chan struct{}, 1), log: log,
 		updater: &update.Updater{Dir: UpdateDir(cfg.DataDir), Base: manager.URL(), Client: web},
 	}
 }
@@ -57,8 +58,8 @@ func (p *program) open() (err error) {
 	return nil
 }
 
-// keep reports to the manager which program this is, at the start and at every poll, and takes the
-// releases that the manager offers. It ends with update.ErrStaged when a new program is to be
+// keep asks the manager for new keys of the service and reports to it which program this is, at the
+// start and at every poll. It takes the releases that the manager offers. It ends with update.ErrStaged when a new program is to be
 // started.
 func (p *program) keep(ctx context.Context) error {
 	if err := p.open(); err != nil {
@@ -66,6 +67,10 @@ func (p *program) keep(ctx context.Context) error {
 	}
 	for {
 		wait := p.poll
+		if err := p.keys.learn(ctx); err != nil && ctx.Err() == nil {
+			wait = min(wait, reportAgain)
+			p.log.WarnContext(ctx, "the service's keys", "err", err)
+		}
 		answer, err := p.report(ctx)
 		if err != nil {
 			wait = min(wait, reportAgain)
@@ -111,19 +116,17 @@ func (p *program) learnReleaseKey(signed *wire.SignedReleaseKey) error {
 	if signed == nil || p.releaseKey() != "" {
 		return nil
 	}
-	if !signed.Verify(p.id.Robot, p.id.ServerKey) {
+	if signed.Verify(p.id.Robot, p.id.ServiceKeys()...) != nil {
 		return errors.New("the manager sent a release key that the service which was joined did not sign; it is not taken")
 	}
 	key, err := release.ParseKey(signed.Key)
 	if err != nil {
 		return fmt.Errorf("the manager's release key: %w", err)
 	}
-	learnt := *p.id
-	learnt.ReleaseKey = signed.Key
-	if err := learnt.Save(p.dir); err != nil {
+	if err := p.id.LearnReleaseKey(p.dir, signed.Key); err != nil {
 		return err
 	}
-	p.id.ReleaseKey, p.updater.Key = signed.Key, key
+	p.updater.Key = key
 	p.log.Info("learnt the key that releases are signed with", "key", signed.Key)
 	return nil
 }

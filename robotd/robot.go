@@ -63,6 +63,7 @@ type Robot struct {
 	course   *cycle.Course
 	uploader *upload.Uploader
 	program  *program
+	keys     *serviceKeys
 	hands    *hands.Head // nil: there are none
 }
 
@@ -125,6 +126,7 @@ func (r *Robot) open() error {
 		return err
 	}
 	r.client = client.New(r.cfg.Manager, r.id.Robot, r.id.Secret, r.world.web)
+	r.keys = &serviceKeys{dir: r.cfg.DataDir, id: r.id, client: r.client, log: r.log}
 	if err := hands.Left(handsDir(&r.cfg), r.log); err != nil { // before any interval is taken to begin
 		return err
 	}
@@ -146,7 +148,7 @@ func (r *Robot) open() error {
 		return err
 	}
 	d := &delivery{r.path("receipts"), &r.records, r.log}
-	r.uploader, err = d.uploader(&r.cfg, r.id)
+	r.uploader, err = d.uploader(&r.cfg, r.id, r.keys)
 	return err
 }
 
@@ -282,10 +284,10 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 		Batches: r.records.Batches, Watched: r.records.Watched, List: r.list, Crawler: r.crawler, Express: r.cfg.Express,
 		Wake: func() { r.uploader.Wake() }, Log: r.log,
 	}
-	r.program = newProgram(&r.cfg, r.id, r.client, r.world.web, r.log)
+	r.program = newProgram(&r.cfg, r.id, r.keys, r.client, r.world.web, r.log)
 	prober := managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
 	passing := &managed.Passing{
-		Robot: r.id.Robot, Key: r.id.Key, Service: r.id.ServerKey, Client: r.client, Frontier: r.records.Frontier, Batches: r.records.Batches,
+		Robot: r.id.Robot, Key: r.id.Key, Service: r.keys, Client: r.client, Frontier: r.records.Frontier, Batches: r.records.Batches,
 		Rules: r.manners.Rules, Restraints: r.manners.Restraints, Servers: servers, Interval: r.cfg.Interval, Log: r.log,
 	}
 	r.session = managed.New(managed.Options{

@@ -137,13 +137,10 @@ func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head
 	return append(head, '\n'), nil
 }
 
-// OpenHandover reads the head of a file, checks it against the key of its signer, and returns it
-// with a reader of the body. It fails with ErrSignature if the signature is not the key's. The
-// reader ends with io.EOF only if the body is what the head says, to its last byte.
-func OpenHandover(file io.Reader, key ed25519.PublicKey) (*Handover, io.Reader, error) {
-	if len(key) == 0 {
-		return nil, nil, ErrSignature
-	}
+// OpenHandover reads the head of a file, checks that one of the keys signed it, and returns it with
+// a reader of the body. It fails with ErrSignature if none did. The reader ends with io.EOF only if
+// the body is what the head says, to its last byte.
+func OpenHandover(file io.Reader, keys ...ed25519.PublicKey) (*Handover, io.Reader, error) {
 	in := bufio.NewReader(file)
 	var head []byte
 	for {
@@ -160,7 +157,7 @@ func OpenHandover(file io.Reader, key ed25519.PublicKey) (*Handover, io.Reader, 
 		}
 	}
 	h := new(Handover)
-	if err := open(bytes.TrimSuffix(head, []byte("\n")), key, h); err != nil {
+	if err := open(bytes.TrimSuffix(head, []byte("\n")), h, keys...); err != nil {
 		return nil, nil, fmt.Errorf("hand-over: %w", err)
 	}
 	if err := h.Check(); err != nil {

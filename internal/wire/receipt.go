@@ -56,11 +56,9 @@ type Receipt struct {
 // Sign returns the signed receipt.
 func (r *Receipt) Sign(key ed25519.PrivateKey) ([]byte, error) { return seal(r, key) }
 
-// OpenReceipt checks the signature and parses the receipt.
-func OpenReceipt(data []byte, key ed25519.PublicKey) (*Receipt, error) {
-	if len(key) == 0 {
-		return nil, ErrSignature
-	}
+// OpenReceipt checks that one of the keys signed the receipt, and parses it. If none did, the error
+// is ErrSignature.
+func OpenReceipt(data []byte, keys ...ed25519.PublicKey) (*Receipt, error) {
 	r := new(Receipt)
-	return r, open(data, key, r)
+	return r, open(data, r, keys...)
 }

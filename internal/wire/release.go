@@ -55,9 +55,15 @@ func SignReleaseKey(robot, key string, by ed25519.PrivateKey) *SignedReleaseKey 
 	return &SignedReleaseKey{key, ed25519.Sign(by, releaseKeyText(robot, key))}
 }
 
-// Verify reports whether the service's key by signed this release key for the robot.
-func (k *SignedReleaseKey) Verify(robot string, by ed25519.PublicKey) bool {
-	return ed25519.Verify(by, releaseKeyText(robot, k.Key), k.Signature)
+// Verify returns nil if one of the service's keys signed this release key for the robot, and
+// ErrSignature if none did.
+func (k *SignedReleaseKey) Verify(robot string, keys ...ed25519.PublicKey) error {
+	for _, by := range keys {
+		if len(by) == ed25519.PublicKeySize && ed25519.Verify(by, releaseKeyText(robot, k.Key), k.Signature) {
+			return nil
+		}
+	}
+	return ErrSignature
 }
 
 func releaseKeyText(robot, key string) []byte {

@@ -6,7 +6,10 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -124,6 +127,25 @@ func (c *Client) Watches(ctx context.Context, etag string) (*wire.WatchList, str
 		return nil, "", fmt.Errorf("watches: %w", err)
 	}
 	return list, resp.Header.Get("ETag"), nil
+}
+
+// ServiceKeys asks for the statements that lead from a key of the service to its newest one. A
+// manager whose program is too old has none.
+func (c *Client) ServiceKeys(ctx context.Context, key ed25519.PublicKey) ([]wire.KeyStatement, error) {
+	resp, err := c.get(ctx, wire.PathServiceKeys+"?key="+hex.EncodeToString(key), http.Header{}, "")
+	var r *refused
+	if errors.As(err, &r) && r.status == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var chain wire.KeyChain
+	if err := json.NewDecoder(io.LimitReader(resp.Body, wire.MaxKeyChain)).Decode(&chain); err != nil {
+		return nil, fmt.Errorf("the service's keys: %w", err)
+	}
+	return chain.Statements, nil
 }
 
 func (c *Client) get(ctx context.Context, path string, header http.Header, etag string) (*http.Response, error) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"sheaf/internal/wire"
@@ -27,8 +28,11 @@ import (
 type Identity struct {
 	Manager string `json:"manager"` // URLs of the service that was joined, with blanks between
 	wire.JoinResponse
+	Pinned
 
 	Key ed25519.PrivateKey `json:"-"` // signs manifests
+
+	mu sync.Mutex // guards the service's keys, the release key and File
 }
 
 // Files in the data folder.
@@ -65,11 +69,11 @@ func Join(ctx context.Context, manager, token, dir, version string) (string, err
 	if err := id.joinAny(ctx, urls, wire.JoinRequest{Token: token, Version: version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
 		return "", fmt.Errorf("join: %w", err)
 	}
-	return id.Robot, id.Save(dir)
+	return id.Robot, id.save(dir)
 }
 
-// Save writes the identity without its key, which has a file of its own.
-func (id *Identity) Save(dir string) error {
+// save writes the identity without its key, which has a file of its own.
+func (id *Identity) save(dir string) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return err
@@ -145,6 +149,8 @@ func (id *Identity) check() error {
 		return errors.New("the secret is missing")
 	case len(id.ServerKey) != ed25519.PublicKeySize:
 		return fmt.Errorf("the service's key has %d bytes, want %d", len(id.ServerKey), ed25519.PublicKeySize)
+	case len(id.Next) != 0 && len(id.Next) != ed25519.PublicKeySize || len(id.Old) != 0 && len(id.Old) != ed25519.PublicKeySize:
+		return fmt.Errorf("the service's next and former keys have %d and %d bytes, want %d or none", len(id.Next), len(id.Old), ed25519.PublicKeySize)
 	}
 	return nil
 }

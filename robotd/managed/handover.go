@@ -28,7 +28,7 @@ import (
 type Passing struct {
 	Robot      string
 	Key        ed25519.PrivateKey // the robot's
-	Service    ed25519.PublicKey
+	Service    wire.Verifier      // of what other robots hand over
 	Client     *client.Client
 	Frontier   *frontier.Frontier
 	Batches    *batch.Store
@@ -171,7 +171,7 @@ func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names
 		if digest == "" || p.Frontier.Has(name) {
 			continue
 		}
-		err := p.fetch(ctx, name, digest)
+		err := p.Service.Verify(ctx, func(keys ...ed25519.PublicKey) error { return p.fetch(ctx, name, digest, keys) })
 		if err != nil && !client.Refused(err) && !errors.Is(err, errWrong) && !errors.Is(err, frontier.ErrHandover) {
 			return fmt.Errorf("take over %s: %w", name, err)
 		}
@@ -187,15 +187,15 @@ func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names
 // errWrong says that a file is no hand-over of the host for this robot.
 var errWrong = errors.New("wrong hand-over")
 
-// fetch gets a file and enters it.
-func (p *Passing) fetch(ctx context.Context, name, digest string) error {
+// fetch gets a file that one of the service's keys has signed, and enters it.
+func (p *Passing) fetch(ctx context.Context, name, digest string, keys []ed25519.PublicKey) error {
 	answer, err := p.Client.TakeOver(ctx, digest)
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
 	file := &download{Reader: answer}
-	if err := p.enter(name, file); err != nil {
+	if err := p.enter(name, file, keys); err != nil {
 		return cmp.Or(file.err, err)
 	}
 	return nil
@@ -216,8 +216,8 @@ func (d *download) Read(b []byte) (int, error) {
 }
 
 // enter enters what a file says.
-func (p *Passing) enter(name string, file io.Reader) error {
-	h, body, err := wire.OpenHandover(file, p.Service)
+func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) error {
+	h, body, err := wire.OpenHandover(file, keys...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
 	}

@@ -23,7 +23,7 @@ func passing(t *testing.T, url string, service ed25519.PublicKey) (*Passing, *by
 	t.Helper()
 	dir, log := t.TempDir(), new(bytes.Buffer)
 	p := &Passing{
-		Robot: "taker", Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Service: service, Client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
+		Robot: "taker", Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Service: wire.OneKey(service), Client: client.New([]string{url}, "taker", "secret", http.DefaultClient),
 		Interval: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	var err error

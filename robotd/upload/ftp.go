@@ -3,7 +3,6 @@ package upload
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -29,11 +28,11 @@ import (
 type FTP struct {
 	Addr          string // host:port
 	Robot, Secret string
-	Dir           string            // folder on the server; empty: the login folder
-	TLS           *tls.Config       // not nil: AUTH TLS, also for data; a missing server name is added
-	Proxy         *url.URL          // HTTP or SOCKS5, for control and data connections; nil: none
-	Key           ed25519.PublicKey // of the service, to verify receipts
-	Timeout       time.Duration     // for connecting, for each answer, and for a stalled transfer; default 30 s
+	Dir           string        // folder on the server; empty: the login folder
+	TLS           *tls.Config   // not nil: AUTH TLS, also for data; a missing server name is added
+	Proxy         *url.URL      // HTTP or SOCKS5, for control and data connections; nil: none
+	Key           wire.Verifier // of receipts
+	Timeout       time.Duration // for connecting, for each answer, and for a stalled transfer; default 30 s
 
 	Moved func(at int64, first bool) // receives the progress of a batch; may be nil: see Uploader.Moved
 }
@@ -75,7 +74,7 @@ func (f *FTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (rece
 		if err = errors.Join(err, r.Close()); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		receipt, err = openReceipt(data, f.Key, id)
+		receipt, err = openReceipt(ctx, data, f.Key, id)
 		return err
 	})
 	return receipt, err

@@ -26,7 +26,7 @@ import (
 type Service struct {
 	Base          string // of the service, such as https://sheaf.example.jp
 	Robot, Secret string
-	Key           ed25519.PublicKey // of the service, to verify receipts
+	Key           wire.Verifier // of receipts
 	Client        *http.Client
 
 	Moved func(at int64, first bool) // receives the progress of a batch; may be nil: see Uploader.Moved
@@ -200,11 +200,14 @@ func (s *Service) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (
 	if err != nil {
 		return nil, err
 	}
-	return openReceipt(data, s.Key, id)
+	return openReceipt(ctx, data, s.Key, id)
 }
 
-func openReceipt(data []byte, key ed25519.PublicKey, id wire.BatchID) (*wire.Receipt, error) {
-	receipt, err := wire.OpenReceipt(data, key)
+func openReceipt(ctx context.Context, data []byte, by wire.Verifier, id wire.BatchID) (receipt *wire.Receipt, err error) {
+	err = by.Verify(ctx, func(keys ...ed25519.PublicKey) (err error) {
+		receipt, err = wire.OpenReceipt(data, keys...)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("receipt of %s: %w", id, err)
 	}

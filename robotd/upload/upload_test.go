@@ -141,11 +141,11 @@ func TestReceiptOfAnotherKey(t *testing.T) {
 	})}
 	go server.Serve(l)
 	defer server.Close()
-	s := &Service{Base: "http://" + l.Addr().String(), Key: other, Client: http.DefaultClient}
+	s := &Service{Base: "http://" + l.Addr().String(), Key: wire.OneKey(other), Client: http.DefaultClient}
 	if _, err := s.Receipt(t.Context(), one.ID, "aa"); !errors.Is(err, wire.ErrSignature) {
 		t.Errorf("a receipt that another key signed: %v", err)
 	}
-	s.Key = key.Public().(ed25519.PublicKey)
+	s.Key = wire.OneKey(key.Public().(ed25519.PublicKey))
 	if _, err := s.Receipt(t.Context(), one.ID, "aa"); err != nil {
 		t.Error(err)
 	}

@@ -141,7 +141,7 @@ func (h *installation) uploader(r *robot, s *spool, by way) *upload.Uploader {
 
 // desk returns the robot's source of receipts.
 func (h *installation) desk(r *robot) *upload.Service {
-	return &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: r.server, Client: &http.Client{
+	return &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: wire.OneKey(r.server), Client: &http.Client{
 		Transport: &http.Transport{ResponseHeaderTimeout: testkit.Patience}, Timeout: testkit.Patience,
 	}}
 }

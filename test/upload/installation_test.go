@@ -126,11 +126,11 @@ func (h *installation) put(b *batchtest.Batch) {
 }
 
 func (h *installation) service() *upload.Service {
-	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key, Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
+	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key), Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
 }
 
 func (h *installation) drop() *upload.FTP {
-	return &upload.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key}
+	return &upload.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key)}
 }
 
 // way is a target that also returns receipts.

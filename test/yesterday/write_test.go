@@ -288,7 +288,7 @@ func (h *installation) madeUp() {
 		file := filepath.Join(h.TempDir(), "batch")
 		testkit.Must(h, os.WriteFile(file, b.Data, 0o600))
 		sent := batch.Spooled{ID: b.ID, Path: file, Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}
-		desk := &upload.Service{Base: h.url(), Robot: third, Secret: joined.Secret, Key: joined.ServerKey, Client: http.DefaultClient}
+		desk := &upload.Service{Base: h.url(), Robot: third, Secret: joined.Secret, Key: wire.OneKey(joined.ServerKey), Client: http.DefaultClient}
 		testkit.Must(h, desk.Send(h.Context(), sent))
 		h.until("the batch is quarantined", func() bool {
 			return slices.ContainsFunc(h.batches(wire.StateQuarantined), func(q ledger.Batch) bool { return q.Batch == b.ID && q.Reason == wire.ReasonHostNotAssigned })
@@ -412,7 +412,7 @@ func (h *installation) sendHalf() {
 	m, err := wire.PeekManifest(b.Signed)
 	testkit.Must(h, err)
 	b.ID, b.Size, b.SHA256 = m.Batch, m.Size, m.SHA256
-	desk := &upload.Service{Base: h.url(), Robot: id.Robot, Secret: id.Secret, Key: id.ServerKey, Client: &http.Client{Transport: halfway{http.DefaultTransport}}}
+	desk := &upload.Service{Base: h.url(), Robot: id.Robot, Secret: id.Secret, Key: wire.OneKey(id.ServerKey), Client: &http.Client{Transport: halfway{http.DefaultTransport}}}
 	if err := desk.Send(h.Context(), b); err == nil {
 		h.Fatal("the whole batch was sent")
 	}

@@ -1,0 +1,73 @@
+package robotd
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/client"
+	"sheaf/robotd/identity"
+)
+
+// serviceKeys are the keys that the robot takes for its service's, and how it learns the next ones.
+// It is a wire.Verifier. Its methods may be called concurrently.
+type serviceKeys struct {
+	dir    string // the data folder
+	id     *identity.Identity
+	client *client.Client
+	log    *slog.Logger
+
+	asking sync.Mutex // held by learn, so that each question is about the newest known key
+}
+
+// errStatement says that what the manager sends does not lead from the robot's key to another.
+var errStatement = errors.New("a statement about the service's next key is not taken")
+
+// learn asks the manager for the keys that come after the newest known one, until there are none.
+// Its last question tells the manager which key the robot has.
+func (k *serviceKeys) learn(ctx context.Context) error {
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	for {
+		statements, err := k.client.ServiceKeys(ctx, k.id.NewestServiceKey())
+		if err != nil {
+			return err
+		}
+		changed, err := k.id.Follow(k.dir, statements)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errStatement, err)
+		}
+		if !changed {
+			return nil
+		}
+		k.log.InfoContext(ctx, "learnt a key of the service", "key", hex.EncodeToString(k.id.NewestServiceKey()))
+	}
+}
+
+// Verify calls open with the service's keys, and once more if it learns another one.
+func (k *serviceKeys) Verify(ctx context.Context, open func(keys ...ed25519.PublicKey) error) error {
+	newest := k.id.NewestServiceKey()
+	err := open(k.id.ServiceKeys()...)
+	if !errors.Is(err, wire.ErrSignature) {
+		return err
+	}
+	failed := k.learn(ctx)
+	switch {
+	case errors.Is(failed, errStatement):
+		return errors.Join(err, failed)
+	case failed != nil: // the signature may be right, so the error is not that it is wrong
+		return fmt.Errorf("%v (whether the service has another key could not be asked: %w)", err, failed)
+	}
+	if !k.id.NewestServiceKey().Equal(newest) {
+		err = open(k.id.ServiceKeys()...)
+	}
+	if errors.Is(err, wire.ErrSignature) {
+		return fmt.Errorf("%w that this robot knows of its service; if the operators have replaced a stolen key, the robot has to be joined again", err)
+	}
+	return err
+}
