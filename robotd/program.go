@@ -59,8 +59,8 @@ func (p *program) open() (err error) {
 }
 
 // keep asks the manager for new keys of the service and reports to it which program this is, at the
-// start and at every poll. It takes the releases that the manager offers. It ends with update.ErrStaged when a new program is to be
-// started.
+// start and at every poll. It takes the releases that the manager offers. It ends with
+// update.ErrStaged when a new program is to be started.
 func (p *program) keep(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return err

@@ -16,8 +16,8 @@ type JoinResponse struct {
 	ServerKey []byte `json:"server_key"`    // Ed25519, 32 bytes; the service signs receipts with it
 	FTP       string `json:"ftp,omitempty"` // host:port of the FTP server for batches, if there is one
 
-	// KeyNumber is the number of ServerKey among the keys that the service has had; 0: the service's
-	// or the robot's program is too old to know it. See KeyStatement.
+	// KeyNumber is the number of ServerKey among the keys that the service has had; 0: the
+	// service's or the robot's program is too old to know it. See KeyStatement.
 	KeyNumber int64 `json:"server_key_number,omitempty"`
 
 	// ReleaseKey is the minisign key with which the operators sign the robot's program; empty if

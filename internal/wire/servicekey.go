@@ -67,9 +67,9 @@ func keyInUseText(number int64, key []byte) []byte {
 
 // Verifier knows the keys that a service signs with.
 type Verifier interface {
-	// Verify calls open with the keys of which any may have signed. If open fails with ErrSignature,
-	// Verify asks the service for a key that it does not know yet, and calls open once more if there
-	// is one.
+	// Verify calls open with the keys of which any may have signed. If open fails with
+	// ErrSignature, Verify asks the service for a key that it does not know yet, and calls open
+	// once more if there is one.
 	Verify(ctx context.Context, open func(keys ...ed25519.PublicKey) error) error
 }
 
