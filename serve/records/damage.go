@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
@@ -22,6 +23,8 @@ type DamageError struct {
 	Offset int64  // of the record's cell in the object, in bytes
 	URL    string
 	Err    error // what is different
+
+	again bool // the record now comes from the copy of the store
 }
 
 func (e *DamageError) Error() string {
@@ -39,11 +42,26 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 	if from.err != nil {
 		return fmt.Errorf("read record of %.200s: %w", c.URL, from.err)
 	}
-	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err}
+	archive := c.finder.records.archive
+	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err, again: archive.Segments.Doubt(c.Segment)}
 	c.finder.records.damaged.Add(1)
-	c.finder.records.archive.Log.ErrorContext(ctx, "stored record is damaged: not shown; run sheaf fsck --deep", "object", e.Object, "offset", e.Offset,
+	text := "stored record is damaged: not shown; run sheaf fsck --deep"
+	if e.again {
+		text = "stored record is damaged: the segment comes from the copy now"
+	}
+	archive.Log.ErrorContext(ctx, text, "object", e.Object, "offset", e.Offset,
 		"url", e.URL, "segment", c.Segment.SHA256, "err", err)
 	return e
+}
+
+// orFromCopy calls read, and once more if it has met damage, and the segment comes from the copy of
+// the store since then.
+func orFromCopy[T any](read func() (T, error)) (T, error) {
+	got, err := read()
+	if damage := new(DamageError); errors.As(err, &damage) && damage.again {
+		return read()
+	}
+	return got, err
 }
 
 // storedRecord reads a record from the store. It keeps the store's own error, and computes the

@@ -50,8 +50,9 @@ func (r *Response) Check() error {
 // Response opens the server's answer; for a Revisit the one to the fetch of the Original. It fails
 // with content.ErrNotFound if that is not here, and with a *DamageError if the stored bytes are not
 // those that were published. A body of up to 1 MiB is checked at once. A longer one is checked
-// before its last bytes are returned, so read it to its end before you trust it. The caller closes
-// the body.
+// before its last bytes are returned, so read it to its end before you trust it. If the store has a
+// copy, a checked body comes from there instead of being refused, and after a longer one was
+// refused the next call reads it there. The caller closes the body.
 func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	if c.Original != nil {
 		return c.Original.Response(ctx)
@@ -59,16 +60,18 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	if c.Kind != archive.Page && c.Kind != archive.Response {
 		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, content.ErrNotFound)
 	}
-	record, err := c.Record(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := c.open(ctx, record)
-	if err != nil {
-		record.Close()
-		return nil, err
-	}
-	return r, nil
+	return orFromCopy(func() (*Response, error) {
+		record, err := c.Record(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := c.open(ctx, record)
+		if err != nil {
+			record.Close()
+			return nil, err
+		}
+		return r, nil
+	})
 }
 
 // Modified returns when the page was last changed, as the server said with this answer
@@ -78,19 +81,9 @@ func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 	if c.Kind != archive.Page && c.Kind != archive.Response && c.Kind != archive.Revisit {
 		return at, nil
 	}
-	stored, err := c.Record(ctx)
+	r, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })
 	if err != nil {
 		return at, err
-	}
-	defer stored.Close()
-	from := &storedRecord{ReadCloser: stored}
-	zr, err := gzip.NewReader(from)
-	if err != nil {
-		return at, c.damage(ctx, from, err)
-	}
-	r, err := readResponse(bufio.NewReader(zr))
-	if err != nil {
-		return at, c.damage(ctx, from, err)
 	}
 	if at, err := http.ParseTime(r.Get("Last-Modified")); err == nil {
 		return at.UTC(), nil
@@ -100,6 +93,25 @@ func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 		return at, err
 	}
 	return page.Modified(ctx)
+}
+
+// head reads a stored record up to its body, and nothing of that.
+func (c *Capture) head(ctx context.Context) (*Response, error) {
+	stored, err := c.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stored.Close()
+	from := &storedRecord{ReadCloser: stored}
+	zr, err := gzip.NewReader(from)
+	if err != nil {
+		return nil, c.damage(ctx, from, err)
+	}
+	r, err := readResponse(bufio.NewReader(zr))
+	if err != nil {
+		return nil, c.damage(ctx, from, err)
+	}
+	return r, nil
 }
 
 // readResponse reads a decompressed record up to its body.

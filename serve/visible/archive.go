@@ -47,7 +47,7 @@ func (x *Archive) View(ctx context.Context, a *account.Account) (*AccountView, e
 
 // Segments reads published segments.
 type Segments struct {
-	Store store.Store
+	Store store.Store     // of a *store.Backed, damaged segments come from the copy
 	Memo  *bytecache.Memo // keeps indexes
 }
 
@@ -78,5 +78,16 @@ func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archiv
 
 // ReadIndex is Index without the cache.
 func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
-	return archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+	index, err := archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+	if wrong := new(archive.FormatError); errors.As(err, &wrong) && s.Doubt(seg) {
+		return archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+	}
+	return index, err
+}
+
+// Doubt says that a segment's bytes are not those that were published. It reports whether reading
+// them again is worth a try; see store.Backed.Doubt.
+func (s *Segments) Doubt(seg catalog.SegmentEntry) bool {
+	backed, ok := s.Store.(interface{ Doubt(key string) bool })
+	return ok && backed.Doubt(seg.Object)
 }

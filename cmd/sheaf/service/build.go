@@ -229,12 +229,27 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
 	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
 	a.library, err = serve.NewLibrary(serve.Options{
-		Catalog: a.catalog, Store: b.objects, Accounts: a.accounts, Meter: a.meter,
+		Catalog: a.catalog, Store: b.readable(), Accounts: a.accounts, Meter: a.meter,
 		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
 		URLs: index, Log: b.log,
 	})
 	b.state.monitor.Add(monitor.Catalog(a.catalog, index))
 	return a, err
+}
+
+// readable returns the store as consumers read it: over its copy, if there is one.
+func (b *builder) readable() store.Store {
+	if b.cfg.Store.Copy == "" {
+		return b.objects
+	}
+	objects, backed := store.NewBacked(b.objects, b.copied, b.log)
+	b.state.monitor.Add(monitor.Backed(backed))
+	return objects
+}
+
+// copied opens the second copy of the store.
+func (b *builder) copied(ctx context.Context) (store.Store, error) {
+	return OpenStoreAt(ctx, b.cfg.Store.Copy)
 }
 
 func (b *builder) manager() *manager.Manager {
@@ -332,8 +347,8 @@ func (b *builder) scrubber(a *archives) *upkeep.Scrubber {
 		Catalog: a.catalog, Store: b.objects, DB: b.state.db, Every: b.cfg.Store.Scrub.Every, Rate: b.cfg.Store.Scrub.Rate,
 		Leases: b.state.leases, Log: b.log,
 	}
-	if at := b.cfg.Store.Copy; at != "" {
-		opt.Update, opt.Copy = copyEvery, func(ctx context.Context) (store.Store, error) { return OpenStoreAt(ctx, at) }
+	if b.cfg.Store.Copy != "" {
+		opt.Update, opt.Copy = copyEvery, b.copied
 	}
 	if state := b.scrubState(); state != nil {
 		b.state.monitor.Add(monitor.Scrub(opt.Copy != nil, state))

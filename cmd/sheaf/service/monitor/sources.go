@@ -88,6 +88,14 @@ func Scrub(copied bool, state func(context.Context) (upkeep.Scrub, error)) metri
 	}}
 }
 
+// Backed gives how often consumers' reads needed the copy of the store.
+func Backed(b *store.Backed) metrics.Source {
+	return metrics.Source{Name: "copy", Ask: func(_ context.Context, out *metrics.Out) error {
+		out.Counter("store_copy_reads_total", "Reads of objects in the second copy, as the store's own are missing, unreadable or damaged.", float64(b.Reads()))
+		return nil
+	}}
+}
+
 // Ingest gives the buffers and the quarantine, and whether a publication was missed. schedule is
 // when editions are published; nil is always.
 func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {

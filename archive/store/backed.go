@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// Backed is a Store that reads from a second copy what its own store does not give: objects that
+// are missing, cut off or cannot be read, and those that Doubt has named. Everything else is done
+// by its own store.
+type Backed struct {
+	Store
+	second func(context.Context) (Store, error)
+	log    *slog.Logger
+
+	mu       sync.Mutex                    // guards opened
+	opened   Store                         // nil: not yet
+	doubted  *lru.Cache[string, time.Time] // since when
+	recourse atomic.Int64
+}
+
+const (
+	doubtedKeys = 10_000
+	doubtedFor  = 10 * time.Minute // then the store is asked again: it may be healed
+)
+
+// NewBacked returns a *Backed, which is Local if s is. second opens the copy when it is needed, and
+// is called again after it has failed.
+func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.Logger) (Store, *Backed) {
+	doubted, _ := lru.New[string, time.Time](doubtedKeys) // fails for sizes below 1 only
+	b := &Backed{Store: s, second: second, log: log, doubted: doubted}
+	if files, ok := AsLocal(s); ok {
+		return &localBacked{b, files}, b
+	}
+	return b, b
+}
+
+// Reads returns how many times an object was read from the copy.
+func (b *Backed) Reads() int64 { return b.recourse.Load() }
+
+// Doubt says that an object's bytes are not those that were stored. It reports whether reading it
+// again is worth a try: for some minutes the copy's object is read, and was not before.
+func (b *Backed) Doubt(key string) bool {
+	if b.doubts(key) {
+		return false
+	}
+	b.doubted.Add(key, time.Now())
+	return true
+}
+
+func (b *Backed) doubts(key string) bool {
+	since, ok := b.doubted.Get(key)
+	return ok && time.Since(since) < doubtedFor
+}
+
+// Open implements Store.
+func (b *Backed) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if b.doubts(key) {
+		if r, err := b.fromCopy(ctx, key, off, n); err == nil {
+			return r, nil
+		}
+	}
+	r, err := b.Store.Open(ctx, key, off, n)
+	if err != nil {
+		return b.instead(ctx, key, off, n, err)
+	}
+	return &backedReader{ctx: ctx, b: b, key: key, off: off, left: n, in: r}, nil
+}
+
+// fromCopy opens the copy's object.
+func (b *Backed) fromCopy(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	second, err := b.copy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := second.Open(ctx, key, off, n)
+	if err == nil {
+		b.recourse.Add(1)
+	}
+	return r, err
+}
+
+func (b *Backed) copy(ctx context.Context) (Store, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened == nil {
+		opened, err := b.second(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b.opened = opened
+	}
+	return b.opened, nil
+}
+
+// instead opens the copy's object after the store's has failed with an error, and returns that
+// error if the copy does not have it.
+func (b *Backed) instead(ctx context.Context, key string, off, n int64, failed error) (io.ReadCloser, error) {
+	if ctx.Err() != nil || errors.Is(failed, ErrKey) {
+		return nil, failed
+	}
+	r, err := b.fromCopy(ctx, key, off, n)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotExist):
+		return nil, failed
+	case errors.Is(err, ErrRange):
+		return nil, err
+	default:
+		return nil, fmt.Errorf("%w (the copy: %v)", failed, err)
+	}
+	if b.Doubt(key) {
+		b.log.ErrorContext(ctx, "store: an object cannot be read, and comes from the copy", "object", key, "err", failed)
+	}
+	return r, nil
+}
+
+// backedReader goes on in the copy where the store's object cannot be read.
+type backedReader struct {
+	ctx       context.Context
+	b         *Backed
+	key       string
+	off, left int64 // left < 0: up to the end
+	in        io.ReadCloser
+	second    bool // in is the copy's
+}
+
+func (r *backedReader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	r.off += int64(n)
+	if r.left >= 0 {
+		r.left -= int64(n)
+	}
+	if err == nil || err == io.EOF || r.second {
+		return n, err
+	}
+	in, err := r.b.instead(r.ctx, r.key, r.off, r.left, err)
+	if err != nil {
+		return n, err
+	}
+	_ = r.in.Close() // it has failed
+	r.in, r.second = in, true
+	return n, nil
+}
+
+func (r *backedReader) Close() error { return r.in.Close() }
+
+// localBacked is a Backed over local files.
+type localBacked struct {
+	*Backed
+	files Local
+}
+
+// OpenFile implements Local. The copy's file is opened only if that is local, too.
+func (b *localBacked) OpenFile(key string) (*os.File, error) {
+	if !b.doubts(key) {
+		f, err := b.files.OpenFile(key)
+		if !errors.Is(err, ErrNotExist) {
+			return f, err
+		}
+	}
+	if second, err := b.copy(context.Background()); err == nil {
+		if files, ok := AsLocal(second); ok {
+			if f, err := files.OpenFile(key); err == nil {
+				b.recourse.Add(1)
+				return f, nil
+			}
+		}
+	}
+	return b.files.OpenFile(key)
+}
