@@ -25,7 +25,6 @@ package ingest
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -45,6 +44,7 @@ import (
 	"sheaf/ingest/stage"
 	"sheaf/ingest/verify"
 	"sheaf/internal/lease"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/window"
 
 	"golang.org/x/sync/errgroup"
@@ -63,10 +63,10 @@ type Options struct {
 	Store   store.Store
 	Catalog *catalog.Catalog
 	Robots  Robots
-	Key     ed25519.PrivateKey // signs receipts
-	Window  *window.Schedule   // when to publish; nil is always
-	Zone    *time.Location     // of the days in object names; nil is UTC
-	Log     *slog.Logger       // nil discards
+	Key     servicekey.Signer // of receipts
+	Window  *window.Schedule  // when to publish; nil is always
+	Zone    *time.Location    // of the days in object names; nil is UTC
+	Log     *slog.Logger      // nil discards
 	Limits  Limits
 	Packs   split.Packs
 

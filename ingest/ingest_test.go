@@ -22,6 +22,7 @@ import (
 	"sheaf/ingest/verify"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -56,7 +57,7 @@ func newInstallation(t testing.TB) *installation {
 	testkit.Must(t, err)
 	t.Cleanup(func() { h.db.Close() })
 	h.opt = ingest.Options{
-		DB: h.db, Dir: filepath.Join(h.dir, "buffers"), Robots: h.robots, Key: h.key,
+		DB: h.db, Dir: filepath.Join(h.dir, "buffers"), Robots: h.robots, Key: servicekey.Fixed(h.key),
 		Limits: ingest.Limits{Poll: 20 * time.Millisecond, BackoffMin: 5 * time.Millisecond, BackoffMax: 20 * time.Millisecond},
 	}
 	return h

@@ -277,7 +277,7 @@ func (h *installation) signed(b *batchtest.Batch, want wire.Reason) *wire.Receip
 	h.t.Helper()
 	r, err := h.in.Acceptor.ReceiptFor(h.t.Context(), b.ID, b.Manifest.SHA256)
 	testkit.Must(h.t, err)
-	data, err := h.in.Acceptor.Sign(r)
+	data, err := h.in.Acceptor.Sign(h.t.Context(), r)
 	testkit.Must(h.t, err)
 	r, err = wire.OpenReceipt(data, h.key.Public().(ed25519.PublicKey))
 	testkit.Must(h.t, err)

@@ -7,6 +7,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
@@ -21,7 +22,7 @@ func TestRefreshBringsLateAddressesTogether(t *testing.T) {
 	}
 	defer d.Close()
 	table := dns{}
-	m := manager.New(d, manager.Options{Resolver: table, Key: make([]byte, 64)})
+	m := manager.New(d, manager.Options{Resolver: table, Key: servicekey.Fixed(make([]byte, 64))})
 	parts := partsOf(t, m)
 	parts.join("r1")
 	parts.join("r2")

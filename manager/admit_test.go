@@ -7,6 +7,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
@@ -72,7 +73,7 @@ func TestDomainsShareOfOneReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	m := manager.New(d, manager.Options{Key: make([]byte, 64), Dir: t.TempDir(), Resolver: dns{}, Policy: hosts.Policy{Accept: []string{"com"}, PerDomain: 3}})
+	m := manager.New(d, manager.Options{Key: servicekey.Fixed(make([]byte, 64)), Dir: t.TempDir(), Resolver: dns{}, Policy: hosts.Policy{Accept: []string{"com"}, PerDomain: 3}})
 	for turn, want := range []hosts.Report{{Accepted: 2}, {Accepted: 1, Pending: 1}, {Pending: 2}} {
 		got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{
 			{URL: fmt.Sprintf("http://h%d.example.com/", 2*turn)}, {URL: fmt.Sprintf("http://h%d.example.com/", 2*turn+1)}})

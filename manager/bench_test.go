@@ -22,6 +22,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
@@ -67,7 +68,7 @@ type atSize struct {
 
 func newAtSize(b testing.TB, d *sql.DB, size, robots int) *atSize {
 	b.Helper()
-	m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: b.TempDir(), Resolver: dns{}, Log: slog.New(slog.DiscardHandler),
+	m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: b.TempDir(), Resolver: dns{}, Log: slog.New(slog.DiscardHandler),
 		Policy: hosts.Policy{Accept: []string{"test"}}, Balance: manager.Balance{During: true, Window: 6 * time.Hour}})
 	s := &atSize{b: b, report: func(float64, string) {}, m: m, router: mux.NewRouter(), hosts: size, secrets: map[string]string{}}
 	m.Register(s.router)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 )
@@ -31,7 +32,7 @@ func TestTwoManagersPlanOnceADay(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			all = append(all, manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: make([]byte, 64), Log: log,
+			all = append(all, manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Log: log,
 				Balance: manager.Balance{Daily: true, At: time.Hour, Zone: time.UTC}}))
 		}
 		m := all[0]

@@ -62,7 +62,11 @@ func (m *Manager) giveHandover(w http.ResponseWriter, r *http.Request, robot str
 		return err
 	}
 	h.To = robot
-	head, err := h.File(h.Size, h.SHA256, m.opt.Key)
+	key, err := m.opt.Key.Signing(r.Context())
+	if err != nil {
+		return err
+	}
+	head, err := h.File(h.Size, h.SHA256, key.Private)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"sheaf/internal/guesses"
 	"sheaf/internal/lease"
 	"sheaf/internal/operators"
+	"sheaf/internal/servicekey"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
 	"sheaf/manager/costs"
@@ -37,20 +38,20 @@ import (
 
 // Options are a manager's settings. Key and Dir must be set.
 type Options struct {
-	Key       ed25519.PrivateKey // the service's: signs receipts; robots get its public half when they join
-	Dir       string             // submitted logs are kept in Dir/logs
-	Store     store.Store        // robots' programs are kept in it, under rollout.Prefix; nil: none can be released
-	Public    string             // URL under which robots reach the service; empty: not known
-	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
-	Gate      operators.Gate     // of operators; nil: their API is not mounted
-	Audit     *audit.Log         // of robots that join and leave; nil: none
-	Policy    hosts.Policy       // what becomes of hosts that robots find
-	TokenLife time.Duration      // of a one-time token; 0: a week
-	Resolver  hosts.Resolver     // nil: the system's DNS
-	Balance   Balance            // when hosts are shared out anew
-	Leases    lease.Locker       // lets one process plan at a time; nil: by the database
-	Guesses   *guesses.Limiter   // limits how often secrets and tokens are guessed; nil: one of its own
-	Log       *slog.Logger       // nil: discards
+	Key       servicekey.Signer // the service's; robots get its public half when they join
+	Dir       string            // submitted logs are kept in Dir/logs
+	Store     store.Store       // robots' programs are kept in it, under rollout.Prefix; nil: none can be released
+	Public    string            // URL under which robots reach the service; empty: not known
+	FTP       string            // host:port of the FTP drop that robots are told of; empty: there is none
+	Gate      operators.Gate    // of operators; nil: their API is not mounted
+	Audit     *audit.Log        // of robots that join and leave; nil: none
+	Policy    hosts.Policy      // what becomes of hosts that robots find
+	TokenLife time.Duration     // of a one-time token; 0: a week
+	Resolver  hosts.Resolver    // nil: the system's DNS
+	Balance   Balance           // when hosts are shared out anew
+	Leases    lease.Locker      // lets one process plan at a time; nil: by the database
+	Guesses   *guesses.Limiter  // limits how often secrets and tokens are guessed; nil: one of its own
+	Log       *slog.Logger      // nil: discards
 }
 
 // Balance says when and how hosts are shared out anew. The zero value does none of it.

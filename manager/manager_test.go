@@ -27,6 +27,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/operators"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
@@ -77,7 +78,7 @@ func startWith(t *testing.T, names dns, shared manager.Balance) *service {
 	}
 	t.Cleanup(func() { d.Close() })
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
-	m := manager.New(d, manager.Options{Key: key, Dir: dir, Resolver: names, Balance: shared,
+	m := manager.New(d, manager.Options{Key: servicekey.Fixed(key), Dir: dir, Resolver: names, Balance: shared,
 		Policy: hosts.Policy{Accept: []string{"jp", "test"}, Refuse: []string{"secret.jp"}},
 		Gate: func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -167,7 +167,11 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 			return err
 		}
 		if key != "" {
-			answer.Key = wire.SignReleaseKey(robot, key, m.opt.Key)
+			by, err := m.opt.Key.Signing(r.Context())
+			if err != nil {
+				return err
+			}
+			answer.Key = wire.SignReleaseKey(robot, key, by.Private)
 		}
 	}
 	if answer == (wire.ReportAnswer{}) {

@@ -36,6 +36,7 @@ func (m *Manager) Register(r *mux.Router) {
 	r.Handle(wire.PathHandover, m.authenticated(m.giveHandover)).Methods(http.MethodGet)
 	r.Handle(wire.PathWatches, m.authenticated(m.serveWatches)).Methods(http.MethodGet)
 	r.Handle(wire.PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
+	r.Handle(wire.PathServiceKeys, m.authenticated(m.serveServiceKeys)).Methods(http.MethodGet)
 	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)
 	releases := releaseAPI{m.Releases}
 	releases.register(r, m.plain)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -23,7 +24,7 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: make([]byte, 64), Balance: opt})
+	m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: opt})
 	secrets := map[string]string{}
 	for _, robot := range robots {
 		token, _, err := m.Roster.Admit(t.Context(), robot)

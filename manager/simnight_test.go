@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -171,7 +172,7 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: t.TempDir(), Resolver: dns{},
+		m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir(), Resolver: dns{},
 			Balance: manager.Balance{During: true, Lease: 6 * time.Hour}})
 		router := mux.NewRouter()
 		m.Register(router)

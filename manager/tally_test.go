@@ -6,6 +6,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/manager"
 	"sheaf/manager/assign"
 )
@@ -21,7 +22,7 @@ func TestTwoManagersShareOutEvenly(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		managers = append(managers, manager.New(d, manager.Options{Dir: t.TempDir(), Resolver: dns{}, Key: make([]byte, 64)}))
+		managers = append(managers, manager.New(d, manager.Options{Dir: t.TempDir(), Resolver: dns{}, Key: servicekey.Fixed(make([]byte, 64))}))
 	}
 	join := func(name string) {
 		t.Helper()

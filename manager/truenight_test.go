@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -262,7 +263,7 @@ func (w *world) live(t *testing.T, nights int, after func(t *testing.T, m *manag
 		d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
 		testkit.Must(t, err)
 		defer d.Close()
-		m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: t.TempDir(), Resolver: dns{},
+		m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir(), Resolver: dns{},
 			Balance: manager.Balance{Daily: true, At: time.Hour, Lease: 48 * time.Hour, Probes: 4}})
 		router := mux.NewRouter()
 		m.Register(router)

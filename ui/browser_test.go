@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/testkit/chromium"
 	"sheaf/manager"
@@ -55,7 +56,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	base := faceOf(t, site, "")
-	robot, err := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()}).Roster.Page(t.Context(), "waseda")
+	robot, err := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()}).Roster.Page(t.Context(), "waseda")
 	testkit.Must(t, err)
 	asked, err := http.PostForm(base+removal.Path, url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
 	testkit.Must(t, err)

@@ -20,6 +20,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/session"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -104,7 +105,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 		Operators: keepers, OIDC: &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
 	}))
 	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
-	m := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()})
+	m := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()})
 	_, _, err = m.Roster.Admit(t.Context(), "waseda")
 	testkit.Must(t, err)
 	partner.New(partner.Options{

@@ -43,6 +43,11 @@ func robotListCommand() *cobra.Command {
 				table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
 					return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen)}
 				})
+				for _, r := range answer.Robots {
+					if r.KeyTrouble != "" {
+						fmt.Fprintf(w, "%s %s\n", r.Name, r.KeyTrouble)
+					}
+				}
 				for _, odd := range answer.Odd {
 					if odd.Odd {
 						fmt.Fprintf(w, "%s is given other pages of %s than its peers: %d of %d that were compared, such as %s; time does not explain it\n",

@@ -23,6 +23,7 @@ import (
 	"sheaf/ingest/verify"
 	"sheaf/internal/ctxio"
 	"sheaf/internal/flock"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 	Accepting  *os.File // locked while a batch is accepted
 	Received   stage.Bell
 	Robots     Robots
-	Key        ed25519.PrivateKey // signs receipts
+	Key        servicekey.Signer // of receipts
 	Limits     verify.Limits
 
 	// For foreign files:

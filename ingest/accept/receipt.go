@@ -30,7 +30,13 @@ func (a *Acceptor) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 strin
 }
 
 // Sign returns the receipt's bytes, signed by the service.
-func (a *Acceptor) Sign(r *wire.Receipt) ([]byte, error) { return r.Sign(a.opt.Key) }
+func (a *Acceptor) Sign(ctx context.Context, r *wire.Receipt) ([]byte, error) {
+	key, err := a.opt.Key.Signing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Sign(key.Private)
+}
 
 // Unsplit returns how many bytes of batches are accepted and not in the store yet.
 func (a *Acceptor) Unsplit(ctx context.Context) (int64, error) {

@@ -192,7 +192,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	if err != nil {
 		return nil, false, err
 	}
-	receipt, err = r.opt.Batches.Sign(rec)
+	receipt, err = r.opt.Batches.Sign(ctx, rec)
 	return receipt, fresh, err
 }
 
@@ -203,7 +203,7 @@ func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) 
 	if rec == nil || err != nil {
 		return nil, err
 	}
-	return r.opt.Batches.Sign(rec)
+	return r.opt.Batches.Sign(ctx, rec)
 }
 
 // record records an upload. If that fails, the upload does not.

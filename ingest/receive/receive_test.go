@@ -28,6 +28,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -75,7 +76,7 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	h.key, h.log = public, transfers.New(database)
 	h.in, err = ingest.New(t.Context(), ingest.Options{
 		ForeignHosts: foreign.HostMap{"1f3a9c": "hashed.example.jp"},
-		DB:           database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
+		DB:           database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: servicekey.Fixed(key),
 		Limits: ingest.Limits{Poll: poll},
 		Boundary: func(write, when string) {
 			h.mu.Lock()

@@ -54,6 +54,7 @@ const (
 	PathAdminLift      = PathAdminTakedowns + "/lift"
 	PathAdminRebuild   = "/v1/admin/urls/rebuild" // POST: make the URL index anew
 	PathAdminBackup    = "/v1/admin/backup"       // GET: a backup of the running service
+	PathAdminKeys      = "/v1/admin/keys"         // GET: service.KeyList; POST rotate, use
 	PathAdminOperators = "/v1/admin/operators"    // GET: operators.OperatorList; POST: operators.NewOperator; below it PATCH, DELETE
 	PathOwnPassword    = "/v1/operator/password"  // PUT: operators.NewPassword
 	PathAudit          = "/v1/audit"              // GET: audit.RowList

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -35,7 +36,7 @@ func TestForecastByWhatWasMeasured(t *testing.T) {
 }
 
 func forecasts(t *testing.T, d *sql.DB) {
-	m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: t.TempDir()})
+	m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir()})
 	f, err := m.Levelling.Forecast(t.Context(), 1000, 50_000, 0)
 	testkit.Must(t, err)
 	// Six hours, 100 transfers at once of 1 s each, and 50 pages of a host at 20 s.

@@ -8,6 +8,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -28,7 +29,7 @@ func TestNightsAreRecorded(t *testing.T) {
 }
 
 func recordNights(t *testing.T, d *sql.DB) {
-	m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: t.TempDir()})
+	m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir()})
 	token, _, err := m.Roster.Admit(t.Context(), "r1")
 	testkit.Must(t, err)
 	_, err = m.Roster.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})

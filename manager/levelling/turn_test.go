@@ -16,6 +16,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/lease"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -43,7 +44,7 @@ func newPlanners(t *testing.T, source string, leases func(*sql.DB) lease.Locker)
 		t.Cleanup(func() { d.Close() })
 		p.db = d
 		p.all = append(p.all, manager.New(d, manager.Options{
-			Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: t.TempDir(), Leases: leases(d), Log: slog.New(slog.DiscardHandler),
+			Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir(), Leases: leases(d), Log: slog.New(slog.DiscardHandler),
 			Policy: hosts.Policy{Accept: []string{"test"}},
 		}))
 	}

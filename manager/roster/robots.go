@@ -12,6 +12,7 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 )
@@ -45,6 +46,7 @@ type Robot struct {
 	Dead       string    `json:"dead,omitempty"`  // why an operator has said that it visits nothing any more
 	Waits      int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
 	Paused     bool      `json:"paused"`
+	KeyTrouble string    `json:"key_trouble,omitempty"` // why it does not know the newest of the service's keys, and what to do; empty: it does
 }
 
 // Program is what is known of the program that a robot runs.
@@ -86,15 +88,20 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 	if err != nil {
 		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
 	}
+	key, err := r.opt.Key.Signing(ctx)
+	if err != nil {
+		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
+	}
 	secret := newSecret()
 	now := db.Millis(time.Now())
 	var name string
 	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
-			UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0
+			UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0,
+				service_key = ?, key_asked = 0
 			WHERE token_hash = ? AND token_expires > ?
 			RETURNING name`,
-			hash(secret), req.PublicKey, req.Version, now, now, hash(req.Token), now).Scan(&name)
+			hash(secret), req.PublicKey, req.Version, now, now, []byte(key.Public()), hash(req.Token), now).Scan(&name)
 		if err != nil {
 			return err
 		}
@@ -108,7 +115,7 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
 	}
 	return wire.JoinResponse{
-		Robot: name, Secret: secret, ServerKey: r.opt.Key.Public().(ed25519.PublicKey), FTP: r.opt.FTP, ReleaseKey: releaseKey,
+		Robot: name, Secret: secret, ServerKey: key.Public(), KeyNumber: key.Number, FTP: r.opt.FTP, ReleaseKey: releaseKey,
 	}, nil
 }
 
@@ -239,13 +246,19 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
+	keys, err := servicekey.List(ctx, r.db)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
 	now := time.Now()
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
 		var beat time.Time
 		var every int64
+		var known robotKey
 		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
 			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
-			db.At(&r.Leased), &r.Dead, db.At(&beat), &every)
+			db.At(&r.Leased), &r.Dead, db.At(&beat), &every,
+			&known.public, db.At(&known.asked))
 		r.Waits = waits[r.Name]
 		if every == 0 {
 			every = beatsWithin.Milliseconds()
@@ -256,6 +269,9 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 		if r.Release < due && !r.Joined.IsZero() && r.Revoked.IsZero() {
 			r.Behind = due
 		}
+		if !r.Joined.IsZero() && r.Revoked.IsZero() {
+			r.KeyTrouble = known.trouble(keys)
+		}
 		return err
 	}, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
@@ -264,7 +280,8 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL),
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
 			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
-			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0)
+			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0),
+			service_key, key_asked
 		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)

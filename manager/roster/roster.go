@@ -9,7 +9,6 @@
 package roster
 
 import (
-	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
@@ -20,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/signedlink"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/rollout"
@@ -45,11 +44,11 @@ var (
 
 // Options are a roster's settings. Key and Releases must be set.
 type Options struct {
-	Key       ed25519.PrivateKey // the service's; robots get its public half when they join
-	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
-	TokenLife time.Duration      // of a one-time token; 0: a week
-	Releases  *rollout.Releases  // of the robots' program
-	Log       *slog.Logger       // nil: discards
+	Key       servicekey.Signer // the service's; robots get its public half when they join
+	FTP       string            // host:port of the FTP drop that robots are told of; empty: there is none
+	TokenLife time.Duration     // of a one-time token; 0: a week
+	Releases  *rollout.Releases // of the robots' program
+	Log       *slog.Logger      // nil: discards
 }
 
 // Roster keeps the robots in the control database. It may be used by many goroutines at once. A
@@ -58,7 +57,6 @@ type Roster struct {
 	db          *sql.DB
 	assignments *assign.Assignments
 	opt         Options
-	links       *signedlink.Signer // of the robots' pages
 
 	mu        sync.Mutex // guards listening
 	listening listening
@@ -72,7 +70,7 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Roster {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Roster{db: d, assignments: assignments, opt: opt, links: signedlink.New(opt.Key, "robot page")}
+	return &Roster{db: d, assignments: assignments, opt: opt}
 }
 
 // newSecret returns 256 random bits in lower-case base32. This fits HTTP Basic and a command

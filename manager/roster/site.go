@@ -12,6 +12,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/db"
+	"sheaf/internal/signedlink"
 	"sheaf/internal/wire"
 )
 
@@ -148,7 +149,21 @@ func (r *Roster) Page(ctx context.Context, robot string) (path string, err error
 	if err != nil {
 		return "", err
 	}
-	return api.PathRobotPage + robot + "/" + s.link + "/" + r.links.Sign(robot, s.link), nil
+	links, err := r.links(ctx)
+	if err != nil {
+		return "", err
+	}
+	return api.PathRobotPage + robot + "/" + s.link + "/" + links.Sign(robot, s.link), nil
+}
+
+// links returns the signer of links to the robots' pages. They become void when the service's key
+// is replaced; robots hear of the new ones with every answer.
+func (r *Roster) links(ctx context.Context) (*signedlink.Signer, error) {
+	key, err := r.opt.Key.Signing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return signedlink.New(key.Private, "robot page"), nil
 }
 
 // RevokePage makes the link to a robot's page void. Page returns another one.
@@ -161,7 +176,11 @@ func (r *Roster) RevokePage(ctx context.Context, robot string) error {
 
 // OpenPage returns nil if the parts of a link are those of the robot's page, and ErrLink if not.
 func (r *Roster) OpenPage(ctx context.Context, robot, link, signature string) error {
-	if !r.links.Check(signature, robot, link) {
+	links, err := r.links(ctx)
+	if err != nil {
+		return err
+	}
+	if !links.Check(signature, robot, link) {
 		return ErrLink
 	}
 	s, err := r.link(ctx, robot)

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sheaf/internal/servicekey"
 	"strings"
 	"sync"
 	"testing"
@@ -79,7 +80,7 @@ func newInstallation(t testing.TB, s setup) *installation {
 	h.key = public
 	h.buffers = filepath.Join(dir, "buffers")
 	in := ingest.Options{
-		DB: database, Dir: h.buffers, Store: st, Catalog: h.cat, Robots: h.robots, Key: key,
+		DB: database, Dir: h.buffers, Store: st, Catalog: h.cat, Robots: h.robots, Key: servicekey.Fixed(key),
 		Limits: ingest.Limits{Poll: 10 * time.Millisecond, BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
 	}
 	if s.ingest != nil {

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/mailer"
 	"sheaf/internal/mailer/mailtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
@@ -48,7 +49,7 @@ func newBench(t *testing.T, notices bool) *bench {
 	testkit.Must(t, err)
 	t.Cleanup(func() { d.Close() })
 	b := &bench{T: t, db: d, mails: mailtest.New(t), router: mux.NewRouter()}
-	b.m = manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: t.TempDir()})
+	b.m = manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir()})
 	outbox := mailer.NewOutbox(d, b.mails.Server, nil)
 	b.Partners = partner.New(partner.Options{
 		Site: &webpage.Site{Name: "Archive", Contact: "ops@archive.example.jp"}, Manager: b.m, Batches: ledger.New(d), Transfers: transfers.New(d),

@@ -13,17 +13,21 @@ import (
 	"hash"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/servicekey"
 )
 
 // A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them,
-// receipt.key, operator.token, and at the end backup.json, which lists all other entries with their
-// digests. A backup without backup.json was cut off. A backup contains secrets.
+// receipt.key (after rotations receipt-<number>.key of the key that signs and of the next one),
+// operator.token, and at the end backup.json, which lists all other entries with their digests. A
+// backup without backup.json was cut off. A backup contains secrets.
 
 const (
 	backupFormat  = 1
@@ -55,7 +59,7 @@ type backupWriter struct {
 }
 
 // writeBackup writes a backup of the control database and of the keys in the data directory.
-func writeBackup(ctx context.Context, control *sql.DB, data string, w io.Writer) (err error) {
+func writeBackup(ctx context.Context, control *sql.DB, cfg *Config, w io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "sheaf-backup-")
 	if err != nil {
 		return err
@@ -65,16 +69,19 @@ func writeBackup(ctx context.Context, control *sql.DB, data string, w io.Writer)
 	b := &backupWriter{dir: dir, tar: tar.NewWriter(z), backup: Backup{
 		Format: backupFormat, Made: time.Now().UTC().Truncate(time.Second), Program: Version(), SHA256: map[string]string{},
 	}}
+	keys := make(map[string][]byte) // those of before and after, because a key that comes into use meanwhile replaces another
+	if err := collectKeys(ctx, control, cfg, keys); err != nil {
+		return err
+	}
 	b.backup.Schema, err = db.Dump(ctx, control, func(table string) (io.Writer, error) { return b.next(backupTables + table + tableSuffix) })
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{receiptKeyFile, tokenFile} {
-		text, err := os.ReadFile(filepath.Join(data, name))
-		if err != nil {
-			return err
-		}
-		if err := b.add(name, text); err != nil {
+	if err := collectKeys(ctx, control, cfg, keys); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		if err := b.add(name, keys[name]); err != nil {
 			return err
 		}
 	}
@@ -86,6 +93,31 @@ func writeBackup(ctx context.Context, control *sql.DB, data string, w io.Writer)
 		return err
 	}
 	return errors.Join(b.tar.Close(), z.Close())
+}
+
+// collectKeys adds the files with the keys that a service needs now.
+func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[string][]byte) error {
+	names := []string{tokenFile}
+	list, err := servicekey.List(ctx, control)
+	if err != nil {
+		return err
+	}
+	files := &keyFiles{db: control, cfg: *cfg}
+	for _, k := range slices.Backward(list) {
+		if _, err := files.Load(ctx, k.Number, k.Public); err != nil { // it may be another process that has made it
+			return fmt.Errorf("the service's key %d: %w", k.Number, err)
+		}
+		names = append(names, keyFile(k.Number))
+		if k.Signs {
+			break
+		}
+	}
+	for _, name := range names {
+		if keys[name], err = os.ReadFile(filepath.Join(cfg.Data, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add writes an entry that is in memory.
@@ -135,11 +167,11 @@ func (b *backupWriter) flush() (err error) {
 }
 
 // backupHandler sends a backup. If it fails on the way, the answer is cut off.
-func backupHandler(control *sql.DB, data string, log *slog.Logger) http.Handler {
+func backupHandler(control *sql.DB, cfg *Config, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/gzip")
 		w.Header().Set("Cache-Control", "no-store")
-		if err := writeBackup(r.Context(), control, data, w); err != nil {
+		if err := writeBackup(r.Context(), control, cfg, w); err != nil {
 			log.ErrorContext(r.Context(), "a backup failed", "err", err)
 			panic(http.ErrAbortHandler) // closes the connection: part of the answer has been sent
 		}

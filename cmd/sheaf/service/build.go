@@ -258,7 +258,7 @@ func (b *builder) manager() *manager.Manager {
 		drop = b.cfg.Drop.Listen // of another process
 	}
 	return manager.New(b.state.db, manager.Options{
-		Key: b.state.key, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
+		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"),
 		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log,
 		Policy:  hosts.Policy{Accept: b.cfg.Manager.Hosts.Suffixes, Refuse: b.cfg.Manager.Hosts.Refuse, PerDomain: b.cfg.Manager.Hosts.PerDomain},
@@ -269,7 +269,8 @@ func (b *builder) manager() *manager.Manager {
 // manage adds what a process does that looks after robots and hosts.
 func (b *builder) manage(robots *manager.Manager, a *archives) {
 	robots.Register(b.router)
-	b.router.Handle(api.PathAdminBackup, b.door.Gate(operators.Admin, audit.Backup, backupHandler(b.state.db, b.cfg.Data, b.log))).Methods(http.MethodGet)
+	b.router.Handle(api.PathAdminBackup, b.door.Gate(operators.Admin, audit.Backup, backupHandler(b.state.db, b.cfg, b.log))).Methods(http.MethodGet)
+	(&keysAPI{b.cfg, b.state, robots, b.log}).register(b.router, b.door.Gate)
 	b.door.Register(b.router, b.site.Zone)
 	partners := partner.New(partner.Options{
 		Site: b.site, Manager: robots, Batches: ledger.New(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),
@@ -293,7 +294,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	}
 	buffers := filepath.Join(b.cfg.Data, "buffers")
 	in, err := ingest.New(ctx, ingest.Options{
-		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.key,
+		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.keys,
 		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
 		ForeignHosts:  directories,
 		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},

@@ -37,7 +37,7 @@ type Health struct {
 
 // HealthCheck is the result of one check.
 type HealthCheck struct {
-	Name    string    `json:"name"`             // database, store, catalog, disk, uploads, leases or certificates
+	Name    string    `json:"name"`             // database, store, catalog, disk, uploads, key, leases or certificates
 	Status  string    `json:"status"`           // ok or down
 	Detail  string    `json:"detail,omitempty"` // what is wrong; the log says more
 	Checked time.Time `json:"checked"`
@@ -58,6 +58,7 @@ const (
 	checkCatalog  = "catalog"  // what was read of it is still there
 	checkDisk     = "disk"     // the data directory has room
 	checkUploads  = "uploads"  // there is room for new batches
+	checkKey      = "key"      // the process can sign with the service's key; only where one does
 	checkLeases   = "leases"   // a majority of etcd's members answers; only where leases are etcd's
 
 	checkCertificates = "certificates" // each is valid and can be replaced; only where there are any
@@ -162,6 +163,9 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	}
 	h.add(checkStore, storeCheck(s.objects, dir))
 	h.add(checkDisk, func(context.Context) error { return checkRoom(cfg.Data) })
+	if s.keys != nil {
+		h.add(checkKey, s.checkSigning)
+	}
 	if members, ok := s.leasing.(interface{ Check(context.Context) error }); ok { // of etcd, or of a quorum
 		h.add(checkLeases, func(ctx context.Context) error { return checkQuorum(ctx, members.Check) })
 	}
@@ -236,9 +240,9 @@ func checkRoom(dir string) error {
 func (h *health) needs(role string) []string {
 	switch role {
 	case roleManager:
-		return []string{checkDatabase, checkDisk}
+		return []string{checkDatabase, checkDisk, checkKey}
 	case roleIngest:
-		return []string{checkDatabase, checkDisk, checkStore, checkCatalog, checkUploads}
+		return []string{checkDatabase, checkDisk, checkStore, checkCatalog, checkUploads, checkKey}
 	}
 	if h.offline {
 		return []string{checkStore, checkCatalog}

@@ -69,7 +69,7 @@ func wantDown(t *testing.T, s *Service, check, says string, roles ...string) {
 
 func wantWell(t *testing.T, s *Service) {
 	t.Helper()
-	if status, h := healthOf(t, s, ""); status != http.StatusOK || h.Status != healthOK || len(h.Ready) != 3 || len(h.Checks) != 5 {
+	if status, h := healthOf(t, s, ""); status != http.StatusOK || h.Status != healthOK || len(h.Ready) != 3 || len(h.Checks) != 6 {
 		t.Errorf("well: %d %+v", status, h)
 	}
 }

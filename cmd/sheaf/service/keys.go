@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -17,6 +16,7 @@ import (
 
 	"sheaf/internal/durable"
 	"sheaf/internal/flock"
+	"sheaf/internal/servicekey"
 )
 
 // Files in the data directory with the service's secrets. Only their owner can read them.
@@ -46,49 +46,133 @@ func secret(file string, n int) ([]byte, error) {
 	return b, durable.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
-// receiptKey returns the key that signs receipts. All processes of a service use the same one.
-// Robots learn its public half when they join, so it must be in the backup. The first process
-// writes the public half into the database. A new key is only made if the database has none.
-func receiptKey(ctx context.Context, control *sql.DB, data string) (_ ed25519.PrivateKey, err error) {
-	lock, err := lockKeys(data)
+// keyFile returns the name of the file with the service's key of a number.
+func keyFile(number int64) string {
+	if number == 1 {
+		return receiptKeyFile
+	}
+	return fmt.Sprintf("receipt-%d.key", number)
+}
+
+// openKey returns the service's keys, of which one signs. All processes of a service have the same.
+// Robots learn its public half when they join, so it must be in the backup. The first process makes
+// the first key, and writes the public half into the database.
+func openKey(ctx context.Context, control *sql.DB, cfg Config) (*servicekey.Ring, error) {
+	public, number, err := servicekey.Known(ctx, control)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	file := filepath.Join(data, receiptKeyFile)
-	known, err := knownKey(ctx, control)
+	k := &keyFiles{db: control, cfg: cfg}
+	if public == nil {
+		err = k.enterFirst(ctx)
+	} else if _, err = k.Load(ctx, number, public); err == nil {
+		err = servicekey.EnterFirst(ctx, control, public)
+	}
 	if err != nil {
 		return nil, err
 	}
-	_, err = os.Stat(file)
+	ring := servicekey.New(control, k)
+	_, err = ring.Signing(ctx)
+	return ring, err
+}
+
+// keyFiles keeps the private halves of the service's keys in the data directory and, with
+// database.seal, in the database. It is a servicekey.Keeper.
+type keyFiles struct {
+	db  *sql.DB
+	cfg Config
+}
+
+// enterFirst makes the service's first key, unless the data directory has it or another process is
+// faster.
+func (k *keyFiles) enterFirst(ctx context.Context) error {
+	_, err := os.Stat(filepath.Join(k.cfg.Data, receiptKeyFile))
 	made := errors.Is(err, fs.ErrNotExist)
-	if made && known != nil {
-		return nil, fmt.Errorf("settings: data: %q has no %s, and robots know one by this database; copy it there from another process or from a backup (tar xzf BACKUP -C %s %s), or give all processes one database.seal, first the one that has it",
-			data, receiptKeyFile, data, receiptKeyFile)
+	key, err := k.keep(ctx, 1)
+	if err != nil {
+		return err
 	}
-	seed, err := secret(file, ed25519.SeedSize)
+	public := key.Public().(ed25519.PublicKey)
+	if err := servicekey.EnterFirst(ctx, k.db, public); err != nil {
+		return err
+	}
+	known, _, err := servicekey.Known(ctx, k.db)
+	if err != nil || public.Equal(known) {
+		return err
+	}
+	if made { // another process, with another directory, was faster
+		if err := durable.Remove(filepath.Join(k.cfg.Data, receiptKeyFile)); err != nil {
+			return fmt.Errorf("the service's key: %w", err)
+		}
+	}
+	return k.another(receiptKeyFile)
+}
+
+// Make returns a new key. Where several processes may share the database, they must be able to get
+// it without anybody's help, or some of them could not change over.
+func (k *keyFiles) Make(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
+	if k.cfg.Database.URL != "" && k.cfg.Database.Seal == "" {
+		return nil, errors.New("settings: database.seal: with a PostgreSQL database it must be set in all processes, so that each of them gets the new key")
+	}
+	return k.keep(ctx, number)
+}
+
+// keep returns the key of a number, and makes it durably if there is none.
+func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
+	if _, err := shareKey(ctx, k.db, k.cfg, keyFile(number), ed25519.SeedSize, func([]byte) bool { return true }); err != nil {
+		return nil, err
+	}
+	lock, err := lockKeys(k.cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := secret(filepath.Join(k.cfg.Data, keyFile(number)), ed25519.SeedSize)
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return nil, err
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// Load returns the key of a number, which must be the private half of public.
+func (k *keyFiles) Load(ctx context.Context, number int64, public ed25519.PublicKey) (ed25519.PrivateKey, error) {
+	name := keyFile(number)
+	_, err := shareKey(ctx, k.db, k.cfg, name, ed25519.SeedSize, func(seed []byte) bool {
+		return seed != nil && ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey).Equal(public)
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = os.Stat(filepath.Join(k.cfg.Data, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("settings: data: %q has no %s, and robots know one by this database; copy it there from another process or from a backup (tar xzf BACKUP -C %s %s), or give all processes one database.seal, first the one that has it",
+			k.cfg.Data, name, k.cfg.Data, name)
+	}
+	seed, err := secret(filepath.Join(k.cfg.Data, name), ed25519.SeedSize)
 	if err != nil {
 		return nil, err
 	}
 	key := ed25519.NewKeyFromSeed(seed)
-	public := []byte(key.Public().(ed25519.PublicKey))
-	_, err = control.ExecContext(ctx, `INSERT INTO service_key (id, public) VALUES (1, ?) ON CONFLICT (id) DO NOTHING`, public)
-	if err != nil {
-		return nil, fmt.Errorf("the service's key: %w", err)
-	}
-	if known, err = knownKey(ctx, control); err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(public, known) {
-		if made { // another process, with another directory, was faster
-			if err := durable.Remove(file); err != nil {
-				return nil, fmt.Errorf("the service's key: %w", err)
-			}
-		}
-		return nil, fmt.Errorf("settings: data: %q holds another %s than the one that robots know by this database; copy that of another process or of a backup there",
-			data, receiptKeyFile)
+	if !key.Public().(ed25519.PublicKey).Equal(public) {
+		return nil, k.another(name)
 	}
 	return key, nil
+}
+
+// Drop destroys the key of a number, here and in the database.
+func (k *keyFiles) Drop(ctx context.Context, number int64) error {
+	if _, err := k.db.ExecContext(ctx, `DELETE FROM sealed_keys WHERE name = ?`, keyFile(number)); err != nil {
+		return err
+	}
+	err := durable.Remove(filepath.Join(k.cfg.Data, keyFile(number)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (k *keyFiles) another(name string) error {
+	return fmt.Errorf("settings: data: %q holds another %s than the one that robots know by this database; copy that of another process or of a backup there",
+		k.cfg.Data, name)
 }
 
 // lockKeys keeps other processes that share the data directory from making the keys at the same
@@ -103,15 +187,6 @@ func lockKeys(data string) (io.Closer, error) {
 		return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)
 	}
 	return f, nil
-}
-
-// knownKey returns the public half of the key in the database, or nil if there is none.
-func knownKey(ctx context.Context, control *sql.DB) (public []byte, err error) {
-	err = control.QueryRowContext(ctx, `SELECT public FROM service_key`).Scan(&public)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("the service's key: %w", err)
-	}
-	return public, nil
 }
 
 // Token returns the operators' token of the service in a data directory. If there is none, it

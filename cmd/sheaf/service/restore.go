@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +54,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	for _, name := range []string{receiptKeyFile, tokenFile} { // first: this may be repeated, filling the tables may not
+	for _, name := range b.keys() { // first: this may be repeated, filling the tables may not
 		if err := putKey(cfg.Data, dir, name); err != nil {
 			return nil, fmt.Errorf("restore: settings: data: %q: %w", cfg.Data, err)
 		}
@@ -80,6 +82,20 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	return restored, nil
+}
+
+// keyName is the name of a file with a key.
+var keyName = regexp.MustCompile(`^(receipt(-[0-9]+)?\.key|operator\.token)$`)
+
+// keys returns the names of the files with keys.
+func (b *Backup) keys() []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range b.SHA256 {
+			if keyName.MatchString(name) && !yield(name) {
+				return
+			}
+		}
+	})
 }
 
 // hasAudit reports whether the backup's own tables have an audit log, so that the row can be

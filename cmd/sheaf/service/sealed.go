@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/ed25519"
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
@@ -30,21 +29,8 @@ type sealedKeys struct {
 	seal cipher.AEAD
 }
 
-// shareReceiptKey makes the service's signing key the same in the data directory and in the
-// database. Only the key that robots know goes into the database, and a new one only while they
-// know none: receiptKey says what is wrong with any other. Without database.seal nothing is done.
-func shareReceiptKey(ctx context.Context, control *sql.DB, cfg Config) error {
-	known, err := knownKey(ctx, control)
-	if err != nil {
-		return err
-	}
-	_, err = shareKey(ctx, control, cfg, receiptKeyFile, ed25519.SeedSize, func(seed []byte) bool {
-		return known == nil || seed != nil && ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(known))
-	})
-	return err
-}
-
-// shareToken does the same with the operators' token. A process that needs no signing key cannot
+// shareToken makes the operators' token the same in the data directory and in the database. Without
+// database.seal nothing is done. A process that needs no signing key cannot
 // know whether the installation has a token already, so it puts none into the database.
 func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 	mayAdd := func([]byte) bool { return cfg.has(roleManager, roleIngest) }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/flock"
 	"sheaf/internal/lease"
+	"sheaf/internal/servicekey"
 )
 
 // state is what a process has open.
@@ -28,9 +28,9 @@ type state struct {
 	lock    io.Closer // of the data directory
 	objects *Objects
 	db      *sql.DB
-	token   string             // the operators'
-	key     ed25519.PrivateKey // signs receipts; nil in a process that only serves
-	leases  lease.Locker       // nil in a process that only serves
+	token   string           // the operators'
+	keys    *servicekey.Ring // that sign receipts; nil in a process that only serves
+	leases  lease.Locker     // nil in a process that only serves
 	leasing io.Closer
 	monitor *monitor.Monitor // counts what the process does
 }
@@ -58,10 +58,7 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 		return cfg.advise(err)
 	}
 	if cfg.has(roleManager, roleIngest) {
-		if err := shareReceiptKey(ctx, s.db, cfg); err != nil {
-			return err
-		}
-		if s.key, err = receiptKey(ctx, s.db, cfg.Data); err != nil {
+		if s.keys, err = openKey(ctx, s.db, cfg); err != nil {
 			return err
 		}
 		if s.leases, s.leasing, err = openLeases(cfg, s.db, log); err != nil {

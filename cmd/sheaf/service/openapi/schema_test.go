@@ -51,6 +51,7 @@ var bodies = []any{
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
 	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, operators.OperatorList{}, operators.NewOperator{}, operators.OperatorChange{}, operators.NewPassword{}, audit.RowList{}, ui.Front{}, removal.RequestList{}, removal.RequestDocument{}, removal.Decision{}, service.Health{},
+	wire.KeyChain{}, service.KeyList{}, service.KeyRotation{}, service.KeyUse{},
 }
 
 // maker makes schemas of Go types as encoding/json writes them.

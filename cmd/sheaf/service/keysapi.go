@@ -1,0 +1,200 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/problem"
+	"sheaf/internal/servicekey"
+	"sheaf/manager"
+	"sheaf/manager/roster"
+)
+
+// KeyList is the answer of api.PathAdminKeys and the paths below it.
+type KeyList struct {
+	Keys   []Key               `json:"keys"`
+	Robots []roster.KeyTrouble `json:"robots"` // that do not know the newest of the service's keys
+}
+
+// Key is what operators see of a key or secret of the service.
+type Key struct {
+	Name  string    `json:"name"`            // service 1, service 2, …; operator token, release, database seal or quorum
+	For   string    `json:"for"`             // what it is good for
+	ID    string    `json:"id,omitempty"`    // of a public key: the key, or the beginning of it; of a secret: nothing
+	Made  time.Time `json:"made,omitzero"`   // zero: not known
+	Used  time.Time `json:"used,omitzero"`   // since when the service signs with it, or when it did first; zero: not yet, or not known
+	State string    `json:"state"`           // signs, next, former, set or none
+	Where string    `json:"where,omitempty"` // where its secret half lies
+}
+
+// KeyRotation is the body of a POST to api.PathAdminKeys + "/rotate".
+type KeyRotation struct {
+	// Compromised says that the key which signs was stolen. The new one signs at once, and no robot
+	// can follow.
+	Compromised bool `json:"compromised,omitempty"`
+}
+
+// KeyUse is the body of a POST to api.PathAdminKeys + "/use".
+type KeyUse struct {
+	// Leave says that the key comes into use although robots do not know it yet.
+	Leave bool `json:"leave,omitempty"`
+}
+
+// keysAPI lets operators see and rotate keys.
+type keysAPI struct {
+	cfg    *Config
+	state  *state
+	robots *manager.Manager
+	log    *slog.Logger
+}
+
+func (a *keysAPI) register(r *mux.Router, gate operators.Gate) {
+	for _, route := range []struct {
+		method, path string
+		least        operators.Role
+		act          audit.Act
+		handler      func(http.ResponseWriter, *http.Request) error
+	}{
+		{http.MethodGet, api.PathAdminKeys, operators.Viewer, audit.None, a.serveList},
+		{http.MethodPost, api.PathAdminKeys + "/rotate", operators.Admin, audit.Change, a.serveRotate},
+		{http.MethodPost, api.PathAdminKeys + "/use", operators.Admin, audit.Change, a.serveUse},
+	} {
+		r.Handle(route.path, gate(route.least, route.act, problem.Handler(a.log, route.handler))).Methods(route.method)
+	}
+}
+
+func (a *keysAPI) serveList(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.list(r.Context())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	return json.NewEncoder(w).Encode(list)
+}
+
+func (a *keysAPI) serveRotate(w http.ResponseWriter, r *http.Request) error {
+	var req KeyRotation
+	if err := readBody(w, r, &req); err != nil {
+		return err
+	}
+	audit.About(r.Context(), "key", "of the service")
+	rotate, what := a.state.keys.Announce, "the service has a next key; robots learn it"
+	if req.Compromised {
+		rotate, what = a.state.keys.Replace, "the service has a new key, and signs with it: no robot can follow, since the former one was stolen"
+	}
+	if err := rotate(r.Context()); err != nil {
+		return problem.New(http.StatusConflict, "not_rotated", err.Error())
+	}
+	a.log.WarnContext(r.Context(), what)
+	return a.serveList(w, r)
+}
+
+func (a *keysAPI) serveUse(w http.ResponseWriter, r *http.Request) error {
+	var req KeyUse
+	if err := readBody(w, r, &req); err != nil {
+		return err
+	}
+	audit.About(r.Context(), "key", "of the service")
+	behind, err := a.robots.Roster.KeyTroubles(r.Context())
+	if err != nil {
+		return err
+	}
+	if len(behind) > 0 && !req.Leave {
+		return problem.New(http.StatusConflict, "robots_behind", fmt.Sprintf(
+			"%d robots do not know the next key, such as %s, which %s; sheaf key ls shows them, and sheaf key use --leave does not wait for them", len(behind), behind[0].Robot, behind[0].Why))
+	}
+	if err := a.state.keys.Use(r.Context()); err != nil {
+		return problem.New(http.StatusConflict, "not_used", err.Error())
+	}
+	a.log.WarnContext(r.Context(), "the service signs with its next key")
+	for _, robot := range behind {
+		a.log.WarnContext(r.Context(), "a robot does not know the key with which the service signs now", "robot", robot.Robot, "reason", robot.Why)
+	}
+	return a.serveList(w, r)
+}
+
+// readBody reads the JSON of a request.
+func readBody(w http.ResponseWriter, r *http.Request, v any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return problem.New(http.StatusBadRequest, "bad_json", fmt.Sprintf("body: %v", err))
+	}
+	return nil
+}
+
+// list returns all keys, and the robots that are behind.
+func (a *keysAPI) list(ctx context.Context) (list KeyList, err error) {
+	keys, err := servicekey.List(ctx, a.state.db)
+	if err != nil {
+		return list, err
+	}
+	if list.Robots, err = a.robots.Roster.KeyTroubles(ctx); err != nil {
+		return list, err
+	}
+	in := a.cfg.Data
+	if a.cfg.Database.Seal != "" {
+		in += " and table sealed_keys"
+	}
+	signs := slices.IndexFunc(keys, func(k servicekey.Key) bool { return k.Signs })
+	for i, k := range keys {
+		key := Key{Name: fmt.Sprintf("service %d", k.Number), For: "receipts, hand-overs, robots' pages", ID: fmt.Sprintf("%x", k.Public), Made: k.Made, Used: k.Used}
+		switch {
+		case i == signs:
+			key.State, key.Where = "signs", in
+		case i > signs:
+			key.State, key.Where = "next", in
+		default:
+			key.State = "former" // its secret half is destroyed
+		}
+		list.Keys = append(list.Keys, key)
+	}
+	release, err := a.robots.Releases.Key(ctx)
+	if err != nil {
+		return list, err
+	}
+	token := Key{Name: "operator token", For: "operators' commands", State: "set", Where: in}
+	if info, err := os.Stat(filepath.Join(a.cfg.Data, tokenFile)); err == nil {
+		token.Made = info.ModTime().UTC().Truncate(time.Second)
+	}
+	list.Keys = append(list.Keys, token,
+		Key{Name: "release", For: "the robots' program", ID: strings.TrimSpace(release), State: setOrNone(release), Where: "with the operators"},
+		Key{Name: "database seal", For: "the keys in table sealed_keys", State: setOrNone(a.cfg.Database.Seal), Where: "setting database.seal"},
+		Key{Name: "quorum", For: "messages of those who grant leases", State: setOrNone(a.cfg.Lease.Quorum.Secret), Where: "setting lease.quorum.secret"})
+	return list, nil
+}
+
+func setOrNone(secret string) string {
+	if secret == "" {
+		return "none"
+	}
+	return "set"
+}
+
+// checkSigning checks whether this process has the key with which the service signs. Another check
+// says whether the database answers.
+func (s *state) checkSigning(ctx context.Context) error {
+	if _, _, err := servicekey.Known(ctx, s.db); err != nil {
+		return nil
+	}
+	_, err := s.keys.Signing(ctx)
+	if err != nil {
+		return errors.Join(err, advice("this process cannot get the service's key, and signs nothing: give it the database.seal of the others, or copy the key"))
+	}
+	return nil
+}
