@@ -1,0 +1,65 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Yesterday is a commit of an earlier day whose program works beside today's on one database. Move
+// it on with a release, to the one before.
+const Yesterday = "49281b5920f4a144e77715fe5ccc3c7e036db8ee"
+
+// BuildAt returns the path of a program as Build does, of the sources of a commit. The test ends as
+// Missing says if there is no git, or no such commit, as in a shallow clone.
+func BuildAt(t testing.TB, commit, pkg string) string {
+	t.Helper()
+	git, root := Tool(t, "git"), Root(t)
+	if out, err := exec.Command(git, "-C", root, "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+		Missing(t, "needs commit %s of this repository (git fetch --unshallow): %v %s", commit, err, out)
+	}
+	once, _ := builds.LoadOrStore(commit, sync.OnceValues(func() (string, error) { return sourcesAt(git, root, commit) }))
+	dir, err := once.(func() (string, error))()
+	Must(t, err)
+	return build(t, dir, pkg, nil)
+}
+
+// sourcesAt returns a folder in the user's cache that has the sources of a commit.
+func sourcesAt(git, root, commit string) (dir string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil { // no HOME
+		cache = os.TempDir()
+	}
+	cache = filepath.Join(cache, "sheaf-test")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(cache, "at-"+commit)
+	unlock, err := lock(dir + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	half, err := os.MkdirTemp(cache, "at-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(half)
+	tar := filepath.Join(half, "sources.tar")
+	for _, cmd := range []*exec.Cmd{
+		exec.Command(git, "-C", root, "archive", "--output="+tar, commit),
+		exec.Command("tar", "-xf", tar, "-C", half),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
+		}
+	}
+	return dir, errors.Join(os.Remove(tar), os.Rename(half, dir))
+}
