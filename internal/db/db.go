@@ -10,6 +10,8 @@
 // is atomic.
 //
 // The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers.
+// Programs of the version before may be at work on a PostgreSQL database meanwhile, and go on
+// unless a migration says otherwise: see ErrOthers.
 // Times are Unix milliseconds (see Time and Millis); digests and keys are blobs. Parameters are ?
 // or ?n.
 package db
@@ -87,7 +89,7 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 	}
 	err = check(ctx, db)
 	if err == nil {
-		err = migrate(ctx, db, schema, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
+		err = migrate(ctx, db, schema, nil, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
 	}
 	if err != nil {
 		db.Close()
@@ -112,7 +114,8 @@ func dsn(path string) string {
 }
 
 // migrate applies the migrations up to a number. words translates their files for the database.
-func migrate(ctx context.Context, db *sql.DB, schema int64, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
+// others are the programs that were at work on it a moment ago.
+func migrate(ctx context.Context, db *sql.DB, schema int64, others []string, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
@@ -130,6 +133,11 @@ func migrate(ctx context.Context, db *sql.DB, schema int64, dialect goose.Dialec
 	}
 	if max(have, schema) > last {
 		return fmt.Errorf("schema version %d is newer than this program's %d; run the program that wrote it, or a later one", max(have, schema), last)
+	}
+	if len(others) > 0 && have > 0 {
+		if err := rolling(dir, p.ListSources(), have, schema, others); err != nil {
+			return err
+		}
 	}
 	if _, err := p.UpTo(ctx, schema); err != nil {
 		return fmt.Errorf("migrations: %w", err)

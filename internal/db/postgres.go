@@ -32,8 +32,12 @@ func openPostgres(ctx context.Context, source string, schema int64) (*sql.DB, er
 		return nil, fmt.Errorf("database: %w", err) // pgx leaves the password out
 	}
 	name := fmt.Sprintf("%s at %s:%d", config.Database, config.Host, config.Port)
+	config.RuntimeParams["application_name"] = nameAtStart
 	if err := migratePostgres(ctx, config, schema); err != nil {
 		return nil, fmt.Errorf("database %s: %w", name, err)
+	}
+	if schema == newest {
+		config.RuntimeParams["application_name"] = nameAtWork
 	}
 	db := sql.OpenDB(connector{stdlib.GetConnector(*config, stdlib.OptionAfterConnect(preferIndices))})
 	db.SetMaxOpenConns(maxConnections)
@@ -58,7 +62,12 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) 
 	if err != nil {
 		return err
 	}
-	return migrate(ctx, db, schema, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
+	// Whoever of this version is seen at work has brought the schema up to date before.
+	others, err := atWork(ctx, db)
+	if err != nil {
+		return err
+	}
+	return migrate(ctx, db, schema, others, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
 }
 
 // connector opens connections that accept SQL written for SQLite.

@@ -194,6 +194,65 @@ func TestPostgresErrorHidesPassword(t *testing.T) {
 	}
 }
 
+// A migration that takes away what programs of the version before need says so (see db.ErrOthers).
+// All others only add.
+func TestMigrationsOnlyAdd(t *testing.T) {
+	takes := regexp.MustCompile(`(?i)\b(DROP TABLE|DROP COLUMN|RENAME|ALTER COLUMN|DELETE FROM|TRUNCATE)\b`)
+	column := regexp.MustCompile(`(?i)\bADD COLUMN (\w+).*\bNOT NULL\b`)
+	unique := regexp.MustCompile(`(?i)\bCREATE UNIQUE INDEX \w+\s+ON (\w+) \((\w+)`)
+	files, err := filepath.Glob("migrations/*.sql")
+	testkit.Must(t, err)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		testkit.Must(t, err)
+		head, rest, ok := strings.Cut(string(text), "-- +goose Up")
+		if !ok {
+			t.Errorf("%s has no Up", path)
+		}
+		up, _, _ := strings.Cut(rest, "-- +goose Down")
+		var why []string
+		for line := range strings.Lines(up) {
+			line, _, _ = strings.Cut(line, "--")
+			why = append(why, takes.FindString(line))
+			if m := column.FindString(line); m != "" && !strings.Contains(line, "DEFAULT") {
+				why = append(why, m+" without DEFAULT")
+			}
+			if m := unique.FindStringSubmatch(line); m != nil && !strings.Contains(up, "CREATE TABLE "+m[1]+" ") && !strings.Contains(up, "ADD COLUMN "+m[2]+" ") {
+				why = append(why, m[0])
+			}
+		}
+		if why := strings.TrimSpace(strings.Join(why, " ")); why != "" && !strings.Contains(head, "\n-- Stop all: ") {
+			t.Errorf("%s has %s, which a program of the version before may not survive; add and leave the old in this version, and remove it in the next,"+
+				" or write '-- Stop all: REASON' before its SQL", path, why)
+		}
+	}
+}
+
+// While a program of an older version is at work, the schema is brought up to date only if that
+// program can go on.
+func TestPostgresUpgradesBesideOthers(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	source := dbtest.Postgres(t)
+	// The migration after the first wants older programs stopped; those after the second do not.
+	const taking, adding = 63, 77
+	testkit.Must(t, db.MigrateTo(t.Context(), source, taking))
+	older, err := sql.Open("pgx", source)
+	testkit.Must(t, err)
+	defer older.Close()
+	testkit.Must(t, older.Ping())
+	if _, err := db.Open(t.Context(), source); !errors.Is(err, db.ErrOthers) || !strings.Contains(err.Error(), "migration 64 ") {
+		t.Errorf("beside an older program: %v, want a refusal", err)
+	}
+	testkit.Must(t, older.Close())
+	testkit.Eventually(t, "the older program is gone", func() error { return db.MigrateTo(t.Context(), source, adding) })
+	older, err = sql.Open("pgx", source)
+	testkit.Must(t, err)
+	defer older.Close()
+	testkit.Must(t, older.Ping())
+	open(t, source)
+}
+
 // The migrations use only words that are the same in both databases or are translated.
 func TestMigrationsKeepToWords(t *testing.T) {
 	foreign := regexp.MustCompile(`(?i)\b(AUTOINCREMENT|DATETIME|REPLACE INTO|INSERT OR|PRAGMA|strftime|unixepoch|json_each|rowid_|COLLATE)\b`)

@@ -61,6 +61,7 @@ func Used(ctx context.Context, source string) (used bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("database: %w", err) // pgx leaves the password out
 		}
+		config.RuntimeParams["application_name"] = nameAtStart
 		return isUsed(ctx, stdlib.OpenDB(*config))
 	}
 	path, err := filepath.Abs(source)

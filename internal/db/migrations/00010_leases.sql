@@ -1,4 +1,5 @@
 -- Leases (internal/lease): who may do what only one may do at a time.
+-- Stop all: older programs count their publications in the table that is dropped.
 
 -- +goose Up
 -- The highest token of each name so far.

@@ -1,5 +1,6 @@
 -- An assignment is a lease: until when a robot may visit its hosts, and which hosts that were taken from it
 -- it may still be visiting.
+-- Stop all: older managers give hosts on without waiting for the robots that still visit them.
 
 -- +goose Up
 ALTER TABLE robots ADD COLUMN given  INTEGER NOT NULL DEFAULT 0;  -- the newest generation whose list was sent to it

@@ -1,4 +1,5 @@
 -- By how much robots' nights differ from what the model makes of their own work.
+-- Stop all: older programs read the columns that are dropped.
 
 -- +goose Up
 ALTER TABLE paces DROP COLUMN model;

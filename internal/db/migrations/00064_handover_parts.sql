@@ -1,4 +1,5 @@
 -- Hand-overs of large hosts are kept in parts, so that nobody needs one whole in memory.
+-- Stop all: older programs keep hand-overs in the column that is dropped.
 
 -- +goose Up
 CREATE TABLE handover_parts (

@@ -1,0 +1,4 @@
+package db
+
+// MigrateTo is for tests.
+var MigrateTo = migrateTo

@@ -1,0 +1,70 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+// ErrOthers says that the schema cannot be brought up to date while other programs are at work on
+// the database, because a migration takes away what they need.
+//
+// Most migrations only add, and programs of the version before go on. One that does more says why
+// in a line of its own before its SQL:
+//
+//	-- Stop all: older programs read the column.
+var ErrOthers = errors.New("other programs are at work on the database")
+
+// stopAll finds a migration's reason for not being applied while older programs work.
+var stopAll = regexp.MustCompile(`(?m)^-- Stop all: (.+)$`)
+
+// rolling returns ErrOthers if one of the migrations above have, up to schema, wants the others
+// stopped.
+func rolling(dir fs.FS, sources []*goose.Source, have, schema int64, others []string) error {
+	for _, s := range sources {
+		if s.Version <= have || s.Version > schema {
+			continue
+		}
+		text, err := fs.ReadFile(dir, s.Path)
+		if err != nil {
+			return fmt.Errorf("migrations: %w", err)
+		}
+		if why := stopAll.FindSubmatch(text); why != nil {
+			return fmt.Errorf("migration %d cannot be done now: %w, at %s, and %s Stop all of them, then start this version",
+				s.Version, ErrOthers, strings.Join(others, ", "), why[1])
+		}
+	}
+	return nil
+}
+
+// Names of a program's connections at the PostgreSQL server (application_name). Those of programs
+// that are at work have nameAtWork; those that only prepare a start, or look, have nameAtStart.
+const (
+	nameAtWork  = "sheaf"
+	nameAtStart = "sheaf start"
+)
+
+// atWork returns the addresses of the programs that are at work on the database. Programs of before
+// 2026-11-24 gave their connections no name.
+func atWork(ctx context.Context, db *sql.DB) (addresses []string, err error) {
+	rows, err := db.QueryContext(ctx, `SELECT DISTINCT coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND application_name IN ('', $1) AND pid <> pg_backend_pid()`, nameAtWork)
+	if err != nil {
+		return nil, fmt.Errorf("who is at work: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at string
+		if err := rows.Scan(&at); err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, at)
+	}
+	return addresses, rows.Err()
+}
