@@ -16,11 +16,9 @@ const inNamespace = "SHEAF_TEST_IN_NAMESPACE"
 // mount runs the test again in a user namespace; an empty path says that this was done.
 func SmallDisk(t *testing.T, options string) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options)
+	dir, err := MountSmall(t, options)
 	switch {
 	case err == nil:
-		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 		return dir
 	case os.Getenv(inNamespace) != "":
 		Missing(t, "needs to mount a tmpfs, which not even a user namespace may here: %v", err)
@@ -39,4 +37,16 @@ func SmallDisk(t *testing.T, options string) (dir string) {
 		t.Fatalf("in a user namespace: %v\n%s", err, out)
 	}
 	return ""
+}
+
+// MountSmall mounts a file system of its own until the test ends, with tmpfs's options. It returns
+// the error of who may not mount.
+func MountSmall(t testing.TB, options string) (dir string, err error) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options); err != nil {
+		return "", err
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir, nil
 }

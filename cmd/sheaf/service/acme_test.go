@@ -80,7 +80,7 @@ func TestACME(t *testing.T) {
 		t.Errorf("%v by %s: %v", first.DNSNames, first.Issuer, err)
 	}
 	testkit.Eventually(t, "health", func() error { return s.certs.check(t.Context()) })
-	if left, ok := scrape(t, s).value("sheaf_certificate_remaining_seconds", "setting", "tls.acme"); !ok || left < 23*3600 || left > 24*3600 {
+	if left, ok := scrape(t, s).Value("sheaf_certificate_remaining_seconds", "setting", "tls.acme"); !ok || left < 23*3600 || left > 24*3600 {
 		t.Errorf("the certificate has %v s left", left)
 	}
 	web, err := tls.Dial("tcp", a.web, &tls.Config{RootCAs: trusting(t, a.root), ServerName: names[0], NextProtos: []string{"h2"}})

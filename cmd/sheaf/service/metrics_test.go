@@ -1,8 +1,6 @@
 package service
 
 import (
-	"bytes"
-	"io"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -14,19 +12,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/metrics"
+	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 )
-
-// families are the metrics of one scrape, by name.
-type families map[string]*dto.MetricFamily
 
 // metered runs a service with metrics.
 func metered(t *testing.T, settings map[string]any) *Service {
@@ -35,51 +29,13 @@ func metered(t *testing.T, settings map[string]any) *Service {
 }
 
 // scrape asks a service for its metrics as Prometheus does.
-func scrape(t *testing.T, s *Service) families {
+func scrape(t *testing.T, s *Service) metricstest.Families {
 	t.Helper()
-	resp, err := http.Get("http://" + s.Addresses().Metrics + metrics.Path)
-	testkit.Must(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	testkit.Must(t, err)
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("a scrape gives %s: %s", resp.Status, text)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	testkit.Must(t, err)
-	return all
-}
-
-// value returns the value of a gauge or counter with these labels, names and values in turn, and
-// whether there is one.
-func (f families) value(name string, labels ...string) (float64, bool) {
-	for _, m := range f[name].GetMetric() {
-		have := make(map[string]string)
-		for _, l := range m.Label {
-			have[l.GetName()] = l.GetValue()
-		}
-		same := len(have) == len(labels)/2
-		for i := 0; i+1 < len(labels); i += 2 {
-			same = same && have[labels[i]] == labels[i+1]
-		}
-		if same {
-			return m.GetGauge().GetValue() + m.GetCounter().GetValue(), true
-		}
-	}
-	return 0, false
-}
-
-// want expects a value.
-func (f families) want(t *testing.T, want float64, name string, labels ...string) {
-	t.Helper()
-	if got, ok := f.value(name, labels...); !ok || got != want {
-		t.Errorf("%s%q is %v (found: %v), want %v", name, labels, got, ok, want)
-	}
+	return metricstest.Scrape(t, s.Addresses().Metrics)
 }
 
 // used is a service in which every metric has something to tell, and its metrics.
-func used(t *testing.T) families {
+func used(t *testing.T) metricstest.Families {
 	t.Helper()
 	data := t.TempDir()
 	cert, key := testkit.CertificateFiles(t, t.TempDir(), "archive.example.jp")
@@ -155,14 +111,14 @@ func TestMetricsAreWellMade(t *testing.T) {
 		}
 	}
 	for _, source := range []string{"catalog", "disks", "ftp", "health", "ingest", "jobs", "manager", "store", "transfers", "watches"} {
-		all.want(t, 1, "sheaf_source_up", "source", source)
+		all.Want(t, 1, "sheaf_source_up", "source", source)
 	}
-	all.want(t, 1, "sheaf_up")
-	all.want(t, 1, "sheaf_robots", "state", "working")
-	all.want(t, 1, "sheaf_http_requests_total", "route", "none", "method", "get", "code", "404")
-	all.want(t, 1, "sheaf_http_requests_total", "route", "/", "method", "get", "code", "200")
-	all.want(t, 1<<20, "sheaf_transfer_bytes_total", "direction", "upload", "protocol", "http")
-	all.want(t, 1, "sheaf_durable_writes_total", "room", "catalog", "write", "publish-version")
+	all.Want(t, 1, "sheaf_up")
+	all.Want(t, 1, "sheaf_robots", "state", "working")
+	all.Want(t, 1, "sheaf_http_requests_total", "route", "none", "method", "get", "code", "404")
+	all.Want(t, 1, "sheaf_http_requests_total", "route", "/", "method", "get", "code", "200")
+	all.Want(t, 1<<20, "sheaf_transfer_bytes_total", "direction", "upload", "protocol", "http")
+	all.Want(t, 1, "sheaf_durable_writes_total", "room", "catalog", "write", "publish-version")
 }
 
 // Profiles and metrics are on their own address only, which can be left out.
@@ -191,12 +147,12 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 	s := metered(t, nil)
 	testkit.Must(t, s.state.db.Close())
 	all := scrape(t, s)
-	all.want(t, 0, "sheaf_up")
-	all.want(t, 0, "sheaf_check_up", "check", "database")
-	all.want(t, 0, "sheaf_source_up", "source", "ingest")
-	all.want(t, 0, "sheaf_source_up", "source", "manager")
-	all.want(t, 1, "sheaf_source_up", "source", "catalog")
-	if _, ok := all.value("sheaf_store_operations_total", "operation", "list"); !ok {
+	all.Want(t, 0, "sheaf_up")
+	all.Want(t, 0, "sheaf_check_up", "check", "database")
+	all.Want(t, 0, "sheaf_source_up", "source", "ingest")
+	all.Want(t, 0, "sheaf_source_up", "source", "manager")
+	all.Want(t, 1, "sheaf_source_up", "source", "catalog")
+	if _, ok := all.Value("sheaf_store_operations_total", "operation", "list"); !ok {
 		t.Error("nothing of the store")
 	}
 	if all["sheaf_batches"] != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 )
 
@@ -28,7 +29,7 @@ func TestRunbook(t *testing.T) {
 			t.Errorf("the runbook does not say what %s means, how to look and what to do", title)
 		}
 	}
-	for _, a := range alerts(t) {
+	for _, a := range metricstest.Alerts(t) {
 		check(a.Alert)
 		if want := "docs/runbook.md#" + strings.ToLower(a.Alert); a.Annotations["runbook"] != want {
 			t.Errorf("alert %s has runbook %q, want %s", a.Alert, a.Annotations["runbook"], want)

@@ -120,7 +120,7 @@ func TestReplacedCertificate(t *testing.T) {
 		}
 		return fmt.Errorf("%v: %s", err, body)
 	})
-	scrape(t, s).want(t, 0, "sheaf_check_up", "check", checkCertificates)
+	scrape(t, s).Want(t, 0, "sheaf_check_up", "check", checkCertificates)
 
 	testkit.Must(t, os.WriteFile(cert, newCert, 0o600))
 	testkit.Must(t, os.WriteFile(key, newKey, 0o600))
@@ -131,7 +131,7 @@ func TestReplacedCertificate(t *testing.T) {
 	if _, err := get(old); err == nil {
 		t.Error("the old certificate is still served")
 	}
-	if left, ok := scrape(t, s).value("sheaf_certificate_remaining_seconds", "setting", "tls.cert"); !ok || left <= 0 || left > time.Until(expiry).Seconds()+60 || left < time.Until(expiry).Seconds()-60 {
+	if left, ok := scrape(t, s).Value("sheaf_certificate_remaining_seconds", "setting", "tls.cert"); !ok || left <= 0 || left > time.Until(expiry).Seconds()+60 || left < time.Until(expiry).Seconds()-60 {
 		t.Errorf("the certificate has %v s left", left)
 	}
 }

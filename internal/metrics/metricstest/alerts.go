@@ -1,0 +1,151 @@
+package metricstest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	yaml "go.yaml.in/yaml/v3"
+
+	"sheaf/internal/testkit"
+)
+
+// Alert is one rule of deploy/prometheus/rules.yml.
+type Alert struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// rules returns the path of the alerts' file.
+func rules(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(testkit.Root(t), "deploy", "prometheus", "rules.yml")
+}
+
+// Alerts returns all rules.
+func Alerts(t testing.TB) []Alert {
+	t.Helper()
+	text, err := os.ReadFile(rules(t))
+	testkit.Must(t, err)
+	var file struct {
+		Groups []struct {
+			Rules []Alert `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	testkit.Must(t, yaml.Unmarshal(text, &file))
+	return file.Groups[0].Rules
+}
+
+// Selector finds the metrics of an expression: the name, and what is between its braces.
+var Selector = regexp.MustCompile(`\b((?:sheaf|go|process)_\w+|up)\b(?:\{([^}]*)\})?`)
+
+// Series returns the values that the alert's expression asks for in a scrape, each by its metric
+// with labels. A metric's selector by labels is not applied.
+func (a *Alert) Series(of Families) map[string]float64 {
+	all := make(map[string]float64)
+	for _, s := range Selector.FindAllStringSubmatch(a.Expr, -1) {
+		for key, value := range of.series(s[1]) {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// Scene is what Prometheus has of a program for some time.
+type Scene struct {
+	Minutes int
+	Metrics Families // nil: the program did not answer
+	Fires   []string // the alerts that fire at some time of the scene; none: none fires at its end
+}
+
+// Story is a program's scrapes one after another.
+type Story struct {
+	Name   string
+	Scenes []Scene
+}
+
+type object map[string]any // of YAML
+
+// Tell has promtool check that stories set off the alerts that they say, by rules.yml. Prometheus'
+// time passes without any of ours.
+func Tell(t testing.TB, stories ...Story) {
+	t.Helper()
+	var tests []object
+	for _, s := range stories {
+		tests = append(tests, s.test())
+	}
+	text, err := yaml.Marshal(object{"rule_files": []string{rules(t)}, "evaluation_interval": "1m", "tests": tests})
+	testkit.Must(t, err)
+	dir := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "test.yml"), text, 0o600))
+	testkit.Run(t, dir, testkit.Tool(t, "promtool"), "test", "rules", "test.yml")
+}
+
+// test returns a story as one of promtool's tests.
+func (s *Story) test() object {
+	var wanted []object
+	minutes := 0
+	for _, scene := range s.Scenes {
+		began := minutes
+		minutes += scene.Minutes
+		var want []object
+		firing := `group by (alertname) (ALERTS{alertstate="firing"})`
+		if len(scene.Fires) > 0 {
+			firing = fmt.Sprintf(`group by (alertname) (count_over_time(ALERTS{alertstate="firing",alertname=~"%s"}[%dm]))`, strings.Join(scene.Fires, "|"), minutes-began)
+		}
+		for _, name := range scene.Fires {
+			want = append(want, object{"labels": fmt.Sprintf("{alertname=%q}", name), "value": 1})
+		}
+		wanted = append(wanted, object{"expr": firing, "eval_time": fmt.Sprintf("%dm", minutes-1), "exp_samples": want})
+	}
+	return object{"name": s.Name, "interval": "1m", "input_series": s.input(), "promql_expr_test": wanted}
+}
+
+// input returns the story's series as promtool reads them.
+func (s *Story) input() (input []object) {
+	names := make(map[string]bool)
+	for _, scene := range s.Scenes {
+		for name, family := range scene.Metrics {
+			if strings.HasPrefix(name, "sheaf_") && family.GetType() != dto.MetricType_HISTOGRAM {
+				names[name] = true
+			}
+		}
+	}
+	minutes, series := 0, make(map[string]string)
+	add := func(key, value string, n int) {
+		if series[key] == "" && minutes > 0 {
+			series[key] = fmt.Sprintf("_x%d", minutes-1)
+		}
+		series[key] += fmt.Sprintf(" %sx%d", value, n-1)
+	}
+	for _, scene := range s.Scenes {
+		here := map[string]float64{`up{job="sheaf"}`: 0}
+		if scene.Metrics != nil {
+			here[`up{job="sheaf"}`] = 1
+		}
+		for name := range names {
+			for key, value := range scene.Metrics.series(name, `job="sheaf"`) {
+				here[key] = value
+			}
+		}
+		for key := range series {
+			if _, ok := here[key]; !ok {
+				add(key, "_", scene.Minutes)
+			}
+		}
+		for key, value := range here {
+			add(key, fmt.Sprint(value), scene.Minutes)
+		}
+		minutes += scene.Minutes
+	}
+	for key, values := range series {
+		input = append(input, object{"series": key, "values": strings.TrimSpace(values)})
+	}
+	return input
+}

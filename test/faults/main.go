@@ -1,0 +1,93 @@
+// Command faults breaks a demo installation in one way after the other. For each fault it shows
+// which alert of deploy/prometheus fires, the operators' page and the section of docs/runbook.md.
+// Then it does what that section says, and shows that the alert ends:
+//
+//	go run ./test/faults --list
+//	go run ./test/faults store certificate    # some faults; without names all, some minutes
+//	go run ./test/faults --pictures /tmp/faults store
+//
+// Each installation is a `sheaf serve` on loopback with a directory of its own, which is removed in
+// the end. Nothing waits for hours: where a fault takes some, the command changes the times in the
+// installation's database and says so, and promtool lets Prometheus' time pass.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"sheaf/internal/lease/etcdtest"
+)
+
+// options say what is shown.
+type options struct {
+	names    []string // of the faults; none: all
+	pictures string   // directory for pictures of the pages; empty: none are made
+}
+
+func main() {
+	etcdtest.Main() // a member of etcd is this program again
+	var o options
+	list := flag.Bool("list", false, "only list the faults and their alerts")
+	flag.StringVar(&o.pictures, "pictures", "", "directory for pictures of the operators' pages, which need chromium")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/faults [--list] [--pictures DIR] [FAULT...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	o.names = flag.Args()
+	if *list {
+		listAll(os.Stdout)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if _, err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(1)
+	}
+}
+
+func listAll(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range all() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.name, strings.Join(f.alerts, ", "), f.what)
+	}
+	w.Flush()
+}
+
+// run shows faults, and returns those that were left out because something is missing here, with
+// what that is. The error names the faults of which something is not as the runbook says.
+func run(ctx context.Context, o options, out io.Writer) (missing map[string]string, err error) {
+	known := all()
+	for _, name := range o.names {
+		if !slices.ContainsFunc(known, func(f fault) bool { return f.name == name }) {
+			return nil, fmt.Errorf("there is no fault %q: see --list", name)
+		}
+	}
+	missing = make(map[string]string)
+	var failed []error
+	for _, f := range known {
+		if len(o.names) > 0 && !slices.Contains(o.names, f.name) || ctx.Err() != nil {
+			continue
+		}
+		fmt.Fprintf(out, "\n== %s: %s\n", f.name, f.what)
+		left, err := perform(ctx, f.name, func(b *bench) { f.show(b, out, o.pictures) })
+		switch {
+		case err != nil:
+			fmt.Fprintf(out, "   failed   %v\n", err)
+			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
+		case left != "":
+			fmt.Fprintf(out, "   left out %s\n", left)
+			missing[f.name] = left
+		}
+	}
+	return missing, errors.Join(append(failed, ctx.Err())...)
+}
