@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sheaf/internal/api"
+	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
@@ -266,4 +267,38 @@ func (c robot) chain(t *testing.T, key []byte) []wire.KeyStatement {
 	chain, err := c.ServiceKeys(t.Context(), key)
 	testkit.Must(t, err)
 	return chain
+}
+
+// A key that is lost, and in no backup, is replaced by hand as the runbook says: its rows are
+// deleted while nothing runs. The robots have to be joined again, and are named.
+func TestLostKeyReplaced(t *testing.T) {
+	t.Parallel()
+	testkit.Slow(t)
+	data := t.TempDir()
+	settings := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s"}
+	s, stop := start(t, settings)
+	var admitted manager.AdmitResponse
+	testkit.Must(t, operate(t, s, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted))
+	testkit.Must(t, operate(t, s, http.MethodPost, wire.PathJoin, wire.JoinRequest{Token: admitted.Token, Version: "1", PublicKey: make([]byte, 32)}, nil))
+	testkit.Must(t, operate(t, s, http.MethodPost, api.PathAdminKeys+"/rotate", KeyRotation{}, nil))
+	testkit.Must(t, operate(t, s, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{Leave: true}, nil))
+	testkit.Must(t, stop())
+	testkit.Must(t, os.Remove(filepath.Join(data, "receipt-2.key")))
+	_, err := begin(t, data, settings)
+	wantRefused(t, err, "receipt-2.key", "backup")
+
+	d, err := db.Open(t.Context(), filepath.Join(data, "sheaf.db"))
+	testkit.Must(t, err)
+	for _, table := range []string{"service_key", "service_keys"} {
+		_, err := d.ExecContext(t.Context(), `DELETE FROM `+table)
+		testkit.Must(t, err)
+	}
+	testkit.Must(t, d.Close())
+	s = run(t, settings)
+	wantSigns(t, "replaced by hand", 1, s)
+	var list KeyList
+	testkit.Must(t, operate(t, s, http.MethodGet, api.PathAdminKeys, nil, &list))
+	if len(list.Robots) != 1 || list.Robots[0].Robot != "r1" || !strings.Contains(list.Robots[0].Why, "join it again") {
+		t.Errorf("robots that do not know the new key: %+v", list.Robots)
+	}
 }
