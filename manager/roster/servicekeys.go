@@ -65,8 +65,10 @@ type robotKey struct {
 func (k robotKey) trouble(keys []servicekey.Key) string {
 	at := servicekey.Find(keys, k.public)
 	switch {
-	case at.Number == at.Newest:
+	case at.Number == at.Newest, k.public == nil && len(keys) < 2:
 		return ""
+	case k.public == nil: // it joined at a process of an older program
+		return fmt.Sprintf("is not known to have the service's key %d: upgrade its program, if it runs", at.Newest)
 	case at.Number == 0:
 		return "knows a key of the service that is not in the database, which may be an older backup: join it again"
 	case !at.Whole:

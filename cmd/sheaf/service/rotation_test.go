@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
@@ -69,7 +71,16 @@ func TestProcessesRotateTogether(t *testing.T) {
 	}
 	testkit.Must(t, operate(t, first, http.MethodPost, api.PathAdminKeys+"/rotate", KeyRotation{}, nil))
 	wantSigns(t, "announced", 1, first, second, apart)
-	testkit.Must(t, operate(t, second, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{}, nil))
+	unnamed, err := pgx.Connect(t.Context(), database) // as yesterday's program does
+	testkit.Must(t, err)
+	err = operate(t, second, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{Leave: true}, nil)
+	if err == nil || !strings.Contains(err.Error(), "too old to change over") {
+		t.Errorf("used while an older program works: %v", err)
+	}
+	testkit.Must(t, unnamed.Close(t.Context()))
+	testkit.Eventually(t, "the next key is used", func() error {
+		return operate(t, second, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{}, nil)
+	})
 	wantSigns(t, "in use", 2, first, second)
 	for _, data := range dirs[:2] {
 		if got := keysIn(t, data); !slices.Equal(got, []string{"receipt-2.key"}) {
