@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -92,6 +95,48 @@ func (f *fleet) run(d time.Duration) {
 	time.Sleep(d)
 	stop()
 	<-ended
+}
+
+// A process whose machine's clock is five minutes ahead ends no lease before the others would: the
+// robot may still be visiting what another would be given.
+func TestLeasesEndByOneClock(t *testing.T) {
+	testkit.Slow(t)
+	source := dbtest.Postgres(t)
+	d, err := db.Open(t.Context(), source)
+	testkit.Must(t, err)
+	defer d.Close()
+	wrong := db.NewClock(d, source, func() time.Time { return time.Now().Add(5 * time.Minute) })
+	_, err = wrong.Measure(t.Context())
+	testkit.Must(t, err)
+	const lease = 3 * time.Minute
+	process := func(now func() time.Time) *manager.Manager {
+		return manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease}, Now: now})
+	}
+	right, ahead := process(nil), process(wrong.Now)
+	f := &fleet{right, t, joined(t, right, "r1", "r2"), map[string]int64{}}
+	f.add(assign.Replication{}, "a")
+	f.fetch("r1", "r2")
+	f.want("a", "r1")
+	testkit.Must(t, right.Assignments.Change(t.Context(), func(tx *assign.Tx) error {
+		_, err := tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.test"}, From: "r1", To: "r2"})
+		return err
+	}))
+	testkit.Must(t, ahead.Roster.Lapse(t.Context(), ahead.Assignments.Now()))
+	f.want("a")
+	testkit.Must(t, ahead.Roster.Lapse(t.Context(), ahead.Assignments.Now().Add(lease+2*wire.LeaseMargin(lease))))
+	f.want("a", "r2")
+
+	f.Manager = ahead // a lease that it gives lasts as long for the others
+	f.fetch("r1", "r2")
+	f.want("a", "r2")
+	testkit.Must(t, ahead.Assignments.Change(t.Context(), func(tx *assign.Tx) error {
+		_, err := tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.test"}, From: "r2", To: "r1"})
+		return err
+	}))
+	testkit.Must(t, right.Roster.Lapse(t.Context(), right.Assignments.Now().Add(lease-10*time.Second)))
+	f.want("a")
+	testkit.Must(t, right.Roster.Lapse(t.Context(), right.Assignments.Now().Add(lease+2*wire.LeaseMargin(lease))))
+	f.want("a", "r1")
 }
 
 const lease = 4 * time.Hour

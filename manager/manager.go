@@ -50,6 +50,7 @@ type Options struct {
 	Resolver  hosts.Resolver    // nil: the system's DNS
 	Balance   Balance           // when hosts are shared out anew
 	Leases    lease.Locker      // lets one process plan at a time; nil: by the database
+	Now       func() time.Time  // by which robots' leases end, the same in all processes; nil: the machine's clock
 	Guesses   *guesses.Limiter  // limits how often secrets and tokens are guessed; nil: one of its own
 	Log       *slog.Logger      // nil: discards
 }
@@ -91,7 +92,7 @@ func New(d *sql.DB, opt Options) *Manager {
 	if opt.Guesses == nil {
 		opt.Guesses = guesses.New(opt.Log)
 	}
-	assignments, releases := assign.New(d, opt.Balance.Lease), rollout.New(d, opt.Store, opt.Log)
+	assignments, releases := assign.New(d, opt.Balance.Lease, opt.Now), rollout.New(d, opt.Store, opt.Log)
 	b := opt.Balance
 	return &Manager{
 		opt:         opt,

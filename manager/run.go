@@ -39,7 +39,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			silence = min(silence, max(wire.LeaseMargin(lease), time.Millisecond))
 		}
 		return every(ctx, silence, func(now time.Time) {
-			failed("looking for silent robots", m.Roster.Lapse(ctx, now))
+			failed("looking for silent robots", m.Roster.Lapse(ctx, m.Assignments.Now()))
 			failed("forgetting old hand-overs", m.Assignments.DropHandovers(ctx, ""))
 			if m.opt.Balance.During {
 				failed("levelling", m.Levelling.Level(ctx, now))

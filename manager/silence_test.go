@@ -25,6 +25,19 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 	}
 	t.Cleanup(func() { d.Close() })
 	m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: opt})
+	secrets := joined(t, m, robots...)
+	return m, func(robot string) int {
+		_, lines, err := m.Assignments.List(t.Context(), robot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(lines)
+	}, secrets
+}
+
+// joined has robots join a manager and subscribe, and returns their secrets.
+func joined(t *testing.T, m *manager.Manager, robots ...string) map[string]string {
+	t.Helper()
 	secrets := map[string]string{}
 	for _, robot := range robots {
 		token, _, err := m.Roster.Admit(t.Context(), robot)
@@ -40,13 +53,7 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 			t.Fatal(err)
 		}
 	}
-	return m, func(robot string) int {
-		_, lines, err := m.Assignments.List(t.Context(), robot)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(lines)
-	}, secrets
+	return secrets
 }
 
 // A robot that is silent for the lease loses its hosts to another until it is heard of again. Its

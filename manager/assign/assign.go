@@ -43,12 +43,22 @@ func (e Invalid) Unwrap() error { return e.Err }
 type Assignments struct {
 	db    *sql.DB
 	lease time.Duration         // of robots; 0: without end
+	now   func() time.Time      // by which leases end
 	loads atomic.Pointer[loads] // as the last change left them; nil: not known
 }
 
 // New returns the assignments in d, which internal/db has opened. lease is how long a robot may go
-// on without the manager; 0: without end.
-func New(d *sql.DB, lease time.Duration) *Assignments { return &Assignments{db: d, lease: lease} }
+// on without the manager; 0: without end. now is the clock by which leases and holds end, the same
+// for all processes; nil: the machine's.
+func New(d *sql.DB, lease time.Duration, now func() time.Time) *Assignments {
+	if now == nil {
+		now = time.Now
+	}
+	return &Assignments{db: d, lease: lease, now: now}
+}
+
+// Now returns the time by which leases and holds end.
+func (a *Assignments) Now() time.Time { return a.now() }
 
 // Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait
 // to robots, completes the hosts that several robots are to have, and stamps the lists that have
@@ -57,7 +67,7 @@ func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
 	var t *Tx
 	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
 		t = &Tx{
-			db: a.db, tx: tx, lease: a.lease, touched: map[string]bool{}, held: map[string]bool{}, loads: a.loads.Load(),
+			db: a.db, tx: tx, lease: a.lease, now: a.now, touched: map[string]bool{}, held: map[string]bool{}, loads: a.loads.Load(),
 			executed: map[string]int{}, prepared: map[string]*sql.Stmt{},
 		}
 		if err := f(t); err != nil {

@@ -53,7 +53,7 @@ func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 // leases, as far as they may be visiting the hosts. It comes after the robots' rows were changed,
 // so that no lease is renewed meanwhile.
 func (t *Tx) settleHolds(ctx context.Context) error {
-	over := db.Millis(time.Now().Add(-wire.LeaseMargin(t.lease)))
+	over := db.Millis(t.now().Add(-wire.LeaseMargin(t.lease)))
 	for robot := range t.held {
 		_, err := t.Exec(ctx, `
 			UPDATE holds SET until = (SELECT leased FROM robots WHERE name = ?) WHERE robot = ? AND generation = ?`, robot, robot, t.generation)
@@ -152,7 +152,7 @@ func (a *Assignments) Lease() time.Duration { return a.lease }
 // Renew renews the lease of a robot that works by its list of a generation, or is about to. If the
 // list has changed since, nothing is renewed. It is called before the answer is sent.
 func (a *Assignments) Renew(ctx context.Context, robot string, generation int64) (wire.Lease, error) {
-	now := time.Now()
+	now := a.now()
 	var current, given, leased int64
 	err := a.db.QueryRowContext(ctx, `SELECT list_generation, given, leased FROM robots WHERE name = ?`, robot).Scan(&current, &given, &leased)
 	if err != nil || current != generation {

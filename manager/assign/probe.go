@@ -42,7 +42,7 @@ func HeldForProbe(robot string) (where string, args []any) {
 // ProbeTime. tooLong is true if that has not come within ProbeWait, or another robot is to measure
 // there; the robot has no hold then. address is the group's name.
 func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
-	now := time.Now()
+	now := a.now()
 	unprobed, other := Unprobed(robot)
 	err = a.Change(ctx, func(t *Tx) error {
 		n, err := t.Exec(ctx, `

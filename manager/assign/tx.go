@@ -17,7 +17,8 @@ type Tx struct {
 	generation int64           // 0 before the first change
 	touched    map[string]bool // robots whose list this transaction changes
 
-	lease    time.Duration   // of robots; 0: without end
+	lease    time.Duration // of robots; 0: without end
+	now      func() time.Time
 	held     map[string]bool // robots with new holds
 	disowned []string        // robots whose holds are to be separated from their names
 

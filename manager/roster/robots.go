@@ -65,7 +65,7 @@ func (r *Roster) Admit(ctx context.Context, name string) (token string, expires 
 		return "", time.Time{}, ErrRobotName
 	}
 	token = newSecret()
-	now := time.Now()
+	now := r.assignments.Now()
 	expires = now.Add(r.opt.TokenLife).UTC().Truncate(time.Millisecond)
 	n, err := db.Exec(ctx, r.db, `
 		INSERT INTO robots (name, created, token_hash, token_expires) VALUES (?, ?, ?, ?)
@@ -93,7 +93,7 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
 	}
 	secret := newSecret()
-	now := db.Millis(time.Now())
+	now := db.Millis(r.assignments.Now())
 	var name string
 	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
@@ -134,7 +134,7 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	case subtle.ConstantTimeCompare(hash(secret), want) != 1: // want is nil if it never joined, or was revoked
 		return ErrUnauthorized
 	}
-	if now := time.Now(); now.Sub(seen) >= seenEvery {
+	if now := r.assignments.Now(); now.Sub(seen) >= seenEvery {
 		if _, err := r.db.ExecContext(ctx, `UPDATE robots SET seen = ? WHERE name = ?`, db.Millis(now), robot); err != nil {
 			return fmt.Errorf("authenticate robot %s: %w", robot, err)
 		}
@@ -166,7 +166,7 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `
 			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, revoked = ?
-			WHERE name = ?`, db.Millis(time.Now()), robot)
+			WHERE name = ?`, db.Millis(r.assignments.Now()), robot)
 		if err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
-	now := time.Now()
+	now := r.assignments.Now()
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
 		var beat time.Time
 		var every int64

@@ -99,7 +99,7 @@ func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 		return assign.Invalid{Err: fmt.Errorf("say why it is sure that the robot visits nothing any more, in at most %d bytes", maxReason)}
 	}
 	err := r.assignments.Change(ctx, func(t *assign.Tx) error {
-		now := db.Millis(time.Now())
+		now := db.Millis(r.assignments.Now())
 		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ?, leased = CASE WHEN leased < ? THEN leased ELSE ? END, dead = ? WHERE name = ?`, now, now, now, reason, robot)
 		if err != nil {
 			return err

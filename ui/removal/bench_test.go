@@ -76,7 +76,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{T: t, mails: mailtest.New(t), downs: new(downs), now: time.Now(), internet: removaltest.New(t), router: mux.NewRouter()}
 	b.internet.Name(www, removaltest.Public)
 	outbox := mailer.NewOutbox(d, b.mails.Server, nil)
-	b.hosts = hosts.New(d, assign.New(d, 0), hosts.Policy{Accept: []string{"*"}}, b.internet, nil)
+	b.hosts = hosts.New(d, assign.New(d, 0, nil), hosts.Policy{Accept: []string{"*"}}, b.internet, nil)
 	b.Desk = removal.New(removal.Options{
 		DB: d, Site: &webpage.Site{Name: "Archive", Contact: "ops@archive.example.jp"}, Mails: outbox, Base: "https://archive.test",
 		Network: b.internet.Network(), Takedowns: b.downs, Hosts: b.hosts,

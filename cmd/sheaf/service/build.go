@@ -128,6 +128,7 @@ func (s *Service) builder() (*builder, error) {
 	b.router = s.router
 	s.health = newHealth(&s.cfg, &s.state, s.log)
 	s.health.register(s.router)
+	b.work = append(b.work, s.health.keepLooking)
 	if s.certs.all != nil {
 		s.health.add(checkCertificates, s.certs.check)
 	}
@@ -260,7 +261,7 @@ func (b *builder) manager() *manager.Manager {
 	return manager.New(b.state.db, manager.Options{
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"),
-		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log,
+		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log, Now: b.state.clock.Now,
 		Policy:  hosts.Policy{Accept: b.cfg.Manager.Hosts.Suffixes, Refuse: b.cfg.Manager.Hosts.Refuse, PerDomain: b.cfg.Manager.Hosts.PerDomain},
 		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
 	})

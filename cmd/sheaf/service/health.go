@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/space"
 	"sheaf/internal/api"
+	"sheaf/internal/db"
 	"sheaf/serve"
 	"sheaf/ui/board"
 )
@@ -37,7 +38,7 @@ type Health struct {
 
 // HealthCheck is the result of one check.
 type HealthCheck struct {
-	Name    string    `json:"name"`             // database, store, catalog, disk, uploads, key, leases or certificates
+	Name    string    `json:"name"`             // database, clock, store, catalog, disk, uploads, key, leases or certificates
 	Status  string    `json:"status"`           // ok or down
 	Detail  string    `json:"detail,omitempty"` // what is wrong; the log says more
 	Checked time.Time `json:"checked"`
@@ -56,6 +57,7 @@ const (
 	checkDatabase = "database" // it answers
 	checkStore    = "store"    // it can be read
 	checkCatalog  = "catalog"  // what was read of it is still there
+	checkClock    = "clock"    // it is about that of the database; only with PostgreSQL
 	checkDisk     = "disk"     // the data directory has room
 	checkUploads  = "uploads"  // there is room for new batches
 	checkKey      = "key"      // the process can sign with the service's key; only where one does
@@ -146,6 +148,7 @@ type health struct {
 	roles   []string
 	offline bool // roleServe works while the database is away
 	checks  []*checkup
+	clock   *db.Clock    // nil: there is only one machine's
 	damaged func() int64 // damaged records that were asked for; nil: none can be
 }
 
@@ -162,6 +165,10 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 		dir = ""
 	}
 	h.add(checkStore, storeCheck(s.objects, dir))
+	if cfg.Database.URL != "" {
+		h.clock = s.clock
+		h.add(checkClock, s.checkClock)
+	}
 	h.add(checkDisk, func(context.Context) error { return checkRoom(cfg.Data) })
 	if s.keys != nil {
 		h.add(checkKey, s.checkSigning)
@@ -248,6 +255,24 @@ func (h *health) needs(role string) []string {
 		return []string{checkStore, checkCatalog}
 	}
 	return []string{checkDatabase, checkStore, checkCatalog}
+}
+
+// lookEvery is between two looks that nobody has asked for.
+const lookEvery = time.Minute
+
+// keepLooking makes all checks regularly until ctx ends, so that the log tells what fails also where
+// nobody asks. The one of the clock corrects the time by which robots' leases end.
+func (h *health) keepLooking(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			h.look()
+		}
+	}
 }
 
 // look makes all checks at the same time.

@@ -59,8 +59,11 @@ func healthSource(h *health) metrics.Source {
 			out.Gauge("role_ready", "1 while the process can work in the role.", metrics.Truth(all.Ready[role] == healthOK), "role", role)
 		}
 		for _, c := range all.Checks {
-			out.Gauge("check_up", "1 if the check succeeded: the database answers, the store can be read, the catalog is there, the disk has room, uploads are accepted, leases are granted, certificates are valid.",
+			out.Gauge("check_up", "1 if the check succeeded: the database answers, the store can be read, the catalog is there, the disk has room, uploads are accepted, leases are granted, certificates are valid, the clock is right.",
 				metrics.Truth(c.Status == healthOK), "check", c.Name)
+		}
+		if h.clock != nil {
+			out.Gauge("clock_ahead_seconds", "By how much this machine's clock is ahead of the database's; below 0: behind.", h.clock.Ahead().Seconds())
 		}
 		out.Counter("damaged_records_total", "Requests for a stored record that is damaged.", float64(all.DamagedRecords))
 		return nil

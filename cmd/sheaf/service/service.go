@@ -59,6 +59,12 @@ func WithSites(n removal.Network) Option {
 	return func(s *Service) { s.sites = n }
 }
 
+// WithClock gives the process another clock than the machine's, to tell the database's from. A test
+// lets it be wrong.
+func WithClock(now func() time.Time) Option {
+	return func(s *Service) { s.state.local = now }
+}
+
 // Boundaries returns the durable writes of all rooms as "room/write", in the order in which a batch
 // meets them.
 func Boundaries() []string {

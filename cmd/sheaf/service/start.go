@@ -28,6 +28,8 @@ type state struct {
 	lock    io.Closer // of the data directory
 	objects *Objects
 	db      *sql.DB
+	local   func() time.Time // the machine's clock; nil: time.Now
+	clock   *db.Clock        // the same for all processes
 	token   string           // the operators'
 	keys    *servicekey.Ring // that sign receipts; nil in a process that only serves
 	leases  lease.Locker     // nil in a process that only serves
@@ -56,6 +58,10 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 	}
 	if s.db, err = db.Open(ctx, cfg.database()); err != nil {
 		return cfg.advise(err)
+	}
+	s.clock = db.NewClock(s.db, cfg.database(), s.local)
+	if err := s.checkClock(ctx); err != nil {
+		log.WarnContext(ctx, "the clock is wrong", "err", err)
 	}
 	if cfg.has(roleManager, roleIngest) {
 		if s.keys, err = openKey(ctx, s.db, cfg); err != nil {
@@ -191,4 +197,21 @@ func checkBeside(ctx context.Context, cfg Config, objects store.Store) error {
 	}
 	return fmt.Errorf("settings: %s: the database (%s) is empty, and the store has archives: is it the right one? "+
 		"Restore a backup with `sheaf restore BACKUP`; or, to begin anew without the accounts, robots and keys there were, start once with --set database.fresh=true", setting, where)
+}
+
+// mostAhead is by how much the clocks of a machine and of the database may differ.
+const mostAhead = 30 * time.Second
+
+// checkClock compares the machine's clock with the database's.
+func (s *state) checkClock(ctx context.Context) error {
+	ahead, err := s.clock.Measure(ctx)
+	if err != nil || ahead.Abs() <= mostAhead {
+		return err
+	}
+	way := "ahead of"
+	if ahead < 0 {
+		way = "behind"
+	}
+	return advice(fmt.Sprintf("this machine's clock is %v %s the database's: set the wrong one (NTP); until then windows, sessions and "+
+		"tokens begin and end by this machine's clock", ahead.Abs().Round(time.Second), way))
 }
