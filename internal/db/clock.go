@@ -9,8 +9,8 @@ import (
 )
 
 // Clock tells the time of a PostgreSQL server, so that processes on machines whose clocks differ
-// agree on what is over. It adds to the machine's clock what the last Measure has found, so it costs
-// no query. For a SQLite file, which one process uses, it is the machine's clock.
+// agree on what is over. It adds to the machine's clock what the last Measure has found, so it
+// costs no query. For a SQLite file, which one process uses, it is the machine's clock.
 type Clock struct {
 	db     *sql.DB
 	ask    bool             // the database is PostgreSQL

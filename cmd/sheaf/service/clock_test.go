@@ -13,8 +13,8 @@ import (
 )
 
 // Of two processes with one database, the one whose machine's clock is five minutes off says so at
-// its start, at /healthz and in its metrics. Both work: what several processes must agree on goes by
-// the database's clock.
+// its start, at /healthz and in its metrics. Both work: what several processes must agree on goes
+// by the database's clock.
 func TestClocksApart(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

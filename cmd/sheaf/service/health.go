@@ -260,8 +260,8 @@ func (h *health) needs(role string) []string {
 // lookEvery is between two looks that nobody has asked for.
 const lookEvery = time.Minute
 
-// keepLooking makes all checks regularly until ctx ends, so that the log tells what fails also where
-// nobody asks. The one of the clock corrects the time by which robots' leases end.
+// keepLooking makes all checks regularly until ctx ends, so that the log tells what fails also
+// where nobody asks. The one of the clock corrects the time by which robots' leases end.
 func (h *health) keepLooking(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
