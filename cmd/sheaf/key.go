@@ -74,8 +74,8 @@ func keyUseCommand() *cobra.Command {
 }
 
 func showKeys(w io.Writer, list service.KeyList) {
-	table(w, "key\tstate\tmade\tin use since\tfor\twhere\tid", list.Keys, func(k service.Key) []any {
-		return []any{k.Name, k.State, moment(k.Made), moment(k.Used), k.For, k.Where, k.ID}
+	table(w, "key\tstate\tmade\tin use since\tid\tfor\twhere", list.Keys, func(k service.Key) []any {
+		return []any{k.Name, k.State, moment(k.Made), moment(k.Used), fmt.Sprintf("%.16s", k.ID), k.For, k.Where}
 	})
 	if len(list.Robots) > 0 {
 		fmt.Fprintln(w)

@@ -144,7 +144,8 @@ func EnterFirst(ctx context.Context, d *sql.DB, public ed25519.PublicKey) error 
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO service_keys (number, public, made) SELECT 1, public, 0 FROM service_key`)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, `UPDATE service_keys SET made = ? WHERE public = ?`, db.Millis(time.Now()), []byte(public))
+			now := db.Millis(time.Now())
+			_, err = tx.ExecContext(ctx, `UPDATE service_keys SET made = ?, used = ? WHERE public = ?`, now, now, []byte(public))
 		}
 		return err
 	})

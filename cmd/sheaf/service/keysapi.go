@@ -37,7 +37,7 @@ type Key struct {
 	For   string    `json:"for"`             // what it is good for
 	ID    string    `json:"id,omitempty"`    // of a public key: the key, or the beginning of it; of a secret: nothing
 	Made  time.Time `json:"made,omitzero"`   // zero: not known
-	Used  time.Time `json:"used,omitzero"`   // since when the service signs with it, or when it did first; zero: not yet, or not known
+	Used  time.Time `json:"used,omitzero"`   // when the service first signed with it; zero: not yet, or not known
 	State string    `json:"state"`           // signs, next, former, set or none
 	Where string    `json:"where,omitempty"` // where its secret half lies
 }
@@ -169,7 +169,7 @@ func (a *keysAPI) list(ctx context.Context) (list KeyList, err error) {
 		case i > signs:
 			key.State, key.Where = "next", in
 		default:
-			key.State = "former" // its secret half is destroyed
+			key.State, key.Where = "former", "destroyed"
 		}
 		list.Keys = append(list.Keys, key)
 	}
