@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -33,13 +34,16 @@ const (
 	doubtedFor  = 10 * time.Minute // then the store is asked again: it may be healed
 )
 
-// NewBacked returns a *Backed, which is Local if s is. second opens the copy when it is needed, and
-// is called again after it has failed.
+// NewBacked returns a *Backed, which is Local or a Presigner if s is. second opens the copy when it
+// is needed, and is called again after it has failed.
 func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.Logger) (Store, *Backed) {
 	doubted, _ := lru.New[string, time.Time](doubtedKeys) // fails for sizes below 1 only
 	b := &Backed{Store: s, second: second, log: log, doubted: doubted}
 	if files, ok := AsLocal(s); ok {
 		return &localBacked{b, files}, b
+	}
+	if urls, ok := AsPresigner(s); ok {
+		return &presigningBacked{b, urls}, b
 	}
 	return b, b
 }
@@ -177,4 +181,18 @@ func (b *localBacked) OpenFile(key string) (*os.File, error) {
 		}
 	}
 	return b.files.OpenFile(key)
+}
+
+// presigningBacked is a Backed over a service that gives URLs of its objects.
+type presigningBacked struct {
+	*Backed
+	urls Presigner
+}
+
+// Presign implements Presigner. It fails for objects that come from the copy.
+func (b *presigningBacked) Presign(ctx context.Context, key string, o PresignOptions) (*url.URL, error) {
+	if b.doubts(key) {
+		return nil, fmt.Errorf("presign %s: the object is damaged and comes from the copy", key)
+	}
+	return b.urls.Presign(ctx, key, o)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,6 +26,7 @@ const probeName = ".put-if-absent"
 // S3Options describes an S3 store.
 type S3Options struct {
 	Endpoint  string // URL of the service, such as https://s3.example.org:9000
+	Public    string // its URL for clients, who get presigned URLs; empty: Endpoint
 	Bucket    string // must exist
 	Prefix    string // of the names of all objects, without the slash behind it; may be empty
 	AccessKey string // with SecretKey; if both are empty, they come from the environment or ~/.aws/credentials
@@ -54,6 +56,7 @@ type S3Options struct {
 // ErrKey. In a bucket with versioning, Delete hides an object but does not free its bytes.
 type S3 struct {
 	core   minio.Core
+	public *minio.Client // signs URLs for clients, and sends nothing
 	http   *http.Transport
 	bucket string
 	prefix string // empty, or ends with a slash
@@ -79,12 +82,13 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 }
 
 func newS3(o S3Options) (*S3, error) {
-	u, err := url.Parse(o.Endpoint)
+	u, err := endpoint(o.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("endpoint %q: want http:// or https:// and a host", o.Endpoint)
+	public, err := endpoint(cmp.Or(o.Public, o.Endpoint))
+	if err != nil {
+		return nil, err
 	}
 	if err := s3utils.CheckValidBucketName(o.Bucket); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBucket, err)
@@ -120,8 +124,24 @@ func newS3(o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, err
 	}
+	signer, err := minio.New(public.Host, &minio.Options{Creds: keys, Secure: public.Scheme == "https", Region: o.Region, Transport: transport})
+	if err != nil {
+		return nil, err
+	}
 	name := strings.TrimSuffix(o.Endpoint, "/") + "/" + o.Bucket
-	return &S3{core: *core, http: transport, bucket: o.Bucket, prefix: prefix, maxPut: o.MaxPut, name: name}, nil
+	return &S3{core: *core, public: signer, http: transport, bucket: o.Bucket, prefix: prefix, maxPut: o.MaxPut, name: name}, nil
+}
+
+// endpoint parses the URL of a service.
+func endpoint(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("endpoint %q: want http:// or https:// and a host", text)
+	}
+	return u, nil
 }
 
 // probe puts the same name twice: the second must be refused. At a later start the first is.

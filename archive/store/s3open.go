@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/minio/minio-go/v7"
@@ -106,3 +107,19 @@ func (r *lengthReader) Read(p []byte) (int, error) {
 }
 
 func (r *lengthReader) Close() error { return r.body.Close() }
+
+// Presign implements Presigner.
+func (s *S3) Presign(ctx context.Context, key string, o PresignOptions) (*url.URL, error) {
+	if err := s.check(ctx, key); err != nil {
+		return nil, s.failed("presign", key, err)
+	}
+	query := url.Values{}
+	if o.Type != "" {
+		query.Set("response-content-type", o.Type)
+	}
+	if o.Disposition != "" {
+		query.Set("response-content-disposition", o.Disposition)
+	}
+	u, err := s.public.PresignedGetObject(ctx, s.bucket, s.prefix+key, o.Expires, query)
+	return u, s.failed("presign", key, err)
+}

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -82,6 +83,21 @@ type Local interface {
 	OpenFile(key string) (*os.File, error)
 }
 
+// Presigner is implemented by stores that send objects to clients who have a URL for it, without
+// credentials. Use AsPresigner to find it behind wrappers.
+type Presigner interface {
+	// Presign returns a URL by which anybody can read the object until it expires. It does not look
+	// whether there is one. A read that has begun by then goes on.
+	Presign(ctx context.Context, key string, o PresignOptions) (*url.URL, error)
+}
+
+// PresignOptions say how an object is read by its URL.
+type PresignOptions struct {
+	Expires     time.Duration // whole seconds, 1 second to 7 days
+	Type        string        // Content-Type of the answer; empty: as the store has it
+	Disposition string        // Content-Disposition of the answer; empty: none
+}
+
 // Wrapper is implemented by stores that wrap another one. A wrapper that must see every read, such
 // as one that injects faults, must not implement it.
 type Wrapper interface {
@@ -90,14 +106,20 @@ type Wrapper interface {
 
 // AsLocal returns the Local store within wrappers. Reads of its files bypass the wrappers: they are
 // neither counted nor limited nor retried.
-func AsLocal(s Store) (Local, bool) {
+func AsLocal(s Store) (Local, bool) { return within[Local](s) }
+
+// AsPresigner returns the Presigner within wrappers. Reads by its URLs bypass them, too.
+func AsPresigner(s Store) (Presigner, bool) { return within[Presigner](s) }
+
+// within returns the first store within wrappers that is a T.
+func within[T any](s Store) (found T, ok bool) {
 	for {
-		if local, ok := s.(Local); ok {
-			return local, true
+		if found, ok = s.(T); ok {
+			return found, true
 		}
 		w, ok := s.(Wrapper)
 		if !ok {
-			return nil, false
+			return found, false
 		}
 		s = w.Unwrap()
 	}

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ListPages", listPages},
 		{"ListStops", listStops},
 		{"Source", source},
+		{"Presign", presign},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
