@@ -24,11 +24,12 @@ type Period struct {
 	Count     int64
 	Aborted   int64 // of Count
 	Bytes     int64
+	Timed     int64         // of Bytes, those of transfers with a time: all but redirected ones
 	Took      time.Duration // of all transfers, added up
 }
 
 // Rate returns the mean rate of a transfer in bytes per second, or 0 if no time is known.
-func (p Period) Rate() float64 { return rateOf(p.Bytes, p.Took.Seconds()) }
+func (p Period) Rate() float64 { return rateOf(p.Timed, p.Took.Seconds()) }
 
 // Lengths of periods.
 const (
@@ -97,7 +98,7 @@ func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
 		var p Period
 		var begin, took int64
-		if err := rows.Scan(&begin, &p.Who, &p.Direction, &p.Count, &p.Aborted, &p.Bytes, &took); err != nil {
+		if err := rows.Scan(&begin, &p.Who, &p.Direction, &p.Count, &p.Aborted, &p.Bytes, &p.Timed, &took); err != nil {
 			return err
 		}
 		p.Begin, p.Took = f.Beginning(db.Time(begin)), time.Duration(took)*time.Microsecond
@@ -108,7 +109,8 @@ func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 		}
 		sums[k].add(p)
 		return nil
-	}, `SELECT begin, `+who+`, direction, SUM(transfers), SUM(aborted), SUM(bytes), SUM(took_us)
+	}, `SELECT begin, `+who+`, direction, SUM(transfers), SUM(aborted), SUM(bytes),
+			SUM(CASE protocol WHEN '`+Redirect+`' THEN 0 ELSE bytes END), SUM(took_us)
 		FROM transfer_totals WHERE `+terms+` GROUP BY 1, 2, 3`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("transfers: periods: %w", err)
@@ -127,6 +129,7 @@ func (p *Period) add(o Period) {
 	p.Count += o.Count
 	p.Aborted += o.Aborted
 	p.Bytes += o.Bytes
+	p.Timed += o.Timed
 	p.Took += o.Took
 }
 

@@ -21,6 +21,10 @@ const (
 	Download = "download"
 )
 
+// Redirect is the protocol of downloads for which clients were sent to the object store. They have
+// all bytes of their file, and no time.
+const Redirect = "redirect"
+
 // Outcomes of a transfer.
 const (
 	OK      = "ok"
@@ -32,7 +36,7 @@ type Transfer struct {
 	ID        int64         // set by Record; ascending
 	At        time.Time     // start
 	Direction string        // Upload or Download
-	Protocol  string        // "ftp" or "http"
+	Protocol  string        // "ftp", "http" or Redirect
 	Who       string        // robot or account
 	Name      string        // batch or path
 	Bytes     int64         // moved in this transfer; may be less than the file's size

@@ -89,6 +89,12 @@ func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	return p.flow.Take(ctx, a.limits(), n)
 }
 
+// TakeAll counts n bytes as read, at once, and reports whether it did: see bandwidth.Flow.TakeAll.
+func (p *Permit) TakeAll(n int64) bool {
+	a, err := p.account.Account()
+	return err == nil && p.checkWindow(a, time.Now()) == nil && p.flow.TakeAll(a.limits(), n)
+}
+
 // checkWindow returns an error if the account's window no longer allows reading. If the window was
 // changed, the new one counts from now on, and if that is closed, the grace begins now.
 func (p *Permit) checkWindow(a *Account, now time.Time) *ClosedError {

@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/wire"
 	"sheaf/serve/content"
 )
 
@@ -133,6 +134,7 @@ func (a Archive) computed(ctx context.Context, f Form) (*content.Entry, error) {
 	}
 	if known {
 		e.Size, e.ETag, e.SHA256 = v.Size, v.ETag, v.SHA256
+		e.Object = a.object(f.Kind)
 		return e, nil
 	}
 	in, err := a.content(ctx, f)
@@ -141,6 +143,18 @@ func (a Archive) computed(ctx context.Context, f Form) (*content.Entry, error) {
 	}
 	e.Size, e.ETag = in.Size(), in.ETag()
 	return e, nil
+}
+
+// object returns the key of the object that begins with the archive's file of a kind, which the
+// catalog knows. Only two kinds are stored as they are served.
+func (a Archive) object(kind archive.ViewKind) string {
+	switch seg := a.segments[0]; {
+	case kind == archive.Members && seg.Offset == 0:
+		return seg.Object
+	case kind == viewOthers && seg.Views[wire.ViewOthers].Offset == 0:
+		return wire.OthersKey(wire.BatchID(seg.Batch))
+	}
+	return ""
 }
 
 // document returns the file in a form that is written anew.

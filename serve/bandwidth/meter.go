@@ -211,6 +211,26 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	return n, nil
 }
 
+// TakeAll counts n bytes as sent, at once, and reports whether it did. It does not if they may not
+// be sent at any speed, or if Take would not let all of them pass.
+func (f *Flow) TakeAll(l Limits, n int64) bool {
+	now := time.Now()
+	for _, r := range []*Rates{l.Rate, l.Each, f.meter.Line} {
+		if _, limited := r.At(now); limited {
+			return false
+		}
+	}
+	a := f.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f.meter.turnover(a)
+	if l.Quota > 0 && a.counted+a.fresh+n > 2*l.Quota {
+		return false
+	}
+	a.fresh += n
+	return true
+}
+
 func piece(rate int64) int64 { return min(max(rate/perSecond, smallest), largest) }
 
 // wait waits until n bytes may be sent at rate bytes a second, one transfer after the other.

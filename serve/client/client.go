@@ -4,6 +4,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,6 +114,9 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 		return nil, err
 	}
 	f := &File{Body: resp.Body, Size: resp.ContentLength, ETag: resp.Header.Get("ETag")}
+	for via := resp.Request.Response; via != nil; via = via.Request.Response { // the object store has ETags of its own
+		f.ETag = cmp.Or(via.Header.Get("ETag"), f.ETag)
+	}
 	if resp.StatusCode == http.StatusPartialContent {
 		f.From, f.Size, err = part(resp.Header.Get("Content-Range"), resp.ContentLength)
 		if err == nil && f.From != from {

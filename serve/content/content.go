@@ -44,6 +44,7 @@ type Entry struct {
 	Always bool                                  // may be read while the account's window is closed
 	Open   func(context.Context) (Ranges, error) // files only
 	List   List                                  // directories only
+	Object string                                // key of the stored object that begins with the file's bytes, and may have more; "": none is known
 }
 
 // List calls emit with everything that a directory lists. It ends with emit's first error.
@@ -78,6 +79,7 @@ type Extents interface {
 // Its methods may be called concurrently.
 type File struct {
 	Node
+	Object  string // see Entry
 	ranges  Ranges
 	permit  *account.Permit // nil: anybody may read it at any speed
 	release func()
@@ -87,7 +89,7 @@ type File struct {
 // fails with an *account.ClosedError outside the account's window and with a *bandwidth.QuotaError
 // if the day's bytes are used up, unless the file may always be read.
 func Open(ctx context.Context, e *Entry, x *account.Access, a *account.Account, release func()) (_ *File, err error) {
-	f := &File{Node: e.Node, release: release}
+	f := &File{Node: e.Node, Object: e.Object, release: release}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -147,3 +149,7 @@ func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
 	}
 	return f.permit.Take(ctx, n)
 }
+
+// TakeAll counts the whole file as read, for callers that let the client read it elsewhere, and
+// reports whether it did. It does not if the account may not read all of it at once, at any speed.
+func (f *File) TakeAll() bool { return f.permit != nil && f.permit.TakeAll(f.Size) }

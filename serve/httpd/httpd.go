@@ -63,7 +63,8 @@ type Options struct {
 	// default is two million records looked at, or 20 seconds.
 	Budget query.Budget
 
-	Running *transfers.Running // is told of downloads under way; may be nil
+	Redirect *send.Redirect     // of large files to the object store; nil: there is none
+	Running  *transfers.Running // is told of downloads under way; may be nil
 
 	// Measures follows downloads until their last byte is acknowledged, on connections that are
 	// acked.Conn; default: one of its own.
@@ -94,7 +95,7 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	g := guard.New(opt.Accounts, opt.Gate, opt.Public, opt.Log)
 	g.Sessions, g.Audit = opt.Sessions, opt.Audit
-	sender := &send.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Log: opt.Log}
+	sender := &send.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Redirect: opt.Redirect, Log: opt.Log}
 	(&files.Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
 	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)

@@ -209,7 +209,7 @@ func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name stri
 	if job.Form == tables.RecordsName {
 		table, err := j.library.Tables.GetOrBuild(shared, a, key, func(ctx context.Context) (*tables.Table, error) {
 			return stored(ctx, j, job, func(r io.Reader) (*tables.Table, error) {
-				return tables.Load(r, store.Source(j.store, tableKey(job.ID, job.worker), 0))
+				return tables.Load(r, j.store, tableKey(job.ID, job.worker))
 			})
 		})
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"sheaf/archive/store"
 	"sheaf/internal/bytecache"
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
@@ -38,7 +39,8 @@ const mediaType = "application/vnd.apache.parquet"
 type Table struct {
 	tableHead
 	ranges content.Ranges
-	cost   int64 // of keeping it in a cache: bytes of memory and of the temporary file
+	object string // key of the object that it is; "": it is in none
+	cost   int64  // of keeping it in a cache: bytes of memory and of the temporary file
 }
 
 // tableHead is what is stored of a table besides its bytes.
@@ -69,9 +71,9 @@ func (t *Table) Content(ctx context.Context) (io.ReadCloser, error) {
 // Save writes everything but the bytes, for Load.
 func (t *Table) Save(w io.Writer) error { return json.NewEncoder(w).Encode(t.tableHead) }
 
-// Load reads a table that Save has written. Its bytes are in ranges.
-func Load(r io.Reader, ranges content.Ranges) (*Table, error) {
-	t := &Table{ranges: ranges, cost: headCost}
+// Load reads a table that Save has written. Its bytes are an object of the store.
+func Load(r io.Reader, st store.Store, object string) (*Table, error) {
+	t := &Table{ranges: store.Source(st, object, 0), object: object, cost: headCost}
 	if err := json.NewDecoder(r).Decode(&t.tableHead); err != nil {
 		return nil, fmt.Errorf("stored table: %w", err)
 	}
@@ -152,7 +154,8 @@ func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name st
 		Node: content.Node{
 			Name: name, Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: mediaType, Modified: content.Seconds(t.At),
 		},
-		Open: func(context.Context) (content.Ranges, error) { return t.ranges, nil },
+		Open:   func(context.Context) (content.Ranges, error) { return t.ranges, nil },
+		Object: t.object,
 	}, x.Access, a, v.Release)
 }
 

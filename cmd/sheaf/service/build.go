@@ -207,6 +207,7 @@ type archives struct {
 	accounts *account.Accounts
 	meter    *bandwidth.Meter
 	library  *serve.Library
+	objects  store.Store // as consumers read it
 }
 
 // readersLag is the greatest age of the catalog version that readers see, if other processes
@@ -214,7 +215,7 @@ type archives struct {
 const readersLag = time.Second
 
 func (b *builder) archives(ctx context.Context) (a *archives, err error) {
-	a = new(archives)
+	a = &archives{objects: b.readable()}
 	a.catalog, err = catalog.Open(ctx, b.objects, catalog.Options{Location: b.site.Zone, Boundary: b.boundary("catalog")})
 	if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
 	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
 	a.library, err = serve.NewLibrary(serve.Options{
-		Catalog: a.catalog, Store: b.readable(), Accounts: a.accounts, Meter: a.meter,
+		Catalog: a.catalog, Store: a.objects, Accounts: a.accounts, Meter: a.meter,
 		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
 		URLs: index, Log: b.log,
 	})
@@ -389,6 +390,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		Library: a.library, Accounts: a.accounts, Recorder: recorder, Gate: b.door.Gate, Site: b.site,
 		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.transfers.running, Measures: measures,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
+		Redirect: b.cfg.HTTP.redirect(a.objects),
 		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit,
 	})
 	if err != nil {

@@ -147,6 +147,7 @@ func defaults() Config {
 		Poll:     30 * time.Second, Stop: 20 * time.Second,
 	}
 	c.Database.Wait = 5 * time.Minute
+	c.HTTP.Redirect.Expires = 10 * time.Minute
 	c.Store.Scrub.Every, c.Store.Scrub.Rate = 30*24*time.Hour, 16<<20
 	c.Ingest.Uploads.Full, c.Ingest.Uploads.Drained, c.Ingest.Uploads.Least = 85, 75, 10
 	c.Ingest.Uploads.Accepted = inDirectory
@@ -236,6 +237,7 @@ func (c *Config) check() error {
 	c.Lease.check(&is)
 	c.TLS.check(&is)
 	c.HTTP.check(&is)
+	is.Require(c.HTTP.Redirect.At == 0 || c.Store.Kind == storeS3, "http.redirect.at", c.HTTP.Redirect.At, "needs store.kind s3: files in a directory have no URL of their own")
 	c.Download.check(&is, c.TLS.given())
 	c.Drop.check(&is)
 	c.Serve.Access.check(&is)

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/store"
 	"sheaf/internal/acked"
 	"sheaf/internal/connlimit"
 	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
+	"sheaf/serve/httpd/send"
 )
 
 // HTTP is the settings of the HTTP server, for robots, consumers and operators.
@@ -28,6 +30,10 @@ type HTTP struct {
 	Connections int      `mapstructure:"connections"` // open at once; beyond that, idle ones are closed; 0: any number
 	PerAddress  int      `mapstructure:"per_address"` // of them, loopback and proxies aside; 0: any number
 	Proxies     []string `mapstructure:"proxies"`     // networks whose X-Forwarded-For and Forwarded are believed
+	Redirect    struct {
+		At      int64         `mapstructure:"at"`      // bytes from which on clients fetch whole objects from the store; 0: never
+		Expires time.Duration `mapstructure:"expires"` // how long the URL of an object is good for
+	} `mapstructure:"redirect"`
 }
 
 // URL returns the address at which operators on this machine reach the service: Listen, with
@@ -62,6 +68,19 @@ func (h *HTTP) check(is *settings.Checks) {
 	is.Require(h.Public == "" || err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "http.public", h.Public,
 		"want a URL, such as https://archive.example.jp")
 	checkProxies(is, "http.proxies", h.Proxies)
+	is.Require(h.Redirect.At >= 0, "http.redirect.at", h.Redirect.At, wantNatural)
+	is.Require(time.Second <= h.Redirect.Expires && h.Redirect.Expires <= longestURL, "http.redirect.expires", h.Redirect.Expires, "want 1s to "+longestURL.String())
+}
+
+// longestURL is how long the URL of an object may be good for at most, by S3.
+const longestURL = 7 * 24 * time.Hour
+
+// redirect returns how consumers fetch large files from the store, or nil if they do not.
+func (h *HTTP) redirect(objects store.Store) *send.Redirect {
+	if h.Redirect.At == 0 {
+		return nil
+	}
+	return &send.Redirect{At: h.Redirect.At, Expires: h.Redirect.Expires, Store: objects}
 }
 
 // checkProxies checks a list of networks.

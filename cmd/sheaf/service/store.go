@@ -34,6 +34,7 @@ const storeOpening = 30 * time.Second
 type Store struct {
 	Kind          string `mapstructure:"kind"`     // storeFS: a directory in Data; storeS3: a bucket
 	Endpoint      string `mapstructure:"endpoint"` // URL
+	Public        string `mapstructure:"public"`   // its URL for clients whom http.redirect sends there; empty: Endpoint
 	Bucket        string `mapstructure:"bucket"`   // must exist
 	Prefix        string `mapstructure:"prefix"`   // of all keys
 	Region        string `mapstructure:"region"`
@@ -63,7 +64,7 @@ func (s *Store) check(is *settings.Checks) {
 	is.Require(s.Scrub.Rate > 0, "store.scrub.rate", s.Scrub.Rate, wantPositive)
 	switch s.Kind {
 	case storeFS:
-		is.Require(s.Endpoint == "" && s.Bucket == "", "store.kind", s.Kind, "takes no store.endpoint and no store.bucket; want s3")
+		is.Require(s.Endpoint == "" && s.Bucket == "" && s.Public == "", "store.kind", s.Kind, "takes no store.endpoint, store.public or store.bucket; want s3")
 		return
 	case storeS3:
 	default:
@@ -72,6 +73,9 @@ func (s *Store) check(is *settings.Checks) {
 	}
 	is.Require(strings.HasPrefix(s.Endpoint, "http://") || strings.HasPrefix(s.Endpoint, "https://"), "store.endpoint", s.Endpoint,
 		"want a URL, such as https://s3.example.jp:9000")
+	public, err := url.Parse(s.Public)
+	is.Require(s.Public == "" || err == nil && public.Host != "" && (public.Scheme == "http" || public.Scheme == "https") && strings.Trim(public.Path, "/") == "",
+		"store.public", s.Public, "want a URL without a path, such as https://s3.example.jp")
 	is.Require(s.Bucket != "", "store.bucket", s.Bucket, "want a bucket's name")
 	prefix := strings.Trim(s.Prefix, "/")
 	is.Require(prefix == "" || store.CheckKey(prefix) == nil, "store.prefix", s.Prefix, "keys of objects cannot begin with it")
@@ -245,7 +249,7 @@ func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
 // options are those for opening the bucket.
 func (s *Store) options() (store.S3Options, error) {
 	opt := store.S3Options{
-		Endpoint: s.Endpoint, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
+		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
 	}
 	if s.SecretKeyFile != "" {
 		text, err := os.ReadFile(s.SecretKeyFile)

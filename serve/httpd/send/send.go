@@ -24,6 +24,7 @@ type Sender struct {
 	Running  *transfers.Running // is told of downloads under way; may be nil
 	Measures *acked.Follower
 	Patience time.Duration // for the acknowledgement of the last bytes
+	Redirect *Redirect     // nil: all files are sent by this process
 	Log      *slog.Logger
 }
 
@@ -35,6 +36,9 @@ func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account
 		return
 	}
 	describe(w.Header(), f.Node, download)
+	if s.redirected(w, r, a, f, name) {
+		return
+	}
 	BoundRanges(r)
 	c := ofFile(r.Context(), f)
 	defer c.Close()
