@@ -35,6 +35,32 @@ func TestBacked(t *testing.T) {
 	})
 }
 
+// Over a service a Backed gives the service's URLs, but of no object that comes from the copy.
+func TestBackedS3(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	g := storetest.StartVersity(t)
+	over := func(t *testing.T) (store.Store, *store.Backed) {
+		second := openFS(t, t.TempDir())
+		return store.NewBacked(openS3(t, g.Options(t)), func(context.Context) (store.Store, error) { return second, nil }, slog.New(slog.DiscardHandler))
+	}
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s, _ := over(t)
+		return s
+	})
+	s, b := over(t)
+	urls, ok := store.AsPresigner(s)
+	if !ok {
+		t.Fatal("it gives no URLs")
+	}
+	b.Doubt("damaged")
+	for key, want := range map[string]bool{"damaged": false, "right": true} {
+		if _, err := urls.Presign(t.Context(), key, store.PresignOptions{Expires: time.Minute}); (err == nil) != want {
+			t.Errorf("URL of %s: %v", key, err)
+		}
+	}
+}
+
 // readFrom reads an object from an offset on, also by its file where there is one.
 func readFrom(t *testing.T, s store.Store, key string, off int64) (string, error) {
 	t.Helper()
