@@ -215,10 +215,11 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 // be sent at any speed, or if Take would not let all of them pass.
 func (f *Flow) TakeAll(l Limits, n int64) bool {
 	now := time.Now()
-	for _, r := range []*Rates{l.Rate, l.Each, f.meter.Line} {
-		if _, limited := r.At(now); limited {
-			return false
-		}
+	_, limited := l.Rate.At(now)
+	_, lined := f.meter.Line.At(now)
+	_, bounded := l.Each.At(now)
+	if limited || lined || bounded && f.origin != nil {
+		return false
 	}
 	a := f.account
 	a.mu.Lock()
