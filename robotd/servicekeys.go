@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
@@ -22,8 +23,13 @@ type serviceKeys struct {
 	client *client.Client
 	log    *slog.Logger
 
-	asking sync.Mutex // held by learn, so that each question is about the newest known key
+	asking sync.Mutex // held while the manager is asked, so that each question is about the newest known key
+	vain   time.Time  // when Verify last asked and learnt nothing; asking guards it
 }
+
+// askAgain is for how long Verify does not ask again after it learnt nothing: a robot that cannot
+// follow has many batches, and looks for the receipt of each.
+const askAgain = 10 * time.Second
 
 // errStatement says that what the manager sends does not lead from the robot's key to another.
 var errStatement = errors.New("a statement about the service's next key is not taken")
@@ -33,6 +39,11 @@ var errStatement = errors.New("a statement about the service's next key is not t
 func (k *serviceKeys) learn(ctx context.Context) error {
 	k.asking.Lock()
 	defer k.asking.Unlock()
+	return k.learnLocked(ctx)
+}
+
+// learnLocked is learn for callers that hold asking.
+func (k *serviceKeys) learnLocked(ctx context.Context) error {
 	for {
 		statements, err := k.client.ServiceKeys(ctx, k.id.NewestServiceKey())
 		if err != nil {
@@ -56,7 +67,7 @@ func (k *serviceKeys) Verify(ctx context.Context, open func(keys ...ed25519.Publ
 	if !errors.Is(err, wire.ErrSignature) {
 		return err
 	}
-	failed := k.learn(ctx)
+	failed := k.learnFor(ctx, newest)
 	switch {
 	case errors.Is(failed, errStatement):
 		return errors.Join(err, failed)
@@ -68,6 +79,20 @@ func (k *serviceKeys) Verify(ctx context.Context, open func(keys ...ed25519.Publ
 	}
 	if errors.Is(err, wire.ErrSignature) {
 		return fmt.Errorf("%w that this robot knows of its service; if the operators have replaced a stolen key, the robot has to be joined again", err)
+	}
+	return err
+}
+
+// learnFor learns the keys after newest, unless they are known by now or were asked for just now.
+func (k *serviceKeys) learnFor(ctx context.Context, newest ed25519.PublicKey) error {
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	if !k.id.NewestServiceKey().Equal(newest) || time.Since(k.vain) < askAgain {
+		return nil
+	}
+	err := k.learnLocked(ctx)
+	if err == nil && k.id.NewestServiceKey().Equal(newest) {
+		k.vain = time.Now()
 	}
 	return err
 }
