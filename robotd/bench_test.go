@@ -113,7 +113,7 @@ func steadyRate(web *synthweb, interval time.Duration) float64 {
 //
 //	go test ./robotd -run - -bench 'Crawl|Peers' -benchtime 3x -timeout 60m
 //
-// The table of all of them: test/bench/crawl.sh.
+// The table of all of them: go run ./test/bench crawl.
 var peers = []struct {
 	name string
 	make func(b *testing.B) func(seeds string) *exec.Cmd
@@ -125,13 +125,21 @@ var peers = []struct {
 			return exec.Command(wget, "--quiet", "--recursive", "--level=0", "--max-threads=100", "-P", b.TempDir(), "-i", seeds)
 		}
 	}},
+	// It writes one archive, and fetches one page at a time.
+	{"wget-warc", func(b *testing.B) func(string) *exec.Cmd {
+		wget := testkit.Tool(b, "wget")
+		return func(seeds string) *exec.Cmd {
+			dir := b.TempDir()
+			return exec.Command(wget, "--quiet", "--recursive", "--level=inf", "--delete-after", "--warc-file="+filepath.Join(dir, "all"), "-P", dir, "-i", seeds)
+		}
+	}},
 	// It keeps nothing.
 	{"colly", func(b *testing.B) func(string) *exec.Cmd {
 		bin := filepath.Join(b.TempDir(), "colly")
-		build := exec.Command("go", "build", "-o", bin, "./colly")
-		build.Dir = filepath.Join("..", "test", "bench")
+		build := exec.Command("go", "build", "-o", bin, ".")
+		build.Dir = filepath.Join("..", "test", "bench", "colly")
 		if out, err := build.CombinedOutput(); err != nil {
-			testkit.Missing(b, "colly, which test/bench gets as a module, does not build: %v\n%s", err, out)
+			testkit.Missing(b, "colly, which test/bench/colly gets as a module, does not build: %v\n%s", err, out)
 		}
 		return func(seeds string) *exec.Cmd { return exec.Command(bin, seeds) }
 	}},

@@ -118,6 +118,7 @@ func BenchmarkAgainstVsftpd(b *testing.B) {
 			total["sheaf"].Rate(), total["vsftpd"].Rate(), total["sheaf"].Rate()/total["vsftpd"].Rate(),
 			total["sheaf"].CPU/time.Duration(rounds), total["vsftpd"].CPU/time.Duration(rounds))
 		b.ReportMetric(total["sheaf"].Rate()/total["vsftpd"].Rate(), "mirror-ratio")
+		b.ReportMetric(total["sheaf"].CPU.Seconds()/total["vsftpd"].CPU.Seconds(), "mirror-cpu-ratio")
 	}
 }
 
@@ -125,6 +126,7 @@ func report(b *testing.B, what string, of map[string]servetest.Measured) {
 	s, v := of["sheaf"], of["vsftpd"]
 	b.Logf("RETR %s: %.0f MB/s, vsftpd %.0f; ratio %.2f; CPU %.3f s/GiB, vsftpd %.3f", what, s.Rate()/1e6, v.Rate()/1e6, s.Rate()/v.Rate(), s.PerGiB(), v.PerGiB())
 	b.ReportMetric(s.Rate()/v.Rate(), what+"-ratio")
+	b.ReportMetric(s.PerGiB()/v.PerGiB(), what+"-cpu-ratio")
 }
 
 // process is a server under measurement, and who may fetch from it.

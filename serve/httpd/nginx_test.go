@@ -17,8 +17,8 @@ import (
 
 // BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx in turn, over 1, 8
 // and 64 connections. It reports MB/s, the server's CPU seconds per GiB (user and system, of /proc)
-// and the ratio of the speeds. One file is a stretch of a stored file (members), the other is put
-// together of stretches while it is sent (tar.gz):
+// and the ratio of the speeds. One file is a stretch of a stored file (members), another is put
+// together of stretches while it is sent (tar.gz), and the third is one page of 20 KB:
 //
 //	go test -run '^$' -bench AgainstNginx -benchtime 1x ./serve/httpd
 //
@@ -30,14 +30,19 @@ func BenchmarkAgainstNginx(b *testing.B) {
 	for i := range records {
 		records[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 256<<10), day)
 	}
+	page := fmt.Sprintf("http://%s/page", host)
+	records = append(records, servetest.Page(page, hex(1, 20<<10), day))
 	s.Publish("20261121", map[string][]*archive.Record{host: records})
 	ours, root := serveSheaf(b, testkit.Build(b, "sheaf/cmd/sheaf"), filepath.Dir(s.Dir)), b.TempDir()
 	size := map[string]int64{}
 	for _, form := range []string{".members.tar.gz", ".tar.gz"} {
 		size[form] = mirrorFile(b, ours, edition+form, root)
 	}
+	page = "/web/" + day.Format("20060102150405") + "id_/" + page
+	size["page"] = mirrorFile(b, ours, page, root)
 	servers := map[string]*servetest.Process{"sheaf": ours, "nginx": serveNginx(b, root)}
 	for b.Loop() {
+		compare(b, servers, "page", page, size["page"], 1, 8)
 		compare(b, servers, "stored", edition+".members.tar.gz", size[".members.tar.gz"], 1, 8, 64)
 		compare(b, servers, "computed", edition+".tar.gz", size[".tar.gz"], 1, 8, 64)
 	}
@@ -106,6 +111,10 @@ func compare(b *testing.B, servers map[string]*servetest.Process, what, file str
 		}
 		b.Log(line)
 		b.ReportMetric(total["sheaf"].Rate()/nginx.Rate(), fmt.Sprintf("%s-%d-ratio", what, n))
+		b.ReportMetric(total["sheaf"].PerGiB()/nginx.PerGiB(), fmt.Sprintf("%s-%d-cpu-ratio", what, n))
+		if s3 := total["sheaf over S3"]; s3 != nil {
+			b.ReportMetric(s3.PerGiB(), fmt.Sprintf("%s-%d-S3-cpu-s/GiB", what, n))
+		}
 	}
 }
 

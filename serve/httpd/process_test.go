@@ -70,7 +70,7 @@ func serveNginx(t testing.TB, root string) *servetest.Process {
 		user = "user root;\n" // the test's directories are nobody else's
 	}
 	config := user + "daemon off;\nworker_processes auto;\npid " + dir + "/pid;\nerror_log stderr;\nevents { worker_connections 1024; }\n" +
-		"http {\n access_log off;\n sendfile on;\n tcp_nopush on;\n"
+		"http {\n access_log off;\n sendfile on;\n tcp_nopush on;\n keepalive_requests 1000000;\n"
 	for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		config += fmt.Sprintf(" %s_temp_path %s/%s;\n", temp, dir, temp)
 	}

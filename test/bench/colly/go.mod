@@ -1,4 +1,4 @@
-module sheaf/test/bench
+module sheaf/test/bench/colly
 
 go 1.26
 

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// run is a benchmark of the project, and what of it belongs into the table.
+type run struct {
+	name, what string
+	pkg, bench string
+	times      string   // -benchtime
+	env        []string // sizes
+	lines      []line
+}
+
+// line is a line of the table.
+type line struct {
+	work, peer string
+	aim        string // "–": none was set
+	value      func(figures) string
+}
+
+// unknown is the value of a figure that was not measured, since a program is missing.
+const unknown = "not measured"
+
+// share returns how many times a figure of ours is that of another program.
+func share(ours, theirs string) func(figures) string {
+	return func(f figures) string {
+		a, known := f.median(ours)
+		b, also := f.median(theirs)
+		if !known || !also || b == 0 {
+			return unknown
+		}
+		return fmt.Sprintf("%.2f ×", a/b)
+	}
+}
+
+// each returns figures one after the other in a format.
+func each(format string, names ...string) func(figures) string {
+	return func(f figures) string {
+		var values []string
+		for _, name := range names {
+			if v, ok := f.median(name); ok {
+				values = append(values, fmt.Sprintf(format, v))
+			}
+		}
+		if len(values) == 0 {
+			return unknown
+		}
+		return strings.Join(values, ", ")
+	}
+}
+
+const (
+	ratio    = "%.2f ×"
+	robot    = "Crawl/level=6 "
+	cpuPage  = "cpu-s/1000pages"
+	pageRate = "pages/s"
+)
+
+var runs = []run{
+	{
+		"crawl", "10,000 pages of 100 hosts, without an interval: the robot, wget2, wget, colly, Scrapy",
+		"./robotd", "Crawl|Peers", "1x", []string{"SHEAF_BENCH_PAGES=100"},
+		[]line{
+			{"crawl 10,000 pages: CPU a page", "wget2, which keeps no archive", "≤ 2.2 ×", share(robot+cpuPage, "Peers/wget2 "+cpuPage)},
+			{"the same", "`wget --warc-file`, one page at a time", "≤ 0.8 ×", share(robot+cpuPage, "Peers/wget-warc "+cpuPage)},
+			{"the same: pages/s", "wget2", "≥ 0.8 ×", share(robot+pageRate, "Peers/wget2 "+pageRate)},
+			{"the same: CPU a page", "colly, which keeps nothing", "≤ 0.33 ×", share(robot+cpuPage, "Peers/colly "+cpuPage)},
+			{"the same", "Scrapy, which keeps nothing", "–", share(robot+cpuPage, "Peers/scrapy "+cpuPage)},
+			{"the same: pages/s of the robot", "–", "–", each("%.0f", robot+pageRate)},
+		},
+	},
+	{
+		"ftp", "FTP downloads over 1, 8 and 64 connections, and a mirror by lftp: sheaf, vsftpd",
+		"./serve/ftpd", "AgainstVsftpd", "1x", []string{"SHEAF_BENCH_ROUNDS=2"},
+		[]line{
+			{"FTP RETR, 1, 8 and 64 connections, a stored file: CPU", "vsftpd", "≤ 1.3 ×", vsftpd("stored-%d-cpu-ratio")},
+			{"the same, a file that is put together", "vsftpd", "≤ 1.3 ×", vsftpd("computed-%d-cpu-ratio")},
+			{"the same, a stored file: MB/s", "vsftpd", "≥ 1.0 ×", vsftpd("stored-%d-ratio")},
+			{"the same, a file that is put together", "vsftpd", "≥ 1.0 ×", vsftpd("computed-%d-ratio")},
+			{"lftp mirror of 2,000 small files: CPU", "vsftpd", "≤ 1.5 ×", each(ratio, "AgainstVsftpd mirror-cpu-ratio")},
+			{"the same: files/s", "vsftpd", "–", each(ratio, "AgainstVsftpd mirror-ratio")},
+		},
+	},
+	{
+		"http", "HTTP downloads over 1, 8 and 64 connections, and one page by its URL: sheaf, nginx",
+		"./serve/httpd", "AgainstNginx", "1x", nil,
+		[]line{
+			{"HTTP, 1, 8 and 64 connections, a stored file: MB/s", "nginx", "≥ 1.0 ×", nginx("stored-%d-ratio", 1, 8, 64)},
+			{"the same, a file that is put together", "nginx", "≥ 1.0 ×", nginx("computed-%d-ratio", 1, 8, 64)},
+			{"the same, a stored file: CPU", "nginx", "–", nginx("stored-%d-cpu-ratio", 1, 8, 64)},
+			{"a page of 20 KB by its URL (`id_`), 1 and 8 connections: requests/s", "nginx with the unpacked file", "≥ 0.3 ×", nginx("page-%d-ratio", 1, 8)},
+		},
+	},
+	{
+		"s3", "HTTP downloads of a host of 30 segments from a store over S3: sheaf over versitygw, nginx",
+		"./serve/httpd", "ThirtySegments", "1x", nil,
+		[]line{
+			{"download from S3 (versitygw), 1 and 8 connections: CPU s/GiB", "–", "≤ 0.7", each("%.2f", "ThirtySegments all-1-S3-cpu-s/GiB", "ThirtySegments all-8-S3-cpu-s/GiB")},
+			{"`all` and `current` of 30 segments, 8 connections: MB/s", "nginx with the same files", "–", each(ratio, "ThirtySegments all-8-ratio", "ThirtySegments current-8-ratio")},
+		},
+	},
+	{
+		"cdx", "one page by its URL among 300,000 records, with the index",
+		"./serve/httpd", "CDX/.*/index", "2000x", []string{"SHEAF_BENCH_RECORDS=300000"},
+		[]line{
+			{"`/v1/cdx`, one URL of 30 captures among 300,000 records: requests/s on all cores", "–", "≥ 3,000 a core", each("%.0f", "CDX/parallel/index requests/s")},
+			{"the same, empty caches: p50, p99 in µs", "–", "–", each("%.0f", "CDX/cold/index p50-µs", "CDX/cold/index p99-µs")},
+		},
+	},
+	{
+		"split", "a batch of 1 GB, verified and split by hosts: sheaf, tar",
+		"./ingest", "Split$", "1x", []string{"SHEAF_BENCH_BYTES=1000000000"},
+		[]line{
+			{"split a batch of 1 GB, all verified: time", "`tar xzf` and `tar czf` for each host", "≤ 0.125 ×", share("Split s-split", "Split s-tar")},
+			{"the same", "`cp`", "–", share("Split s-split", "Split s-cp")},
+			{"the same: peak memory in MB", "–", "–", each("%.0f", "Split MB-peak-RSS")},
+		},
+	},
+	{
+		"tiny", "a batch of 20,000 tiny hosts, split",
+		"./ingest", "SplitSmallHosts/packs", "1x", nil,
+		[]line{{"split 20,000 tiny hosts into packs: seconds", "–", "≤ 5, with publication", each("%.1f", "SplitSmallHosts/packs s-split")}},
+	},
+	{
+		"overhead", "the size of stored records: sheaf, plain .warc.gz",
+		"./test/format", "Overhead", "1x", nil,
+		[]line{
+			{"bytes of a record above the same in .warc.gz", ".warc.gz, one member each", "≤ 300", each("%.0f", "Overhead over-B/record")},
+			{"size of the demo's real pages", "the same", "–", each(ratio, "Overhead segment/plain")},
+		},
+	},
+}
+
+func vsftpd(format string) func(figures) string {
+	return each(ratio, names("AgainstVsftpd ", format, 1, 8, 64)...)
+}
+
+func nginx(format string, connections ...int) func(figures) string {
+	return each(ratio, names("AgainstNginx ", format, connections...)...)
+}
+
+// names returns the names of a figure for some numbers of connections.
+func names(before, format string, connections ...int) (all []string) {
+	for _, n := range connections {
+		all = append(all, before+fmt.Sprintf(format, n))
+	}
+	return all
+}
