@@ -3,7 +3,6 @@ package records
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -12,6 +11,9 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
 
 	"sheaf/archive"
 )
@@ -42,14 +44,14 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 	if from.err != nil {
 		return fmt.Errorf("read record of %.200s: %w", c.URL, from.err)
 	}
-	archive := c.finder.records.archive
-	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err, again: archive.Segments.Doubt(c.Segment)}
-	c.finder.records.damaged.Add(1)
+	records := c.finder.records
+	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err, again: records.archive.Segments.Doubt(c.Segment)}
+	records.damaged.Add(1)
 	text := "stored record is damaged: not shown; run sheaf fsck --deep"
 	if e.again {
 		text = "stored record is damaged: the segment comes from the copy now"
 	}
-	archive.Log.ErrorContext(ctx, text, "object", e.Object, "offset", e.Offset,
+	records.archive.Log.ErrorContext(ctx, text, "object", e.Object, "offset", e.Offset,
 		"url", e.URL, "segment", c.Segment.SHA256, "err", err)
 	return e
 }
@@ -97,12 +99,11 @@ type checkedBody struct {
 // open reads a stored record up to its body.
 func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, error) {
 	from := &storedRecord{ReadCloser: stored}
-	zr, err := gzip.NewReader(from)
-	if err != nil {
+	in := unzippers.Get().(*unzipper)
+	if err := in.reset(from); err != nil {
 		return nil, c.damage(ctx, from, err)
 	}
-	b := &checkedBody{ctx: ctx, capture: c, from: from, payload: sha256.New()}
-	b.in = bufio.NewReaderSize(zr, 16<<10)
+	b := &checkedBody{ctx: ctx, capture: c, from: from, payload: sha256.New(), in: in.text}
 	r, err := readResponse(b.in)
 	if err == nil && c.Kind == archive.Page && r.Size != c.BodyLen {
 		err = fmt.Errorf("a body of %d bytes, the index says %d", r.Size, c.BodyLen)
@@ -119,7 +120,28 @@ func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, er
 		return nil, err
 	}
 	r.Body = wholeBody{bytes.NewReader(body), b}
-	return r, b.check()
+	if err := b.check(); err != nil {
+		return r, err
+	}
+	b.in = nil // everything was read
+	unzippers.Put(in)
+	return r, nil
+}
+
+// unzipper decompresses records. Its buffers are used again: they are larger than most pages.
+type unzipper struct {
+	gzip gzip.Reader
+	text *bufio.Reader // of the decompressed record
+}
+
+var unzippers = sync.Pool{New: func() any { return &unzipper{text: bufio.NewReaderSize(nil, 16<<10)} }}
+
+func (u *unzipper) reset(from io.Reader) error {
+	if err := u.gzip.Reset(from); err != nil {
+		return err
+	}
+	u.text.Reset(&u.gzip)
+	return nil
 }
 
 // wholeBody is a body that is in memory and was checked.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
 	"sheaf/archive"
@@ -51,7 +52,7 @@ func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
 	if err != nil {
 		return nil, nil // no host has such a name
 	}
-	segments, err := v.Snap.Host(ctx, name)
+	segments, err := v.segments(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", name, err)
 	}
@@ -59,6 +60,24 @@ func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
 		return nil, nil
 	}
 	return v.HostOf(segments), nil
+}
+
+// entryCost is about what a segment's entry takes in memory, in bytes.
+const entryCost = 1500
+
+// segments returns what the catalog has of a host. It keeps that in memory for the version, since
+// parsing the entries takes longer than showing a page.
+func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.SegmentEntry, error) {
+	key := fmt.Sprintf("host %d %s", v.Snap.Version(), host)
+	if kept, ok := v.Archive.Memo.Get(key); ok {
+		return kept.([]catalog.SegmentEntry), nil
+	}
+	segments, err := v.Snap.Host(ctx, host)
+	if err == nil {
+		segments = slices.Clip(segments) // nobody appends to what is kept
+		v.Archive.Memo.Add(key, segments, int64(len(key)+len(segments)*entryCost))
+	}
+	return segments, err
 }
 
 // HostOf returns the host that segments are of. There must be at least one, in the order of

@@ -122,10 +122,11 @@ type requestCounts struct {
 	ended   *prometheus.CounterVec
 	running prometheus.Gauge
 	began   *prometheus.HistogramVec
+	handler http.Handler // counts a request, and hands it on to the one in its routed
 }
 
 func newRequestCounts() *requestCounts {
-	return &requestCounts{
+	c := &requestCounts{
 		ended: counter("http_requests_total", "HTTP requests that were answered, by the pattern of their route.", "route", "method", "code"),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: prefix, Name: "http_requests_running", Help: "HTTP requests that are being answered now.",
@@ -135,14 +136,23 @@ func newRequestCounts() *requestCounts {
 			Buckets: []float64{.003, .01, .03, .1, .3, 1, 3, 10},
 		}, []string{"route"}),
 	}
+	route := promhttp.WithLabelFromCtx("route", func(ctx context.Context) string { return ctx.Value(routed{}).(routed).pattern })
+	c.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { r.Context().Value(routed{}).(routed).next.ServeHTTP(w, r) })
+	c.handler = promhttp.InstrumentHandlerCounter(c.ended, c.handler, route)
+	c.handler = promhttp.InstrumentHandlerTimeToWriteHeader(c.began, c.handler, route)
+	c.handler = promhttp.InstrumentHandlerInFlight(c.running, c.handler)
+	return c
 }
 
 func (c *requestCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.ended, c.running, c.began}
 }
 
-// routeKey is the context key of a request's route.
-type routeKey struct{}
+// routed says where a request goes. Its zero value is the key of it in the request's context.
+type routed struct {
+	pattern string // of the route
+	next    http.Handler
+}
 
 // noRoute is the route of requests for paths that do not exist.
 const noRoute = "none"
@@ -150,10 +160,6 @@ const noRoute = "none"
 // HTTP is middleware of the router: it counts the requests that the router passes to next. Around
 // the router's handler of unknown paths it counts those.
 func (m *Monitor) HTTP(next http.Handler) http.Handler {
-	route := promhttp.WithLabelFromCtx("route", func(ctx context.Context) string { return ctx.Value(routeKey{}).(string) })
-	next = promhttp.InstrumentHandlerCounter(m.requests.ended, next, route)
-	next = promhttp.InstrumentHandlerTimeToWriteHeader(m.requests.began, next, route)
-	next = promhttp.InstrumentHandlerInFlight(m.requests.running, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := noRoute
 		if found := mux.CurrentRoute(r); found != nil {
@@ -161,7 +167,7 @@ func (m *Monitor) HTTP(next http.Handler) http.Handler {
 				pattern = text
 			}
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, pattern)))
+		m.requests.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routed{}, routed{pattern, next})))
 	})
 }
 
