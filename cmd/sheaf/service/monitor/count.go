@@ -137,7 +137,9 @@ func newRequestCounts() *requestCounts {
 		}, []string{"route"}),
 	}
 	route := promhttp.WithLabelFromCtx("route", func(ctx context.Context) string { return ctx.Value(routed{}).(routed).pattern })
-	c.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { r.Context().Value(routed{}).(routed).next.ServeHTTP(w, r) })
+	c.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Context().Value(routed{}).(routed).next.ServeHTTP(w, r)
+	})
 	c.handler = promhttp.InstrumentHandlerCounter(c.ended, c.handler, route)
 	c.handler = promhttp.InstrumentHandlerTimeToWriteHeader(c.began, c.handler, route)
 	c.handler = promhttp.InstrumentHandlerInFlight(c.running, c.handler)
