@@ -37,11 +37,15 @@ func (o *objectCheck) needWhole(key string, size int64) error { return o.need(ke
 // deletes these objects.
 const IncomingPrefix = "incoming/"
 
+// OwnerKey is the object that names the installation whose archives these are.
+const OwnerKey = "installation"
+
 // prefixes of keys of objects that nothing refers to and that are kept.
 var keptPrefixes = []string{
 	"batches/",  // the batches' manifests
 	"releases/", // the robots' programs; not part of the archive
 	IncomingPrefix,
+	OwnerKey,
 	listPrefix,
 }
 

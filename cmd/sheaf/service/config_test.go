@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // TestExampleSettings holds deploy/sheaf.yaml against the program: every setting in it is
@@ -87,6 +89,43 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		_, err := Load(file, nil)
 		if err == nil || !strings.Contains(err.Error(), c.key) || !strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s: error %v names not key %s and value %s", c.yaml, err, c.key, c.value)
+		}
+	}
+}
+
+// A settings file that is cut off somewhere, as by an editor or a full disk, is refused by its name,
+// or by the setting that is cut, where it is not a whole file by chance.
+func TestHalfWrittenSettings(t *testing.T) {
+	testkit.Slow(t)
+	whole, err := os.ReadFile("../../../deploy/sheaf.yaml")
+	testkit.Must(t, err)
+	file := filepath.Join(t.TempDir(), "sheaf.yaml")
+	refused := 0
+	for n := 1; n < len(whole); n += 97 {
+		testkit.Must(t, os.WriteFile(file, whole[:n], 0o600))
+		_, err := Load(file, nil)
+		if err == nil {
+			continue
+		}
+		refused++
+		if text := err.Error(); !strings.HasPrefix(text, "settings: ") {
+			t.Errorf("cut after %d bytes: %v", n, err)
+		}
+	}
+	if refused < 5 {
+		t.Errorf("%d of the cut files were refused", refused)
+	}
+	for text, says := range map[string]string{
+		"http: {listen: 127.0.0.1:1":                           file, // a brace is missing
+		"http:\n  listen: \"127.0.0.1:1\n":                     file, // a quote is missing
+		"publish:\n  window: 12:00-\n":                         "publish.window",
+		"http:\n  cert: /etc/sheaf/cert.pem\n":                 "http.key", // the next line has not come
+		"store:\n  kind: s3\n  endpoint: http://127.0.0.1:1\n": "store.bucket",
+		"http:\n  listen":                                      "http",
+	} {
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+		if _, err := Load(file, nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want an error that names %s", text, err, says)
 		}
 	}
 }

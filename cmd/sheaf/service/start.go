@@ -67,6 +67,9 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 		if s.keys, err = openKey(ctx, s.db, cfg); err != nil {
 			return err
 		}
+		if err = claim(ctx, cfg, s.db, s.objects); err != nil {
+			return err
+		}
 		if s.leases, s.leasing, err = openLeases(cfg, s.db, log); err != nil {
 			return err
 		}

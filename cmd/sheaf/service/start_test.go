@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/store/storetest"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 )
@@ -104,6 +105,52 @@ func TestEmptyDatabaseBesideArchives(t *testing.T) {
 	end(t, s, err)
 	if now, err := os.ReadFile(filepath.Join(data, receiptKeyFile)); err != nil || bytes.Equal(now, key) {
 		t.Errorf("the new key: %v", err)
+	}
+}
+
+// An installation whose settings name the store of another is refused, also before either has
+// published, and leaves the store as it was.
+func TestStoreOfAnotherInstallation(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	for name, settings := range map[string]func(t *testing.T) (one, other map[string]any){
+		"directory": func(t *testing.T) (one, other map[string]any) {
+			data, copied := t.TempDir(), t.TempDir()
+			testkit.Must(t, os.Mkdir(filepath.Join(data, "store"), 0o755))
+			testkit.Must(t, os.Symlink(filepath.Join(data, "store"), filepath.Join(copied, "store")))
+			return map[string]any{"data": data}, map[string]any{"data": copied}
+		},
+		"bucket": func(t *testing.T) (one, other map[string]any) {
+			o := storetest.StartVersity(t).Options(t)
+			with := func() map[string]any {
+				return map[string]any{"data": t.TempDir(), "store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket, "store.access_key": o.AccessKey, "store.secret_key": o.SecretKey}
+			}
+			return with(), with()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, other := settings(t)
+			begun := func(settings map[string]any, fresh bool) (*Service, error) {
+				all := maps.Clone(settings)
+				all["database.fresh"] = fresh
+				return begin(t, all["data"].(string), all)
+			}
+			s, err := begun(one, false)
+			end(t, s, err)
+			for range 2 {
+				_, err = begun(other, false)
+				wantRefused(t, err, "settings: store: ", "another installation", "database.fresh=true")
+			}
+			s, err = begun(one, false)
+			end(t, s, err)
+
+			s, err = begun(other, true) // on purpose
+			end(t, s, err)
+			s, err = begun(other, false)
+			end(t, s, err)
+			_, err = begun(one, false)
+			wantRefused(t, err, "another installation")
+		})
 	}
 }
 
