@@ -93,8 +93,8 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 	}
 }
 
-// A settings file that is cut off somewhere, as by an editor or a full disk, is refused by its name,
-// or by the setting that is cut, where it is not a whole file by chance.
+// A settings file that is cut off somewhere, as by an editor or a full disk, is refused by its
+// name, or by the setting that is cut, where it is not a whole file by chance.
 func TestHalfWrittenSettings(t *testing.T) {
 	testkit.Slow(t)
 	whole, err := os.ReadFile("../../../deploy/sheaf.yaml")
