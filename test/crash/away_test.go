@@ -148,6 +148,12 @@ func newSplit(t *testing.T, sheaf, database string, offline []time.Duration, mor
 func (h *running) up() {
 	h.t.Helper()
 	h.program.start()
+	h.ready()
+}
+
+// ready waits until the process that was started reports that it is well.
+func (h *running) ready() {
+	h.t.Helper()
 	h.program.life.Ready(h.t, func() error {
 		token, err := service.ReadToken(h.data)
 		if err != nil {

@@ -28,13 +28,16 @@ type program struct {
 	t    *testing.T
 	path string
 	args []string
+	env  []string // besides the test's
 	log  string
 	life *testkit.Process // the process that runs now, or the last one
 }
 
 func (p *program) start() {
 	p.t.Helper()
-	p.life = testkit.Start(p.t, p.log, exec.Command(p.path, p.args...))
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Env = append(os.Environ(), p.env...)
+	p.life = testkit.Start(p.t, p.log, cmd)
 }
 
 // kill kills the process, unless it has ended.

@@ -147,6 +147,9 @@ type consumer struct {
 	url       string
 	version   int64
 	manifests map[string][]byte // by edition
+
+	patient  bool // a service may fail, too, and is asked again
+	failures int  // requests that have failed
 }
 
 // errCut says that a connection was cut, an answer ended early, or no service was there.
@@ -159,11 +162,13 @@ func (c *consumer) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
+		c.failures++
 		return nil, errCut
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err != nil || c.patient && resp.StatusCode >= 500 {
+		c.failures++
 		return nil, errCut
 	}
 	if resp.StatusCode != http.StatusOK {
