@@ -346,3 +346,24 @@ func checkNode(t *testing.T, running *servicetest.Service, named map[string]obje
 		t.Errorf("mounted are %v of %v", mounted, volumes)
 	}
 }
+
+// nginx takes the settings of the proxy in Kubernetes. Names are known in a cluster only, and the
+// parameter "resolve" to newer versions than Debian's.
+func TestProxyOfKubernetes(t *testing.T) {
+	nginx := testkit.Tool(t, "nginx")
+	testkit.Slow(t)
+	out, err := servicetest.DecodeManifests(t, "kubernetes", filepath.Join(testkit.Root(t), "deploy", "kubernetes", "proxy.yaml"))
+	testkit.Must(t, err)
+	var all []object
+	testkit.Must(t, json.Unmarshal(out, &all))
+	conf := all[0].Data["nginx.conf"]
+	if all[0].Kind != "ConfigMap" || !strings.Contains(conf, " resolve") {
+		t.Fatalf("the first object is %s %s, with the settings %q", all[0].Kind, all[0].Metadata.Name, conf)
+	}
+	dir := t.TempDir()
+	conf = regexp.MustCompile(`server \S+:8080 resolve`).ReplaceAllString(conf, "server 127.0.0.1:8080")
+	conf = strings.NewReplacer("kube-dns.kube-system.svc.cluster.local", "127.0.0.1", "/tmp/", dir+"/").Replace(conf)
+	file := filepath.Join(dir, "nginx.conf")
+	testkit.Must(t, os.WriteFile(file, []byte(conf), 0o600))
+	testkit.Run(t, dir, nginx, "-t", "-c", file, "-p", dir, "-e", "stderr")
+}
