@@ -26,6 +26,7 @@ import (
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
+	"sheaf/internal/window"
 	"sheaf/robotd/upload"
 	"sheaf/test/servicetest"
 )
@@ -302,6 +303,7 @@ func (d *deployment) checkAll(consumers func()) {
 	})
 	time.Sleep(2 * readersLag) // what one publishes the readers of the others see that much later
 	consumers()
+	d.calmQuota()
 	for _, s := range d.role("serve") {
 		s.Download = s.settings["download.listen"].(string)
 		s.checkPages(batches)
@@ -329,7 +331,12 @@ type reader struct{ looks, refused, bytes atomic.Int64 }
 // account whose window is shut, and one that has a quota.
 func (d *deployment) consumeAll() (end func()) {
 	t := d.t.(*testing.T)
-	shut, limited := d.accounts()
+	const shut, limited = "shut", "limited"
+	now := time.Now().UTC()
+	later, err := window.Parse(now.Add(3*time.Hour).Format("15:04") + "-" + now.Add(4*time.Hour).Format("15:04") + " UTC")
+	testkit.Must(t, err)
+	d.account(shut, later, 0)
+	d.account(limited, nil, quotaBytes)
 	over := make(chan struct{})
 	var g sync.WaitGroup
 	every := func(pause time.Duration, look func()) {
@@ -382,11 +389,39 @@ func (d *deployment) consumeAll() (end func()) {
 	}
 }
 
-// Limits of the account "limited", at each process.
+// Limits of accounts with a quota.
 const (
 	quotaBytes = 1 << 20
-	quotaRate  = 64 << 10
+	quotaRate  = 64 << 10 // at each process
+
+	// late is how many seconds at that rate an account may get beyond its quota from three processes:
+	// they know of each other's bytes five seconds later, and complete what they have begun.
+	late = 3 * (5 + 5)
 )
+
+// calmQuota checks a quota while nothing is disturbed. It is such that processes that each counted
+// for themselves would exceed it.
+func (d *deployment) calmQuota() {
+	const quota = 2 * quotaBytes
+	d.account("calm", nil, quota)
+	var got reader
+	var all sync.WaitGroup
+	for _, s := range d.role("serve") {
+		all.Go(func() {
+			for own := new(reader); own.refused.Load() == 0 && got.bytes.Load() < 4*quota; {
+				before := own.bytes.Load()
+				d.fetchSome(s.url(), "calm", own)
+				got.bytes.Add(own.bytes.Load() - before)
+			}
+		})
+	}
+	all.Wait()
+	if n := got.bytes.Load(); n < quota || n > quota+late*quotaRate {
+		d.t.Errorf("with a quota of %d bytes an account got %d from three processes that work", quota, n)
+	} else {
+		d.t.Logf("with a quota of %d bytes an account got %d from three processes that work", quota, n)
+	}
+}
 
 func (d *deployment) checkReaders(byFTP, byProxy, closed, quota *reader) {
 	for what, r := range map[string]*reader{"by FTP": byFTP, "through the proxy": byProxy} {
@@ -398,9 +433,9 @@ func (d *deployment) checkReaders(byFTP, byProxy, closed, quota *reader) {
 	if closed.looks.Load() > 0 || closed.refused.Load() == 0 {
 		d.t.Errorf("outside its window an account got %d files, and was refused %d times", closed.looks.Load(), closed.refused.Load())
 	}
-	// What serve/bandwidth promises: processes know of each other's bytes five seconds later, and complete
-	// what they have begun; a killed one loses the count of as long; without the database each has its own.
-	seconds := 3*(5+5) + (5+1)*d.kills["serve"] + 3*(int(d.outage.Seconds())+5*d.outages)
+	// What serve/bandwidth promises: a killed process also loses the count of its last five
+	// seconds, and without the database each has a count of its own.
+	seconds := late + (5+1)*d.kills["serve"] + 3*(int(d.outage.Seconds())+5*d.outages)
 	most := int64(quotaBytes + seconds*quotaRate)
 	d.t.Logf("with a quota of %d bytes an account got %d, at most allowed are %d", quotaBytes, quota.bytes.Load(), most)
 	if got := quota.bytes.Load(); got > most || got < quotaBytes {

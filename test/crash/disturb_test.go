@@ -40,22 +40,13 @@ func composeTime(t testing.TB) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// accounts makes an account whose window opens in three hours, and one with a quota.
-func (d *deployment) accounts() (shut, limited string) {
+// account makes an account, whose password is its name and 's.
+func (d *deployment) account(name string, opening *window.Schedule, quota int64) {
 	d.t.Helper()
-	now := time.Now().UTC()
-	later, err := window.Parse(now.Add(3*time.Hour).Format("15:04") + "-" + now.Add(4*time.Hour).Format("15:04") + " UTC")
-	testkit.Must(d.t, err)
 	rate, err := bandwidth.ParseRates(fmt.Sprint(quotaRate))
 	testkit.Must(d.t, err)
-	for n, a := range []account.Account{
-		{Name: "shut", Domains: []string{"*"}, Window: later},
-		{Name: "limited", Domains: []string{"*"}, Rate: rate, Quota: quotaBytes},
-	} {
-		s := d.role("serve")[n]
-		testkit.Must(d.t, s.operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: a, Password: a.Name + "'s"}, nil))
-	}
-	return "shut", "limited"
+	a := account.Account{Name: name, Domains: []string{"*"}, Window: opening, Rate: rate, Quota: quota}
+	testkit.Must(d.t, pick(d.role("serve")).operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: a, Password: name + "'s"}, nil))
 }
 
 // disturb kills processes until the time is over, now and then while the database is away or the
