@@ -31,13 +31,13 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// TestCompose runs the processes of deploy/compose on loopback, with its settings and its nginx: two
-// managers, three that ingest, three that serve, PostgreSQL and versitygw. While robots upload and
-// consumers read, it kills processes, restarts the database, and lets the store stall and fail. In
-// the end nothing is lost or there twice, every reader had the right bytes, and no account read
-// outside its window or, but for the last seconds, beyond its quota. A dead process's batch is taken
-// over after a minute, so it runs in the long form only: for two minutes, or as many seconds as
-// SHEAF_COMPOSE_SECONDS says.
+// TestCompose runs the processes of deploy/compose on loopback, with its settings and its nginx:
+// two managers, three that ingest, three that serve, PostgreSQL and versitygw. While robots upload
+// and consumers read, it kills processes, restarts the database, and lets the store stall and fail.
+// In the end nothing is lost or there twice, every reader had the right bytes, and no account read
+// outside its window or, but for the last seconds, beyond its quota. A dead process's batch is
+// taken over after a minute, so it runs in the long form only: for two minutes, or as many seconds
+// as SHEAF_COMPOSE_SECONDS says.
 func TestCompose(t *testing.T) {
 	if !testkit.Full() && os.Getenv(composeSeconds) == "" {
 		t.Skip("takes some minutes; set SHEAF_TEST_FULL or " + composeSeconds)
@@ -394,8 +394,9 @@ const (
 	quotaBytes = 1 << 20
 	quotaRate  = 64 << 10 // at each process
 
-	// late is how many seconds at that rate an account may get beyond its quota from three processes:
-	// they know of each other's bytes five seconds later, and complete what they have begun.
+	// late is how many seconds at that rate an account may get beyond its quota from three
+	// processes: they know of each other's bytes five seconds later, and complete what they have
+	// begun.
 	late = 3 * (5 + 5)
 )
 
