@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sheaf/internal/db"
 )
 
 // Full says that there is no room for a batch now, and when to try again.
@@ -194,8 +196,11 @@ func (g *Guard) Release(name string) {
 }
 
 // NoSpace turns the error of a disk or a quota that was full after all, because others write there
-// as well, into *Full. Other errors are returned as they are.
+// as well, or of a database whose disk is full, into *Full. Other errors are returned as they are.
 func (g *Guard) NoSpace(err error) error {
+	if db.Full(err) {
+		return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk of the database is full; what has come is kept, go on later"}
+	}
 	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 		return err
 	}

@@ -95,6 +95,16 @@ func isUsed(ctx context.Context, d *sql.DB) (bool, error) {
 	return used != "", errors.Join(err, d.Close())
 }
 
+// Full reports whether an error says that the disk of the database, or its quota, is full.
+func Full(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code == "53100"
+	}
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
 // Away reports whether an error says that a PostgreSQL server cannot be reached or does not take
 // connections now. An error that says that the server refuses this client is none of these.
 func Away(err error) bool {

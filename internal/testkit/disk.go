@@ -16,7 +16,8 @@ const inNamespace = "SHEAF_TEST_IN_NAMESPACE"
 // mount runs the test again in a user namespace; an empty path says that this was done.
 func SmallDisk(t *testing.T, options string) (dir string) {
 	t.Helper()
-	dir, err := MountSmall(t, options)
+	dir = t.TempDir()
+	err := MountSmall(t, dir, options)
 	switch {
 	case err == nil:
 		return dir
@@ -39,14 +40,13 @@ func SmallDisk(t *testing.T, options string) (dir string) {
 	return ""
 }
 
-// MountSmall mounts a file system of its own until the test ends, with tmpfs's options. It returns
-// the error of who may not mount.
-func MountSmall(t testing.TB, options string) (dir string, err error) {
+// MountSmall mounts a file system of its own at a directory until the test ends, with tmpfs's
+// options. It returns the error of who may not mount.
+func MountSmall(t testing.TB, dir, options string) error {
 	t.Helper()
-	dir = t.TempDir()
-	if err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options); err != nil {
-		return "", err
+	err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options)
+	if err == nil {
+		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	return dir, nil
+	return err
 }

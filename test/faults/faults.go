@@ -177,8 +177,8 @@ func copyBehind(d *demo) course {
 }
 
 func diskFull(d *demo) course {
-	disk, err := testkit.MountSmall(d, "size=64m")
-	if err != nil {
+	disk := d.TempDir()
+	if err := testkit.MountSmall(d, disk, "size=64m"); err != nil {
 		testkit.Missing(d, "needs to mount a tmpfs, which root may, and others in a namespace of their own: unshare -Urm go run ./test/faults disk: %v", err)
 	}
 	var batch string

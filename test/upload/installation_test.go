@@ -54,6 +54,7 @@ type installation struct {
 // setup says how an installation differs from the usual one.
 type setup struct {
 	dir      string // of the buffers, on a disk of its own; empty: a temporary one, to be used however full its disk is
+	database string // URL or path; empty: one of its own
 	store    string // directory of the store; empty: beside the buffers
 	ftpTLS   *tls.Config
 	ingest   func(*ingest.Options)
@@ -72,7 +73,11 @@ func newInstallation(t testing.TB, s setup) *installation {
 	}
 	st, err := store.OpenFS(objects)
 	testkit.Must(t, err)
-	database, err := db.Open(t.Context(), dbtest.Source(t))
+	source := s.database
+	if source == "" {
+		source = dbtest.Source(t)
+	}
+	database, err := db.Open(t.Context(), source)
 	testkit.Must(t, err)
 	h.cat, err = catalog.Open(t.Context(), st, catalog.Options{})
 	testkit.Must(t, err)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -207,6 +208,39 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
+// StartSmall is Start for a server whose tables lie on a disk of their own, with tmpfs's options.
+// The write-ahead log lies elsewhere: a server without room for it stops.
+func StartSmall(t testing.TB, options string) *Cluster {
+	t.Helper()
+	c := newCluster(t)
+	testkit.Must(t, os.Mkdir(c.data(), 0o700))
+	if id := c.attr.Credential; id != nil {
+		options += fmt.Sprintf(",mode=700,uid=%d,gid=%d", id.Uid, id.Gid)
+	}
+	if err := testkit.MountSmall(t, c.data(), options); err != nil {
+		testkit.Missing(t, "needs to mount a tmpfs, which root may: %v", err)
+	}
+	t.Cleanup(c.remove)
+	c.begin(t, "--waldir="+filepath.Join(c.dir, "wal"))
+	return c
+}
+
+// Fill leaves no room on the disk of StartSmall's tables, until free is called.
+func (c *Cluster) Fill(t testing.TB) (free func()) {
+	t.Helper()
+	name := filepath.Join(c.data(), "else")
+	f, err := os.Create(name)
+	testkit.Must(t, err)
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	return func() { testkit.Must(t, os.Remove(name)) }
+}
+
 // newCluster makes a folder for a server and does not start it.
 func newCluster(t testing.TB) *Cluster {
 	t.Helper()
@@ -229,9 +263,9 @@ func (c *Cluster) remove() {
 }
 
 // begin makes the databases' folder and starts the server.
-func (c *Cluster) begin(t testing.TB) {
+func (c *Cluster) begin(t testing.TB, options ...string) {
 	t.Helper()
-	initdb := exec.Command(filepath.Join(c.bin, "initdb"), "--pgdata="+c.data(), "--username=sheaf", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb := exec.Command(filepath.Join(c.bin, "initdb"), append(options, "--pgdata="+c.data(), "--username=sheaf", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")...)
 	initdb.SysProcAttr, initdb.Dir = c.attr, c.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
