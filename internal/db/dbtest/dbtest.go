@@ -213,6 +213,7 @@ func Start(t testing.TB) *Cluster {
 func StartSmall(t testing.TB, options string) *Cluster {
 	t.Helper()
 	c := newCluster(t)
+	t.Cleanup(func() { os.RemoveAll(c.dir) }) // after the disk is unmounted
 	testkit.Must(t, os.Mkdir(c.data(), 0o700))
 	if id := c.attr.Credential; id != nil {
 		options += fmt.Sprintf(",mode=700,uid=%d,gid=%d", id.Uid, id.Gid)
