@@ -63,15 +63,12 @@ func Copy(ctx context.Context, to, from store.Store, prune bool) (*Copied, error
 
 // everything copies what the copy does not have.
 func (c *Copied) everything(ctx context.Context, to, from store.Store) error {
-	last := ""
-	for info, err := range from.List(ctx, catalogPrefix, "") {
-		if err != nil {
-			return fmt.Errorf("copy: %w", err)
-		}
-		last = info.Key
+	last, err := lastVersion(ctx, from)
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
 	}
 	if last == "" {
-		return errors.New("copy: the store has no catalog, so there is nothing to copy")
+		return errNoCatalog
 	}
 	isCatalog := func(key string) bool { return strings.HasPrefix(key, catalogPrefix) }
 	for _, wanted := range []func(key string) bool{
@@ -83,6 +80,19 @@ func (c *Copied) everything(ctx context.Context, to, from store.Store) error {
 		}
 	}
 	return nil
+}
+
+var errNoCatalog = errors.New("copy: the store has no catalog, so there is nothing to copy")
+
+// lastVersion returns the key of the catalog's last version, or "" if there is none.
+func lastVersion(ctx context.Context, objects store.Store) (last string, err error) {
+	for info, err := range objects.List(ctx, catalogPrefix, "") {
+		if err != nil {
+			return "", err
+		}
+		last = info.Key
+	}
+	return last, nil
 }
 
 // agree returns an error if objects have another size in the copy.

@@ -104,7 +104,14 @@ func (s *Scrubber) update(ctx context.Context) error {
 		s.copied = copied
 	}
 	began, done := time.Now(), new(Copied)
-	if err := done.everything(ctx, s.copied, s.opt.Store); err != nil {
+	err := done.everything(ctx, s.copied, s.opt.Store)
+	if errors.Is(err, errNoCatalog) { // right, if nothing was ever published
+		if last, other := lastVersion(ctx, s.copied); last == "" && other == nil {
+			s.state.Copied = began
+			return nil
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if len(done.differ) > 0 {

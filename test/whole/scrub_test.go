@@ -136,3 +136,23 @@ func TestScrubTellsOfLosses(t *testing.T) {
 		t.Errorf("what is published later is not in the copy: %+v", state)
 	}
 }
+
+// Before the first publication there is nothing to copy, which is no error; a store that has lost
+// its catalog, while the copy has one, is.
+func TestScrubBeforeThePublication(t *testing.T) {
+	s := servetest.New(t, nil)
+	copied, err := store.OpenFS(t.TempDir())
+	testkit.Must(t, err)
+	defer copied.Close()
+	scrubber := newScrubber(s, copied)
+	testkit.Must(t, scrubber.Turn(t.Context()))
+	state, err := upkeep.ReadScrub(t.Context(), s.DB)
+	testkit.Must(t, err)
+	if state.Copied.IsZero() {
+		t.Error("the copy counts as behind though there is nothing to copy")
+	}
+	testkit.Must(t, copied.Put(t.Context(), "catalog/00000001", strings.NewReader("{}"), 2))
+	if err := scrubber.Turn(t.Context()); err == nil {
+		t.Error("a store without the catalog that its copy has is called copied")
+	}
+}
