@@ -305,6 +305,9 @@ func TestLostKeyReplaced(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	testkit.Must(t, d.Close())
+	_, err = begin(t, data, settings)
+	wantRefused(t, err, "another installation", "database.fresh=true")
+	settings["database.fresh"] = true
 	s = run(t, settings)
 	wantSigns(t, "replaced by hand", 1, s)
 	var list KeyList
