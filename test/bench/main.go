@@ -1,7 +1,7 @@
 // Bench compares Sheaf with other programs that do the same work, on this machine, and prints a
 // table of medians:
 //
-//	go run ./test/bench                    # everything, about an hour
+//	go run ./test/bench                    # everything, ten minutes a round
 //	go run ./test/bench crawl http         # some runs
 //	go run ./test/bench --rounds 5 ftp
 //	go run ./test/bench --install          # installs the other programs first (Debian, root)
@@ -71,7 +71,11 @@ func bench(names []string, rounds int, install, write bool) error {
 		}
 	}
 	var table bytes.Buffer
-	fmt.Fprintf(&table, "%s, %s. Medians of %d rounds.\n\n", time.Now().Format("2 January 2006"), machine(), rounds)
+	count := "One round"
+	if rounds > 1 {
+		count = fmt.Sprintf("Medians of %d rounds", rounds)
+	}
+	fmt.Fprintf(&table, "%s, %s. %s.\n\n", time.Now().Format("2 January 2006"), machine(), count)
 	table.WriteString("| work | beside | measured | aim |\n|---|---|---|---|\n")
 	for _, r := range runs {
 		if len(names) > 0 && !slices.Contains(names, r.name) {

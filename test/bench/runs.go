@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -41,7 +42,12 @@ func each(format string, names ...string) func(figures) string {
 	return func(f figures) string {
 		var values []string
 		for _, name := range names {
-			if v, ok := f.median(name); ok {
+			v, ok := f.median(name)
+			switch {
+			case !ok:
+			case math.IsInf(v, 0) || math.IsNaN(v): // the other has used less CPU than can be measured
+				values = append(values, "–")
+			default:
 				values = append(values, fmt.Sprintf(format, v))
 			}
 		}
