@@ -14,12 +14,16 @@ import (
 // it on with a release, to the one before.
 const Yesterday = "49281b5920f4a144e77715fe5ccc3c7e036db8ee"
 
-// BuildAt returns the path of a program as Build does, of the sources of a commit. The test is
-// skipped if the commit is not here, as in a shallow clone or in sources without git, also in CI.
+// BuildAt returns the path of a program as Build does, of the sources of a commit. If the commit is
+// not here, the test is skipped in a shallow clone and in sources without git, also in CI. In a
+// whole clone the commit is wrong, and the test ends as Missing says.
 func BuildAt(t testing.TB, commit, pkg string) string {
 	t.Helper()
 	git, root := Tool(t, "git"), Root(t)
 	if out, err := exec.Command(git, "-C", root, "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+		if shallow, other := exec.Command(git, "-C", root, "rev-parse", "--is-shallow-repository").Output(); other == nil && string(shallow) == "false\n" {
+			Missing(t, "needs commit %s, which this repository does not have: %v %s", commit, err, out)
+		}
 		t.Skipf("needs commit %s of this repository (git fetch --unshallow): %v %s", commit, err, out)
 	}
 	once, _ := builds.LoadOrStore(commit, sync.OnceValues(func() (string, error) { return sourcesAt(git, root, commit) }))

@@ -289,18 +289,7 @@ func (d *deployment) checkAll(consumers func()) {
 		s.program.start()
 		s.ready()
 	}
-	testkit.Eventually(t, "the buffers are emptied", func() error {
-		var left []string
-		for _, s := range d.role("ingest") {
-			for _, dir := range []string{"batches", "receive", "receive-1", "quarantine"} {
-				left = append(left, names(t, s.data+"/buffers/"+dir)...)
-			}
-		}
-		if len(left) > 0 {
-			return fmt.Errorf("there is still %s", left)
-		}
-		return nil
-	})
+	awaitEmpty(t, d.role("ingest"))
 	time.Sleep(2 * readersLag) // what one publishes the readers of the others see that much later
 	consumers()
 	d.calmQuota()

@@ -23,18 +23,7 @@ func TestEtcdLeaderKilled(t *testing.T) {
 	p := newPair(t, testkit.Build(t, "sheaf/cmd/sheaf"), map[string]any{
 		"lease.kind": "etcd", "lease.etcd.endpoints": strings.Join(cluster.Endpoints(), ","),
 	})
-	for _, r := range []struct {
-		name string
-		way  way
-	}{{"waseda", byHTTP}, {"etl", byFTP}} {
-		p.members = append(p.members, &member{robot: p.join(r.name), way: r.way, spool: newSpool(t)})
-	}
-	for _, m := range p.members {
-		p.add(m.robot.Name, 3)
-	}
-	for n, m := range p.members {
-		p.services[n%2].fetchList(m.robot)
-	}
+	p.joinAll(byHTTP, byFTP)
 	at := newStopwatch()
 	consumers := p.consume(t)
 	working, stop := context.WithCancel(t.Context())

@@ -133,12 +133,13 @@ func (p *pair) kill(n int) {
 	p.services[n].program.kill()
 }
 
-func testTwoServices(t *testing.T, p *pair) {
-	for _, r := range []struct {
-		name string
-		way  way
-	}{{"waseda", byHTTP}, {"etl", byFTP}, {"jaist", cutHTTP}, {"nara", byHTTP}} {
-		p.members = append(p.members, &member{robot: p.join(r.name), way: r.way, spool: newSpool(t)})
+// joinAll lets a robot join for each way of uploading, gives it hosts, and lets it fetch its list,
+// every other one from the second service.
+func (p *pair) joinAll(ways ...way) {
+	p.t.Helper()
+	for n, way := range ways {
+		name := []string{"waseda", "etl", "jaist", "nara"}[n]
+		p.members = append(p.members, &member{robot: p.join(name), way: way, spool: newSpool(p.t)})
 	}
 	for _, m := range p.members {
 		p.add(m.robot.Name, 3)
@@ -146,6 +147,10 @@ func testTwoServices(t *testing.T, p *pair) {
 	for n, m := range p.members {
 		p.services[n%2].fetchList(m.robot)
 	}
+}
+
+func testTwoServices(t *testing.T, p *pair) {
+	p.joinAll(byHTTP, byFTP, cutHTTP, byHTTP)
 	at := newStopwatch()
 	consumers := p.consume(t)
 	working, stop := context.WithCancel(t.Context())
@@ -292,13 +297,12 @@ func (p *pair) consume(t *testing.T) (end func()) {
 // publishes (see cmd/sheaf/service).
 const readersLag = time.Second
 
-// checkTwo is checkEnd for both services.
-func (p *pair) checkTwo(t *testing.T) {
-	batches := p.all()
-	p.checkSpools(t, batches)
+// awaitEmpty waits until the buffers of all services are empty.
+func awaitEmpty(t *testing.T, services []*running) {
+	t.Helper()
 	testkit.Eventually(t, "the buffers are emptied", func() error {
 		var left []string
-		for _, s := range p.services {
+		for _, s := range services {
 			for _, dir := range []string{"batches", "receive", "receive-1", "quarantine"} {
 				left = append(left, names(t, s.data+"/buffers/"+dir)...)
 			}
@@ -308,6 +312,13 @@ func (p *pair) checkTwo(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// checkTwo is checkEnd for both services.
+func (p *pair) checkTwo(t *testing.T) {
+	batches := p.all()
+	p.checkSpools(t, batches)
+	awaitEmpty(t, p.services[:])
 	time.Sleep(2 * readersLag) // what one publishes the readers of the other see that much later
 	for n, s := range p.services {
 		s.checkDownloads(batches)

@@ -27,18 +27,7 @@ func TestRollingUpgrade(t *testing.T) {
 	yesterday, today := testkit.BuildAt(t, testkit.Yesterday, "sheaf/cmd/sheaf"), testkit.Build(t, "sheaf/cmd/sheaf")
 	p := newPair(t, yesterday, nil)
 	p.sheaf = today
-	for _, r := range []struct {
-		name string
-		way  way
-	}{{"waseda", byHTTP}, {"etl", byFTP}, {"jaist", cutHTTP}, {"nara", byHTTP}} {
-		p.members = append(p.members, &member{robot: p.join(r.name), way: r.way, spool: newSpool(t)})
-	}
-	for _, m := range p.members {
-		p.add(m.robot.Name, 3)
-	}
-	for n, m := range p.members {
-		p.services[n%2].fetchList(m.robot)
-	}
+	p.joinAll(byHTTP, byFTP, cutHTTP, byHTTP)
 	at := newStopwatch()
 	consumers, retrying := p.consume(t), p.readAtEither(t)
 	working, stop := context.WithCancel(t.Context())
