@@ -23,8 +23,11 @@ type Backed struct {
 	second func(context.Context) (Store, error)
 	log    *slog.Logger
 
-	mu       sync.Mutex                    // guards opened
-	opened   Store                         // nil: not yet
+	mu     sync.Mutex // guards opened, failed and tried
+	opened Store      // nil: not yet
+	failed error      // of the last attempt to open it
+	tried  time.Time
+
 	doubted  *lru.Cache[string, time.Time] // since when
 	recourse atomic.Int64
 }
@@ -32,10 +35,11 @@ type Backed struct {
 const (
 	doubtedKeys = 10_000
 	doubtedFor  = 10 * time.Minute // then the store is asked again: it may be healed
+	copyOpens   = 10 * time.Second // limit for opening the copy, and the pause after a failure
 )
 
 // NewBacked returns a *Backed, which is Local or a Presigner if s is. second opens the copy when it
-// is needed, and is called again after it has failed.
+// is needed. When that has failed, it is called again after a pause.
 func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.Logger) (Store, *Backed) {
 	doubted, _ := lru.New[string, time.Time](doubtedKeys) // fails for sizes below 1 only
 	b := &Backed{Store: s, second: second, log: log, doubted: doubted}
@@ -96,14 +100,21 @@ func (b *Backed) fromCopy(ctx context.Context, key string, off, n int64) (io.Rea
 func (b *Backed) copy(ctx context.Context) (Store, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.opened == nil {
-		opened, err := b.second(ctx)
-		if err != nil {
-			return nil, err
-		}
-		b.opened = opened
+	if b.opened != nil {
+		return b.opened, nil
 	}
-	return b.opened, nil
+	if b.failed != nil && time.Since(b.tried) < copyOpens {
+		return nil, b.failed // so that readers do not wait for it one after the other
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyOpens)
+	defer cancel()
+	opened, err := b.second(ctx)
+	b.failed, b.tried = err, time.Now()
+	if err != nil {
+		return nil, err
+	}
+	b.opened = opened
+	return opened, nil
 }
 
 // instead opens the copy's object after the store's has failed with an error, and returns that

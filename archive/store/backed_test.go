@@ -164,6 +164,10 @@ func TestBackedReturnsToTheStore(t *testing.T) {
 			if got, err := readFrom(t, s, "a", 0); err != nil || got != "right" {
 				t.Errorf("reading %d: %q, %v", n, got, err)
 			}
+			time.Sleep(time.Minute)
+		}
+		if opens != 3 {
+			t.Errorf("the copy was opened %d times; twice it was away", opens)
 		}
 		if counted.Reads() == 0 {
 			t.Error("nothing was read from the copy")
