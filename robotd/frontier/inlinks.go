@@ -20,6 +20,7 @@ import (
 const (
 	countFrom  = 256     // URLs; a host with fewer surely fits into a night
 	linkBuffer = 4 << 10 // bytes of hashes that are collected in memory
+	mostLinks  = 8 << 20 // that are counted in a cycle: 64 MiB, however many a host makes up
 	linksKind  = "links"
 )
 
@@ -68,7 +69,10 @@ func (l *linkLog) write(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(l.hashes)
+	st, err := f.Stat()
+	if err == nil && st.Size() < mostLinks*8 {
+		_, err = f.Write(l.hashes)
+	}
 	l.hashes = nil
 	return errors.Join(err, f.Close())
 }

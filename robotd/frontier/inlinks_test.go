@@ -126,3 +126,21 @@ func TestDamagedLinks(t *testing.T) {
 		}
 	}
 }
+
+// A host that makes up links without end fills no disk with them.
+func TestCountedLinksAreBounded(t *testing.T) {
+	h := open(t, t.TempDir(), 1)
+	for n := range countFrom {
+		push(t, h, 1, page(n))
+	}
+	testkit.Must(t, os.WriteFile(h.path(linksKind), nil, 0o644))
+	testkit.Must(t, os.Truncate(h.path(linksKind), mostLinks*8))
+	var links []Entry
+	for n := range linkBuffer {
+		links = append(links, page(n))
+	}
+	testkit.Must(t, h.CountLinks(links))
+	if st, err := os.Stat(h.path(linksKind)); err != nil || st.Size() != mostLinks*8 {
+		t.Errorf("the file has %d bytes, %v", st.Size(), err)
+	}
+}
