@@ -178,7 +178,7 @@ func copyBehind(d *demo) course {
 
 func diskFull(d *demo) course {
 	disk := d.TempDir()
-	if err := testkit.MountSmall(d, disk, "size=64m"); err != nil {
+	if err := testkit.MountSmall(d, disk, "size=128m"); err != nil {
 		testkit.Missing(d, "needs to mount a tmpfs, which root may, and others in a namespace of their own: unshare -Urm go run ./test/faults disk: %v", err)
 	}
 	var batch string
@@ -188,7 +188,7 @@ func diskFull(d *demo) course {
 		d.store("large.tar.gz", testBytes(10<<20))
 		d.until(1, "sheaf_batches", "state", "quarantined")
 		batch = d.quarantined()
-		testkit.Must(d, os.WriteFile(filepath.Join(disk, "else"), make([]byte, 43<<20), 0o600))
+		testkit.Must(d, os.WriteFile(filepath.Join(disk, "else"), make([]byte, 96<<20), 0o600)) // the service itself has enough
 		return d.until(0, "sheaf_check_up", "check", "uploads")
 	}, cure: func() metricstest.Families {
 		d.sheaf("batch", "discard", batch)
