@@ -387,7 +387,8 @@ func quorumLost(d *demo) course {
 	return course{settings: settings, cause: func() metricstest.Families {
 		etcd.Members[0].Kill(d)
 		d.until(0, "sheaf_lease_held", "lease", "keeper")
-		return d.until(0, "sheaf_lease_held", "lease", "urls")
+		d.until(0, "sheaf_lease_held", "lease", "urls")
+		return d.until(0, "sheaf_check_up", "check", "leases") // the page shows a result that is some seconds old
 	}, cure: func() metricstest.Families {
 		etcd.Members[0].Start(d)()
 		d.tell("cure", "the member of etcd is started again")
