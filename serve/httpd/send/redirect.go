@@ -24,8 +24,8 @@ type Redirect struct {
 	Store   store.Store   // has a store.Presigner within
 }
 
-// url returns where a client may fetch a file until the URL expires. It fails if the file is not
-// one whole object.
+// url returns where a client may fetch a file until the URL expires; nil if the file is not one
+// whole object.
 func (x *Redirect) url(ctx context.Context, f *content.File, disposition string) (*url.URL, error) {
 	from, ok := store.AsPresigner(x.Store)
 	if !ok {
