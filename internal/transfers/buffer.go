@@ -74,6 +74,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 		if pause > Delay {
 			full = nil // the database cannot be reached: wait, however many there are
 		}
+		least := 1
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -81,26 +82,30 @@ func (b *Buffer) Run(ctx context.Context) error {
 		case <-t.C:
 		case <-full:
 			t.Stop()
+			least = batch
 		}
 		pause = Delay
-		if err := b.Flush(ctx); err != nil {
+		if err := b.write(ctx, least); err != nil {
 			pause = writeAgain
 		}
 	}
 }
 
 // Flush writes all waiting downloads, in batches, until one fails.
-func (b *Buffer) Flush(ctx context.Context) error {
+func (b *Buffer) Flush(ctx context.Context) error { return b.write(ctx, 1) }
+
+// write writes waiting downloads, in batches, while there are at least some.
+func (b *Buffer) write(ctx context.Context, least int) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	for {
 		b.mu.Lock()
 		next, lost := b.waiting[:min(batch, len(b.waiting))], b.lost
 		b.mu.Unlock()
-		if len(next) == 0 {
+		if len(next) < least {
 			return nil
 		}
-		err := b.write(ctx, next)
+		err := b.commit(ctx, next)
 		b.mu.Lock()
 		if err == nil {
 			b.waiting = b.waiting[len(next):]
@@ -121,7 +126,7 @@ func (b *Buffer) Flush(ctx context.Context) error {
 	}
 }
 
-func (b *Buffer) write(ctx context.Context, list []Transfer) error {
+func (b *Buffer) commit(ctx context.Context, list []Transfer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWait)
 	defer cancel()
 	return b.to.RecordAll(ctx, list)

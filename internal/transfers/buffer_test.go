@@ -72,8 +72,8 @@ func TestBufferWritesTogether(t *testing.T) {
 		}
 		note(t, b, 50, 450)
 		synctest.Wait()
-		if _, notes := to.seen(); notes < 250 {
-			t.Errorf("%d notes stand, want the full batches at once", notes)
+		if commits, notes := to.seen(); commits != 3 || notes != 450 {
+			t.Errorf("%d notes in %d commits, want the two full batches at once", notes, commits)
 		}
 		stop()
 		synctest.Wait()
@@ -81,8 +81,8 @@ func TestBufferWritesTogether(t *testing.T) {
 		if err := b.Flush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if commits, notes := to.seen(); notes != 501 || commits > 5 {
-			t.Errorf("%d notes in %d commits at the end", notes, commits)
+		if commits, notes := to.seen(); notes != 501 || commits != 4 {
+			t.Errorf("%d notes in %d commits at the end, want 501 in 4", notes, commits)
 		}
 		for i, name := range to.names {
 			if name != strconv.Itoa(i) {
