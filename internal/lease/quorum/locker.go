@@ -260,7 +260,7 @@ func (l *Locker) Change(ctx context.Context, members func(now []string) ([]strin
 		err := l.Do(ctx, serversName, func(ctx context.Context, fence int64) error {
 			now := l.known()
 			more = now.Next != nil
-			next, err := members(now.Members)
+			next, err := members(slices.Clone(now.Members))
 			if err != nil && !more {
 				return err
 			}

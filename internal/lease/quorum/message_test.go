@@ -113,3 +113,19 @@ func TestRemovedAndDifferentServers(t *testing.T) {
 		t.Errorf("other servers: %+v, %v", r, err)
 	}
 }
+
+// An answer goes out while the server handles later requests, so it must not change with them.
+func TestAnswerStands(t *testing.T) {
+	first, second := Config{Epoch: 2, Members: []string{"a"}}, Config{Epoch: 4, Members: []string{"a", "b"}}
+	s := newServer("a", Kept{Config: first}, time.Second, time.Now(), func(Kept) error { return nil })
+	late, err := s.handle(time.Now(), request{Kind: kindTime, Config: Config{Epoch: 1}})
+	testkit.Must(t, err)
+	if late.Config == nil || late.Config.Epoch != first.Epoch {
+		t.Fatalf("a request by an earlier configuration was answered %+v", late)
+	}
+	_, err = s.handle(time.Now(), request{Kind: kindTime, Config: second})
+	testkit.Must(t, err)
+	if late.Config.Epoch != first.Epoch {
+		t.Errorf("the answer of epoch %d became one of epoch %d", first.Epoch, late.Config.Epoch)
+	}
+}

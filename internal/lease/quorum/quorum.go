@@ -153,7 +153,8 @@ func newServer(name string, kept Kept, ttl time.Duration, now time.Time, keep fu
 func (s *server) handle(now time.Time, q request) (a answer, err error) {
 	switch {
 	case q.Config.Epoch < s.kept.Config.Epoch:
-		return answer{Config: &s.kept.Config}, nil
+		later := s.kept.Config // the answer is read while others are made
+		return answer{Config: &later}, nil
 	case q.Config.Epoch > s.kept.Config.Epoch:
 		if err := s.change(func(k *Kept) { k.Config = q.Config }); err != nil {
 			return a, err
