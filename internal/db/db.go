@@ -95,8 +95,13 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 		db.Close()
 		return nil, fmt.Errorf("database %s: %w", path, damaged(err))
 	}
+	db.SetMaxIdleConns(idleConnections)
 	return db, nil
 }
+
+// idleConnections is the number of SQLite connections that stay open. A new one reads the schema
+// and has no pages in its cache.
+const idleConnections = 8
 
 func dsn(path string) string {
 	q := url.Values{
