@@ -56,6 +56,7 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
+		var names []string // of the lines' hosts
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
@@ -64,10 +65,12 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 			if !l.Wait && !l.Share.Several() {
 				l.Handover = handovers[host]
 			}
+			names = append(names, host)
 			return err
 		}, `
 			SELECT a.host, s.url, s.referer, s.depth FROM assignments a JOIN seeds s ON s.host = a.host
-			WHERE a.robot = ? AND a.to_generation IS NULL ORDER BY a.host, s.url`, robot)
+			WHERE a.robot = ? AND a.to_generation IS NULL ORDER BY a.host`, robot)
+		orderByURL(lines, names)
 		lines = omit(lines, omits)
 		return err
 	})
@@ -75,6 +78,17 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		return 0, nil, fmt.Errorf("list of robot %s: %w", robot, err)
 	}
 	return generation, lines, nil
+}
+
+// orderByURL orders the lines of each host, which follow one another, by URL. names has the hosts
+// of the lines. SQLite would begin a sorter for each host, a fifth of the time of a list.
+func orderByURL(lines []wire.HostLine, names []string) {
+	for from, to := 0, 0; from < len(lines); from = to {
+		for to < len(lines) && names[to] == names[from] {
+			to++
+		}
+		slices.SortFunc(lines[from:to], func(a, b wire.HostLine) int { return strings.Compare(a.URL, b.URL) })
+	}
 }
 
 // ListGeneration returns the generation that last changed the robot's list.
