@@ -257,6 +257,26 @@ func TestNastyBatches(t *testing.T) {
 	}
 }
 
+// Hosts are verified several at once. The first bad one of the batch is named, even if a later
+// one is found out long before.
+func TestFirstFaultIsNamed(t *testing.T) {
+	h := newInstallation(t).open().run()
+	sites := []batchtest.Host{batchtest.Site("long.example.jp", 500)}
+	for n := range 8 {
+		sites = append(sites, batchtest.Site(fmt.Sprintf("short%d.example.jp", n), 1))
+	}
+	b := batchtest.Make(t, h.robots, 10001, sites...)
+	ranges := [][]byte{b.Range(0)[:len(b.Range(0))-20]}
+	for n := range 8 {
+		ranges = append(ranges, b.Range(n + 1)[20:])
+	}
+	b = h.robots.Reframe(t, b, ranges...)
+	h.accept(b)
+	if r := h.await(b.ID, wire.StateQuarantined); !strings.Contains(r.Detail, "long.example.jp") {
+		t.Errorf("quarantined because of %s (%s), want the first host that is bad", r.Reason, r.Detail)
+	}
+}
+
 // kept checks that the quarantine holds the same bytes as the batch.
 func (h *installation) kept(id string, b *batchtest.Batch, want wire.Reason) {
 	h.t.Helper()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sheaf/archive"
@@ -55,10 +56,36 @@ func someOf(hosts []string) string {
 // next attempt stages all of them again.
 const stagedAtOnce = 200
 
-// hosts verifies and stores host after host and stages their entries, then checks how the batch
-// ends. Hosts that go into packs are not stored yet. others are the hosts' records that are no
-// pages.
+// verified is a host of the batch that was verified and, unless it goes into a pack, stored.
+type verified struct {
+	entry catalog.SegmentEntry
+	err   error
+}
+
+// hosts verifies and stores the hosts and stages their entries, in the order of the manifest, then
+// checks how the batch ends. Hosts that go into packs are not stored yet. others are the hosts'
+// records that are no pages. The error is of the first host that has one.
 func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer cancel()
+	ahead := make(chan chan verified, a.atOnce-1) // and one that is waited for
+	working.Go(func() {
+		defer close(ahead)
+		for n, h := range a.m.Hosts {
+			done := make(chan verified, 1)
+			select {
+			case ahead <- done:
+			case <-ctx.Done():
+				return
+			}
+			working.Go(func() {
+				entry, err := a.host(ctx, h, a.plan.places[n])
+				done <- verified{entry, err}
+			})
+		}
+	})
 	var entries []catalog.SegmentEntry
 	flush := func() error {
 		if len(entries) == 0 {
@@ -69,26 +96,24 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 		return err
 	}
 	for n, h := range a.m.Hosts {
-		if err := ctx.Err(); err != nil {
-			return err
+		next, ok := <-ahead
+		if !ok {
+			return ctx.Err()
 		}
-		entry, err := a.host(ctx, h, a.plan.places[n])
-		if a.left.add(h.Name, len(a.m.Hosts), err) {
+		v := <-next
+		if a.left.add(h.Name, len(a.m.Hosts), v.err) {
 			if plan := a.plan.places[n]; plan != nil {
 				plan.left = true
 			}
-			if err := a.in.Skip(h); err != nil {
-				return err
-			}
 			continue
 		}
-		if err != nil {
-			return err
+		if v.err != nil {
+			return v.err
 		}
 		if view, ok := others[h.Name]; ok {
-			entry.Views[wire.ViewOthers] = view
+			v.entry.Views[wire.ViewOthers] = view
 		}
-		if entries = append(entries, entry); len(entries) < stagedAtOnce {
+		if entries = append(entries, v.entry); len(entries) < stagedAtOnce {
 			continue
 		}
 		if err := flush(); err != nil {
@@ -98,7 +123,7 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 	if err := flush(); err != nil {
 		return err
 	}
-	return a.in.Tail(a.m)
+	return a.file.Tail()
 }
 
 // host verifies one host's range. Unless the host has a place in a pack, the same bytes go to the
@@ -109,7 +134,7 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.Seg
 		latest = a.batch.Received.Add(maxAhead)
 	}
 	if to != nil {
-		sum, err := a.in.Host(h, latest, io.Discard)
+		sum, err := a.file.Host(h, latest, io.Discard)
 		if err != nil {
 			return catalog.SegmentEntry{}, err
 		}
@@ -124,14 +149,12 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.Seg
 	var sum *archive.Summary
 	err := a.opt.Write(stage.Store, func() (err error) {
 		out := put(ctx, a.opt.Store, object, sealedSize(&h))
-		sum, err = a.in.Host(h, latest, out)
+		sum, err = a.file.Host(h, latest, out)
 		if err == nil {
 			_, err = out.Write(sum.EndMember())
 		}
 		perr := out.finish(err)
 		switch {
-		case a.in.Err() != nil: // of the buffers' disk: neither batch nor store is to blame
-			return a.in.Err()
 		case out.failed || err == nil && perr != nil:
 			return fmt.Errorf("store %s: %w", object, perr)
 		case ctx.Err() != nil:

@@ -1,16 +1,19 @@
-// Package split divides received batches into their hosts. A batch is read once: each host's range
-// goes through the verifier and, at the same time, into the object store with a new end member.
-// Nothing is compressed again, and memory does not grow with the batch. Several processes may
-// split, each batch under a lease.
+// Package split divides received batches into their hosts. Each host's range goes through the
+// verifier and, at the same time, into the object store with a new end member; as many hosts at
+// once as there are cores. Nothing is compressed again, and memory does not grow with the batch.
+// Several processes may split, each batch under a lease.
 package split
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"runtime"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/others"
@@ -109,16 +112,18 @@ func (s *Splitter) postpone(ctx context.Context, b *ledger.Batch, cause error) e
 
 // attempt is one attempt to split a batch.
 type attempt struct {
-	opt   *Options
-	batch *ledger.Batch
-	m     *wire.Manifest
-	in    *verify.Reader
-	plan  *packing
-	left  leftOut
+	opt    *Options
+	batch  *ledger.Batch
+	m      *wire.Manifest
+	file   *verify.File
+	atOnce int // hosts that are verified and stored at once
+	plan   *packing
+	left   leftOut
 }
 
-// split verifies the batch and stores its hosts, all in one reading of the file. A *verify.Refusal
-// says what is wrong with the batch; any other error may pass by itself.
+// split verifies the batch and stores its hosts. The file is read twice at the same time: for its
+// own digest, and for the hosts, several at once. A *verify.Refusal says what is wrong with the
+// batch; any other error may pass by itself.
 func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 	m, _, err := s.opt.Manifest(ctx, b)
 	if err != nil {
@@ -137,15 +142,12 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 		return err
 	}
 	day := m.Created.In(s.opt.Zone).Format("20060102")
+	cores := runtime.GOMAXPROCS(0)
 	a := &attempt{
-		opt: &s.opt, batch: b, m: m, in: verify.NewReader(io.LimitReader(f, m.Size+1), s.opt.Limits),
+		opt: &s.opt, batch: b, m: m, file: verify.NewFile(f, m, cores, s.opt.Limits), atOnce: cores,
 		plan: s.opt.Packs.plan(m, func(n int) string { return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", day, b.Batch, b.Attempt, n) }),
 	}
-	var refusal *verify.Refusal
-	if err := a.hosts(ctx, views); err != nil && !errors.As(err, &refusal) {
-		return err
-	}
-	if err := a.in.Digest(m, refusal); err != nil {
+	if err := a.verify(ctx, views); err != nil {
 		return err
 	}
 	for _, p := range a.plan.packs {
@@ -160,4 +162,28 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 		s.opt.Log.WarnContext(ctx, "host left out of a batch", "batch", b.Batch, "robot", b.Robot, "host", l.host, "reason", l.Reason, "detail", l.Detail)
 	}
 	return s.opt.Write(stage.Split, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
+}
+
+// verify verifies the batch, and stores the hosts that do not go into packs. others are the hosts'
+// records that are no pages. If the file's digest is wrong, that is said rather than what follows
+// from it.
+func (a *attempt) verify(ctx context.Context, others map[string]catalog.View) error {
+	reading, ctx := errgroup.WithContext(ctx)
+	var digest string
+	var size int64
+	reading.Go(func() (err error) {
+		digest, size, err = a.file.Digest(ctx)
+		return err
+	})
+	var refusal *verify.Refusal
+	reading.Go(func() error {
+		if err := a.hosts(ctx, others); !errors.As(err, &refusal) {
+			return err
+		}
+		return nil
+	})
+	if err := reading.Wait(); err != nil {
+		return err
+	}
+	return a.file.Compare(digest, size, refusal)
 }

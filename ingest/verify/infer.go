@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -17,7 +18,7 @@ import (
 //
 // What is wrong with the batch is a *Refusal, with ReasonTruncated if more bytes could help.
 func Infer(r io.Reader, robot string, limits Limits) (*wire.Manifest, error) {
-	in := NewReader(r, limits)
+	in := &input{r: r, hash: sha256.New()}
 	var hosts []wire.Host
 	end := int64(0)
 	opt := archive.VerifyOptions{Grace: limits.Grace, MaxBody: limits.MaxBody}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -26,28 +27,43 @@ const readAhead = 256 << 10
 // views are the forms of each segment whose sizes and digests are computed while it is read.
 var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC, archive.Links}
 
-// Reader reads a batch file once, from its start: it verifies host after host, hashes and counts.
-// It keeps the first error of the file itself, so that this is never taken for a fault of the
-// batch.
-type Reader struct {
-	r      io.Reader
+// File verifies a batch file: its hosts, several at once, how it ends, and its digest. Its methods
+// may be called concurrently.
+type File struct {
+	r      io.ReaderAt
+	m      *wire.Manifest
 	limits Limits
-	hash   hash.Hash
-	n      int64
-	err    error
-
-	ahead *bufio.Reader // used for all hosts: the verifier would make one for each
+	ahead  chan *bufio.Reader // those that are not in use; the verifier would make one for each host
 }
 
-// NewReader returns a Reader of a batch file.
-func NewReader(r io.Reader, limits Limits) *Reader {
-	return &Reader{r: r, limits: limits, hash: sha256.New(), ahead: bufio.NewReaderSize(nil, readAhead)}
+// NewFile returns a File of a batch with a manifest that is valid. It verifies atOnce hosts at
+// once.
+func NewFile(r io.ReaderAt, m *wire.Manifest, atOnce int, limits Limits) *File {
+	f := &File{r: r, m: m, limits: limits, ahead: make(chan *bufio.Reader, atOnce)}
+	for range atOnce {
+		f.ahead <- bufio.NewReaderSize(nil, readAhead)
+	}
+	return f
 }
+
+// input reads a batch file or a part of it, and counts. It keeps the file's first error, so that
+// this is never taken for a fault of the batch.
+type input struct {
+	r    io.Reader
+	hash hash.Hash // nil: none is wanted
+	n    int64
+	err  error
+}
+
+// part returns what lies between two offsets.
+func (f *File) part(from, to int64) *input { return &input{r: io.NewSectionReader(f.r, from, to-from)} }
 
 // Read implements io.Reader.
-func (in *Reader) Read(p []byte) (int, error) {
+func (in *input) Read(p []byte) (int, error) {
 	n, err := in.r.Read(p)
-	in.hash.Write(p[:n])
+	if in.hash != nil {
+		in.hash.Write(p[:n])
+	}
 	in.n += int64(n)
 	if err != nil && err != io.EOF && in.err == nil {
 		in.err = err
@@ -55,25 +71,24 @@ func (in *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Err returns the first error of the file.
-func (in *Reader) Err() error { return in.err }
+func (in *input) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
 
-func (in *Reader) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
-
-// Host verifies the next host's range, copies it to out at the same time, and compares it with the
+// Host verifies a host's range, copies it to out at the same time, and compares it with the
 // manifest. No record may be later than latest, unless that is zero. What is wrong with the batch
 // is a *Refusal, or *Excess if only the amount is wrong.
-func (in *Reader) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
-	at := in.n
-	in.ahead.Reset(io.TeeReader(io.LimitReader(in, h.Length), out))
-	sum, err := archive.VerifyRange(in.ahead, archive.VerifyOptions{
-		Host: h.Name, Latest: latest, Grace: in.limits.Grace, MaxBody: in.limits.MaxBody, Views: views,
+func (f *File) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
+	ahead := <-f.ahead
+	defer func() { f.ahead <- ahead }()
+	in := f.part(h.Offset, h.Offset+h.Length)
+	ahead.Reset(io.TeeReader(in, out))
+	sum, err := archive.VerifyRange(ahead, archive.VerifyOptions{
+		Host: h.Name, Latest: latest, Grace: f.limits.Grace, MaxBody: f.limits.MaxBody, Views: views,
 	})
 	switch {
 	case in.err != nil:
 		return nil, in.err
 	case err != nil:
-		return nil, refusalOf(err, at, h.Name)
+		return nil, refusalOf(err, h.Offset, h.Name)
 	case sum.RangeSHA256 != h.SHA256:
 		return nil, &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("offset %d (%s): its %d bytes have SHA-256 %s, the manifest says %s", h.Offset, h.Name, h.Length, sum.RangeSHA256, h.SHA256)}
 	case sum.Records != h.Records || sum.Revisits != h.Revisits:
@@ -82,17 +97,14 @@ func (in *Reader) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.S
 	return sum, nil
 }
 
-// Skip reads on to the end of a host.
-func (in *Reader) Skip(h wire.Host) error {
-	if _, err := io.CopyN(io.Discard, in, h.Offset+h.Length-in.n); err != nil && err != io.EOF {
-		return err
-	}
-	return nil // if the file ends before, the verifier of what follows finds out
-}
-
 // Tail verifies how the batch ends behind its hosts, and compares the copy of the manifest there.
-func (in *Reader) Tail(m *wire.Manifest) error {
-	at := in.n
+func (f *File) Tail() error {
+	at := int64(0)
+	if len(f.m.Hosts) > 0 {
+		last := f.m.Hosts[len(f.m.Hosts)-1]
+		at = last.Offset + last.Length
+	}
+	in := f.part(at, f.m.Size+1)
 	tail, err := archive.VerifyBatchTail(bufio.NewReader(in))
 	switch {
 	case in.err != nil:
@@ -100,25 +112,38 @@ func (in *Reader) Tail(m *wire.Manifest) error {
 	case err != nil:
 		return refusalOf(err, at, manifestEntry)
 	}
-	return sameManifest(tail, m, at)
+	return sameManifest(tail, f.m, at)
 }
 
-// Digest reads on to the end and compares the whole file with the manifest. If the digest is wrong,
-// the batch was damaged after it was made, whatever else was found: first is that, or nil.
-func (in *Reader) Digest(m *wire.Manifest, first *Refusal) error {
-	if _, err := io.Copy(io.Discard, in); err != nil {
-		return err
+// Digest returns the SHA-256 of the whole file, in hex, and its size. It reads no further than one
+// byte more than the batch should have.
+func (f *File) Digest(ctx context.Context) (digest string, size int64, err error) {
+	in := f.part(0, f.m.Size+1)
+	in.hash = sha256.New()
+	buf := make([]byte, readAhead)
+	for err == nil {
+		if err = context.Cause(ctx); err == nil {
+			_, err = in.Read(buf)
+		}
 	}
-	sum := in.sha256()
-	if sum == m.SHA256 {
+	if err != io.EOF {
+		return "", 0, err
+	}
+	return in.sha256(), in.n, nil
+}
+
+// Compare compares the digest of the whole file with the manifest. If it is wrong, the batch was
+// damaged after it was made, whatever else was found: first is that, or nil.
+func (f *File) Compare(digest string, size int64, first *Refusal) error {
+	if digest == f.m.SHA256 {
 		if first != nil {
 			return first
 		}
 		return nil
 	}
-	detail := fmt.Sprintf("offset 0 (batch.tar.gz): the batch has SHA-256 %s, its manifest says %s", sum, m.SHA256)
-	if in.n != m.Size {
-		detail = fmt.Sprintf("offset 0 (batch.tar.gz): the batch has %d bytes, its manifest says %d", in.n, m.Size)
+	detail := fmt.Sprintf("offset 0 (batch.tar.gz): the batch has SHA-256 %s, its manifest says %s", digest, f.m.SHA256)
+	if size != f.m.Size {
+		detail = fmt.Sprintf("offset 0 (batch.tar.gz): the batch has %d bytes, its manifest says %d", size, f.m.Size)
 	}
 	if first != nil {
 		detail += "; first fault: " + first.Detail
