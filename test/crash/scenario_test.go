@@ -43,14 +43,14 @@ type trial struct {
 // The scenarios of the table.
 var (
 	sent     = scenario{"by http", byHTTP, (*trial).upload, (*trial).allPublished, nil}
-	woken    = scenario{"by http, no polls", byHTTP, (*trial).upload, (*trial).allPublished, map[string]any{"poll": "10m"}} // so that a claim is the batch's
+	woken    = scenario{"by http, no polls", byHTTP, (*trial).upload, (*trial).allPublished, noPolls}
 	packed   = scenario{"in packs", byHTTP, (*trial).upload, (*trial).allPublished, map[string]any{"packs.below": "1MiB", "packs.size": "1MiB"}}
 	cut      = scenario{"by http, cut", cutHTTP, (*trial).upload, (*trial).allPublished, nil}
-	dropped  = scenario{"by ftp", byFTP, (*trial).upload, (*trial).allPublished, nil}
+	dropped  = scenario{"by ftp", byFTP, (*trial).upload, (*trial).allPublished, noPolls}
 	appended = scenario{"by ftp, appended", byAppend, (*trial).upload, (*trial).allPublished, nil}
 	damaged  = scenario{"damaged", byHTTP, (*trial).uploadDamaged, (*trial).allPublished, nil}
 	noStore  = scenario{"store down", byHTTP, (*trial).uploadWithoutStore, (*trial).allPublished, nil}
-	released = scenario{"released", byHTTP, (*trial).release, (*trial).allPublished, nil}
+	released = scenario{"released", byHTTP, (*trial).release, (*trial).allPublished, noPolls}
 	unwanted = scenario{"discarded", byHTTP, (*trial).discard, (*trial).discarded, nil}
 	bare     = scenario{"by ftp, without manifest", byBareFTP, (*trial).upload, (*trial).allPublished, soonQuiet}
 	aside    = scenario{"by ftp, without manifest, damaged", byBareFTP, (*trial).putAside, (*trial).asidePut, soonQuiet}
@@ -58,8 +58,12 @@ var (
 	aged     = scenario{"aged", byHTTP, (*trial).age, (*trial).newestLeft, nil}
 )
 
-// soonQuiet are the settings with which files without manifest are taken as soon as they have come.
-var soonQuiet = map[string]any{"drop.quiet": "500ms"}
+// noPolls are the settings with which a batch is claimed only when its entering rings: never by a
+// poll between the row that makes it "received" and the death after that row.
+var noPolls = map[string]any{"poll": "10m"}
+
+// soonQuiet are noPolls, and files without manifest are taken as soon as they have come.
+var soonQuiet = map[string]any{"poll": "10m", "drop.quiet": "500ms"}
 
 // load makes the trial's next batch, of all hosts of the robot and more, and puts it into the
 // spool.

@@ -46,7 +46,7 @@ var table = []row{
 	{"receive/offset", 2, "", appended, none, none},
 
 	{"ingest/place", 1, "", sent, none, none},
-	{"ingest/enter", 1, "", sent, none, wire.StateReceived},
+	{"ingest/enter", 1, "", woken, none, wire.StateReceived},
 	{"ingest/place", 1, "", dropped, none, none},
 	{"ingest/enter", 1, "", dropped, none, wire.StateReceived},
 	{"ingest/claim", 1, "ingest/enter", woken, anyhow, wire.StatePreSplit}, // a claim from before the batch came may have met it
