@@ -127,6 +127,9 @@ func (c *Course) Cycle(ctx context.Context) error {
 	if !list.Known() {
 		return managed.ErrNoList
 	}
+	if opens, ok := c.opt.Plan.Window.Next(time.Now()); ok && time.Until(opens) > 0 {
+		c.opt.Log.InfoContext(ctx, "waiting for the window", "at", opens, "window", c.opt.Plan.Window)
+	}
 	for more := true; more; {
 		if err := c.crawl(ctx); err != nil {
 			return err
