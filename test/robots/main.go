@@ -3,7 +3,14 @@
 //
 //	go run ./test/robots --service http://127.0.0.1:8080 --data sheaf-data --robots 1000 --for 2m
 //
-// The service must be on this machine. The command ends by itself, and then removes its robots.
+// It can also play consumers, who download a file again and again, each over a connection of its
+// own, while 20 others log in each second. If the service has access.rate, all accounts must get
+// about the same share of it, though some have three times as many consumers as the others.
+//
+//	go run ./test/robots … --consumers 1000 --accounts 50 --file /pub/jp/ac/waseda/www/all.tar.gz
+//
+// The service must be on this machine. The command ends by itself, and then removes its robots and
+// accounts.
 package main
 
 import (
@@ -16,6 +23,8 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"time"
 
 	"sheaf/cmd/sheaf/service"
@@ -24,8 +33,9 @@ import (
 
 // Limits of what is played.
 const (
-	mostRobots = 5000
-	longest    = time.Hour
+	mostRobots    = 5000
+	mostConsumers = 5000
+	longest       = time.Hour
 )
 
 // options say what is played.
@@ -35,6 +45,10 @@ type options struct {
 	robots  int           // at once
 	last    time.Duration // then all leave
 	every   time.Duration // between two heartbeats of a robot
+
+	consumers int    // at once
+	accounts  int    // that they belong to
+	file      string // path of what they download
 }
 
 func (o options) check() error {
@@ -45,8 +59,14 @@ func (o options) check() error {
 	if ip := net.ParseIP(to.Hostname()); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("--service %q: want the URL of a service on this machine, such as http://127.0.0.1:8080", o.service)
 	}
-	if o.robots < 1 || o.robots > mostRobots {
-		return fmt.Errorf("--robots %d: want 1 to %d", o.robots, mostRobots)
+	if o.robots < 0 || o.robots > mostRobots {
+		return fmt.Errorf("--robots %d: want 0 to %d", o.robots, mostRobots)
+	}
+	if o.consumers < 0 || o.consumers > mostConsumers {
+		return fmt.Errorf("--consumers %d: want 0 to %d", o.consumers, mostConsumers)
+	}
+	if o.consumers > 0 && (o.accounts < 1 || o.accounts > o.consumers || !strings.HasPrefix(o.file, "/")) {
+		return fmt.Errorf("--consumers wants --accounts, from 1 to as many, and --file, the path of a file such as /pub/jp/…/all.tar.gz")
 	}
 	if o.last <= 0 || o.last > longest || o.every <= 0 {
 		return fmt.Errorf("--for %v, --every %v: want more than nothing, and --for at most %v", o.last, o.every, longest)
@@ -62,6 +82,9 @@ func main() {
 	flag.IntVar(&o.robots, "robots", 100, "robots at once")
 	flag.DurationVar(&o.last, "for", time.Minute, "how long they work")
 	flag.DurationVar(&o.every, "every", 10*time.Second, "time between two heartbeats of a robot")
+	flag.IntVar(&o.consumers, "consumers", 0, "consumers at once")
+	flag.IntVar(&o.accounts, "accounts", 10, "accounts that they belong to")
+	flag.StringVar(&o.file, "file", "", "path of what they download")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -76,7 +99,8 @@ func main() {
 	}
 }
 
-// run plays the robots and writes what their requests took. It fails if any request failed.
+// run plays the robots and consumers, and writes what their requests took. It fails if any request
+// failed, or if the accounts' shares differ by more than shareBound.
 func run(ctx context.Context, o options, out io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
@@ -87,10 +111,16 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	p := &play{options: o, operator: operator, figures: newFigures()}
 	began := time.Now()
-	p.all(ctx)
+	var work sync.WaitGroup
+	var unfair error
+	if o.consumers > 0 {
+		work.Go(func() { unfair = p.consume(ctx, out) })
+	}
+	work.Go(func() { p.all(ctx) })
+	work.Wait()
 	p.figures.write(out, time.Since(began))
 	if n := p.figures.failures(); n > 0 {
-		return errors.Join(fmt.Errorf("%d requests failed", n), p.figures.example)
+		return errors.Join(fmt.Errorf("%d requests failed", n), p.figures.example, unfair)
 	}
-	return nil
+	return unfair
 }

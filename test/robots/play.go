@@ -65,9 +65,13 @@ type robot struct {
 // tries is how often a request is made that a busy service asks to repeat.
 const tries = 5
 
+func (r *robot) timed(kind string, f func() error) error {
+	return r.play.timed(kind, "robot "+r.name, f)
+}
+
 // timed makes a request and notes what it took. It repeats it as robots and people do, if the
 // service says that it has done nothing, and that a moment later it may.
-func (r *robot) timed(kind string, f func() error) error {
+func (p *play) timed(kind, who string, f func() error) error {
 	began := time.Now()
 	err := f()
 	for n := 1; n < tries && err != nil && strings.Contains(err.Error(), "try again in a moment"); n++ {
@@ -75,9 +79,9 @@ func (r *robot) timed(kind string, f func() error) error {
 		err = f()
 	}
 	if err != nil {
-		err = fmt.Errorf("%s of robot %s: %w", kind, r.name, err)
+		err = fmt.Errorf("%s of %s: %w", kind, who, err)
 	}
-	r.figures.note(kind, time.Since(began), err)
+	p.figures.note(kind, time.Since(began), err)
 	return err
 }
 
