@@ -6,6 +6,8 @@
 //	go run ./test/bench --rounds 5 ftp
 //	go run ./test/bench --install          # installs the other programs first (Debian, root)
 //	go run ./test/bench --write            # and puts the table into docs/performance.md
+//	go run ./test/bench --grow             # how costs grow with the size, and what jp and the web need
+//	go run ./test/bench --grow --write     # and puts that into docs/scale.md and .json
 //
 // Each run is a benchmark of the project, which works in turn with the other program; where that is
 // not installed, its lines are left out, and the output says so. Nothing leaves the machine but
@@ -26,9 +28,11 @@ import (
 	"time"
 )
 
-// document has the table between the two marks.
+// The documents have what is measured between two marks.
 const (
-	document  = "docs/performance.md"
+	compared  = "docs/performance.md"
+	grown     = "docs/scale.md"
+	grownData = "docs/scale.json"
 	markBegin = "<!-- what go run ./test/bench --write puts here -->\n"
 	markEnd   = "<!-- end -->\n"
 )
@@ -39,16 +43,26 @@ var packages = []string{"wget2", "wget", "python3-scrapy", "vsftpd", "lftp", "ng
 func main() {
 	rounds := flag.Int("rounds", 3, "how often each run is repeated; the table has medians")
 	install := flag.Bool("install", false, "install the other programs by apt-get")
-	write := flag.Bool("write", false, "put the table into "+document)
+	write := flag.Bool("write", false, "put the table into "+compared+", or with --grow into "+grown)
+	growing := flag.Bool("grow", false, "measure how costs grow with the size, one round")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/bench [--rounds N] [--install] [--write] [RUN ...]\nThe runs:")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/bench [--rounds N] [--install] [--write] [RUN ...]\n"+
+			"       go run ./test/bench --grow [--write] [RUN ...]\nThe runs:")
 		for _, r := range runs {
 			fmt.Fprintf(flag.CommandLine.Output(), "  %-10s %s\n", r.name, r.what)
+		}
+		fmt.Fprintln(flag.CommandLine.Output(), "The runs with --grow:")
+		for _, g := range growths {
+			fmt.Fprintf(flag.CommandLine.Output(), "  %-10s %s\n", g.name, g.what)
 		}
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := bench(flag.Args(), *rounds, *install, *write); err != nil {
+	do := func() error { return bench(flag.Args(), *rounds, *install, *write) }
+	if *growing {
+		do = func() error { return grow(flag.Args(), *write) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -93,11 +107,11 @@ func bench(names []string, rounds int, install, write bool) error {
 		_, err := table.WriteTo(os.Stdout)
 		return err
 	}
-	return put(table.String())
+	return put(compared, table.String())
 }
 
-// put replaces the table in the document.
-func put(table string) error {
+// put replaces what is measured in a document.
+func put(document, table string) error {
 	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
@@ -105,7 +119,7 @@ func put(table string) error {
 	before, rest, begun := strings.Cut(string(text), markBegin)
 	_, after, ended := strings.Cut(rest, markEnd)
 	if !begun || !ended {
-		return fmt.Errorf("%s has not the two marks between which the table belongs", document)
+		return fmt.Errorf("%s has not the two marks between which the figures belong", document)
 	}
 	return os.WriteFile(document, []byte(before+markBegin+table+markEnd+after), 0o644)
 }

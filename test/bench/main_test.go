@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"encoding/xml"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,10 +37,63 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// A curve that grows by more than it may is told, unless a reason is named; its picture is XML.
+func TestGrowth(t *testing.T) {
+	g := growth{name: "made", what: "made up things", of: "things", sizes: []int{10, 100, 1000}, curves: []curve{
+		{"level", "level", "%.0f", 0, ""}, {"linear", "linear", "%.0f", 1, ""}, {"bent & broken", "bent", "%.0f", 0, ""},
+		{"explained", "bent", "%.0f", 0, "it is so"}, {"missing", "nowhere", "%.0f", 0, ""},
+	}}
+	var all []figures
+	for i, n := range g.sizes {
+		all = append(all, figures{"level": {5}, "linear": {float64(n)}, "bent": {[]float64{5, 5, 10}[i]}})
+	}
+	var table bytes.Buffer
+	if bent := g.table(&table, taken{Figures: all}); !slices.Equal(bent, []string{"made: bent & broken"}) {
+		t.Errorf("these are said to bend: %q", bent)
+	}
+	for _, want := range []string{
+		"| things | 10¹ | 10² | 10³ | grows with |", "| level | 5 | 5 | 5 | n^0.00 |", "| linear | 10 | 100 | 1000 | n^1.00 |",
+		"| explained | 5 | 5 | 10 | n^0.30: it is so |", "| missing | not measured | not measured | not measured | not measured |",
+	} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, &table)
+		}
+	}
+	for decoder := xml.NewDecoder(bytes.NewReader(g.draw(all))); ; {
+		if _, err := decoder.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("the picture: %v", err)
+		}
+	}
+}
+
+// What a web takes follows from the costs, and the limit that comes first stands first.
+func TestDemands(t *testing.T) {
+	var text bytes.Buffer
+	demands(&text, costs{
+		page: 1e-3, known: 50, splitByte: 1e-8, kept: 0.5, row: 20e-6, rowBytes: 100, publish: 1e-5, heartbeat: 1e-3,
+		plan: 60, planHosts: 1e6, planPower: 1.1, planMemory: 900,
+	})
+	for _, want := range []string{
+		"| robots, by the interval | 3 | 232 |",                               // 10⁸ pages · 20 s / 10⁴ addresses / a day
+		"| robots, by their CPU | 1 | 58 |",                                   // 10¹⁰ · 1 ms / 2 cores / a day
+		"| building the index, on one core | 0.023 of a day | 2.3 of a day |", // 10¹⁰ · 20 µs / a day
+		"|---|---|\n| building the index, on one core | 4e+09 |",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, &text)
+		}
+	}
+}
+
 // Each run names benchmarks that are there.
 func TestRunsAreThere(t *testing.T) {
-	root := testkit.Root(t)
-	for _, r := range runs {
+	root, all := testkit.Root(t), slices.Clone(runs)
+	for _, g := range growths {
+		all = append(all, run{name: "--grow " + g.name, pkg: g.pkg, bench: g.bench})
+	}
+	for _, r := range all {
 		pattern := regexp.MustCompile(strings.Split(r.bench, "/")[0])
 		found := false
 		files, err := filepath.Glob(filepath.Join(root, r.pkg, "*_test.go"))
