@@ -139,6 +139,7 @@ func TestImplicit(t *testing.T) {
 	if got, _ := m.file("/up"); got != big {
 		t.Errorf("uploaded %d bytes", len(got))
 	}
+	testkit.Until(t, "curl's connections have gone", func() bool { return s.counts.Open.Load() == 0 })
 
 	nc, err := net.Dial("tcp", s.implicit)
 	testkit.Must(t, err)
@@ -160,6 +161,7 @@ func TestImplicit(t *testing.T) {
 	silent, err := net.Dial("tcp", s.implicit)
 	testkit.Must(t, err)
 	defer silent.Close()
+	testkit.Until(t, "the silent client is there", func() bool { return s.counts.Open.Load() == 2 })
 	third := dial(t, s.addr)
 	third.expect("220")
 	c.cmd("200", "NOOP")
