@@ -6,13 +6,9 @@ package board
 
 import (
 	"context"
-	"embed"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/gorilla/mux"
 
@@ -138,85 +134,4 @@ func Register(r *mux.Router, opt Options) error {
 		handle(http.MethodGet, pathWatches, operators.Viewer, audit.None, b.watches)
 	}
 	return nil
-}
-
-//go:embed *.html
-var pages embed.FS
-
-// parse reads one page's template.
-func parse(name string) *template.Template {
-	var text []byte
-	for _, file := range []string{"common.html", name + ".html"} {
-		part, err := pages.ReadFile(file)
-		if err != nil {
-			panic(err) // it is in the program
-		}
-		text = append(text, part...)
-	}
-	return webpage.Parse(string(text))
-}
-
-// page is what all pages of the board have in common.
-type page struct {
-	webpage.Page
-	Sections              []section
-	HasIngest, HasManager bool
-}
-
-// section is a link to one of the board's pages.
-type section struct {
-	Name, Path string
-	Here       bool // it is the page that is shown
-}
-
-// page makes the page of an operator's request.
-func (b *board) page(r *http.Request) page {
-	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil}
-	add := func(there bool, name, path string) {
-		if there {
-			p.Sections = append(p.Sections, section{name, path, r.URL.Path == path})
-		}
-	}
-	add(true, p.T("Board"), Path)
-	add(b.Ingest != nil, p.T("Batches"), pathBatches)
-	add(b.Manager != nil, p.T("Robots"), pathRobots)
-	add(b.Manager != nil, p.T("Hosts"), pathHosts)
-	add(b.Manager != nil, p.T("Levelling"), pathLevelling)
-	add(b.Manager != nil, p.T("Releases"), pathReleases)
-	add(b.Library != nil, p.T("Editions and store"), pathStore)
-	add(b.Watches != nil, p.T("Watches that fail"), pathWatches)
-	add(b.Removals != nil, p.T("Removals"), pathRemovals)
-	add(true, p.T("Transfer rates"), pathTransfers)
-	add(b.Audit != nil, p.T("Audit log"), pathAudit)
-	return p
-}
-
-// by names the operator of a request, for the record.
-func by(r *http.Request) string { return operators.By(r.Context(), "") }
-
-// maxForm is the largest form that is read, in bytes.
-const maxForm = 1 << 20
-
-// readForm reads a form.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
-	}
-	return r.PostForm, nil
-}
-
-// back leads to a page after an act.
-func back(w http.ResponseWriter, to string) error {
-	w.Header().Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
-	return nil
-}
-
-// ago is the time since t; 0 for the zero time.
-func ago(t time.Time) time.Duration {
-	if t.IsZero() {
-		return 0
-	}
-	return time.Since(t)
 }
