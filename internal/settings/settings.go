@@ -177,6 +177,11 @@ func (c *Checks) Require(ok bool, key string, value any, why string) {
 	}
 }
 
+// RequireBoth adds an error if only one of two settings is given. key and other are their keys.
+func (c *Checks) RequireBoth(key, value, other, otherValue string) {
+	c.Require((value == "") == (otherValue == ""), key, value, "needs "+other+", and the other way round")
+}
+
 // Err returns all errors, or nil if there are none.
 func (c *Checks) Err() error { return errors.Join(c.errs...) }
 

@@ -262,11 +262,6 @@ func (c *Ingest) check(is *settings.Checks) {
 	is.Require(c.Import.MaxEntries > 0, "import.max_entries", c.Import.MaxEntries, wantPositive)
 }
 
-// requireBoth adds an error if only one of two settings is given. key and other are their keys.
-func requireBoth(is *settings.Checks, key, value, other, otherValue string) {
-	is.Require((value == "") == (otherValue == ""), key, value, "needs "+other+", and the other way round")
-}
-
 func (c *Config) checkReplayOrigin(is *settings.Checks) {
 	origin := c.Serve.Replay.Origin
 	if origin == "" {

@@ -28,7 +28,7 @@ func (f *FTP) check(is *settings.Checks, key string) {
 	is.Require(f.Public == "" || net.ParseIP(f.Public).To4() != nil, key+".public", f.Public, "want an IPv4 address")
 	is.Require(len(f.Ports) == 2 && 0 <= f.Ports[0] && f.Ports[0] <= f.Ports[1] && f.Ports[1] <= 65535, key+".ports", f.Ports,
 		"want the first and the last port, such as [50000, 50999]")
-	requireBoth(is, key+".cert", f.Cert, key+".key", f.Key)
+	is.RequireBoth(key+".cert", f.Cert, key+".key", f.Key)
 	checkProxies(is, key+".proxies", f.Proxies)
 }
 

@@ -63,7 +63,7 @@ func (c *Config) scheme() string {
 
 func (h *HTTP) check(is *settings.Checks) {
 	is.Require(isAddress(h.Listen), "http.listen", h.Listen, wantAddress)
-	requireBoth(is, "http.cert", h.Cert, "http.key", h.Key)
+	is.RequireBoth("http.cert", h.Cert, "http.key", h.Key)
 	u, err := url.Parse(h.Public)
 	is.Require(h.Public == "" || err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "http.public", h.Public,
 		"want a URL, such as https://archive.example.jp")

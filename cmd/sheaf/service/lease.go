@@ -78,8 +78,8 @@ func (l *Lease) check(is *settings.Checks) {
 	const wantURL = "want a URL, such as https://etcd1.example.jp:2379"
 	e := l.Etcd
 	is.Require(l.TTL >= 2*time.Second, "lease.ttl", l.TTL, "want at least 2s")
-	requireBoth(is, "lease.etcd.cert", e.Cert, "lease.etcd.key", e.Key)
-	requireBoth(is, "lease.etcd.username", e.Username, "lease.etcd.password", e.Password)
+	is.RequireBoth("lease.etcd.cert", e.Cert, "lease.etcd.key", e.Key)
+	is.RequireBoth("lease.etcd.username", e.Username, "lease.etcd.password", e.Password)
 	switch l.Kind {
 	case leaseDatabase:
 		is.Require(len(e.Endpoints) == 0, "lease.kind", l.Kind, "takes no lease.etcd.endpoints; want etcd")

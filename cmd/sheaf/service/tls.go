@@ -36,7 +36,7 @@ type ACME struct {
 }
 
 func (t *TLS) check(is *settings.Checks) {
-	requireBoth(is, "tls.cert", t.Cert, "tls.key", t.Key)
+	is.RequireBoth("tls.cert", t.Cert, "tls.key", t.Key)
 	a := &t.ACME
 	for _, name := range a.Names {
 		is.Require(strings.Contains(name, ".") && !strings.ContainsAny(name, ":/* ") && net.ParseIP(name) == nil, "tls.acme.names", name, "want names of this service, such as archive.example.jp")
