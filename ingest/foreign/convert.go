@@ -119,13 +119,14 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	defer in.close()
 	c := &conversion{
-		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum)}, block: block{dir: dir},
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum)}, block: block{dir: dir}, exchange: exchange{block: block{dir: dir}},
 		others:    newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
 	}
 	defer c.segments.drop()
 	defer c.block.reset()
+	defer c.exchange.block.reset()
 	if err := c.convert(in); err != nil {
 		return nil, err
 	}
@@ -200,6 +201,7 @@ type conversion struct {
 	opt       Options
 	result    *Result
 	block     block
+	exchange  exchange
 	segments  *segments
 	others    *others
 	originals map[original]page // pages that revisits may refer to

@@ -8,11 +8,12 @@
 // quarantined, and is published once however often the same file comes. For that the conversion
 // depends on nothing but the file: the same bytes give the same batch.
 //
-// HTTP responses and resources become pages and error pages. A revisit refers to an earlier page of
-// the same file, or to a digest of Sheaf's. All other records (requests, metadata, warcinfo,
-// conversions, DNS, what a segment cannot hold) are the file's others. They are returned as they
-// are, a gzip member each, in the order of the file, to be kept beside the batch. Those of an ARC
-// get a WARC header. A response whose body is too long for a record is also returned whole.
+// HTTP responses and resources become pages and error pages. The answer to a request other than GET
+// has method and body of the request in its URL (see FORMAT.md). A revisit refers to an earlier
+// page of the same file, or to a digest of Sheaf's. All other records (requests, metadata,
+// warcinfo, conversions, DNS, what a segment cannot hold) are the file's others. They are returned
+// as they are, a gzip member each, in the order of the file, to be kept beside the batch. Those of
+// an ARC get a WARC header. A response whose body is too long for a record is also returned whole.
 //
 // What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing
 // of the file is used then. A lenient conversion of a WARC or an ARC takes the records that are

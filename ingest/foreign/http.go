@@ -35,16 +35,12 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	if !ok {
 		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", maxHead)
 	}
-	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(head), "\r\n", "\n"), "\n"), "\n")
-	proto, code, _ := strings.Cut(strings.TrimSpace(lines[0]), " ")
+	h := parseHead(head)
+	proto, code, _ := strings.Cut(h.first, " ")
 	code, _, _ = strings.Cut(strings.TrimSpace(code), " ")
 	r := new(response)
 	if r.status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(proto, "HTTP/") || r.status < 100 || r.status > 999 {
-		return nil, fmt.Errorf("status line %.80q", lines[0])
-	}
-	h := httpHead{first: strings.TrimSpace(lines[0])}
-	for _, line := range lines[1:] {
-		h.add(line)
+		return nil, fmt.Errorf("status line %.80q", h.first)
 	}
 	body := int64(len(head))
 	chunked := strings.EqualFold(h.get("Transfer-Encoding"), "chunked") && dechunks(block, body)
@@ -104,10 +100,20 @@ func dechunks(b *block, at int64) bool {
 	return err == nil
 }
 
-// httpHead is a response's header, with folded lines joined and without lines that are no field.
+// httpHead is the header of a response or a request, with folded lines joined and without lines
+// that are no field.
 type httpHead struct {
 	first  string
 	fields [][2]string // names and values
+}
+
+func parseHead(head []byte) httpHead {
+	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(head), "\r\n", "\n"), "\n"), "\n")
+	h := httpHead{first: strings.TrimSpace(lines[0])}
+	for _, line := range lines[1:] {
+		h.add(line)
+	}
+	return h
 }
 
 func (h *httpHead) add(line string) {
@@ -124,7 +130,7 @@ func (h *httpHead) add(line string) {
 	}
 }
 
-func (h *httpHead) values(name string) (values []string) {
+func (h httpHead) values(name string) (values []string) {
 	for _, f := range h.fields {
 		if strings.EqualFold(f[0], name) {
 			values = append(values, f[1])
@@ -133,7 +139,7 @@ func (h *httpHead) values(name string) (values []string) {
 	return values
 }
 
-func (h *httpHead) get(name string) string {
+func (h httpHead) get(name string) string {
 	if v := h.values(name); len(v) > 0 {
 		return v[0]
 	}
@@ -141,7 +147,7 @@ func (h *httpHead) get(name string) string {
 }
 
 // stored returns the header with which the response is stored: see coding.StoredFields.
-func (h *httpHead) stored(status int, size int64, decoded bool) []byte {
+func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 	fields := func(yield func(name, value string) bool) {
 		for _, f := range h.fields {
 			if !yield(f[0], f[1]) {

@@ -28,7 +28,7 @@ func (c *conversion) records(in *stream, next func() (*warcRecord, error)) error
 	for {
 		r, err := next()
 		if err == io.EOF {
-			return nil
+			return c.answer(in)
 		}
 		if err != nil {
 			return err
@@ -45,8 +45,8 @@ func (c *conversion) records(in *stream, next func() (*warcRecord, error)) error
 		if err := r.check(&c.block); err != nil {
 			return in.reading(err, r.url())
 		}
-		if err := c.record(r); err != nil {
-			return in.refused(err, r.at, r.url())
+		if err := c.take(in, r); err != nil {
+			return err
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (c *conversion) beside(r *warcRecord) error {
 
 // base returns a record with the fields that all kinds have.
 func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
-	url, err := weburl.Parse("", r.url(), nil)
+	url, err := r.asked()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errOther, err)
 	}
@@ -185,7 +185,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 		return err
 	}
 	refersTo := rec.URL
-	if to := strings.Trim(r.get("WARC-Refers-To-Target-URI"), "<> "); to != "" {
+	if to := strings.Trim(r.get("WARC-Refers-To-Target-URI"), "<> "); to != "" && to != r.url() {
 		if refersTo, err = weburl.Parse("", to, nil); err != nil {
 			return fmt.Errorf("%w: %w", errOther, err)
 		}

@@ -73,19 +73,14 @@ func (c *conversion) salvage(in *stream) error {
 		for err == nil {
 			err = s.next()
 		}
-		if err != io.EOF || c.meter.entries > 0 {
-			return notEOF(err)
+		if err == io.EOF && c.meter.entries > 0 {
+			err = c.answer(in)
+		} else if err == io.EOF {
+			continue
 		}
+		return err
 	}
 	return wrong(0, "", wire.ReasonForeign, "no record of a WARC or an ARC in it can be read")
-}
-
-// notEOF returns an error that is not the file's end.
-func notEOF(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
 }
 
 // next converts the next record. If that one is lost, it goes on to the beginning of another.
@@ -147,8 +142,8 @@ func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 	case proof == nil && !ends:
 		return false, wrong(r.at, r.url(), wire.ReasonCorruptMember, "%v", errWrongEnd)
 	}
-	if err := s.conversion.record(r); err != nil {
-		return false, fatal{s.in.refused(err, r.at, r.url())}
+	if err := s.take(s.in, r); err != nil {
+		return false, fatal{err}
 	}
 	return true, nil
 }

@@ -30,6 +30,7 @@ type warcRecord struct {
 	fields textproto.MIMEHeader // of several values of one name the first counts
 	length int64                // of the block
 	block  io.Reader
+	query  string // what its request adds to the URL; see methodQuery
 }
 
 func (r *warcRecord) get(name string) string { return r.fields.Get(name) }
