@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -441,5 +442,35 @@ func TestHostMap(t *testing.T) {
 		if got := strings.TrimSpace(host + " " + rest); got != want || ok != (want != "") {
 			t.Errorf("%s: %q %v, want %q", path, got, ok, want)
 		}
+	}
+}
+
+// A resource of the web is a page. What has another name, and what was made of a record, is kept
+// beside the batch with its host and with what it refers to.
+func TestResourcesAndConversions(t *testing.T) {
+	t.Parallel()
+	const refers = "WARC-Refers-To: <urn:uuid:00000000-0000-0000-0000-000000000019>\r\n"
+	beside := []string{
+		rec("1.1", "conversion", "http://a.example.jp/a.doc", refers+"Content-Type: text/plain\r\n", "as text"),
+		rec("1.1", "resource", "urn:text:https://a.example.jp/?u=http://b.example.jp/", "Content-Type: text/plain\r\n"+refers, "text of a page"),
+		rec("1.1", "resource", "screenshot:http://a.example.jp/", "Content-Type: image/jpeg\r\n", "\xff\xd8"),
+	}
+	nowhere := rec("1.1", "resource", "metadata://gnu.org/software/wget/warc/wget.log", "Content-Type: text/plain\r\n", "log")
+	long := rec("1.1", "resource", "http://b.example.jp/long", "Content-Type: text/plain\r\n", noise(100_000))
+	data := rec("1.1", "resource", "http://a.example.jp/f", "Content-Type: text/csv\r\n", "a,b") + strings.Join(beside, "") + long + nowhere
+	got, err := convertAs(t, data, Options{MaxBody: 50_000})
+	testkit.Must(t, err)
+	if got.Pages != 2 || got.pages["http://a.example.jp/f"] != "a,b" || got.cells[0].MIME != "text/csv" || got.cells[1].Truncated != "length" {
+		t.Errorf("%+v", got.cells)
+	}
+	if want := strings.Join(beside, "") + long + nowhere; got.others != want {
+		t.Errorf("others are %.500q, want %.500q", got.others, want)
+	}
+	var hosts []string
+	for _, s := range got.OthersOf {
+		hosts = append(hosts, fmt.Sprint(s.Host, " ", s.Records))
+	}
+	if want := []string{"a.example.jp 3", "b.example.jp 1", " 1"}; !slices.Equal(hosts, want) {
+		t.Errorf("records of hosts are %q, want %q", hosts, want)
 	}
 }

@@ -43,8 +43,14 @@ func (o *others) Write(p []byte) (int, error) {
 // noHost is the host of records of no host, until assign.
 const noHost = "-"
 
-// hostOfOther returns the host of a record by its URL, or by the name in a DNS record.
+// hostOfOther returns the host of a record by its URL, by the name in a DNS record, or by the URL in
+// a name of what was made of a page: "urn:text:https://…", "screenshot:http://…".
 func hostOfOther(target string) string {
+	if at := strings.Index(target, ":http"); at >= 0 {
+		if _, err := archive.HostOf(target[at+1:]); err == nil {
+			target = target[at+1:]
+		}
+	}
 	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
 		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // before the name may be an authority (RFC 4501)
 	}

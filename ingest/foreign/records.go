@@ -121,20 +121,19 @@ func (c *conversion) response(r *warcRecord) error {
 	body, done := answer.body()
 	defer done()
 	rec.Body = body
-	cell, err := c.appendResponse(r, rec)
-	if err == nil && cell.Truncated != rec.Truncated {
-		err = c.beside(r) // which keeps it whole
-	}
-	return err
+	return c.appendResponse(r, rec)
 }
 
 // appendResponse stores rec, made of r. If it is a page, revisits may refer to it.
-func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record) (archive.Cell, error) {
+func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record) error {
 	cell, err := c.append(rec)
 	if err == nil && rec.Kind == archive.Page {
 		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
 	}
-	return cell, err
+	if err == nil && cell.Truncated != rec.Truncated {
+		err = c.beside(r) // which keeps it whole
+	}
+	return err
 }
 
 // parse reads the HTTP response in the record's block.
@@ -166,8 +165,7 @@ func (c *conversion) resource(r *warcRecord) error {
 	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",
 		strings.Map(printable, media), c.block.size)
 	rec.Body = c.block.from(0)
-	_, err = c.appendResponse(r, rec)
-	return err
+	return c.appendResponse(r, rec)
 }
 
 func printable(c rune) rune {
