@@ -14,10 +14,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// An ARC file, version 1, is what the Internet Archive and Heritrix 1 wrote before WARC
+// An ARC file is what the Internet Archive and Heritrix 1 wrote before WARC
 // (https://archive.org/web/researcher/ArcFileFormat.php). A record is a line with URL, IP address,
-// date, media type and length, and that many bytes. The first describes the file: its URL begins
-// with arcBegins, and its first byte is the version.
+// date, media type and length, and that many bytes. In version 2 the line has arcMore fields before
+// the length. The first record describes the file: its URL begins with arcBegins, and its first
+// byte is the version.
 const arcBegins = "filedesc://"
 
 // nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record
@@ -46,8 +47,8 @@ func (s *stream) nextARC() (*warcRecord, error) {
 	r.block = io.LimitReader(s, r.length)
 	if strings.HasPrefix(a.url, arcBegins) {
 		version, err := s.r.Peek(1)
-		if err == nil && version[0] != '1' {
-			return nil, wrong(at, a.url, wire.ReasonForeign, "an ARC of version %.1q, want 1", version)
+		if err == nil && version[0] != '1' && version[0] != '2' {
+			return nil, wrong(at, a.url, wire.ReasonForeign, "an ARC of version %.1q, want 1 or 2", version)
 		}
 	}
 	return r, nil
@@ -77,10 +78,29 @@ func parseARC(line string) (a arcLine, ok bool) {
 			continue
 		}
 		a.url, a.ip, a.date = strings.Join(fields[:n-1], "%20"), fields[n-1], fields[n]
-		a.media = strings.Join(fields[n+1:last], " ")
+		a.media = strings.Join(mediaOfARC(fields[n+1:last]), " ")
 		return a, strings.Contains(a.url, ":") && len(a.url)+len(a.media) < maxLine/2 // in a header too
 	}
 	return a, false
+}
+
+// arcMore is how many fields version 2 has between media type and length: status, checksum, location,
+// offset and file name. They say what the block or the place of the record says.
+const arcMore = 5
+
+// mediaOfARC returns which of the fields between date and length are the media type. The line
+// tells whether it is of version 2, since the file's description may be what is damaged.
+func mediaOfARC(fields []string) []string {
+	n := len(fields) - arcMore
+	if n < 1 {
+		return fields
+	}
+	status, offset := fields[n], fields[n+arcMore-2]
+	_, err := strconv.ParseUint(offset, 10, 63)
+	if _, serr := strconv.ParseUint(status, 10, 16); err != nil || serr != nil && status != "-" {
+		return fields
+	}
+	return fields[:n]
 }
 
 // arcDate reports whether a field is a date: 14 digits, or 12 in the oldest files.

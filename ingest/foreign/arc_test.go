@@ -18,6 +18,23 @@ func arc(url, ip, date, media, block string) string {
 	return fmt.Sprintf("%s %s %s %s %d\n%s\n", url, ip, date, media, len(block), block)
 }
 
+// asARC2 returns records of version 1 as version 2 has them.
+func asARC2(records []string) (two []string) {
+	for i, r := range records {
+		line, block, _ := strings.Cut(r, "\n")
+		if i == 0 {
+			block = strings.NewReplacer("1 0", "2 0", "1 1", "2 0", "Archive-length", "Result-code Checksum Location Offset Filename Archive-length").Replace(block)
+		}
+		more := "200 - -"
+		if i%2 == 1 {
+			more = "- 1f2e3d http://a.example.jp/new"
+		}
+		at := strings.LastIndexByte(line, ' ')
+		two = append(two, fmt.Sprintf("%s %s %d IA-1.arc %d\n%s", line[:at], more, 100*i, len(block)-1, block))
+	}
+	return two
+}
+
 // arcFile is an ARC as Heritrix 1 wrote it, or one of 1996 by the Internet Archive.
 func arcFile(heritrix bool) []string {
 	about := "1 0 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
@@ -41,8 +58,7 @@ func arcFile(heritrix bool) []string {
 // that is a WARC's.
 func TestARC(t *testing.T) {
 	t.Parallel()
-	for _, heritrix := range []bool{false, true} {
-		records := arcFile(heritrix)
+	for _, records := range [][]string{arcFile(false), arcFile(true), asARC2(arcFile(false))} {
 		for form, data := range map[string]string{
 			"plain": strings.Join(records, ""), "one member": gz(strings.Join(records, "")), "a member a record": gz(records...),
 			"two files": gz(records[:3]...) + gz(append(records[:1:1], records[3:]...)...),
@@ -105,7 +121,7 @@ func TestWrongARC(t *testing.T) {
 		"rubbish":       {good + "rubbish\n", wire.ReasonCorruptMember, "rubbish"},
 		"no length":     {strings.Join(records[:2], "") + strings.Replace(records[2], "text/html ", "text/html x", 1), wire.ReasonCorruptMember, "begins with"},
 		"wrong length":  {strings.Join(records[:2], "") + strings.Replace(records[2], "text/html ", "text/html 9", 1) + records[3], wire.ReasonTruncated, "ends here"},
-		"version 2":     {strings.Replace(good, "\n1 1 ", "\n2 0 ", 1), wire.ReasonForeign, "version"},
+		"version 3":     {strings.Replace(good, "\n1 1 ", "\n3 0 ", 1), wire.ReasonForeign, "version"},
 		"no page":       {records[0], wire.ReasonForeign, "none is about a page"},
 	} {
 		_, err := convert(t, c.data, nil)
@@ -119,7 +135,7 @@ func TestWrongARC(t *testing.T) {
 // FuzzARC: whatever the line of an ARC's record is, it is refused or becomes a header that is read
 // back as it was meant.
 func FuzzARC(f *testing.F) {
-	for _, r := range arcFile(true) {
+	for _, r := range append(arcFile(true), asARC2(arcFile(false))...) {
 		line, _, _ := strings.Cut(r, "\n")
 		f.Add(line)
 	}
@@ -143,11 +159,18 @@ func FuzzARC(f *testing.F) {
 // Damage in an ARC costs the record that it is in, as far as an ARC shows it: it has no digests.
 func TestSalvageARC(t *testing.T) {
 	t.Parallel()
+	testSalvageARC(t, "text/html ", func(records []string) []string { return records })
+	testSalvageARC(t, "IA-1.arc ", asARC2)
+}
+
+// testSalvageARC salvages records as as returns them. Their lengths stand behind the word before.
+func testSalvageARC(t *testing.T, before string, as func([]string) []string) {
 	records := []string{arcFile(true)[0]}
 	for n := range 6 {
 		records = append(records, arc(fmt.Sprintf("http://a.example.jp/%d", n), "192.0.2.7", "20090301120000", "text/html",
 			"HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat(fmt.Sprintf("<p>page %d\n", n), 5)))
 	}
+	records = as(records)
 	change := func(n int, old, to string) string {
 		return strings.Join(records[:n+1], "") + strings.Replace(records[n+1], old, to, 1) + strings.Join(records[n+2:], "")
 	}
@@ -167,10 +190,10 @@ func TestSalvageARC(t *testing.T) {
 		"gzip":                   {gz(records...), "012345", 0},
 		"date":                   {change(2, "20090301120000", "2009030112x000"), "01345", 1},
 		"address":                {change(2, " 192.0.2.7 ", " "), "01345", 1},
-		"length":                 {change(2, "text/html ", "text/html x"), "01345", 1},
-		"too short":              {change(2, "text/html 6", "text/html 3"), "01345", 1},
-		"too long":               {change(2, "text/html 6", "text/html 26"), "01345", 1},
-		"longer than the file":   {change(2, "text/html ", "text/html 9999"), "01345", 1},
+		"length":                 {change(2, before, before+"x"), "01345", 1},
+		"too short":              {change(2, before+"6", before+"3"), "01345", 1},
+		"too long":               {change(2, before+"6", before+"26"), "01345", 1},
+		"longer than the file":   {change(2, before, before+"9999"), "01345", 1},
 		"cut":                    {whole[:len(whole)-20], "01234", 1},
 		"cut gzip":               {gz(records...)[:len(gz(records...))-20], "01234", 1},
 		"a member's header":      {member(2, 0), "01345", 1},

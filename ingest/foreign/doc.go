@@ -1,5 +1,5 @@
 // Package foreign converts what others have collected to a batch: WARC files (versions 1.0 and 1.1)
-// and ARC files (version 1), plain, in one gzip member, with a member for each record, or in
+// and ARC files (versions 1 and 2), plain, in one gzip member, with a member for each record, or in
 // Zstandard; WACZ files, of which the WARC files are read; and tar.gz trees of page files, as the
 // robots of 1999 sent them.
 //
