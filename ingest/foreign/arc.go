@@ -84,8 +84,8 @@ func parseARC(line string) (a arcLine, ok bool) {
 	return a, false
 }
 
-// arcMore is how many fields version 2 has between media type and length: status, checksum, location,
-// offset and file name. They say what the block or the place of the record says.
+// arcMore is how many fields version 2 has between media type and length: status, checksum,
+// location, offset and file name. They say what the block or the place of the record says.
 const arcMore = 5
 
 // mediaOfARC returns which of the fields between date and length are the media type. The line

@@ -43,8 +43,8 @@ func (o *others) Write(p []byte) (int, error) {
 // noHost is the host of records of no host, until assign.
 const noHost = "-"
 
-// hostOfOther returns the host of a record by its URL, by the name in a DNS record, or by the URL in
-// a name of what was made of a page: "urn:text:https://…", "screenshot:http://…".
+// hostOfOther returns the host of a record by its URL, by the name in a DNS record, or by the URL
+// in a name of what was made of a page: "urn:text:https://…", "screenshot:http://…".
 func hostOfOther(target string) string {
 	if at := strings.Index(target, ":http"); at >= 0 {
 		if _, err := archive.HostOf(target[at+1:]); err == nil {
