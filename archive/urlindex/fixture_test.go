@@ -38,7 +38,11 @@ type site struct {
 	opt           urlindex.Options
 }
 
-func newSite(t testing.TB) *site { return newSiteIn(t, newMemory()) }
+// newSite returns a site in a store whose clock stands at noon: on the test's own day, since old
+// objects are collected by the store's clock.
+func newSite(t testing.TB) *site {
+	return newSiteIn(t, newMemory(func() time.Time { return noon }))
+}
 
 func newSiteIn(t testing.TB, st store.Store) *site {
 	t.Helper()

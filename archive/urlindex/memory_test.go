@@ -19,6 +19,8 @@ import (
 
 // memory is a store in memory, whose objects a test can damage.
 type memory struct {
+	now func() time.Time // the store's clock
+
 	mu      sync.Mutex // guards what follows
 	objects map[string]object
 }
@@ -28,10 +30,12 @@ type object struct {
 	modified time.Time
 }
 
-func newMemory() *memory { return &memory{objects: make(map[string]object)} }
+func newMemory(now func() time.Time) *memory {
+	return &memory{now: now, objects: make(map[string]object)}
+}
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(*testing.T) store.Store { return newMemory() })
+	storetest.Run(t, func(*testing.T) store.Store { return newMemory(time.Now) })
 }
 
 func (m *memory) Put(ctx context.Context, key string, r io.Reader, size int64) error {
@@ -56,7 +60,7 @@ func (m *memory) Put(ctx context.Context, key string, r io.Reader, size int64) e
 	if _, taken := m.objects[key]; taken {
 		return fmt.Errorf("put %s: %w", key, store.ErrExists)
 	}
-	m.objects[key] = object{data, time.Now()}
+	m.objects[key] = object{data, m.now()}
 	return nil
 }
 
