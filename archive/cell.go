@@ -19,9 +19,10 @@ type Cell struct {
 	MIME       string // media type in lower case; "unk" where the server gave none, "warc/revisit" for a Revisit
 	Time       time.Time
 	Status     int
-	Digest     string    // of the payload: "sha256:" and base32
+	Digest     string    // of the payload: "sha256:" and base32; of a Revisit, see Record.PayloadDigest
 	Truncated  string    // as in Record
 	RefersDate time.Time // of the page that a Revisit refers to
+	RefersTo   string    // its URL; empty: the same
 
 	Offset int64 // of T, the cell's first byte
 	TLen   int64 // T's length
@@ -95,6 +96,7 @@ type indexLine struct {
 	Truncated string    `json:"truncated,omitempty"`
 	Nanos     int       `json:"ns,omitempty"`
 	Refers    string    `json:"refers,omitempty"`
+	RefersTo  string    `json:"refersto,omitempty"`
 	Cell      *[9]int64 `json:"cell,omitempty"` // see Numbers
 }
 
@@ -116,14 +118,14 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 }
 
 // SetKind sets the kind, which follows from the numbers and the media type, and what depends on it:
-// the name of a page of the host, and the date to which a revisit refers. refers is empty or in the
-// form of RFC 3339.
-func (c *Cell) SetKind(host, refers string) (err error) {
+// the name of a page of the host, and the date and the URL to which a revisit refers. refers is
+// empty or in the form of RFC 3339.
+func (c *Cell) SetKind(host, refers, refersTo string) (err error) {
 	switch {
 	case c.HeaderLen > 0:
 		c.Kind, c.Name = Page, FileName(host, c.URL)
 	case c.MIME == revisitMIME:
-		c.Kind = Revisit
+		c.Kind, c.RefersTo = Revisit, refersTo
 		if refers != "" {
 			if c.RefersDate, err = time.Parse(time.RFC3339Nano, refers); err != nil {
 				return fmt.Errorf("refers: %w", err)
@@ -146,6 +148,7 @@ func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
 	if !c.RefersDate.IsZero() {
 		line.Refers = c.RefersDate.UTC().Format(time.RFC3339Nano)
 	}
+	line.RefersTo = c.RefersTo
 	return c.appendJSON(b, line)
 }
 
@@ -199,7 +202,7 @@ func parseLine(line, host string) (*Cell, error) {
 	}
 	err = c.SetNumbers(l.Cell)
 	if err == nil {
-		err = c.SetKind(host, l.Refers)
+		err = c.SetKind(host, l.Refers, l.RefersTo)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("line of %.60q: %w", l.URL, err)

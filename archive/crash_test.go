@@ -102,7 +102,7 @@ func TestFailedAppendLeavesNoTrace(t *testing.T) {
 		func(r *Record) { r.HTTP = []byte("200 OK\r\n\r\n") },
 		func(r *Record) { r.IP = "localhost" },
 		func(r *Record) { r.Truncated = "tired" },
-		func(r *Record) { r.Kind = Revisit },
+		func(r *Record) { r.Kind, r.PayloadDigest = Revisit, "sha512:AAAA" },
 		func(r *Record) { r.Kind = 9 },
 	}
 	for i, spoil := range refused {

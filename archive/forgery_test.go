@@ -151,6 +151,9 @@ func warcForgeries() (out []forgery) {
 					}
 					where = atIndex // optional, but the index tells of it
 				}
+				if name == "WARC-Refers-To-Target-URI" && (how == "other" || how == "longer") {
+					where = atIndex // another URL, as good, but the index tells of it
+				}
 				out = append(out, forgery{fmt.Sprintf("WARC cell %d %s %s", n, name, how), where, "", func(f *forge) {
 					c := f.cells[n]
 					line := name + ": " + c.value(name) + "\r\n"
@@ -169,10 +172,14 @@ func warcForgeries() (out []forgery) {
 				f.cells[n].warc = strings.Join(lines, "")
 			}},
 		)
+		sha1 := "sha1:" + strings.Repeat("A", 32)
+		if n == 2 { // which a revisit may have
+			sha1 += "A"
+		}
 		for _, field := range []struct{ name, value, reason string }{
 			{"WARC-Target-URI", "http://other.test/", "other.test"}, {"WARC-Target-URI", "ftp://" + testHost + "/", "http"}, {"WARC-Target-URI", "http://" + testHost + "/x#y", "fragment"},
 			{"WARC-Date", "1969-12-31T23:59:59Z", "1970"}, {"WARC-Date", "2026-11-21T02:03:04.500Z", "WARC header"}, {"WARC-Date", "2026-11-21T11:03:04+09:00", "WARC header"},
-			{"WARC-Payload-Digest", "sha1:" + strings.Repeat("A", 32), "digest"}, {"WARC-Payload-Digest", "sha256:" + strings.Repeat("A", 51) + "B====", "digest"},
+			{"WARC-Payload-Digest", sha1, "digest"}, {"WARC-Payload-Digest", "sha256:" + strings.Repeat("A", 51) + "B====", "digest"},
 		} {
 			out = append(out, forgery{fmt.Sprintf("WARC cell %d %s %s, with its ID", n, field.name, field.value), n, field.reason, func(f *forge) {
 				f.cells[n].set(field.name, field.value)

@@ -52,10 +52,11 @@ type Record struct {
 	// It is empty if the body is complete.
 	Truncated string
 
-	// PayloadDigest, RefersDate and Profile describe what a Revisit refers to: an earlier Page of
-	// the same URL. PayloadDigest has the form of Cell.Digest. An empty Profile means
-	// IdenticalPayload. RefersTo may repeat the URL, and nothing else. For a Page, PayloadDigest is
-	// the digest of Body if the caller knows it already, and is not checked; if it is empty, Append
+	// PayloadDigest, RefersTo, RefersDate and Profile describe what a Revisit refers to: a Page. Of
+	// a page in a segment, PayloadDigest is its Cell.Digest. Of one that is known from another
+	// crawler's record only, it may also be "sha1:" or "md5:" and base32, or empty. An empty
+	// RefersTo means the URL, an empty Profile IdenticalPayload. For a Page, PayloadDigest is the
+	// digest of Body if the caller knows it already, and is not checked; if it is empty, Append
 	// computes it.
 	RefersTo      string
 	RefersDate    time.Time

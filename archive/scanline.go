@@ -25,6 +25,7 @@ func scanLine(text string) (l indexLine, ok bool) {
 		l.Nanos = int(n)
 	}
 	s.Text(`,"refers":`, &l.Refers)
+	s.Text(`,"refersto":`, &l.RefersTo)
 	if !s.Skip(`,"cell":[`) {
 		return l, false
 	}
@@ -42,5 +43,6 @@ func scanLine(text string) (l indexLine, ok bool) {
 	}
 	// Copies, so that a cell does not keep the whole line in memory.
 	l.URL, l.MIME, l.Digest, l.Truncated = strings.Clone(l.URL), strings.Clone(l.MIME), strings.Clone(l.Digest), strings.Clone(l.Truncated)
+	l.RefersTo = strings.Clone(l.RefersTo)
 	return l, true
 }

@@ -71,10 +71,13 @@ func testRecords() (records []*Record, files map[string][]byte) {
 		&Record{Kind: Response, URL: "http://" + testHost + "/moved", Time: testTime, HTTP: []byte("HTTP/1.1 301 Moved\r\nLocation: /\r\n\r\n"), Body: strings.NewReader("moved")},
 		&Record{Kind: Response, URL: "http://" + testHost + "/lost", Time: testTime, HTTP: []byte("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader(noise(100000, 3))},
 		&Record{Kind: Revisit, URL: "http://" + testHost + "/same.html", Time: testTime, HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
-			RefersDate: testTime.AddDate(0, 0, -1), PayloadDigest: digestString(make([]byte, 32))})
+			RefersDate: testTime.AddDate(0, 0, -1), PayloadDigest: digestString(make([]byte, 32))},
+		&Record{Kind: Revisit, URL: "http://" + testHost + "/same.html?of=another", Time: testTime, HTTP: []byte("HTTP/1.1 200 OK\r\n\r\n"),
+			RefersTo: "https://other.test/" + strings.Repeat("x", 4000), PayloadDigest: "sha1:" + strings.Repeat("A", 32)},
+		&Record{Kind: Revisit, URL: "http://" + testHost + "/same.html?digest=none", Time: testTime, HTTP: []byte("HTTP/1.1 304 Same\r\n\r\n"), Profile: ServerNotModified})
 	add("/last.html", "text/html", []byte("last"))
 	records[0].Links = testLinks(700)
-	records[len(records)-4].Links = []Link{{"http://" + testHost + "/", "redirect"}}
+	records[len(records)-6].Links = []Link{{"http://" + testHost + "/", "redirect"}}
 	return records, files
 }
 
@@ -243,7 +246,7 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int(s.Files) != len(files) || s.Records != s.Files+3 || s.Revisits != 1 || s.Segment != "night-1" || s.Host != testHost {
+	if int(s.Files) != len(files) || s.Records != s.Files+5 || s.Revisits != 3 || s.Segment != "night-1" || s.Host != testHost {
 		t.Errorf("summary %+v", s)
 	}
 	if s.SHA256 != hexSum(data) || s.Size != int64(len(data)) || s.RangeSHA256 != hexSum(data[:s.RangeSize]) {

@@ -2,6 +2,9 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/md5"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -25,13 +28,14 @@ type warcHead struct {
 	time                       time.Time
 	payloadDigest, blockDigest string
 	profile                    string    // Revisit only
+	refersTo                   string    // Revisit only; empty: url
 	refersDate                 time.Time // Revisit only; may be zero
 	length                     int64     // of the block: HTTP header and body
 }
 
 func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
 
-// appendTo appends what bytes returns. Its length is less than warcHeadRest and twice the URL's.
+// appendTo appends what bytes returns. Its length is less than warcHeadRest and that of its URLs.
 func (h *warcHead) appendTo(b []byte) []byte {
 	line := func(name, value string) {
 		if value != "" {
@@ -57,7 +61,7 @@ func (h *warcHead) appendTo(b []byte) []byte {
 	line("WARC-Truncated", h.truncated)
 	if h.kind == Revisit {
 		line("WARC-Profile", h.profile)
-		line("WARC-Refers-To-Target-URI", h.url)
+		line("WARC-Refers-To-Target-URI", cmp.Or(h.refersTo, h.url))
 		if !h.refersDate.IsZero() {
 			date("WARC-Refers-To-Date", h.refersDate)
 		}
@@ -109,6 +113,10 @@ func parseWARC(head []byte) (*warcHead, error) {
 			h.truncated = strings.Clone(value)
 		case "WARC-Profile":
 			h.profile = value
+		case "WARC-Refers-To-Target-URI":
+			if value != h.url {
+				h.refersTo = strings.Clone(value)
+			}
 		case "WARC-Refers-To-Date":
 			h.refersDate, err = time.Parse(time.RFC3339Nano, value)
 		case "Content-Length":
@@ -134,20 +142,41 @@ func (h *warcHead) check() error {
 	if y := h.time.UTC().Year(); y < 1970 || y > 2200 {
 		return fmt.Errorf("time %v is not between 1970 and 2200", h.time)
 	}
-	if d, ok := strings.CutPrefix(h.payloadDigest, "sha256:"); !ok || !isBase32(d) {
-		return fmt.Errorf("payload digest %.80q is not sha256: and base32", h.payloadDigest)
+	if h.kind != Revisit {
+		if d, ok := strings.CutPrefix(h.payloadDigest, "sha256:"); !ok || !isBase32(d, sha256.Size) {
+			return fmt.Errorf("payload digest %.80q is not sha256: and base32", h.payloadDigest)
+		}
+		return nil
 	}
-	if h.kind == Revisit && h.profile != IdenticalPayload && h.profile != ServerNotModified {
+	return h.checkRevisit()
+}
+
+// revisitDigests are the algorithms of digests that a revisit may have, and the digests' sizes. The
+// page may be in a file of another crawler, which knew no other algorithm.
+var revisitDigests = map[string]int{"sha256": sha256.Size, "sha1": sha1.Size, "md5": md5.Size}
+
+// checkRevisit checks what only a revisit's header has.
+func (h *warcHead) checkRevisit() error {
+	name, sum, _ := strings.Cut(h.payloadDigest, ":")
+	if size := revisitDigests[name]; h.payloadDigest != "" && (size == 0 || !isBase32(sum, size)) {
+		return fmt.Errorf("payload digest %.80q is not sha256:, sha1: or md5: and base32", h.payloadDigest)
+	}
+	if h.refersTo != "" {
+		if _, err := HostOf(h.refersTo); err != nil {
+			return fmt.Errorf("refers to: %w", err)
+		}
+	}
+	if h.profile != IdenticalPayload && h.profile != ServerNotModified {
 		return fmt.Errorf("profile %.100q is not one of WARC 1.1's", h.profile)
 	}
 	return nil
 }
 
-// isBase32 reports whether s is a SHA-256 in the form of digestString. The decoder alone would
-// accept unused bits.
-func isBase32(s string) bool {
+// isBase32 reports whether s is a digest of a size in the form of digestString. The decoder alone
+// would accept unused bits.
+func isBase32(s string, size int) bool {
 	b, err := base32.StdEncoding.DecodeString(s)
-	return err == nil && len(b) == sha256.Size && base32.StdEncoding.EncodeToString(b) == s
+	return err == nil && len(b) == size && base32.StdEncoding.EncodeToString(b) == s
 }
 
 func digestString(sum []byte) string { return "sha256:" + base32.StdEncoding.EncodeToString(sum) }
@@ -210,6 +239,7 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 	}
 	c.Kind, c.URL, c.URLKey, c.Time = h.kind, h.url, SURT(h.url), h.time.UTC()
 	c.Status, c.MIME, c.Digest, c.Truncated, c.RefersDate = status, mimeType, h.payloadDigest, h.truncated, h.refersDate
+	c.RefersTo = h.refersTo
 	switch h.kind {
 	case Page:
 		c.Name = FileName(host, h.url)

@@ -153,6 +153,9 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	defer giveBack()
 	http, truncated := r.HTTP, r.Truncated
 	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated}
+	if r.Kind == Revisit && r.RefersTo != r.URL {
+		h.refersTo = r.RefersTo
+	}
 	host, err := HostOf(r.URL)
 	if err == nil && host != w.host {
 		err = fmt.Errorf("URL %.100q belongs to host %s, not %s", r.URL, host, w.host)
@@ -200,7 +203,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 // trimHTTP drops header lines at the end until the head certainly fits into WP.
 func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	const slack = 256 // for the digests, which are not known yet and hardly deflate
-	if warcHeadRest+2*len(h.url)+len(http)+slack <= maxWP {
+	if warcHeadRest+len(h.url)+max(len(h.url), len(h.refersTo))+len(http)+slack <= maxWP {
 		return http, nil // nearly always
 	}
 	trial := *h
@@ -290,9 +293,6 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 }
 
 func (w *Writer) revisit(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
-	if r.RefersTo != "" && r.RefersTo != r.URL {
-		return nil, fmt.Errorf("%w: revisit of %.100q refers to another URL, %.100q", ErrRefused, r.URL, r.RefersTo)
-	}
 	h.payloadDigest, h.profile, h.refersDate = r.PayloadDigest, cmp.Or(r.Profile, IdenticalPayload), r.RefersDate.UTC().Round(0)
 	sum := newBodySum(http)
 	h.blockDigest = digestString(sum.block.Sum(nil))

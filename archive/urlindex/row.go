@@ -59,6 +59,7 @@ type rowJSON struct {
 	Truncated string    `json:"truncated,omitempty"`
 	Nanos     int64     `json:"ns,omitempty"`
 	Refers    string    `json:"refers,omitempty"`
+	RefersTo  string    `json:"refersto,omitempty"`
 	Cell      *[9]int64 `json:"cell"`
 	Seq       int64     `json:"seq"`
 	Before    int64     `json:"before"`
@@ -83,6 +84,9 @@ func appendRow(b []byte, r *Row) []byte {
 	}
 	if !r.RefersDate.IsZero() {
 		b = appendText(append(b, `,"refers":`...), r.RefersDate.UTC().Format(time.RFC3339Nano))
+	}
+	if r.RefersTo != "" {
+		b = appendText(append(b, `,"refersto":`...), r.RefersTo)
 	}
 	b = append(b, `,"cell":`...)
 	sep := byte('[')
@@ -174,7 +178,7 @@ func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 	if err := r.SetNumbers(j.Cell); err != nil {
 		return nil, err
 	}
-	if err := r.SetKind(host, j.Refers); err != nil {
+	if err := r.SetKind(host, j.Refers, j.RefersTo); err != nil {
 		return nil, err
 	}
 	if r.FileOffset, err = strconv.ParseInt(j.Offset, 10, 64); err != nil {

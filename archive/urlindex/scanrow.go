@@ -18,6 +18,7 @@ func scanRow(text string) (j rowJSON, ok bool) {
 		return j, false
 	}
 	s.Text(`,"refers":`, &j.Refers)
+	s.Text(`,"refersto":`, &j.RefersTo)
 	j.Cell = new([9]int64)
 	sep := `,"cell":[`
 	for i := range j.Cell {

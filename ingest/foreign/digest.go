@@ -66,10 +66,10 @@ func (r *warcRecord) payload() string {
 	return text
 }
 
-// stored returns the digest as records of segments have it. It is empty if they cannot have it.
+// stored returns the digest as revisits in segments have it, or "" if there is none.
 func (d claimed) stored() string {
-	if d.algorithm != "sha256" {
+	if d.sum == "" {
 		return ""
 	}
-	return "sha256:" + base32.StdEncoding.EncodeToString([]byte(d.sum))
+	return d.algorithm + ":" + base32.StdEncoding.EncodeToString([]byte(d.sum))
 }

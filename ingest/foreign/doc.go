@@ -9,8 +9,8 @@
 // depends on nothing but the file: the same bytes give the same batch.
 //
 // HTTP responses and resources become pages and error pages. The answer to a request other than GET
-// has method and body of the request in its URL (see FORMAT.md). A revisit refers to an earlier
-// page of the same file, or to a digest of Sheaf's. All other records (requests, metadata,
+// has method and body of the request in its URL (see FORMAT.md). Revisits stay revisits, of a page
+// of the same file, of another one or of none that is here. All other records (requests, metadata,
 // warcinfo, conversions, DNS, what a segment cannot hold) are the file's others. They are returned
 // as they are, a gzip member each, in the order of the file, to be kept beside the batch. Those of
 // an ARC get a WARC header. A response whose body is too long for a record is also returned whole.

@@ -175,8 +175,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// revisit stores a revisit if the SHA-256 of its page is known and both have the same URL: the
-// format wants that.
+// revisit stores a revisit. If its page was earlier in the file, it refers to the page as the segment
+// has it. Otherwise it says of the page what the file says: the page may be elsewhere.
 func (c *conversion) revisit(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {
@@ -188,20 +188,17 @@ func (c *conversion) revisit(r *warcRecord) error {
 			return fmt.Errorf("%w: %w", errOther, err)
 		}
 	}
-	digest, _ := parseDigest(r.get("WARC-Payload-Digest"))
+	digest, ok := parseDigest(r.get("WARC-Payload-Digest"))
+	if !ok {
+		digest = claimed{}
+	}
+	date, _ := time.Parse(time.RFC3339Nano, r.get("WARC-Refers-To-Date")) // zero where it is not given
 	known, ok := c.originals[original{refersTo, r.payload()}]
-	switch {
-	case refersTo != rec.URL:
-		return errOther
-	case ok:
-	case digest.stored() != "":
-		known.digest = digest.stored()
-		known.time, _ = time.Parse(time.RFC3339Nano, r.get("WARC-Refers-To-Date")) // zero where it is not given
-	default:
-		return errOther
+	if !ok || r.payload() == "" && !known.time.Equal(date) {
+		known = page{digest.stored(), date}
 	}
 	rec.Kind, rec.Truncated = archive.Revisit, ""
-	rec.PayloadDigest, rec.RefersTo, rec.RefersDate = known.digest, rec.URL, known.time
+	rec.PayloadDigest, rec.RefersTo, rec.RefersDate = known.digest, refersTo, known.time
 	if strings.HasSuffix(r.get("WARC-Profile"), "/server-not-modified") {
 		rec.Profile = archive.ServerNotModified
 	}
