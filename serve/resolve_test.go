@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,39 @@ func TestWhatRevisitsReferTo(t *testing.T) {
 				t.Errorf("at %d: %+v, want %d", c.Time.Hour(), got, hour)
 			}
 		}
+	}
+}
+
+// A revisit from another crawler finds its page in another edition and at another host, whichever
+// came first, by URL and date if the digest says nothing.
+func TestRevisitsAcrossFiles(t *testing.T) {
+	s := servetest.New(t, nil)
+	const url, copied = "http://www.example.jp/", "http://copy.example.org/"
+	foreign := func(url, to string, date time.Time) *archive.Record {
+		r := servetest.Again(url, "", date, dayOne.Add(time.Hour))
+		r.PayloadDigest, r.RefersTo = "sha1:"+strings.Repeat("A", 32), to
+		return r
+	}
+	s.Publish("20261120", map[string][]*archive.Record{
+		"www.example.jp":   {foreign(url, "", dayOne), foreign(url+"never", "", dayOne)},
+		"copy.example.org": {foreign(copied, url, dayOne)},
+	})
+	resolved := func(url string) bool {
+		c := captures(t, s, everyone, url)[0:]
+		last := c[len(c)-1]
+		alone, err := last.Resolve(t.Context())
+		testkit.Must(t, err)
+		if (alone == nil) != (last.Original == nil) {
+			t.Errorf("%s: %v and %v", url, alone, last.Original)
+		}
+		return alone != nil
+	}
+	if resolved(url) || resolved(copied) {
+		t.Error("resolved before the page is here")
+	}
+	s.Publish("20261121", map[string][]*archive.Record{"www.example.jp": {servetest.Page(url, "x", dayOne)}})
+	if !resolved(url) || !resolved(copied) || resolved(url+"never") {
+		t.Errorf("%v %v, and of none %v", resolved(url), resolved(copied), resolved(url+"never"))
 	}
 }
 

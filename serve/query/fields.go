@@ -17,6 +17,7 @@ const (
 	fieldTruncated = "truncated"
 	fieldLength    = "length"
 	fieldModified  = "modified"
+	fieldResolved  = "resolved"
 
 	// Fields of the record that a revisit refers to.
 	originalLength = "orig.length"
@@ -32,7 +33,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", fieldModified, "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", originalLength, originalOffset, originalFile,
 }
 
 // aliases are the Internet Archive's names.
@@ -97,6 +98,10 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.Kind.String(), nil
 	case "refers":
 		return moment(c.RefersDate, time.RFC3339Nano), nil
+	case "refersto":
+		return c.RefersTo, nil
+	case fieldResolved:
+		return resolved(ctx, c.Capture)
 	case "robot":
 		return c.Segment.Robot, nil
 	case "batch":

@@ -2,8 +2,10 @@ package query
 
 import (
 	"context"
+	"strconv"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/serve/records"
 )
 
@@ -83,6 +85,16 @@ func (r *runner) flush() error {
 	c := *r.held
 	r.held = nil
 	return r.send(c)
+}
+
+// resolved says whether the page that a revisit refers to is here: "true" or "false". It is "" for
+// other records.
+func resolved(ctx context.Context, c *records.Capture) (string, error) {
+	if c.Kind != archive.Revisit {
+		return "", nil
+	}
+	page, err := c.Resolve(ctx)
+	return strconv.FormatBool(page != nil), err
 }
 
 // original returns a field of the record that a revisit refers to, or "" if there is none.

@@ -26,10 +26,9 @@ func (r *Records) Captures(ctx context.Context, a *account.Account, url string) 
 	if err != nil {
 		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
 	}
-	captures, err := r.finder().ofKey(ctx, hosts, archive.SURT(url))
+	captures, err := r.finder(a).ofKey(ctx, hosts, archive.SURT(url))
 	if err != nil {
 		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
 	}
-	setOriginals(captures)
-	return captures, nil
+	return captures, setOriginals(ctx, captures)
 }

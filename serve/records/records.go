@@ -41,10 +41,11 @@ type finder struct {
 	records *Records
 	index   func(context.Context) *urlindex.View // as it was at the first call
 	last    lastPages
+	account *account.Account // for whom it finds pages to which revisits of other URLs refer
 }
 
-func (r *Records) finder() *finder {
-	f := &finder{records: r}
+func (r *Records) finder(a *account.Account) *finder {
+	f := &finder{records: r, account: a}
 	var once sync.Once
 	var view *urlindex.View
 	f.index = func(ctx context.Context) *urlindex.View {

@@ -1,9 +1,11 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"sheaf/archive"
@@ -15,11 +17,39 @@ func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
 	if c.Kind != archive.Revisit || c.Original != nil {
 		return c.Original, nil
 	}
+	if c.RefersTo != "" {
+		return c.finder.elsewhere(ctx, c)
+	}
 	pages, err := c.finder.pagesOf(ctx, c.host, c.URLKey)
 	if err != nil {
 		return nil, fmt.Errorf("what %.200s refers to: %w", c.URL, err)
 	}
 	return pages.of(c), nil
+}
+
+// elsewhere returns the page at another URL that a revisit refers to. Only an imported revisit has
+// one. It is looked for as the account sees it now.
+func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
+	name, err := archive.HostOf(c.RefersTo)
+	if err != nil || f.account == nil {
+		return nil, nil
+	}
+	v, err := f.records.archive.View(ctx, f.account)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	h, err := v.Host(ctx, archive.HostPath(name))
+	if err == nil && h != nil {
+		var pages *originals
+		if pages, err = f.pagesOf(ctx, h, archive.SURT(c.RefersTo)); err == nil {
+			return pages.of(c), nil
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("what %.200s refers to: %w", c.URL, err)
+	}
+	return nil, err
 }
 
 // lastPages are the pages of one URL key of one host, as pagesOf returned them last. A search
@@ -50,19 +80,33 @@ func (f *finder) pagesOf(ctx context.Context, h *visible.Host, key string) (*ori
 
 // setOriginals sets the Original of revisits among the records of one URL key, which are in the
 // order of time.
-func setOriginals(captures []*Capture) {
+func setOriginals(ctx context.Context, captures []*Capture) (err error) {
 	pages := originalsOf(captures)
 	for _, c := range captures {
-		if c.Kind == archive.Revisit {
+		switch {
+		case c.Kind != archive.Revisit:
+		case c.RefersTo != "":
+			if c.Original, err = c.finder.elsewhere(ctx, c); err != nil {
+				return err
+			}
+		default:
 			c.Original = pages.of(c)
 		}
 	}
+	return nil
 }
 
 // originals are the pages of one URL key, by what a revisit says of the page that it refers to.
 type originals struct {
 	at      map[fetch]*Capture     // the last published of an instant
 	ordered map[version][]*Capture // in the order of time
+	fetched map[moment]*Capture    // the last published of a second
+}
+
+// moment is a URL at a second. WARC/1.0 has no fractions.
+type moment struct {
+	url     string
+	seconds int64
 }
 
 // version is what a page and its revisits have in common.
@@ -76,28 +120,33 @@ type fetch struct {
 }
 
 func originalsOf(captures []*Capture) *originals {
-	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture)}
+	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture), make(map[moment]*Capture)}
 	for _, c := range captures {
 		if c.Kind == archive.Page {
 			id := version{c.URL, c.Digest}
 			o.at[fetch{id, c.Time.Unix(), c.Time.Nanosecond()}] = c
 			o.ordered[id] = append(o.ordered[id], c)
+			o.fetched[moment{c.URL, c.Time.Unix()}] = c
 		}
 	}
 	return o
 }
 
 // of returns the page of the instant that a revisit names, or else the latest before the revisit;
-// nil if there is none.
+// nil if there is none. Another crawler's digest may be of another algorithm, or of the body as it
+// was sent. Then the URL and the instant tell which page is meant.
 func (o *originals) of(c *Capture) *Capture {
-	id := version{c.URL, c.Digest}
+	id := version{cmp.Or(c.RefersTo, c.URL), c.Digest}
 	if page := o.at[fetch{id, c.RefersDate.Unix(), c.RefersDate.Nanosecond()}]; page != nil {
 		return page
 	}
 	pages := o.ordered[id]
 	n, _ := slices.BinarySearchFunc(pages, c, byTime)
-	if n == 0 {
-		return nil
+	if n > 0 {
+		return pages[n-1]
 	}
-	return pages[n-1]
+	if imported := c.RefersTo != "" || !strings.HasPrefix(c.Digest, "sha256:"); imported && !c.RefersDate.IsZero() {
+		return o.fetched[moment{id.url, c.RefersDate.Unix()}]
+	}
+	return nil
 }

@@ -57,7 +57,7 @@ func (r *Records) Search(ctx context.Context, a *account.Account, s Search) (*Re
 	if err != nil {
 		return nil, err
 	}
-	return &Results{finder: r.finder(), view: v, search: s}, nil
+	return &Results{finder: r.finder(a), view: v, search: s}, nil
 }
 
 // Version returns the number of the catalog's version.

@@ -46,7 +46,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 	key := archive.SURT(url)
 	alike := make(map[string]int) // by URL: how many bytes of the key are the same; less for pages that are no text
 	// Since keys are sorted, the most alike are beside the place where the URL would be.
-	f := r.finder()
+	f := r.finder(a)
 	for _, reverse := range []bool{false, true} {
 		beside, looked := make(map[string]bool), 0
 		s := scan{finder: f, hosts: hosts, keys: siteKeys(name), after: &Position{Key: key}, reverse: reverse, wanted: newest(hosts, suggestSegments)}
