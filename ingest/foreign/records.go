@@ -175,8 +175,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// revisit stores a revisit. If its page was earlier in the file, it refers to the page as the segment
-// has it. Otherwise it says of the page what the file says: the page may be elsewhere.
+// revisit stores a revisit. If its page was earlier in the file, it refers to the page as the
+// segment has it. Otherwise it says of the page what the file says: the page may be elsewhere.
 func (c *conversion) revisit(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {
