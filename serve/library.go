@@ -1,6 +1,7 @@
 // Package serve wires together what consumers read. The packages below know only those before them:
 //
 //	account    who may read, what, when and how fast
+//	access     rules that hide some of it
 //	content    files: what they are and where their bytes come from
 //	visible    the hosts that an account sees in one version of the catalog
 //	archives   the files of one host
@@ -26,6 +27,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/bytecache"
+	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/bandwidth"
@@ -45,6 +47,7 @@ type Options struct {
 
 	Accounts *account.Accounts // tells how accounts change while they read; nil: they do not change
 	Meter    *bandwidth.Meter  // of what all accounts read; default: one for this process only
+	Rules    *access.Rules     // hide what not everybody may see; nil: nothing
 
 	URLs *urlindex.Reader // finds records by URL; nil: the segments' own indexes do
 	Log  *slog.Logger     // default: discards
@@ -67,6 +70,7 @@ type Library struct {
 	Bundles *bundle.Bundles
 	Tables  *tables.Tables
 	Changes *changes.Feed
+	Rules   *access.Rules // nil: there are none
 	Contact string
 
 	archive *visible.Archive
@@ -91,7 +95,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	}
 	memo := bytecache.NewMemo(opt.CacheBytes)
 	from := &visible.Archive{
-		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Log: opt.Log, Lag: opt.Lag,
+		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
 	return &Library{
@@ -101,6 +105,7 @@ func NewLibrary(opt Options) (*Library, error) {
 		Bundles: &bundle.Bundles{Archive: from, Access: access},
 		Tables:  &tables.Tables{Archive: from, Access: access},
 		Changes: &changes.Feed{Archive: from},
+		Rules:   opt.Rules,
 		Contact: opt.Contact,
 		archive: from,
 	}, nil

@@ -68,7 +68,7 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 // checkGathered does the same to what is gathered of a host's newest records.
 func checkGathered(t *testing.T, name string, library *serve.Library, account *account.Account, local bool) {
 	t.Helper()
-	builder, err := library.Bundles.New(account, ".tar.gz")
+	builder, err := library.Bundles.New(t.Context(), account, ".tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func (f *follower) entries(ctx context.Context) (changes []Change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !gone && !f.snapshot.catalog.current().tombstones.cover(l) {
+		if !gone && !f.snapshot.hidden(l) {
 			at := f.change(seq)
 			at.Entry = &l
 			changes = append(changes, at)

@@ -69,6 +69,22 @@ func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Se
 	}
 }
 
+// EditionUnder is like Edition, but walks only hosts whose keys begin with prefix.
+func (s *Snapshot) EditionUnder(ctx context.Context, name, prefix string) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
+		r, err := s.editionRun(ctx, name)
+		if err != nil {
+			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
+			return
+		}
+		for l, err := range s.entries(ctx, []*run{r}, tableHost+prefix, tableHost+prefix) {
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
 // HostSize is how many bytes of segments an edition brought of one host.
 type HostSize struct {
 	Key   string // see Key

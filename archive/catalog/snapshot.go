@@ -13,6 +13,31 @@ type Snapshot struct {
 	catalog *Catalog
 	state   *state
 	expires time.Time // zero: never
+	veil    Veil      // nil: nothing is hidden
+}
+
+// Veil hides entries from the readers of a snapshot, besides what is taken down. Its methods may be
+// called concurrently.
+type Veil interface {
+	// Touches reports whether entries of the host with a key may be hidden.
+	Touches(key string) bool
+	// Hides reports whether an entry is hidden.
+	Hides(l SegmentEntry) bool
+}
+
+// Hide has the snapshot not show what a veil hides: neither in entries nor in lists and changes. It
+// must be called before the snapshot is read. What Tombstones, Batches, the editions' sums and Since
+// say is not hidden.
+func (s *Snapshot) Hide(v Veil) { s.veil = v }
+
+// hidden reports whether an entry is taken down or hidden.
+func (s *Snapshot) hidden(l SegmentEntry) bool {
+	return s.catalog.current().tombstones.cover(l) || s.veil != nil && s.veil.Hides(l)
+}
+
+// touched reports whether entries of the host with a key may be taken down or hidden.
+func (s *Snapshot) touched(key string, stones tombstones) bool {
+	return len(stones[key]) > 0 || s.veil != nil && s.veil.Touches(key)
 }
 
 // Release releases the version. Do not use the snapshot afterwards.
@@ -67,7 +92,7 @@ func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error])
 				continue
 			}
 			l, err := entryOfRow(row)
-			if err == nil && s.catalog.current().tombstones.cover(l) {
+			if err == nil && s.hidden(l) {
 				continue
 			}
 			if !yield(l, err) || err != nil {
@@ -135,7 +160,7 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, expired *expiries) (summary, error) {
 	key := Key(sum.Host)
 	some, err := expired.of(ctx, key)
-	if err != nil || !some && len(stones[key]) == 0 {
+	if err != nil || !some && !s.touched(key, stones) {
 		return sum, err
 	}
 	anew := summary{Host: sum.Host}

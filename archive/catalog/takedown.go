@@ -38,6 +38,19 @@ func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, er
 	return v, nil
 }
 
+// Tell has the change feed tell of the hosts and editions of the tombstones as if their take-downs
+// had been lifted: something else than a take-down hid them, and does not any more. It says nothing
+// of those whose take-down is in force.
+func (c *Catalog) Tell(ctx context.Context, stones ...Tombstone) (Version, error) {
+	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
+		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
+	})
+	if err != nil {
+		return Version{}, fmt.Errorf("tell: %w", err)
+	}
+	return v, nil
+}
+
 // record appends the tombstones that choose selects for the head, as one version.
 func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombstone, choose func(*state) ([]Tombstone, error)) (Version, error) {
 	for _, t := range stones {

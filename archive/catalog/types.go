@@ -46,8 +46,9 @@ type SegmentEntry struct {
 	Batch       string    `json:"batch"`
 	BatchSHA256 string    `json:"batch_sha256"`
 	Robot       string    `json:"robot"`
-	Seq         int64     `json:"seq,omitempty"` // unique, ascending in the order of publication; set when published
-	Published   time.Time `json:"published"`     // set when published
+	Collection  string    `json:"collection,omitempty"` // with which the batch was imported; empty: none
+	Seq         int64     `json:"seq,omitempty"`        // unique, ascending in the order of publication; set when published
+	Published   time.Time `json:"published"`            // set when published
 }
 
 // View describes one form in which a segment is served.

@@ -38,6 +38,7 @@ const (
 // Paths for operators.
 const (
 	PathAdminAccounts  = "/v1/admin/accounts"         // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE, and tokens as in PathTokens
+	PathAdminAccess    = "/v1/admin/access"           // GET: access.RuleList; POST: access.Rule; below it DELETE
 	PathAdminRobots    = "/v1/admin/robots"           // GET, POST; below it single robots
 	PathAdminHosts     = "/v1/admin/hosts"            // GET, POST
 	PathAdminDomains   = PathAdminHosts + "/domains"  // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE

@@ -36,6 +36,7 @@ type Account struct {
 	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
 	Each  *bandwidth.Rates `json:"-"`
 	from  netip.Prefix     // see From
+	addr  netip.Addr       // of the client; not valid: unknown
 	token *Token           // with which it has logged in; nil: with its password
 }
 
@@ -47,24 +48,44 @@ func (a *Account) limits() bandwidth.Limits {
 	return bandwidth.Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
 }
 
-// From returns the account as a client at an address ("192.0.2.1:7") uses it. Clients of Anonymous
+// From returns the account as a client at an address ("192.0.2.1:7") uses it. What the client sees
+// may depend on the address. Clients of Anonymous
 // share its rate by address. An IPv4 address counts as one, and so does an IPv6 /64 network, which
 // is what one customer has. A loopback address does not count, because a proxy may stand there:
 // transfers from it share the rate one by one, like those of every other account.
 func (a *Account) From(remote string) *Account {
 	addr := peer.Addr(remote)
-	if a.Name != Anonymous || !addr.IsValid() || addr.IsLoopback() {
+	if !addr.IsValid() {
 		return a
 	}
+	there := a.at(addr)
+	if a.Name == Anonymous && !addr.IsLoopback() {
+		there.from = peer.Network(addr)
+	}
+	return there
+}
+
+// at returns the account as a client at an address uses it.
+func (a *Account) at(addr netip.Addr) *Account {
 	there := *a
-	there.from = peer.Network(addr)
+	there.addr = addr.Unmap()
 	return &there
 }
+
+// Address returns the address of the client that uses the account. It is not valid if no client
+// does, as for work in the background.
+func (a *Account) Address() netip.Addr { return a.addr }
 
 var (
 	validName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 	validDomain = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?(:[0-9]{1,5})?$`)
 )
+
+// IsName reports whether a text can be an account's name.
+func IsName(s string) bool { return validName.MatchString(s) }
+
+// IsDomain reports whether a text can be a domain of an account, other than "*".
+func IsDomain(s string) bool { return len(s) <= 253 && validDomain.MatchString(s) }
 
 // check returns an ErrInvalid that says which field is wrong.
 func (a *Account) check() error {
@@ -81,7 +102,7 @@ func (a *Account) check() error {
 		return fmt.Errorf("%w: %s: mail address %.100q: want a bare one, such as alice@example.jp", ErrInvalid, a.Name, a.Email)
 	}
 	for _, d := range a.Domains {
-		if d != "*" && (len(d) > 253 || !validDomain.MatchString(d)) {
+		if d != "*" && !IsDomain(d) {
 			return fmt.Errorf("%w: %s: domain %q: want a lower-case name such as jp or waseda.ac.jp, or * for every host", ErrInvalid, a.Name, d)
 		}
 	}

@@ -97,7 +97,7 @@ func (g *followers) changed(now *Account) {
 		case !f.account.Created.Equal(now.Created), now.Suspended:
 			f.delete()
 		case !f.account.same(now):
-			f.account = now
+			f.account = now.at(f.account.addr)
 		}
 	}
 }

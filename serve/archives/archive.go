@@ -232,9 +232,7 @@ func (a Archive) key(what ...string) string {
 	for _, seg := range a.segments {
 		fmt.Fprintf(d, " %d %s %s", seg.Seq, seg.Edition, seg.SHA256)
 	}
-	for _, t := range a.host.TakenDown() {
-		fmt.Fprintf(d, " %q %q", t.Edition, t.URLPrefix)
-	}
+	fmt.Fprint(d, a.host.Lacks())
 	return hex.EncodeToString(d.Sum(nil))
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/weburl"
@@ -37,7 +38,7 @@ func (a Archive) others(ctx context.Context, f Form) (*content.Entry, error) {
 	switch {
 	case !a.anyOthers():
 		return nil, content.ErrNotFound
-	case len(a.host.TakenDown()) == 0: // all others of the batches: their stored bytes
+	case a.host.Lacks() == "": // all others of the batches: their stored bytes
 		return a.computed(ctx, f)
 	}
 	return a.document(ctx, f, a.key("others"), a.writeOthers)
@@ -122,7 +123,7 @@ func (h Host) writeOthersOf(ctx context.Context, w io.Writer, seg catalog.Segmen
 func (h Host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg catalog.SegmentEntry) error {
 	in := bufio.NewReaderSize(record, 16<<10)
 	var head bytes.Buffer
-	target := ""
+	target, at := "", time.Time{}
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -133,11 +134,14 @@ func (h Host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg ca
 		if text == "" {
 			break
 		}
-		if name, value, _ := strings.Cut(text, ":"); strings.EqualFold(name, "WARC-Target-URI") {
+		switch name, value, _ := strings.Cut(text, ":"); strings.ToLower(name) {
+		case "warc-target-uri":
 			target = strings.Trim(value, "<> \t")
+		case "warc-date":
+			at, _ = time.Parse(time.RFC3339, strings.TrimSpace(value)) // zero if it fails: not known
 		}
 	}
-	if !h.leavesOther(seg, target) {
+	if !h.leavesOther(seg, target, at) {
 		_, err := io.Copy(io.Discard, in)
 		return err
 	}
@@ -151,10 +155,10 @@ func (h Host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg ca
 // leavesOther reports whether one of the others is left if some URLs are taken down. A record that
 // does not name the page that it is about, such as a crawler's log, may tell about those URLs, so
 // it is not left.
-func (h Host) leavesOther(seg catalog.SegmentEntry, target string) bool {
+func (h Host) leavesOther(seg catalog.SegmentEntry, target string, at time.Time) bool {
 	if strings.HasPrefix(strings.ToLower(target), "dns:") {
 		return true
 	}
 	url, err := weburl.Parse("", target, nil)
-	return err == nil && !h.Gone(seg, url)
+	return err == nil && !h.Gone(seg, url, at)
 }

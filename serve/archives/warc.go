@@ -67,7 +67,7 @@ func warcLength(x *archive.Index) int64 {
 func (h Host) WARCOffset(ctx context.Context, seg catalog.SegmentEntry, cellOffset, before int64) (file string, offset int64, err error) {
 	file = h.Place + "/" + seg.Edition + formWARC
 	edition := h.Named(seg.Edition)
-	if len(h.TakenDown()) > 0 {
+	if h.Lacks() != "" {
 		offset, err = edition.offsetAmongLeft(ctx, seg, cellOffset)
 		return file, offset, err
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -42,14 +41,19 @@ type waiting struct {
 
 // New begins a bundle for an account, in the form with a suffix: .tar.gz, .warc.gz or
 // .members.tar.gz. It fails with content.ErrNotFound for another one.
-func (x *Bundles) New(a *account.Account, suffix string) (*Builder, error) {
+func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*Builder, error) {
 	form, ok := archives.BundleForm(suffix)
 	if !ok {
 		return nil, fmt.Errorf("bundle: form %.20q: %w", suffix, content.ErrNotFound)
 	}
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
 	return &Builder{
 		segments: x.Archive.Segments,
-		bundle:   &Bundle{form: form, taken: make(map[string]int), scope: strings.Join(a.Scope(), " ")},
+		bundle:   &Bundle{form: form, taken: make(map[string]int), scope: v.Sight()},
 		waiting:  make(map[int64]*waiting),
 	}, nil
 }

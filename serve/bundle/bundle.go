@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"sheaf/archive"
@@ -73,7 +72,7 @@ func (b *Bundle) frame(sum archive.Stretch) {
 
 // check fails with ErrChanged if not all of the bundle may be given out now.
 func (b *Bundle) check(v *visible.AccountView) error {
-	if strings.Join(v.Scope, " ") != b.scope {
+	if !v.Sees(b.scope) {
 		return ErrChanged
 	}
 	if v.Snap.Version() == b.version {
@@ -101,7 +100,7 @@ func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string
 	if err != nil {
 		return nil, err
 	}
-	key = fmt.Sprintf("bundle %d %q %s", v.Snap.Version(), v.Scope, key)
+	key = fmt.Sprintf("bundle %d %s %s", v.Snap.Version(), v.Seen(), key)
 	v.Release()
 	return bytecache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Bundle, int64, error) {
 		b, err := build(ctx)

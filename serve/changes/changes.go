@@ -126,6 +126,12 @@ func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []f
 		if !r.holds(host, catalog.Key(host)) {
 			continue
 		}
+		if hidden, err := r.hides(ctx, c); hidden || err != nil {
+			if err != nil {
+				return nil, since, err
+			}
+			continue
+		}
 		e := feed.Event{
 			Seq: c.Seq, At: c.At.UTC(), Version: c.Version,
 			Host: host, SURT: catalog.Key(host), Path: "/" + archive.HostPath(host) + "/",
@@ -149,6 +155,27 @@ func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []f
 	return events, last, nil
 }
 
+// hides reports whether nothing may be told of what was taken down or has expired, because the
+// account does not see the host or the pages.
+func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
+	host := hostOfChange(c)
+	if c.Entry != nil || r.view.Veil.OfHost(host) == nil {
+		return false, nil
+	}
+	if t := c.Tombstone; t != nil && t.URLPrefix != "" && r.view.Veil.HidesSome(host, t.URLPrefix) {
+		return true, nil
+	}
+	if r.view.Veil.HidesHost(host) {
+		return true, nil
+	}
+	down := slices.ContainsFunc(r.view.Snap.Tombstones(host), func(t catalog.Tombstone) bool { return t.Edition == "" && t.URLPrefix == "" })
+	if down || !r.view.Veil.Touches(catalog.Key(host)) {
+		return false, nil
+	}
+	h, err := r.view.Host(ctx, archive.HostPath(host))
+	return h == nil, err
+}
+
 func hostOfChange(c catalog.Change) string {
 	switch {
 	case c.Entry != nil:
@@ -167,7 +194,7 @@ func (r *Reader) describeSegment(ctx context.Context, e *feed.Event, changes []c
 	seg := changes[i].Entry
 	e.Op, e.Edition = feed.Put, seg.Edition
 	e.Batch, e.Robot, e.Records, e.First, e.Last = seg.Batch, seg.Robot, seg.Records, seg.First.UTC(), seg.Last.UTC()
-	if slices.ContainsFunc(r.view.Snap.Tombstones(seg.Host), func(t catalog.Tombstone) bool { return t.URLPrefix != "" }) {
+	if slices.ContainsFunc(r.view.Snap.Tombstones(seg.Host), func(t catalog.Tombstone) bool { return t.URLPrefix != "" }) || r.view.Veil.MayHide(*seg) {
 		return nil
 	}
 	same := func(n int) bool {
@@ -220,7 +247,8 @@ func Cursor(ctx context.Context, v *visible.AccountView, seq int64) (feed.Cursor
 	if err != nil || seq == 0 {
 		return feed.Cursor{}, err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q", m.Digest, v.Scope))
+	sight := fmt.Sprintf("%s %q", m.Digest, v.Scope) + v.Veil.Mark()
+	sum := sha256.Sum256([]byte(sight))
 	return feed.Cursor{Since: seq, Mark: hex.EncodeToString(sum[:8])}, nil
 }
 
@@ -273,12 +301,12 @@ func (f *Feed) read(ctx context.Context, a *account.Account, q Selection, at fee
 	}
 	defer func() { v.Release() }()
 	if at.Since > v.Snap.Last() && f.Archive.Lag > 0 { // another process may have given the number just now
-		newest, err := f.Archive.Catalog.Pin(ctx)
+		newest, err := f.Archive.Newest(ctx, a)
 		if err != nil {
-			return feed.Page{}, fmt.Errorf("serve: %w", err)
+			return feed.Page{}, err
 		}
 		v.Release()
-		v.Snap = newest
+		v = newest
 	}
 	if *seen < 0 {
 		if err := check(ctx, v, at); err != nil {

@@ -120,7 +120,9 @@ func inBatch(ctx context.Context, v *visible.AccountView, b catalog.PublishedBat
 		if i < skip {
 			continue
 		}
-		c, ok := shown(v, c, targets, b.Edition)
+		c, ok := shown(v, c, targets, catalog.SegmentEntry{
+			Host: c.Host, Edition: b.Edition, First: m.Created, Last: m.Created, Published: b.Published,
+		})
 		if !ok {
 			continue
 		}
@@ -169,16 +171,17 @@ func manifest(ctx context.Context, from *visible.Archive, id string) (*wire.Mani
 }
 
 // shown returns what the account may know of a host's coverage, and whether it is wanted. It leaves
-// out URLs that are not wanted or are taken down.
-func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, edition string) (wire.Coverage, bool) {
+// out URLs that are not wanted, hidden or taken down.
+// in stands for what the batch brought of the host.
+func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
 	wanted := targets.of(c.Host)
-	if len(wanted) == 0 || !v.Scope.Holds(archive.HostPath(c.Host)) {
+	if len(wanted) == 0 || !v.Scope.Holds(archive.HostPath(c.Host)) || v.Veil.Hides(in) {
 		return c, false
 	}
 	var taken []catalog.Tombstone
 	for _, t := range v.Snap.Tombstones(c.Host) {
 		switch {
-		case t.Edition != "" && t.Edition != edition || t.Act == catalog.Erase:
+		case t.Edition != "" && t.Edition != in.Edition || t.Act == catalog.Erase:
 		case t.URLPrefix == "":
 			return c, false
 		default:
@@ -187,7 +190,8 @@ func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, edition
 	}
 	c.URLs = slices.DeleteFunc(slices.Clone(c.URLs), func(u wire.CoveredURL) bool {
 		key := archive.SURT(u.URL)
-		return slices.ContainsFunc(taken, func(t catalog.Tombstone) bool { return strings.HasPrefix(u.URL, t.URLPrefix) }) ||
+		return v.Veil.HidesRecord(in, u.URL, in.Last) ||
+			slices.ContainsFunc(taken, func(t catalog.Tombstone) bool { return strings.HasPrefix(u.URL, t.URLPrefix) }) ||
 			!slices.ContainsFunc(wanted, func(t records.Target) bool { return t.Holds(key) })
 	})
 	return c, true

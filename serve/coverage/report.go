@@ -35,7 +35,12 @@ func Report(ctx context.Context, from *visible.Archive, a *account.Account, host
 	if r.Segments, err = v.Snap.Host(ctx, host); err != nil {
 		return r, fmt.Errorf("segments of %s: %w", host, err)
 	}
-	r.TakenDown = slices.DeleteFunc(slices.Clone(v.Snap.Tombstones(host)), func(t catalog.Tombstone) bool { return t.Act == catalog.Erase })
+	if len(r.Segments) == 0 && v.Veil.OfHost(host) != nil {
+		return r, nil
+	}
+	r.TakenDown = slices.DeleteFunc(slices.Clone(v.Snap.Tombstones(host)), func(t catalog.Tombstone) bool {
+		return t.Act == catalog.Erase || t.URLPrefix != "" && v.Veil.HidesSome(host, t.URLPrefix)
+	})
 	if len(r.Segments) == 0 {
 		return r, nil
 	}

@@ -100,7 +100,7 @@ func Register(r *mux.Router, opt Options) error {
 	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)
 	(&web.Pages{Library: opt.Library, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
-	(&accounts.Handler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter}).Register(r, g)
+	(&accounts.Handler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter, Rules: opt.Library.Rules}).Register(r, g)
 	if opt.Watches != nil {
 		(&watches.Handler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)
 	}

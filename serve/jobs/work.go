@@ -185,7 +185,7 @@ type result interface {
 
 // gather puts the records that a query finds together as a bundle.
 func (j *Jobs) gather(ctx context.Context, a *account.Account, q *query.Query, p *progress) (result, error) {
-	to, err := j.library.Bundles.New(a, p.job.Form)
+	to, err := j.library.Bundles.New(ctx, a, p.job.Form)
 	if err != nil {
 		return nil, err
 	}

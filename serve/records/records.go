@@ -102,13 +102,16 @@ func (r *Records) Each(ctx context.Context, a *account.Account, seg catalog.Segm
 		return err
 	}
 	defer v.Release()
+	if v.Veil.Hides(seg) {
+		return nil
+	}
 	index, err := r.archive.Segments.Index(ctx, seg)
 	if err != nil {
 		return err
 	}
 	h := v.HostOf([]catalog.SegmentEntry{seg})
 	for i := range index.Cells {
-		if c := &index.Cells[i]; !h.Gone(seg, c.URL) && !f(c) {
+		if c := &index.Cells[i]; !h.Gone(seg, c.URL, c.Time) && !f(c) {
 			return nil
 		}
 	}

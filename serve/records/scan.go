@@ -42,7 +42,7 @@ type segmentOf struct {
 
 // capture returns the record, or nil if the account does not see it.
 func (is *found) capture(f *finder) *Capture {
-	if is.in.host == nil || is.in.host.Gone(*is.in.segment, is.cell.URL) {
+	if is.in.host == nil || is.in.host.Gone(*is.in.segment, is.cell.URL, is.cell.Time) {
 		return nil
 	}
 	return &Capture{Cell: is.cell, Segment: *is.in.segment, host: is.in.host, finder: f, before: is.before}

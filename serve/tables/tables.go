@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -96,7 +95,7 @@ func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string,
 	if err != nil {
 		return nil, err
 	}
-	key = fmt.Sprintf("table %d %q %s", v.Snap.Version(), v.Scope, key)
+	key = fmt.Sprintf("table %d %s %s", v.Snap.Version(), v.Seen(), key)
 	v.Release()
 	return bytecache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Table, int64, error) {
 		t, err := build(ctx)
@@ -126,7 +125,7 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{tableHead: tableHead{Format: 1, Scope: strings.Join(v.Scope, " "), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
+	t := &Table{tableHead: tableHead{Format: 1, Scope: v.Sight(), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
 	v.Release()
 	file, err := content.NewTempFile(func(to io.Writer) (err error) {
 		t.Rows, err = fill(to)
@@ -146,7 +145,7 @@ func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name st
 	if err != nil {
 		return nil, err
 	}
-	if strings.Join(v.Scope, " ") != t.Scope || v.Snap.Withdrawals() != t.Withdrawals {
+	if !v.Sees(t.Scope) || v.Snap.Withdrawals() != t.Withdrawals {
 		v.Release()
 		return nil, bundle.ErrChanged
 	}

@@ -94,7 +94,7 @@ func (f *finder) listEditions(ctx context.Context, emit func(content.Node) error
 func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*content.Entry, error) {
 	d := content.Document{
 		Name: name, Type: "text/plain; charset=utf-8", Modified: ed.Published,
-		Key: fmt.Sprintf("edition %d %q %q %q", f.view.Snap.Version(), ed.Name, f.view.Scope, part),
+		Key: fmt.Sprintf("edition %d %q %s %q", f.view.Snap.Version(), ed.Name, f.view.Seen(), part),
 	}
 	// about writes what the text says about a host, whose path in listings is place.
 	var about func(ctx context.Context, w io.Writer, a archives.Archive, place string) error
@@ -159,7 +159,7 @@ func (f *finder) shards(ctx context.Context, ed catalog.Edition) ([]span, error)
 		return nil, nil
 	}
 	// The bounds stay as they are while they are cached. Take-downs make the shards smaller.
-	key := fmt.Sprintf("shards %q %q", ed.Name, f.view.Scope)
+	key := fmt.Sprintf("shards %q", ed.Name)
 	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
 		n, from, last := 0, "", ""
 		for h, err := range editionHosts(ctx, v, ed.Name, span{}) {

@@ -73,7 +73,7 @@ func (f *finder) feedLatest(ctx context.Context) (*content.Entry, error) {
 	latest := feed.Latest{Cursor: at, Version: f.view.Snap.Version(), At: f.view.Snap.Published().UTC()}
 	d := content.Document{
 		Name: feed.Newest, Type: "application/json", Modified: latest.At,
-		Key:   fmt.Sprintf("feed %d %q", f.view.Snap.Version(), f.view.Scope),
+		Key:   fmt.Sprintf("feed %d %s", f.view.Snap.Version(), f.view.Seen()),
 		Write: func(_ context.Context, w io.Writer) error { return json.NewEncoder(w).Encode(latest) },
 	}
 	return always(d.Entry(ctx, f.view.Archive.Memo))
@@ -88,7 +88,7 @@ func (f *finder) tile(ctx context.Context, t feed.Tile) (*content.Entry, error) 
 	}
 	d := content.Document{
 		Name: t.Name(), Type: "application/gzip", Modified: m.At,
-		Key: fmt.Sprintf("tile %d %s %q", f.view.Snap.Withdrawals(), m.Digest, f.view.Scope),
+		Key: fmt.Sprintf("tile %d %s %s", f.view.Snap.Withdrawals(), m.Digest, f.view.Seen()),
 		Write: func(ctx context.Context, w io.Writer) error {
 			return zipped(w, func(w io.Writer) error { return f.writeEvents(ctx, w, t) })
 		},

@@ -42,7 +42,7 @@ type listing struct {
 // temporary file. Files that change with every edition (current, all, MANIFEST) are not in it,
 // since all segments' indexes would have to be read for their sizes.
 func (f *finder) listingOfAll(ctx context.Context) (*content.Entry, error) {
-	key := fmt.Sprintf("%d %q", f.view.Snap.Version(), f.view.Scope)
+	key := fmt.Sprint(f.view.Snap.Version())
 	s, err := visible.Shared(ctx, f.view, f.tree.texts, key, func(ctx context.Context, v *visible.AccountView) (listing, int64, error) {
 		f.tree.writing <- struct{}{}
 		defer func() { <-f.tree.writing }()

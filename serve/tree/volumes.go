@@ -151,7 +151,7 @@ func (f *finder) volumeNodes(ctx context.Context, ed catalog.Edition, place stri
 }
 
 func (f *finder) volumeKey(what string, ed catalog.Edition, place string, part span) string {
-	return fmt.Sprintf("%s %d %q %q %q %q", what, f.view.Snap.Withdrawals(), ed.Name, f.view.Scope, place, part)
+	return fmt.Sprintf("%s %d %q %q %q", what, f.view.Snap.Withdrawals(), ed.Name, place, part)
 }
 
 func makeVolume(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (*archives.Volume, error) {

@@ -18,6 +18,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/bytecache"
 	"sheaf/internal/wire"
+	"sheaf/serve/access"
 	"sheaf/serve/account"
 )
 
@@ -30,6 +31,7 @@ type Archive struct {
 	Segments *Segments
 	Memo     *bytecache.Memo // keeps what is computed of both
 	Log      *slog.Logger
+	Rules    *access.Rules // hide what not everybody may see; nil: nothing
 
 	// Lag is the greatest age of the version that a view is of, if other processes publish. The
 	// catalog's log in the object store is not read more often.
@@ -38,11 +40,29 @@ type Archive struct {
 
 // View returns an account's view of the newest version. It must be released.
 func (x *Archive) View(ctx context.Context, a *account.Account) (*AccountView, error) {
-	snap, err := x.Catalog.PinWithin(ctx, x.Lag)
+	return x.view(ctx, a, x.Lag)
+}
+
+// Newest is View without regard to Lag.
+func (x *Archive) Newest(ctx context.Context, a *account.Account) (*AccountView, error) {
+	return x.view(ctx, a, 0)
+}
+
+func (x *Archive) view(ctx context.Context, a *account.Account, lag time.Duration) (*AccountView, error) {
+	scope := a.Scope()
+	veil, err := x.Rules.Veil(ctx, a, scope)
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	return &AccountView{Archive: x, Snap: snap, Account: a, Scope: a.Scope()}, nil
+	snap, err := x.Catalog.PinWithin(ctx, lag)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	v := &AccountView{Archive: x, Snap: snap, Account: a, Scope: scope, Veil: veil}
+	if veil != nil {
+		snap.Hide(veil)
+	}
+	return v, nil
 }
 
 // Segments reads published segments.

@@ -1,12 +1,14 @@
 package visible
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/access"
 )
 
 // Host is what an account sees of one host. It must not be changed.
@@ -20,34 +22,45 @@ type Host struct {
 	Tombstones int       // number of take-downs that the host has
 
 	taken []catalog.Tombstone // take-downs of single URLs
+	veil  *access.Veil        // hides records; nil: none
 }
 
 // Modified returns the time of the host's newest segment.
 func (h *Host) Modified() time.Time { return h.Segments[len(h.Segments)-1].Published }
 
-// TakenDown returns the take-downs of single URLs.
-func (h *Host) TakenDown() []catalog.Tombstone { return h.taken }
-
-// MayLack reports whether URLs of a segment may be taken down.
-func (h *Host) MayLack(seg catalog.SegmentEntry) bool {
-	return slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool { return t.Edition == "" || t.Edition == seg.Edition })
+// Lacks names the records of the host that may be missing because they are taken down or hidden; it
+// is empty if none is.
+func (h *Host) Lacks() string {
+	var b strings.Builder
+	for _, t := range h.taken {
+		fmt.Fprintf(&b, " %q %q", t.Edition, t.URLPrefix)
+	}
+	return b.String() + h.veil.State()
 }
 
-// Gone reports whether a URL of a segment is taken down.
-func (h *Host) Gone(seg catalog.SegmentEntry, url string) bool {
-	return slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool {
+// MayLack reports whether records of a segment may be taken down or hidden.
+func (h *Host) MayLack(seg catalog.SegmentEntry) bool {
+	return h.veil.MayHide(seg) ||
+		slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool { return t.Edition == "" || t.Edition == seg.Edition })
+}
+
+// Gone reports whether a record of a segment, of a URL that was fetched at a time, is taken down or
+// hidden. If the time is not known, it is zero.
+func (h *Host) Gone(seg catalog.SegmentEntry, url string, at time.Time) bool {
+	return h.veil.HidesRecord(seg, url, at) || slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool {
 		return (t.Edition == "" || t.Edition == seg.Edition) && strings.HasPrefix(url, t.URLPrefix)
 	})
 }
 
-// Left returns the numbers of a segment's cells that are not taken down; nil if these are all.
+// Left returns the numbers of a segment's cells that are neither taken down nor hidden; nil if these
+// are all.
 func (h *Host) Left(seg catalog.SegmentEntry, index *archive.Index) []int {
 	if !h.MayLack(seg) {
 		return nil
 	}
 	cells := make([]int, 0, len(index.Cells))
 	for i := range index.Cells {
-		if !h.Gone(seg, index.Cells[i].URL) {
+		if c := &index.Cells[i]; !h.Gone(seg, c.URL, c.Time) {
 			cells = append(cells, i)
 		}
 	}

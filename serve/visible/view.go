@@ -11,6 +11,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/bytecache"
+	"sheaf/serve/access"
 	"sheaf/serve/account"
 )
 
@@ -21,7 +22,27 @@ type AccountView struct {
 	Snap    *catalog.Snapshot
 	Account *account.Account
 	Scope   account.Scope
+	Veil    *access.Veil // hides some of what is in the scope; nil: nothing
 }
+
+// Sight names what the account may see, whatever is published and whatever the time is: what is
+// visible under a name stays visible under the same one, unless it is taken down or expires.
+func (v *AccountView) Sight() string {
+	sight := strings.Join(v.Scope, " ")
+	if v.Veil != nil {
+		sight += "\n" + v.Veil.Mark()
+	}
+	return sight
+}
+
+// Sees reports whether the account may see all that was visible under a Sight.
+func (v *AccountView) Sees(sight string) bool {
+	scope, mark, _ := strings.Cut(sight, "\n")
+	return scope == strings.Join(v.Scope, " ") && v.Veil.Within(mark)
+}
+
+// Seen names what the account may see now. It is for keys of caches.
+func (v *AccountView) Seen() string { return fmt.Sprintf("%q %s", v.Scope, v.Veil.State()) }
 
 // PageSize is how many entries of the catalog are read at once.
 const PageSize = 1000
@@ -30,10 +51,10 @@ const PageSize = 1000
 func (v *AccountView) Release() { v.Snap.Release() }
 
 // Shared returns what compute makes of an account's view, and keeps it in memo under a key.
-// Concurrent callers share one computation. It may run on when its caller has gone, so it gets a
+// The key need not say what the account may see. Concurrent callers share one computation. It may run on when its caller has gone, so it gets a
 // view of its own, which may be of a newer version.
 func Shared[T any](ctx context.Context, v *AccountView, memo *bytecache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
-	return bytecache.GetOrCompute(ctx, memo, key, func(ctx context.Context) (t T, cost int64, err error) {
+	return bytecache.GetOrCompute(ctx, memo, key+" "+v.Seen(), func(ctx context.Context) (t T, cost int64, err error) {
 		own, err := v.Archive.View(ctx, v.Account)
 		if err != nil {
 			return t, 0, err
@@ -68,7 +89,7 @@ const entryCost = 1500
 // segments returns what the catalog has of a host. It keeps that in memory for the version, since
 // parsing the entries takes longer than showing a page.
 func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.SegmentEntry, error) {
-	key := fmt.Sprintf("host %d %s", v.Snap.Version(), host)
+	key := fmt.Sprintf("host %d %s %s", v.Snap.Version(), host, v.Veil.OfHost(host).State())
 	if kept, ok := v.Archive.Memo.Get(key); ok {
 		return kept.([]catalog.SegmentEntry), nil
 	}
@@ -88,6 +109,7 @@ func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	h := &Host{
 		Name: name, Place: archive.HostPath(name), Segments: segments,
 		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
+		veil: v.Veil.OfHost(name),
 	}
 	for _, t := range stones {
 		if t.URLPrefix != "" {

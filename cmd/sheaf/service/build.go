@@ -39,6 +39,7 @@ import (
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve"
+	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/ftpd"
@@ -233,7 +234,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	a.library, err = serve.NewLibrary(serve.Options{
 		Catalog: a.catalog, Store: a.objects, Accounts: a.accounts, Meter: a.meter,
 		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
-		URLs: index, Log: b.log,
+		URLs: index, Log: b.log, Rules: access.New(b.state.db, b.log),
 	})
 	b.state.monitor.Add(monitor.Catalog(a.catalog, index))
 	return a, err
@@ -409,7 +410,8 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	follow := func(ctx context.Context) error { return a.accounts.Watch(ctx, b.log) }
-	b.work = append(b.work, a.accounts.Run, follow, a.meter.Run, buffer.Run, found.Run, watches.Run)
+	tell := func(ctx context.Context) error { return a.library.Rules.Tell(ctx, a.catalog) }
+	b.work = append(b.work, a.library.Rules.Run, tell, a.accounts.Run, follow, a.meter.Run, buffer.Run, found.Run, watches.Run)
 	settle = func(ctx context.Context) error {
 		measures.Close()
 		return errors.Join(buffer.Flush(ctx), a.meter.Flush(ctx))

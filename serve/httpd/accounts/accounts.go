@@ -1,5 +1,6 @@
-// Package accounts serves /v1/admin/accounts, by which operators keep consumers' accounts, and
-// /v1/tokens, by which these keep their tokens.
+// Package accounts serves /v1/admin/accounts, by which operators keep consumers' accounts,
+// /v1/tokens, by which these keep their tokens, and /v1/admin/access, by which operators say who may
+// see what.
 package accounts
 
 import (
@@ -13,6 +14,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd/guard"
@@ -23,6 +25,7 @@ import (
 type Handler struct {
 	Accounts *account.Accounts
 	Meter    *bandwidth.Meter
+	Rules    *access.Rules // nil: there are none
 }
 
 // Register mounts the handlers.
@@ -35,6 +38,9 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	handle(http.MethodPatch, api.PathAdminAccounts+"/{name}", operators.Worker, audit.Change, h.change)
 	handle(http.MethodDelete, api.PathAdminAccounts+"/{name}", operators.Admin, audit.Remove, h.delete)
 	h.registerTokens(r, g)
+	if h.Rules != nil {
+		h.registerRules(r, g)
+	}
 }
 
 // accountProblem returns the problem to answer for an error of account.Accounts, and other errors

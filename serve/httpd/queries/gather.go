@@ -49,7 +49,7 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 
 // gather puts the records of a query together, within the budget of an answer.
 func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.Query, suffix string) (*bundle.Bundle, error) {
-	to, err := q.Library.Bundles.New(a, suffix)
+	to, err := q.Library.Bundles.New(ctx, a, suffix)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/internal/api"
+	"sheaf/serve/access"
+	"sheaf/serve/client"
+)
+
+func accessCommand() *cobra.Command {
+	cmd := operatorFlags(&cobra.Command{Use: "access", Short: "List, add and remove rules that say who may see what of the archive"})
+	cmd.AddCommand(accessAddCommand(), &cobra.Command{
+		Use:   "ls",
+		Short: "List the rules in force",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodGet, api.PathAdminAccess, nil, func(w io.Writer, list access.RuleList) {
+				table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r access.Rule) []any {
+					return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
+				})
+			})
+		}),
+	}, &cobra.Command{
+		Use:   "rm ID",
+		Short: "Remove a rule; what only it hid is visible again",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminAccess, args[0]), nil, nil)
+		}),
+	})
+	return cmd
+}
+
+func accessAddCommand() *cobra.Command {
+	var (
+		r               access.Rule
+		from, to, until string
+		addresses       []string
+	)
+	cmd := &cobra.Command{
+		Use:   "add --reason TEXT",
+		Short: "Hide something from everybody but those to whom the rule is open",
+		Args:  cobra.NoArgs,
+		Example: `  sheaf access add --domain example.jp --days 365 --reason "contract 12"
+  sheaf access add --url-prefix http://www.example.jp/private/ --until 2027-04-01 --address 192.0.2.0/24 --reason "the owner's wish"
+  sheaf access add --collection elections-2009 --account alice,bob --reason "licence"`,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			for _, at := range []struct {
+				flag, text string
+				time       *time.Time
+			}{{"--from", from, &r.From}, {"--to", to, &r.To}, {"--until", until, &r.Until}} {
+				var err error
+				if *at.time, err = access.ParseTime(at.text); err != nil {
+					return fmt.Errorf("%s: %w", at.flag, err)
+				}
+			}
+			for _, text := range addresses {
+				p, err := access.ParseNetwork(text)
+				if err != nil {
+					return fmt.Errorf("--address: %w", err)
+				}
+				r.Addresses = append(r.Addresses, p)
+			}
+			return ask(cmd, c, http.MethodPost, api.PathAdminAccess, r, func(w io.Writer, made access.Rule) {
+				fmt.Fprintf(w, "rule %d: %s is open to %s\n", made.ID, made.Names(), made.OpenTo())
+			})
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.Domain, "domain", "", `a host and all below it; "*" for every host`)
+	f.StringVar(&r.URLPrefix, "url-prefix", "", "pages whose URL begins with this, by http and https")
+	f.StringVar(&r.Collection, "collection", "", "what was imported under this name")
+	f.StringVar(&from, "from", "", "only what was fetched from this day or time on, such as 2026-11-01")
+	f.StringVar(&to, "to", "", "only what was fetched before this day or time")
+	f.StringSliceVar(&r.Accounts, "account", nil, "open to these accounts")
+	f.StringSliceVar(&addresses, "address", nil, "open to clients at these addresses or networks, such as 192.0.2.0/24")
+	f.StringVar(&until, "until", "", "open to everybody from this day or time on")
+	f.IntVar(&r.Days, "days", 0, "open to everybody so many days after publication")
+	f.StringVar(&r.Reason, "reason", "", "why (required)")
+	f.StringVar(&r.By, "by", os.Getenv("USER"), "who decides (USER)")
+	return cmd
+}
