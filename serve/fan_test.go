@@ -47,7 +47,7 @@ func crowd(t testing.TB, s *servetest.Site, n int) []string {
 		for i, host := range hosts {
 			l := catalog.SegmentEntry{
 				Host: host, Object: "segments/" + archive.HostPath(host), Length: 20_000, IndexOffset: 18_000, IndexLength: 1800,
-				First: dayOne, Last: dayOne, Records: 3, Files: 2, SHA256: sum, Batch: b.ID, BatchSHA256: sum, Robot: "r1", Views: map[string]catalog.View{},
+				First: dayOne, Last: dayOne, Records: 3, Files: 2, SHA256: sum, Origin: catalog.Origin{Batch: b.ID, BatchSHA256: sum, Robot: "r1"}, Views: map[string]catalog.View{},
 			}
 			for _, kind := range []archive.ViewKind{archive.Single, archive.WARC, archive.Members} {
 				l.Views[string(kind)] = catalog.View{Size: int64(20_000 + i), SHA256: fmt.Sprintf("%064x", i), ETag: fmt.Sprintf(`"%032x"`, i)}

@@ -70,7 +70,7 @@ func manyHosts(hosts int) catalog.Publication {
 			if !yield(catalog.SegmentEntry{
 				Host: host, Object: "segments/" + sum, Length: size, IndexOffset: size - 700, IndexLength: 600,
 				First: dayOne, Last: dayOne, Records: 10, Files: 10, SHA256: sum, Views: views,
-				Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1",
+				Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1"},
 			}, nil) {
 				return
 			}

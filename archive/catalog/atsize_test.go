@@ -86,7 +86,7 @@ func (s atSize) publication(e, hosts int) catalog.Publication {
 				Length: length, IndexOffset: length - 2000, IndexLength: 1800,
 				First: crawled.Add(time.Duration(i) * time.Millisecond), Last: crawled.Add(time.Duration(i+90_000) * time.Millisecond),
 				Records: int64(3 + i%40), Revisits: int64(i % 7), Files: int64(2 + i%30), SHA256: hexes(32), Views: make(map[string]catalog.View),
-				Batch: b.ID, BatchSHA256: b.SHA256, Robot: fmt.Sprintf("robot%02d", i%32),
+				Origin: catalog.Origin{Batch: b.ID, BatchSHA256: b.SHA256, Robot: fmt.Sprintf("robot%02d", i%32)},
 			}
 			for k, kind := range []string{"members", "single", "warc"} {
 				l.Views[kind] = catalog.View{Size: length + int64(k*1000), SHA256: hexes(32), ETag: `"` + hexes(16) + `"`}

@@ -74,7 +74,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 	if !d.table.under(rows) {
 		return nil
 	}
-	if !d.snapshot.touched(key, stones) { // the last never expires
+	if !touched(d.snapshot, key, stones) { // the last never expires
 		last, err := d.table.lastUnder(ctx, rows)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) 
 	below := d.prefix + child.Name + ","
 	for d.table.under(below) {
 		key := hostOfRow(d.table.Row())
-		if !d.snapshot.touched(key, stones) {
+		if !touched(d.snapshot, key, stones) {
 			child.Inner = true
 			return nil
 		}

@@ -68,7 +68,7 @@ func segment(host, batch string) catalog.SegmentEntry {
 	text := segmentText(host, batch)
 	return catalog.SegmentEntry{
 		Host: host, Object: "segments/" + host + "/" + batch, Length: int64(len(text)), SHA256: hexSHA256(text),
-		First: noon.Add(-time.Hour), Last: noon, Records: 2, Files: 1, Batch: batch, BatchSHA256: "digest of " + batch, Robot: "robot",
+		First: noon.Add(-time.Hour), Last: noon, Records: 2, Files: 1, Origin: catalog.Origin{Batch: batch, BatchSHA256: "digest of " + batch, Robot: "robot"},
 		Views: map[string]catalog.View{"members": {Size: int64(len(text)), SHA256: hexSHA256(text), ETag: `"tag"`}},
 	}
 }

@@ -44,7 +44,7 @@ func forge(t *testing.T, c *Catalog, l SegmentEntry, fill func(w *runWriter) err
 func TestFsckOfForgedRows(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	l := SegmentEntry{
-		Host: "a.jp", SURT: Key("a.jp"), Edition: "20261121", Object: "segments/a", Length: 1, Records: 7, Batch: "b", BatchSHA256: "d",
+		Host: "a.jp", SURT: Key("a.jp"), Edition: "20261121", Object: "segments/a", Length: 1, Records: 7, Origin: Origin{Batch: "b", BatchSHA256: "d"},
 		Seq: 1, First: now, Last: now, Published: now, SHA256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb",
 	}
 	right, fewer, other := summaryOf(l), summaryOf(l), summaryOf(l)

@@ -26,8 +26,8 @@ type Veil interface {
 }
 
 // Hide has the snapshot not show what a veil hides: neither in entries nor in lists and changes. It
-// must be called before the snapshot is read. What Tombstones, Batches, the editions' sums and Since
-// say is not hidden.
+// must be called before the snapshot is read. What Tombstones, Batches, the editions' sums and
+// Since say is not hidden.
 func (s *Snapshot) Hide(v Veil) { s.veil = v }
 
 // hidden reports whether an entry is taken down or hidden.
@@ -36,7 +36,7 @@ func (s *Snapshot) hidden(l SegmentEntry) bool {
 }
 
 // touched reports whether entries of the host with a key may be taken down or hidden.
-func (s *Snapshot) touched(key string, stones tombstones) bool {
+func touched(s *Snapshot, key string, stones tombstones) bool {
 	return len(stones[key]) > 0 || s.veil != nil && s.veil.Touches(key)
 }
 
@@ -160,7 +160,7 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, expired *expiries) (summary, error) {
 	key := Key(sum.Host)
 	some, err := expired.of(ctx, key)
-	if err != nil || !some && !s.touched(key, stones) {
+	if err != nil || !some && !touched(s, key, stones) {
 		return sum, err
 	}
 	anew := summary{Host: sum.Host}

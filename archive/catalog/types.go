@@ -43,12 +43,17 @@ type SegmentEntry struct {
 	SHA256 string          `json:"sha256"` // of the segment
 	Views  map[string]View `json:"views,omitempty"`
 
-	Batch       string    `json:"batch"`
-	BatchSHA256 string    `json:"batch_sha256"`
-	Robot       string    `json:"robot"`
-	Collection  string    `json:"collection,omitempty"` // with which the batch was imported; empty: none
-	Seq         int64     `json:"seq,omitempty"`        // unique, ascending in the order of publication; set when published
-	Published   time.Time `json:"published"`            // set when published
+	Origin
+	Seq       int64     `json:"seq,omitempty"` // unique, ascending in the order of publication; set when published
+	Published time.Time `json:"published"`     // set when published
+}
+
+// Origin says in which batch a segment came.
+type Origin struct {
+	Batch       string `json:"batch"`
+	BatchSHA256 string `json:"batch_sha256"`
+	Robot       string `json:"robot"`
+	Collection  string `json:"collection,omitempty"` // under which the batch was imported; empty: none
 }
 
 // View describes one form in which a segment is served.

@@ -137,7 +137,7 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
-		SHA256: sum.SHA256, Views: map[string]catalog.View{}, Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1",
+		SHA256: sum.SHA256, Views: map[string]catalog.View{}, Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1"},
 	}
 	for kind, v := range sum.Views {
 		l.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}

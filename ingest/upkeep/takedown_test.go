@@ -25,7 +25,7 @@ func TestTakePorts(t *testing.T) {
 		for _, host := range hosts {
 			entries = append(entries, catalog.SegmentEntry{
 				Host: host, Object: "segments/" + batch + "/" + host, Length: 1, SHA256: "x", First: time.Unix(1, 0), Last: time.Unix(2, 0),
-				Records: 1, Files: 1, Batch: batch, BatchSHA256: batch, Robot: "robot",
+				Records: 1, Files: 1, Origin: catalog.Origin{Batch: batch, BatchSHA256: batch, Robot: "robot"},
 			})
 		}
 		_, err := c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: batch, SHA256: batch}}, Entries: catalog.Entries(entries...)})

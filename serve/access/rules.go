@@ -42,8 +42,8 @@ type stored struct {
 // New returns the rules in a database, whose migrations must have run.
 func New(database *sql.DB, log *slog.Logger) *Rules { return &Rules{db: database, log: log} }
 
-// Veil returns what the rules hide from a reader now; nil: nothing. It fails if the rules have never
-// been read. If they were, and the database is away, they stay as they were.
+// Veil returns what the rules hide from a reader now; nil: nothing. It fails if the rules have
+// never been read. If they were, and the database is away, they stay as they were.
 func (x *Rules) Veil(ctx context.Context, a *account.Account, scope account.Scope) (*Veil, error) {
 	if x == nil {
 		return nil, nil

@@ -216,7 +216,7 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
 		SHA256: sum.SHA256, Views: make(map[string]catalog.View),
-		Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1",
+		Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1"},
 	}
 	for kind, v := range sum.Views {
 		line.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}

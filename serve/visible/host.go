@@ -52,8 +52,8 @@ func (h *Host) Gone(seg catalog.SegmentEntry, url string, at time.Time) bool {
 	})
 }
 
-// Left returns the numbers of a segment's cells that are neither taken down nor hidden; nil if these
-// are all.
+// Left returns the numbers of a segment's cells that are neither taken down nor hidden; nil if
+// these are all.
 func (h *Host) Left(seg catalog.SegmentEntry, index *archive.Index) []int {
 	if !h.MayLack(seg) {
 		return nil

@@ -111,7 +111,7 @@ func (l large) publishMadeUp(b *testing.B, s *servetest.Site) {
 			digest := hex.EncodeToString(sum[:])
 			e := catalog.SegmentEntry{
 				Host: host, Object: "segments/" + host + "/1.tar.gz", Length: 100_000, IndexOffset: 98_000, IndexLength: 1800, First: now, Last: now.Add(time.Minute),
-				Records: pagesEach, Files: pagesEach, SHA256: digest, Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "robot", Views: map[string]catalog.View{},
+				Records: pagesEach, Files: pagesEach, SHA256: digest, Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "robot"}, Views: map[string]catalog.View{},
 			}
 			for _, kind := range []string{"members", "single", "warc"} {
 				e.Views[kind] = catalog.View{Size: 101_000, SHA256: digest, ETag: `"` + digest[:32] + `"`}

@@ -1,6 +1,6 @@
 // Package accounts serves /v1/admin/accounts, by which operators keep consumers' accounts,
-// /v1/tokens, by which these keep their tokens, and /v1/admin/access, by which operators say who may
-// see what.
+// /v1/tokens, by which these keep their tokens, and /v1/admin/access, by which operators say who
+// may see what.
 package accounts
 
 import (
