@@ -102,7 +102,10 @@ func (r *Rule) check() error {
 // validPrefix reports whether a text is the beginning of normal URLs of one host.
 func validPrefix(text string) bool {
 	host, _, ok := strings.Cut(bare(text), "/")
-	if len(text) > maxText || bare(text) == text || !ok || host == "" {
+	if len(text) > maxText || bare(text) == text || !ok {
+		return false
+	}
+	if name, err := archive.HostFromPath(archive.HostPath(host)); err != nil || name != host {
 		return false
 	}
 	origin := text[:len(text)-len(bare(text))+len(host)+1]

@@ -23,7 +23,7 @@ func (h *Handler) registerRules(r *mux.Router, g *guard.Guard) {
 	}
 	handle(http.MethodGet, api.PathAdminAccess, operators.Viewer, audit.None, h.listRules)
 	handle(http.MethodPost, api.PathAdminAccess, operators.Worker, audit.Add, h.addRule)
-	handle(http.MethodDelete, api.PathAdminAccess+"/{id:[0-9]+}", operators.Worker, audit.Remove, h.removeRule)
+	handle(http.MethodDelete, api.PathAdminAccess+"/{id}", operators.Worker, audit.Remove, h.removeRule)
 }
 
 func ruleProblem(err error) error {
@@ -49,6 +49,7 @@ func (h *Handler) addRule(w http.ResponseWriter, r *http.Request) error {
 	if err := reply.ReadJSON(w, r, &wanted, "body", "the body is no access rule"); err != nil {
 		return err
 	}
+	wanted.By = operators.By(r.Context(), wanted.By)
 	made, err := h.Rules.Add(r.Context(), wanted)
 	if err != nil {
 		return err
