@@ -103,25 +103,13 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 
 // newestChanges lists what was published last of the account's hosts.
 func (f *face) newestChanges(r *http.Request, p *frontPage) error {
-	_, last, err := f.Library.Records.Published(r.Context(), -1, 0)
-	if err != nil {
-		return err
-	}
 	const looked = 200
-	lines, _, err := f.Library.Records.Published(r.Context(), max(0, last-looked), looked)
+	segments, err := f.Library.Records.Latest(r.Context(), p.Account, newest, looked)
 	if err != nil {
 		return err
 	}
-	slices.Reverse(lines)
-	listed := make(map[string]bool)
-	for _, l := range lines {
-		if len(p.Changes) == newest {
-			break
-		}
-		if p.Account.Covers(l.Host) && !listed[l.Host] {
-			listed[l.Host] = true
-			p.Changes = append(p.Changes, change{Host: l.Host, Place: browsePath(l.Host), Edition: l.Edition, Records: l.Records, At: l.Published})
-		}
+	for _, l := range segments {
+		p.Changes = append(p.Changes, change{Host: l.Host, Place: browsePath(l.Host), Edition: l.Edition, Records: l.Records, At: l.Published})
 	}
 	if len(p.Changes) > 0 {
 		p.Host = p.Changes[0].Host

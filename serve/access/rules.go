@@ -24,6 +24,8 @@ const readEvery = 2 * time.Second
 // Rules keeps the rules in the database. Its methods may be called concurrently. A nil Rules has
 // none.
 type Rules struct {
+	Now func() time.Time // the clock by which embargoes end
+
 	db  *sql.DB
 	log *slog.Logger
 
@@ -40,7 +42,7 @@ type stored struct {
 }
 
 // New returns the rules in a database, whose migrations must have run.
-func New(database *sql.DB, log *slog.Logger) *Rules { return &Rules{db: database, log: log} }
+func New(database *sql.DB, log *slog.Logger) *Rules { return &Rules{Now: time.Now, db: database, log: log} }
 
 // Veil returns what the rules hide from a reader now; nil: nothing. It fails if the rules have
 // never been read. If they were, and the database is away, they stay as they were.
@@ -57,7 +59,7 @@ func (x *Rules) Veil(ctx context.Context, a *account.Account, scope account.Scop
 			return nil, err
 		}
 	}
-	return newVeil(rules, a, scope, time.Now()), nil
+	return newVeil(rules, a, scope, x.Now()), nil
 }
 
 // Run reads the rules again every few seconds, until ctx ends.
@@ -114,7 +116,7 @@ func (x *Rules) Add(ctx context.Context, r Rule) (Rule, error) {
 	if err := r.check(); err != nil {
 		return Rule{}, err
 	}
-	r.Created = time.Now().UTC().Truncate(time.Second)
+	r.Created = x.Now().UTC().Truncate(time.Second)
 	r.ID, r.Until = 0, r.Until.UTC().Truncate(time.Second)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -134,7 +136,7 @@ func (x *Rules) Add(ctx context.Context, r Rule) (Rule, error) {
 
 // Remove ends a rule: what only it hid is visible again. It fails with ErrNoRule.
 func (x *Rules) Remove(ctx context.Context, id int64) error {
-	n, err := db.Exec(ctx, x.db, `UPDATE access_rules SET removed = ? WHERE id = ? AND removed = 0`, db.Millis(time.Now()), id)
+	n, err := db.Exec(ctx, x.db, `UPDATE access_rules SET removed = ? WHERE id = ? AND removed = 0`, db.Millis(x.Now()), id)
 	if err == nil && n == 0 {
 		err = ErrNoRule
 	}

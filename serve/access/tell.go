@@ -31,7 +31,7 @@ func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	for {
-		if err := x.TellNow(ctx, c, time.Now()); err != nil && ctx.Err() == nil {
+		if err := x.TellNow(ctx, c); err != nil && ctx.Err() == nil {
 			x.log.ErrorContext(ctx, "the change feed does not tell of an embargo's end yet", "err", err)
 		}
 		select {
@@ -42,13 +42,13 @@ func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
 	}
 }
 
-// TellNow tells of what embargoes have set free up to a time.
-func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog, now time.Time) error {
+// TellNow tells of what embargoes have set free up to a minute ago.
+func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog) error {
 	rules, err := x.read(ctx)
 	if err != nil {
 		return err
 	}
-	now = now.Add(-tellAfter)
+	now := x.Now().Add(-tellAfter)
 	for _, r := range rules {
 		to := r.since(now)
 		if !r.Until.IsZero() && !now.Before(r.Until) {

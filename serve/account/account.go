@@ -48,11 +48,11 @@ func (a *Account) limits() bandwidth.Limits {
 	return bandwidth.Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
 }
 
-// From returns the account as a client at an address ("192.0.2.1:7") uses it. What the client sees
-// may depend on the address. Clients of Anonymous
-// share its rate by address. An IPv4 address counts as one, and so does an IPv6 /64 network, which
-// is what one customer has. A loopback address does not count, because a proxy may stand there:
-// transfers from it share the rate one by one, like those of every other account.
+// From returns the account as a client at an address ("192.0.2.1:7") uses it. What it sees may
+// depend on the address. Clients of Anonymous share its rate by address. An IPv4 address counts as
+// one, and so does an IPv6 /64 network, which is what one customer has. A loopback address does not
+// count, because a proxy may stand there: transfers from it share the rate one by one, like those
+// of every other account.
 func (a *Account) From(remote string) *Account {
 	addr := peer.Addr(remote)
 	if !addr.IsValid() {

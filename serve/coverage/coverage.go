@@ -171,8 +171,8 @@ func manifest(ctx context.Context, from *visible.Archive, id string) (*wire.Mani
 }
 
 // shown returns what the account may know of a host's coverage, and whether it is wanted. It leaves
-// out URLs that are not wanted, hidden or taken down.
-// in stands for what the batch brought of the host.
+// out URLs that are not wanted, hidden or taken down. in stands for what the batch brought of the
+// host.
 func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
 	wanted := targets.of(c.Host)
 	if len(wanted) == 0 || !v.Scope.Holds(archive.HostPath(c.Host)) || v.Veil.Hides(in) {

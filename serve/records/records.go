@@ -10,6 +10,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -89,6 +90,28 @@ func (r *Records) Published(ctx context.Context, since int64, limit int) (segmen
 		}
 	}
 	return segments, last, nil
+}
+
+// Latest returns up to n of the segments of the latest limit changes that the account sees, newest
+// first, and no host twice.
+func (r *Records) Latest(ctx context.Context, a *account.Account, n, limit int) (segments []catalog.SegmentEntry, err error) {
+	v, err := r.archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	changes, _, err := v.Snap.Changes(ctx, max(0, v.Snap.Last()-int64(limit)), "", limit)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	listed := make(map[string]bool)
+	for _, c := range slices.Backward(changes) {
+		if c.Entry != nil && len(segments) < n && !listed[c.Entry.Host] && v.Scope.Holds(archive.HostPath(c.Entry.Host)) {
+			listed[c.Entry.Host] = true
+			segments = append(segments, *c.Entry)
+		}
+	}
+	return segments, nil
 }
 
 // Each calls f with each record of a published segment that the account sees, until f returns
