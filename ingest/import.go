@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,26 +12,30 @@ import (
 	"os"
 	"strconv"
 
+	"sheaf/archive/catalog"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/verify"
 	"sheaf/internal/problem"
+	"sheaf/internal/wire"
 )
 
 // The parts of an import's body, a multipart/form-data. All but the file may be missing, and come
 // before the file.
 const (
-	partHosts   = "hosts"
-	partLenient = "lenient" // true or false
-	partFile    = "file"
+	partHosts      = "hosts"
+	partLenient    = "lenient"    // true or false
+	partCollection = "collection" // a wire.Collection, as JSON
+	partFile       = "file"
 
 	maxHostMap = 64 << 20
+	maxOption  = 16 << 10 // bytes of any other part but the file
 )
 
 // serveImport receives a file and imports it. It answers when the batch is received.
 func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error) {
 	malformed := func(err error) error {
-		return problem.New(http.StatusBadRequest, "bad_body", "the body is not multipart/form-data with the part file, and hosts and lenient before it: "+err.Error())
+		return problem.New(http.StatusBadRequest, "bad_body", "the body is not multipart/form-data with the part file, and hosts, lenient and collection before it: "+err.Error())
 	}
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -41,24 +47,63 @@ func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error)
 		if err != nil { // io.EOF: there was no file
 			return malformed(err)
 		}
-		switch part.FormName() {
-		case partHosts:
-			if opt.Hosts, err = foreign.ParseHostMap(io.LimitReader(part, maxHostMap)); err != nil {
-				return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
+		if part.FormName() == partFile {
+			if err := i.checkCollection(r.Context(), opt.Collection); err != nil {
+				return err
 			}
-		case partLenient:
-			const enough = 16
-			text, err := io.ReadAll(io.LimitReader(part, enough))
-			if err != nil {
-				return malformed(err)
-			}
-			if opt.Lenient, err = strconv.ParseBool(string(text)); err != nil {
-				return problem.New(http.StatusBadRequest, "bad_lenient", fmt.Sprintf("lenient is %q, want true or false", text))
-			}
-		case partFile:
 			return i.importPart(w, r, part, opt)
 		}
+		if err := importOption(&opt, part); err != nil {
+			return err
+		}
 	}
+}
+
+// importOption reads a part that is not the file. Parts with other names are ignored.
+func importOption(opt *accept.ImportOptions, part *multipart.Part) (err error) {
+	name := part.FormName()
+	if name == partHosts {
+		if opt.Hosts, err = foreign.ParseHostMap(io.LimitReader(part, maxHostMap)); err != nil {
+			return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
+		}
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(part, maxOption))
+	if err != nil {
+		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("the part %s: %v", name, err))
+	}
+	switch name {
+	case partLenient:
+		if opt.Lenient, err = strconv.ParseBool(string(text)); err != nil {
+			return problem.New(http.StatusBadRequest, "bad_lenient", fmt.Sprintf("lenient is %.100q, want true or false", text))
+		}
+	case partCollection:
+		if err = json.Unmarshal(text, &opt.Collection); err == nil {
+			err = opt.Collection.Check()
+		}
+		if err != nil {
+			return problem.New(http.StatusBadRequest, "bad_collection", err.Error())
+		}
+	}
+	return nil
+}
+
+// checkCollection returns an error if the collection is taken down: part of it would be shown and
+// part not.
+func (i *Ingest) checkCollection(ctx context.Context, of wire.Collection) error {
+	if of.Name == "" {
+		return nil
+	}
+	s, err := i.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	if catalog.CollectionDown(s, of.Name) {
+		return problem.New(http.StatusConflict, "collection_taken_down", fmt.Sprintf(
+			"the collection %s is taken down; restore it (sheaf collection restore), or import under another name", of.Name))
+	}
+	return nil
 }
 
 func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, opt accept.ImportOptions) (err error) {

@@ -20,14 +20,14 @@ func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, err
 	return v, nil
 }
 
-// Restore lifts the take-downs of the same host, edition and URL prefix. It returns ErrNotExist if
-// none is in force. Both remain on record; see Takedowns. Objects that collection has deleted
-// meanwhile do not come back.
+// Restore lifts the take-downs of the same host, edition, URL prefix and collection. It returns
+// ErrNotExist if none is in force. Both remain on record; see Takedowns. Objects that collection
+// has deleted meanwhile do not come back.
 func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		for _, t := range stones {
 			if !head.tombstones.down(t) {
-				return nil, fmt.Errorf("host %s, edition %q, URL prefix %q: no take-down of these is in force: %w", t.Host, t.Edition, t.URLPrefix, ErrNotExist)
+				return nil, fmt.Errorf("host %s, edition %q, URL prefix %q, collection %q: no take-down of these is in force: %w", t.Host, t.Edition, t.URLPrefix, t.Collection, ErrNotExist)
 			}
 		}
 		return slices.Clone(stones), nil

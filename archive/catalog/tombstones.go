@@ -15,10 +15,12 @@ type Tombstone struct {
 	// URLPrefix, if set, limits it to records whose URL has this prefix. The catalog knows no URLs:
 	// it still returns the entry, and the reader of the segment must leave the records out. See
 	// Snapshot.Tombstones.
-	URLPrefix string    `json:"url_prefix,omitempty"`
-	Reason    string    `json:"reason"`
-	By        string    `json:"by"`
-	At        time.Time `json:"at"` // set when recorded
+	URLPrefix string `json:"url_prefix,omitempty"`
+	// Collection, if set, limits it to what was imported as this collection.
+	Collection string    `json:"collection,omitempty"`
+	Reason     string    `json:"reason"`
+	By         string    `json:"by"`
+	At         time.Time `json:"at"` // set when recorded
 
 	Act     Act   `json:"act,omitempty"`     // what was done; set when recorded
 	Through int64 `json:"through,omitempty"` // of an erasure: the last sequence number that it covers
@@ -29,20 +31,23 @@ type Act string
 
 const (
 	TakeDown Act = ""      // took down, until a Lift
-	Lift     Act = "lift"  // ended the take-downs of the same host, edition and URL prefix
+	Lift     Act = "lift"  // ended the take-downs of the same host, edition, URL prefix and collection
 	Erase    Act = "erase" // recorded that what was taken down is deleted; a Lift does not end it
 )
 
 // covers reports whether nothing of the entry may be shown.
 func (t Tombstone) covers(l SegmentEntry) bool {
-	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) &&
+	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) && (t.Collection == "" || t.Collection == l.Collection) &&
 		(t.Act != Erase || l.Seq <= t.Through)
 }
 
-// same reports whether both name the same host, edition and URL prefix.
+// same reports whether both name the same host, edition, URL prefix and collection.
 func (t Tombstone) same(o Tombstone) bool {
-	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix
+	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix && t.Collection == o.Collection
 }
+
+// Whole reports whether it covers all of the host.
+func (t Tombstone) Whole() bool { return t.Edition == "" && t.URLPrefix == "" && t.Collection == "" }
 
 // tombstones are those in force, by host key.
 type tombstones map[string][]Tombstone
@@ -51,7 +56,8 @@ func (s tombstones) cover(l SegmentEntry) bool {
 	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
 }
 
-// down reports whether a take-down of the same host, edition and URL prefix is in force.
+// down reports whether a take-down of the same host, edition, URL prefix and collection is in
+// force.
 func (s tombstones) down(t Tombstone) bool {
 	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"sheaf/internal/wire"
 )
 
 // Errors that callers decide by.
@@ -53,7 +55,7 @@ type Origin struct {
 	Batch       string `json:"batch"`
 	BatchSHA256 string `json:"batch_sha256"`
 	Robot       string `json:"robot"`
-	Collection  string `json:"collection,omitempty"` // under which the batch was imported; empty: none
+	Collection  string `json:"collection,omitempty"` // to which the batch belongs; empty: none
 }
 
 // View describes one form in which a segment is served.
@@ -71,6 +73,8 @@ type Batch struct {
 	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey. It is empty for
 	// batches without a manifest, and for those that were published before manifests were kept.
 	Manifest string `json:"manifest,omitempty"`
+
+	Collection wire.Collection `json:"collection,omitzero"` // to which it belongs; zero: none
 }
 
 // Publication is what one publication publishes.

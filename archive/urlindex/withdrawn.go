@@ -86,11 +86,12 @@ func (w *withdrawn) isExpired(seq int64) bool {
 	return seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1
 }
 
-// covered reports whether an erasure covers the row.
+// covered reports whether an erasure covers the row. A row does not say to which collection its
+// record belongs, so those of collections that are taken down stay, like those of hosts that are.
 func covered(r *Row, stones []catalog.Tombstone) bool {
 	host := r.Host()
 	for _, t := range stones {
-		if t.Host == host && r.Seq <= t.Through && (t.Edition == "" || t.Edition == r.edition()) && strings.HasPrefix(r.URL, t.URLPrefix) {
+		if t.Host == host && t.Collection == "" && r.Seq <= t.Through && (t.Edition == "" || t.Edition == r.edition()) && strings.HasPrefix(r.URL, t.URLPrefix) {
 			return true
 		}
 	}

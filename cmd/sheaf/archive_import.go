@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ FILE is a WARC file (1.0 or 1.1) or an ARC file (1), each plain, in gzip or in Z
 or tar.gz file with one directory for each host; or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
 nor other answers (requests, metadata, …) are kept apart: see sheaf batch others.
 
+With --collection the files become part of a collection, which consumers see with its source and licence
+(sheaf collection ls), can query, and which can be restricted (sheaf access) and taken down as a whole.
+
 A host map is a file with the name of a directory and its host in each line, for directories that do not
 have the name of their host. With -o, the file is converted here, and nothing is sent.
 
@@ -42,10 +46,10 @@ digest or length is wrong, those in a damaged gzip member, and the one in which 
 report lists the first hundred places, and says how many there were. Other files are always read
 strictly, and so are those in Zstandard.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opt.check(len(args)); err != nil {
+				return err
+			}
 			if opt.output != "" {
-				if len(args) != 1 {
-					return fmt.Errorf("-o takes one FILE, not %d", len(args))
-				}
 				return convertFile(cmd, args[0], opt)
 			}
 			return asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -61,6 +65,9 @@ strictly, and so are those in Zstandard.`,
 	}
 	cmd.Flags().StringVar(&opt.hosts, "hosts", "", "file with a host map")
 	cmd.Flags().BoolVar(&opt.lenient, "lenient", false, "leave out the damaged records of a WARC or ARC, and say which")
+	cmd.Flags().StringVar(&opt.collection.Name, "collection", "", "the collection that the files belong to")
+	cmd.Flags().StringVar(&opt.collection.Source, "source", "", "where the collection comes from")
+	cmd.Flags().StringVar(&opt.collection.Licence, "licence", "", "on which terms it may be used")
 	cmd.Flags().StringVarP(&opt.output, "output", "o", "", "write the batch, an ordinary tar.gz, to this file instead")
 	return operatorFlags(cmd)
 }
@@ -69,6 +76,20 @@ strictly, and so are those in Zstandard.`,
 type importOptions struct {
 	hosts, output string
 	lenient       bool
+	collection    wire.Collection
+}
+
+// check returns an error for flags that do not go together.
+func (o *importOptions) check(files int) error {
+	switch {
+	case o.output != "" && files != 1:
+		return fmt.Errorf("-o takes one FILE, not %d", files)
+	case o.output != "" && o.collection != wire.Collection{}:
+		return errors.New("-o writes no collection; name it when the batch is imported")
+	case o.collection.Name == "" && o.collection != wire.Collection{}:
+		return errors.New("--source and --licence are of a collection; name it with --collection")
+	}
+	return o.collection.Check()
 }
 
 func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOptions) error {
@@ -109,6 +130,15 @@ func writeLosses(w io.Writer, name string, l foreign.Losses) {
 func writeImport(form *multipart.Writer, name string, opt importOptions) error {
 	if opt.lenient {
 		if err := form.WriteField("lenient", "true"); err != nil {
+			return err
+		}
+	}
+	if opt.collection.Name != "" {
+		text, err := json.Marshal(opt.collection)
+		if err == nil {
+			err = form.WriteField("collection", string(text))
+		}
+		if err != nil {
 			return err
 		}
 	}

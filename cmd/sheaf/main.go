@@ -32,7 +32,7 @@ func rootCommand() *cobra.Command {
 		Use:   "sheaf",
 		Short: "A distribution and archive service for collected web pages",
 	}
-	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), accessCommand(), operatorCommand(), auditCommand(),
+	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), accessCommand(), collectionCommand(), operatorCommand(), auditCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), storeCommand(), leaseCommand(), keyCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
 		mirrorCommand(), watchCommand(), removalCommand(), doctorCommand())
 	return commandline.Prepare(root, service.Version())

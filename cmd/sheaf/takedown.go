@@ -62,8 +62,8 @@ func hostTakedownsCommand() *cobra.Command {
 			}
 			return ask(cmd, c, http.MethodGet, path, nil, func(w io.Writer, list []catalog.Tombstone) {
 				acts := map[catalog.Act]string{catalog.TakeDown: "take down", catalog.Lift: "lift", catalog.Erase: "delete"}
-				table(w, "host\tact\tedition\turl\tat\tby\treason", list, func(t catalog.Tombstone) []any {
-					return []any{t.Host, acts[t.Act], t.Edition, t.URLPrefix, t.At.Format(time.RFC3339), t.By, t.Reason}
+				table(w, "host\tact\tedition\tcollection\turl\tat\tby\treason", list, func(t catalog.Tombstone) []any {
+					return []any{t.Host, acts[t.Act], t.Edition, t.Collection, t.URLPrefix, t.At.Format(time.RFC3339), t.By, t.Reason}
 				})
 			})
 		}),

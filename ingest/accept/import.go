@@ -26,6 +26,8 @@ type Imported struct {
 type ImportOptions struct {
 	Hosts   foreign.HostMap // which hosts the folders of a tree of pages are; nil: those of Options
 	Lenient bool            // leave out what is damaged, and say what that was
+
+	Collection wire.Collection // to which it belongs; zero: none
 }
 
 // Import accepts a foreign file, or a batch, that an operator brings. What is wrong with the
@@ -40,7 +42,7 @@ func (a *Acceptor) Import(ctx context.Context, path string, opt ImportOptions) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, found.Drop()) }()
-	up.Path = found.Path
+	up.Path, found.Manifest.Collection = found.Path, opt.Collection
 	fresh, err := a.AcceptInferred(ctx, up, found.Manifest)
 	if err != nil {
 		return nil, err

@@ -153,11 +153,11 @@ func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() 
 	}
 	version := catalog.Publication{Entries: p.opt.Ledger.Entries(ctx, rest), Token: token}
 	for _, b := range rest {
-		var manifest string
-		if err := p.opt.Write(stage.Manifest, func() (err error) { manifest, err = p.keepManifest(ctx, b); return err }); err != nil {
+		of := catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256}
+		if err := p.opt.Write(stage.Manifest, func() (err error) { of.Manifest, of.Collection, err = p.keepManifest(ctx, b); return err }); err != nil {
 			return v, 0, fmt.Errorf("publish: manifest of batch %s: %w", b.Batch, err)
 		}
-		version.Batches = append(version.Batches, catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256, Manifest: manifest})
+		version.Batches = append(version.Batches, of)
 	}
 	if !due() {
 		return v, len(waiting) - len(rest), nil
@@ -215,12 +215,18 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, 
 }
 
 // keepManifest stores the signed manifest, for ever: where an archive comes from outlives its
-// batch. It returns the manifest's SHA-256.
-func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest string, err error) {
-	_, signed, err := p.opt.Env.Manifest(ctx, b)
+// batch. It returns the manifest's SHA-256, and to which collection the batch belongs.
+func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest string, of wire.Collection, err error) {
+	m, signed, err := p.opt.Env.Manifest(ctx, b)
 	if err != nil {
-		return "", err
+		return "", of, err
 	}
+	digest, err = p.keepSigned(ctx, b, signed)
+	return digest, m.Collection, err
+}
+
+// keepSigned stores a batch's manifest as it was signed, and returns its SHA-256.
+func (p *Publisher) keepSigned(ctx context.Context, b *ledger.Batch, signed []byte) (digest string, err error) {
 	key := wire.ManifestKey(b.Batch)
 	err = p.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
 	if !errors.Is(err, store.ErrExists) {

@@ -29,8 +29,9 @@ type Takedowns struct {
 // NewTakedowns returns the take-downs of a catalog.
 func NewTakedowns(c *catalog.Catalog, log *slog.Logger) *Takedowns { return &Takedowns{c, log} }
 
-// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. Of the Tombstone it has Host,
-// Edition, URLPrefix, Reason and By.
+// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. Of the Tombstone it has
+// Reason, By, and either Host, Edition and URLPrefix, or Collection, which is all that is published
+// of a collection.
 type TakedownRequest struct {
 	catalog.Tombstone
 	Unknown bool `json:"unknown,omitempty"` // take down a host or edition that the archive does not have
@@ -38,12 +39,14 @@ type TakedownRequest struct {
 
 // TakedownResponse answers a TakedownRequest.
 type TakedownResponse struct {
-	Version int64 `json:"version"` // of the catalog, from which on it holds
+	Version int64 `json:"version"`         // of the catalog, from which on it holds
+	Hosts   int   `json:"hosts,omitempty"` // of a collection: how many had something of it
 }
 
 // Register adds the operators' paths to r:
 //
 //	GET  /v1/admin/takedowns?host=     what was taken down, lifted and erased: a list of catalog.Tombstone
+//	GET  /v1/admin/collections         catalog.CollectionList: what was imported, also if it is taken down
 //	POST /v1/admin/takedowns           TakedownRequest: take down
 //	POST /v1/admin/takedowns/lift      TakedownRequest: lift the take-down of the same host, edition and prefix
 func (t *Takedowns) Register(r *mux.Router, gate operators.Gate) {
@@ -54,6 +57,7 @@ func (t *Takedowns) Register(r *mux.Router, gate operators.Gate) {
 		serve        func(http.ResponseWriter, *http.Request) error
 	}{
 		{http.MethodGet, api.PathAdminTakedowns, operators.Viewer, audit.None, t.serveList},
+		{http.MethodGet, api.PathAdminImported, operators.Viewer, audit.None, t.serveCollections},
 		{http.MethodPost, api.PathAdminTakedowns, operators.Worker, audit.Takedown, t.serveTakedown},
 		{http.MethodPost, api.PathAdminLift, operators.Worker, audit.Lift, t.serveLift},
 	} {
@@ -135,7 +139,7 @@ func (t *Takedowns) takeShown(ctx context.Context, prefix string, fits func(host
 // wasLifted reports whether a take-down of the whole host was lifted.
 func wasLifted(ctx context.Context, s *catalog.Snapshot, host string) (bool, error) {
 	past, err := s.Takedowns(ctx, host)
-	return slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.URLPrefix == "" && o.Edition == "" }), err
+	return slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.Whole() }), err
 }
 
 func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {
@@ -151,10 +155,31 @@ func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, append([]catalog.Tombstone{}, stones...)) // never null
 }
 
+func (t *Takedowns) serveCollections(w http.ResponseWriter, r *http.Request) error {
+	s, err := t.catalog.Pin(r.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	all, err := catalog.Collections(r.Context(), s)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if err := all[i].Sum(all[i].Entries(r.Context(), s, "")); err != nil {
+			return err
+		}
+	}
+	return answer(w, catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)})
+}
+
 func (t *Takedowns) serveTakedown(w http.ResponseWriter, r *http.Request) error {
 	ask, err := readTakedown(w, r)
 	if err != nil {
 		return err
+	}
+	if ask.Collection != "" {
+		return t.recordOf(w, r, ask.Tombstone, "takes down a collection", t.catalog.RemoveCollection)
 	}
 	if !ask.Unknown {
 		if err := t.checkKnown(r.Context(), ask.Tombstone); err != nil {
@@ -169,6 +194,9 @@ func (t *Takedowns) serveLift(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if ask.Collection != "" {
+		return t.recordOf(w, r, ask.Tombstone, "lifts the take-down of a collection", t.catalog.RestoreCollection)
+	}
 	return t.record(w, r, ask.Tombstone, "lifts the take-down of a host", t.catalog.Restore)
 }
 
@@ -177,7 +205,7 @@ func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, 
 		return ask, err
 	}
 	ask.Tombstone = catalog.Tombstone{
-		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix,
+		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix, Collection: ask.Collection,
 		Reason: ask.Reason, By: operators.By(r.Context(), ask.By),
 	}
 	audit.Note(r.Context(), audit.Row{Object: objectOf(ask.Tombstone), Reason: ask.Reason})
@@ -189,6 +217,9 @@ func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, 
 
 // objectOf names what a take-down is about, for the audit log.
 func objectOf(s catalog.Tombstone) string {
+	if s.Collection != "" {
+		return "collection " + s.Collection
+	}
 	text := "host " + s.Host
 	if s.Edition != "" {
 		text += ", edition " + s.Edition
@@ -209,7 +240,21 @@ func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tom
 		return err
 	}
 	t.log.WarnContext(r.Context(), "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
-	return answer(w, TakedownResponse{v.N})
+	return answer(w, TakedownResponse{Version: v.N})
+}
+
+// recordOf is record for a collection.
+func (t *Takedowns) recordOf(w http.ResponseWriter, r *http.Request, s catalog.Tombstone, deed string,
+	do func(ctx context.Context, name, reason, by string) (catalog.Version, int, error)) error {
+	v, n, err := do(r.Context(), s.Collection, s.Reason, s.By)
+	if errors.Is(err, catalog.ErrNotExist) {
+		return problem.New(http.StatusNotFound, "unknown_collection", err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	t.log.WarnContext(r.Context(), "operator "+deed, "collection", s.Collection, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
+	return answer(w, TakedownResponse{v.N, n})
 }
 
 // checkKnown returns an error if the archive has nothing of the host, or nothing of it in the
@@ -245,7 +290,11 @@ func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) erro
 
 // CheckTakedown returns an error for a take-down that could never apply to anything.
 func CheckTakedown(t catalog.Tombstone) error {
-	if host, err := archive.HostFromPath(archive.HostPath(t.Host)); t.Host == "" || err != nil || host != t.Host {
+	if t.Collection != "" {
+		if t.Host+t.Edition+t.URLPrefix != "" {
+			return errors.New("a collection is taken down whole; leave out host, edition and URL prefix")
+		}
+	} else if host, err := archive.HostFromPath(archive.HostPath(t.Host)); t.Host == "" || err != nil || host != t.Host {
 		return fmt.Errorf("%q is not a host as archives name them, such as www.example.jp or www.example.jp:8080", t.Host)
 	}
 	if strings.TrimSpace(t.Reason) == "" {

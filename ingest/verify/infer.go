@@ -43,7 +43,7 @@ func Infer(r io.Reader, robot string, limits Limits) (*wire.Manifest, error) {
 	if err := sameManifest(inner, &wire.Manifest{Hosts: hosts, Inferred: true}, end); err != nil {
 		return nil, err
 	}
-	m.Hosts, m.Inferred, m.Size, m.SHA256 = hosts, true, in.n, in.sha256()
+	m.Hosts, m.Inferred, m.Size, m.SHA256, m.Collection = hosts, true, in.n, in.sha256(), wire.Collection{}
 	if m.Robot != robot || m.Batch.Robot() != robot {
 		const most = 1_000_000_000 // a batch ID's number has at most nine digits
 		digest := binary.BigEndian.Uint64(in.hash.Sum(nil))

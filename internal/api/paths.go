@@ -2,26 +2,28 @@
 // takes and answers. The service, its command line and its clients share them.
 //
 // Documents that are mostly a domain type's own data lie beside that type: of accounts in
-// serve/account, of watches in serve/watch, of the change feed in serve/feed, of transfers in
-// internal/transfers, and what operators see of robots and batches in manager and ingest. The
-// robots' protocol is in internal/wire. cmd/sheaf/service/openapi describes all operations.
+// serve/account, of collections in archive/catalog, of watches in serve/watch, of the change feed
+// in serve/feed, of transfers in internal/transfers, and what operators see of robots and batches
+// in manager and ingest. The robots' protocol is in internal/wire. cmd/sheaf/service/openapi
+// describes all operations.
 package api
 
 // Paths for consumers.
 const (
-	PathTree     = "/pub/"        // the tree of files
-	PathArchives = "/a/"          // the archives of hosts, by host name
-	PathHosts    = "/v1/hosts"    // GET: HostList
-	PathEditions = "/v1/editions" // GET: EditionList
-	PathVersion  = "/v1/version"  // GET: VersionDocument
-	PathChanges  = "/v1/changes"  // GET: feed.Page
-	PathCDX      = "/v1/cdx"      // GET, POST: index lines of records
-	PathPages    = "/v1/pages"    // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
-	PathTables   = "/v1/tables/"  // with a table's name, "records.parquet": GET: the table; POST: JobStatus
-	PathCoverage = "/v1/coverage" // GET, POST: CoverageList
-	PathJobs     = "/v1/jobs"     // GET: JobList; below it JobStatus and the result
-	PathTokens   = "/v1/tokens"   // GET: account.TokenList; POST: account.NewToken; below it DELETE
-	PathWatches  = "/v1/watches"  // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
+	PathTree     = "/pub/"           // the tree of files
+	PathArchives = "/a/"             // the archives of hosts, by host name
+	PathHosts    = "/v1/hosts"       // GET: HostList
+	PathEditions = "/v1/editions"    // GET: EditionList
+	PathImported = "/v1/collections" // GET: catalog.CollectionList
+	PathVersion  = "/v1/version"     // GET: VersionDocument
+	PathChanges  = "/v1/changes"     // GET: feed.Page
+	PathCDX      = "/v1/cdx"         // GET, POST: index lines of records
+	PathPages    = "/v1/pages"       // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
+	PathTables   = "/v1/tables/"     // with a table's name, "records.parquet": GET: the table; POST: JobStatus
+	PathCoverage = "/v1/coverage"    // GET, POST: CoverageList
+	PathJobs     = "/v1/jobs"        // GET: JobList; below it JobStatus and the result
+	PathTokens   = "/v1/tokens"      // GET: account.TokenList; POST: account.NewToken; below it DELETE
+	PathWatches  = "/v1/watches"     // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
 
 	PathTimeGate  = "/timegate/" // with a URL (RFC 7089)
 	PathTimeMap   = "/timemap/"  // with a URL: link-format, or TimeMap
@@ -51,7 +53,8 @@ const (
 	PathAdminPublish   = "/v1/admin/publish"          // POST: publish now
 	PathAdminImports   = "/v1/admin/imports"          // POST: import a foreign file or a batch
 	PathAdminCollect   = "/v1/admin/gc"               // POST: delete objects that nothing refers to
-	PathAdminTakedowns = "/v1/admin/takedowns"        // GET, POST
+	PathAdminTakedowns = "/v1/admin/takedowns"        // GET, POST: of a host, or of a collection
+	PathAdminImported  = "/v1/admin/collections"      // GET: catalog.CollectionList, also what is taken down or hidden
 	PathAdminLift      = PathAdminTakedowns + "/lift"
 	PathAdminRebuild   = "/v1/admin/urls/rebuild" // POST: make the URL index anew
 	PathAdminBackup    = "/v1/admin/backup"       // GET: a backup of the running service

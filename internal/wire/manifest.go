@@ -82,6 +82,9 @@ type Manifest struct {
 	// Inferred says that the batch came without a manifest: the service has read the whole batch
 	// and made this one. It is not signed.
 	Inferred bool `json:"inferred,omitempty"`
+
+	// Collection is what an operator has imported the batch as. Only an inferred manifest has it.
+	Collection Collection `json:"collection,omitzero"`
 }
 
 // Host is the cells of one host within a batch, including the index cell.
@@ -114,6 +117,11 @@ func (m *Manifest) Check() error {
 		return fmt.Errorf("manifest: previous %q is not 64 lower-case hexadecimal digits", m.Previous)
 	case m.Created.IsZero():
 		return errors.New("manifest: created is missing")
+	case m.Collection != Collection{} && !m.Inferred:
+		return fmt.Errorf("manifest: collection %.100q: only an import has one", m.Collection.Name)
+	}
+	if err := m.Collection.Check(); err != nil {
+		return fmt.Errorf("manifest: %w", err)
 	}
 	end := int64(0)
 	seen := make(map[string]bool, len(m.Hosts))

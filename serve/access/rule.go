@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/archive/catalog"
 	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
 	"sheaf/serve/account"
 )
 
@@ -72,8 +72,8 @@ func (r *Rule) check() error {
 		return bad("url_prefix", r.URLPrefix, "it names the host itself; leave the domain out")
 	case r.URLPrefix != "" && !validPrefix(r.URLPrefix):
 		return bad("url_prefix", r.URLPrefix, "want the beginning of a URL as the archive has it, with the whole host and a path, such as http://www.example.jp/private/")
-	case r.Collection != "" && !catalog.ValidCollection(r.Collection):
-		return bad("collection", r.Collection, catalog.CollectionForm)
+	case r.Collection != "" && !wire.ValidCollection(r.Collection):
+		return bad("collection", r.Collection, wire.CollectionForm)
 	case !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To):
 		return bad("to", r.To.Format(time.RFC3339), "want a time after from, "+r.From.Format(time.RFC3339))
 	case r.Days < 0 || r.Days > maxDays:

@@ -42,7 +42,9 @@ type stored struct {
 }
 
 // New returns the rules in a database, whose migrations must have run.
-func New(database *sql.DB, log *slog.Logger) *Rules { return &Rules{Now: time.Now, db: database, log: log} }
+func New(database *sql.DB, log *slog.Logger) *Rules {
+	return &Rules{Now: time.Now, db: database, log: log}
+}
 
 // Veil returns what the rules hide from a reader now; nil: nothing. It fails if the rules have
 // never been read. If they were, and the database is away, they stay as they were.

@@ -168,7 +168,7 @@ func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
 	if r.view.Veil.HidesHost(host) {
 		return true, nil
 	}
-	down := slices.ContainsFunc(r.view.Snap.Tombstones(host), func(t catalog.Tombstone) bool { return t.Edition == "" && t.URLPrefix == "" })
+	down := slices.ContainsFunc(r.view.Snap.Tombstones(host), func(t catalog.Tombstone) bool { return t.Act == catalog.TakeDown && t.Whole() })
 	if down || !r.view.Veil.Touches(catalog.Key(host)) {
 		return false, nil
 	}
@@ -233,7 +233,7 @@ func describeTombstone(e *feed.Event, t *catalog.Tombstone) bool {
 		return false
 	case t.Act == catalog.Lift:
 		e.Op, e.Why = feed.Reseal, "lifted"
-	case t.URLPrefix != "":
+	case t.URLPrefix != "" || t.Collection != "":
 		e.Op, e.Why = feed.Reseal, "takedown"
 	default:
 		e.Op, e.Why = feed.Delete, "takedown"

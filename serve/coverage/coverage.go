@@ -181,7 +181,7 @@ func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in cata
 	var taken []catalog.Tombstone
 	for _, t := range v.Snap.Tombstones(c.Host) {
 		switch {
-		case t.Edition != "" && t.Edition != in.Edition || t.Act == catalog.Erase:
+		case t.Edition != "" && t.Edition != in.Edition || t.Act == catalog.Erase, t.Collection != "":
 		case t.URLPrefix == "":
 			return c, false
 		default:

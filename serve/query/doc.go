@@ -6,6 +6,7 @@
 //	matchType   exact (default), prefix, host, domain
 //	from, to    time of the fetch: 4 to 14 digits, or RFC 3339; both inclusive
 //	edition     only records that the edition of this name brought
+//	collection  only records that were imported as the collection of this name
 //	modified    when the page was last changed, as its server said with the answer (Last-Modified): a
 //	            time, such as 2026, or a period A/B, of which one end may be missing. What a server did
 //	            not say it of is left out. It reads a part of each record that passes the filters

@@ -33,7 +33,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", "collection", originalLength, originalOffset, originalFile,
 }
 
 // aliases are the Internet Archive's names.
@@ -106,6 +106,8 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.Segment.Robot, nil
 	case "batch":
 		return c.Segment.Batch, nil
+	case "collection":
+		return c.Segment.Collection, nil
 	}
 	return "", nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/wire"
 	"sheaf/serve/records"
 )
 
@@ -43,7 +44,7 @@ type Query struct {
 // parameters lists the known ones. allowFuzzy is accepted because pywb's clients send it, and
 // ignored.
 var parameters = []string{
-	"url", "matchType", "from", "to", "edition", "modified", "filter", "collapse", "latest", "closest", "sort", "limit",
+	"url", "matchType", "from", "to", "edition", "collection", "modified", "filter", "collapse", "latest", "closest", "sort", "limit",
 	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
 	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
@@ -66,7 +67,7 @@ func Parse(values url.Values, list []records.Target) (*Query, error) {
 	p := parser{values: values, query: q}
 	for _, step := range []func() error{
 		func() error { return p.targets(list) },
-		p.times, p.edition, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
+		p.times, p.edition, p.collection, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -157,6 +158,16 @@ func (p *parser) times() error {
 func (p *parser) edition() error {
 	return p.get("edition", func(text string) error {
 		p.query.Search.Edition = text
+		return nil
+	})
+}
+
+func (p *parser) collection() error {
+	return p.get("collection", func(text string) error {
+		if !wire.ValidCollection(text) {
+			return errors.New(wire.CollectionForm)
+		}
+		p.query.Search.Of = text
 		return nil
 	})
 }
@@ -296,6 +307,9 @@ func (q *Query) id() string {
 	fmt.Fprintf(h, "%v %v %t %t\n", s.From.UnixNano(), s.To.UnixNano(), s.Reverse, q.latest)
 	if s.Edition != "" {
 		fmt.Fprintf(h, "edition %q\n", s.Edition)
+	}
+	if s.Of != "" {
+		fmt.Fprintf(h, "collection %q\n", s.Of)
 	}
 	if m := q.modified; m != nil {
 		fmt.Fprintf(h, "modified %d %d\n", m.from.UnixNano(), m.to.UnixNano())

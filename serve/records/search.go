@@ -19,6 +19,7 @@ type Search struct {
 	Targets  []Target
 	From, To time.Time // of the fetch, both inclusive; zero: open
 	Edition  string    // only records that this edition brought; "": any
+	Of       string    // only records of this collection; "": any
 	After    *Position // continue behind it; nil: from the beginning
 	Until    *Position // end before it, forwards only; nil: at the end
 	Reverse  bool      // sites from their last record to their first
@@ -188,7 +189,7 @@ func (s *Search) fetched(t time.Time) bool {
 
 // wants reports whether records of a segment may be wanted.
 func (s *Search) wants(seg *catalog.SegmentEntry) bool {
-	return (s.Edition == "" || s.Edition == seg.Edition) && s.spans(seg.First, seg.Last)
+	return (s.Edition == "" || s.Edition == seg.Edition) && (s.Of == "" || s.Of == seg.Collection) && s.spans(seg.First, seg.Last)
 }
 
 // spans reports whether records with times from first to last may be wanted.

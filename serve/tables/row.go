@@ -73,6 +73,7 @@ type ownColumns struct {
 	Edition string `parquet:"edition,dict"`
 	Robot   string `parquet:"robot,optional,dict"`
 	Batch   string `parquet:"batch,dict"`
+	Of      string `parquet:"collection,optional,dict"` // as which it was imported
 }
 
 // rowOf returns a record's row but for its place. of has the columns of the record's host.
@@ -92,7 +93,7 @@ func rowOf(c *records.Capture, of hostColumns) row {
 	}
 	r.placeColumns = placeColumns{Length: c.WARCLength(), Segment: c.Segment.Edition}
 	r.ownColumns = ownColumns{
-		Host: c.Segment.Host, Kind: c.Kind.String(), Edition: c.Segment.Edition, Robot: c.Segment.Robot, Batch: c.Segment.Batch,
+		Host: c.Segment.Host, Kind: c.Kind.String(), Edition: c.Segment.Edition, Robot: c.Segment.Robot, Batch: c.Segment.Batch, Of: c.Segment.Collection,
 	}
 	if !c.RefersDate.IsZero() {
 		r.Refers = c.RefersDate.UnixMicro()

@@ -51,7 +51,7 @@ var kinds = map[string]string{
 	"/livez": "everybody", "/readyz": "everybody", "/healthz": "everybody", "/v1/openapi.yaml": "everybody", "/install.sh": "everybody", "/v1/programs/": "everybody",
 	"/pub":  "everybody", // leads to /pub/
 	"/pub/": "files", "/a/": "files",
-	"/v1/hosts": "published", "/v1/editions": "published", "/v1/version": "published", "/v1/changes": "published",
+	"/v1/hosts": "published", "/v1/editions": "published", "/v1/version": "published", "/v1/collections": "published", "/v1/changes": "published",
 	"/v1/cdx": "queries", "/v1/coverage": "queries", "/v1/pages": "queries", "/v1/tables/": "queries", "/v1/jobs": "queries", "/web/": "queries", "/timegate/": "queries",
 	"/timemap/": "queries", "/diff": "queries", "/find": "queries", "/browse/": "queries",
 	"/v1/watches": "watches", "/v1/watches/{id}/confirm/": "everybody", "/v1/watches/{id}/stop/": "everybody",

@@ -46,7 +46,7 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 // readCoverage reads what coverage is wanted, with a limit.
 func (q *Queries) readCoverage(w http.ResponseWriter, r *http.Request, usual, most int) (s coverage.Search, err error) {
 	values := r.URL.Query()
-	if err := refuse(values, "says nothing of coverage", "edition", "modified", "filter", "collapse", "latest", "closest", "sort", "output",
+	if err := refuse(values, "says nothing of coverage", "edition", "collection", "modified", "filter", "collapse", "latest", "closest", "sort", "output",
 		"fl", "fields", "resumeKey", "showResumeKey", "originals"); err != nil {
 		return s, err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"sheaf/archive"
+	"sheaf/archive/catalog"
 	"sheaf/internal/api"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/reply"
@@ -46,6 +47,14 @@ func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Ac
 		list.Editions = append(list.Editions, api.Edition(e))
 	}
 	return reply.JSON(w, http.StatusOK, list)
+}
+
+func (q *Queries) collections(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	list, err := q.Library.Tree.Collections(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	return reply.JSON(w, http.StatusOK, catalog.CollectionList{Collections: list})
 }
 
 func (q *Queries) version(w http.ResponseWriter, r *http.Request, _ *account.Account) error {

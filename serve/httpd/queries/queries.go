@@ -1,6 +1,7 @@
 // Package queries answers what programs ask about the archive:
 //
 //	/v1/hosts?prefix=&after=&limit=        the hosts of the account's scope
+//	/v1/collections                         what was imported under names
 //	/v1/editions, /v1/version              what was published
 //	/v1/changes?since=&mark=&surt=&wait=   what was published and withdrawn, by sequence number
 //	/v1/cdx?url=&from=&to=…                index lines of records (package query)
@@ -49,7 +50,7 @@ const archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 // Register mounts the handlers.
 func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	for path, h := range map[string]guard.Handler{
-		api.PathHosts: q.hosts, api.PathEditions: q.editions, api.PathVersion: q.version, api.PathChanges: q.changes,
+		api.PathHosts: q.hosts, api.PathEditions: q.editions, api.PathVersion: q.version, api.PathImported: q.collections, api.PathChanges: q.changes,
 	} {
 		r.Handle(path, g.Consumer(h, account.ForFiles, account.ForQueries)).Methods(guard.Reading()...)
 	}

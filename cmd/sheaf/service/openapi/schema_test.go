@@ -43,7 +43,7 @@ var update = flag.Bool("update", false, "write schemas.yaml anew from the Go typ
 // bodies are the types that are sent and taken as JSON.
 var bodies = []any{
 	api.HostList{}, api.EditionList{}, api.VersionDocument{}, api.CoverageList{}, api.JobStatus{}, api.JobList{}, api.DiffDocument{},
-	access.Rule{}, access.RuleList{}, account.NewAccount{}, account.AccountList{}, account.AccountLine{}, account.Change{}, account.NewToken{}, account.TokenList{}, feed.Page{},
+	access.Rule{}, access.RuleList{}, catalog.CollectionList{}, account.NewAccount{}, account.AccountList{}, account.AccountLine{}, account.Change{}, account.NewToken{}, account.TokenList{}, feed.Page{},
 	watch.WatchList{}, watch.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	hosts.Report{}, costs.LogReport{}, wire.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{}, manager.DeadRequest{},

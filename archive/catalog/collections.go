@@ -1,0 +1,160 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// CollectionList answers GET /v1/collections, by name.
+type CollectionList struct {
+	Collections []ImportedCollection `json:"collections"`
+}
+
+// ImportedCollection is what was published under one name. Its sums are zero until Sum is called.
+type ImportedCollection struct {
+	wire.Collection          // what was said last of its source and licence
+	Editions        []string `json:"editions"`             // that brought something of it, in the order of publication
+	TakenDown       bool     `json:"taken_down,omitempty"` // by RemoveCollection
+	Hosts           int64    `json:"hosts"`
+	Segments        int64    `json:"segments"`
+	Records         int64    `json:"records"`
+	Bytes           int64    `json:"bytes"` // of segments
+
+	First time.Time `json:"first,omitzero"` // span of the crawl
+	Last  time.Time `json:"last,omitzero"`
+}
+
+// Sum sums up entries.
+func (c *ImportedCollection) Sum(entries iter.Seq2[SegmentEntry, error]) error {
+	hosts := make(map[string]bool)
+	for l, err := range entries {
+		if err != nil {
+			return fmt.Errorf("collection %s: %w", c.Name, err)
+		}
+		hosts[l.Host] = true
+		c.Segments, c.Records, c.Bytes = c.Segments+1, c.Records+l.Records, c.Bytes+l.Length
+		if c.First.IsZero() || l.First.Before(c.First) {
+			c.First = l.First.UTC()
+		}
+		if l.Last.After(c.Last) {
+			c.Last = l.Last.UTC()
+		}
+	}
+	c.Hosts = int64(len(hosts))
+	return nil
+}
+
+// Collections returns all collections by name, also if all that they had is taken down. It reads
+// the rows of all batches.
+func Collections(ctx context.Context, s *Snapshot) ([]ImportedCollection, error) {
+	batches, err := s.Batches(ctx, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	batches = slices.DeleteFunc(batches, func(b PublishedBatch) bool { return b.Collection.Name == "" })
+	slices.SortStableFunc(batches, func(a, b PublishedBatch) int {
+		return cmp.Or(strings.Compare(a.Collection.Name, b.Collection.Name), cmp.Compare(a.N, b.N))
+	})
+	var all []ImportedCollection
+	for _, b := range batches {
+		if len(all) == 0 || all[len(all)-1].Name != b.Collection.Name {
+			all = append(all, ImportedCollection{Collection: b.Collection, TakenDown: len(takenOf(s, b.Collection.Name)) > 0})
+		}
+		of := &all[len(all)-1]
+		of.Source, of.Licence = cmp.Or(b.Collection.Source, of.Source), cmp.Or(b.Collection.Licence, of.Licence)
+		if !slices.Contains(of.Editions, b.Edition) {
+			of.Editions = append(of.Editions, b.Edition)
+		}
+	}
+	return all, nil
+}
+
+// Entries walks the entries of the collection: edition by edition, and in each by the hosts' keys,
+// of which it walks those that begin with prefix.
+func (c *ImportedCollection) Entries(ctx context.Context, s *Snapshot, prefix string) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
+		for _, name := range c.Editions {
+			for l, err := range s.EditionUnder(ctx, name, prefix) {
+				if (err != nil || l.Collection == c.Name) && !yield(l, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// RemoveCollection takes down what is published of a collection, of each host that has something of
+// it. What is imported later is not taken down. It returns ErrNotExist if nothing of it is shown.
+func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
+	s, err := c.Pin(ctx)
+	if err != nil {
+		return Version{}, 0, err
+	}
+	defer s.Release()
+	all, err := Collections(ctx, s)
+	if err != nil {
+		return Version{}, 0, err
+	}
+	var stones []Tombstone
+	seen := make(map[string]bool)
+	for _, of := range all {
+		if of.Name != name {
+			continue
+		}
+		for l, err := range of.Entries(ctx, s, "") {
+			if err != nil {
+				return Version{}, 0, err
+			}
+			if !seen[l.Host] {
+				seen[l.Host] = true
+				stones = append(stones, Tombstone{Host: l.Host, Collection: name, Reason: reason, By: by})
+			}
+		}
+	}
+	if len(stones) == 0 {
+		return Version{}, 0, fmt.Errorf("collection %s: nothing of it is shown: %w", name, ErrNotExist)
+	}
+	v, err := c.Remove(ctx, stones...)
+	return v, len(stones), err
+}
+
+// RestoreCollection lifts the take-downs of RemoveCollection. It returns ErrNotExist if none is in
+// force.
+func (c *Catalog) RestoreCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
+	s, err := c.Pin(ctx)
+	if err != nil {
+		return Version{}, 0, err
+	}
+	defer s.Release()
+	stones := takenOf(s, name)
+	if len(stones) == 0 {
+		return Version{}, 0, fmt.Errorf("collection %s: it is not taken down: %w", name, ErrNotExist)
+	}
+	for i := range stones {
+		stones[i] = Tombstone{Host: stones[i].Host, Collection: name, Reason: reason, By: by}
+	}
+	v, err := c.Restore(ctx, stones...)
+	return v, len(stones), err
+}
+
+// takenOf returns the take-downs of a collection that are in force.
+func takenOf(s *Snapshot, name string) (stones []Tombstone) {
+	for _, of := range s.catalog.current().tombstones {
+		for _, t := range of {
+			if t.Act == TakeDown && t.Collection == name {
+				stones = append(stones, t)
+			}
+		}
+	}
+	return stones
+}
+
+// CollectionDown reports whether a take-down of something of a collection is in force.
+func CollectionDown(s *Snapshot, name string) bool { return len(takenOf(s, name)) > 0 }
