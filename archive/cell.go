@@ -24,6 +24,8 @@ type Cell struct {
 	RefersDate time.Time // of the page that a Revisit refers to
 	RefersTo   string    // its URL; empty: the same
 
+	Preferences string // as in Record
+
 	Offset int64 // of T, the cell's first byte
 	TLen   int64 // T's length
 	BLen   int64 // B's length; B follows T
@@ -97,6 +99,7 @@ type indexLine struct {
 	Nanos     int       `json:"ns,omitempty"`
 	Refers    string    `json:"refers,omitempty"`
 	RefersTo  string    `json:"refersto,omitempty"`
+	Asked     string    `json:"preferences,omitempty"`
 	Cell      *[9]int64 `json:"cell,omitempty"` // see Numbers
 }
 
@@ -148,7 +151,7 @@ func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
 	if !c.RefersDate.IsZero() {
 		line.Refers = c.RefersDate.UTC().Format(time.RFC3339Nano)
 	}
-	line.RefersTo = c.RefersTo
+	line.RefersTo, line.Asked = c.RefersTo, c.Preferences
 	return c.appendJSON(b, line)
 }
 
@@ -198,7 +201,7 @@ func parseLine(line, host string) (*Cell, error) {
 	}
 	c := &Cell{
 		URLKey: strings.Clone(key), URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
-		Time: t.Add(time.Duration(l.Nanos)),
+		Time: t.Add(time.Duration(l.Nanos)), Preferences: l.Asked,
 	}
 	err = c.SetNumbers(l.Cell)
 	if err == nil {

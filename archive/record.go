@@ -52,6 +52,9 @@ type Record struct {
 	// It is empty if the body is complete.
 	Truncated string
 
+	// Preferences are what the response asks of those who use it, as package preference writes it.
+	Preferences string
+
 	// PayloadDigest, RefersTo, RefersDate and Profile describe what a Revisit refers to: a Page. Of
 	// a page in a segment, PayloadDigest is its Cell.Digest. Of one that is known from another
 	// crawler's record only, it may also be "sha1:" or "md5:" and base32, or empty. An empty

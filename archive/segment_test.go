@@ -77,6 +77,10 @@ func testRecords() (records []*Record, files map[string][]byte) {
 		&Record{Kind: Revisit, URL: "http://" + testHost + "/same.html?digest=none", Time: testTime, HTTP: []byte("HTTP/1.1 304 Same\r\n\r\n"), Profile: ServerNotModified})
 	add("/last.html", "text/html", []byte("last"))
 	records[0].Links = testLinks(700)
+	records[0].Preferences = "content-usage=train-ai=n; robots=noindex, %83%65"
+	for _, r := range records[len(records)-6 : len(records)-3] {
+		r.Preferences = "x-robots-tag=" + strings.Repeat("%22", 100) + "%"
+	}
 	records[len(records)-6].Links = []Link{{"http://" + testHost + "/", "redirect"}}
 	return records, files
 }
@@ -221,6 +225,9 @@ func TestReadIndex(t *testing.T) {
 	byFooter, err := ReadIndex(ctx, sourceOf(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if byFooter.Cells[0].Preferences == "" {
+		t.Error("preferences are lost")
 	}
 	if !reflect.DeepEqual(byFooter, x) {
 		t.Errorf("read by its footer, the index differs from the writer's")

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/preference"
 )
 
 const (
@@ -25,6 +27,7 @@ const (
 type warcHead struct {
 	kind                       Kind
 	url, ip, truncated         string
+	preferences                string
 	time                       time.Time
 	payloadDigest, blockDigest string
 	profile                    string    // Revisit only
@@ -59,6 +62,7 @@ func (h *warcHead) appendTo(b []byte) []byte {
 	line("WARC-Payload-Digest", h.payloadDigest)
 	line("WARC-Block-Digest", h.blockDigest)
 	line("WARC-Truncated", h.truncated)
+	line(preferencesField, h.preferences)
 	if h.kind == Revisit {
 		line("WARC-Profile", h.profile)
 		line("WARC-Refers-To-Target-URI", cmp.Or(h.refersTo, h.url))
@@ -72,7 +76,10 @@ func (h *warcHead) appendTo(b []byte) []byte {
 }
 
 // warcHeadRest is an upper limit for the length of a record's header without its URLs.
-const warcHeadRest = 1 << 10
+const warcHeadRest = 1<<10 + preference.MaxLength
+
+// preferencesField is the header field for Record.Preferences. WARC allows fields of one's own.
+const preferencesField = "X-Crawler-Preferences"
 
 // recordID derives a UUID (version 8) from what identifies the record.
 func recordID(typ, url string, t time.Time, digest string) string {
@@ -111,6 +118,8 @@ func parseWARC(head []byte) (*warcHead, error) {
 			h.blockDigest = value
 		case "WARC-Truncated":
 			h.truncated = strings.Clone(value)
+		case preferencesField:
+			h.preferences = strings.Clone(value)
 		case "WARC-Profile":
 			h.profile = value
 		case "WARC-Refers-To-Target-URI":
@@ -138,6 +147,9 @@ func (h *warcHead) check() error {
 	}
 	if _, err := netip.ParseAddr(h.ip); h.ip != "" && err != nil {
 		return fmt.Errorf("IP address: %w", err)
+	}
+	if _, err := preference.Parse(h.preferences); err != nil {
+		return err
 	}
 	if y := h.time.UTC().Year(); y < 1970 || y > 2200 {
 		return fmt.Errorf("time %v is not between 1970 and 2200", h.time)
@@ -239,7 +251,7 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 	}
 	c.Kind, c.URL, c.URLKey, c.Time = h.kind, h.url, SURT(h.url), h.time.UTC()
 	c.Status, c.MIME, c.Digest, c.Truncated, c.RefersDate = status, mimeType, h.payloadDigest, h.truncated, h.refersDate
-	c.RefersTo = h.refersTo
+	c.RefersTo, c.Preferences = h.refersTo, h.preferences
 	switch h.kind {
 	case Page:
 		c.Name = FileName(host, h.url)

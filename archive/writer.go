@@ -152,7 +152,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	}
 	defer giveBack()
 	http, truncated := r.HTTP, r.Truncated
-	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated}
+	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated, preferences: r.Preferences}
 	if r.Kind == Revisit && r.RefersTo != r.URL {
 		h.refersTo = r.RefersTo
 	}

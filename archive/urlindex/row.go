@@ -60,6 +60,7 @@ type rowJSON struct {
 	Nanos     int64     `json:"ns,omitempty"`
 	Refers    string    `json:"refers,omitempty"`
 	RefersTo  string    `json:"refersto,omitempty"`
+	Asked     string    `json:"preferences,omitempty"`
 	Cell      *[9]int64 `json:"cell"`
 	Seq       int64     `json:"seq"`
 	Before    int64     `json:"before"`
@@ -87,6 +88,9 @@ func appendRow(b []byte, r *Row) []byte {
 	}
 	if r.RefersTo != "" {
 		b = appendText(append(b, `,"refersto":`...), r.RefersTo)
+	}
+	if r.Preferences != "" {
+		b = appendText(append(b, `,"preferences":`...), r.Preferences)
 	}
 	b = append(b, `,"cell":`...)
 	sep := byte('[')
@@ -174,6 +178,7 @@ func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 	if j.Nanos < 0 || j.Nanos >= int64(time.Second) {
 		return nil, fmt.Errorf("%d nanoseconds", j.Nanos)
 	}
+	r.Preferences = j.Asked
 	r.Time = at.Add(time.Duration(j.Nanos))
 	if err := r.SetNumbers(j.Cell); err != nil {
 		return nil, err

@@ -1,0 +1,276 @@
+// Package preference finds what the owners of pages ask of those who collect and use them, and
+// keeps it as they wrote it. It judges nothing: whoever uses the pages decides by the text.
+//
+// What a response asks is written as a line of names and values in the order of Names, for example
+//
+//	content-usage=train-ai=n; robots=noindex, nofollow
+//
+// In a value, bytes other than printable ASCII, and the bytes %, ;, " and \, are written as %XX. A %
+// at the end of a value says that the value was cut. The line is in the header of the WARC record
+// and in the indexes.
+package preference
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// Names of preferences.
+const (
+	ContentUsage   = "content-usage"   // of the header, or lines of a robots.txt (IETF aipref, draft-ietf-aipref-attach)
+	RobotsTag      = "x-robots-tag"    // of the header
+	RobotsMeta     = "robots"          // of the meta element
+	TDMReservation = "tdm-reservation" // of the header or the meta element (W3C TDM Reservation Protocol)
+	TDMPolicy      = "tdm-policy"      // likewise
+	License        = "license"         // lines of a robots.txt, a Link header or a link element (Really Simple Licensing 1.0)
+)
+
+// Names returns the names of all preferences, in order.
+func Names() []string {
+	return []string{ContentUsage, RobotsTag, RobotsMeta, TDMReservation, TDMPolicy, License}
+}
+
+// maxValue is the limit for a value in its written form, in bytes. Longer ones are cut.
+const maxValue = 300
+
+// MaxLength is the limit for all preferences of a response, in bytes.
+const MaxLength = 6 * (maxValue + len(TDMReservation) + len("=%; "))
+
+// Searched is how many bytes of a page are searched for meta elements, unless its body element
+// begins earlier.
+const Searched = 64 << 10
+
+// Preference is one thing that is asked.
+type Preference struct {
+	Name  string // one of Names
+	Value string // as written by the owner, in any charset
+	Cut   bool   // the value was longer
+}
+
+// Of returns the preferences of a page's response. page is its URL, head the status line and headers, body the decoded
+// body or a part from the beginning, which is searched if it is HTML or the host's robots.txt. The
+// result is empty if nothing is asked.
+func Of(page string, head, body []byte) string {
+	var f found
+	media := f.header(head)
+	switch {
+	case IsRobotsTxt(page):
+		f.robotsTxt(body)
+	case strings.Contains(media, "html"), media == "" && bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")):
+		f.page(body)
+	}
+	return f.String()
+}
+
+// IsRobotsTxt reports whether a URL is that of a host's robots.txt.
+func IsRobotsTxt(page string) bool {
+	rest, ok := strings.CutSuffix(page, "/robots.txt")
+	_, host, scheme := strings.Cut(rest, "://")
+	return ok && scheme && !strings.Contains(host, "/")
+}
+
+// Parse parses what Of has returned, and refuses any other text.
+func Parse(text string) ([]Preference, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var f found
+	last := -1
+	for part := range strings.SplitSeq(text, "; ") {
+		name, value, _ := strings.Cut(part, "=")
+		at := slices.Index(Names(), name)
+		if at <= last {
+			return nil, fmt.Errorf("preferences %.100q: want name=value with the names %s in this order", text, strings.Join(Names(), ", "))
+		}
+		last = at
+		value, cut := strings.CutSuffix(value, "%")
+		value, err := url.PathUnescape(value)
+		if err != nil {
+			return nil, fmt.Errorf("preferences %.100q: %s: %w", text, name, err)
+		}
+		f.list = append(f.list, Preference{name, value, cut})
+	}
+	if f.String() != text {
+		return nil, fmt.Errorf("preferences %.100q: a value is empty, has more than %d bytes, or has bytes that must be %%XX", text, maxValue)
+	}
+	return f.list, nil
+}
+
+// Value returns the value of one preference in what Of has returned; empty: it is not asked.
+func Value(text, name string) string {
+	all, _ := Parse(text) // the indexes have been checked
+	for _, p := range all {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return ""
+}
+
+// found is what was found so far.
+type found struct{ list []Preference }
+
+// add adds a value. Of several values of one name a list is made, as of HTTP's headers.
+func (f *found) add(name, value string) {
+	value = strings.Join(strings.Fields(value), " ")
+	if value == "" {
+		return
+	}
+	i := slices.IndexFunc(f.list, func(p Preference) bool { return p.Name == name })
+	if i < 0 {
+		f.list = append(f.list, Preference{Name: name, Value: value})
+	} else {
+		f.list[i].Value += ", " + value
+	}
+}
+
+// String returns the line.
+func (f found) String() string {
+	var parts []string
+	for _, name := range Names() {
+		i := slices.IndexFunc(f.list, func(p Preference) bool { return p.Name == name })
+		if i < 0 || f.list[i].Value == "" {
+			continue
+		}
+		value, cut := escape(f.list[i].Value)
+		if cut || f.list[i].Cut {
+			value += "%"
+		}
+		parts = append(parts, name+"="+value)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// escape writes a value, and reports whether it had to cut it.
+func escape(value string) (written string, cut bool) {
+	var b strings.Builder
+	for i := range len(value) {
+		piece := value[i : i+1]
+		if c := value[i]; c < ' ' || c > '~' || strings.IndexByte(`%;"\`, c) >= 0 {
+			piece = fmt.Sprintf("%%%02X", c)
+		}
+		if b.Len()+len(piece) > maxValue {
+			return b.String(), true
+		}
+		b.WriteString(piece)
+	}
+	return b.String(), false
+}
+
+// header adds what the header lines ask, and returns the media type.
+func (f *found) header(head []byte) (media string) {
+	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(name) > len("tdm-reservation") {
+			continue
+		}
+		switch name, value := strings.ToLower(string(name)), string(value); name {
+		case ContentUsage, RobotsTag, TDMReservation, TDMPolicy:
+			f.add(name, value)
+		case "content-type":
+			media, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(value)), ";")
+		case "link":
+			f.links(value)
+		}
+	}
+	return media
+}
+
+// rslType is the media type of a licence of Really Simple Licensing.
+const rslType = "application/rsl+xml"
+
+// links adds the licences of a Link header.
+func (f *found) links(value string) {
+	for value != "" {
+		_, rest, _ := strings.Cut(value, "<")
+		target, params, ok := strings.Cut(rest, ">")
+		if !ok {
+			return
+		}
+		params, value = untilComma(params)
+		if low := strings.ToLower(params); strings.Contains(low, "license") && strings.Contains(low, rslType) {
+			f.add(License, target)
+		}
+	}
+}
+
+// untilComma divides at the first comma that is not in a quoted string.
+func untilComma(s string) (before, after string) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ',' && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+// robotsTxt adds the lines of a robots.txt: all licences, and the usage that is said for all
+// robots.
+func (f *found) robotsTxt(text []byte) {
+	all, inAgents := true, false
+	for line := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == '\r' }) {
+		line, _, _ = bytes.Cut(line, []byte("#"))
+		key, value, ok := strings.Cut(string(line), ":")
+		if !ok {
+			continue
+		}
+		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+		switch {
+		case key == "user-agent":
+			all = inAgents && all || value == "*"
+			inAgents = true
+			continue
+		case key == ContentUsage && all, key == License:
+			f.add(key, value)
+		}
+		inAgents = inAgents && key == "sitemap"
+	}
+}
+
+// page adds what the meta and link elements of a page ask, up to the page's body.
+func (f *found) page(body []byte) {
+	body = body[:min(len(body), Searched)]
+	z := html.NewTokenizer(bytes.NewReader(body))
+	z.SetMaxBuf(Searched)
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, more := z.TagName()
+			switch string(name) {
+			case "body", "frameset":
+				return
+			case "meta", "link":
+				attrs := make(map[string]string, 4)
+				for more {
+					var key, value []byte
+					key, value, more = z.TagAttr()
+					if _, again := attrs[string(key)]; !again {
+						attrs[string(key)] = string(value)
+					}
+				}
+				f.element(attrs)
+			}
+		}
+	}
+}
+
+func (f *found) element(attrs map[string]string) {
+	switch name := strings.ToLower(strings.TrimSpace(attrs["name"])); name {
+	case RobotsMeta, TDMReservation, TDMPolicy:
+		f.add(name, attrs["content"])
+	}
+	if strings.Contains(strings.ToLower(attrs["rel"]), "license") && strings.EqualFold(strings.TrimSpace(attrs["type"]), rslType) {
+		f.add(License, attrs["href"])
+	}
+}
