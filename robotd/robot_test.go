@@ -26,13 +26,13 @@ func TestTwoDays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one.page("www.a.test/", "text/html", []byte(sjis), "ETag", `"v1"`)
+	one.page("www.a.test/", "text/html", []byte(sjis), "ETag", `"v1"`, "Content-Usage", "train-ai=n")
 	one.page("www.a.test/%E8%A1%A8.html?q=%93%FA", "text/html", []byte("reached"))
 	one.page("www.a.test/a.png", "image/png", []byte("\x89PNG"))
 	one.page("www.b.test/", "text/html; charset=iso-2022-jp", []byte(jis))
-	one.page("www.b.test/second.html", "text/html", []byte("<a href=/private/x.html>x</a><a href=/moved>m</a><a href=/missing>m</a><a href=http://www..broken.test/>b</a>"))
+	one.page("www.b.test/second.html", "text/html", []byte("<meta name=robots content=noindex><a href=/private/x.html>x</a><a href=/moved>m</a><a href=/missing>m</a><a href=http://www..broken.test/>b</a>"))
 	one.put("www.b.test/moved", answer{http.StatusFound, http.Header{"Location": {"http://www.c.test/arrived"}}, nil})
-	one.robots = "User-agent: *\nDisallow: /private/\n"
+	one.robots = "User-agent: *\nDisallow: /private/\nContent-Usage: search=y\n"
 	two.tree("www.c.test", 30)
 	two.page("www.c.test/arrived", "text/html", []byte("<meta name=robots content=noarchive>kept nowhere"))
 
@@ -60,6 +60,7 @@ func TestTwoDays(t *testing.T) {
 		"http://www.b.test/": archive.Page, "http://www.b.test/second.html": archive.Page,
 		"http://www.b.test/moved": archive.Response, "http://www.b.test/missing": archive.Response,
 	})
+	wantPreferences(t, s)
 	if n := len(s.cells(0, "www.c.test")); n != 30 {
 		t.Errorf("%d pages of www.c.test arrived, want 30", n)
 	}
@@ -105,6 +106,29 @@ func wantCells(t *testing.T, got map[string]archive.Cell, want map[string]archiv
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d cells, want %d: %q", len(got), len(want), slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// wantPreferences checks what the first batch says of the wishes of the sites' owners.
+func wantPreferences(t *testing.T, s *service) {
+	t.Helper()
+	for host, want := range map[string]archive.Cell{
+		"www.a.test": {Kind: archive.Page, Preferences: "content-usage=search=y"},
+		"www.b.test": {Kind: archive.Page, Preferences: "content-usage=search=y"},
+		"www.c.test": {Kind: archive.Page},
+	} {
+		got := s.batches[0].rules[host]
+		if len(got) != 1 || got[0].Kind != want.Kind || got[0].Preferences != want.Preferences {
+			t.Errorf("robots.txt of %s: %+v, want %+v", host, got, want)
+		}
+	}
+	a, b := s.cells(0, "www.a.test"), s.cells(0, "www.b.test")
+	for url, want := range map[string]string{
+		"http://www.a.test/": "content-usage=train-ai=n", "http://www.a.test/a.png": "", "http://www.b.test/second.html": "robots=noindex",
+	} {
+		if got := a[url].Preferences + b[url].Preferences; got != want {
+			t.Errorf("%s asks %q, want %q", url, got, want)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/preference"
 	"sheaf/internal/wire"
 )
 
@@ -54,7 +55,8 @@ type service struct {
 type received struct {
 	manifest *wire.Manifest
 	digest   string
-	cells    map[string][]archive.Cell // by host
+	cells    map[string][]archive.Cell // by host, without robots.txt
+	rules    map[string][]archive.Cell // likewise, robots.txt only
 }
 
 const token = "one-time"
@@ -274,7 +276,7 @@ func verify(data []byte, m *wire.Manifest) (*received, error) {
 	if int64(len(data)) != m.Size || wire.Digest(data) != m.SHA256 {
 		return nil, fmt.Errorf("%d bytes of sha256 %s arrived; the manifest says %d of %s", len(data), wire.Digest(data), m.Size, m.SHA256)
 	}
-	got := &received{manifest: m, cells: make(map[string][]archive.Cell)}
+	got := &received{manifest: m, cells: make(map[string][]archive.Cell), rules: make(map[string][]archive.Cell)}
 	end := int64(0)
 	for _, h := range m.Hosts {
 		end = h.Offset + h.Length
@@ -290,7 +292,13 @@ func verify(data []byte, m *wire.Manifest) (*received, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
-		got.cells[h.Name] = idx.Cells
+		for _, c := range idx.Cells {
+			if preference.IsRobotsTxt(c.URL) {
+				got.rules[h.Name] = append(got.rules[h.Name], c)
+			} else {
+				got.cells[h.Name] = append(got.cells[h.Name], c)
+			}
+		}
 	}
 	_, err := archive.VerifyBatchTail(bytes.NewReader(data[end:]))
 	return got, err
@@ -316,7 +324,7 @@ func (s *service) all() []*received {
 	return slices.Clone(s.batches)
 }
 
-// cells returns what arrived of a host in the given batch.
+// cells returns the pages that arrived of a host in the given batch.
 func (s *service) cells(batch int, host string) map[string]archive.Cell {
 	s.t.Helper()
 	s.mu.Lock()

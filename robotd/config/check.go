@@ -68,7 +68,7 @@ func (c *Config) checkTimes(is *settings.Checks) {
 	is.Require(c.Page.Timeout > 0, "page.timeout", c.Page.Timeout, "want a duration, such as 10m")
 	is.Require(c.Page.Full >= 0, "page.full", c.Page.Full, "want a duration, such as 720h")
 	is.Require(24*time.Hour <= c.Revisit.AtLeast && c.Revisit.AtLeast <= 60*24*time.Hour, "revisit.at_least", c.Revisit.AtLeast, "want 24h to 1440h")
-	is.Require(0 <= c.Page.Rules && c.Page.Rules <= MaxRules, "page.rules", c.Page.Rules, "want 0s to 24h")
+	is.Require(time.Minute <= c.Page.Rules && c.Page.Rules <= MaxRules, "page.rules", c.Page.Rules, "want 1m to 24h")
 	is.Require(c.Upload.Poll > 0, "upload.poll", c.Upload.Poll, "want a duration, such as 1m")
 	is.Require(c.Upload.BackOff > 0, "upload.back_off", c.Upload.BackOff, "want a duration, such as 10s")
 	is.Require(0 <= c.Tap.Wait && c.Tap.Wait <= time.Minute, "tap.wait", c.Tap.Wait, "want 0s to 1m")

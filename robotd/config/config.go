@@ -204,7 +204,7 @@ type Page struct {
 	MaxPath     int           `mapstructure:"max_path"`      // bytes of path and query
 	Tries       int           `mapstructure:"tries"`         // tries for a page that cannot be fetched
 	Full        time.Duration `mapstructure:"full"`          // longest time between two full copies of a page that does not change
-	Rules       time.Duration `mapstructure:"rules"`         // time for which a robots.txt holds; at most 24h
+	Rules       time.Duration `mapstructure:"rules"`         // time for which a robots.txt holds, at most 24h; below the time from night to night each night has its record
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
 	Probe       bool          `mapstructure:"probe"`         // request a page that cannot exist from each host once a cycle, to know its error page
 	Forms       bool          `mapstructure:"forms"`         // send GET forms with their default values, and take the answers
@@ -310,7 +310,7 @@ func Default() Config {
 		Page: Page{
 			MaxBytes: limits.PageBytes, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
-			Tries: 3, Full: 30 * 24 * time.Hour, Rules: MaxRules, Probe: true,
+			Tries: 3, Full: 30 * 24 * time.Hour, Rules: 20 * time.Hour, Probe: true,
 		},
 		TLS:    TLS{Verify: TLSRecord},
 		Links:  Links{Record: true, Max: 1000},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"sheaf/archive"
+	"sheaf/internal/preference"
 	"sheaf/internal/wire"
 )
 
@@ -82,11 +83,15 @@ func count(m *map[string]int64, reason string, n int64) {
 	(*m)[reason] += n
 }
 
-// AddSegment counts what the batch has of a host.
+// AddSegment counts the pages that the batch has of a host. A robots.txt is not one.
 func (r *Report) AddSegment(idx *archive.Index) {
 	h := r.host(idx.Host)
 	for i := range idx.Cells {
-		switch c := &idx.Cells[i]; c.Kind {
+		c := &idx.Cells[i]
+		if preference.IsRobotsTxt(c.URL) {
+			continue
+		}
+		switch c.Kind {
 		case archive.Page:
 			h.Collected++
 			if c.Truncated != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
@@ -82,10 +83,12 @@ func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
 		return err
 	}
 	end := int64(0)
-	cells := make([]frontier.Cell, len(stored))
-	for i, r := range stored {
-		cells[i] = frontier.Cell{URL: r.URL, End: r.End, Visit: visitOf(&r.Cell), Again: r.Status/100 == 3 && r.Kind == archive.Response}
+	var cells []frontier.Cell
+	for _, r := range stored {
 		end = max(end, r.End)
+		if !preference.IsRobotsTxt(r.URL) { // which is not visited as a page
+			cells = append(cells, frontier.Cell{URL: r.URL, End: r.End, Visit: visitOf(&r.Cell), Again: r.Status/100 == 3 && r.Kind == archive.Response})
+		}
 	}
 	unseen, err := front.Rebuild(segment, end, cells)
 	if err != nil {

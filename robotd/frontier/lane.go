@@ -113,6 +113,16 @@ func (h *Host) finishFirst(e *Entry, d Done) error {
 	return nil
 }
 
+// Beside records that the segment has a record that was never queued, such as a robots.txt: the
+// journal has a line for each stored record. The URL's page does not become known by it.
+func (h *Host) Beside(url string, d Done) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := mark{key: hash(url), place: h.last, own: &Entry{URL: url}}
+	m.logged, m.segment, m.end = h.logSize, d.Segment, d.End
+	return h.mark(m)
+}
+
 // EachVisited calls fn with the results of this cycle's visits, in order.
 func (h *Host) EachVisited(fn func(Entry, Visit)) error {
 	h.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
@@ -33,6 +34,9 @@ type extracting struct {
 
 // extract finds the links of a turn's page.
 func (x *extracting) extract(t *turn) {
+	if t.err == nil {
+		x.preferences(t)
+	}
 	switch {
 	case t.err != nil:
 	case t.resp.Status/100 == 3 && t.resp.Header.Get("Location") != "":
@@ -44,6 +48,16 @@ func (x *extracting) extract(t *turn) {
 	default:
 		x.judge.refusal(t)
 	}
+}
+
+// preferences notes what the answer asks of those who use it. A body that cannot be read fails
+// later.
+func (x *extracting) preferences(t *turn) {
+	var body []byte
+	if t.resp.IsPage() {
+		body, _ = t.resp.Bytes(preference.Searched)
+	}
+	t.preferences = preference.Of(t.entry.URL, t.resp.HTTP, body)
 }
 
 func (x *extracting) redirect(t *turn, to string) {

@@ -121,7 +121,7 @@ func New(opt Options) *Pipeline {
 		found: rec.Found, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		robots: &robots{
 			agent: man.Agent, believe: cfg.Page.Rules, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests,
-			hosts: hosts, patience: patience, journal: rec.Journal, spend: man.Admission.Spend, fail: fail, log: opt.Log,
+			hosts: hosts, patience: patience, batches: rec.Batches, journal: rec.Journal, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		},
 	}
 	p.runs = &runs{

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"sheaf/archive"
+	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/verdict"
 )
@@ -12,18 +13,10 @@ import (
 // record returns the record of a turn's page without its body, and what to remember of the page.
 func record(t *turn) (*archive.Record, frontier.Visit) {
 	resp := t.resp
-	rec := &archive.Record{
-		Kind: archive.Response, URL: t.entry.URL, Time: resp.Start.UTC(),
-		HTTP: resp.HTTP, Truncated: resp.Truncated,
-	}
+	rec := answer(resp, t.entry.URL)
+	rec.Preferences = t.preferences
 	if t.noIndex {
 		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Robots: noindex")
-	}
-	if resp.IP.IsValid() {
-		rec.IP = resp.IP.String()
-	}
-	if resp.Certificate != "" {
-		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Certificate: "+resp.Certificate)
 	}
 	if t.mark != verdict.None {
 		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))
@@ -50,6 +43,21 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 		return rec, frontier.Visit{Gone: true}
 	}
 	return rec, frontier.Visit{}
+}
+
+// answer returns a record of any response, without its body.
+func answer(resp *fetch.Response, url string) *archive.Record {
+	rec := &archive.Record{
+		Kind: archive.Response, URL: url, Time: resp.Start.UTC(),
+		HTTP: resp.HTTP, Truncated: resp.Truncated,
+	}
+	if resp.IP.IsValid() {
+		rec.IP = resp.IP.String()
+	}
+	if resp.Certificate != "" {
+		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Certificate: "+resp.Certificate)
+	}
+	return rec
 }
 
 // addLine adds a line to a header block.

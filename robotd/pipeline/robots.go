@@ -7,7 +7,10 @@ import (
 	"net/netip"
 	"time"
 
+	"sheaf/archive"
+	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
+	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/hoststate"
@@ -28,6 +31,7 @@ type robots struct {
 	requests *requests
 	hosts    *Hosts
 	patience *patience
+	batches  *batch.Store
 	journal  *reports.Log
 	spend    func(bytes int64)
 	fail     func(*Host, error)
@@ -43,7 +47,7 @@ func (r *robots) of(h *Host, scheme string) *rules {
 	}
 	ru := &rules{scheme: scheme}
 	h.memory.rules = append(h.memory.rules, ru)
-	if text, until, ok := r.kept.Load(scheme, h.Name); ok && r.believe > 0 {
+	if text, until, ok := r.kept.Load(scheme, h.Name); ok {
 		read := polite.Parse(text)
 		ru.Robots, ru.until = r.shared.Share(read), until
 		r.pushSitemaps(h, read)
@@ -79,7 +83,7 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 		r.spend(resp.ResponseBytes)
 		status, notBefore = resp.Status, retryAfter(resp.Header)
 		body, err = resp.Bytes(polite.MaxRobots + 1)
-		if err := r.journal.Add(exchange(way.at, resp)); err != nil {
+		if err := errors.Join(r.journal.Add(exchange(way.at, resp)), r.store(h, way, resp, body)); err != nil {
 			r.fail(h, err)
 			return
 		}
@@ -97,6 +101,38 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 		h.place.silent = err != nil
 		return r.patience.backOff(h, status, notBefore)
 	})
+}
+
+// store adds the host's answer to a request for its robots.txt to the host's segment, also one that
+// says that there is none, and where it redirects to. It is stored in full each time: a revisit
+// would hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
+func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, body []byte) error {
+	again := Overloaded(resp.Status) || resp.Status/100 == 3 && way.hops > 0
+	if again || weburl.Host(way.at) != h.Name {
+		return nil
+	}
+	url := way.at
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return nil
+	}
+	rec := answer(resp, url)
+	rec.Preferences = preference.Of(url, resp.HTTP, body)
+	if resp.IsPage() {
+		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
+	}
+	all := resp.Body()
+	defer all.Close()
+	rec.Body = all
+	h.dirty.Store(true)
+	err := r.batches.Append(h.Name, rec, func(cell batch.Cell) error {
+		return h.Front.Beside(url, frontier.Done{Segment: cell.Segment, End: cell.End})
+	})
+	if errors.Is(err, archive.ErrRefused) {
+		return r.journal.Comment("not archived: %v", err)
+	}
+	return err
 }
 
 // take works by what fetching a robots.txt has shown. backOff returns when to try again.

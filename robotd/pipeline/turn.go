@@ -43,9 +43,12 @@ type page struct {
 	outlinks  []archive.Link   // all links, as the archive keeps them
 	noArchive bool
 	noIndex   bool
-	mark      verdict.Mark     // what the answer is instead of a page
-	cuts      []coverage.Event // links that are not followed
-	rules     *rules           // the robots.txt that allowed the page
+
+	preferences string // see archive.Record
+
+	mark  verdict.Mark     // what the answer is instead of a page
+	cuts  []coverage.Event // links that are not followed
+	rules *rules           // the robots.txt that allowed the page
 }
 
 // link is a URL to be queued, and its host.
