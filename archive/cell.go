@@ -12,18 +12,16 @@ import (
 // Cell is what the index says of one cell: what the record is, and where its parts are. It is all
 // that a view needs. Offsets are from the segment's start.
 type Cell struct {
-	Kind       Kind
-	URLKey     string // SURT(URL)
-	URL        string
-	Name       string // the tar entry's; empty unless Kind is Page
-	MIME       string // media type in lower case; "unk" where the server gave none, "warc/revisit" for a Revisit
-	Time       time.Time
-	Status     int
-	Digest     string    // of the payload: "sha256:" and base32; of a Revisit, see Record.PayloadDigest
-	Truncated  string    // as in Record
-	RefersDate time.Time // of the page that a Revisit refers to
-	RefersTo   string    // its URL; empty: the same
-
+	Kind      Kind
+	URLKey    string // SURT(URL)
+	URL       string
+	Name      string // the tar entry's; empty unless Kind is Page
+	MIME      string // media type in lower case; "unk" where the server gave none, "warc/revisit" for a Revisit
+	Time      time.Time
+	Status    int
+	Digest    string // of the payload: "sha256:" and base32; of a Revisit, see Record.PayloadDigest
+	Truncated string // as in Record
+	Reference
 	Preferences string // as in Record
 
 	Offset int64 // of T, the cell's first byte
@@ -36,6 +34,12 @@ type Cell struct {
 	BodyLen   int64  // the file, decoded
 	BodyCRC   uint32 // of the file, without padding
 	RecordCRC uint32 // of the record's bytes in the WARC view
+}
+
+// Reference says to which page a Revisit refers.
+type Reference struct {
+	RefersDate time.Time
+	RefersTo   string // URL; empty: that of the revisit
 }
 
 // Len returns the cell's length in bytes.

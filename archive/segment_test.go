@@ -77,7 +77,7 @@ func testRecords() (records []*Record, files map[string][]byte) {
 		&Record{Kind: Revisit, URL: "http://" + testHost + "/same.html?digest=none", Time: testTime, HTTP: []byte("HTTP/1.1 304 Same\r\n\r\n"), Profile: ServerNotModified})
 	add("/last.html", "text/html", []byte("last"))
 	records[0].Links = testLinks(700)
-	records[0].Preferences = "content-usage=train-ai=n; robots=noindex, %83%65"
+	records[0].Preferences = "content-usage=train-ai=n; robots=noindex, %83%A5"
 	for _, r := range records[len(records)-6 : len(records)-3] {
 		r.Preferences = "x-robots-tag=" + strings.Repeat("%22", 100) + "%"
 	}

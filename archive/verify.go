@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"sheaf/internal/preference"
 	"sheaf/internal/wire"
 )
 
@@ -40,7 +42,14 @@ type Summary struct {
 	Size                     int64  // of the sealed segment, including its end member
 	SHA256                   string // of the sealed segment: its identity
 	Views                    map[ViewKind]ViewInfo
+
+	// Asked is what the host's newest robots.txt in the segment asks of those who use the pages:
+	// its Cell.Preferences, or AsksNothing. It is empty if the segment has none.
+	Asked string
 }
+
+// AsksNothing is the Asked of a segment whose robots.txt asks nothing, or was not found.
+const AsksNothing = "-"
 
 // EndMember returns the end member that turns the verified range into a segment.
 func (s *Summary) EndMember() []byte { return EndMember(s.IndexOffset, s.IndexLength) }
@@ -243,6 +252,9 @@ func (s *Summary) count(c *Cell) {
 		s.Files++
 	case Revisit:
 		s.Revisits++
+	}
+	if preference.IsRobotsTxt(c.URL) && (c.Kind == Page || c.Kind == Response && c.Status/100 == 4) {
+		s.Asked = cmp.Or(c.Preferences, AsksNothing)
 	}
 	if s.First.IsZero() || c.Time.Before(s.First) {
 		s.First = c.Time

@@ -42,6 +42,9 @@ type SegmentEntry struct {
 	Revisits int64     `json:"revisits"`
 	Files    int64     `json:"files"`
 
+	// Preferences is what the segment's robots.txt asks: see archive.Summary. Empty: not known.
+	Preferences string `json:"preferences,omitempty"`
+
 	SHA256 string          `json:"sha256"` // of the segment
 	Views  map[string]View `json:"views,omitempty"`
 

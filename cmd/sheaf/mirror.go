@@ -34,7 +34,7 @@ SHEAF_PASSWORD, or of ~/.netrc (NETRC). Outside the account's window, and where 
 
 Files have their names once they are whole and their SHA-256 is the catalog's. The forms current.tar.gz and the like change with
 every edition, and are then replaced in one step. What is taken down or expires is deleted
-here too; so is what a narrower selection leaves out. Each host's directory has its own MANIFEST and SHA256SUMS.`,
+here too; so is what a narrower selection leaves out, and a host whose robots.txt begins to ask what --honour names. Each host's directory has its own MANIFEST and SHA256SUMS.`,
 		Example: `  sheaf mirror https://archive.example.jp archive --domain ac.jp
   sheaf mirror ftp://alice@archive.example.jp archive --once --parallel 8 --limit 10MiB`,
 		Args: cobra.ExactArgs(2),
@@ -64,6 +64,7 @@ here too; so is what a narrower selection leaves out. Each host's directory has 
 	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")
 	f.StringSliceVar(&opt.Selection.Domains, "domain", nil, "only this host and all below it, such as ac.jp")
 	f.StringArrayVar(&opt.Selection.SURT, "surt", nil, "only hosts whose key begins so, such as jp,ac,w")
+	f.StringArrayVar(&opt.Honour, "honour", nil, "leave out hosts whose robots.txt asks this, such as content-usage:train-ai=n or license; may be given several times")
 	f.StringVar(&opt.CAFile, "ca-file", "", "PEM file of the certificate authorities to trust, instead of the system's")
 	f.IntVar(&opt.Parallel, "parallel", 4, "downloads at once")
 	f.StringVar(&limit, "limit", "0", "bytes a second of all downloads together, such as 10MiB; 0: no limit")

@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/ctxio"
+	"sheaf/internal/preference"
 	"sheaf/internal/wire"
 )
 
@@ -123,6 +124,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 		others:    newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
+		head:      bufio.NewReaderSize(nil, preference.Searched),
 	}
 	defer c.segments.drop()
 	defer c.block.reset()
@@ -206,11 +208,13 @@ type conversion struct {
 	others    *others
 	originals map[original]page // pages that revisits may refer to
 	newest    time.Time
-	about     time.Time // of the newest record beside the batch, other than the file's description of itself
+	head      *bufio.Reader // of the body in hand
+	about     time.Time     // of the newest record beside the batch, other than the file's description of itself
 }
 
 // append stores a record and counts it.
 func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
+	c.preferences(r)
 	cell, err := c.segments.append(r)
 	if err != nil {
 		return cell, err
@@ -227,6 +231,18 @@ func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 		c.newest = cell.Time
 	}
 	return cell, nil
+}
+
+// preferences notes what the record's page asks of those who use it. An error of reading its body
+// shows when it is stored.
+func (c *conversion) preferences(r *archive.Record) {
+	var body []byte
+	if r.Kind == archive.Page && r.Body != nil {
+		c.head.Reset(r.Body)
+		body, _ = c.head.Peek(preference.Searched)
+		r.Body = c.head
+	}
+	r.Preferences = preference.Of(r.URL, r.HTTP, body)
 }
 
 // refused is reading for errors of storing a record. One that cannot be stored is a fault of the

@@ -176,7 +176,8 @@ func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int
 		IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last,
 		Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
-		SHA256: sum.SHA256, Views: make(map[string]catalog.View, len(sum.Views)),
+		Preferences: sum.Asked,
+		SHA256:      sum.SHA256, Views: make(map[string]catalog.View, len(sum.Views)),
 		Origin: catalog.Origin{Batch: string(a.batch.Batch), BatchSHA256: a.batch.SHA256, Robot: a.batch.Robot, Collection: a.m.Collection.Name},
 	}
 	for kind, v := range sum.Views {

@@ -95,6 +95,8 @@ func compareLine(l catalog.SegmentEntry, found *archive.Summary) error {
 	case found.Records != l.Records || found.Revisits != l.Revisits || found.Files != l.Files:
 		return fmt.Errorf("holds %d records, %d revisits, %d files, the catalog says %d, %d, %d",
 			found.Records, found.Revisits, found.Files, l.Records, l.Revisits, l.Files)
+	case l.Preferences != "" && found.Asked != l.Preferences:
+		return fmt.Errorf("its robots.txt asks %q, the catalog says %q", found.Asked, l.Preferences)
 	}
 	for name, want := range l.Views {
 		if name == wire.ViewOthers {

@@ -5,8 +5,8 @@
 //
 //	content-usage=train-ai=n; robots=noindex, nofollow
 //
-// In a value, bytes other than printable ASCII, and the bytes %, ;, " and \, are written as %XX. A %
-// at the end of a value says that the value was cut. The line is in the header of the WARC record
+// In a value, bytes other than printable ASCII, and the bytes %, ;, " and \, are written as %XX. A
+// % at the end of a value says that the value was cut. The line is in the header of the WARC record
 // and in the indexes.
 package preference
 
@@ -52,9 +52,9 @@ type Preference struct {
 	Cut   bool   // the value was longer
 }
 
-// Of returns the preferences of a page's response. page is its URL, head the status line and headers, body the decoded
-// body or a part from the beginning, which is searched if it is HTML or the host's robots.txt. The
-// result is empty if nothing is asked.
+// Of returns the preferences of a page's response. page is its URL, head the status line and
+// headers, body the decoded body or a part from the beginning. The body is searched if it is HTML
+// or the host's robots.txt. The result is empty if nothing is asked.
 func Of(page string, head, body []byte) string {
 	var f found
 	media := f.header(head)

@@ -106,7 +106,7 @@ func (f *Frontier) ForgetVisits(name string) error {
 	if err != nil {
 		return err
 	}
-	return h.forgetVisits()
+	return forgetVisits(h)
 }
 
 // Advance merges every host's cycle into its state and enters the next cycle. It may be repeated

@@ -219,7 +219,7 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 }
 
 // forgetVisits removes the state, and the visits of this cycle from the journal.
-func (h *Host) forgetVisits() error {
+func forgetVisits(h *Host) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := os.Remove(filepath.Join(h.dir(), stateFile)); err != nil && !os.IsNotExist(err) {

@@ -194,7 +194,11 @@ func (r *Reader) describeSegment(ctx context.Context, e *feed.Event, changes []c
 	seg := changes[i].Entry
 	e.Op, e.Edition = feed.Put, seg.Edition
 	e.Batch, e.Robot, e.Records, e.First, e.Last = seg.Batch, seg.Robot, seg.Records, seg.First.UTC(), seg.Last.UTC()
-	if slices.ContainsFunc(r.view.Snap.Tombstones(seg.Host), func(t catalog.Tombstone) bool { return t.URLPrefix != "" }) || r.view.Veil.MayHide(*seg) {
+	if r.view.Veil.MayHide(*seg) {
+		return nil
+	}
+	e.Preferences = seg.Preferences
+	if slices.ContainsFunc(r.view.Snap.Tombstones(seg.Host), func(t catalog.Tombstone) bool { return t.URLPrefix != "" }) {
 		return nil
 	}
 	same := func(n int) bool {

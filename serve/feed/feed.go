@@ -47,6 +47,11 @@ type Event struct {
 	Records int64     `json:"records,omitempty"`
 	First   time.Time `json:"first,omitzero"` // start of the crawl
 	Last    time.Time `json:"last,omitzero"`
+
+	// Preferences is what the host's robots.txt asks of those who use the pages, as package
+	// preference writes it, or "-" for nothing. It is empty if the files have no robots.txt: then
+	// what earlier events said still holds.
+	Preferences string `json:"preferences,omitempty"`
 }
 
 // File is a file of an event, in the directory Path.

@@ -42,7 +42,8 @@ func (m *mirror) every(ctx context.Context, tasks []*task, do func(context.Conte
 
 // forget deletes the files that are gone according to events.
 func (m *mirror) forget(t *task) error {
-	if !t.all && len(t.gone) == 0 && !t.withdrawn {
+	refused := m.refused(t)
+	if !t.all && len(t.gone) == 0 && !t.withdrawn && !refused {
 		return nil
 	}
 	have, err := m.place.inHand(t.dir)
@@ -50,6 +51,9 @@ func (m *mirror) forget(t *task) error {
 		return err
 	}
 	gone := func(name string) bool {
+		if refused {
+			return true
+		}
 		_, stays := t.wanted[name]
 		return !stays && (t.all || t.gone[editionOf(name)]) || t.withdrawn && isChanging(name)
 	}
@@ -82,6 +86,10 @@ func (m *mirror) drop(t *task, have map[string]file, gone func(name string) bool
 // host does one task. If a file has changed since its event, host continues by the service's
 // MANIFEST of the host. If a file cannot be fetched by that either, the host becomes pending.
 func (m *mirror) host(ctx context.Context, t *task) error {
+	if m.refused(t) {
+		return m.refuse(t)
+	}
+	t.look = t.look || m.returns(t)
 	err := m.attempt(ctx, t)
 	if isOther(err) {
 		t.look = true
@@ -92,9 +100,11 @@ func (m *mirror) host(ctx context.Context, t *task) error {
 	switch {
 	case err == nil:
 		delete(m.state.Pending, t.dir)
+		delete(m.state.Refused, t.dir)
 		return nil
 	case isOther(err) || errors.Is(err, errCorrupt):
 		m.state.Pending[t.dir] = err.Error()
+		delete(m.state.Refused, t.dir) // the next look fetches all
 		m.Reporter.Note(Note{Event: "pending", Path: t.dir, Why: err.Error()})
 		return nil
 	}

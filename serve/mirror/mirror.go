@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"sheaf/internal/preference"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -36,6 +37,7 @@ type Options struct {
 	Password  string
 	CAFile    string // PEM file with the authorities for the service's certificate; default the system's
 	Selection client.Selection
+	Honour    []string // leave out hosts whose robots.txt asks this: see preference.ParseFilter
 	Forms     []string // what to keep: of editions by suffix, current and all by name; default .tar.gz
 
 	Parallel int           // downloads at once; default 4
@@ -82,6 +84,8 @@ type mirror struct {
 	limit  *rate.Limiter // nil: none
 	slots  chan struct{} // one for each download at once
 
+	honour []preference.Filter
+
 	changing bool // some wanted files change with every edition
 
 	progress atomic.Int64 // when the service last sent something; Unix nanoseconds
@@ -105,6 +109,9 @@ func Run(ctx context.Context, opt Options) (sum Summary, err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	m := &mirror{Options: opt, place: p, slots: make(chan struct{}, opt.Parallel), changing: slices.ContainsFunc(opt.Forms, isChanging)}
+	if m.honour, err = filters(opt.Honour); err != nil {
+		return sum, err
+	}
 	if opt.Limit > 0 {
 		m.limit = rate.NewLimiter(rate.Limit(opt.Limit), int(max(opt.Limit/4, chunk)))
 	}
@@ -165,9 +172,9 @@ func (m *mirror) begin() error {
 	if err != nil {
 		return err
 	}
-	wants := wants{Selection: m.Selection, Forms: m.Forms}
+	wants := wants{Selection: m.Selection, Forms: m.Forms, Honour: m.Honour}
 	if !fresh && (s.Sweep || !s.Wants.equal(wants)) {
-		s.Cursor, s.Sweep = feed.Cursor{}, true
+		s.Cursor, s.Sweep, s.Refused = feed.Cursor{}, true, map[string]string{}
 	}
 	s.Wants = wants
 	m.state = s
@@ -281,7 +288,7 @@ func (m *mirror) restart() error {
 	if m.state.Cursor.Since == 0 {
 		return fmt.Errorf("%w, at its beginning too", errExpired)
 	}
-	m.state.Cursor, m.state.Sweep = feed.Cursor{}, true
+	m.state.Cursor, m.state.Sweep, m.state.Refused = feed.Cursor{}, true, map[string]string{}
 	m.seen = map[uint64]struct{}{}
 	return m.place.save(m.state)
 }

@@ -39,7 +39,8 @@ const stateFormat = 1
 // wants is what a mirror keeps.
 type wants struct {
 	client.Selection
-	Forms []string `json:"forms"`
+	Forms  []string `json:"forms"`
+	Honour []string `json:"honour,omitempty"`
 }
 
 func (w wants) equal(o wants) bool {
@@ -57,6 +58,7 @@ type state struct {
 	// Sweep says that the mirror reads the feed from its beginning. At its end, files of which it
 	// said nothing are deleted.
 	Sweep   bool              `json:"sweep,omitempty"`
+	Refused map[string]string `json:"refused,omitempty"` // directories of hosts whose robots.txt asks what Wants.Honour has, and what it asks
 	Pending map[string]string `json:"pending,omitempty"` // directories of hosts that are to be looked at again, and why
 }
 
@@ -111,7 +113,7 @@ func (p *place) load() (s state, fresh bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(p.dir)
 		// files that another program has fetched are kept if they match
-		return state{Format: stateFormat, Pending: map[string]string{}, Sweep: len(entries) > 1}, len(entries) <= 1, err
+		return state{Format: stateFormat, Pending: map[string]string{}, Refused: map[string]string{}, Sweep: len(entries) > 1}, len(entries) <= 1, err
 	}
 	if err != nil {
 		return s, false, err
@@ -121,6 +123,9 @@ func (p *place) load() (s state, fresh bool, err error) {
 	}
 	if s.Pending == nil {
 		s.Pending = map[string]string{}
+	}
+	if s.Refused == nil {
+		s.Refused = map[string]string{}
 	}
 	return s, false, nil
 }

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"path"
@@ -26,6 +27,7 @@ type task struct {
 	// contain. They are deleted at once, even if the service cannot give the new ones.
 	withdrawn bool
 	wanted    map[string]file // to have, by name
+	asks      string          // what the host's robots.txt asks now; empty: what it asked before
 }
 
 // chosen reports whether the mirror keeps a host.
@@ -76,6 +78,7 @@ const takenDown = "takedown"
 func (t *task) take(m *mirror, e feed.Event) {
 	t.look = t.look || m.changing // whatever has happened, only the MANIFEST tells what they are now
 	t.withdrawn = t.withdrawn || e.Why == takenDown
+	t.asks = cmp.Or(e.Preferences, t.asks)
 	switch {
 	case e.Op == feed.Put && len(e.Files) > 0:
 		for _, f := range e.Files {

@@ -28,7 +28,8 @@ type Bar interface {
 	End(err error)
 }
 
-// Note is an event: a file was "fetched", "deleted" or "damaged"; a host is "pending"; the mirror
+// Note is an event: a file was "fetched", "deleted" or "damaged"; a host is "pending", or was
+// "refused" because its robots.txt asks what is honoured; the mirror
 // is "waiting" until some time, tries "again" after an error, begins "anew" at the feed's
 // beginning, or is "current", at the feed's end, with totals.
 type Note struct {

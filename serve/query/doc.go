@@ -11,6 +11,8 @@
 //	            time, such as 2026, or a period A/B, of which one end may be missing. What a server did
 //	            not say it of is left out. It reads a part of each record that passes the filters
 //	filter      [!][=|~]field:expr; may be repeated: all must apply (see Filter)
+//	preference  NAME, NAME:TEXT, any, or !: what the record's owner asks of those who use it; may be
+//	            repeated: all must apply (see preference.ParseFilter)
 //	collapse    field[:n]; may be repeated: keeps the first of successive records that are equal
 //	            in the field, or in its first n characters
 //	latest      true: of each URL key only the newest record that passes the filters

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/archive/catalog"
 )
 
 // Fields of a record, with pywb's names.
@@ -33,7 +35,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", "collection", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", "collection", "preferences", originalLength, originalOffset, originalFile,
 }
 
 // aliases are the Internet Archive's names.
@@ -83,12 +85,6 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return file, err
 	case fieldTruncated:
 		return c.Truncated, nil
-	case "host":
-		return c.Segment.Host, nil
-	case "edition":
-		return c.Segment.Edition, nil
-	case "published":
-		return c.Segment.Published.UTC().Format(time.RFC3339), nil
 	case "time":
 		return c.Time.UTC().Format(time.RFC3339Nano), nil
 	case fieldModified:
@@ -102,14 +98,29 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.RefersTo, nil
 	case fieldResolved:
 		return resolved(ctx, c.Capture)
-	case "robot":
-		return c.Segment.Robot, nil
-	case "batch":
-		return c.Segment.Batch, nil
-	case "collection":
-		return c.Segment.Collection, nil
+	case "preferences":
+		return c.Preferences, nil
 	}
-	return "", nil
+	return ofSegment(&c.Segment, name), nil
+}
+
+// ofSegment returns the text of a field that all records of a segment share, or "" if it is none.
+func ofSegment(s *catalog.SegmentEntry, name string) string {
+	switch name {
+	case "host":
+		return s.Host
+	case "edition":
+		return s.Edition
+	case "published":
+		return s.Published.UTC().Format(time.RFC3339)
+	case "robot":
+		return s.Robot
+	case "batch":
+		return s.Batch
+	case "collection":
+		return s.Collection
+	}
+	return ""
 }
 
 // moment returns a time in UTC, or "" if it is zero.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/preference"
 	"sheaf/internal/wire"
 	"sheaf/serve/records"
 )
@@ -27,7 +28,8 @@ type Query struct {
 
 	fields    []string // as requested; nil: those of the output format
 	filters   []Filter
-	modified  *period // when the page was last changed, as its server said; nil: any time, or never said
+	asked     []preference.Filter // what the record's preferences must be
+	modified  *period             // when the page was last changed, as its server said; nil: any time, or never said
 	collapses []collapse
 	latest    bool
 	closest   time.Time // zero: not given
@@ -44,13 +46,13 @@ type Query struct {
 // parameters lists the known ones. allowFuzzy is accepted because pywb's clients send it, and
 // ignored.
 var parameters = []string{
-	"url", "matchType", "from", "to", "edition", "collection", "modified", "filter", "collapse", "latest", "closest", "sort", "limit",
+	"url", "matchType", "from", "to", "edition", "collection", "modified", "filter", "preference", "collapse", "latest", "closest", "sort", "limit",
 	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
 	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
 
 // several are the parameters that may be repeated.
-var several = []string{"filter", "collapse"}
+var several = []string{"filter", "preference", "collapse"}
 
 // Parse parses a query's parameters. list has the targets from a request's body; nil if there were
 // none. An error is a *ParamError, or ErrExpired.
@@ -178,6 +180,15 @@ func (p *parser) conditions() error {
 		f, err := parseFilter(text)
 		if q.filters = append(q.filters, f); err == nil && len(q.filters) > maxFilters {
 			err = fmt.Errorf("more than %d filters", maxFilters)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := p.get("preference", func(text string) error {
+		f, err := preference.ParseFilter(text)
+		if q.asked = append(q.asked, f); err == nil && len(q.asked) > maxFilters {
+			err = fmt.Errorf("more than %d of them", maxFilters)
 		}
 		return err
 	}); err != nil {
@@ -316,6 +327,9 @@ func (q *Query) id() string {
 	}
 	for _, f := range q.filters {
 		fmt.Fprintf(h, "%q %t %q %t %v\n", f.field, f.not, f.text, f.exact, f.match)
+	}
+	for _, f := range q.asked {
+		fmt.Fprintf(h, "preference %v\n", f)
 	}
 	for _, c := range q.collapses {
 		fmt.Fprintf(h, "%q %d\n", c.field, c.first)

@@ -151,6 +151,11 @@ func (r *runner) cursor(until *records.Position) *Cursor {
 
 // pass reports whether a record passes all filters.
 func (q *Query) pass(ctx context.Context, c *records.Capture) (bool, error) {
+	for _, f := range q.asked {
+		if !f.Holds(c.Preferences) {
+			return false, nil
+		}
+	}
 	for i := range q.filters {
 		if ok, err := q.filters[i].pass(ctx, c); err != nil || !ok {
 			return false, err

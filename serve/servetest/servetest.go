@@ -214,7 +214,7 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	line := catalog.SegmentEntry{
 		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
-		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
+		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files, Preferences: sum.Asked,
 		SHA256: sum.SHA256, Views: make(map[string]catalog.View),
 		Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1"},
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"sheaf/archive"
+	"sheaf/internal/preference"
 	"sheaf/serve/records"
 )
 
@@ -24,6 +25,7 @@ type row struct {
 	fetchColumns
 	placeColumns
 	ownColumns
+	preferenceColumns
 }
 
 // hostColumns are the columns that follow from the host.
@@ -76,6 +78,16 @@ type ownColumns struct {
 	Of      string `parquet:"collection,optional,dict"` // as which it was imported
 }
 
+// preferenceColumns are what the page's owner asks of those who use it: see package preference.
+type preferenceColumns struct {
+	ContentUsage   string `parquet:"content_usage,optional,dict"`
+	RobotsTag      string `parquet:"x_robots_tag,optional,dict"`
+	RobotsMeta     string `parquet:"robots_meta,optional,dict"`
+	TDMReservation string `parquet:"tdm_reservation,optional,dict"`
+	TDMPolicy      string `parquet:"tdm_policy,optional,dict"`
+	License        string `parquet:"license,optional,dict"`
+}
+
 // rowOf returns a record's row but for its place. of has the columns of the record's host.
 func rowOf(c *records.Capture, of hostColumns) row {
 	r := row{SURTKey: c.URLKey, URL: c.URL, hostColumns: of}
@@ -95,10 +107,21 @@ func rowOf(c *records.Capture, of hostColumns) row {
 	r.ownColumns = ownColumns{
 		Host: c.Segment.Host, Kind: c.Kind.String(), Edition: c.Segment.Edition, Robot: c.Segment.Robot, Batch: c.Segment.Batch, Of: c.Segment.Collection,
 	}
+	if c.Preferences != "" {
+		r.preferenceColumns = asked(c.Preferences)
+	}
 	if !c.RefersDate.IsZero() {
 		r.Refers = c.RefersDate.UnixMicro()
 	}
 	return r
+}
+
+func asked(preferences string) preferenceColumns {
+	value := func(name string) string { return strings.ToValidUTF8(preference.Value(preferences, name), "\ufffd") }
+	return preferenceColumns{
+		ContentUsage: value(preference.ContentUsage), RobotsTag: value(preference.RobotsTag), RobotsMeta: value(preference.RobotsMeta),
+		TDMReservation: value(preference.TDMReservation), TDMPolicy: value(preference.TDMPolicy), License: value(preference.License),
+	}
 }
 
 // columnsOf returns the columns of a host, without the protocol.
