@@ -80,6 +80,7 @@ func accessAddCommand() *cobra.Command {
 	f.StringVar(&from, "from", "", "only what was fetched from this day or time on, such as 2026-11-01")
 	f.StringVar(&to, "to", "", "only what was fetched before this day or time")
 	f.StringSliceVar(&r.Accounts, "account", nil, "open to these accounts")
+	f.StringVar(&r.Terms, "terms", "", "open to the accounts that have accepted these terms: see sheaf account set")
 	f.StringSliceVar(&addresses, "address", nil, "open to clients at these addresses or networks, such as 192.0.2.0/24")
 	f.StringVar(&until, "until", "", "open to everybody from this day or time on")
 	f.IntVar(&r.Days, "days", 0, "open to everybody so many days after publication")

@@ -5,12 +5,14 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/internal/api"
 	"sheaf/internal/bytesize"
 	"sheaf/internal/window"
+	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/client"
@@ -43,6 +45,7 @@ type accountFlags struct {
 	domains                       []string
 	window, rate, quota, password string
 	email                         string
+	terms, purpose, accepted      string
 	suspended                     bool
 }
 
@@ -53,6 +56,9 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: no limit")
 	cmd.Flags().StringVar(&f.password, "password", "", password)
 	cmd.Flags().StringVar(&f.email, "email", "", "mail address to which a link goes by which the password is set anew")
+	cmd.Flags().StringVar(&f.terms, "terms", "", `name of the terms of use that its owner has accepted, such as research-2026; "" for none`)
+	cmd.Flags().StringVar(&f.purpose, "purpose", "", "with --terms: for which purpose the archives may be used")
+	cmd.Flags().StringVar(&f.accepted, "accepted", "", "with --terms: when they were accepted, such as 2026-11-01 (default today)")
 	cmd.Flags().BoolVar(&f.suspended, "suspended", false, "keep everybody out of the account, until --suspended=false")
 }
 
@@ -85,10 +91,30 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 	if given("email") {
 		c.Email = &f.email
 	}
+	if given("terms") || given("purpose") || given("accepted") {
+		if c.Terms, err = f.acceptedTerms(); err != nil {
+			return c, err
+		}
+	}
 	if given("suspended") {
 		c.Suspended = &f.suspended
 	}
 	return c, nil
+}
+
+// acceptedTerms returns the terms that the flags name.
+func (f *accountFlags) acceptedTerms() (*account.Terms, error) {
+	if f.terms == "" && f.purpose == "" && f.accepted == "" {
+		return new(account.Terms), nil
+	}
+	at, err := access.ParseTime(f.accepted)
+	if err != nil {
+		return nil, fmt.Errorf("--accepted: %w", err)
+	}
+	if at.IsZero() {
+		at = time.Now().UTC().Truncate(24 * time.Hour)
+	}
+	return &account.Terms{Name: f.terms, Purpose: f.purpose, Accepted: at}, nil
 }
 
 // parseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for
@@ -119,6 +145,9 @@ func accountAddCommand() *cobra.Command {
 			}, Password: flags.password}
 			if change.Quota != nil {
 				wanted.Quota = *change.Quota
+			}
+			if change.Terms != nil {
+				wanted.Terms = *change.Terms
 			}
 			return ask(cmd, c, http.MethodPost, api.PathAdminAccounts, wanted, func(w io.Writer, made account.NewAccount) {
 				fmt.Fprintf(w, "account  %s\npassword %s\n", made.Name, made.Password)
@@ -151,7 +180,7 @@ func accountSetCommand() *cobra.Command {
 
 // accountTable prints accounts with the bytes that they fetched today.
 func accountTable(w io.Writer, list ...account.AccountLine) {
-	table(w, "account\tdomains\twindow\trate\tquota\ttoday", list, func(a account.AccountLine) []any {
+	table(w, "account\tdomains\twindow\trate\tquota\ttoday\tterms", list, func(a account.AccountLine) []any {
 		quota := "none"
 		if a.Quota > 0 {
 			quota = bytesize.Format(a.Quota)
@@ -159,6 +188,13 @@ func accountTable(w io.Writer, list ...account.AccountLine) {
 		if a.Suspended {
 			quota += ", suspended"
 		}
-		return []any{a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today}
+		return []any{a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today, termsText(a.Terms)}
 	})
+}
+
+func termsText(t account.Terms) string {
+	if t.Name == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s of %s: %s", t.Name, t.Accepted.Format(time.DateOnly), t.Purpose)
 }

@@ -40,6 +40,7 @@ type Rule struct {
 
 	// To whom it is open. Any of them is enough.
 	Accounts  []string       `json:"accounts,omitempty"`
+	Terms     string         `json:"terms,omitempty"`     // accounts whose owners have accepted these
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
 	Until     time.Time      `json:"until,omitzero"`      // to everybody, from this time on
 	// Days is how many days after the publication of a segment it is open to everybody. The last of
@@ -80,8 +81,10 @@ func (r *Rule) check() error {
 		return bad("days", r.Days, fmt.Sprintf("want 1 to %d", maxDays))
 	case len(r.Accounts) > maxNames || len(r.Addresses) > maxNames:
 		return fmt.Errorf("%w: accounts or addresses: at most %d", ErrInvalid, maxNames)
-	case len(r.Accounts) == 0 && len(r.Addresses) == 0 && r.Until.IsZero() && r.Days == 0:
-		return fmt.Errorf("%w: it is open to nobody; give accounts, addresses, until or days, or take down what nobody is to see", ErrInvalid)
+	case r.Terms != "" && !account.IsName(r.Terms):
+		return bad("terms", r.Terms, "want the name of terms that accounts have accepted")
+	case len(r.Accounts) == 0 && r.Terms == "" && len(r.Addresses) == 0 && r.Until.IsZero() && r.Days == 0:
+		return fmt.Errorf("%w: it is open to nobody; give accounts, terms, addresses, until or days, or take down what nobody is to see", ErrInvalid)
 	case r.Reason == "" || len(r.Reason) > maxText:
 		return bad("reason", r.Reason, "say why in up to 2000 bytes")
 	}
@@ -125,7 +128,7 @@ func bare(url string) string {
 
 // openTo reports whether the rule hides nothing from a reader, whenever that is.
 func (r *Rule) openTo(a *account.Account) bool {
-	return slices.Contains(r.Accounts, a.Name) ||
+	return slices.Contains(r.Accounts, a.Name) || r.Terms != "" && r.Terms == a.Terms.Name ||
 		slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Contains(a.Address()) })
 }
 
@@ -185,6 +188,9 @@ func (r *Rule) OpenTo() string {
 	var words []string
 	if len(r.Accounts) > 0 {
 		words = append(words, "accounts "+strings.Join(r.Accounts, " "))
+	}
+	if r.Terms != "" {
+		words = append(words, "accounts with the terms "+r.Terms)
 	}
 	for _, p := range r.Addresses {
 		words = append(words, p.String())

@@ -28,6 +28,7 @@ type Account struct {
 	Rate    *bandwidth.Rates `json:"rate,omitempty"`   // bytes a second; nil: no limit
 	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
 	Email   string           `json:"email,omitempty"`  // to which a link goes by which the password is set anew; may be empty
+	Terms   Terms            `json:"terms,omitzero"`   // of use, that its owner has accepted
 	Created time.Time        `json:"created,omitzero"` // set by Accounts
 
 	// Suspended keeps everybody out: nobody logs in, and who has logged in is logged out.
@@ -101,6 +102,9 @@ func (a *Account) check() error {
 	if at, err := mail.ParseAddress(a.Email); a.Email != "" && (err != nil || at.Address != a.Email) {
 		return fmt.Errorf("%w: %s: mail address %.100q: want a bare one, such as alice@example.jp", ErrInvalid, a.Name, a.Email)
 	}
+	if err := a.Terms.check(a.Name); err != nil {
+		return err
+	}
 	for _, d := range a.Domains {
 		if d != "*" && !IsDomain(d) {
 			return fmt.Errorf("%w: %s: domain %q: want a lower-case name such as jp or waseda.ac.jp, or * for every host", ErrInvalid, a.Name, d)
@@ -112,5 +116,5 @@ func (a *Account) check() error {
 // same reports whether two states of an account allow the same.
 func (a *Account) same(b *Account) bool {
 	return slices.Equal(a.Domains, b.Domains) && a.Window.String() == b.Window.String() &&
-		storedRate(a.Rate) == storedRate(b.Rate) && a.Quota == b.Quota
+		storedRate(a.Rate) == storedRate(b.Rate) && a.Quota == b.Quota && a.Terms.Name == b.Terms.Name
 }

@@ -106,9 +106,9 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	}
 	account.Created = time.Now().UTC().Truncate(time.Second)
 	n, err := db.Changed(a.db.ExecContext(ctx,
-		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
 		account.Name, a.cost.Hash(password), strings.Join(account.Domains, " "), account.Window.String(),
-		storedRate(account.Rate), account.Quota, account.Created.Unix(), account.Email, account.Suspended))
+		storedRate(account.Rate), account.Quota, account.Created.Unix(), account.Email, account.Suspended, account.Terms.stored()))
 	if err == nil && n == 0 {
 		err = ErrExists
 	}
@@ -146,6 +146,7 @@ type Change struct {
 	Quota    *int64           `json:"quota,omitempty"` // 0 removes it
 	Password *string          `json:"password,omitempty"`
 	Email    *string          `json:"email,omitempty"` // "" removes it
+	Terms    *Terms           `json:"terms,omitempty"` // zero removes them
 
 	Suspended *bool `json:"suspended,omitempty"`
 }
@@ -166,6 +167,10 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 	if c.Email != nil {
 		probe.Email = *c.Email
 	}
+	var terms *string
+	if c.Terms != nil {
+		probe.Terms, terms = *c.Terms, new(c.Terms.stored())
+	}
 	if err := probe.check(); err != nil {
 		return Account{}, err
 	}
@@ -183,8 +188,8 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 	}
 	row := a.db.QueryRowContext(ctx, `UPDATE accounts SET domains = COALESCE(?, domains), opening = COALESCE(?, opening),
 		rate = COALESCE(?, rate), quota = COALESCE(?, quota), password = COALESCE(?, password),
-		email = COALESCE(?, email), suspended = COALESCE(?, suspended)
-		WHERE name = ? RETURNING `+columns, domains, opening, rate, c.Quota, password, c.Email, c.Suspended, name)
+		email = COALESCE(?, email), suspended = COALESCE(?, suspended), terms = COALESCE(?, terms)
+		WHERE name = ? RETURNING `+columns, domains, opening, rate, c.Quota, password, c.Email, c.Suspended, terms, name)
 	now, phc, err := scan(row)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -244,7 +249,7 @@ func (a *Accounts) load(ctx context.Context, name string) (*Account, string, err
 	return account, phc, nil
 }
 
-const columns = "name, password, domains, opening, rate, quota, created, email, suspended"
+const columns = "name, password, domains, opening, rate, quota, created, email, suspended, terms"
 
 // storedRate returns a rate as the database has it.
 func storedRate(r *bandwidth.Rates) string {
@@ -256,11 +261,11 @@ func storedRate(r *bandwidth.Rates) string {
 
 func scan(row interface{ Scan(...any) error }) (*Account, string, error) {
 	var (
-		account                     Account
-		phc, domains, opening, rate string
-		created                     int64
+		account                            Account
+		phc, domains, opening, rate, terms string
+		created                            int64
 	)
-	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created, &account.Email, &account.Suspended); err != nil {
+	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created, &account.Email, &account.Suspended, &terms); err != nil {
 		return nil, "", err
 	}
 	schedule, err := window.Parse(opening)
@@ -271,6 +276,9 @@ func scan(row interface{ Scan(...any) error }) (*Account, string, error) {
 		if account.Rate, err = bandwidth.ParseRates(rate); err != nil {
 			return nil, "", fmt.Errorf("stored rate of %s: %w", account.Name, err)
 		}
+	}
+	if account.Terms, err = parseTerms(terms); err != nil {
+		return nil, "", fmt.Errorf("stored terms of %s: %w", account.Name, err)
 	}
 	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
 	return &account, phc, nil

@@ -3,7 +3,9 @@ package account_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -115,5 +117,42 @@ func TestFollowedAccountsChange(t *testing.T) {
 	f.Notify(func() { ended++ })
 	if ended != 2 {
 		t.Error("who asks later is not told")
+	}
+}
+
+// The terms that an account's owner has accepted are stored, told, replaced as a whole and removed.
+func TestTerms(t *testing.T) {
+	s := servetest.New(t, nil)
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	want := account.Terms{Name: "research-2026", Purpose: "language models of 日本語", Accepted: at}
+	made, _, err := s.Accounts.Create(t.Context(), account.Account{Name: "alice", Domains: []string{"jp"}, Terms: want}, "")
+	if err != nil || made.Terms != want {
+		t.Fatalf("%+v, %v", made.Terms, err)
+	}
+	stored := func() account.Terms {
+		t.Helper()
+		a, err := s.Accounts.Account(t.Context(), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Terms
+	}
+	if got := stored(); got != want {
+		t.Errorf("stored are %+v", got)
+	}
+	email := "alice@example.jp"
+	if a, err := s.Accounts.Change(t.Context(), "alice", account.Change{Email: &email}); err != nil || a.Terms != want {
+		t.Errorf("after another change %+v, %v", a.Terms, err)
+	}
+	for _, bad := range []account.Terms{
+		{Name: "Research", Purpose: "x", Accepted: at}, {Purpose: "x", Accepted: at}, {Name: "research", Purpose: "x"}, {Name: "research", Accepted: at},
+		{Name: "research", Purpose: "x\ny", Accepted: at}, {Name: "research", Purpose: strings.Repeat("x", 1001), Accepted: at},
+	} {
+		if _, err := s.Accounts.Change(t.Context(), "alice", account.Change{Terms: &bad}); !errors.Is(err, account.ErrInvalid) || stored() != want {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if a, err := s.Accounts.Change(t.Context(), "alice", account.Change{Terms: new(account.Terms)}); err != nil || a.Terms.Name != "" || stored().Name != "" {
+		t.Errorf("removed: %+v, %v", a.Terms, err)
 	}
 }
