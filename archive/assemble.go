@@ -12,6 +12,7 @@ import (
 
 // assemble makes the cell around the file's blocks. block is what follows the WARC header in WP.
 func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes, error) {
+	h.keep(h.original)
 	if err := h.check(); err != nil {
 		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
 	}

@@ -163,8 +163,21 @@ func warcForgeries() (out []forgery) {
 		}
 		out = append(out,
 			forgery{fmt.Sprintf("WARC cell %d version", n), n, "WARC/1.1", func(f *forge) { f.cells[n].warc = strings.Replace(f.cells[n].warc, "WARC/1.1", "WARC/1.0", 1) }},
-			forgery{fmt.Sprintf("WARC cell %d further line", n), n, "WARC header", func(f *forge) {
-				f.cells[n].warc = strings.Replace(f.cells[n].warc, "Content-Type", "WARC-Segment-Number: 1\r\nContent-Type", 1)
+			forgery{fmt.Sprintf("WARC cell %d further line in the wrong place", n), n, "WARC header", func(f *forge) {
+				f.cells[n].warc = strings.Replace(f.cells[n].warc, "WARC-Date", "X-Page: 1\r\nWARC-Date", 1)
+			}},
+			forgery{fmt.Sprintf("WARC cell %d field twice", n), n, "twice", func(f *forge) {
+				f.cells[n].warc = strings.Replace(f.cells[n].warc, "Content-Type", "warc-date: 2026-01-01T00:00:00Z\r\nContent-Type", 1)
+			}},
+			forgery{fmt.Sprintf("WARC cell %d ID of an import in no URI", n), n, "angle brackets", func(f *forge) {
+				f.cells[n].warc = strings.Replace(f.cells[n].warc, "Content-Type", "X-Page: 1\r\nContent-Type", 1)
+				f.cells[n].set("WARC-Record-ID", "urn:uuid:1")
+			}},
+			forgery{fmt.Sprintf("WARC cell %d empty field", n), n, "empty", func(f *forge) {
+				f.cells[n].warc = strings.Replace(f.cells[n].warc, "Content-Type", "X-Page: \r\nContent-Type", 1)
+			}},
+			forgery{fmt.Sprintf("WARC cell %d fields too long", n), n, "over", func(f *forge) {
+				f.cells[n].warc = strings.Replace(f.cells[n].warc, "Content-Type", "X-Page: "+strings.Repeat("x", 2*MaxOriginal)+"\r\nContent-Type", 1)
 			}},
 			forgery{fmt.Sprintf("WARC cell %d lines swapped", n), n, "WARC header", func(f *forge) {
 				lines := strings.SplitAfter(f.cells[n].warc, "\r\n")

@@ -55,6 +55,11 @@ type Record struct {
 	// Preferences are what the response asks of those who use it, as package preference writes it.
 	Preferences string
 
+	// Original is the header of the WARC record from which this one was imported, in order. Its
+	// WARC-Record-ID becomes this record's. The other fields are kept: under their own names, if
+	// Sheaf writes none of that name or one with the same value; else with X-Original- before it.
+	Original []Field
+
 	// PayloadDigest, RefersTo, RefersDate and Profile describe what a Revisit refers to: a Page. Of
 	// a page in a segment, PayloadDigest is its Cell.Digest. Of one that is known from another
 	// crawler's record only, it may also be "sha1:" or "md5:" and base32, or empty. An empty

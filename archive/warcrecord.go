@@ -34,11 +34,15 @@ type warcHead struct {
 	refersTo                   string    // Revisit only; empty: url
 	refersDate                 time.Time // Revisit only; may be zero
 	length                     int64     // of the block: HTTP header and body
+	original                   []Field   // Record.Original; used by the writer
+	id                         string    // of an imported record; empty: the ID follows from the other fields
+	fields                     []Field   // what an imported record had in its header besides
 }
 
 func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
 
-// appendTo appends what bytes returns. Its length is less than warcHeadRest and that of its URLs.
+// appendTo appends what bytes returns. Its length is less than warcHeadRest and that of its URLs
+// and of what an imported record keeps.
 func (h *warcHead) appendTo(b []byte) []byte {
 	line := func(name, value string) {
 		if value != "" {
@@ -55,7 +59,11 @@ func (h *warcHead) appendTo(b []byte) []byte {
 	}
 	b = append(b, "WARC/1.1\r\n"...)
 	line("WARC-Type", typ)
-	line("WARC-Record-ID", recordID(typ, h.url, h.time, h.payloadDigest))
+	if h.id != "" {
+		line(recordIDField, h.id)
+	} else {
+		line(recordIDField, recordID(typ, h.url, h.time, h.payloadDigest))
+	}
 	date("WARC-Date", h.time)
 	line("WARC-Target-URI", h.url)
 	line("WARC-IP-Address", h.ip)
@@ -69,6 +77,9 @@ func (h *warcHead) appendTo(b []byte) []byte {
 		if !h.refersDate.IsZero() {
 			date("WARC-Refers-To-Date", h.refersDate)
 		}
+	}
+	for _, f := range h.fields {
+		line(f.Name, f.Value)
 	}
 	line("Content-Type", "application/http;msgtype=response")
 	line("Content-Length", strconv.FormatInt(h.length, 10))
@@ -130,10 +141,18 @@ func parseWARC(head []byte) (*warcHead, error) {
 			h.refersDate, err = time.Parse(time.RFC3339Nano, value)
 		case "Content-Length":
 			h.length, err = strconv.ParseInt(value, 10, 64)
+		case recordIDField:
+			h.id = strings.Clone(value)
+		case "Content-Type": // a constant
+		default:
+			h.fields = append(h.fields, Field{strings.Clone(name), strings.Clone(value)})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+	}
+	if len(h.fields) == 0 {
+		h.id = "" // a robot's record has no other than the one that follows from it
 	}
 	return h, nil
 }
@@ -147,6 +166,9 @@ func (h *warcHead) check() error {
 	}
 	if _, err := netip.ParseAddr(h.ip); h.ip != "" && err != nil {
 		return fmt.Errorf("IP address: %w", err)
+	}
+	if err := h.checkFields(); err != nil {
+		return err
 	}
 	if _, err := preference.Parse(h.preferences); err != nil {
 		return err

@@ -152,7 +152,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	}
 	defer giveBack()
 	http, truncated := r.HTTP, r.Truncated
-	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated, preferences: r.Preferences}
+	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated, preferences: r.Preferences, original: r.Original}
 	if r.Kind == Revisit && r.RefersTo != r.URL {
 		h.refersTo = r.RefersTo
 	}
@@ -162,6 +162,9 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	}
 	if err == nil {
 		_, _, err = parseHTTP(http)
+	}
+	if err == nil {
+		err = CheckOriginal(r.Original)
 	}
 	if err == nil {
 		http, err = w.trimHTTP(h, http)
@@ -203,7 +206,11 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 // trimHTTP drops header lines at the end until the head certainly fits into WP.
 func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	const slack = 256 // for the digests, which are not known yet and hardly deflate
-	if warcHeadRest+len(h.url)+max(len(h.url), len(h.refersTo))+len(http)+slack <= maxWP {
+	rest := warcHeadRest
+	for _, f := range h.original {
+		rest += len(originalPrefix) + len(f.Name) + len(f.Value) + len(": \r\n")
+	}
+	if rest+len(h.url)+max(len(h.url), len(h.refersTo))+len(http)+slack <= maxWP {
 		return http, nil // nearly always
 	}
 	trial := *h
@@ -211,6 +218,7 @@ func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	trial.payloadDigest = digestString(sum[:])
 	sum = sha256.Sum256(sum[:])
 	trial.blockDigest = digestString(sum[:])
+	trial.keep(h.original)
 	for {
 		head := append(trial.bytes(), http...)
 		if len(head)+slack <= maxWP || len(w.compress.blocks(head))+gzipHeader+slack <= maxWP {
@@ -283,7 +291,9 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 		h.payloadDigest, h.blockDigest = digestString(sum.payload.Sum(nil)), digestString(sum.block.Sum(nil))
 		block := append(bytes.Clone(http), data...)
 		h.length = int64(len(block))
-		size := gzipHeader + len(w.compress.blocks(append(h.bytes(), block...)))
+		trial := *h
+		trial.keep(h.original)
+		size := gzipHeader + len(w.compress.blocks(append(trial.bytes(), block...)))
 		if size <= maxWP || len(data) == 0 {
 			return w.assemble(h, block, new(fileSum))
 		}

@@ -14,6 +14,8 @@
 // warcinfo, conversions, DNS, what a segment cannot hold) are the file's others. They are returned
 // as they are, a gzip member each, in the order of the file, to be kept beside the batch. Those of
 // an ARC get a WARC header. A response whose body is too long for a record is also returned whole.
+// The header of each record comes along: see archive.Record.Original. If something of it, or the
+// HTTP header as it came, does not fit, a metadata record among the others has both.
 //
 // What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing
 // of the file is used then. A lenient conversion of a WARC or an ARC takes the records that are

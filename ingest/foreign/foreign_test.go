@@ -82,6 +82,7 @@ type converted struct {
 	packed int64             // bytes of others, in gzip
 	pages  map[string]string // by URL
 	cells  []archive.Cell
+	warc   string // the WARC views of all hosts
 }
 
 // convert converts a file, checks the batch as ingest does, and reads its pages.
@@ -146,8 +147,22 @@ func convertAs(t testing.TB, data string, opt Options) (*converted, error) {
 			}
 			c.pages[cell.URL] = string(text)
 		}
+		v, err := archive.NewView(archive.WARC, []archive.Part{{Source: src, Index: x, Digest: s.SHA256}})
+		if err != nil {
+			return err
+		}
+		view, err := v.OpenRange(t.Context(), 0, v.Size())
+		if err != nil {
+			return err
+		}
+		zr, err := gzip.NewReader(view)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(zr)
+		c.warc += string(text)
 		at += s.RangeSize
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatalf("what was converted is no batch: %v", err)

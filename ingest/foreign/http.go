@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http/httputil"
@@ -18,6 +19,7 @@ import (
 type response struct {
 	status  int
 	head    []byte
+	exact   bool                       // the head is the one that came
 	size    int64                      // of the body, or parseResponse's limit if the body is longer
 	decoded bool                       // the body had a content coding
 	body    func() (io.Reader, func()) // opens the decoded body
@@ -69,6 +71,10 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	}
 	r.size, r.decoded = size, coded
 	r.head = h.stored(r.status, size, removed || !coded && len(codings) == 0)
+	if !chunked && !removed && h.fits(size) && plainHead(head) {
+		r.head = head
+	}
+	r.exact = bytes.Equal(r.head, head)
 	r.body = func() (io.Reader, func()) {
 		in, closeIt, _, err := open(coded)
 		if err != nil { // cannot be: it was opened before
@@ -160,6 +166,32 @@ func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 		b = fmt.Appendf(b, "%s: %s\r\n", name, value)
 	}
 	return append(b, "\r\n"...)
+}
+
+// fits reports whether the header, as it is, fits a body of size bytes that is stored as it came.
+func (h httpHead) fits(size int64) bool {
+	for _, length := range h.values("Content-Length") {
+		if length != strconv.FormatInt(size, 10) {
+			return false
+		}
+	}
+	return len(h.values("Transfer-Encoding")) == 0
+}
+
+// plainHead reports whether a segment can hold the header as it is: all lines after the first are
+// fields, and end with CRLF.
+func plainHead(head []byte) bool {
+	text, ok := strings.CutSuffix(string(head), crlf2)
+	_, fields, more := strings.Cut(text, "\r\n")
+	if !ok || strings.ContainsAny(strings.ReplaceAll(text, "\r\n", ""), "\r\n\x00") {
+		return false
+	}
+	for line := range strings.SplitSeq(fields, "\r\n") {
+		if name, _, ok := strings.Cut(line, ":"); more && (!ok || !httpguts.ValidHeaderFieldName(name)) {
+			return false
+		}
+	}
+	return true
 }
 
 type errorReader struct{ err error }

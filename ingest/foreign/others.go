@@ -95,21 +95,25 @@ func appendStretch(of []Stretch, s Stretch) []Stretch {
 	return append(of, s)
 }
 
-func (o *others) write(r *warcRecord, b *block) error {
+// write adds a record as it came.
+func (o *others) write(r *warcRecord, b *block) error { return o.add(r, r.head, b.from(0)) }
+
+// add adds a record about what r is about.
+func (o *others) add(r *warcRecord, head []byte, block io.Reader) error {
 	at := o.n
-	if err := o.member(r, b); err != nil {
+	if err := o.member(head, block); err != nil {
 		return err
 	}
 	o.stretches = appendStretch(o.stretches, Stretch{hostOfOther(r.url()), at, o.n - at, 1})
 	return nil
 }
 
-func (o *others) member(r *warcRecord, b *block) error {
+func (o *others) member(head []byte, block io.Reader) error {
 	o.z.Reset(o)
-	if _, err := o.z.Write(r.head); err != nil {
+	if _, err := o.z.Write(head); err != nil {
 		return err
 	}
-	if _, err := io.Copy(o.z, b.from(0)); err != nil {
+	if _, err := io.Copy(o.z, block); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(o.z, crlf2); err != nil {

@@ -121,17 +121,21 @@ func (c *conversion) response(r *warcRecord) error {
 	body, done := answer.body()
 	defer done()
 	rec.Body = body
-	return c.appendResponse(r, rec)
+	return c.appendResponse(r, rec, keep(r, rec) && answer.exact)
 }
 
-// appendResponse stores rec, made of r. If it is a page, revisits may refer to it.
-func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record) error {
+// appendResponse stores rec, made of r. If it is a page, revisits may refer to it. whole says that
+// rec has all that stands before the body in r.
+func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bool) error {
 	cell, err := c.append(rec)
 	if err == nil && rec.Kind == archive.Page {
 		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
 	}
-	if err == nil && cell.Truncated != rec.Truncated {
-		err = c.beside(r) // which keeps it whole
+	switch {
+	case err == nil && cell.Truncated != rec.Truncated:
+		return c.beside(r) // which keeps it whole
+	case err == nil && !whole:
+		return c.originalHead(r)
 	}
 	return err
 }
@@ -165,7 +169,7 @@ func (c *conversion) resource(r *warcRecord) error {
 	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",
 		strings.Map(printable, media), c.block.size)
 	rec.Body = c.block.from(0)
-	return c.appendResponse(r, rec)
+	return c.appendResponse(r, rec, keep(r, rec))
 }
 
 func printable(c rune) rune {
@@ -202,14 +206,17 @@ func (c *conversion) revisit(r *warcRecord) error {
 	if strings.HasSuffix(r.get("WARC-Profile"), "/server-not-modified") {
 		rec.Profile = archive.ServerNotModified
 	}
+	whole := keep(r, rec)
 	rec.HTTP = []byte("HTTP/1.1 304 Not Modified\r\n\r\n")
 	if c.block.size > 0 {
 		answer, err := c.parse(r)
 		if err != nil {
 			return err
 		}
-		rec.HTTP = answer.head
+		rec.HTTP, whole = answer.head, whole && answer.exact
 	}
-	_, err = c.append(rec)
+	if _, err = c.append(rec); err == nil && !whole {
+		err = c.originalHead(r)
+	}
 	return err
 }

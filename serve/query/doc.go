@@ -21,7 +21,7 @@
 //	limit       maximum number of lines; negative: the last ones, for one URL, prefix or host
 //	fastLatest  true: the last lines, like a negative limit (1 line without limit)
 //	offset      number of records to skip; a cursor has what is left of it
-//	fl, fields  fields, separated by commas
+//	fl, fields  fields, separated by commas; warc.NAME is a field of the record's WARC header
 //	output      cdxj (default), json, ndjson, text
 //	originals   for files: whether to add the page that a revisit refers to. The default is true
 //	            in a tar, where a revisit itself is no file, and false in a WARC

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,12 @@ var fieldNames = []string{
 	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", "collection", "preferences", originalLength, originalOffset, originalFile,
 }
 
+// warcField begins the fields that are those of the record's WARC header, such as
+// warc.WARC-Concurrent-To. The record is read for them.
+const warcField = "warc."
+
+var warcName = regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
+
 // aliases are the Internet Archive's names.
 var aliases = map[string]string{"original": "url", "mimetype": "mime", "statuscode": "status"}
 
@@ -46,7 +53,7 @@ func field(name string) string {
 	if of, ok := aliases[name]; ok {
 		return of
 	}
-	if slices.Contains(fieldNames, name) {
+	if of, ok := strings.CutPrefix(name, warcField); slices.Contains(fieldNames, name) || ok && warcName.MatchString(of) {
 		return name
 	}
 	return ""
@@ -100,6 +107,9 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return resolved(ctx, c.Capture)
 	case "preferences":
 		return c.Preferences, nil
+	}
+	if of, ok := strings.CutPrefix(name, warcField); ok {
+		return c.WARCField(ctx, of)
 	}
 	return ofSegment(&c.Segment, name), nil
 }

@@ -65,7 +65,7 @@ func parseFilter(text string) (Filter, error) {
 }
 
 func unknownField(name string) error {
-	return fmt.Errorf("no field %.40q; the fields are %s", name, strings.Join(fieldNames, ", "))
+	return fmt.Errorf("no field %.40q; the fields are %s", name, strings.Join(fieldNames, ", ")+", and "+warcField+"NAME of the record's WARC header")
 }
 
 // pass reports whether the filter selects a record.

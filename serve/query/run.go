@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"sheaf/serve/account"
@@ -171,9 +172,10 @@ func (q *Query) pass(ctx context.Context, c *records.Capture) (bool, error) {
 // readsRecords reports whether the query must read records themselves, not only the index, to find
 // out which it selects.
 func (q *Query) readsRecords() bool {
+	reads := func(field string) bool { return field == fieldModified || strings.HasPrefix(field, warcField) }
 	return q.modified != nil ||
-		slices.ContainsFunc(q.filters, func(f Filter) bool { return f.field == fieldModified }) ||
-		slices.ContainsFunc(q.collapses, func(c collapse) bool { return c.field == fieldModified })
+		slices.ContainsFunc(q.filters, func(f Filter) bool { return reads(f.field) }) ||
+		slices.ContainsFunc(q.collapses, func(c collapse) bool { return reads(c.field) })
 }
 
 // take gives one record of the search its place in the answer, if it has one.

@@ -25,6 +25,7 @@ type Header struct{ Name, Value string }
 
 // Response is a server's answer, as it is stored.
 type Response struct {
+	WARC    []Header // of the record that has the answer
 	Status  int
 	Headers []Header      // in their order, as the server wrote them
 	Size    int64         // of Body, in bytes
@@ -95,6 +96,22 @@ func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
 	return page.Modified(ctx)
 }
 
+// WARCField returns the values of a field in the record's WARC header, joined by commas; empty:
+// there is none. It reads the beginning of the stored record.
+func (c *Capture) WARCField(ctx context.Context, name string) (string, error) {
+	r, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })
+	if err != nil {
+		return "", err
+	}
+	var values []string
+	for _, h := range r.WARC {
+		if strings.EqualFold(h.Name, name) {
+			values = append(values, h.Value)
+		}
+	}
+	return strings.Join(values, ", "), nil
+}
+
 // head reads a stored record up to its body, and nothing of that.
 func (c *Capture) head(ctx context.Context) (*Response, error) {
 	stored, err := c.Record(ctx)
@@ -132,7 +149,7 @@ func readResponse(in *bufio.Reader) (*Response, error) {
 	_, code, _ := strings.Cut(status, " ")
 	code, _, _ = strings.Cut(strings.TrimSpace(code), " ")
 	r.Status, _ = strconv.Atoi(code) // 0 if it is no number
-	r.Headers, r.Size = headers, block-n
+	r.WARC, r.Headers, r.Size = warc, headers, block-n
 	if r.Size < 0 {
 		return nil, fmt.Errorf("HTTP header of %d bytes in a block of %d", n, block)
 	}

@@ -24,7 +24,7 @@ import (
 // bringFiles imports a tree of files as a collection.
 func (h *withdrawer) bringFiles(of wire.Collection, files map[string]string) error {
 	h.Helper()
-	var tree, body bytes.Buffer
+	var tree bytes.Buffer
 	w := tar.NewWriter(&tree)
 	for name, text := range files {
 		testkit.Must(h, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}))
@@ -32,13 +32,22 @@ func (h *withdrawer) bringFiles(of wire.Collection, files map[string]string) err
 		testkit.Must(h, err)
 	}
 	testkit.Must(h, w.Close())
+	return h.bringFile(of, "tree.tar", tree.Bytes())
+}
+
+// bringFile imports a file, into a collection if it has a name, and waits until it is published.
+func (h *withdrawer) bringFile(of wire.Collection, name string, data []byte) error {
+	h.Helper()
+	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	text, err := json.Marshal(of)
+	if of.Name != "" {
+		text, err := json.Marshal(of)
+		testkit.Must(h, err)
+		testkit.Must(h, form.WriteField("collection", string(text)))
+	}
+	part, err := form.CreateFormFile("file", name)
 	testkit.Must(h, err)
-	testkit.Must(h, form.WriteField("collection", string(text)))
-	part, err := form.CreateFormFile("file", "tree.tar")
-	testkit.Must(h, err)
-	_, err = part.Write(tree.Bytes())
+	_, err = part.Write(data)
 	testkit.Must(h, err)
 	testkit.Must(h, form.Close())
 	var done accept.Imported

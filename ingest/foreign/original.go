@@ -1,0 +1,64 @@
+package foreign
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"strings"
+
+	"sheaf/archive"
+)
+
+// keep makes the record's header the original of rec, and reports whether rec can keep all of it.
+func keep(r *warcRecord, rec *archive.Record) (whole bool) {
+	whole = true
+	size := 0
+	for _, f := range headerFields(r.head) {
+		n := len(f.Name) + len(f.Value)
+		if size+n > archive.MaxOriginal || archive.CheckOriginal([]archive.Field{f}) != nil {
+			whole = false
+			continue
+		}
+		rec.Original, size = append(rec.Original, f), size+n
+	}
+	return whole
+}
+
+// headerFields returns the fields of a WARC header in order, with folded lines joined.
+func headerFields(head []byte) (fields []archive.Field) {
+	_, text, _ := strings.Cut(string(head), "\r\n")
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, crlf2), "\r\n") {
+		if n := len(fields) - 1; n >= 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
+			fields[n].Value = strings.TrimSpace(fields[n].Value + " " + strings.TrimSpace(line))
+			continue
+		}
+		name, value, _ := strings.Cut(line, ":")
+		fields = append(fields, archive.Field{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	return fields
+}
+
+// originalHead adds a metadata record to the others whose block is what stood before the body of a
+// record of which the segment could not keep all: the WARC header and the HTTP header. See
+// FORMAT.md.
+func (c *conversion) originalHead(r *warcRecord) error {
+	const maxHead = 256 << 10
+	raw, err := io.ReadAll(io.LimitReader(c.block.from(0), maxHead))
+	if err != nil {
+		return err
+	}
+	head := bytes.Clone(r.head)
+	if http, _, ok := cutHead(raw); ok && r.isHTTP() {
+		head = append(head, http...)
+	}
+	sum := sha256.Sum256(head)
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // UUID version 8 (RFC 9562)
+	about := ""
+	if id := r.get("WARC-Record-ID"); id != "" {
+		about = "WARC-Refers-To: " + id + "\r\n"
+	}
+	return c.others.add(r, fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:%x-%x-%x-%x-%x>\r\n"+
+		"WARC-Date: %s\r\nWARC-Target-URI: %s\r\n%sContent-Type: application/warc\r\nContent-Length: %d\r\n\r\n",
+		sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16], r.get("WARC-Date"), r.url(), about, len(head)), bytes.NewReader(head))
+}
