@@ -180,9 +180,13 @@ func (c console) othersComeOut(url, host string, imported []byte) {
 	edition, _, _ := strings.Cut(listing[strings.Index(listing, "others.warc.gz")-9:], ".")
 	edition = strings.TrimLeft(edition, "\"/ >")
 	for _, name := range []string{"/pub" + path + "/" + edition + ".others.warc.gz", "/a/" + host + "/all.others.warc.gz"} {
-		got := records(c.fetch(name))
-		for i := range got {
-			got[i] = strings.TrimPrefix(got[i], "WARC/1.")
+		var got []string
+		for all := records(c.fetch(name)); len(all) > 0; all = all[1:] {
+			if strings.Contains(all[0], "Content-Type: application/warc\r\n") { // and the header of a page's record
+				all = all[1:]
+				continue
+			}
+			got = append(got, strings.TrimPrefix(all[0], "WARC/1."))
 		}
 		if !slices.Equal(got, want) {
 			c.Errorf("%s holds %d records, want the %d that are no answers", name, len(got), len(want))

@@ -13,6 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/content"
+	"sheaf/serve/visible"
 )
 
 // The links of an archive say where each page leads that its robot fetched. A line is source TAB
@@ -66,6 +67,37 @@ func (a Archive) writeLinks(ctx context.Context, w io.Writer) error {
 
 // linksOf writes those of a segment's links that have one of the sources.
 func linksOf(ctx context.Context, p archive.Part, w io.Writer, sources map[string]bool) error {
+	return eachLink(ctx, p, func(line string) error {
+		if source, _, _ := strings.Cut(line, "\t"); !sources[source] {
+			return nil
+		}
+		_, err := io.WriteString(w, line)
+		return err
+	})
+}
+
+// EachLink calls fn with every link of a segment, in the order of the pages: source, target and
+// kind. It calls it with none if the robot wrote down no links.
+func EachLink(ctx context.Context, from *visible.Segments, seg catalog.SegmentEntry, fn func(source, target, kind string) error) error {
+	if !hasLinks(seg) {
+		return nil
+	}
+	index, err := from.Index(ctx, seg)
+	if err == nil {
+		err = eachLink(ctx, archive.Part{Source: from.Source(seg), Index: index, Digest: seg.SHA256}, func(line string) error {
+			source, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			target, kind, _ := strings.Cut(rest, "\t")
+			return fn(source, target, kind)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("links of %s in edition %s: %w", seg.Host, seg.Edition, err)
+	}
+	return nil
+}
+
+// eachLink calls fn with the lines of a segment's links.
+func eachLink(ctx context.Context, p archive.Part, fn func(line string) error) error {
 	p.Cells = nil
 	view, err := archive.NewView(archive.Links, []archive.Part{p})
 	if err != nil {
@@ -88,10 +120,7 @@ func linksOf(ctx context.Context, p archive.Part, w io.Writer, sources map[strin
 		if err != nil {
 			return err
 		}
-		if source, _, _ := strings.Cut(line, "\t"); !sources[source] {
-			continue
-		}
-		if _, err := io.WriteString(w, line); err != nil {
+		if err := fn(line); err != nil {
 			return err
 		}
 	}

@@ -217,10 +217,12 @@ func TestTableOfHosts(t *testing.T) {
 		Failed  int64  `parquet:"failed"`
 		Later   int64  `parquet:"deferred"`
 		Bytes   int64  `parquet:"bytes"`
+
+		Changed float64 `parquet:"change_rate,optional"`
 	}
-	www := hostRow{"www.example.jp", "20261101", "r1", 1, 3, 0, 1, 2, 2, 9, sizes["www.example.jp"]}
+	www := hostRow{"www.example.jp", "20261101", "r1", 1, 3, 0, 1, 2, 2, 9, sizes["www.example.jp"], 0.25}
 	a := hostRow{Host: "a.example.jp", Edition: "20261101", Robot: "r1", Cut: 7}
-	other := hostRow{Host: "other.org", Edition: "20261101", Robot: "r1", Fetched: 1, Bytes: sizes["other.org"]}
+	other := hostRow{Host: "other.org", Edition: "20261101", Robot: "r1", Fetched: 1, Bytes: sizes["other.org"], Changed: 1}
 	check := func(account, parameters string, want ...hostRow) {
 		t.Helper()
 		resp, body := c.do(t, "GET", account, "/v1/tables/hosts.parquet"+parameters, "")
@@ -244,4 +246,83 @@ func TestTableOfHosts(t *testing.T) {
 			t.Errorf("%s: %d", parameters, resp.StatusCode)
 		}
 	}
+}
+
+// A table of links has the links of the records that the query finds and the account sees.
+func TestTableOfLinks(t *testing.T) {
+	t.Parallel()
+	c := &crawl{Site: servetest.New(t, nil)}
+	c.Account("all", "always", "*")
+	c.Account("sub", "always", "a.example.jp")
+	page := func(url string, at time.Time, links ...archive.Link) *archive.Record {
+		r := servetest.Page(url, "links of "+url, at)
+		r.Links = links
+		return r
+	}
+	top, deep := archive.Link{URL: "http://b.example.jp:8080/", Kind: "a nofollow"}, archive.Link{URL: "https://www.other.co.uk/x?y", Kind: "img"}
+	c.Publish("20261101", map[string][]*archive.Record{
+		"a.example.jp": {page("http://a.example.jp/1", day, top, deep), page("http://a.example.jp/2", day, top), servetest.Page("http://a.example.jp/3", "none", day)},
+		"b.example.jp": {page("http://b.example.jp/1", day, deep)},
+	})
+	c.Publish("20261102", map[string][]*archive.Record{"a.example.jp": {
+		servetest.Again("http://a.example.jp/1", "links of http://a.example.jp/1", day, day.AddDate(0, 0, 1)),
+		page("http://a.example.jp/2", day.AddDate(0, 0, 1), deep),
+	}})
+	c.Index()
+	c.serve(t, query.Budget{})
+	type linkRow struct {
+		Source   string `parquet:"source_url"`
+		Key      string `parquet:"source_surtkey"`
+		Edition  string `parquet:"edition"`
+		Target   string `parquet:"target_url"`
+		Host     string `parquet:"target_host"`
+		Domain   string `parquet:"target_registered_domain,optional"`
+		Kind     string `parquet:"kind"`
+		NoFollow bool   `parquet:"nofollow"`
+	}
+	row := func(n, edition string, l archive.Link) linkRow {
+		kind, no := strings.CutSuffix(l.Kind, " nofollow")
+		r := linkRow{"http://" + n, "", edition, l.URL, "b.example.jp:8080", "example.jp", kind, no}
+		r.Key = archive.SURT(r.Source)
+		if l == deep {
+			r.Host, r.Domain = "www.other.co.uk", "other.co.uk"
+		}
+		return r
+	}
+	rows := func(body string) []linkRow {
+		t.Helper()
+		rows, err := parquet.Read[linkRow](strings.NewReader(body), int64(len(body)))
+		testkit.Must(t, err)
+		slices.SortFunc(rows, func(a, b linkRow) int {
+			return strings.Compare(a.Source+a.Edition+a.Target, b.Source+b.Edition+b.Target)
+		})
+		return rows
+	}
+	check := func(account, parameters string, want ...linkRow) {
+		t.Helper()
+		resp, body := c.do(t, "GET", account, "/v1/tables/links.parquet"+parameters, "")
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", parameters, resp.StatusCode, body)
+		}
+		if got := rows(body); !slices.Equal(got, want) {
+			t.Errorf("%s %s: %+v, want %+v", account, parameters, got, want)
+		}
+	}
+	all := []linkRow{
+		row("a.example.jp/1", "20261101", top), row("a.example.jp/1", "20261101", deep), row("a.example.jp/2", "20261101", top), row("a.example.jp/2", "20261102", deep),
+		row("b.example.jp/1", "20261101", deep),
+	}
+	check("all", "", all...)
+	check("sub", "", all[:4]...)
+	check("all", "?url=*.example.jp&edition=20261102", all[3])
+	check("all", "?url=http://a.example.jp/1", all[:2]...)
+	c.work(t)
+	job := c.post(t, "all", "/v1/tables/links.parquet?url=*.example.jp", "")
+	if st := c.finished(t, "all", job); st.State != api.JobDone || !strings.HasSuffix(st.Result, "/links.parquet") {
+		t.Fatalf("%+v", st)
+	} else if resp, body := c.do(t, "GET", "all", st.Result, ""); resp.StatusCode != http.StatusOK || !slices.Equal(rows(body), all) {
+		t.Errorf("the job's table: %d %+v", resp.StatusCode, rows(body))
+	}
+	c.takeDown(t, catalog.Tombstone{Host: "a.example.jp", URLPrefix: "http://a.example.jp/1"})
+	check("all", "", all[2:]...)
 }

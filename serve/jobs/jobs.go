@@ -54,7 +54,7 @@ const (
 type Job struct {
 	ID       string
 	Account  string
-	Form     string // of the file, such as ".warc.gz"; tables.RecordsName: a table
+	Form     string // of the file, such as ".warc.gz", or the name of a table
 	Query    string // the parameters, in the form of a URL's query
 	State    api.JobState
 	Created  time.Time
@@ -206,7 +206,7 @@ func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name stri
 	}
 	// Callers share what is loaded, and may go before it is.
 	shared, key := context.WithoutCancel(ctx), "job "+job.ID
-	if job.Form == tables.RecordsName {
+	if tables.OfRecords(job.Form) {
 		table, err := j.library.Tables.GetOrBuild(shared, a, key, func(ctx context.Context) (*tables.Table, error) {
 			return stored(ctx, j, job, func(r io.Reader) (*tables.Table, error) {
 				return tables.Load(r, j.store, tableKey(job.ID, job.worker))

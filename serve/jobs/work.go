@@ -150,7 +150,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	}
 	p := &progress{jobs: j, job: job, said: time.Now()}
 	var made result
-	if job.Form == tables.RecordsName {
+	if tables.OfRecords(job.Form) {
 		made, err = j.tabulate(ctx, account, q, p)
 	} else {
 		made, err = j.gather(ctx, account, q, p)
@@ -198,7 +198,7 @@ func (j *Jobs) gather(ctx context.Context, a *account.Account, q *query.Query, p
 
 // tabulate makes a table of the records that a query finds, and stores its bytes.
 func (j *Jobs) tabulate(ctx context.Context, a *account.Account, q *query.Query, p *progress) (result, error) {
-	table, err := j.library.Tables.Records(ctx, a, func(to *tables.Writer) error {
+	table, err := j.library.Tables.Make(ctx, a, p.job.Form, func(to tables.Sink) error {
 		p.size = to.Size
 		_, err := q.Tabulate(ctx, j.library.Records, a, to, p.budget(ctx), p.found)
 		return err

@@ -37,7 +37,7 @@ func (q *Query) Gather(ctx context.Context, from *records.Records, a *account.Ac
 }
 
 // Tabulate runs the query and adds the records to a table. It calls found after each record.
-func (q *Query) Tabulate(ctx context.Context, from *records.Records, a *account.Account, to *tables.Writer, b Budget, found func()) (next *Cursor, err error) {
+func (q *Query) Tabulate(ctx context.Context, from *records.Records, a *account.Account, to tables.Sink, b Budget, found func()) (next *Cursor, err error) {
 	return q.Run(ctx, from, a, b, func(c Record) error {
 		found()
 		return to.Add(ctx, c.Capture)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
@@ -42,6 +44,11 @@ type pageColumns struct {
 	Failed    int64 `parquet:"failed"`    // given up after all tries
 	Deferred  int64 `parquet:"deferred"`  // left in the queue, or for a later cycle
 	Bytes     int64 `parquet:"bytes"`     // of the host's segments of the batch, compressed
+
+	// Changed is the share of the visited pages that had changed or were new; NULL if none was
+	// visited. Asks is what the host's robots.txt asks: see package preference.
+	Changed *float64 `parquet:"change_rate,optional"`
+	Asks    string   `parquet:"robots_preferences,optional,dict"`
 }
 
 // Hosts makes a table of the coverage that find returns.
@@ -90,6 +97,9 @@ func hostRowOf(ctx context.Context, v *visible.AccountView, c *coverage.Coverage
 			Refused: c.Refused, Withheld: c.Withheld, Failed: sum(c.Failed), Deferred: c.Left + c.Later,
 		},
 	}
+	if visited := c.Collected + c.Unchanged; visited > 0 {
+		row.Changed = new(float64(c.Collected) / float64(visited))
+	}
 	segments, err := v.Snap.HostEdition(ctx, c.Host, c.Edition)
 	if err != nil {
 		return row, fmt.Errorf("table of hosts: %s: %w", c.Host, err)
@@ -97,6 +107,7 @@ func hostRowOf(ctx context.Context, v *visible.AccountView, c *coverage.Coverage
 	for i := range segments {
 		if segments[i].Batch == c.Batch {
 			row.Bytes += segments[i].Length
+			row.Asks = cmp.Or(strings.TrimPrefix(segments[i].Preferences, archive.AsksNothing), row.Asks)
 		}
 	}
 	return row, nil

@@ -1,6 +1,6 @@
 // Package tables writes what a query found as a table: a Parquet file with one row for each record,
-// or for each host and batch, for programs such as DuckDB and Spark. docs/queries.md describes the
-// columns.
+// for each link of the records, or for each host and batch. It is for programs such as DuckDB and
+// Spark. docs/queries.md describes the columns.
 //
 // A table of records is a file in a temporary folder or, of a job, in the object store. It is
 // written once, as records come, and holds no more than a row group in memory. The rows come host
@@ -106,10 +106,26 @@ func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string,
 	})
 }
 
-// Records makes a table of the records that fill adds.
-func (x *Tables) Records(ctx context.Context, a *account.Account, fill func(*Writer) error) (*Table, error) {
+// Sink takes the records of a table, host by host. It must not be used concurrently.
+type Sink interface {
+	Add(ctx context.Context, c *records.Capture) error
+	Size() int64 // bytes that have been written so far
+}
+
+// OfRecords reports whether a table of this name is made of the records that a query finds.
+func OfRecords(name string) bool { return name == RecordsName || name == LinksName }
+
+// Make makes the table of a name, RecordsName or LinksName, of the records that fill adds.
+func (x *Tables) Make(ctx context.Context, a *account.Account, name string, fill func(Sink) error) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
-		w := newWriter(to)
+		if name == LinksName {
+			w := newLinkWriter(to, x.Archive.Segments)
+			if err := fill(w); err != nil {
+				return 0, err
+			}
+			return w.rows, w.finish(ctx)
+		}
+		w := newRecordWriter(to)
 		if err := fill(w); err != nil {
 			return 0, err
 		}
@@ -165,8 +181,8 @@ const (
 	atOnce     = 256      // rows that go to the Parquet writer at once
 )
 
-// Writer writes a table of records. It must not be used concurrently.
-type Writer struct {
+// recordWriter writes a table of records.
+type recordWriter struct {
 	to   *parquet.GenericWriter[row]
 	next []row
 	rows int64
@@ -188,8 +204,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func newWriter(to io.Writer) *Writer {
-	w := &Writer{size: counted{Writer: to}}
+func newRecordWriter(to io.Writer) *recordWriter {
+	w := &recordWriter{size: counted{Writer: to}}
 	w.to = newParquet[row](&w.size)
 	return w
 }
@@ -201,11 +217,9 @@ func newParquet[T any](to io.Writer) *parquet.GenericWriter[T] {
 		parquet.ColumnIndexSizeLimit(func([]string) int { return boundBytes }), parquet.CreatedBy("sheaf", "1", "0"))
 }
 
-// Size returns how many bytes have been written so far.
-func (w *Writer) Size() int64 { return w.size.bytes }
+func (w *recordWriter) Size() int64 { return w.size.bytes }
 
-// Add adds a record.
-func (w *Writer) Add(ctx context.Context, c *records.Capture) (err error) {
+func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) {
 	if c.Segment.Host != w.of {
 		w.of, w.host = c.Segment.Host, columnsOf(c.Segment.Host)
 	}
@@ -220,10 +234,10 @@ func (w *Writer) Add(ctx context.Context, c *records.Capture) (err error) {
 	return w.flush()
 }
 
-func (w *Writer) flush() error {
+func (w *recordWriter) flush() error {
 	_, err := w.to.Write(w.next)
 	w.next = w.next[:0]
 	return err
 }
 
-func (w *Writer) close() error { return errors.Join(w.flush(), w.to.Close()) }
+func (w *recordWriter) close() error { return errors.Join(w.flush(), w.to.Close()) }

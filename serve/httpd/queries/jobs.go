@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -40,12 +41,14 @@ func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
 		}, account.ForQueries)).Methods(methods...)
 	}
 	handle(api.PathPages+archiveForm, j.create, http.MethodPost)
-	handle(api.PathTables+tables.RecordsName, j.create, http.MethodPost)
+	for _, table := range []string{tables.RecordsName, tables.LinksName} {
+		handle(api.PathTables+table, j.create, http.MethodPost)
+		handle(api.PathJobs+"/{id}/"+table, j.result, guard.Reading()...)
+	}
 	handle(api.PathJobs, j.list, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.status, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.delete, http.MethodDelete)
 	handle(api.PathJobs+"/{id}/"+resultName+archiveForm, j.result, guard.Reading()...)
-	handle(api.PathJobs+"/{id}/"+tables.RecordsName, j.result, guard.Reading()...)
 }
 
 // jobProblem returns the problem to answer for an error of package jobs, and other errors as they
@@ -63,7 +66,7 @@ func jobProblem(err error) error {
 }
 
 // formOf returns the form of the file that a path names.
-func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], tables.RecordsName) }
+func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], path.Base(r.URL.Path)) }
 
 // create makes a job of a query for pages or for a table of them. The body may be a list of URLs
 // and hosts, as that of /v1/cdx.
@@ -87,7 +90,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 	}
 	form := formOf(r)
 	read := readPagesQuery
-	if form == tables.RecordsName {
+	if tables.OfRecords(form) {
 		read = readTableQuery
 	}
 	if _, err := read(w, r); err != nil {
@@ -119,7 +122,7 @@ func resultPath(j *jobs.Job) string { return api.PathJobs + "/" + j.ID + "/" + r
 
 // resultFile returns the name of a job's file.
 func resultFile(j *jobs.Job) string {
-	if j.Form == tables.RecordsName {
+	if tables.OfRecords(j.Form) {
 		return j.Form
 	}
 	return resultName + j.Form

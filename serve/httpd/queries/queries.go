@@ -7,6 +7,7 @@
 //	/v1/cdx?url=&from=&to=…                index lines of records (package query)
 //	/v1/pages.<form>?url=&from=&to=…       the records themselves, as one file
 //	/v1/tables/records.parquet?url=…       a table of records, in Parquet
+//	/v1/tables/links.parquet?url=…         a table of the links of records
 //	/v1/tables/hosts.parquet?url=…         a table of what was and was not collected, by host and batch
 //	/v1/coverage?url=&from=&to=            what robots did not collect, and why
 //	/v1/jobs                               queries that were POSTed to /v1/pages, worked on in the background
@@ -56,7 +57,7 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	}
 	for path, h := range map[string]guard.Handler{
 		api.PathCDX: q.cdx, api.PathCoverage: q.coverage, api.PathPages + archiveForm: q.pages,
-		api.PathTables + tables.RecordsName: q.table, api.PathTables + tables.HostsName: q.hostTable,
+		api.PathTables + tables.RecordsName: q.table, api.PathTables + tables.LinksName: q.table, api.PathTables + tables.HostsName: q.hostTable,
 	} {
 		r.Handle(path, g.Consumer(h, account.ForQueries)).Methods(guard.Reading()...)
 	}

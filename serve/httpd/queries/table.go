@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"sync"
 
 	"sheaf/internal/api"
@@ -14,9 +15,10 @@ import (
 	"sheaf/serve/tables"
 )
 
-// table serves a table of the records that a query asks for, as a file with a size, a strong ETag
-// and ranges. Queries for too much are for jobs.
+// table serves a table of the records that a query asks for, or of their links, as a file with a
+// size, a strong ETag and ranges. Queries for too much are for jobs.
 func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	name := path.Base(r.URL.Path)
 	leave, err := q.Limits.Search(r, a)
 	if err != nil {
 		return err
@@ -27,14 +29,14 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if err != nil {
 		return err
 	}
-	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, tables.RecordsName+" "+wanted.ID(), func(ctx context.Context) (*tables.Table, error) {
-		return q.tabulate(ctx, a, wanted)
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, name+" "+wanted.ID(), func(ctx context.Context) (*tables.Table, error) {
+		return q.tabulate(ctx, a, name, wanted)
 	})
 	leave() // sending is no search
 	if err != nil {
 		return err
 	}
-	return q.sendTable(w, r, a, table, tables.RecordsName)
+	return q.sendTable(w, r, a, table, name)
 }
 
 func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *tables.Table, name string) error {
@@ -82,12 +84,12 @@ func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.A
 }
 
 // tabulate makes a table of what a query finds, within the budget of an answer.
-func (q *Queries) tabulate(ctx context.Context, a *account.Account, wanted *query.Query) (*tables.Table, error) {
+func (q *Queries) tabulate(ctx context.Context, a *account.Account, name string, wanted *query.Query) (*tables.Table, error) {
 	asked := *wanted
 	if wanted.Limit == 0 {
 		asked.Limit = query.MaxLimit
 	}
-	return q.Library.Tables.Records(ctx, a, func(to *tables.Writer) error {
+	return q.Library.Tables.Make(ctx, a, name, func(to tables.Sink) error {
 		n := 0
 		next, err := asked.Tabulate(ctx, q.Library.Records, a, to, q.Budget, func() { n++ })
 		if err == nil && next != nil && n != wanted.Limit {
