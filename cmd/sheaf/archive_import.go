@@ -41,10 +41,10 @@ With --collection the files become part of a collection, which consumers see wit
 A host map is a file with the name of a directory and its host in each line, for directories that do not
 have the name of their host. With -o, the file is converted here, and nothing is sent.
 
-A damaged file is refused. With --lenient, only damaged records of a WARC or ARC are left out: those whose
-digest or length is wrong, those in a damaged gzip member, and the one in which a file is cut off. The
-report lists the first hundred places, and says how many there were. Other files are always read
-strictly, and so are those in Zstandard.`,
+A damaged file is refused. With --lenient, only damaged records of a WARC, ARC or WACZ are left out: those
+whose digest or length is wrong, those in a damaged gzip member or Zstandard frame, and the one in which a
+file is cut off. The report lists the first hundred places, and says how many there were. Trees of page
+files are always read strictly.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opt.check(len(args)); err != nil {
 				return err
@@ -64,7 +64,7 @@ strictly, and so are those in Zstandard.`,
 		},
 	}
 	cmd.Flags().StringVar(&opt.hosts, "hosts", "", "file with a host map")
-	cmd.Flags().BoolVar(&opt.lenient, "lenient", false, "leave out the damaged records of a WARC or ARC, and say which")
+	cmd.Flags().BoolVar(&opt.lenient, "lenient", false, "leave out the damaged records of a WARC, ARC or WACZ, and say which")
 	cmd.Flags().StringVar(&opt.collection.Name, "collection", "", "the collection that the files belong to")
 	cmd.Flags().StringVar(&opt.collection.Source, "source", "", "where the collection comes from")
 	cmd.Flags().StringVar(&opt.collection.Licence, "licence", "", "on which terms it may be used")

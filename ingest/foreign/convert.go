@@ -27,9 +27,9 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Lenient leaves out what is damaged in a WARC or an ARC, and notes it in the Result. Without
-	// it a file with any damage is refused. Other files, and those in Zstandard, are never
-	// converted leniently.
+	// Lenient leaves out what is damaged in a WARC, an ARC or a WACZ, and notes it in the Result.
+	// Without it a file with any damage is refused. Trees of page files are never converted
+	// leniently.
 	Lenient bool
 
 	// Others gets the records that no segment can hold, a gzip member each, in the order of the
@@ -73,7 +73,7 @@ func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if damaged := errors.As(err, &fault) || kind == "" && err == nil; damaged && lenient {
 		return WARC, nil
 	}
-	if fault != nil && !isZstd(head[:n]) {
+	if fault != nil {
 		fault.Msg += "; if it is a WARC or an ARC, import it with --lenient to keep what is right"
 	}
 	return kind, err
@@ -116,7 +116,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	in, kind, err := beginAs(ctx, file, opt)
 	if err != nil {
-		return nil, err
+		return nil, advise(err, kind)
 	}
 	defer in.close()
 	c := &conversion{
@@ -130,7 +130,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	defer c.block.reset()
 	defer c.exchange.block.reset()
 	if err := c.convert(in); err != nil {
-		return nil, err
+		return nil, advise(err, kind)
 	}
 	if err := c.finish(in, out, sum); err != nil {
 		return nil, err
@@ -144,28 +144,38 @@ func beginAs(ctx context.Context, file *os.File, opt Options) (*stream, Kind, er
 	if err != nil {
 		return nil, "", err
 	}
-	head := make([]byte, len(zstdMagic))
-	if _, err := file.ReadAt(head, 0); err != nil && err != io.EOF {
-		return nil, "", err
-	}
-	if opt.Lenient && (kind == WARC || kind == ARC) && !isZstd(head) {
-		in, err := openLenient(ctx, file, kind, opt.Limits)
-		return in, kind, err
-	}
-	if kind == WACZ {
+	switch {
+	case kind == WACZ:
 		in, err := openWACZ(ctx, file, opt.Limits)
+		if fault := (*Error)(nil); opt.Lenient && errors.As(err, &fault) {
+			in, err = openLenient(ctx, file, kind, opt.Limits) // as one damaged WARC
+		}
+		return in, kind, err
+	case opt.Lenient && kind != Tree:
+		in, err := openLenient(ctx, file, kind, opt.Limits)
 		return in, kind, err
 	}
 	in, err := begin(ctx, file, opt.Limits, opt.inflate)
 	return in, kind, err
 }
 
+// advise adds to the error of a damaged file what may help.
+func advise(err error, kind Kind) error {
+	var fault *Error
+	if (kind == WARC || kind == ARC || kind == WACZ) && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio && fault.Reason != wire.ReasonForeign {
+		fault.Msg += "; to keep what is right, import the file with --lenient"
+	}
+	return err
+}
+
 // convert converts the records or pages of the file.
-func (c *conversion) convert(in *stream) error {
-	var err error
+func (c *conversion) convert(in *stream) (err error) {
 	switch {
 	case in.parts != nil:
-		return c.salvage(in)
+		c.result.Kind, err = c.salvage(in, c.result.Kind, WARC, ARC)
+		return err
+	case in.entries != nil && c.opt.Lenient:
+		return c.salvageWACZ(in)
 	case in.entries != nil:
 		return c.wacz(in)
 	case c.result.Kind == WARC:
@@ -180,9 +190,6 @@ func (c *conversion) convert(in *stream) error {
 	var fault *Error
 	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {
 		err = in.whole(fault)
-	}
-	if (c.result.Kind == WARC || c.result.Kind == ARC) && !in.zstd && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio {
-		fault.Msg += "; to keep what is right, import the file with --lenient"
 	}
 	return err
 }

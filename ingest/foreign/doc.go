@@ -18,6 +18,6 @@
 // HTTP header as it came, does not fit, a metadata record among the others has both.
 //
 // What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing
-// of the file is used then. A lenient conversion of a WARC or an ARC takes the records that are
-// right, and says which places it left out: see Options.Lenient.
+// of the file is used then. A lenient conversion of a WARC, an ARC or a WACZ takes the records that
+// are right, and says which places it left out: see Options.Lenient.
 package foreign

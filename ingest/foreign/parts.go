@@ -17,7 +17,7 @@ import (
 // spot is a place in a file that is read leniently.
 type spot struct {
 	n      int64 // inflated bytes that were read before it
-	at     int64 // in the file as it came: its gzip member begins here
+	at     int64 // in the file as it came: its member begins here
 	within int64 // inflated bytes from there to the place
 }
 
@@ -34,9 +34,39 @@ func (g *gap) Error() string { return g.why }
 // gzipMagic begins a gzip member (RFC 1952).
 const gzipMagic = "\x1f\x8b\x08"
 
-// parts reads a file leniently: the members of a gzip file, or a file that is not gzipped as it is.
-// A gzip member is delivered only if its checksum is right. Where one is damaged, Read returns a
-// *gap, again and again until pass has found the next whole member.
+// packing is how a file is compressed that is a row of members, each of which can be inflated
+// alone: those of gzip, or the frames of Zstandard.
+type packing struct {
+	member string // what a member is called
+	magic  string // begins a member
+	opener func() opener
+}
+
+// opener returns the content of the member that comes next in a reader, which ends with
+// io.ErrUnexpectedEOF. The content ends where the member ends, if the member is whole. The next
+// call ends the last one's content.
+type opener func(in *bufio.Reader) (io.Reader, error)
+
+// gzipped is the packing of a gzip file.
+var gzipped = &packing{"gzip member", gzipMagic, func() opener {
+	var z *gzip.Reader
+	return func(in *bufio.Reader) (_ io.Reader, err error) {
+		if z == nil {
+			z, err = gzip.NewReader(in)
+		} else {
+			err = z.Reset(in)
+		}
+		if err != nil {
+			return nil, err
+		}
+		z.Multistream(false)
+		return z, nil
+	}
+}}
+
+// parts reads a file leniently: the members of a compressed file, or another file as it is. A
+// member is delivered only if it can be inflated and its checksum, if it has one, is right. Where
+// one is damaged, Read returns a *gap, again and again until pass has found the next whole member.
 //
 // Memory is bounded by maxMemory, and work by the file's size: see budget.
 type parts struct {
@@ -44,14 +74,14 @@ type parts struct {
 	layout layout
 	file   io.ReaderAt
 	size   int64
-	gzip   bool
-	checks *meter // of what is inflated to look at checksums
-	budget int64  // bytes that may still be read again
-	ahead  []byte // for looking where the next member begins
+	pack   *packing // nil: it is not compressed
+	checks *meter   // of what is inflated to look at checksums
+	budget int64    // bytes that may still be read again
+	ahead  []byte   // for looking where the next member begins
 
 	in    *bufio.Reader // for checks
 	end   int64         // of what in has taken from the file
-	z     *gzip.Reader
+	inner opener
 	small bytes.Buffer // the member's content, or its first maxMemory bytes
 
 	member io.Reader // of the content; nil: it is over
@@ -61,6 +91,9 @@ type parts struct {
 	marks  []spot    // where the members begin that the stream may be in
 	cut    int64     // where the member begins in which the file ends too early; -1: none is known
 }
+
+// leastCost is what looking at a place in the file costs at least, in bytes: it is read ahead.
+const leastCost = 64 << 10
 
 // budgetFor returns how many bytes of a file may be read again, to look for records in what is
 // damaged.
@@ -73,28 +106,65 @@ func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (
 		return nil, err
 	}
 	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
+	return s, s.leniently(readerAt{ctx, s, file}, size, kind, limits)
+}
+
+// leniently makes the stream one that reads a file leniently.
+func (s *stream) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits) error {
 	p := &parts{s: s, layout: layoutOf(kind), size: size, checks: newMeter(limits, size), budget: budgetFor(size), cut: -1}
-	p.file = readerAt{ctx, s, file}
+	p.file = file
 	p.in = bufio.NewReaderSize(nil, 16<<10)
 	s.parts, s.r = p, bufio.NewReaderSize(p, 64<<10)
 	const enough = 64 << 10 // to see whether records stand in the file as they are
 	head := make([]byte, enough)
 	n, err := p.file.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
-		return nil, err
+		return err
 	}
-	p.gzip = bytes.HasPrefix(head[:n], []byte(gzipMagic))
-	if !p.gzip && !bytes.Contains(head[:n], []byte("WARC/")) { // the beginning may be what is damaged
-		at, err := p.find(0)
-		if err != nil {
-			return nil, err
+	head = head[:n]
+	framed := zstandard(p.section(0))
+	switch {
+	case bytes.HasPrefix(head, []byte(gzipMagic)):
+		p.as(gzipped)
+	case isZstd(head):
+		p.as(framed)
+	case bytes.Contains(head, []byte("WARC/")):
+	default: // the beginning may be what is damaged
+		for _, pack := range []*packing{gzipped, framed} {
+			p.as(pack)
+			if found, err := p.holds(); found || err != nil {
+				return err
+			}
 		}
-		p.gzip = at >= 0 && p.begins(at)
+		p.as(nil)
 	}
-	return s, nil
+	return nil
 }
 
-// begins reports whether the gzip member at the offset begins with a record.
+// holds reports whether some member of the file begins with a record.
+func (p *parts) holds() (bool, error) {
+	budget := budgetFor(p.size) / 4 // most of it is for the records
+	for at, err := p.find(0); ; at, err = p.find(at + 1) {
+		switch {
+		case err != nil:
+			return false, err
+		case at < 0 || budget < 0:
+			return false, nil
+		case p.begins(at):
+			return true, nil
+		}
+		budget -= max(p.position()-at, leastCost)
+	}
+}
+
+// as sets how the file is compressed.
+func (p *parts) as(pack *packing) {
+	if p.pack, p.inner = pack, nil; pack != nil {
+		p.inner = pack.opener()
+	}
+}
+
+// begins reports whether the member at the offset begins with a record.
 func (p *parts) begins(at int64) bool {
 	p.inflate(at)
 	return beginsRecord(p.small.Bytes()) || beginsARC(p.small.Bytes())
@@ -104,13 +174,16 @@ func (p *parts) begins(at int64) bool {
 type readerAt struct {
 	ctx  context.Context
 	s    *stream
-	file *os.File
+	file io.ReaderAt
 }
 
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		r.s.disk = err
 		return 0, err
+	}
+	if off < 0 { // as a damaged list of a zip's entries may want it
+		return 0, errors.New("an offset before the file's beginning")
 	}
 	n, err := r.file.ReadAt(p, off)
 	if err != nil && err != io.EOF {
@@ -150,7 +223,7 @@ func (p *parts) open(at, within int64) {
 		p.err = io.EOF
 		return
 	}
-	if !p.gzip {
+	if p.pack == nil {
 		p.mark(at, 0)
 		p.member, p.next = p.section(at), p.size
 		return
@@ -168,7 +241,7 @@ func (p *parts) open(at, within int64) {
 	default:
 		var over *Error
 		if p.err = err; !errors.As(err, &over) {
-			p.err = &gap{at: at, why: fmt.Sprintf("the gzip member is damaged: %v", err)}
+			p.err = &gap{at: at, why: fmt.Sprintf("the %s is damaged: %v", p.pack.member, err)}
 		}
 		return
 	}
@@ -180,16 +253,15 @@ func (p *parts) open(at, within int64) {
 		p.member = bytes.NewReader(p.small.Bytes()[within:])
 		return
 	}
-	z, err := gzip.NewReader(bufio.NewReaderSize(p.section(at), 64<<10))
+	content, err := p.pack.opener()(bufio.NewReaderSize(unexpectedEnd{p.section(at)}, 64<<10))
 	if err == nil {
-		z.Multistream(false)
-		_, err = io.CopyN(io.Discard, z, within)
+		_, err = io.CopyN(io.Discard, content, within)
 	}
 	if err != nil { // cannot be: it was inflated before
 		p.err = err
 		return
 	}
-	p.member = io.LimitReader(z, size-within)
+	p.member = io.LimitReader(content, size-within)
 }
 
 // position returns how far the checks have read.
@@ -198,19 +270,16 @@ func (p *parts) position() int64 { return p.end - int64(p.in.Buffered()) }
 // inflate inflates the member at the offset, keeps the beginning of its content in small, and
 // returns its size. An error says that the member is not whole.
 func (p *parts) inflate(at int64) (size int64, err error) {
-	if p.position() != at || p.z == nil {
+	if p.position() != at || p.end == 0 {
 		p.end = at
 		p.in.Reset(unexpectedEnd{counted{p.section(at), &p.end}})
 	}
 	p.small.Reset()
-	if p.z == nil {
-		p.z = new(gzip.Reader)
-	}
-	if err := p.z.Reset(p.in); err != nil {
+	member, err := p.inner(p.in)
+	if err != nil {
 		return 0, err
 	}
-	p.z.Multistream(false)
-	content := checked{p.z, p.checks}
+	content := checked{member, p.checks}
 	size, err = io.CopyN(&p.small, content, maxMemory)
 	if err == io.EOF {
 		return size, nil
@@ -251,11 +320,10 @@ func (c checked) Read(p []byte) (int, error) {
 // record is the next gap. What else looks like the beginning of a member is none.
 func (p *parts) pass(g *gap) error {
 	p.err = nil
-	if g.last || !p.gzip {
+	if g.last || p.pack == nil {
 		p.err = io.EOF
 		return nil
 	}
-	const leastCost = 64 << 10 // for reading ahead
 	for at := g.at + 1; ; at++ {
 		var err error
 		if at, err = p.find(at); err != nil {
@@ -281,7 +349,7 @@ func (p *parts) pass(g *gap) error {
 	}
 }
 
-// find returns where the next bytes are that may begin a gzip member, or -1.
+// find returns where the next bytes are that may begin a member, or -1.
 func (p *parts) find(from int64) (int64, error) {
 	if p.ahead == nil {
 		const size = 64 << 10
@@ -293,10 +361,10 @@ func (p *parts) find(from int64) (int64, error) {
 		if err != nil && err != io.EOF {
 			return 0, err
 		}
-		if i := bytes.Index(buf[:n], []byte(gzipMagic)); i >= 0 {
+		if i := bytes.Index(buf[:n], []byte(p.pack.magic)); i >= 0 {
 			return from + int64(i), nil
 		}
-		from += int64(max(n-len(gzipMagic)+1, 1))
+		from += int64(max(n-len(p.pack.magic)+1, 1))
 	}
 	return -1, nil
 }
@@ -321,7 +389,7 @@ func (s *stream) spotOf(n int64) spot {
 			of.at, of.within = m.at, m.within+n-m.n
 		}
 	}
-	if !s.parts.gzip {
+	if s.parts.pack == nil {
 		of.at, of.within = of.at+of.within, 0
 	}
 	return of

@@ -13,9 +13,10 @@ import (
 // maxLosses is how many losses a Result lists. The others are only counted.
 const maxLosses = 100
 
-// Loss is a place of a damaged file that a lenient conversion could not use.
+// Loss is a place of a damaged file that a lenient conversion could not use. In a WACZ it is one of
+// the entry that the detail names.
 type Loss struct {
-	Offset int64       `json:"offset"`           // in the file as it came; of the gzip member, if it is gzipped
+	Offset int64       `json:"offset"`           // in the file as it came; of the member, if it is compressed
 	Within int64       `json:"within,omitempty"` // inflated bytes from the member's beginning to the record
 	URL    string      `json:"url,omitempty"`    // of the record, if it could be read
 	Reason wire.Reason `json:"reason"`
@@ -47,9 +48,9 @@ func (l *Losses) add(loss Loss) {
 
 // salvaging is the lenient conversion of a WARC or an ARC: what is damaged is left out and noted.
 //
-// Of a damaged gzip member no record is taken. Where the file is cut off, a record is taken if its
-// digest is right. A record whose digest is wrong is lost. So is one without a digest if what
-// follows shows that its length is wrong.
+// Of a damaged gzip member or Zstandard frame no record is taken. Where the file is cut off, a
+// record is taken if its digest is right. A record whose digest is wrong is lost. So is one without
+// a digest if what follows shows that its length is wrong.
 type salvaging struct {
 	*conversion
 	in  *stream
@@ -59,28 +60,34 @@ type salvaging struct {
 // errWrongEnd says that a record's block does not end where its header says.
 var errWrongEnd = errors.New("what follows its end is no record: its Content-Length is wrong, or what follows is damaged")
 
-// salvage converts the records of a damaged WARC or ARC. If no record of the one can be read, the
-// beginning may be what is damaged, and it is read as the other.
-func (c *conversion) salvage(in *stream) error {
-	start := spot{}
-	for _, kind := range []Kind{c.result.Kind, WARC, ARC} {
-		if in.n > 0 || len(c.result.Losses.Losses) > 0 {
+// noRecord says that nothing of a file can be kept.
+func noRecord() error {
+	return wrong(0, "", wire.ReasonForeign, "no record of a WARC or an ARC in it can be read")
+}
+
+// salvage converts the records of a damaged file of one of the kinds. If no record of the first can
+// be read, the beginning may be what is damaged, and it is read as the next.
+func (c *conversion) salvage(in *stream, kinds ...Kind) (Kind, error) {
+	start, before, losses := spot{}, c.meter.entries, c.result.Losses
+	for n, kind := range kinds {
+		if n > 0 {
 			in.back(start)
+			c.result.Losses = losses
 		}
-		c.result.Kind, in.parts.layout, c.result.Losses = kind, layoutOf(kind), Losses{}
+		in.parts.layout = layoutOf(kind)
 		s := &salvaging{c, in, -1}
 		err := s.next()
 		for err == nil {
 			err = s.next()
 		}
-		if err == io.EOF && c.meter.entries > 0 {
+		if err == io.EOF && c.meter.entries > before {
 			err = c.answer(in)
 		} else if err == io.EOF {
 			continue
 		}
-		return err
+		return kind, err
 	}
-	return wrong(0, "", wire.ReasonForeign, "no record of a WARC or an ARC in it can be read")
+	return "", noRecord()
 }
 
 // next converts the next record. If that one is lost, it goes on to the beginning of another.
@@ -128,7 +135,7 @@ func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 		return false, s.in.reading(io.ErrUnexpectedEOF, r.url())
 	}
 	wrongDigest := r.check(&s.block)
-	cut := s.in.parts.gzip && s.in.spotOf(s.in.n-1).at == s.in.parts.cut
+	cut := s.in.parts.pack != nil && s.in.spotOf(s.in.n-1).at == s.in.parts.cut
 	ends, err = s.in.ends()
 	if err != nil {
 		return false, err
@@ -138,7 +145,7 @@ func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 	case wrongDigest != nil:
 		return ends, wrongDigest
 	case proof == nil && cut:
-		return true, wrong(r.at, r.url(), wire.ReasonTruncated, "the file ends in its gzip member, and it has no WARC-Block-Digest")
+		return true, wrong(r.at, r.url(), wire.ReasonTruncated, "the file ends in its %s, and it has no WARC-Block-Digest", s.in.parts.pack.member)
 	case proof == nil && !ends:
 		return false, wrong(r.at, r.url(), wire.ReasonCorruptMember, "%v", errWrongEnd)
 	}

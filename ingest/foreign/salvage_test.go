@@ -55,7 +55,7 @@ func (c *converted) kept() string {
 func TestLenientIsStrictOnWholeFiles(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	records := append(crawl("1.0"), numbered(3)...)
+	records, dict := append(crawl("1.0"), numbered(3)...), dictionary(t)
 	large := rec("1.1", "response", "http://a.example.jp/large", answer, "HTTP/1.1 200 OK\r\n\r\n"+noise(3<<20))
 	for name, data := range map[string]string{
 		"plain":                         strings.Join(records, ""),
@@ -67,6 +67,10 @@ func TestLenientIsStrictOnWholeFiles(t *testing.T) {
 		"empty members":                 gz("", records[2], "", "", records[4], ""),
 		"an empty line between records": strings.ReplaceAll(strings.Join(records, ""), "\r\n\r\nWARC/", "\r\nWARC/"),
 		"a tree":                        treeOfOne(t),
+		"a frame a record":              zst(t, nil, records...),
+		"frames with a dictionary":      skippable(string(dict)) + zst(t, dict, records...),
+		"one large frame":               zst(t, nil, strings.Join(records, "")+large),
+		"a WACZ":                        waczOf(t, "archive/1.warc.gz", gz(records...), "archive/2.warc*", large),
 	} {
 		want, err := convert(t, data, nil)
 		testkit.Must(t, err)
@@ -125,6 +129,20 @@ func TestSalvage(t *testing.T) {
 	cut := func(s string, n int) string { return s[:len(s)-n] }
 	at := func(n int) int64 { return int64(len(plain(records[:n]))) }
 	atMember := func(n int) int64 { return int64(len(members(records[:n]))) }
+	dict := dictionary(t)
+	atFrame := func(n int) int64 { return int64(len(zst(t, nil, records[:n]...))) }
+	// damagedFrame is damaged for frames.
+	damagedFrame := func(dict []byte, records []string, n int, part float64) string {
+		var all []string
+		for i, r := range records {
+			f := []byte(zst(t, dict, r))
+			if i == n {
+				f[int(part*float64(len(f)-1))] ^= 4
+			}
+			all = append(all, string(f))
+		}
+		return strings.Join(all, "")
+	}
 	const anywhere = -1
 	firstSum := []byte(members(records))
 	firstSum[len(gz(records[0]))-8] ^= 1
@@ -171,6 +189,16 @@ func TestSalvage(t *testing.T) {
 		"one member, cut":             {cut(gz(plain(records)), 20), "01234", 0, 1, wire.ReasonTruncated},
 		"rubbish between members":     {members(records[:2]) + "\x1f\x8b\x08 rubbish" + members(records[2:]), "012345", atMember(2), 1, wire.ReasonCorruptMember},
 		"a hole":                      {members(records[:2]) + strings.Repeat("\x00", 70_000) + members(records[3:]), "01345", atMember(2), 1, wire.ReasonCorruptMember},
+		"frame, in its middle":        {damagedFrame(nil, records, 2, 0.5), "01345", atFrame(2), 1, wire.ReasonCorruptMember},
+		"frame, its magic":            {damagedFrame(nil, records, 2, 0), "01345", atFrame(2), 1, wire.ReasonCorruptMember},
+		"frame, its sum":              {damagedFrame(nil, records, 2, 1), "01345", atFrame(2), 1, wire.ReasonCorruptMember},
+		"first frame":                 {damagedFrame(nil, records, 0, 0), "12345", 0, 1, wire.ReasonCorruptMember},
+		"frame of a dictionary":       {skippable(string(dict)) + damagedFrame(dict, records, 3, 0.5), "01245", anywhere, 1, wire.ReasonCorruptMember},
+		"frame with a changed record": {zst(t, nil, change(records, 2, "page 2", "page X")...), "01345", atFrame(2), 1, wire.ReasonSHAMismatch},
+		"cut frame":                   {cut(zst(t, nil, records...), 30), "01234", atFrame(5), 1, wire.ReasonTruncated},
+		"one frame, cut":              {cut(zst(t, nil, plain(records)+noise(1<<20)), 20), "012345", anywhere, 2, wire.ReasonCorruptMember},
+		"rubbish between frames":      {zst(t, nil, records[:2]...) + "rubbish" + zst(t, nil, records[2:]...), "012345", atFrame(2), 1, wire.ReasonCorruptMember},
+		"large frame":                 {zst(t, nil, records[0], plain(records[1:])+strings.Repeat(" ", 3<<20)) + "rubbish", "012345", anywhere, 2, wire.ReasonCorruptMember},
 	} {
 		got, err := salvaged(t, c.data)
 		if err != nil {
@@ -187,7 +215,7 @@ func TestSalvage(t *testing.T) {
 		}
 		_, err = convert(t, c.data, nil)
 		var fault *Error
-		if c.losses > 0 && (!errors.As(err, &fault) || !strings.Contains(fault.Error(), "offset ") || !strings.Contains(fault.Error(), "--lenient")) && name != "in the first header" && name != "version of the first" {
+		if c.losses > 0 && (!errors.As(err, &fault) || !strings.Contains(fault.Error(), "offset ") || !strings.Contains(fault.Error(), "--lenient")) && name != "in the first header" && name != "version of the first" && name != "first frame" {
 			t.Errorf("%s, not lenient: %v", name, err)
 		}
 	}
@@ -205,9 +233,9 @@ func TestSalvageAnywhere(t *testing.T) {
 	records := numbered(4)
 	whole, err := convert(t, gz(records...), nil)
 	testkit.Must(t, err)
-	for form, data := range map[string]string{"plain": strings.Join(records, ""), "members": gz(records...), "one member": gz(strings.Join(records, ""))} {
+	for form, data := range map[string]string{"plain": strings.Join(records, ""), "members": gz(records...), "one member": gz(strings.Join(records, "")), "frames": zst(t, nil, records...), "a WACZ": waczOf(t, "archive/1.warc.gz", gz(records...))} {
 		for at := 0; at < len(data); at += step {
-			for damage, data := range map[string]string{"flip": data[:at] + string(data[at]^(1<<(at%8))) + data[at+1:], "cut": data[:at]} {
+			for damage, data := range map[string]string{"flip": data[:at] + string([]byte{data[at] ^ (1 << (at % 8))}) + data[at+1:], "cut": data[:at]} {
 				got, err := salvaged(t, data)
 				var fault *Error
 				if err != nil {
@@ -289,3 +317,56 @@ func TestSalvageTakesLittleMemory(t *testing.T) { // not parallel: it measures a
 		}
 	}
 }
+
+// Of a damaged WACZ what is right is kept, wherever the damage is. A loss names its entry, with the
+// offset in it.
+func TestSalvageWACZ(t *testing.T) {
+	t.Parallel()
+	records := numbered(6)
+	changed := []string{records[0], strings.Replace(records[1], "page 1", "page X", 1), records[2]}
+	at := int64(len(gz(changed[0])))
+	flip := func(s, before string) string {
+		n := strings.Index(s, before) + len(before) - 1
+		return s[:n] + string([]byte{s[n] ^ 4}) + s[n+1:]
+	}
+	deflated := waczOf(t, "archive/1.warc*", strings.Join(records[:3], "")+noise(1<<20), "archive/2.warc.gz", gz(records[3:]...))
+	good := waczOf(t, "archive/1.warc.gz", gz(records[:3]...), "archive/2.warc.gz", gz(records[3:]...))
+	second := 4 + strings.Index(good[4:], waczBegins) // where the second entry begins
+	for name, c := range map[string]struct {
+		data   string
+		kept   string
+		losses int64
+		says   string // of the first loss
+	}{
+		"a record":             {waczOf(t, "archive/1.warc.gz", gz(changed...), "archive/2.warc.gz", gz(records[3:]...)), "02345", 1, fmt.Sprintf(`offset %d (http://a.example.jp/1): sha_mismatch: "archive/1.warc.gz": `, at)},
+		"of a deflated entry":  {waczOf(t, "archive/1.warc.gz*", gz(changed...), "archive/2.warc.gz", gz(records[3:]...)), "02345", 1, fmt.Sprintf(`offset %d (http://a.example.jp/1): sha_mismatch: "archive/1.warc.gz": `, at)},
+		"an entry is cut":      {waczOf(t, "archive/1.warc.gz", half(gz(records[:3]...)), "archive/2.warc.gz", gz(records[3:]...)), "01345", 1, `"archive/1.warc.gz": the file ends`},
+		"an entry is no WARC":  {waczOf(t, "archive/1.warc.gz", "<html>", "archive/2.warc.gz", gz(records...)), "012345", 2, `"archive/1.warc.gz": the file ends`},
+		"an entry is empty":    {waczOf(t, "archive/1.warc.gz", "", "archive/2.warc.gz", gz(records...)), "012345", 1, `"archive/1.warc.gz": no record`},
+		"the deflated data":    {deflated[:800_000] + strings.Repeat("\x00", 1000) + deflated[801_000:], "012345", 2, `"archive/1.warc"`},
+		"its sum":              {strings.Replace(waczOf(t, "archive/1.warc", strings.Join(records, "")), "page 0", "page X", 1), "12345", 1, `"archive/1.warc": its block`},
+		"an entry's beginning": {flip(good, good[:second+1]), "012345", anyLosses, ""},
+		"the zip's beginning":  {flip(good, "PK"), "012345", anyLosses, ""},
+		"a byte too many":      {good[:100] + "x" + good[100:], "12345", anyLosses, ""},
+		"the list":             {flip(good, "PK\x05"), "012345", anyLosses, ""},
+		"cut behind the WARCs": {good[:len(good)-200], "012345", anyLosses, ""},
+		"cut in a WARC":        {good[:strings.Index(good, gz(records[4]))+10], "0123", anyLosses, ""},
+	} {
+		got, err := salvaged(t, c.data)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got.kept() != c.kept || c.losses == anyLosses && got.Lost == 0 || c.losses != anyLosses && got.Lost != c.losses || !strings.Contains(got.Losses.Losses[0].String(), c.says) {
+			t.Errorf("%s: %s, kept %s with %d losses, want %s with %d, …%s…: %v", name, got.Kind, got.kept(), got.Lost, c.kept, c.losses, c.says, got.Losses)
+		}
+		if _, err = convert(t, c.data, nil); name != "an entry is empty" && name != "the zip's beginning" && !strings.Contains(fmt.Sprint(err), "--lenient") {
+			t.Errorf("%s, not lenient: %v", name, err)
+		}
+	}
+	if _, err := salvaged(t, waczOf(t, "archive/1.warc.gz", "<html>")); err == nil || !strings.Contains(err.Error(), "no record") {
+		t.Errorf("a WACZ without records: %v", err)
+	}
+}
+
+const anyLosses = -1

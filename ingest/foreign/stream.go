@@ -30,8 +30,8 @@ type stream struct {
 	meter *meter
 	parts *parts // of a file that is read leniently; nil: of others
 
-	entries []*zip.File // of a WACZ, its WARC files
-	zstd    bool        // the file is in Zstandard
+	entries []*zip.File       // of a WACZ, its WARC files
+	file    *io.SectionReader // the WACZ itself
 }
 
 // inflater returns a reader that inflates a compressed file.
@@ -58,7 +58,7 @@ func (s *stream) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() err
 		return nil, err
 	}
 	if isZstd(magic) {
-		inflate, s.zstd = newZstd, true
+		inflate = newZstd
 	}
 	if isZstd(magic) || bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
 		z, err := inflate(raw)

@@ -44,9 +44,14 @@ func openWACZ(ctx context.Context, file *os.File, limits Limits) (*stream, error
 	case err != nil:
 		return nil, wrong(0, "", wire.ReasonCorruptMember, "%v", err)
 	}
-	in.unlimited = true
+	in.unlimited, s.file = true, io.NewSectionReader(file, 0, size)
 	for _, f := range z.File {
 		name := strings.ToLower(f.Name)
+		if _, err := f.DataOffset(); s.disk != nil {
+			return nil, s.disk
+		} else if err != nil {
+			return nil, wrong(0, "", wire.ReasonCorruptMember, "%.200q: the list of entries says that it is where it is not", f.Name)
+		}
 		if path.Dir(name) == waczFolder && (strings.HasSuffix(name, ".warc") || strings.HasSuffix(name, ".warc.gz")) {
 			s.entries = append(s.entries, f)
 		}
@@ -109,4 +114,74 @@ func (c *conversion) waczEntry(in *stream, f *zip.File) (err error) {
 	}
 	_, err = io.Copy(io.Discard, raw) // to the entry's checksum
 	return in.reading(err, "")
+}
+
+// salvageWACZ converts the WARC files of a damaged WACZ. The zip's own checksums are not looked at.
+func (c *conversion) salvageWACZ(in *stream) error {
+	for _, f := range in.entries {
+		listed := len(c.result.Losses.Losses)
+		err := c.salvageEntry(in, f)
+		var fault *Error
+		switch err = in.reading(err, ""); {
+		case errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio:
+			c.result.Losses.add(Loss{Offset: fault.Offset, Reason: fault.Reason, Detail: fault.Msg})
+		case err != nil:
+			return err
+		}
+		for n := range c.result.Losses.Losses[listed:] {
+			l := &c.result.Losses.Losses[listed+n]
+			l.Detail = fmt.Sprintf("%.200q: %s", f.Name, l.Detail)
+		}
+	}
+	if c.meter.entries == 0 {
+		return noRecord()
+	}
+	return nil
+}
+
+// salvageEntry converts one WARC leniently, where it lies in the zip or, if it is compressed there,
+// from a temporary file with all that can be inflated. Its error is one more loss.
+func (c *conversion) salvageEntry(in *stream, f *zip.File) (err error) {
+	entry := &stream{meter: in.meter}
+	var at, size int64
+	file, lost := io.ReaderAt(in.file), error(nil)
+	if f.Method == zip.Store {
+		if at, err = f.DataOffset(); err != nil { // cannot be: openWACZ has asked for it
+			return err
+		}
+		size = max(0, min(int64(f.CompressedSize64), in.file.Size()-at))
+		if err := c.meter.read(size); err != nil { // entries may share bytes
+			return wrong(0, "", wire.ReasonBombRatio, "%v", err)
+		}
+	} else {
+		inflated, err := os.CreateTemp(c.block.dir, "entry-*")
+		if err != nil {
+			return err
+		}
+		defer inflated.Close() // it is removed with its directory
+		if size, lost = c.inflateEntry(in, f, inflated); in.disk != nil {
+			return in.disk
+		}
+		file = inflated
+	}
+	if err := entry.leniently(io.NewSectionReader(readerAt{c.ctx, entry, file}, at, size), size, WARC, c.opt.Limits); err != nil {
+		return err
+	}
+	_, err = c.salvage(entry, WARC)
+	if fault := (*Error)(nil); lost != nil && (err == nil || errors.As(err, &fault) && fault.Reason == wire.ReasonForeign) {
+		return lost
+	}
+	return err
+}
+
+// inflateEntry copies what an entry has to out, and returns how much that is. An error may end it
+// early.
+func (c *conversion) inflateEntry(in *stream, f *zip.File, out io.Writer) (int64, error) {
+	r, err := f.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close() // only memory is given back
+	in.n, err = io.Copy(out, checked{r, c.meter})
+	return in.n, err
 }

@@ -86,6 +86,85 @@ func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	return dictionary, nil
 }
 
+// zstandard is the packing of a Zstandard file. If its dictionary is damaged, frames that need it
+// are damaged too.
+func zstandard(file io.Reader) *packing {
+	dictionary, _ := readDictionary(bufio.NewReader(file))
+	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)}
+	if dictionary != nil {
+		opt = append(opt, zstd.WithDecoderDicts(dictionary))
+	}
+	return &packing{"Zstandard frame", zstdMagic, func() opener {
+		var d *zstd.Decoder
+		return func(in *bufio.Reader) (_ io.Reader, err error) {
+			if d == nil {
+				if d, err = zstd.NewReader(nil, opt...); err != nil {
+					return nil, err
+				}
+			}
+			return d, d.Reset(&frame{in: in})
+		}
+	}}
+}
+
+// frame reads one frame of a Zstandard file (RFC 8878), compressed as it is, to where its block
+// headers say that it ends. If the file ends before, so does in, with io.ErrUnexpectedEOF.
+type frame struct {
+	in     *bufio.Reader
+	begun  bool
+	sum    bool  // a checksum of four bytes follows the last block
+	part   int64 // bytes to the end of the part in hand: see next
+	ending bool  // the frame ends with the part
+}
+
+func (f *frame) Read(p []byte) (int, error) {
+	for f.part == 0 {
+		if f.ending {
+			return 0, io.EOF
+		}
+		if err := f.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.in.Read(p[:min(int64(len(p)), f.part)])
+	f.part -= int64(n)
+	return n, err
+}
+
+// next begins the next part: the frame's header, or a block with its header, and the last one with
+// the frame's checksum.
+func (f *frame) next() error {
+	const blockHeader, sum, repeated = 3, 4, 1
+	if !f.begun {
+		var h zstd.Header
+		head, err := f.in.Peek(zstd.HeaderMaxSize)
+		if herr := h.Decode(head); herr == io.ErrUnexpectedEOF {
+			return err
+		} else if herr != nil {
+			return herr
+		}
+		f.begun, f.sum, f.part = true, h.HasCheckSum, int64(h.HeaderSize)
+		if h.Skippable {
+			f.part, f.ending = f.part+int64(h.SkippableSize), true
+		}
+		return nil
+	}
+	b, err := f.in.Peek(blockHeader)
+	if err != nil {
+		return err
+	}
+	head := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
+	last, kind, size := head&1 == 1, head>>1&3, int64(head>>3)
+	if kind == repeated {
+		size = 1
+	}
+	f.part = blockHeader + size
+	if f.ending = last; last && f.sum {
+		f.part += sum
+	}
+	return nil
+}
+
 // unexpected returns the error of a file that ends too early.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
