@@ -98,12 +98,13 @@ func NewLibrary(opt Options) (*Library, error) {
 		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
+	made := &tables.Tables{Archive: from, Access: access}
 	return &Library{
 		Access:  access,
-		Tree:    tree.New(tree.Options{Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
+		Tree:    tree.New(tree.Options{Archive: from, Access: access, Tables: made, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
 		Records: records.New(from, opt.URLs),
 		Bundles: &bundle.Bundles{Archive: from, Access: access},
-		Tables:  &tables.Tables{Archive: from, Access: access},
+		Tables:  made,
 		Changes: &changes.Feed{Archive: from},
 		Rules:   opt.Rules,
 		Contact: opt.Contact,

@@ -137,7 +137,7 @@ func TestTree(t *testing.T) {
 		"/editions":                "20261120/ 20261121/",
 		"/feed":                    "000000/ LATEST",
 		"/editions/20261120":       "_ip/ jp/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz",
-		"/editions/20261120/jp":    "00001.tar.gz 00001.warc.gz 00001.jsonl",
+		"/editions/20261120/jp":    "00001.tar.gz 00001.warc.gz 00001.jsonl MANIFEST",
 		"/jp/ac":                   "keio/ waseda/",
 		"/jp/ac/waseda/":           "www/ www_8080/ 20261120.tar.gz 20261120.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
 		"/jp/ac/waseda/www":        "20261120.tar.gz 20261120.warc.gz 20261121.tar.gz 20261121.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
@@ -193,7 +193,7 @@ func TestFilesAreAsListed(t *testing.T) {
 		}
 	}
 	walk("/")
-	if seen != 2+2*4+4*3+6*8+2+7+1 {
+	if seen != 2+2*4+4*4+6*8+2+7+1 {
 		t.Errorf("%d files", seen)
 	}
 }

@@ -156,6 +156,22 @@ func (v *Volume) File(ctx context.Context, name, suffix string) (*content.Entry,
 	return d.Entry(ctx, v.from.Memo)
 }
 
+// Digest stands for all bytes of the volume, as the account sees it.
+func (v *Volume) Digest() string {
+	sum := sha256.Sum256([]byte(v.digest(volumeTar) + v.digest(volumeWARC)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Modified returns the time of the volume's files.
+func (v *Volume) Modified() time.Time { return v.modified }
+
+// Each calls f with each of the hosts, in the order of their keys.
+func (v *Volume) Each(f func(*visible.Host)) {
+	for _, p := range v.parts {
+		f(p.archive.host.Host)
+	}
+}
+
 func (v *Volume) digest(form int) string { return hex.EncodeToString(v.files[form].sum.Sum(nil)[:16]) }
 
 // ranges returns the bytes of a form. A host's file is opened when its bytes are read.

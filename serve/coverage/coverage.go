@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +135,48 @@ func inBatch(ctx context.Context, v *visible.AccountView, b catalog.PublishedBat
 		})
 	}
 	return found, -1, nil
+}
+
+// OfHosts returns what the manifests of batches say about hosts, each with segments that these
+// batches brought. They are in the order of the batches.
+func OfHosts(ctx context.Context, from *visible.Archive, a *account.Account, hosts []*visible.Host) (found []Coverage, err error) {
+	v, err := from.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	batches := make(map[string]map[string]*catalog.SegmentEntry) // of each, its segments by host
+	for _, h := range hosts {
+		for i := range h.Segments {
+			seg := &h.Segments[i]
+			if batches[seg.Batch] == nil {
+				batches[seg.Batch] = make(map[string]*catalog.SegmentEntry)
+			}
+			batches[seg.Batch][h.Name] = seg
+		}
+	}
+	everything := indexTargets([]records.Target{{Match: records.MatchAll}})
+	for _, id := range slices.Sorted(maps.Keys(batches)) {
+		m, err := manifest(ctx, from, id)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		for _, c := range m.Coverage {
+			seg := batches[id][c.Host]
+			if seg == nil {
+				continue
+			}
+			if c, ok := shown(v, c, everything, *seg); ok {
+				found = append(found, Coverage{
+					Coverage: c, Batch: id, Robot: m.Robot, Edition: seg.Edition, Created: m.Created.UTC(), Published: seg.Published.UTC(),
+				})
+			}
+		}
+	}
+	return found, nil
 }
 
 // openedAt returns when a batch was opened, by its ID; the zero time if that does not say.

@@ -150,7 +150,7 @@ func TestTreeIsTheLibrarys(t *testing.T) {
 		}
 	}
 	walk("/")
-	if files != 2+4+3+8+2+1 { // of the root, the edition, its volume, the host and the feed
+	if files != 2+4+4+8+2+1 { // of the root, the edition, its volume, the host and the feed
 		t.Errorf("%d files", files)
 	}
 }

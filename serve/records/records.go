@@ -114,6 +114,19 @@ func (r *Records) Latest(ctx context.Context, a *account.Account, n, limit int) 
 	return segments, nil
 }
 
+// OfHost calls f with each record of a host's segments, by URL key, time and publication. a is the
+// account that sees the host. It ends with the first error.
+func (r *Records) OfHost(ctx context.Context, a *account.Account, h *visible.Host, f func(*Capture) error) error {
+	from := r.finder(a)
+	all := scan{finder: from, hosts: []*visible.Host{h}, keys: siteKeys(h.Name), wanted: func(*catalog.SegmentEntry) bool { return true }}
+	return all.each(ctx, func(is *found) error {
+		if c := is.capture(from); c != nil {
+			return f(c)
+		}
+		return nil
+	})
+}
+
 // Each calls f with each record of a published segment that the account sees, until f returns
 // false. f must not change the cells.
 func (r *Records) Each(ctx context.Context, a *account.Account, seg catalog.SegmentEntry, f func(*archive.Cell) bool) error {

@@ -22,6 +22,8 @@ What is where
   /editions/<edition>/jp/      all it brought of a domain, in volumes of about 1 GiB:
       00001.tar.gz, .warc.gz   many hosts' files, one after another
       00001.jsonl              the hosts, and where in the volume each one is
+      00001.records.parquet    tables of the records, the hosts and the links, and
+      .hosts. and .links.      MANIFEST, which lists all these files
   /ls-lR.gz                    every edition's files of every host, as ls -lR lists
                                them (made when it is asked for, and not listed)
   /feed/                       what was published, taken down or has expired, in

@@ -12,6 +12,8 @@
 //	/editions/20261121/jp/           the edition's hosts of a domain in volumes of about 1 GiB
 //	    00001.tar.gz, 00001.warc.gz      see archives.Volume
 //	    00001.jsonl                      its hosts, and where each lies
+//	    00001.records.parquet, .hosts.parquet, .links.parquet    tables of what it has
+//	    MANIFEST                         these files: size, digest, ETag; JSON lines
 //	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of the host; immutable once listed
@@ -52,15 +54,17 @@ import (
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
 	"sheaf/serve/feed"
+	"sheaf/serve/tables"
 	"sheaf/serve/visible"
 )
 
-// Options of a Tree. Archive and Access are required.
+// Options of a Tree. Archive, Access and Tables are required.
 type Options struct {
 	Archive *visible.Archive
 	Access  *account.Access
-	Contact string // address for questions, for /README; may be empty
-	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
+	Tables  *tables.Tables // has the tables of volumes
+	Contact string         // address for questions, for /README; may be empty
+	Widest  int            // limit for the entries of a directory, above which it is divided; default 10,000
 
 	// VolumeBytes is about how large volumes get; default 1 GiB. Where another value cuts them,
 	// their numbers change, so it is for tests.

@@ -1,9 +1,14 @@
 package tree
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +17,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
+	"sheaf/serve/tables"
 	"sheaf/serve/visible"
 )
 
@@ -28,6 +34,12 @@ const volumeHosts = 10_000
 func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name string) (*content.Entry, error) {
 	dir, base := path.Split(name)
 	place := strings.TrimSuffix(dir, "/")
+	if place != "" && base == archives.Manifest {
+		return f.volumesManifest(ctx, ed, place)
+	}
+	if volume, table, ok := tables.CutVolume(base); ok && place != "" {
+		return f.findTable(ctx, ed, place, volume, table)
+	}
 	if volume, suffix, ok := archives.CutVolume(base); ok && place != "" {
 		part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, ed, place) })
 		if err != nil {
@@ -78,16 +90,85 @@ func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(
 	return nil
 }
 
+// findTable finds a table of what a volume has, if one was made of it as the account sees it.
+func (f *finder) findTable(ctx context.Context, ed catalog.Edition, place, volume, name string) (*content.Entry, error) {
+	part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, ed, place) })
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.volumeFiles(ctx, ed, place, part, volume)
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.tablesOf(ctx, ed, place, v, volume)
+	if i := slices.IndexFunc(all, func(t tables.OfVolume) bool { return t.Name == name }); i >= 0 {
+		return f.tree.opt.Tables.File(all[i], v.modified), nil
+	}
+	return nil, cmp.Or(err, content.ErrNotFound)
+}
+
+// tablesOf returns the tables that were made of a volume as the account sees it.
+func (f *finder) tablesOf(ctx context.Context, ed catalog.Edition, place string, v *volumeFiles, volume string) ([]tables.OfVolume, error) {
+	stored, err := f.tree.opt.Tables.Volumes(ctx, ed.Name, place)
+	return slices.DeleteFunc(slices.Clone(stored), func(t tables.OfVolume) bool { return t.Volume != volume || t.Digest != v.digest }), err
+}
+
+// volumesManifest returns the list of the files of a domain's volumes.
+func (f *finder) volumesManifest(ctx context.Context, ed catalog.Edition, place string) (*content.Entry, error) {
+	var list bytes.Buffer
+	lines, last := json.NewEncoder(&list), time.Time{}
+	err := f.eachVolumeFile(ctx, ed, place, func(n content.Node) error {
+		if n.Modified.After(last) {
+			last = n.Modified
+		}
+		return lines.Encode(archives.ManifestLine{Path: n.Name, Edition: ed.Name, Size: n.Size, SHA256: n.SHA256, ETag: n.ETag, Modified: n.Modified})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if list.Len() == 0 {
+		return nil, content.ErrNotFound
+	}
+	d := content.Document{
+		Name: archives.Manifest, Type: "application/x-ndjson", Modified: last, Key: "volumes " + list.String(),
+		Write: func(_ context.Context, w io.Writer) error {
+			_, err := w.Write(list.Bytes())
+			return err
+		},
+	}
+	return d.Entry(ctx, f.view.Archive.Memo)
+}
+
 // listVolumes lists the files of a domain's volumes.
 func (f *finder) listVolumes(ctx context.Context, ed catalog.Edition, place string, emit func(content.Node) error) error {
+	if err := f.eachVolumeFile(ctx, ed, place, emit); err != nil {
+		return err
+	}
+	e, err := f.volumesManifest(ctx, ed, place)
+	if err != nil {
+		return err
+	}
+	return emit(e.Node)
+}
+
+// eachVolumeFile calls emit with the files of a domain's volumes, and the tables of what they have.
+func (f *finder) eachVolumeFile(ctx context.Context, ed catalog.Edition, place string, emit func(content.Node) error) error {
 	spans, err := f.volumeSpans(ctx, ed, place)
 	if err != nil {
 		return err
 	}
 	for i, part := range spans {
-		nodes, err := f.volumeNodes(ctx, ed, place, part, numbered(i+1))
+		v, err := f.volumeFiles(ctx, ed, place, part, numbered(i+1))
 		if err != nil {
 			return err
+		}
+		made, err := f.tablesOf(ctx, ed, place, v, numbered(i+1))
+		if err != nil {
+			return err
+		}
+		nodes := slices.Clone(v.nodes)
+		for _, t := range made {
+			nodes = append(nodes, f.tree.opt.Tables.File(t, v.modified).Node)
 		}
 		for _, n := range nodes {
 			if err := emit(n); err != nil {
@@ -96,6 +177,62 @@ func (f *finder) listVolumes(ctx context.Context, ed catalog.Edition, place stri
 		}
 	}
 	return nil
+}
+
+// VolumeOf is a volume of an edition's hosts of a domain, in one version of the catalog.
+type VolumeOf struct {
+	Domain, Name string    // such as jp and 00001
+	Modified     time.Time // when something of it was last published, taken down or shown again
+	Seen         string    // what access rules hide from the account; "": nothing
+	Make         func(context.Context) (*archives.Volume, error)
+}
+
+// Newest returns the names of the n newest editions, the newest last, and what an account sees:
+// while that is the same, so is the tree.
+func (t *Tree) Newest(ctx context.Context, a *account.Account, n int) (editions []string, sees string, err error) {
+	v, err := t.opt.Archive.View(ctx, a)
+	if err != nil {
+		return nil, "", err
+	}
+	defer v.Release()
+	all, err := v.Snap.Editions(ctx)
+	for _, ed := range all[max(0, len(all)-n):] {
+		editions = append(editions, ed.Name)
+	}
+	return editions, fmt.Sprintf("%d %s", v.Snap.Version(), v.Seen()), err
+}
+
+// Volumes calls each with the volumes of an edition's domains that an account sees, in one version
+// of the catalog. It does not make them.
+func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, each func(VolumeOf) error) error {
+	v, err := t.opt.Archive.View(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	f := &finder{t, v}
+	ed, err := v.Snap.EditionInfo(ctx, edition)
+	if err != nil {
+		return err
+	}
+	return f.listDomains(ctx, ed, func(domain content.Node) error {
+		spans, err := f.volumeSpans(ctx, ed, domain.Name)
+		if err != nil {
+			return err
+		}
+		for i, part := range spans {
+			modified, err := lastChange(ctx, v, ed, domain.Name, part)
+			if err != nil {
+				return err
+			}
+			of := VolumeOf{Domain: domain.Name, Name: numbered(i + 1), Modified: modified.Truncate(time.Millisecond), Seen: v.Veil.State()}
+			of.Make = func(ctx context.Context) (*archives.Volume, error) { return makeVolume(ctx, v, ed, domain.Name, part) }
+			if err := each(of); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // volumeSpans returns the hosts of each volume of a domain.
@@ -134,19 +271,27 @@ func (f *finder) volume(ctx context.Context, ed catalog.Edition, place string, p
 	})
 }
 
-// volumeNodes describes the files of a volume. Of a listing no more is kept than that.
-func (f *finder) volumeNodes(ctx context.Context, ed catalog.Edition, place string, part span, name string) ([]content.Node, error) {
-	key := f.volumeKey("volume nodes", ed, place, part)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (nodes []content.Node, cost int64, err error) {
+// volumeFiles is what listings have of a volume.
+type volumeFiles struct {
+	digest   string // archives.Volume.Digest
+	modified time.Time
+	nodes    []content.Node // none if the account sees nothing of it
+}
+
+// volumeFiles describes the files of a volume. Of a listing no more is kept than that.
+func (f *finder) volumeFiles(ctx context.Context, ed catalog.Edition, place string, part span, name string) (*volumeFiles, error) {
+	key := f.volumeKey("volume files", ed, place, part)
+	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (*volumeFiles, int64, error) {
 		made, err := makeVolume(ctx, v, ed, place, part)
 		if err != nil || made.Hosts() == 0 {
-			return nil, 256, err
+			return new(volumeFiles), 256, err
 		}
+		files := &volumeFiles{digest: made.Digest(), modified: made.Modified()}
 		err = made.Files(ctx, name, func(e *content.Entry) error {
-			nodes = append(nodes, e.Node)
+			files.nodes = append(files.nodes, e.Node)
 			return nil
 		})
-		return nodes, 1024, err
+		return files, 1024, err
 	})
 }
 

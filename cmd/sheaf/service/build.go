@@ -47,6 +47,7 @@ import (
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/player"
 	"sheaf/serve/jobs"
+	"sheaf/serve/tablemaker"
 	"sheaf/serve/watch"
 	"sheaf/ui"
 	"sheaf/ui/board"
@@ -338,8 +339,17 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.scrubber(a).Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.tablemaker(a).Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
+}
+
+// tablesGrace is how long a table is kept that nobody sees any more.
+const tablesGrace = time.Minute
+
+func (b *builder) tablemaker(a *archives) *tablemaker.Maker {
+	return tablemaker.New(tablemaker.Options{
+		Library: a.library, Store: b.objects, Leases: b.state.leases, Editions: b.cfg.Ingest.Tables.Editions, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
+	})
 }
 
 // copyEvery is the time between two updates of the second copy.

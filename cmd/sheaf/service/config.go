@@ -93,6 +93,9 @@ type Ingest struct {
 		Delay time.Duration `mapstructure:"delay"` // how long an object that nothing needs is kept
 		Keep  time.Duration `mapstructure:"keep"`  // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
+	Tables struct {
+		Editions int `mapstructure:"editions"` // how many, the newest ones, have tables; 0: none
+	} `mapstructure:"tables"`
 }
 
 // Where accepted batches lie until they are published.
@@ -155,6 +158,7 @@ func defaults() Config {
 	c.Ingest.Publish.Window = "12:00-13:00"
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Ingest.Tables.Editions = 30
 	c.Login.Passwords = passwords.DefaultCost
 	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
 	c.Login.OIDC.Scopes = []string{"profile", "email"}
@@ -254,6 +258,7 @@ func (c *Ingest) check(is *settings.Checks) {
 	is.Require(c.Collect.Every > 0, "collect.every", c.Collect.Every, wantPositive)
 	is.Require(c.Collect.Delay >= catalog.MinDelay, "collect.delay", c.Collect.Delay, "want at least "+catalog.MinDelay.String())
 	is.Require(c.Collect.Keep == 0 || c.Collect.Keep >= leastKept, "collect.keep", c.Collect.Keep, "want 0 or at least "+leastKept.String())
+	is.Require(c.Tables.Editions >= 0, "tables.editions", c.Tables.Editions, wantNatural)
 	is.Require(1 <= c.Uploads.Full && c.Uploads.Full <= 100, "uploads.full", c.Uploads.Full, "want 1 to 100 per cent")
 	is.Require(1 <= c.Uploads.Drained && c.Uploads.Drained <= c.Uploads.Full, "uploads.drained", c.Uploads.Drained, "want 1 to uploads.full")
 	is.Require(c.Uploads.Least >= 0, "uploads.least", c.Uploads.Least, wantNatural)

@@ -1,0 +1,298 @@
+package tablemaker_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/lease"
+	"sheaf/internal/testkit"
+	"sheaf/serve"
+	"sheaf/serve/access"
+	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/servetest"
+	"sheaf/serve/tablemaker"
+	"sheaf/serve/tables"
+)
+
+func TestMain(m *testing.M) { testkit.InMemory(m) }
+
+var (
+	everyone = &account.Account{Name: "everyone", Domains: []string{"*"}}
+	dayOne   = time.Date(2026, 11, 20, 1, 0, 0, 0, time.UTC)
+)
+
+const inJP = "/editions/20261120/jp/"
+
+// site is an archive whose tables are made.
+type site struct {
+	*servetest.Site
+	t     *testing.T
+	rules *access.Rules
+	grace time.Duration
+	maker func(editions int) *tablemaker.Maker
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{Site: servetest.New(t, nil), t: t}
+	s.rules = access.New(s.DB, slog.New(slog.DiscardHandler))
+	var err error
+	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
+	testkit.Must(t, err)
+	leases := lease.NewDB(s.DB, nil, lease.Options{})
+	s.maker = func(editions int) *tablemaker.Maker {
+		return tablemaker.New(tablemaker.Options{
+			Library: s.Library, Store: s.Store, Leases: leases, Editions: editions, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
+		})
+	}
+	batch := make(map[string][]*archive.Record)
+	for i := range 6 {
+		host := fmt.Sprintf("www.u%d.ac.jp", i)
+		for _, path := range []string{"", "a", "secret/b"} {
+			batch[host] = append(batch[host], servetest.Page("http://"+host+"/"+path, host+strings.Repeat(path, 300), dayOne))
+		}
+	}
+	batch["example.com"] = []*archive.Record{servetest.Page("http://example.com/", "com", dayOne)}
+	s.Publish("20261120", batch)
+	return s
+}
+
+// read returns a file, or nil if the account sees none at the path.
+func (s *site) read(a *account.Account, path string) []byte {
+	s.t.Helper()
+	f, err := s.Library.Tree.Open(s.t.Context(), a, path)
+	if errors.Is(err, content.ErrNotFound) {
+		return nil
+	}
+	testkit.Must(s.t, err)
+	defer f.Close()
+	r, err := f.OpenRange(s.t.Context(), 0, f.Size)
+	testkit.Must(s.t, err)
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	testkit.Must(s.t, err)
+	if f.SHA256 != "" && f.SHA256 != servetest.SHA256(data) {
+		s.t.Errorf("%s has another digest", path)
+	}
+	return data
+}
+
+// urls returns what the tables of records of a domain's volumes have, as the MANIFEST lists them.
+func (s *site) urls(a *account.Account, dir string) (urls []string) {
+	s.t.Helper()
+	for line := range bytes.Lines(s.read(a, dir+"MANIFEST")) {
+		var of archives.ManifestLine
+		testkit.Must(s.t, json.Unmarshal(line, &of))
+		if !strings.HasSuffix(of.Path, ".records.parquet") {
+			continue
+		}
+		data := s.read(a, dir+of.Path)
+		if int64(len(data)) != of.Size || servetest.SHA256(data) != of.SHA256 {
+			s.t.Errorf("%s is not what the MANIFEST says", of.Path)
+		}
+		rows, err := parquet.Read[struct {
+			URL      string `parquet:"url"`
+			Filename string `parquet:"warc_filename"`
+			Offset   int64  `parquet:"warc_record_offset"`
+		}](bytes.NewReader(data), of.Size)
+		testkit.Must(s.t, err)
+		for _, r := range rows {
+			urls = append(urls, r.URL)
+			if warc := s.read(a, "/"+r.Filename); int64(len(warc)) <= r.Offset {
+				s.t.Errorf("%s: no record at %d of %s", r.URL, r.Offset, r.Filename)
+			}
+		}
+	}
+	return urls
+}
+
+func (s *site) update(m *tablemaker.Maker) {
+	s.t.Helper()
+	testkit.Must(s.t, m.Update(s.t.Context()))
+}
+
+// fresh waits until readers look for tables again.
+func (s *site) fresh() {
+	var err error
+	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
+	testkit.Must(s.t, err)
+}
+
+// An edition has tables of each volume of its domains: rows for all of its records, in the order of
+// the tree.
+func TestTablesOfVolumes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	m := s.maker(1)
+	s.update(m)
+	got := s.urls(everyone, inJP)
+	if len(got) != 18 || got[0] != "http://www.u0.ac.jp/" || got[17] != "http://www.u5.ac.jp/secret/b" {
+		t.Errorf("the tables of jp have %q", got)
+	}
+	if got := s.urls(everyone, "/editions/20261120/com/"); len(got) != 1 {
+		t.Errorf("those of com have %q", got)
+	}
+	var names []string
+	for n, err := range s.Library.Tree.List(t.Context(), everyone, inJP) {
+		testkit.Must(t, err)
+		names = append(names, n.Name)
+	}
+	all := strings.Join(names, " ")
+	for _, name := range []string{"00001.tar.gz", "00001.records.parquet", "00002.hosts.parquet", "00002.links.parquet", "MANIFEST"} {
+		if !strings.Contains(all, name) {
+			t.Errorf("%s is not in %s", name, all)
+		}
+	}
+	// Nothing is made twice, nor by another process.
+	before := s.keys()
+	s.update(m)
+	s.update(s.maker(1))
+	if now := s.keys(); now != before {
+		t.Errorf("made again: %s, was %s", now, before)
+	}
+	// Only the newest editions have tables.
+	s.Publish("20261121", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/new", "new", dayOne.AddDate(0, 0, 1))}})
+	s.update(m)
+	s.fresh()
+	if got := s.urls(everyone, inJP); got != nil {
+		t.Errorf("the edition before still has %q", got)
+	}
+	if got := s.urls(everyone, "/editions/20261121/jp/"); len(got) != 1 {
+		t.Errorf("the newest edition has %q", got)
+	}
+	s.update(s.maker(0))
+	if keys := s.keys(); keys != "" {
+		t.Errorf("without editions there are %s", keys)
+	}
+}
+
+// keys returns the keys of all tables.
+func (s *site) keys() string {
+	s.t.Helper()
+	var keys []string
+	for info, err := range s.Store.List(context.Background(), tables.Prefix, "") {
+		testkit.Must(s.t, err)
+		keys = append(keys, info.Key)
+	}
+	return strings.Join(keys, "\n")
+}
+
+// A table is not to be seen from the moment in which something of its volume is taken down, until
+// it is made again; tables of other volumes stay.
+func TestTablesAndTakeDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	m := s.maker(3)
+	s.update(m)
+	const table = inJP + "00001.records.parquet"
+	was := s.read(everyone, table)
+	for _, stone := range []catalog.Tombstone{
+		{Host: "www.u0.ac.jp", URLPrefix: "http://www.u0.ac.jp/secret/", Reason: "asked", By: "op"}, {Host: "www.u0.ac.jp", Reason: "asked", By: "op"},
+	} {
+		_, err := s.Catalog.Remove(t.Context(), stone)
+		testkit.Must(t, err)
+		if s.read(everyone, table) != nil {
+			t.Fatal("the table of before is still there")
+		}
+		for _, name := range tables.VolumeNames {
+			if s.read(everyone, inJP+"00002."+name) == nil {
+				t.Errorf("%s of another volume is gone", name)
+			}
+		}
+		s.update(m)
+		s.fresh()
+		for _, url := range s.urls(everyone, inJP) {
+			if strings.HasPrefix(url, "http://"+stone.Host+"/"+strings.TrimPrefix(stone.URLPrefix, "http://"+stone.Host+"/")) {
+				t.Errorf("%s is in a table", url)
+			}
+		}
+		if s.read(everyone, table) == nil {
+			t.Error("the table is not made again")
+		}
+		if n := strings.Count(s.keys(), "/00001-"); n != 2*len(tables.VolumeNames) { // of jp and com
+			t.Errorf("%d tables of volumes 00001 are stored", n)
+		}
+	}
+	for _, of := range []catalog.Tombstone{{Host: "www.u0.ac.jp"}, {Host: "www.u0.ac.jp", URLPrefix: "http://www.u0.ac.jp/secret/"}} {
+		_, err := s.Catalog.Restore(t.Context(), of)
+		testkit.Must(t, err)
+	}
+	s.update(m)
+	s.fresh()
+	if got := s.read(everyone, table); !bytes.Equal(got, was) {
+		t.Error("the take-downs are lifted, and the table is another")
+	}
+}
+
+// Who sees less of a volume, or more than everybody does, does not see its tables.
+func TestTablesWithinScope(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.rules.Add(t.Context(), access.Rule{Domain: "www.u4.ac.jp", Accounts: []string{"alice"}, Reason: "contract"})
+	testkit.Must(t, err)
+	m := s.maker(3)
+	s.update(m)
+	for _, url := range s.urls(everyone, inJP) {
+		if strings.HasPrefix(url, "http://www.u4.") {
+			t.Errorf("%s is hidden", url)
+		}
+	}
+	if got := s.urls(everyone, inJP); len(got) != 15 {
+		t.Errorf("everybody sees %d records, want 15", len(got))
+	}
+	alice := &account.Account{Name: "alice", Domains: []string{"*"}}
+	part := s.Account("part", "always", "www.u0.ac.jp", "www.u5.ac.jp")
+	for _, a := range []*account.Account{alice, part} {
+		for _, url := range s.urls(a, inJP) {
+			if strings.HasPrefix(url, "http://www.u4.") || !a.Covers(strings.Split(url, "/")[2]) {
+				t.Errorf("%s sees %s", a.Name, url)
+			}
+		}
+	}
+	// When the rule is lifted, everybody gets what was hidden.
+	list, err := s.rules.List(t.Context())
+	testkit.Must(t, err)
+	testkit.Must(t, s.rules.Remove(t.Context(), list[0].ID))
+	s.update(m)
+	s.fresh()
+	if got := s.urls(everyone, inJP); len(got) != 18 {
+		t.Errorf("without the rule everybody sees %d records, want 18", len(got))
+	}
+}
+
+// A table that nobody sees any more is kept for a while. If what was hidden is to be seen again by
+// then, the table is, at once.
+func TestTablesComeBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.grace = time.Hour
+	m := s.maker(3)
+	s.update(m)
+	const table = inJP + "00001.records.parquet"
+	was, keys := s.read(everyone, table), s.keys()
+	stone := catalog.Tombstone{Host: "www.u0.ac.jp", Reason: "asked", By: "op"}
+	_, err := s.Catalog.Remove(t.Context(), stone)
+	testkit.Must(t, err)
+	s.update(m)
+	if now := s.keys(); len(now) <= len(keys) {
+		t.Errorf("no table was made: %s", now)
+	}
+	_, err = s.Catalog.Restore(t.Context(), catalog.Tombstone{Host: "www.u0.ac.jp"})
+	testkit.Must(t, err)
+	if got := s.read(everyone, table); !bytes.Equal(got, was) {
+		t.Error("the table is not there again")
+	}
+}
