@@ -162,9 +162,13 @@ func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	return l.list(ctx, where, args...)
 }
 
+// uncollected selects the published batches whose files are still in the buffers, of all that ever
+// came. It has an index of its own.
+const uncollected = ` WHERE state = 'published' AND collected = 0`
+
 // Uncollected returns the published batches whose files are still in the buffers.
 func (l *Ledger) Uncollected(ctx context.Context) ([]*Batch, error) {
-	return l.list(ctx, ` WHERE state = 'published' AND collected = 0`)
+	return l.list(ctx, uncollected)
 }
 
 // Unerased returns the discarded batches whose files may still be in the buffers.
@@ -221,7 +225,7 @@ func (l *Ledger) Held(ctx context.Context, now time.Time) ([]Buffer, error) {
 		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches
 			WHERE state IN ('received', 'pre-split', 'post-split', 'quarantined') AND decision <> 'discarded' GROUP BY state
 		UNION ALL
-		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE state = 'published' AND collected = 0 GROUP BY state`)
+		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches`+uncollected+` GROUP BY state`)
 }
 
 // sum returns the sums that a query selects, of all states.
