@@ -33,7 +33,7 @@ type Options struct {
 	Store    store.Store
 	Leases   lease.Locker
 	Editions int           // how many editions have tables, the newest ones; the tables of others are deleted
-	Every    time.Duration // between two looks at the catalog
+	Every    time.Duration // between two looks at the catalog; longer after a look that took long: see share
 	Grace    time.Duration // how long a table is kept that nobody sees any more; more than tables.FreshFor
 	Log      *slog.Logger
 }
@@ -63,19 +63,22 @@ const longest = time.Minute
 // errMore ends a pass that has taken long enough.
 var errMore = errors.New("there is more to do")
 
+// share is the part of its time, one of so many, in which a Maker works. So publishing every few
+// seconds costs no more for the tables.
+const share = 20
+
 // Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next
 // look. Run returns nil.
 func (m *Maker) Run(ctx context.Context) error {
-	look := time.NewTicker(m.opt.Every)
-	defer look.Stop()
 	for {
+		begun := time.Now()
 		if err := m.Update(ctx); err != nil && !errors.Is(err, errMore) && ctx.Err() == nil {
 			m.opt.Log.ErrorContext(ctx, "tables: making them failed and will be repeated", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
+		case <-time.After(max(m.opt.Every, (share-1)*time.Since(begun))):
 		}
 	}
 }
