@@ -276,7 +276,7 @@ func (m *mirror) sweep() error {
 		return err
 	}
 	for _, dir := range dirs {
-		if _, pending := m.state.Pending[dir]; pending {
+		if _, pending := m.state.Pending[dir]; pending || volumesDir.MatchString(dir) {
 			continue
 		}
 		have, err := m.place.inHand(dir)

@@ -39,6 +39,7 @@ type Options struct {
 	Selection client.Selection
 	Honour    []string // leave out hosts whose robots.txt asks this: see preference.ParseFilter
 	Forms     []string // what to keep: of editions by suffix, current and all by name; default .tar.gz
+	Tables    []string // top-level domains whose editions' tables are kept, whatever Selection says
 
 	Parallel int           // downloads at once; default 4
 	Limit    int64         // bytes a second, of all downloads together; 0: none
@@ -130,7 +131,11 @@ func Run(ctx context.Context, opt Options) (sum Summary, err error) {
 	if err := m.begin(); err != nil {
 		return sum, m.explain(err)
 	}
-	err = m.explain(m.follow(ctx))
+	err = m.follow(ctx)
+	if err != nil && ctx.Err() == nil && m.state.Tables.Withdrawn {
+		err = errors.Join(err, m.dropTables())
+	}
+	err = m.explain(err)
 	return Summary{
 		Fetched: m.fetched.Load(), Bytes: m.bytes.Load(), Deleted: m.deleted.Load(),
 		Since: m.state.Cursor.Since, Pending: len(m.state.Pending),
@@ -150,6 +155,9 @@ func (o *Options) complete() error {
 		if forms[i], err = form(f); err != nil {
 			return err
 		}
+	}
+	if err := checkTables(o.Tables); err != nil {
+		return err
 	}
 	o.Forms = forms
 	slices.Sort(o.Forms)
@@ -172,11 +180,11 @@ func (m *mirror) begin() error {
 	if err != nil {
 		return err
 	}
-	wants := wants{Selection: m.Selection, Forms: m.Forms, Honour: m.Honour}
+	wants := wants{Selection: m.Selection, Forms: m.Forms, Honour: m.Honour, Tables: m.Tables}
 	if !fresh && (s.Sweep || !s.Wants.equal(wants)) {
 		s.Cursor, s.Sweep, s.Refused = feed.Cursor{}, true, map[string]string{}
 	}
-	s.Wants = wants
+	s.Wants, s.Tables.until = wants, time.Now().Add(changes)
 	m.state = s
 	if s.Sweep {
 		m.seen = map[uint64]struct{}{}
@@ -253,6 +261,9 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 			return err
 		}
 		err = m.every(ctx, m.plan(page.Events), func(_ context.Context, t *task) error { return m.forget(t) })
+		if m.noteTables(page.Events); m.state.Tables.Withdrawn { // what of them must go cannot be asked now
+			err = errors.Join(err, m.dropTables())
+		}
 		if err := errors.Join(err, m.place.prune()); err != nil {
 			return err
 		}
@@ -268,6 +279,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 // page does everything that a page of events asks for, and then advances the position in the feed.
 func (m *mirror) page(ctx context.Context, page feed.Page) error {
 	m.Reporter.Feed(m.state.Cursor.Since, page.Last)
+	m.noteTables(page.Events)
 	if err := m.hosts(ctx, m.plan(page.Events)); err != nil {
 		return err
 	}
@@ -314,6 +326,9 @@ func (m *mirror) caughtUp(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if err := m.tables(ctx); err != nil {
+		return err
 	}
 	if err := m.place.tidy(); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The names of archives in a host's directory. The mirror fetches and deletes no other files.
+// The names of archives in a host's directory; tables have a folder of their own. The mirror fetches and deletes no other files.
 //
 // The files of an edition never change. Those of current and all change with every edition: the
 // feed says that the host has something new, and the host's MANIFEST says what these files are now.
@@ -20,7 +20,7 @@ func isEditionFile(name string) bool { return editionFile.MatchString(name) }
 
 func isChanging(name string) bool { return changingFile.MatchString(name) }
 
-func isArchive(name string) bool { return isEditionFile(name) || isChanging(name) }
+func isArchive(name string) bool { return isEditionFile(name) || isChanging(name) || isTable(name) }
 
 func editionOf(name string) string {
 	edition, _, _ := strings.Cut(name, ".")
@@ -48,5 +48,5 @@ func kept(forms []string, name string) bool {
 		isEditionFile(name) && slices.ContainsFunc(forms, func(f string) bool { return strings.HasPrefix(f, ".") && strings.HasSuffix(name, f) })
 }
 
-// takes reports whether the mirror keeps a file of this name.
-func (m *mirror) takes(name string) bool { return kept(m.Forms, name) }
+// takes reports whether the mirror keeps a file of this name in its folder.
+func (m *mirror) takes(name string) bool { return kept(m.Forms, name) || isTable(name) }

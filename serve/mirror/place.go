@@ -41,6 +41,7 @@ type wants struct {
 	client.Selection
 	Forms  []string `json:"forms"`
 	Honour []string `json:"honour,omitempty"`
+	Tables []string `json:"tables,omitempty"`
 }
 
 func (w wants) equal(o wants) bool {
@@ -60,6 +61,7 @@ type state struct {
 	Sweep   bool              `json:"sweep,omitempty"`
 	Refused map[string]string `json:"refused,omitempty"` // directories of hosts whose robots.txt asks what Wants.Honour has, and what it asks
 	Pending map[string]string `json:"pending,omitempty"` // directories of hosts that are to be looked at again, and why
+	Tables  tablesOf          `json:"tables,omitzero"`
 }
 
 // place is the directory of a mirror. Nobody else may write to it. Methods may be called
@@ -298,7 +300,7 @@ func (p *place) prune() error {
 	return nil
 }
 
-// hosts returns the directories of all hosts that have files here. A single file all.tar.gz is not
+// hosts returns the directories of all hosts that have files here, and those of tables. A single file all.tar.gz is not
 // counted: it may be somebody else's.
 func (p *place) hosts() (dirs []string, err error) {
 	err = filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {

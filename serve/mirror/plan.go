@@ -103,6 +103,9 @@ func (t *task) take(m *mirror, e feed.Event) {
 // again returns the tasks of the pending hosts.
 func (m *mirror) again() (tasks []*task) {
 	for dir := range m.state.Pending {
+		if volumesDir.MatchString(dir) {
+			continue // see tables
+		}
 		host, err := archive.HostFromPath(strings.Trim(dir, "/"))
 		if err == nil {
 			tasks = append(tasks, &task{dir: dir, host: host, look: true})

@@ -1,0 +1,168 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/serve/feed"
+)
+
+// A mirror can also keep the tables of records, hosts and links that the newest editions have
+// beside the volumes of a top-level domain (package tablemaker). Their folder is kept as a host's
+// is. The feed tells of editions and take-downs, but not of tables, which are made later. So at the
+// end of the feed the service's MANIFESTs of the volumes are read: all of them at the beginning and
+// for a while after anything has happened, else those of editions newer than any that has tables.
+var (
+	tableFile  = regexp.MustCompile(`^[0-9]{5}\.(records|hosts|links)\.parquet$`)
+	volumesDir = regexp.MustCompile(`^/editions/([0-9]{8}(-[0-9]+)?)/([a-z0-9_-]+)/$`)
+	topLevel   = regexp.MustCompile(`^[a-z0-9_-]+$`)
+)
+
+func isTable(name string) bool { return tableFile.MatchString(name) }
+
+// tablesOf is what a mirror knows of tables.
+type tablesOf struct {
+	Editions []string `json:"editions,omitempty"` // that may have tables, the newest last
+	// Withdrawn says that something was taken down or has expired since all MANIFESTs were read, so
+	// that what is in hand may have to go.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+
+	until time.Time // when all MANIFESTs need not be read any more
+}
+
+const (
+	waiting = 3                // how many of the newest editions may get tables that they do not have
+	changes = 30 * time.Minute // for how long tables may be made after something has happened
+)
+
+// noteTables notes what events tell.
+func (m *mirror) noteTables(events []feed.Event) {
+	t := &m.state.Tables
+	for _, e := range events {
+		if len(m.Tables) == 0 {
+			return
+		}
+		t.until = time.Now().Add(changes)
+		switch {
+		case e.Op != feed.Put:
+			t.Withdrawn = true
+		case e.Edition != "" && !slices.Contains(t.Editions, e.Edition):
+			t.Editions = append(t.Editions, e.Edition)
+		}
+	}
+}
+
+// checkTables reports whether tables of these domains can be mirrored.
+func checkTables(domains []string) error {
+	for _, d := range domains {
+		if !topLevel.MatchString(d) {
+			return fmt.Errorf("tables of %q: only top-level domains have them, such as jp", d)
+		}
+	}
+	return nil
+}
+
+// tables brings the tables in hand up to date.
+func (m *mirror) tables(ctx context.Context) error {
+	dirs, err := m.place.volumes()
+	if err != nil || len(dirs)+len(m.Tables) == 0 {
+		return err
+	}
+	known := &m.state.Tables
+	editions := known.Editions
+	if time.Now().After(known.until) {
+		editions = editions[m.newestWithTables(dirs)+1:]
+		dirs = slices.DeleteFunc(dirs, func(dir string) bool { return m.state.Pending[dir] == "" })
+	}
+	for _, e := range editions {
+		for _, domain := range m.Tables {
+			dirs = append(dirs, "/editions/"+e+"/"+domain+"/")
+		}
+	}
+	slices.Sort(dirs)
+	if err := m.hosts(ctx, m.tableTasks(slices.Compact(dirs))); err != nil {
+		return err
+	}
+	if dirs, err = m.place.volumes(); err != nil {
+		return err
+	}
+	before := len(known.Editions)
+	known.Editions = slices.DeleteFunc(known.Editions, func(e string) bool {
+		return !slices.Contains(known.Editions[max(0, before-waiting):], e) && !hasTables(e, dirs)
+	})
+	if before == len(known.Editions) && !known.Withdrawn && len(dirs) == 0 {
+		return nil
+	}
+	known.Withdrawn = false
+	return m.place.save(m.state)
+}
+
+// hasTables reports whether one of the folders is of an edition.
+func hasTables(edition string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(dir, "/editions/"+edition+"/") })
+}
+
+// newestWithTables returns the index of the newest edition of which one of the folders is, or -1.
+func (m *mirror) newestWithTables(dirs []string) int {
+	for i, e := range slices.Backward(m.state.Tables.Editions) {
+		if hasTables(e, dirs) {
+			return i
+		}
+	}
+	return -1
+}
+
+// tableTasks returns the tasks for folders of tables: to keep them as the service's, or to delete
+// them if they are not wanted.
+func (m *mirror) tableTasks(dirs []string) (tasks []*task) {
+	for _, dir := range dirs {
+		wanted := slices.Contains(m.Tables, volumesDir.FindStringSubmatch(dir)[3])
+		tasks = append(tasks, &task{dir: dir, look: wanted, all: !wanted, wanted: map[string]file{}})
+	}
+	return tasks
+}
+
+// dropTables deletes all tables. They are fetched again when the service says what there is.
+func (m *mirror) dropTables() error {
+	dirs, err := m.place.volumes()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := m.forget(&task{dir: dir, all: true}); err != nil {
+			return err
+		}
+	}
+	m.state.Tables.Withdrawn, m.state.Tables.until = false, time.Now().Add(changes)
+	return errors.Join(m.place.prune(), m.place.save(m.state))
+}
+
+// volumes returns the folders with tables.
+func (p *place) volumes() (dirs []string, err error) {
+	editions, err := os.ReadDir(p.at("/editions"))
+	for _, e := range editions {
+		if !e.IsDir() {
+			continue
+		}
+		domains, err := os.ReadDir(p.at("/editions/" + e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range domains {
+			if dir := "/editions/" + e.Name() + "/" + d.Name() + "/"; d.IsDir() && volumesDir.MatchString(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return dirs, err
+}

@@ -1,0 +1,143 @@
+package mirror
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/lease"
+	"sheaf/internal/testkit"
+	"sheaf/serve/tablemaker"
+)
+
+// tableSite is a service whose newest editions have tables.
+type tableSite struct {
+	*site
+	make func()
+}
+
+func newTableSite(t *testing.T) *tableSite {
+	s := newSite(t)
+	maker := tablemaker.New(tablemaker.Options{
+		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Editions: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+	})
+	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")
+	s.publish(day.AddDate(0, 0, 1), 2, 100, "www.waseda.ac.jp")
+	s.publish(day.AddDate(0, 0, 2), 2, 100, "www.keio.ac.jp", "www.waseda.ac.jp")
+	return &tableSite{s, func() { testkit.Must(t, maker.Update(t.Context())) }}
+}
+
+// tables returns which tables a mirror has, and expects that each holds what its SHA256SUMS says.
+func (s *tableSite) tables(dir string) (names []string) {
+	s.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "editions/*/*/*.parquet"))
+	testkit.Must(s.TB, err)
+	for _, name := range found {
+		rel, err := filepath.Rel(dir, name)
+		testkit.Must(s.TB, err)
+		names = append(names, filepath.ToSlash(rel))
+		sums := exec.CommandContext(s.Context(), testkit.Tool(s.TB, "sha256sum"), "-c", "--quiet", "SHA256SUMS")
+		sums.Dir = filepath.Dir(name)
+		if out, err := sums.CombinedOutput(); err != nil {
+			s.Errorf("%s: %v\n%s", rel, err, out)
+		}
+	}
+	return names
+}
+
+func tablesIn(edition string) (names []string) {
+	for _, name := range []string{"hosts", "links", "records"} {
+		names = append(names, fmt.Sprintf("editions/%s/jp/00001.%s.parquet", edition, name))
+	}
+	return names
+}
+
+// A mirror has the tables that the service has, follows what becomes of them, and deletes those
+// that nobody wants any more.
+func TestTables(t *testing.T) {
+	each(t, func(t *testing.T, scheme string) {
+		s := newTableSite(t)
+		s.make()
+		opt := s.options(scheme, t.TempDir())
+		opt.Tables = []string{"jp"}
+		s.mirror(opt)
+		want := slices.Concat(tablesIn("20261102"), tablesIn("20261103"))
+		if got := s.tables(opt.Dir); !slices.Equal(got, want) {
+			t.Errorf("the mirror has %q, want %q", got, want)
+		}
+		if sum := s.mirror(opt); sum.Fetched != 0 || sum.Deleted != 0 {
+			t.Errorf("again: %+v", sum)
+		}
+
+		damaged := filepath.Join(opt.Dir, want[0])
+		testkit.Must(t, os.WriteFile(damaged, bytes.Repeat([]byte("x"), 100), 0o600))
+		opt.Check = true
+		if sum := s.mirror(opt); sum.Fetched != 1 {
+			t.Errorf("after damage: %+v", sum)
+		}
+		s.tables(opt.Dir)
+
+		s.takeDown(catalog.Tombstone{Host: "www.keio.ac.jp"})
+		s.mirror(opt)
+		if got := s.tables(opt.Dir); !slices.Equal(got, tablesIn("20261102")) {
+			t.Errorf("after a take-down the mirror has %q", got)
+		}
+		s.make()
+		testkit.Eventually(t, "the mirror has the tables that were made again", func() error {
+			s.mirror(opt)
+			if got := s.tables(opt.Dir); !slices.Equal(got, want) {
+				return fmt.Errorf("%q", got)
+			}
+			return nil
+		})
+		opt.Tables = nil
+		s.mirror(opt)
+		if got := s.tables(opt.Dir); got != nil {
+			t.Errorf("nobody wants tables, and the mirror has %q", got)
+		}
+		s.equal(opt.Dir, japan)
+	})
+}
+
+// While the account's window is shut, tables in which something may be that was taken down are
+// deleted, as nobody can say which ones.
+func TestTablesOutsideTheWindow(t *testing.T) {
+	s := newTableSite(t)
+	s.make()
+	opt := s.options("http", t.TempDir())
+	opt.Tables = []string{"jp"}
+	s.mirror(opt)
+	s.takeDown(catalog.Tombstone{Host: "www.keio.ac.jp", URLPrefix: "http://www.keio.ac.jp/p1"})
+	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasPrefix(r.URL.Path, "/pub/") {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	opt.MaxWait, opt.aside = 100*time.Millisecond, 10*time.Millisecond
+	if _, err := Run(t.Context(), opt); err == nil {
+		t.Error("the mirror is up to date, though it got no file")
+	}
+	if got := s.tables(opt.Dir); got != nil {
+		t.Errorf("the mirror has %q", got)
+	}
+}
+
+func TestTablesOfTopLevelDomains(t *testing.T) {
+	_, err := Run(t.Context(), Options{URL: "http://127.0.0.1:1", Dir: t.TempDir(), Tables: []string{"ac.jp"}})
+	if err == nil || !strings.Contains(err.Error(), `tables of "ac.jp": only top-level domains have them, such as jp`) {
+		t.Error(errors.Join(errors.New("no clear refusal"), err))
+	}
+}
