@@ -9,6 +9,13 @@
 //
 //	go run ./test/robots … --consumers 1000 --accounts 50 --file /pub/jp/ac/waseda/www/all.tar.gz
 //
+// With --hosts each robot also makes batches of made-up pages of hosts of its own, as robotd does,
+// and sends them. A reader follows the feed and reads a file of each batch. So it shows how long it
+// takes until what a robot brings can be read, and what waits in the buffers meanwhile. Use a
+// service that was made for that, with publish.window: always, as what is published stays.
+//
+//	go run ./test/robots … --robots 1000 --hosts 5 --batches 1m --pages 4 --for 10m
+//
 // The service must be on this machine. The command ends by itself, and then removes its robots and
 // accounts.
 package main
@@ -35,6 +42,8 @@ import (
 const (
 	mostRobots    = 5000
 	mostConsumers = 5000
+	mostHosts     = 100_000
+	mostPages     = 1000
 	longest       = time.Hour
 )
 
@@ -45,6 +54,10 @@ type options struct {
 	robots  int           // at once
 	last    time.Duration // then all leave
 	every   time.Duration // between two heartbeats of a robot
+
+	hosts   int           // of each robot, of which it sends batches; 0: none
+	batches time.Duration // between two batches of a robot
+	pages   int           // of each host in a batch
 
 	consumers int    // at once
 	accounts  int    // that they belong to
@@ -68,6 +81,10 @@ func (o options) check() error {
 	if o.consumers > 0 && (o.accounts < 1 || o.accounts > o.consumers || !strings.HasPrefix(o.file, "/")) {
 		return fmt.Errorf("--consumers wants --accounts, from 1 to as many, and --file, the path of a file such as /pub/jp/…/all.tar.gz")
 	}
+	if o.hosts < 0 || o.robots*o.hosts > mostHosts || o.hosts > 0 && (o.batches <= 0 || o.pages < 1 || o.pages > mostPages) {
+		return fmt.Errorf("--hosts %d, --batches %v, --pages %d: want at most %d hosts in all, more than nothing between batches, and 1 to %d pages",
+			o.hosts, o.batches, o.pages, mostHosts, mostPages)
+	}
 	if o.last <= 0 || o.last > longest || o.every <= 0 {
 		return fmt.Errorf("--for %v, --every %v: want more than nothing, and --for at most %v", o.last, o.every, longest)
 	}
@@ -82,6 +99,9 @@ func main() {
 	flag.IntVar(&o.robots, "robots", 100, "robots at once")
 	flag.DurationVar(&o.last, "for", time.Minute, "how long they work")
 	flag.DurationVar(&o.every, "every", 10*time.Second, "time between two heartbeats of a robot")
+	flag.IntVar(&o.hosts, "hosts", 0, "hosts of each robot, of which it sends batches")
+	flag.DurationVar(&o.batches, "batches", time.Minute, "time between two batches of a robot")
+	flag.IntVar(&o.pages, "pages", 4, "new pages of each host in a batch, of 16 KiB each")
 	flag.IntVar(&o.consumers, "consumers", 0, "consumers at once")
 	flag.IntVar(&o.accounts, "accounts", 10, "accounts that they belong to")
 	flag.StringVar(&o.file, "file", "", "path of what they download")
@@ -110,6 +130,12 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	p := &play{options: o, operator: operator, figures: newFigures()}
+	if o.hosts > 0 {
+		if p.deliver, err = newDeliveries(ctx, p); err != nil {
+			return err
+		}
+		defer p.deliver.end(context.WithoutCancel(ctx))
+	}
 	began := time.Now()
 	var work sync.WaitGroup
 	var unfair error
@@ -118,6 +144,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	work.Go(func() { p.all(ctx) })
 	work.Wait()
+	if p.deliver != nil {
+		p.deliver.write(out)
+	}
 	p.figures.write(out, time.Since(began))
 	if n := p.figures.failures(); n > 0 {
 		return errors.Join(fmt.Errorf("%d requests failed", n), p.figures.example, unfair)

@@ -106,3 +106,22 @@ func TestShares(t *testing.T) {
 		}
 	}
 }
+
+// Robots send batches of their hosts, and a reader reads a file of each.
+func TestBatchesAreRead(t *testing.T) {
+	testkit.Slow(t)
+	s := servicetest.Start(t, map[string]any{"publish.window": "always", "poll": "50ms"})
+	token, err := service.ReadToken(s.Data)
+	testkit.Must(t, err)
+	var out bytes.Buffer
+	o := options{service: s.At.HTTP, token: token, robots: 4, last: time.Second, every: 200 * time.Millisecond, hosts: 2, batches: 400 * time.Millisecond, pages: 2}
+	if err := run(t.Context(), o, &out); err != nil {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	for _, kind := range []string{"batch", "upload", "received to published", "received to readable", "post-split", "remove host"} {
+		if !strings.Contains(out.String(), kind) {
+			t.Errorf("no %s in\n%s", kind, &out)
+		}
+	}
+	t.Log("\n" + out.String())
+}

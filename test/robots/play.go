@@ -11,6 +11,8 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,27 +28,45 @@ type play struct {
 	options
 	operator *client.Client
 	figures  *figures
+	deliver  *deliveries // nil: robots send no batches
 }
 
-// joinAtOnce is how many robots join at once. The service takes more from one address for guesses.
+// joinAtOnce is how many robots join or leave at once. The service takes more from one address for
+// guesses.
 const joinAtOnce = 4
 
 // all plays the robots until their time is over or ctx ends.
 func (p *play) all(ctx context.Context) {
-	var robots sync.WaitGroup
+	var robots, joined sync.WaitGroup
 	prefix := strings.ToLower(rand.Text()[:6])
-	joining := make(chan struct{}, joinAtOnce)
+	joining, begin := make(chan struct{}, joinAtOnce), make(chan struct{})
 	for n := range p.robots {
-		r := &robot{play: p, name: fmt.Sprintf("played-%s-%d", prefix, n), http: &http.Client{Timeout: time.Minute}, idle: n%4 == 3}
+		r := &robot{play: p, name: fmt.Sprintf("played-%s-%d", prefix, n), http: &http.Client{Timeout: time.Minute}}
+		r.idle = n%4 == 3 && p.deliver == nil
+		joined.Add(1)
 		robots.Go(func() {
 			joining <- struct{}{}
 			err := r.join(ctx)
 			<-joining
+			joined.Done()
+			if p.deliver != nil {
+				<-begin
+			}
 			if err == nil {
 				r.work(ctx)
 			}
+			joining <- struct{}{}
 			r.leave(context.WithoutCancel(ctx))
+			<-joining
 		})
+	}
+	if p.deliver != nil {
+		joined.Wait()
+		p.deliver.during(ctx, func() {
+			close(begin)
+			robots.Wait()
+		})
+		return
 	}
 	robots.Wait()
 }
@@ -56,8 +76,11 @@ type robot struct {
 	*play
 	name, secret string
 	http         *http.Client
-	idle         bool     // it has nothing left, and takes hosts over
-	list         string   // entity tag of its list
+	idle         bool   // it has nothing left, and takes hosts over
+	list         string // entity tag of its list
+	generation   int64  // of the list
+	key          ed25519.PrivateKey
+	serverKey    ed25519.PublicKey
 	hosts        []string // of the list
 	done         int      // heartbeats
 }
@@ -135,23 +158,31 @@ func (r *robot) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := ed25519.GenerateKey(nil)
+	key, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return err
 	}
+	r.key = private
 	var joined wire.JoinResponse
 	if err := r.timed("join", func() error {
 		return r.answer(ctx, http.MethodPost, wire.PathJoin, wire.JoinRequest{Token: admitted.Token, Version: "played", PublicKey: key}, &joined)
 	}); err != nil {
 		return err
 	}
-	r.secret = joined.Secret
+	r.secret, r.serverKey = joined.Secret, joined.ServerKey
 	return r.timed("subscribe", func() error { return r.answer(ctx, http.MethodPost, wire.PathSubscribe, nil, nil) })
 }
 
 // work fetches the list and sends heartbeats until the time is over. No request is cut off by that.
 func (r *robot) work(ctx context.Context) {
 	r.fetch(context.WithoutCancel(ctx), "first list")
+	if r.deliver != nil {
+		hosts := slices.Clone(r.hosts) // which the list may not have any more
+		sending := sync.WaitGroup{}
+		until := ctx // the time is over for heartbeats only
+		sending.Go(func() { r.bring(until, hosts) })
+		defer sending.Wait()
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.last)
 	defer cancel()
 	wait := time.Duration(mathrand.Int64N(int64(r.every))) // not all at once
@@ -187,7 +218,8 @@ func (r *robot) fetch(ctx context.Context, kind string) {
 			}
 		}
 		r.list = resp.Header.Get("ETag")
-		return nil
+		r.generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
+		return err
 	})
 }
 
