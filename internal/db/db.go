@@ -95,6 +95,7 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 		db.Close()
 		return nil, fmt.Errorf("database %s: %w", path, damaged(err))
 	}
+	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(idleConnections)
 	return db, nil
 }

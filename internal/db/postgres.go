@@ -19,7 +19,8 @@ import (
 )
 
 // maxConnections is how many connections one process opens. A PostgreSQL server allows a hundred by
-// default.
+// default. SQLite has no limit, but each connection has a cache, and the more of them wait to write
+// the longer each one does.
 const maxConnections = 30
 
 // writers is the advisory lock that every writing transaction holds.
