@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The names of archives in a host's directory; tables have a folder of their own. The mirror fetches and deletes no other files.
+// The names of archives in a host's directory; tables have a folder of their own. The mirror
+// fetches and deletes no other files.
 //
 // The files of an edition never change. Those of current and all change with every edition: the
 // feed says that the host has something new, and the host's MANIFEST says what these files are now.
