@@ -170,8 +170,11 @@ func (c *curve) lastPower(sizes []int, all []figures) (float64, bool) {
 	return math.Log(b/a) / math.Log(float64(sizes[last])/float64(sizes[last-1])), true
 }
 
-// powerOfTen writes a size such as 20000 as 2·10⁴.
+// powerOfTen writes a size such as 20000 as 2·10⁴, and one such as 365 as it is.
 func powerOfTen(n int) string {
+	if n%10 > 0 && n != 1 {
+		return fmt.Sprint(n)
+	}
 	power := 0
 	for ; n >= 10 && n%10 == 0; n /= 10 {
 		power++

@@ -17,6 +17,9 @@ const ms = "%.2f ms"
 // cold is why what a manager reads costs more than ten times as much at ten times the size.
 const cold = "the database is larger than its connections' caches of 16 MiB"
 
+// levels is why what a catalog of more editions has to merge and read grows a little.
+const levels = "a row is merged once, and read once more, for each level of runs; eight runs of one make one of the next"
+
 var growths = []growth{
 	{
 		"index", "the index of URLs", "./archive/urlindex", "Index$", "records, of 30 days", []int{100_000, 1_000_000, 10_000_000},
@@ -43,6 +46,23 @@ var growths = []growth{
 			{"memory after the start", "CatalogAtSize start-rss-MiB", "%.0f MiB", 1, ""},
 			{"to look a host up, nothing in memory: CPU", "CatalogAtSize lookup-cold-p50-cpu-ms", ms, 0, ""},
 			{"the same, in memory", "CatalogAtSize lookup-p50-cpu-ms", "%.3f ms", 0, ""},
+			{"to publish a further 1,000 hosts", "CatalogAtSize publish-1000-p50-ms", "%.0f ms", 0, ""},
+		},
+	},
+	{
+		"year", "the catalog, of 10,000 hosts that changed in every edition", "./archive/catalog", "CatalogAtSize", "editions",
+		[]int{4, 36, 365},
+		func(n int) []string {
+			return []string{"SHEAF_BENCH_HOSTS=10000", fmt.Sprint("SHEAF_BENCH_EDITIONS=", n), "SHEAF_BENCH_LOOKUPS=10000"}
+		},
+		[]curve{
+			{"to publish all", "CatalogAtSize publish-s", "%.2f s", 1, ""},
+			{"to merge them", "CatalogAtSize merge-s", "%.2f s", 1, levels},
+			{"to start", "CatalogAtSize start-s", "%.4f s", 1, ""},
+			{"memory after the start", "CatalogAtSize start-rss-MiB", "%.0f MiB", 1, ""},
+			{"to look a host up with all its editions, nothing in memory: CPU", "CatalogAtSize lookup-cold-p50-cpu-ms", ms, 1, ""},
+			{"the same, in memory", "CatalogAtSize lookup-p50-cpu-ms", "%.3f ms", 1, ""},
+			{"100 entries of the directory of jp: CPU", "CatalogAtSize page100-jp-p50-cpu-ms", ms, 0, levels},
 			{"to publish a further 1,000 hosts", "CatalogAtSize publish-1000-p50-ms", "%.0f ms", 0, ""},
 		},
 	},
