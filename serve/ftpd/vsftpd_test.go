@@ -3,6 +3,7 @@ package ftpd_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +37,8 @@ import (
 // from both. Each server is a process of its own. It gives MB/s, the server's CPU
 // seconds per GiB (user and system, of /proc) and, of the speeds, the ratio to vsftpd;
 // for an archive that is one stretch of a stored file (members) and for one that is
-// put together of stretches as it is sent (tar.gz):
+// put together of stretches as it is sent (tar.gz). The stored one is also fetched
+// with AUTH TLS, for both connections:
 //
 //	go test -run '^$' -bench AgainstVsftpd -benchtime 1x -timeout 30m ./serve/ftpd
 //
@@ -65,6 +68,7 @@ func BenchmarkAgainstVsftpd(b *testing.B) {
 	// vsftpd serves what a mirror of the service is.
 	root := b.TempDir()
 	ours := serveInProcess(b, s.Dir, "")
+	cert, key := testkit.CertificateFiles(b, b.TempDir(), "localhost")
 	run := func(addr, user, from, to string) time.Duration {
 		start := time.Now()
 		cmd := exec.CommandContext(b.Context(), lftp, "-u", user, "-e",
@@ -79,10 +83,15 @@ func BenchmarkAgainstVsftpd(b *testing.B) {
 	if out, err := exec.Command(lftp, "-u", "jp,jp", "-e", "set ftp:ssl-allow no; get "+stored+" -o "+root+stored+"; quit", "ftp://"+ours.Addr).CombinedOutput(); err != nil {
 		b.Fatalf("lftp: %v\n%s", err, out)
 	}
-	theirs := serveVsftpd(b, vsftpd, root)
-	servers := map[string]*process{"sheaf": ours, "vsftpd": theirs}
+	servers := map[string]*process{"sheaf": ours, "vsftpd": serveVsftpd(b, vsftpd, root)}
+	secure := map[string]*process{"sheaf": serveInProcess(b, s.Dir, "", benchTLS+"="+cert+":"+key), "vsftpd": serveVsftpd(b, vsftpd, root,
+		"ssl_enable=YES", "allow_anon_ssl=YES", "require_ssl_reuse=NO", "rsa_cert_file="+cert, "rsa_private_key_file="+key, "ssl_ciphers=HIGH")}
 	for b.Loop() {
-		for what, file := range map[string]string{"stored": stored, "computed": computed} {
+		for what, file := range map[string]string{"stored": stored, "computed": computed, "tls": stored} {
+			servers := servers
+			if what == "tls" {
+				servers = secure
+			}
 			info, err := os.Stat(filepath.Join(root, file))
 			if err != nil {
 				b.Fatal(err)
@@ -141,7 +150,7 @@ func (p *process) fetch(b *testing.B, file string, connections, times int, size 
 	var wg sync.WaitGroup
 	for range connections {
 		wg.Go(func() {
-			if err := retrieve(p.Addr, p.user, file, times, size); err != nil {
+			if err := retrieve(p, file, times, size); err != nil {
 				b.Error(err)
 			}
 		})
@@ -152,13 +161,14 @@ func (p *process) fetch(b *testing.B, file string, connections, times int, size 
 }
 
 // retrieve is a client that costs as little as one can.
-func retrieve(addr, user, file string, times int, size int64) error {
-	c, err := net.Dial("tcp", addr)
+func retrieve(p *process, file string, times int, size int64) error {
+	c, err := net.Dial("tcp", p.Addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	control := textproto.NewConn(c)
+	secure := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	say := func(code int, line string) (string, error) {
 		if line != "" {
 			if err := control.PrintfLine("%s", line); err != nil {
@@ -168,12 +178,21 @@ func retrieve(addr, user, file string, times int, size int64) error {
 		_, text, err := control.ReadResponse(code)
 		return text, err
 	}
-	for _, step := range []struct {
+	type step struct {
 		code int
 		line string
-	}{{220, ""}, {331, "USER " + user}, {230, "PASS " + user}, {200, "TYPE I"}} {
-		if _, err := say(step.code, step.line); err != nil {
+	}
+	steps := []step{{220, ""}, {331, "USER " + p.user}, {230, "PASS " + p.user}, {200, "TYPE I"}}
+	if p.Secure {
+		steps = slices.Insert(steps, 1, step{234, "AUTH TLS"})
+		steps = append(steps, step{200, "PBSZ 0"}, step{200, "PROT P"})
+	}
+	for _, s := range steps {
+		if _, err := say(s.code, s.line); err != nil {
 			return err
+		}
+		if s.code == 234 {
+			control = textproto.NewConn(tls.Client(c, secure))
 		}
 	}
 	sink := make([]byte, 256<<10)
@@ -190,6 +209,9 @@ func retrieve(addr, user, file string, times int, size int64) error {
 		if _, err := say(150, "RETR "+file); err != nil {
 			return err
 		}
+		if p.Secure {
+			d = tls.Client(d, secure)
+		}
 		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{d}, sink)
 		d.Close()
 		if err != nil || n != size {
@@ -203,8 +225,8 @@ func retrieve(addr, user, file string, times int, size int64) error {
 	return err
 }
 
-// serveVsftpd starts vsftpd over a directory.
-func serveVsftpd(b *testing.B, program, root string) *process {
+// serveVsftpd starts vsftpd over a directory, with further settings. With any, it speaks TLS.
+func serveVsftpd(b *testing.B, program, root string, settings ...string) *process {
 	dir := b.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -217,7 +239,8 @@ func serveVsftpd(b *testing.B, program, root string) *process {
 	}
 	config := filepath.Join(dir, "vsftpd.conf")
 	text := fmt.Sprintf("listen=YES\nlisten_address=127.0.0.1\nlisten_port=%d\nbackground=NO\nanonymous_enable=YES\nno_anon_password=NO\nanon_root=%s\n"+
-		"secure_chroot_dir=%s\nseccomp_sandbox=NO\nxferlog_enable=NO\nmax_clients=0\nmax_per_ip=0\nrun_as_launching_user=NO\n", port, root, root)
+		"secure_chroot_dir=%s\nseccomp_sandbox=NO\nxferlog_enable=NO\nmax_clients=0\nmax_per_ip=0\nrun_as_launching_user=NO\n", port, root, root) +
+		strings.Join(append(settings, ""), "\n")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -230,21 +253,23 @@ func serveVsftpd(b *testing.B, program, root string) *process {
 		}
 		return err
 	})
-	return &process{servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}}, "anonymous"}
+	return &process{servetest.Process{Addr: addr, Secure: len(settings) > 0, PIDs: []int{p.Cmd.Process.Pid}}, "anonymous"}
 }
 
 const (
 	benchStore = "SHEAF_BENCH_FTP_STORE"
 	benchRate  = "SHEAF_BENCH_FTP_RATE"
+	benchTLS   = "SHEAF_BENCH_FTP_TLS" // files of a certificate and its key
 )
 
 // serveInProcess starts a process that serves what lies in a store to the account
-// jp, at a rate if one is given.
-func serveInProcess(b testing.TB, dir, rate string) *process {
+// jp, at a rate if one is given. With further variables of the environment, for TLS, it speaks
+// that.
+func serveInProcess(b testing.TB, dir, rate string, env ...string) *process {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeForBenchmark$", "-test.timeout=1h")
-	cmd.Env = append(os.Environ(), benchStore+"="+dir, benchRate+"="+rate)
+	cmd.Env = append(append(os.Environ(), benchStore+"="+dir, benchRate+"="+rate), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -258,7 +283,7 @@ func serveInProcess(b testing.TB, dir, rate string) *process {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &process{servetest.Process{Addr: strings.TrimSpace(line), PIDs: []int{cmd.Process.Pid}}, "jp"}
+	return &process{servetest.Process{Addr: strings.TrimSpace(line), Secure: len(env) > 0, PIDs: []int{cmd.Process.Pid}}, "jp"}
 }
 
 // TestServeForBenchmark is the process; it does nothing of itself.
@@ -304,8 +329,14 @@ func TestServeForBenchmark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := ftp.Config{Listener: l, MaxPerAddr: 100, MaxPerAccount: 100}
+	if cert, key, ok := strings.Cut(os.Getenv(benchTLS), ":"); ok {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		testkit.Must(t, err)
+		config.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
 	fmt.Println(l.Addr())
-	if err := ftp.Run(t.Context(), ftp.Config{Listener: l, MaxPerAddr: 100, MaxPerAccount: 100}, handler); err != nil {
+	if err := ftp.Run(t.Context(), config, handler); err != nil {
 		t.Error(err)
 	}
 }

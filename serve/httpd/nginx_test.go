@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,7 +19,8 @@ import (
 // BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx in turn, over 1, 8
 // and 64 connections. It reports MB/s, the server's CPU seconds per GiB (user and system, of /proc)
 // and the ratio of the speeds. One file is a stretch of a stored file (members), another is put
-// together of stretches while it is sent (tar.gz), and the third is one page of 20 KB:
+// together of stretches while it is sent (tar.gz), and the third is one page of 20 KB. The stored
+// one is also fetched over TLS 1.3, where neither server has TLS of the kernel:
 //
 //	go test -run '^$' -bench AgainstNginx -benchtime 1x ./serve/httpd
 //
@@ -33,15 +35,20 @@ func BenchmarkAgainstNginx(b *testing.B) {
 	page := fmt.Sprintf("http://%s/page", host)
 	records = append(records, servetest.Page(page, hex(1, 20<<10), day))
 	s.Publish("20261121", map[string][]*archive.Record{host: records})
-	ours, root := serveSheaf(b, testkit.Build(b, "sheaf/cmd/sheaf"), filepath.Dir(s.Dir)), b.TempDir()
+	program, data, twin, root := testkit.Build(b, "sheaf/cmd/sheaf"), filepath.Dir(s.Dir), b.TempDir(), b.TempDir()
+	testkit.Must(b, os.CopyFS(twin, os.DirFS(data))) // for another service
+	ours := serveSheaf(b, program, data)
 	size := map[string]int64{}
 	for _, form := range []string{".members.tar.gz", ".tar.gz"} {
 		size[form] = mirrorFile(b, ours, edition+form, root)
 	}
 	page = "/web/" + day.Format("20060102150405") + "id_/" + page
 	size["page"] = mirrorFile(b, ours, page, root)
-	servers := map[string]*servetest.Process{"sheaf": ours, "nginx": serveNginx(b, root)}
+	servers := map[string]*servetest.Process{"sheaf": ours, "nginx": serveNginx(b, root, "")}
+	settings, ssl := overTLS(b)
+	secure := map[string]*servetest.Process{"sheaf": serveSheaf(b, program, twin, settings...), "nginx": serveNginx(b, root, ssl)}
 	for b.Loop() {
+		compare(b, secure, "tls", edition+".members.tar.gz", size[".members.tar.gz"], 1, 8, 64)
 		compare(b, servers, "page", page, size["page"], 1, 8)
 		compare(b, servers, "stored", edition+".members.tar.gz", size[".members.tar.gz"], 1, 8, 64)
 		compare(b, servers, "computed", edition+".tar.gz", size[".tar.gz"], 1, 8, 64)
@@ -80,7 +87,7 @@ func BenchmarkThirtySegments(b *testing.B) {
 	for _, name := range names {
 		size[name] = mirrorFile(b, files, filepath.Dir(edition)+"/"+name+".tar.gz", root)
 	}
-	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "nginx": serveNginx(b, root)}
+	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "nginx": serveNginx(b, root, "")}
 	for b.Loop() {
 		for _, name := range names {
 			compare(b, servers, name, filepath.Dir(edition)+"/"+name+".tar.gz", size[name], 1, 8)

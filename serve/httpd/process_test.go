@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -44,18 +45,26 @@ func serveSheaf(t testing.TB, program, data string, settings ...string) *servete
 	}
 	addr := ""
 	p := startServer(t, func(log string) bool {
-		_, after, ok := strings.Cut(log, "http=http://")
+		_, after, ok := strings.Cut(log, "http=http")
 		if ok {
 			addr, _, ok = strings.Cut(after, " ")
 		}
 		return ok
 	}, program, args...)
-	return &servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}, Kill: p.Kill}
+	scheme, addr, _ := strings.Cut(addr, "://")
+	return &servetest.Process{Addr: addr, Secure: scheme == "s", PIDs: []int{p.Cmd.Process.Pid}, Kill: p.Kill}
+}
+
+// overTLS makes a certificate, and returns the settings with which serveSheaf speaks TLS, and those
+// of nginx.
+func overTLS(t testing.TB) (sheaf []string, nginx string) {
+	cert, key := testkit.CertificateFiles(t, t.TempDir(), "localhost")
+	return []string{"http.cert=" + cert, "http.key=" + key}, " ssl_certificate " + cert + ";\n ssl_certificate_key " + key + ";\n"
 }
 
 // serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings
-// for files: sendfile and tcp_nopush.
-func serveNginx(t testing.TB, root string) *servetest.Process {
+// for files: sendfile and tcp_nopush. With settings for TLS it speaks that.
+func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 	t.Helper()
 	program := testkit.Tool(t, "nginx")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +83,11 @@ func serveNginx(t testing.TB, root string) *servetest.Process {
 	for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		config += fmt.Sprintf(" %s_temp_path %s/%s;\n", temp, dir, temp)
 	}
-	config += " server { listen " + addr + "; root " + root + "; }\n}\n"
+	listen := addr
+	if ssl != "" {
+		listen += " ssl"
+	}
+	config += ssl + " server { listen " + listen + "; root " + root + "; }\n}\n"
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -87,7 +100,7 @@ func serveNginx(t testing.TB, root string) *servetest.Process {
 		return err == nil
 	}, program, "-c", file, "-p", dir, "-e", "stderr")
 	pid := master.Cmd.Process.Pid
-	p := &servetest.Process{Addr: addr}
+	p := &servetest.Process{Addr: addr, Secure: ssl != ""}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +125,7 @@ func fetchAll(t testing.TB, p *servetest.Process, file string, connections, time
 	var wg sync.WaitGroup
 	for range connections {
 		wg.Go(func() {
-			if err := fetch(p.Addr, file, times, size); err != nil {
+			if err := fetch(p, file, times, size); err != nil {
 				t.Error(err)
 			}
 		})
@@ -123,15 +136,18 @@ func fetchAll(t testing.TB, p *servetest.Process, file string, connections, time
 }
 
 // fetch is a cheap client: it keeps its connection and does not look at the bytes.
-func fetch(addr, file string, times int, size int64) error {
-	c, err := net.Dial("tcp", addr)
+func fetch(p *servetest.Process, file string, times int, size int64) error {
+	c, err := net.Dial("tcp", p.Addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	if p.Secure {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
 	from, sink := bufio.NewReader(c), make([]byte, 256<<10)
 	for range times {
-		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", file, addr); err != nil {
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", file, p.Addr); err != nil {
 			return err
 		}
 		resp, err := http.ReadResponse(from, nil)

@@ -13,9 +13,10 @@ import (
 
 // Process is a server that is measured. It may consist of several processes.
 type Process struct {
-	Addr string // host:port
-	PIDs []int
-	Kill func() // ends it as a power cut would, and waits for its end; nil: it cannot be
+	Addr   string // host:port
+	Secure bool   // it speaks TLS
+	PIDs   []int
+	Kill   func() // ends it as a power cut would, and waits for its end; nil: it cannot be
 }
 
 // CPU returns the time that the processes, and their children that have ended, have used in user
