@@ -32,9 +32,9 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The longest list of one query costs about 0.7 s of CPU time, and no more than a slow machine makes
-// of that. Thirty at once do not need thirty times the memory of one: most are refused before they
-// are read.
+// The longest list of one query costs about 0.7 s of CPU time, and no more than a slow machine
+// makes of that. Thirty at once do not need thirty times the memory of one: most are refused before
+// they are read.
 func TestLongLists(t *testing.T) {
 	testkit.Slow(t)
 	s := newSite(t)
