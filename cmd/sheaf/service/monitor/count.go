@@ -52,11 +52,12 @@ func (m *Monitor) Transfers(next transfers.Recorder) transfers.Recorder {
 	return recorder{next, m.transfers}
 }
 
-// Record implements transfers.Recorder.
+// Record implements transfers.Recorder. A transfer that is counted as ended has its bytes and its
+// time counted before.
 func (r recorder) Record(ctx context.Context, t transfers.Transfer) error {
-	r.counts.ended.WithLabelValues(t.Direction, t.Protocol, t.Outcome).Inc()
 	r.counts.bytes.WithLabelValues(t.Direction, t.Protocol).Add(float64(max(t.Bytes, 0)))
 	r.counts.seconds.WithLabelValues(t.Direction, t.Protocol).Add(max(t.Took.Seconds(), 0))
+	r.counts.ended.WithLabelValues(t.Direction, t.Protocol, t.Outcome).Inc()
 	return r.Recorder.Record(ctx, t)
 }
 
