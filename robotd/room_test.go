@@ -129,8 +129,9 @@ func TestSpoolBound(t *testing.T) {
 		testkit.Must(t, err)
 		spool, open, err := c.records.Batches.Held()
 		testkit.Must(t, err)
-		// While a batch is made, its pages are there twice.
-		return len(made) == 0 && spool+open >= bound && c.manners.Admission.Short() != ""
+		// While a batch is made, its pages are there twice: collecting may stop for that, and what is held
+		// afterwards is less than the bound, though not by the quarter for which it would go on.
+		return len(made) == 0 && spool+open > bound*3/4 && c.manners.Admission.Short() != ""
 	})
 	was := site.visits()
 	asked := s.questions()
@@ -139,8 +140,8 @@ func TestSpoolBound(t *testing.T) {
 		t.Errorf("%d pages were fetched after the bound was reached", now-was)
 	}
 	spool, open, err := c.records.Batches.Held()
-	if held := spool + open; err != nil || held < bound || held > bound+5*40_000 {
-		t.Errorf("%d bytes wait, want %d and little more, %v", held, bound, err)
+	if held := spool + open; err != nil || held < bound*3/4 || held > bound+5*40_000 {
+		t.Errorf("%d bytes wait, want %d or a little less or more, %v", held, bound, err)
 	}
 	s.goAway(false)
 	c.finish()
