@@ -74,6 +74,7 @@ type mortalWeb struct {
 	total     int
 	strangers int           // requests for what there is not
 	halt      chan struct{} // pages are given when it is closed; nil: at once
+	held      int           // pages that wait for that
 }
 
 type visit struct {
@@ -115,6 +116,9 @@ func (w *mortalWeb) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.visits[r.Host] = append(w.visits[r.Host], visit{"http://" + r.Host + r.URL.Path, life})
 	w.total++
 	halt := w.halt
+	if halt != nil {
+		w.held++
+	}
 	w.mu.Unlock()
 	if halt != nil {
 		select {
@@ -137,11 +141,16 @@ func (w *mortalWeb) fetched() int {
 	return w.total
 }
 
-// hold keeps back all pages until goOn.
-func (w *mortalWeb) hold() {
+// hold keeps back all pages until goOn, and returns when some are in hand.
+func (w *mortalWeb) hold(t *testing.T) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.halt = make(chan struct{})
+	w.halt, w.held = make(chan struct{}), 0
+	w.mu.Unlock()
+	testkit.Until(t, "pages in hand", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.held > 0
+	})
 }
 
 func (w *mortalWeb) goOn() {
@@ -206,12 +215,12 @@ func TestKill(t *testing.T) {
 	cfg.Once = false
 	for life := range kills {
 		cfg.Contact = fmt.Sprintf("https://sheaf.test/life%d", life)
+		before := s.arrived()
 		robot := startRobot(t, cfg)
 		switch life % 5 {
-		case 1: // with a page in hand on every host, when a batch was made and has arrived
+		case 1: // with pages in hand, when a batch was made and has arrived
 			testkit.Until(t, "a part of the pages", func() bool { return w.fetched() >= (life+1)*hosts*pages/(kills+2) })
-			w.hold()
-			before := s.arrived()
+			w.hold(t)
 			testkit.Until(t, "a batch", func() bool { return s.arrived() > before })
 		case 3: // perhaps while it starts
 			time.Sleep(rand.N(200 * time.Millisecond))
