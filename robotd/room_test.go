@@ -129,8 +129,9 @@ func TestSpoolBound(t *testing.T) {
 		testkit.Must(t, err)
 		spool, open, err := c.records.Batches.Held()
 		testkit.Must(t, err)
-		// While a batch is made, its pages are there twice: collecting may stop for that, and what is held
-		// afterwards is less than the bound, though not by the quarter for which it would go on.
+		// While a batch is made, its pages are there twice: collecting may stop for that. What
+		// is held afterwards is less than the bound, though not by the quarter for which it
+		// would go on.
 		return len(made) == 0 && spool+open > bound*3/4 && c.manners.Admission.Short() != ""
 	})
 	was := site.visits()
