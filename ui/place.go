@@ -86,7 +86,7 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 			return err
 		case !n.Dir:
 			files = append(files, n)
-		case place == "" && (n.Name == "editions" || n.Name == "feed") || n.Name <= after:
+		case place == "" && (n.Name == "current" || n.Name == "editions" || n.Name == "feed") || n.Name <= after:
 		case len(p.Entries) == listed:
 			p.More = "?" + url.Values{"after": {p.Entries[listed-1].Name}}.Encode()
 		default:

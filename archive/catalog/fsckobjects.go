@@ -44,6 +44,7 @@ const OwnerKey = "installation"
 var keptPrefixes = []string{
 	"batches/",  // the batches' manifests
 	"releases/", // the robots' programs; not part of the archive
+	"current/",  // what is known of volumes of the latest versions; as tables
 	"tables/",   // of volumes; derived, and deleted by who makes them
 	IncomingPrefix,
 	OwnerKey,

@@ -191,15 +191,21 @@ func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) 
 
 // Entries walks the entries of the hosts whose keys, each followed by a space, begin with
 // surtPrefix: host by host in the order of their keys, and for each host in the order of
-// publication. It is for walks that read everything once, and holds one block of each run.
-func (s *Snapshot) Entries(ctx context.Context, surtPrefix string) iter.Seq2[SegmentEntry, error] {
+// publication. It begins behind the host with key after; an empty one is the beginning. It is for
+// walks that read everything once, and holds one block of each run.
+func (s *Snapshot) Entries(ctx context.Context, surtPrefix, after string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		runs, err := s.live()
 		if err != nil {
 			yield(SegmentEntry{}, err)
 			return
 		}
-		for l, err := range s.entriesOf(ctx, pass(ctx, runs, tableHost+surtPrefix)) {
+		start := tableHost + surtPrefix
+		if after != "" {
+			start = max(start, tableHost+after+"!")
+		}
+		rows := func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, tableHost+surtPrefix, start, yield) }
+		for l, err := range s.entriesOf(ctx, rows) {
 			if err != nil {
 				err = fmt.Errorf("catalog: entries under %q: %w", surtPrefix, err)
 			}

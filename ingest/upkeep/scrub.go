@@ -175,7 +175,7 @@ func (s *Scrubber) restore(ctx context.Context, objects map[string]bool) error {
 		return err
 	}
 	defer snap.Release()
-	for e, err := range snap.Entries(ctx, "") {
+	for e, err := range snap.Entries(ctx, "", "") {
 		if err != nil {
 			return err
 		}

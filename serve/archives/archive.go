@@ -28,8 +28,8 @@ import (
 
 // The names of a host's archives that are no edition's.
 const (
-	baseCurrent = "current"
-	baseAll     = "all"
+	Current = "current" // the latest version of every page
+	baseAll = "all"     // everything
 )
 
 // Host is one host's archives.
@@ -52,8 +52,8 @@ type Archive struct {
 // Named returns the archive whose files' names have a base: an edition, a span of days, current or
 // all. It is empty if the host has none of that name.
 func (h Host) Named(base string) Archive {
-	if base == baseAll || base == baseCurrent {
-		return Archive{h, base, h.Segments, base == baseCurrent}
+	if base == baseAll || base == Current {
+		return Archive{h, base, h.Segments, base == Current}
 	}
 	in := func(edition string) bool { return edition == base }
 	if from, to, ok := cutSpan(base); ok {
@@ -93,7 +93,7 @@ func (h Host) all() iter.Seq[Archive] {
 				return
 			}
 		}
-		_ = yield(h.Named(baseCurrent)) && yield(h.Named(baseAll))
+		_ = yield(h.Named(Current)) && yield(h.Named(baseAll))
 	}
 }
 
@@ -114,7 +114,7 @@ func isDay(s string) bool {
 // day returns the day in an edition's name.
 func day(edition string) string { return edition[:min(len(dayLayout), len(edition))] }
 
-func (a Archive) isEdition() bool { return a.base != baseCurrent && a.base != baseAll }
+func (a Archive) isEdition() bool { return a.base != Current && a.base != baseAll }
 
 func (a Archive) modified() time.Time { return a.segments[len(a.segments)-1].Published }
 

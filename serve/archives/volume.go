@@ -17,8 +17,9 @@ import (
 	"sheaf/serve/visible"
 )
 
-// Volume is a file, in two forms, in which the archives of many hosts of one edition follow one
-// another. All of its bytes are stored ranges or those of the hosts' own files:
+// Volume is a file, in two forms, in which archives of many hosts follow one another: what one
+// edition brought, or the latest version of every page. All of its bytes are stored ranges or those
+// of the hosts' own files:
 //
 //   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
 //   - .tar.gz: the hosts' .members.tar.gz, without the end of each but the last.
@@ -79,32 +80,57 @@ func volumeSuffixes() []string {
 	return []string{volumeForms[0].Suffix, volumeForms[1].Suffix, volumeList}
 }
 
-// Add adds a host's archive of the edition. Hosts must be added in the order of their keys.
-func (v *Volume) Add(ctx context.Context, a Archive) error {
-	p := volumePart{archive: a}
+// Measure is what a volume needs to know of a host's archive. To find it for the latest version of
+// every page takes reading the indexes of all of the host's segments.
+type Measure struct {
+	Key   string    `json:"key"`   // of which records the archive consists
+	Sizes [2]int64  `json:"sizes"` // of the files, by form
+	ETags [2]string `json:"etags"`
+
+	sha256 string // of the host's .warc.gz; "" if it is not known
+}
+
+// Measure measures an archive, unless it is among those that are known, by key.
+func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Measure, error) {
+	m := Measure{}
+	if a.latest {
+		m.Key = a.key()[:32]
+		if m, ok := known[m.Key]; ok {
+			return m, nil
+		}
+	}
 	for i, f := range volumeForms {
 		e, err := a.computed(ctx, f)
 		if err != nil {
-			return err
+			return m, err
 		}
+		m.Sizes[i], m.ETags[i] = e.Size, e.ETag
+		if i == volumeWARC {
+			m.sha256 = e.SHA256
+		}
+	}
+	return m, nil
+}
+
+// Add adds a host's archive, and its measure. Hosts must be added in the order of their keys.
+func (v *Volume) Add(a Archive, m Measure) {
+	p := volumePart{archive: a, sha256: m.sha256}
+	for i := range volumeForms {
 		file := &v.files[i]
-		fmt.Fprintf(file.sum, "%s %s %d\n", a.host.Name, e.ETag, e.Size)
-		file.size += e.Size
+		fmt.Fprintf(file.sum, "%s %s %d\n", a.host.Name, m.ETags[i], m.Sizes[i])
+		file.size += m.Sizes[i]
 		if i == volumeTar {
-			file.size -= a.tarEnd(e.Size)
-		} else {
-			p.sha256 = e.SHA256
+			file.size -= a.tarEnd(m.Sizes[i])
 		}
 		p.ends[i] = file.size
 	}
 	v.parts = append(v.parts, p)
-	return nil
 }
 
 // tarEnd returns the length of the end member of the archive's .members.tar.gz, which has size
 // bytes: one whole segment has its own end.
 func (a Archive) tarEnd(size int64) int64 {
-	if s := a.segments[0]; len(a.segments) == 1 && s.IndexLength > 0 && size == s.Length {
+	if s := a.segments[0]; len(a.segments) == 1 && !a.latest && s.IndexLength > 0 && size == s.Length {
 		return int64(len(archive.EndMember(s.IndexOffset, s.IndexLength)))
 	}
 	return int64(len(tarEnd))
@@ -185,8 +211,19 @@ func (v *Volume) ranges(form int, end []byte) *content.Joined {
 		if i == len(v.parts) {
 			return content.Bytes(end), from, from + int64(len(end)), nil
 		}
-		part, err = v.parts[i].archive.content(ctx, volumeForms[form])
-		return part, from, v.parts[i].ends[form], err
+		p := v.parts[i]
+		whole, err := p.archive.content(ctx, volumeForms[form])
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		want := p.ends[form] - from
+		if form == volumeTar {
+			want += p.archive.tarEnd(whole.Size())
+		}
+		if whole.Size() != want {
+			err = fmt.Errorf("volume: %s has %d bytes, not %d", p.archive.host.Name, whole.Size(), want)
+		}
+		return whole, from, p.ends[form], err
 	}}
 }
 

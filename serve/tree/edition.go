@@ -215,6 +215,14 @@ func editionHosts(ctx context.Context, v *visible.AccountView, edition string, p
 
 // editionSegments yields what a part of an edition has of the hosts of a scope.
 func editionSegments(ctx context.Context, v *visible.AccountView, edition string, scope account.Scope, part span) iter.Seq2[catalog.SegmentEntry, error] {
+	return segmentsWithin(scope, part, func(after string) iter.Seq2[catalog.SegmentEntry, error] {
+		return v.Snap.EditionAfter(ctx, edition, after)
+	})
+}
+
+// segmentsWithin yields the entries of a part's hosts of a scope. walk yields entries in the order
+// of their hosts' keys, from behind a key.
+func segmentsWithin(scope account.Scope, part span, walk func(after string) iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[catalog.SegmentEntry, error] {
 	var prefixes []string // of the keys in the scope
 	for _, root := range scope {
 		prefixes = append(prefixes, account.KeyPrefix(root))
@@ -223,7 +231,7 @@ func editionSegments(ctx context.Context, v *visible.AccountView, edition string
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		after := part.from
 		for _, prefix := range prefixes {
-			for seg, err := range v.Snap.EditionAfter(ctx, edition, max(after, before(prefix))) {
+			for seg, err := range walk(max(after, before(prefix))) {
 				if err != nil {
 					yield(seg, err)
 					return

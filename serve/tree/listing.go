@@ -70,7 +70,7 @@ func (f *finder) writeListingOfAll(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for _, root := range f.view.Scope {
 		for _, prefix := range visible.KeyPrefixes(root) {
-			for h, err := range f.view.HostsOf(f.view.Snap.Entries(ctx, prefix)) {
+			for h, err := range f.view.HostsOf(f.view.Snap.Entries(ctx, prefix, "")) {
 				if err != nil {
 					return err
 				}

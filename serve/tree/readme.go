@@ -11,7 +11,7 @@ import (
 )
 
 // readmeDate is when the text of /README last changed.
-var readmeDate = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+var readmeDate = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 
 var readmeText = template.Must(template.New(fileReadme).Parse(`ARCHIVES OF COLLECTED PAGES
 
@@ -24,6 +24,8 @@ What is where
       00001.jsonl              the hosts, and where in the volume each one is
       00001.records.parquet    tables of the records, the hosts and the links, and
       .hosts. and .links.      MANIFEST, which lists all these files
+  /current/<edition>/jp/       the latest version of every page of a domain when the edition
+                               had been published, in such volumes, if they are offered
   /ls-lR.gz                    every edition's files of every host, as ls -lR lists
                                them (made when it is asked for, and not listed)
   /feed/                       what was published, taken down or has expired, in

@@ -14,6 +14,8 @@
 //	    00001.jsonl                      its hosts, and where each lies
 //	    00001.records.parquet, .hosts.parquet, .links.parquet    tables of what it has
 //	    MANIFEST                         these files: size, digest, ETag; JSON lines
+//	/current/20261121/jp/            the latest version of every page of the domain then, in such
+//	    00001.tar.gz, …                  volumes; of domains that the operator chooses
 //	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of the host; immutable once listed
@@ -184,6 +186,8 @@ func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) 
 		return f.rootText(ctx, first)
 	case first == dirEditions:
 		return f.findEdition(ctx, rest)
+	case first == dirCurrent:
+		return f.findCurrent(ctx, rest)
 	case first == feed.Dir:
 		return f.findFeed(ctx, rest)
 	}
@@ -207,7 +211,7 @@ func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) 
 // root returns the root directory.
 func (f *finder) root() *content.Entry {
 	return f.directory("/", func(ctx context.Context, emit func(content.Node) error) error {
-		for _, name := range []string{fileReadme, fileLatest, dirEditions, feed.Dir} {
+		for _, name := range []string{fileReadme, fileLatest, dirCurrent, dirEditions, feed.Dir} {
 			e, err := f.find(ctx, name)
 			if content.IsNotFound(err) {
 				continue

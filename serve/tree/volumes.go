@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -25,7 +26,16 @@ import (
 // large files instead of two for each of a million hosts. Where a volume ends depends on what the
 // edition brought of the domain, and on nothing that happens later or that an account may see. So
 // volumes keep their numbers. What is taken down, has expired or is outside of the account's scope
-// is not in its volume. A volume of which nothing is left is not there.
+// is not in its volume. A volume of which nothing is left is not there. current.go has volumes of
+// the latest version of every page.
+
+// source is what volumes are made of: what an edition brought of a domain or, if current is true,
+// the latest version of every page of the domain when the edition had been published.
+type source struct {
+	ed      catalog.Edition
+	place   string // of the domain in the tree, such as "jp/ac"
+	current bool
+}
 
 // volumeHosts is how many hosts a volume has at most. The hosts of an open one are held.
 const volumeHosts = 10_000
@@ -33,30 +43,46 @@ const volumeHosts = 10_000
 // findVolumes finds a path below an edition's directory: a domain's directory or a file in it.
 func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name string) (*content.Entry, error) {
 	dir, base := path.Split(name)
-	place := strings.TrimSuffix(dir, "/")
-	if place != "" && base == archives.Manifest {
-		return f.volumesManifest(ctx, ed, place)
-	}
-	if volume, table, ok := tables.CutVolume(base); ok && place != "" {
-		return f.findTable(ctx, ed, place, volume, table)
-	}
-	if volume, suffix, ok := archives.CutVolume(base); ok && place != "" {
-		part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, ed, place) })
-		if err != nil {
-			return nil, err
+	if of := (source{ed: ed, place: strings.TrimSuffix(dir, "/")}); of.place != "" {
+		if volume, table, ok := tables.CutVolume(base); ok {
+			return f.findTable(ctx, of, volume, table)
 		}
-		v, err := f.volume(ctx, ed, place, part)
-		if err != nil {
-			return nil, err
+		if e, err := f.volumesFile(ctx, of, base); !content.IsNotFound(err) {
+			return e, err
 		}
-		if v.Hosts() == 0 {
-			return nil, content.ErrNotFound
-		}
-		return v.File(ctx, volume, suffix)
 	}
-	for _, err := range editionSegments(ctx, f.view, ed.Name, f.view.Scope.Under(name), span{}) {
-		return content.Directory(base, ed.Published, func(ctx context.Context, emit func(content.Node) error) error {
-			return f.listVolumes(ctx, ed, name, emit)
+	return f.volumesDirectory(ctx, source{ed: ed, place: name})
+}
+
+// volumesFile returns a file of a domain's volumes: of one volume, or the list of all of their
+// files.
+func (f *finder) volumesFile(ctx context.Context, of source, name string) (*content.Entry, error) {
+	if name == archives.Manifest {
+		return f.volumesManifest(ctx, of)
+	}
+	volume, suffix, ok := archives.CutVolume(name)
+	if !ok {
+		return nil, content.ErrNotFound
+	}
+	part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, of) })
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.volume(ctx, of, part, volume)
+	if err != nil {
+		return nil, err
+	}
+	if v.Hosts() == 0 {
+		return nil, content.ErrNotFound
+	}
+	return v.File(ctx, volume, suffix)
+}
+
+// volumesDirectory returns the directory of a domain's volumes, if there is anything in them.
+func (f *finder) volumesDirectory(ctx context.Context, of source) (*content.Entry, error) {
+	for _, err := range of.segments(ctx, f.view, span{}) {
+		return content.Directory(path.Base(of.place), of.ed.Published, func(ctx context.Context, emit func(content.Node) error) error {
+			return f.listVolumes(ctx, of, emit)
 		}), err
 	}
 	return nil, content.ErrNotFound
@@ -91,16 +117,16 @@ func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(
 }
 
 // findTable finds a table of what a volume has, if one was made of it as the account sees it.
-func (f *finder) findTable(ctx context.Context, ed catalog.Edition, place, volume, name string) (*content.Entry, error) {
-	part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, ed, place) })
+func (f *finder) findTable(ctx context.Context, of source, volume, name string) (*content.Entry, error) {
+	part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, of) })
 	if err != nil {
 		return nil, err
 	}
-	v, err := f.volumeFiles(ctx, ed, place, part, volume)
+	v, err := f.volumeFiles(ctx, of, part, volume)
 	if err != nil {
 		return nil, err
 	}
-	all, err := f.tablesOf(ctx, ed, place, v, volume)
+	all, err := f.tablesOf(ctx, of, v, volume)
 	if i := slices.IndexFunc(all, func(t tables.OfVolume) bool { return t.Name == name }); i >= 0 {
 		return f.tree.opt.Tables.File(all[i], v.modified), nil
 	}
@@ -108,20 +134,23 @@ func (f *finder) findTable(ctx context.Context, ed catalog.Edition, place, volum
 }
 
 // tablesOf returns the tables that were made of a volume as the account sees it.
-func (f *finder) tablesOf(ctx context.Context, ed catalog.Edition, place string, v *volumeFiles, volume string) ([]tables.OfVolume, error) {
-	stored, err := f.tree.opt.Tables.Volumes(ctx, ed.Name, place)
+func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume string) ([]tables.OfVolume, error) {
+	if of.current {
+		return nil, nil
+	}
+	stored, err := f.tree.opt.Tables.Volumes(ctx, of.ed.Name, of.place)
 	return slices.DeleteFunc(slices.Clone(stored), func(t tables.OfVolume) bool { return t.Volume != volume || t.Digest != v.digest }), err
 }
 
 // volumesManifest returns the list of the files of a domain's volumes.
-func (f *finder) volumesManifest(ctx context.Context, ed catalog.Edition, place string) (*content.Entry, error) {
+func (f *finder) volumesManifest(ctx context.Context, of source) (*content.Entry, error) {
 	var list bytes.Buffer
 	lines, last := json.NewEncoder(&list), time.Time{}
-	err := f.eachVolumeFile(ctx, ed, place, func(n content.Node) error {
+	err := f.eachVolumeFile(ctx, of, func(n content.Node) error {
 		if n.Modified.After(last) {
 			last = n.Modified
 		}
-		return lines.Encode(archives.ManifestLine{Path: n.Name, Edition: ed.Name, Size: n.Size, SHA256: n.SHA256, ETag: n.ETag, Modified: n.Modified})
+		return lines.Encode(archives.ManifestLine{Path: n.Name, Edition: of.ed.Name, Size: n.Size, SHA256: n.SHA256, ETag: n.ETag, Modified: n.Modified})
 	})
 	if err != nil {
 		return nil, err
@@ -140,11 +169,11 @@ func (f *finder) volumesManifest(ctx context.Context, ed catalog.Edition, place 
 }
 
 // listVolumes lists the files of a domain's volumes.
-func (f *finder) listVolumes(ctx context.Context, ed catalog.Edition, place string, emit func(content.Node) error) error {
-	if err := f.eachVolumeFile(ctx, ed, place, emit); err != nil {
+func (f *finder) listVolumes(ctx context.Context, of source, emit func(content.Node) error) error {
+	if err := f.eachVolumeFile(ctx, of, emit); err != nil {
 		return err
 	}
-	e, err := f.volumesManifest(ctx, ed, place)
+	e, err := f.volumesManifest(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -152,17 +181,17 @@ func (f *finder) listVolumes(ctx context.Context, ed catalog.Edition, place stri
 }
 
 // eachVolumeFile calls emit with the files of a domain's volumes, and the tables of what they have.
-func (f *finder) eachVolumeFile(ctx context.Context, ed catalog.Edition, place string, emit func(content.Node) error) error {
-	spans, err := f.volumeSpans(ctx, ed, place)
+func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(content.Node) error) error {
+	spans, err := f.volumeSpans(ctx, of)
 	if err != nil {
 		return err
 	}
 	for i, part := range spans {
-		v, err := f.volumeFiles(ctx, ed, place, part, numbered(i+1))
+		v, err := f.volumeFiles(ctx, of, part, numbered(i+1))
 		if err != nil {
 			return err
 		}
-		made, err := f.tablesOf(ctx, ed, place, v, numbered(i+1))
+		made, err := f.tablesOf(ctx, of, v, numbered(i+1))
 		if err != nil {
 			return err
 		}
@@ -216,17 +245,18 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, 
 		return err
 	}
 	return f.listDomains(ctx, ed, func(domain content.Node) error {
-		spans, err := f.volumeSpans(ctx, ed, domain.Name)
+		from := source{ed: ed, place: domain.Name}
+		spans, err := f.volumeSpans(ctx, from)
 		if err != nil {
 			return err
 		}
 		for i, part := range spans {
-			modified, err := lastChange(ctx, v, ed, domain.Name, part)
+			modified, err := lastChange(ctx, v, from, part)
 			if err != nil {
 				return err
 			}
 			of := VolumeOf{Domain: domain.Name, Name: numbered(i + 1), Modified: modified.Truncate(time.Millisecond), Seen: v.Veil.State()}
-			of.Make = func(ctx context.Context) (*archives.Volume, error) { return makeVolume(ctx, v, ed, domain.Name, part) }
+			of.Make = func(ctx context.Context) (*archives.Volume, error) { return t.makeVolume(ctx, v, from, part, of.Name) }
 			if err := each(of); err != nil {
 				return err
 			}
@@ -236,15 +266,18 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, 
 }
 
 // volumeSpans returns the hosts of each volume of a domain.
-func (f *finder) volumeSpans(ctx context.Context, ed catalog.Edition, place string) ([]span, error) {
-	key := fmt.Sprintf("volumes %q %q", ed.Name, place)
+func (f *finder) volumeSpans(ctx context.Context, of source) ([]span, error) {
+	if of.current {
+		return f.tree.currentSpans(ctx, of)
+	}
+	key := fmt.Sprintf("volumes %q %q", of.ed.Name, of.place)
 	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
 		size, hosts, at := int64(0), 0, span{}
-		for h, err := range v.Snap.EditionSizes(ctx, ed.Name, account.KeyPrefix(place)) {
+		for h, err := range v.Snap.EditionSizes(ctx, of.ed.Name, account.KeyPrefix(of.place)) {
 			switch {
 			case err != nil:
 				return nil, 0, err
-			case !account.Within(strings.ReplaceAll(h.Key, ",", "/"), place):
+			case !account.Within(strings.ReplaceAll(h.Key, ",", "/"), of.place):
 				continue
 			case hosts > 0 && (size+h.Bytes > f.tree.opt.VolumeBytes || hosts == volumeHosts):
 				spans = append(spans, at)
@@ -260,10 +293,10 @@ func (f *finder) volumeSpans(ctx context.Context, ed catalog.Edition, place stri
 }
 
 // volume returns what the account sees of a volume. It costs some microseconds a host.
-func (f *finder) volume(ctx context.Context, ed catalog.Edition, place string, part span) (*archives.Volume, error) {
-	key := f.volumeKey("volume", ed, place, part)
+func (f *finder) volume(ctx context.Context, of source, part span, name string) (*archives.Volume, error) {
+	key := f.volumeKey("volume", of, part)
 	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (*archives.Volume, int64, error) {
-		made, err := makeVolume(ctx, v, ed, place, part)
+		made, err := f.tree.makeVolume(ctx, v, of, part, name)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -279,10 +312,10 @@ type volumeFiles struct {
 }
 
 // volumeFiles describes the files of a volume. Of a listing no more is kept than that.
-func (f *finder) volumeFiles(ctx context.Context, ed catalog.Edition, place string, part span, name string) (*volumeFiles, error) {
-	key := f.volumeKey("volume files", ed, place, part)
+func (f *finder) volumeFiles(ctx context.Context, of source, part span, name string) (*volumeFiles, error) {
+	key := f.volumeKey("volume files", of, part)
 	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (*volumeFiles, int64, error) {
-		made, err := makeVolume(ctx, v, ed, place, part)
+		made, err := f.tree.makeVolume(ctx, v, of, part, name)
 		if err != nil || made.Hosts() == 0 {
 			return new(volumeFiles), 256, err
 		}
@@ -295,40 +328,63 @@ func (f *finder) volumeFiles(ctx context.Context, ed catalog.Edition, place stri
 	})
 }
 
-func (f *finder) volumeKey(what string, ed catalog.Edition, place string, part span) string {
-	return fmt.Sprintf("%s %d %q %q %q", what, f.view.Snap.Withdrawals(), ed.Name, place, part)
+func (f *finder) volumeKey(what string, of source, part span) string {
+	return fmt.Sprintf("%s %d %q %q %t %q", what, f.view.Snap.Withdrawals(), of.ed.Name, of.place, of.current, part)
 }
 
-func makeVolume(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (*archives.Volume, error) {
-	modified, err := lastChange(ctx, v, ed, place, part)
+func (t *Tree) makeVolume(ctx context.Context, v *visible.AccountView, of source, part span, name string) (*archives.Volume, error) {
+	modified, err := lastChange(ctx, v, of, part)
+	if err != nil {
+		return nil, err
+	}
+	known, err := t.measured(ctx, of, name)
 	if err != nil {
 		return nil, err
 	}
 	made := archives.NewVolume(v.Archive, modified)
-	for h, err := range v.HostsOf(editionSegments(ctx, v, ed.Name, v.Scope.Under(place), part)) {
+	for h, err := range v.HostsOf(of.segments(ctx, v, part)) {
 		if err != nil {
 			return nil, err
 		}
-		if err := made.Add(ctx, archives.Of(h, v.Archive).Named(ed.Name)); err != nil {
+		a := archives.Of(h, v.Archive).Named(of.base())
+		m, err := a.Measure(ctx, known)
+		if err != nil {
 			return nil, err
 		}
+		made.Add(a, m)
 	}
 	return made, nil
 }
 
-// lastChange returns when a volume's edition was published, or when something of the volume was
-// last taken down or shown again: programs that compare times fetch it anew.
-func lastChange(ctx context.Context, v *visible.AccountView, ed catalog.Edition, place string, part span) (time.Time, error) {
+// base is what the names of the hosts' archives begin with.
+func (s source) base() string {
+	if s.current {
+		return archives.Current
+	}
+	return s.ed.Name
+}
+
+// segments yields what a part of the source has of the hosts that an account sees.
+func (s source) segments(ctx context.Context, v *visible.AccountView, part span) iter.Seq2[catalog.SegmentEntry, error] {
+	if s.current {
+		return currentSegments(ctx, v, s, part)
+	}
+	return editionSegments(ctx, v, s.ed.Name, v.Scope.Under(s.place), part)
+}
+
+// lastChange returns when a source's edition was published, or when something of a volume was last
+// taken down or shown again: programs that compare times fetch it anew.
+func lastChange(ctx context.Context, v *visible.AccountView, of source, part span) (time.Time, error) {
 	key := fmt.Sprintf("take-downs %d", v.Snap.Withdrawals())
 	stones, err := visible.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) ([]catalog.Tombstone, int64, error) {
 		all, err := v.Snap.Takedowns(ctx, "")
 		return all, 64 + int64(len(all))*256, err
 	})
-	last := ed.Published
+	last := of.ed.Published
 	for _, t := range stones {
 		key := catalog.Key(t.Host)
-		within := key > part.from && (part.to == "" || key <= part.to) && account.Within(archive.HostPath(t.Host), place)
-		if within && (t.Edition == "" || t.Edition == ed.Name) && t.At.After(last) {
+		within := key > part.from && (part.to == "" || key <= part.to) && account.Within(archive.HostPath(t.Host), of.place)
+		if within && (of.current || t.Edition == "" || t.Edition == of.ed.Name) && t.At.After(last) {
 			last = t.At
 		}
 	}

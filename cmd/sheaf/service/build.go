@@ -42,6 +42,7 @@ import (
 	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/currentmaker"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
@@ -339,7 +340,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.tablemaker(a).Run, b.scrubber(a).Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.tablemaker(a).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
 }
 
@@ -349,6 +350,12 @@ const tablesGrace = time.Minute
 func (b *builder) tablemaker(a *archives) *tablemaker.Maker {
 	return tablemaker.New(tablemaker.Options{
 		Library: a.library, Store: b.objects, Leases: b.state.leases, Editions: b.cfg.Ingest.Tables.Editions, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
+	})
+}
+
+func (b *builder) currentmaker(a *archives) *currentmaker.Maker {
+	return currentmaker.New(currentmaker.Options{
+		Library: a.library, Store: b.objects, Leases: b.state.leases, Domains: b.cfg.Ingest.Volumes.Current, Every: b.cfg.Ingest.Volumes.Every, Look: b.cfg.Poll, Log: b.log,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"sheaf/internal/session"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
+	"sheaf/serve/account"
 )
 
 // Config is the service's settings. deploy/sheaf.yaml says what each does.
@@ -96,6 +98,10 @@ type Ingest struct {
 	Tables struct {
 		Editions int `mapstructure:"editions"` // how many, the newest ones, have tables; 0: none
 	} `mapstructure:"tables"`
+	Volumes struct {
+		Current []string      `mapstructure:"current"` // top-level domains that have volumes of the latest versions
+		Every   time.Duration `mapstructure:"every"`   // how old these get before the next are made
+	} `mapstructure:"volumes"`
 }
 
 // Where accepted batches lie until they are published.
@@ -159,6 +165,7 @@ func defaults() Config {
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
 	c.Ingest.Tables.Editions = 30
+	c.Ingest.Volumes.Every = 24 * time.Hour
 	c.Login.Passwords = passwords.DefaultCost
 	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
 	c.Login.OIDC.Scopes = []string{"profile", "email"}
@@ -259,12 +266,24 @@ func (c *Ingest) check(is *settings.Checks) {
 	is.Require(c.Collect.Delay >= catalog.MinDelay, "collect.delay", c.Collect.Delay, "want at least "+catalog.MinDelay.String())
 	is.Require(c.Collect.Keep == 0 || c.Collect.Keep >= leastKept, "collect.keep", c.Collect.Keep, "want 0 or at least "+leastKept.String())
 	is.Require(c.Tables.Editions >= 0, "tables.editions", c.Tables.Editions, wantNatural)
+	is.Require(areTopLevel(c.Volumes.Current), "volumes.current", c.Volumes.Current, "want top-level domains, each once, such as [jp]")
+	is.Require(c.Volumes.Every > 0, "volumes.every", c.Volumes.Every, wantPositive)
 	is.Require(1 <= c.Uploads.Full && c.Uploads.Full <= 100, "uploads.full", c.Uploads.Full, "want 1 to 100 per cent")
 	is.Require(1 <= c.Uploads.Drained && c.Uploads.Drained <= c.Uploads.Full, "uploads.drained", c.Uploads.Drained, "want 1 to uploads.full")
 	is.Require(c.Uploads.Least >= 0, "uploads.least", c.Uploads.Least, wantNatural)
 	is.Require(c.Uploads.Accepted == inDirectory || c.Uploads.Accepted == inStore, "uploads.accepted", c.Uploads.Accepted, "want "+inDirectory+" or "+inStore)
 	is.Require(c.Import.MaxBytes > 0, "import.max_bytes", c.Import.MaxBytes, wantPositive)
 	is.Require(c.Import.MaxEntries > 0, "import.max_entries", c.Import.MaxEntries, wantPositive)
+}
+
+// areTopLevel reports whether all are top-level domains, and none is there twice.
+func areTopLevel(domains []string) bool {
+	for i, d := range domains {
+		if !account.IsDomain(d) || strings.Contains(d, ".") || slices.Contains(domains[:i], d) {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Config) checkReplayOrigin(is *settings.Checks) {

@@ -1,0 +1,158 @@
+// Package currentmaker makes, beside publication, what the tree needs to offer the latest version
+// of every page of a domain in a few large files (see package tree, Current).
+package currentmaker
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/internal/lease"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/tree"
+)
+
+// leaseName is the name of the lease under which the volumes are made.
+const leaseName = "current"
+
+// kept is how many of each domain there are at once: who fetches the one before the newest can go
+// on.
+const kept = 2
+
+// Options of a Maker. All fields but Domains are required.
+type Options struct {
+	Library *serve.Library
+	Store   store.Store
+	Leases  lease.Locker
+	Domains []string      // top-level domains, such as jp. What there is of others is deleted
+	Every   time.Duration // how old the newest of a domain gets before the next is made
+	Look    time.Duration // between two looks at the catalog, at least
+	Log     *slog.Logger
+}
+
+// Maker makes volumes of the latest versions while Run runs.
+type Maker struct {
+	opt     Options
+	due     time.Time // before that there is nothing to do
+	edition string    // the newest one, of which all domains have volumes; "": not known
+}
+
+// New returns a Maker.
+func New(opt Options) *Maker { return &Maker{opt: opt} }
+
+// everybody is whom volumes are measured for. No account has its name, so no rule is for it. What
+// others see of a volume is measured when they open it.
+var everybody = &account.Account{Domains: []string{"*"}}
+
+// Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next
+// look. Run returns nil.
+func (m *Maker) Run(ctx context.Context) error {
+	rest := func(ctx context.Context, took time.Duration) error { return sleep(ctx, took) } // half of the time is for others
+	for ctx.Err() == nil {
+		if err := m.Update(ctx, rest); err != nil && ctx.Err() == nil {
+			m.opt.Log.ErrorContext(ctx, "volumes of the latest versions: making them failed and will be repeated", "err", err)
+		}
+		_ = sleep(ctx, m.opt.Look)
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Update makes the volumes that are due, and deletes those that are not wanted any more. After each
+// volume it calls between. It must not be called concurrently.
+func (m *Maker) Update(ctx context.Context, between func(context.Context, time.Duration) error) error {
+	if time.Now().Before(m.due) {
+		return nil
+	}
+	editions, _, err := m.opt.Library.Tree.Newest(ctx, everybody, 1)
+	if err != nil || len(editions) == 0 || editions[0] == m.edition {
+		return err
+	}
+	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, editions[0], between) })
+	if err != nil {
+		m.due, m.edition = time.Time{}, ""
+	}
+	return err
+}
+
+func (m *Maker) update(ctx context.Context, edition string, between func(context.Context, time.Duration) error) error {
+	complete, begun, err := tree.StoredCurrents(ctx, m.opt.Store)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(complete, func(a, b tree.Current) int { return a.Made.Compare(b.Made) })
+	m.due, m.edition = time.Now().Add(m.opt.Every), edition
+	var wanted []tree.Current
+	for _, domain := range m.opt.Domains {
+		var of []tree.Current
+		for _, c := range complete {
+			if c.Domain == domain {
+				of = append(of, c)
+			}
+		}
+		of, err = m.domain(ctx, domain, edition, of, begun, between)
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, of[max(0, len(of)-kept):]...)
+	}
+	for _, c := range slices.Concat(complete, begun) {
+		if slices.ContainsFunc(wanted, c.Same) {
+			continue
+		}
+		if err := tree.DeleteCurrent(ctx, m.opt.Store, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// domain makes the volumes of a domain if they are due, and returns those that there are. It goes
+// on with those that were begun.
+func (m *Maker) domain(ctx context.Context, domain, edition string, of, begun []tree.Current, between func(context.Context, time.Duration) error) ([]tree.Current, error) {
+	var newest tree.Current
+	if len(of) > 0 {
+		newest = of[len(of)-1]
+	}
+	next := newest.Made.Add(m.opt.Every)
+	if time.Now().Before(next) {
+		if m.due = earlier(m.due, next); newest.Edition != edition {
+			m.edition = ""
+		}
+		return of, nil
+	}
+	if newest.Edition == edition {
+		m.due = time.Time{} // once there is a newer edition
+		return of, nil
+	}
+	for _, c := range begun {
+		if c.Domain == domain {
+			edition, m.edition = c.Edition, ""
+		}
+	}
+	start := time.Now()
+	made, err := m.opt.Library.Tree.MakeCurrent(ctx, everybody, edition, domain, newest, between)
+	if err != nil {
+		return nil, err
+	}
+	m.opt.Log.InfoContext(ctx, "volumes of the latest versions made", "edition", edition, "domain", domain, "volumes", len(made.Ends), "took", time.Since(start))
+	return append(of, made), nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

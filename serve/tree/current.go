@@ -1,0 +1,263 @@
+package tree
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/bytecache"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/tables"
+	"sheaf/serve/visible"
+)
+
+// Of domains that the operator chooses, the latest version of every page is offered in volumes,
+// too: /current/20261121/jp/00001.tar.gz and so on have the hosts' current.tar.gz as they were when
+// the edition had been published. They stay so while they are there, which is until the second next
+// ones: who fetches all of jp takes longer than a day. What is taken down leaves them.
+//
+// To find how long a host's current.tar.gz is takes reading the indexes of all of its segments.
+// Package currentmaker has that done beside publication, and this file keeps what was found in the
+// store: for each volume a list, and once all are made, which hosts each volume has. It is
+// derived, and can be deleted at any time. If a list does not have what an account sees of a host,
+// because something was taken down or is hidden from it, the host's indexes are read when the
+// volume is opened.
+
+const (
+	dirCurrent = "current"
+
+	// CurrentPrefix begins the keys of these objects: current/20261121/jp/00001.jsonl.gz and
+	// current/20261121/jp/volumes.json.
+	CurrentPrefix = "current/"
+
+	currentVolumes = "volumes.json"
+)
+
+// Current says of which hosts the volumes are that have the latest version of every page of a
+// domain, when an edition had been published.
+type Current struct {
+	Edition string    `json:"edition"`
+	Domain  string    `json:"domain"` // a top-level domain, such as jp
+	Made    time.Time `json:"made"`
+
+	// Ends has the key of the last host of each volume. The last is empty: there is no bound.
+	Ends []string `json:"ends"`
+}
+
+func (c Current) key(name string) string {
+	return CurrentPrefix + c.Edition + "/" + c.Domain + "/" + name
+}
+
+func (c Current) list(volume string) string { return c.key(volume + ".jsonl.gz") }
+
+// Same reports whether two are of the same domain and edition.
+func (c Current) Same(as Current) bool { return c.Edition == as.Edition && c.Domain == as.Domain }
+
+// StoredCurrents returns what is stored of volumes of the latest versions, in the order of the
+// editions' names: those that are complete, and those that are not, with nothing but their names.
+func StoredCurrents(ctx context.Context, st store.Store) (complete, begun []Current, err error) {
+	for info, err := range st.List(ctx, CurrentPrefix, "") {
+		if err != nil {
+			return nil, nil, fmt.Errorf("volumes of the latest versions: %w", err)
+		}
+		parts := strings.Split(strings.TrimPrefix(info.Key, CurrentPrefix), "/")
+		if len(parts) != 3 {
+			continue
+		}
+		c := Current{Edition: parts[0], Domain: parts[1]}
+		if parts[2] != currentVolumes {
+			if !slices.ContainsFunc(begun, c.Same) {
+				begun = append(begun, c)
+			}
+			continue
+		}
+		data, err := store.ReadAll(ctx, st, info.Key, 0, -1)
+		if errors.Is(err, store.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &c)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", info.Key, err)
+		}
+		complete = append(complete, c)
+	}
+	return complete, slices.DeleteFunc(begun, func(c Current) bool { return slices.ContainsFunc(complete, c.Same) }), nil
+}
+
+// DeleteCurrent deletes what is stored of volumes of the latest versions.
+func DeleteCurrent(ctx context.Context, st store.Store, c Current) error {
+	// First what shows them, so that nobody opens one without its list.
+	if err := st.Delete(ctx, c.key(currentVolumes)); err != nil {
+		return err
+	}
+	for info, err := range st.List(ctx, c.key(""), "") {
+		if err == nil {
+			err = st.Delete(ctx, info.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// currents returns the volumes of the latest versions that there are.
+func (t *Tree) currents(ctx context.Context) ([]Current, error) {
+	key := fmt.Sprintf("volumes of the latest versions %d", time.Now().UnixNano()/int64(tables.FreshFor))
+	return bytecache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]Current, int64, error) {
+		all, _, err := StoredCurrents(ctx, t.opt.Archive.Segments.Store)
+		cost := int64(256)
+		for _, c := range all {
+			cost += 256 + 64*int64(len(c.Ends))
+		}
+		return all, cost, err
+	})
+}
+
+// currentSpans returns the hosts of each volume of a source of the latest versions.
+func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err error) {
+	all, err := t.currents(ctx)
+	for _, c := range all {
+		if c.Same(Current{Edition: of.ed.Name, Domain: of.place}) {
+			at := span{}
+			for _, at.to = range c.Ends {
+				spans = append(spans, at)
+				at.from = at.to
+			}
+		}
+	}
+	return spans, err
+}
+
+// findCurrent finds a path below /current. That is a directory for each edition, with one for each
+// domain.
+func (f *finder) findCurrent(ctx context.Context, name string) (*content.Entry, error) {
+	edition, rest, _ := strings.Cut(name, "/")
+	domain, file, deep := strings.Cut(rest, "/")
+	all, err := f.tree.currents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []source
+	for _, c := range all {
+		if edition != "" && c.Edition != edition || domain != "" && c.Domain != domain {
+			continue
+		}
+		ed, err := f.view.Snap.EditionInfo(ctx, c.Edition)
+		if errors.Is(err, catalog.ErrNotExist) {
+			continue
+		}
+		of := source{ed, c.Domain, true}
+		if err == nil {
+			_, err = f.volumesDirectory(ctx, of)
+		}
+		switch {
+		case content.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, of)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, content.ErrNotFound
+	case deep:
+		return f.volumesFile(ctx, found[0], file)
+	case domain != "":
+		return f.volumesDirectory(ctx, found[0])
+	case edition != "":
+		return directoryOf(edition, found, func(of source) string { return of.place }), nil
+	}
+	return directoryOf(dirCurrent, found, func(of source) string { return of.ed.Name }), nil
+}
+
+// directoryOf returns a directory of directories, with a name for each source.
+func directoryOf(name string, found []source, entry func(source) string) *content.Entry {
+	return content.Directory(name, found[len(found)-1].ed.Published, func(_ context.Context, emit func(content.Node) error) error {
+		last := ""
+		for _, of := range found {
+			if this := entry(of); this != last {
+				last = this
+				if err := emit(content.DirectoryNode(this, of.ed.Published)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// currentSegments yields what a part's hosts had when the source's edition had been published.
+func currentSegments(ctx context.Context, v *visible.AccountView, of source, part span) iter.Seq2[catalog.SegmentEntry, error] {
+	all := segmentsWithin(v.Scope.Under(of.place), part, func(after string) iter.Seq2[catalog.SegmentEntry, error] { return v.Snap.Entries(ctx, "", after) })
+	return func(yield func(catalog.SegmentEntry, error) bool) {
+		for seg, err := range all {
+			if (err != nil || !seg.Published.After(of.ed.Published)) && !yield(seg, err) {
+				return
+			}
+		}
+	}
+}
+
+// measured returns what is known of the archives in a source's volume, by their keys. What is not
+// can be measured again.
+func (t *Tree) measured(ctx context.Context, of source, volume string) (map[string]archives.Measure, error) {
+	if !of.current {
+		return nil, nil
+	}
+	c := Current{Edition: of.ed.Name, Domain: of.place}
+	list, err := t.readMeasures(ctx, c, volume)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		t.opt.Archive.Log.WarnContext(ctx, "the list of a volume is damaged; it is not used", "object", c.list(volume), "err", err)
+	}
+	return list.byKey(), nil
+}
+
+// measures is the list of a volume.
+type measures struct {
+	To  string             `json:"to"` // the key of the volume's last host
+	All []archives.Measure `json:"all"`
+}
+
+func (m measures) byKey() map[string]archives.Measure {
+	known := make(map[string]archives.Measure, len(m.All))
+	for _, one := range m.All {
+		known[one.Key] = one
+	}
+	return known
+}
+
+func (t *Tree) readMeasures(ctx context.Context, c Current, volume string) (list measures, err error) {
+	in, err := t.opt.Archive.Segments.Store.Open(ctx, c.list(volume), 0, -1)
+	if err != nil {
+		return measures{}, err
+	}
+	defer in.Close()
+	unzipped, err := gzip.NewReader(in)
+	if err == nil {
+		err = json.NewDecoder(unzipped).Decode(&list)
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, unzipped) // for the checksum
+	}
+	if err != nil {
+		return measures{}, fmt.Errorf("%s: %w", c.list(volume), err)
+	}
+	return list, nil
+}
