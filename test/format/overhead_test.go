@@ -18,13 +18,13 @@ import (
 )
 
 // BenchmarkOverhead stores the demo's real pages, host by host. It reports how many bytes a record
-// takes more than the same record in a plain warc.gz, with one gzip member each at level 6, and the
-// ratio of the files' sizes.
+// takes more than the same record in a plain warc.gz, with one gzip member each at level 6, of what
+// these consist, and the ratio of the files' sizes.
 func BenchmarkOverhead(b *testing.B) {
 	sites := demoSites(b)
-	var segments, single, warc, plain, records float64
+	var segments, single, warc, plain, records, headers, index float64
 	for b.Loop() {
-		segments, single, warc, plain, records = 0, 0, 0, 0, 0
+		segments, single, warc, plain, records, headers, index = 0, 0, 0, 0, 0, 0, 0
 		for _, s := range sites {
 			part := sealSite(b, s)
 			segments += viewSize(b, archive.Members, part)
@@ -32,11 +32,18 @@ func BenchmarkOverhead(b *testing.B) {
 			warc += viewSize(b, archive.WARC, part)
 			plain += plainSize(b, part)
 			records += float64(len(s.records))
+			for _, c := range part.Index.Cells {
+				headers += float64(c.TLen)
+			}
+			index += float64(part.Index.IndexLength)
 		}
 	}
 	b.ReportMetric(records, "records")
 	b.ReportMetric(plain, "plain-B")
 	b.ReportMetric((segments-plain)/records, "over-B/record")
+	b.ReportMetric(headers/records, "tar-headers-B/record")
+	b.ReportMetric(index/records, "index-B/record")
+	b.ReportMetric((warc-plain)/records, "divided-B/record")
 	b.ReportMetric(segments/plain, "segment/plain")
 	b.ReportMetric(single/plain, "single/plain")
 	b.ReportMetric(warc/plain, "warc/plain")
