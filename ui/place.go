@@ -38,6 +38,8 @@ type placePage struct {
 	Host     *hostPart
 	Watch    string // path of the form that watches the host; empty: there is none
 	Volumes  string // directory in the tree: what the newest edition brought of the domain; empty: nothing
+	Current  string // directory in the tree: the latest version of every page of the domain; empty: not offered
+	AsOf     string // the edition when it was
 	Edition  string // the newest
 	Commands commands
 }
@@ -124,7 +126,8 @@ func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error 
 		return err
 	}
 	p.Volumes, p.Edition, p.Commands = dir, newest, commands{f.base(r), f.FTP, dir, ""}
-	return nil
+	p.Current, p.AsOf, err = f.Library.Tree.NewestCurrent(r.Context(), a, p.Place)
+	return err
 }
 
 // host adds what the page tells of a host.

@@ -190,6 +190,9 @@ func TestCurrent(t *testing.T) {
 	if !slices.Contains(root, "current") || !slices.Equal(editions, []string{"20261121"}) || !slices.Equal(domains, []string{"jp"}) {
 		t.Errorf("listed are %q, %q and %q", root, editions, domains)
 	}
+	if dir, edition, err := s.Library.Tree.NewestCurrent(t.Context(), everyone, "jp"); dir+"/" != newest[1:] || edition != "20261121" || err != nil {
+		t.Errorf("the newest of jp are in %q, of %q, %v", dir, edition, err)
+	}
 	for _, path := range []string{"/current/20261120", "/current/20261121/com", newest + "00099.tar.gz", newest + "ac", newest + "00001.records.parquet"} {
 		if s.read(everyone, path) != nil {
 			t.Errorf("there is %s", path)
@@ -286,6 +289,9 @@ func TestCurrentWithinScope(t *testing.T) {
 		if got, _ := s.checked(a, newest); !slices.Equal(got, want) {
 			t.Errorf("%s sees %q, want %q", a.Name, got, want)
 		}
+	}
+	if dir, _, err := s.Library.Tree.NewestCurrent(t.Context(), s.Account("org", "always", "example.org"), "jp"); dir != "" || err != nil {
+		t.Errorf("an account of another domain is shown %q, %v", dir, err)
 	}
 	if names, _ := s.list(s.Account("com", "always", "example.com"), "/current"); names != nil {
 		t.Errorf("an account of another domain sees %q", names)

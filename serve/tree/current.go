@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/bytecache"
+	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
 	"sheaf/serve/tables"
@@ -124,6 +125,33 @@ func (t *Tree) currents(ctx context.Context) ([]Current, error) {
 		}
 		return all, cost, err
 	})
+}
+
+// NewestCurrent returns the directory of the newest volumes of the latest versions that an account
+// sees of a top-level domain, such as current/20261121/jp, and their edition; nothing if there are
+// none.
+func (t *Tree) NewestCurrent(ctx context.Context, a *account.Account, domain string) (dir, edition string, err error) {
+	all, err := t.currents(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	var newest Current
+	for _, c := range all {
+		if c.Domain == domain && c.Made.After(newest.Made) {
+			newest = c
+		}
+	}
+	if newest.Edition == "" {
+		return "", "", nil
+	}
+	dir = strings.TrimSuffix(newest.key(""), "/")
+	switch _, err := t.Stat(ctx, a, dir); {
+	case content.IsNotFound(err):
+		return "", "", nil
+	case err != nil:
+		return "", "", err
+	}
+	return dir, newest.Edition, nil
 }
 
 // currentSpans returns the hosts of each volume of a source of the latest versions.
