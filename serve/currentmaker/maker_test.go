@@ -353,7 +353,11 @@ func TestDamagedList(t *testing.T) {
 	testkit.Must(t, s.Store.Delete(t.Context(), "current/20261121/jp/volumes.json"))
 	testkit.Must(t, s.Store.Put(t.Context(), "current/20261121/jp/volumes.json", strings.NewReader("{"), 1))
 	s.fresh()
-	if _, err := s.Library.Tree.Stat(t.Context(), everyone, newest); err == nil || !strings.Contains(err.Error(), "volumes.json") {
-		t.Errorf("with a damaged list of volumes: %v", err)
+	if names, _ := s.list(everyone, newest); names != nil {
+		t.Errorf("with a damaged list of volumes there are %q", names)
+	}
+	s.update(s.maker(0, "jp")) // with the damaged list 00001, too
+	if _, now := s.list(everyone, newest); fmt.Sprint(now) != fmt.Sprint(was) {
+		t.Errorf("made again, the volumes are %v, not %v", now, was)
 	}
 }

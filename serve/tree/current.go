@@ -66,6 +66,7 @@ func (c Current) Same(as Current) bool { return c.Edition == as.Edition && c.Dom
 
 // StoredCurrents returns what is stored of volumes of the latest versions, in the order of the
 // editions' names: those that are complete, and those that are not, with nothing but their names.
+// One whose Current is damaged is not complete.
 func StoredCurrents(ctx context.Context, st store.Store) (complete, begun []Current, err error) {
 	for info, err := range st.List(ctx, CurrentPrefix, "") {
 		if err != nil {
@@ -76,23 +77,20 @@ func StoredCurrents(ctx context.Context, st store.Store) (complete, begun []Curr
 			continue
 		}
 		c := Current{Edition: parts[0], Domain: parts[1]}
+		if !slices.ContainsFunc(begun, c.Same) {
+			begun = append(begun, c)
+		}
 		if parts[2] != currentVolumes {
-			if !slices.ContainsFunc(begun, c.Same) {
-				begun = append(begun, c)
-			}
 			continue
 		}
 		data, err := store.ReadAll(ctx, st, info.Key, 0, -1)
-		if errors.Is(err, store.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = json.Unmarshal(data, &c)
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
 			return nil, nil, fmt.Errorf("%s: %w", info.Key, err)
 		}
-		complete = append(complete, c)
+		var read Current
+		if err == nil && json.Unmarshal(data, &read) == nil && read.Same(c) {
+			complete = append(complete, read)
+		}
 	}
 	return complete, slices.DeleteFunc(begun, func(c Current) bool { return slices.ContainsFunc(complete, c.Same) }), nil
 }
@@ -240,21 +238,18 @@ func currentSegments(ctx context.Context, v *visible.AccountView, of source, par
 	}
 }
 
-// measured returns what is known of the archives in a source's volume, by their keys. What is not
-// can be measured again.
-func (t *Tree) measured(ctx context.Context, of source, volume string) (map[string]archives.Measure, error) {
-	if !of.current {
-		return nil, nil
-	}
-	c := Current{Edition: of.ed.Name, Domain: of.place}
+// measured returns what is known of the archives in a volume, by their keys. What is not can be
+// measured again, so a list that is damaged or gone costs nothing but time.
+func (t *Tree) measured(ctx context.Context, c Current, volume string) map[string]archives.Measure {
 	list, err := t.readMeasures(ctx, c, volume)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, nil
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		t.warn(ctx, c.list(volume), err)
 	}
-	if err != nil {
-		t.opt.Archive.Log.WarnContext(ctx, "the list of a volume is damaged; it is not used", "object", c.list(volume), "err", err)
-	}
-	return list.byKey(), nil
+	return list.byKey()
+}
+
+func (t *Tree) warn(ctx context.Context, object string, err error) {
+	t.opt.Archive.Log.WarnContext(ctx, "the list of a volume of the latest versions cannot be read; its hosts are measured", "object", object, "err", err)
 }
 
 // measures is the list of a volume.

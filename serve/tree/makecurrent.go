@@ -26,15 +26,8 @@ import (
 // It must not be called concurrently for the same domain and edition.
 func (t *Tree) MakeCurrent(ctx context.Context, a *account.Account, edition, domain string, earlier Current, between func(context.Context, time.Duration) error) (Current, error) {
 	m := &currentMaker{tree: t, account: a, made: Current{Edition: edition, Domain: domain}, earlier: earlier, read: -1}
-	for { // what was made before
-		list, err := t.readMeasures(ctx, m.made, numbered(len(m.made.Ends)+1))
-		if errors.Is(err, store.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return m.made, fmt.Errorf("%w; delete it, and those behind it", err)
-		}
-		m.made.Ends = append(m.made.Ends, list.To)
+	if err := m.resume(ctx); err != nil {
+		return m.made, err
 	}
 	for more := true; more; {
 		begun := time.Now()
@@ -54,7 +47,11 @@ func (t *Tree) MakeCurrent(ctx context.Context, a *account.Account, edition, dom
 	if err != nil {
 		return m.made, err
 	}
-	return m.made, t.opt.Archive.Segments.Store.Put(ctx, m.made.key(currentVolumes), bytes.NewReader(data), int64(len(data)))
+	st := t.opt.Archive.Segments.Store
+	if err := st.Delete(ctx, m.made.key(currentVolumes)); err != nil { // a damaged one
+		return m.made, err
+	}
+	return m.made, st.Put(ctx, m.made.key(currentVolumes), bytes.NewReader(data), int64(len(data)))
 }
 
 // currentMaker makes the lists of volumes of the latest versions.
@@ -66,6 +63,22 @@ type currentMaker struct {
 	earlier Current
 	read    int                         // the number of the earlier volume in known; -1: none yet
 	known   map[string]archives.Measure // in the list of that volume
+}
+
+// resume finds the lists that were made before. If one is damaged, all are deleted.
+func (m *currentMaker) resume(ctx context.Context) error {
+	for {
+		list, err := m.tree.readMeasures(ctx, m.made, numbered(len(m.made.Ends)+1))
+		if errors.Is(err, store.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			m.tree.warn(ctx, m.made.list(numbered(len(m.made.Ends)+1)), err)
+			m.made.Ends = nil
+			return DeleteCurrent(ctx, m.tree.opt.Archive.Segments.Store, m.made)
+		}
+		m.made.Ends = append(m.made.Ends, list.To)
+	}
 }
 
 // volume makes the list of the next volume, and reports whether there may be more. Its view of the
@@ -90,9 +103,7 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		key := catalog.Key(h.Name)
-		if err := m.load(ctx, key); err != nil {
-			return false, err
-		}
+		m.load(ctx, key)
 		one, err := archives.Of(h, v.Archive).Named(archives.Current).Measure(ctx, m.known)
 		if err != nil {
 			return false, fmt.Errorf("host %s: %w", h.Name, err)
@@ -110,18 +121,13 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 }
 
 // load reads the earlier list that may have a host.
-func (m *currentMaker) load(ctx context.Context, key string) error {
+func (m *currentMaker) load(ctx context.Context, key string) {
 	ends := m.earlier.Ends
 	i := sort.Search(len(ends), func(i int) bool { return ends[i] == "" || strings.Compare(ends[i], key) >= 0 })
 	if i == m.read || i == len(ends) {
-		return nil
+		return
 	}
-	list, err := m.tree.readMeasures(ctx, m.earlier, numbered(i+1))
-	if err != nil && !errors.Is(err, store.ErrNotExist) {
-		return fmt.Errorf("%w; delete it", err)
-	}
-	m.read, m.known = i, list.byKey()
-	return nil
+	m.read, m.known = i, m.tree.measured(ctx, m.earlier, numbered(i+1))
 }
 
 // put stores the list of the next volume.

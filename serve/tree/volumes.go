@@ -337,9 +337,9 @@ func (t *Tree) makeVolume(ctx context.Context, v *visible.AccountView, of source
 	if err != nil {
 		return nil, err
 	}
-	known, err := t.measured(ctx, of, name)
-	if err != nil {
-		return nil, err
+	var known map[string]archives.Measure
+	if of.current {
+		known = t.measured(ctx, Current{Edition: of.ed.Name, Domain: of.place}, name)
 	}
 	made := archives.NewVolume(v.Archive, modified)
 	for h, err := range v.HostsOf(of.segments(ctx, v, part)) {
