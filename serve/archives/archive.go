@@ -236,9 +236,8 @@ func (a Archive) key(what ...string) string {
 	return hex.EncodeToString(d.Sum(nil))
 }
 
-// parts reads the indexes of the archive's segments and chooses its records. It leaves out segments
-// of which no record is chosen.
-func (a Archive) parts(ctx context.Context) (kept []archive.Part, segments []catalog.SegmentEntry, err error) {
+// readParts reads the indexes of the archive's segments.
+func (a Archive) readParts(ctx context.Context) ([]archive.Part, error) {
 	parts := make([]archive.Part, len(a.segments))
 	read, readCtx := errgroup.WithContext(ctx)
 	read.SetLimit(8)
@@ -252,7 +251,14 @@ func (a Archive) parts(ctx context.Context) (kept []archive.Part, segments []cat
 			return nil
 		})
 	}
-	if err := read.Wait(); err != nil {
+	return parts, read.Wait()
+}
+
+// parts reads the indexes of the archive's segments and chooses its records. It leaves out segments
+// of which no record is chosen.
+func (a Archive) parts(ctx context.Context) (kept []archive.Part, segments []catalog.SegmentEntry, err error) {
+	parts, err := a.readParts(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
 	if a.latest {

@@ -1,6 +1,7 @@
 package archives
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -94,6 +95,41 @@ func decisive(parts []archive.Part, records []spot) (by []spot) {
 		}
 	}
 	return by
+}
+
+// needed returns the sequence numbers of the segments without which the archive, which has the
+// latest versions, might have others. If it has none at all, these are all of its segments.
+func (a Archive) needed(ctx context.Context) (numbers []int64, err error) {
+	parts, err := a.readParts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stays := make([]bool, len(parts))
+	for _, records := range spots(parts) {
+		for _, s := range decisive(parts, records) {
+			stays[s.part] = true
+		}
+	}
+	none := !slices.Contains(stays, true)
+	for i, seg := range a.segments {
+		if stays[i] || none {
+			numbers = append(numbers, seg.Seq)
+		}
+	}
+	return numbers, nil
+}
+
+// only returns the archive with nothing but the segments of these numbers, which ascend. It reports
+// whether it has all of them.
+func (a Archive) only(numbers []int64) (Archive, bool) {
+	whole := a.segments
+	a.segments = nil
+	for _, seg := range whole {
+		if n := len(a.segments); n < len(numbers) && seg.Seq == numbers[n] {
+			a.segments = append(a.segments, seg)
+		}
+	}
+	return a, len(numbers) > 0 && len(a.segments) == len(numbers)
 }
 
 // gone reports whether a status says that a page is no longer at its URL.

@@ -81,35 +81,49 @@ func volumeSuffixes() []string {
 }
 
 // Measure is what a volume needs to know of a host's archive. To find it for the latest version of
-// every page takes reading the indexes of all of the host's segments.
+// every page takes reading the indexes of all of the host's segments. It is right for who sees the
+// segments that are needed, none that is newer than the last, and of these what Key says.
 type Measure struct {
-	Key   string    `json:"key"`   // of which records the archive consists
+	Key    string  `json:"key"`              // of the host, and of the records that may be missing
+	Last   int64   `json:"last,omitempty"`   // sequence number of the newest segment
+	Needed []int64 `json:"needed,omitempty"` // those of the segments that make the latest versions what they are
+
 	Sizes [2]int64  `json:"sizes"` // of the files, by form
 	ETags [2]string `json:"etags"`
 
 	sha256 string // of the host's .warc.gz; "" if it is not known
 }
 
-// Measure measures an archive, unless it is among those that are known, by key.
-func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Measure, error) {
+// Measure measures an archive, unless it is among those that are known, by key. It returns the
+// archive without the segments that are not needed; if these expire, it stays the same.
+func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
 	m := Measure{}
 	if a.latest {
-		m.Key = a.key()[:32]
-		if m, ok := known[m.Key]; ok {
-			return m, nil
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %s", a.host.Name, a.host.Lacks()))
+		m.Key, m.Last = hex.EncodeToString(sum[:16]), a.segments[len(a.segments)-1].Seq
+		if found, ok := known[m.Key]; ok && m.Last <= found.Last {
+			if of, ok := a.only(found.Needed); ok {
+				return of, found, nil
+			}
 		}
+		needed, err := a.needed(ctx)
+		if err != nil {
+			return a, m, err
+		}
+		m.Needed = needed
+		a, _ = a.only(needed)
 	}
 	for i, f := range volumeForms {
 		e, err := a.computed(ctx, f)
 		if err != nil {
-			return m, err
+			return a, m, err
 		}
 		m.Sizes[i], m.ETags[i] = e.Size, e.ETag
 		if i == volumeWARC {
 			m.sha256 = e.SHA256
 		}
 	}
-	return m, nil
+	return a, m, nil
 }
 
 // Add adds a host's archive, and its measure. Hosts must be added in the order of their keys.

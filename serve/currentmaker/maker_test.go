@@ -271,6 +271,41 @@ func TestCurrentAndTakeDown(t *testing.T) {
 	}
 }
 
+// What expires is not needed for the latest versions, and changes no volume.
+func TestCurrentAndExpiry(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	changed := make(map[string][]*archive.Record)
+	for _, host := range s.hosts[:5] {
+		for _, path := range []string{"", "a", "secret/b", "new"} {
+			changed[host] = append(changed[host], servetest.Page("http://"+host+"/"+path, "changed "+path, dayOne.AddDate(0, 0, 2)))
+		}
+	}
+	s.Publish("20261122", changed)
+	s.update(s.maker(0, "jp"))
+	const dir = "/current/20261122/jp/"
+	_, was := s.list(everyone, dir)
+	later, err := catalog.Open(t.Context(), s.Store, catalog.Options{Now: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
+	testkit.Must(t, err)
+	r, err := later.Collect(t.Context(), catalog.CollectOptions{
+		Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
+		Retention: catalog.Retention{Keep: 24 * time.Hour, Expendable: s.Library.Expendable},
+	})
+	testkit.Must(t, err)
+	if r.Retained.Expired != 7 { // of five hosts the first edition, of two of them the second
+		t.Errorf("%d segments have expired", r.Retained.Expired)
+	}
+	s.fresh()
+	s.reads.n.Store(0)
+	_, now := s.list(everyone, dir)
+	if n := s.reads.n.Load(); fmt.Sprint(now) != fmt.Sprint(was) || n > 0 {
+		t.Errorf("after %d reads of segments the volumes are %v, not %v", n, now, was)
+	}
+	if hosts, _ := s.checked(everyone, dir); !slices.Equal(hosts, s.hosts) {
+		t.Errorf("the volumes have %q", hosts)
+	}
+}
+
 // Who sees less of a volume, or more than everybody does, gets that.
 func TestCurrentWithinScope(t *testing.T) {
 	t.Parallel()

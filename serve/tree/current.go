@@ -32,7 +32,7 @@ import (
 // store: for each volume a list, and once all are made, which hosts each volume has. It is
 // derived, and can be deleted at any time. If a list does not have what an account sees of a host,
 // because something was taken down or is hidden from it, the host's indexes are read when the
-// volume is opened.
+// volume is opened. What expires changes nothing: the segments that are needed stay.
 
 const (
 	dirCurrent = "current"

@@ -104,7 +104,7 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 		}
 		key := catalog.Key(h.Name)
 		m.load(ctx, key)
-		one, err := archives.Of(h, v.Archive).Named(archives.Current).Measure(ctx, m.known)
+		_, one, err := archives.Of(h, v.Archive).Named(archives.Current).Measure(ctx, m.known)
 		if err != nil {
 			return false, fmt.Errorf("host %s: %w", h.Name, err)
 		}

@@ -346,8 +346,7 @@ func (t *Tree) makeVolume(ctx context.Context, v *visible.AccountView, of source
 		if err != nil {
 			return nil, err
 		}
-		a := archives.Of(h, v.Archive).Named(of.base())
-		m, err := a.Measure(ctx, known)
+		a, m, err := archives.Of(h, v.Archive).Named(of.base()).Measure(ctx, known)
 		if err != nil {
 			return nil, err
 		}
