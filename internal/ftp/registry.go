@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	evictTime = 100 * time.Millisecond // for a client that has to make room to read its last reply
-	cutTime   = 5 * time.Second        // for goroutines to end once their connections are cut
+	evictTime = time.Second     // for a client that has to make room to read its last reply
+	cutTime   = 5 * time.Second // for goroutines to end once their connections are cut
 )
 
 // place is a connection as the registry counts it.
