@@ -45,7 +45,7 @@ context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 context.load_cert_chain(cert, key)
 controller = Controller(
     Handler(), hostname="127.0.0.1", port=int(port), tls_context=context,
-    require_starttls=True, authenticator=authenticate, auth_required=True,
+    require_starttls=True, authenticator=authenticate, auth_required=True, ready_timeout=60, # seconds, on a busy machine
 )
 controller.start()
 print("ready", flush=True)
