@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/ctxio"
 	"sheaf/internal/lease"
 	"sheaf/internal/wire"
 )
@@ -68,7 +69,7 @@ func (s *Scrubber) Run(ctx context.Context) error {
 	}
 	return hold(ctx, s.opt.Leases, leaseScrub, scrubTurn, s.opt.Log, func(ctx context.Context) error {
 		for wait := min(scrubFirst, every); ; wait = min(scrubTurn, every) {
-			if err := sleep(ctx, wait); err != nil {
+			if err := ctxio.Sleep(ctx, wait); err != nil {
 				return err
 			}
 			if err := s.Turn(ctx); err != nil && ctx.Err() == nil {
@@ -216,7 +217,7 @@ func (s *Scrubber) verify(ctx context.Context) error {
 				if err := s.entry(ctx, snap, *change.Entry); err != nil {
 					return err
 				}
-				if err := sleep(ctx, time.Duration(float64(change.Entry.Length)/float64(s.opt.Rate)*float64(time.Second))); err != nil {
+				if err := ctxio.Sleep(ctx, time.Duration(float64(change.Entry.Length)/float64(s.opt.Rate)*float64(time.Second))); err != nil {
 					return err
 				}
 			}
@@ -224,15 +225,6 @@ func (s *Scrubber) verify(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // entry verifies a segment, and what lies beside it, in the store and in the copy, and heals them.

@@ -1,9 +1,10 @@
-// Package ctxio has a reader that ends with a context.
+// Package ctxio has a reader and a pause that end with a context.
 package ctxio
 
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // Reader returns a reader of r that fails with the context's error once the context has ended. A
@@ -20,4 +21,19 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(p)
+}
+
+// Sleep waits for d. It fails with the cause of the context's end if that comes before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -242,17 +242,3 @@ func (a *account) wait(ctx context.Context, n, rate int64) error {
 	defer a.leave()
 	return a.pass(ctx, n, rate)
 }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

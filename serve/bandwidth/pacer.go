@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"sheaf/internal/ctxio"
 )
 
 // burst is for how long a transfer may exceed the rate after being idle.
@@ -44,7 +46,7 @@ func (g *pacer) pass(ctx context.Context, n, rate int64) error {
 	at := g.free
 	g.free = g.free.Add(time.Duration(float64(n) / float64(rate) * float64(time.Second)))
 	g.mu.Unlock()
-	return sleep(ctx, at.Sub(now))
+	return ctxio.Sleep(ctx, at.Sub(now))
 }
 
 // idle reports whether the pacer is like a new one.

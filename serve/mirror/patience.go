@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"sheaf/internal/ctxio"
 )
 
 // gate holds back requests of one kind until the service wants them again.
@@ -52,18 +54,9 @@ func (g *gate) wait(ctx context.Context) error {
 		if g.aside > 0 && left > g.aside {
 			return &laterError{until, why}
 		}
-		if err := sleep(ctx, left); err != nil {
+		if err := ctxio.Sleep(ctx, left); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -107,7 +100,7 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 			pause = m.Backoff
 		}
 		m.Reporter.Note(Note{Event: "again", Why: err.Error()})
-		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+		if err := ctxio.Sleep(ctx, pause/2+rand.N(pause)); err != nil {
 			return err
 		}
 		pause = min(2*pause, maxBackoff)
