@@ -89,19 +89,7 @@ func read(t *testing.T, l *serve.Library, a *account.Account, path string) []byt
 
 func readFile(t *testing.T, f *content.File) []byte {
 	t.Helper()
-	r, err := f.OpenRange(t.Context(), 0, f.Size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if int64(len(data)) != f.Size {
-		t.Fatalf("%s: %d bytes, size says %d", f.Name, len(data), f.Size)
-	}
-	return data
+	return servetest.ReadFile(t, f)
 }
 
 // pages returns the bodies of the page files in a tar.gz.

@@ -10,7 +10,9 @@ import (
 	"database/sql"
 	"encoding/base32"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,6 +33,7 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/content"
 	"sheaf/serve/jobs"
 )
 
@@ -234,4 +237,33 @@ func Digest(body string) string {
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// Read returns what is at a path of the tree, or nil if the account sees nothing there.
+func Read(t testing.TB, l *serve.Library, a *account.Account, path string) []byte {
+	t.Helper()
+	f, err := l.Tree.Open(t.Context(), a, path)
+	if errors.Is(err, content.ErrNotFound) {
+		return nil
+	}
+	testkit.Must(t, err)
+	defer f.Close()
+	return ReadFile(t, f)
+}
+
+// ReadFile returns the bytes of a file, which has the size and the digest that it says.
+func ReadFile(t testing.TB, f *content.File) []byte {
+	t.Helper()
+	r, err := f.OpenRange(t.Context(), 0, f.Size)
+	testkit.Must(t, err)
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	testkit.Must(t, err)
+	if int64(len(data)) != f.Size {
+		t.Fatalf("%s: %d bytes, size says %d", f.Name, len(data), f.Size)
+	}
+	if f.SHA256 != "" && f.SHA256 != SHA256(data) {
+		t.Errorf("%s has another digest than it says", f.Name)
+	}
+	return data
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -22,7 +20,6 @@ import (
 	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
-	"sheaf/serve/content"
 	"sheaf/serve/servetest"
 	"sheaf/serve/tablemaker"
 	"sheaf/serve/tables"
@@ -73,21 +70,7 @@ func newSite(t *testing.T) *site {
 // read returns a file, or nil if the account sees none at the path.
 func (s *site) read(a *account.Account, path string) []byte {
 	s.t.Helper()
-	f, err := s.Library.Tree.Open(s.t.Context(), a, path)
-	if errors.Is(err, content.ErrNotFound) {
-		return nil
-	}
-	testkit.Must(s.t, err)
-	defer f.Close()
-	r, err := f.OpenRange(s.t.Context(), 0, f.Size)
-	testkit.Must(s.t, err)
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	testkit.Must(s.t, err)
-	if f.SHA256 != "" && f.SHA256 != servetest.SHA256(data) {
-		s.t.Errorf("%s has another digest", path)
-	}
-	return data
+	return servetest.Read(s.t, s.Library, a, path)
 }
 
 // urls returns what the tables of records of a domain's volumes have, as the MANIFEST lists them.
