@@ -82,9 +82,9 @@ func volumeSuffixes() []string {
 
 // Measure is what a volume needs to know of a host's archive. To find it for the latest version of
 // every page takes reading the indexes of all of the host's segments. It is right for who sees the
-// segments that are needed, none that is newer than the last, and of these what Key says.
+// segments that are needed and none that is newer than the last, if from it the same is withheld.
 type Measure struct {
-	Key    string  `json:"key"`              // of the host, and of the records that may be missing
+	Key    string  `json:"key"`              // of the host, and of what is withheld of it
 	Last   int64   `json:"last,omitempty"`   // sequence number of the newest segment
 	Needed []int64 `json:"needed,omitempty"` // those of the segments that make the latest versions what they are
 
@@ -99,7 +99,7 @@ type Measure struct {
 func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
 	m := Measure{}
 	if a.latest {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%q %s", a.host.Name, a.host.Lacks()))
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %s", a.host.Name, a.host.Withheld()))
 		m.Key, m.Last = hex.EncodeToString(sum[:16]), a.segments[len(a.segments)-1].Seq
 		if found, ok := known[m.Key]; ok && m.Last <= found.Last {
 			if of, ok := a.only(found.Needed); ok {

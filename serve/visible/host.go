@@ -21,7 +21,8 @@ type Host struct {
 	Published  time.Time // when that version was published
 	Tombstones int       // number of take-downs that the host has
 
-	taken []catalog.Tombstone // take-downs of single URLs
+	stones []catalog.Tombstone // the take-downs
+	taken  []catalog.Tombstone // those of single URLs
 	veil  *access.Veil        // hides records; nil: none
 }
 
@@ -34,6 +35,16 @@ func (h *Host) Lacks() string {
 	var b strings.Builder
 	for _, t := range h.taken {
 		fmt.Fprintf(&b, " %q %q", t.Edition, t.URLPrefix)
+	}
+	return b.String() + h.veil.State()
+}
+
+// Withheld names all that may be missing of the host because it is taken down or hidden, whole
+// segments too.
+func (h *Host) Withheld() string {
+	var b strings.Builder
+	for _, t := range h.stones {
+		fmt.Fprintf(&b, " %q %q %q", t.Edition, t.URLPrefix, t.Collection)
 	}
 	return b.String() + h.veil.State()
 }

@@ -109,7 +109,7 @@ func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	h := &Host{
 		Name: name, Place: archive.HostPath(name), Segments: segments,
 		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
-		veil: v.Veil.OfHost(name),
+		stones: stones, veil: v.Veil.OfHost(name),
 	}
 	for _, t := range stones {
 		if t.URLPrefix != "" {
