@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/internal/ctxio"
 	"sheaf/internal/lease"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -47,26 +48,17 @@ func New(opt Options) *Maker { return &Maker{opt: opt} }
 // others see of a volume is measured when they open it.
 var everybody = &account.Account{Domains: []string{"*"}}
 
-// Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next
-// look. Run returns nil.
+// Run follows the catalog until ctx ends. After each volume it sleeps for as long as that took, so
+// half of the time is for others. A failure is logged, and the work repeated at the next look. Run
+// returns nil.
 func (m *Maker) Run(ctx context.Context) error {
-	rest := func(ctx context.Context, took time.Duration) error { return sleep(ctx, took) } // half of the time is for others
 	for ctx.Err() == nil {
-		if err := m.Update(ctx, rest); err != nil && ctx.Err() == nil {
+		if err := m.Update(ctx, ctxio.Sleep); err != nil && ctx.Err() == nil {
 			m.opt.Log.ErrorContext(ctx, "volumes of the latest versions: making them failed and will be repeated", "err", err)
 		}
-		_ = sleep(ctx, m.opt.Look)
+		_ = ctxio.Sleep(ctx, m.opt.Look) // the loop looks at ctx
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // Update makes the volumes that are due, and deletes those that are not wanted any more. After each
@@ -79,20 +71,28 @@ func (m *Maker) Update(ctx context.Context, between func(context.Context, time.D
 	if err != nil || len(editions) == 0 || editions[0] == m.edition {
 		return err
 	}
-	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, editions[0], between) })
+	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, between) })
 	if err != nil {
 		m.due, m.edition = time.Time{}, ""
 	}
 	return err
 }
 
-func (m *Maker) update(ctx context.Context, edition string, between func(context.Context, time.Duration) error) error {
+func (m *Maker) update(ctx context.Context, between func(context.Context, time.Duration) error) error {
 	complete, begun, err := tree.StoredCurrents(ctx, m.opt.Store)
 	if err != nil {
 		return err
 	}
+	all, err := m.opt.Library.Tree.Editions(ctx)
+	if err != nil {
+		return err
+	}
+	var editions []string // the oldest first
+	for _, ed := range all {
+		editions = append(editions, ed.Name)
+	}
 	slices.SortFunc(complete, func(a, b tree.Current) int { return a.Made.Compare(b.Made) })
-	m.due, m.edition = time.Now().Add(m.opt.Every), edition
+	m.due, m.edition = time.Now().Add(m.opt.Every), editions[len(editions)-1]
 	var wanted []tree.Current
 	for _, domain := range m.opt.Domains {
 		var of []tree.Current
@@ -101,7 +101,7 @@ func (m *Maker) update(ctx context.Context, edition string, between func(context
 				of = append(of, c)
 			}
 		}
-		of, err = m.domain(ctx, domain, edition, of, begun, between)
+		of, err = m.domain(ctx, domain, editions, of, begun, between)
 		if err != nil {
 			return err
 		}
@@ -120,8 +120,8 @@ func (m *Maker) update(ctx context.Context, edition string, between func(context
 
 // domain makes the volumes of a domain if they are due, and returns those that there are. It goes
 // on with those that were begun.
-func (m *Maker) domain(ctx context.Context, domain, edition string, of, begun []tree.Current, between func(context.Context, time.Duration) error) ([]tree.Current, error) {
-	var newest tree.Current
+func (m *Maker) domain(ctx context.Context, domain string, editions []string, of, begun []tree.Current, between func(context.Context, time.Duration) error) ([]tree.Current, error) {
+	edition, newest := editions[len(editions)-1], tree.Current{}
 	if len(of) > 0 {
 		newest = of[len(of)-1]
 	}
@@ -136,8 +136,9 @@ func (m *Maker) domain(ctx context.Context, domain, edition string, of, begun []
 		m.due = time.Time{} // once there is a newer edition
 		return of, nil
 	}
+	// What is begun of an older edition was to be deleted.
 	for _, c := range begun {
-		if c.Domain == domain {
+		if c.Domain == domain && slices.Index(editions, c.Edition) > slices.Index(editions, newest.Edition) {
 			edition, m.edition = c.Edition, ""
 		}
 	}

@@ -111,18 +111,7 @@ func (s *site) update(m *currentmaker.Maker) {
 // read returns a file, or nil if the account sees none at the path.
 func (s *site) read(a *account.Account, path string) []byte {
 	s.t.Helper()
-	f, err := s.Library.Tree.Open(s.t.Context(), a, path)
-	if errors.Is(err, content.ErrNotFound) {
-		return nil
-	}
-	testkit.Must(s.t, err)
-	defer f.Close()
-	r, err := f.OpenRange(s.t.Context(), 0, f.Size)
-	testkit.Must(s.t, err)
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	testkit.Must(s.t, err)
-	return data
+	return servetest.Read(s.t, s.Library, a, path)
 }
 
 // list returns the names in a directory, and the ETags of its files.
@@ -268,6 +257,56 @@ func TestCurrentAndTakeDown(t *testing.T) {
 	left, after := s.checked(everyone, newest)
 	if len(left) != len(s.hosts)-1 || slices.Contains(after[wholly], before[wholly][0]) {
 		t.Errorf("%q are left", left)
+	}
+}
+
+// When the take-down of an edition is lifted, what it hid is in the volumes again, in those that
+// there are and in the next ones.
+func TestCurrentAndLift(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.Publish("20261122", map[string][]*archive.Record{"www.u0.ac.jp": {servetest.Page("http://www.u0.ac.jp/third", "third", dayOne.AddDate(0, 0, 2))}})
+	stone := catalog.Tombstone{Host: "www.u0.ac.jp", Edition: "20261121", Reason: "asked", By: "op"}
+	_, err := s.Catalog.Remove(t.Context(), stone)
+	testkit.Must(t, err)
+	s.update(s.maker(0, "jp"))
+	s.checked(everyone, "/current/20261122/jp/")
+	_, err = s.Catalog.Restore(t.Context(), stone)
+	testkit.Must(t, err)
+	s.fresh()
+	s.checked(everyone, "/current/20261122/jp/")
+	s.Publish("20261123", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/", "again", dayOne.AddDate(0, 0, 3))}})
+	s.update(s.maker(0, "jp"))
+	if hosts, _ := s.checked(everyone, "/current/20261123/jp/"); !slices.Equal(hosts, s.hosts) {
+		t.Errorf("the next volumes have %q", hosts)
+	}
+}
+
+// What a kill left of volumes that were to be deleted is not taken for new ones.
+func TestHalfDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.update(s.maker(0, "jp"))
+	_, was := s.list(everyone, newest)
+	for _, name := range []string{"volumes.json", "00001.jsonl.gz"} {
+		testkit.Must(t, s.Store.Delete(t.Context(), "current/20261121/jp/"+name))
+	}
+	s.update(s.maker(0, "jp")) // the same edition is still to be made
+	if _, now := s.list(everyone, newest); fmt.Sprint(now) != fmt.Sprint(was) {
+		t.Errorf("the volumes are %v, not %v", now, was)
+	}
+	for _, day := range []string{"20261122", "20261123"} {
+		s.Publish(day, map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/", day, dayOne.AddDate(0, 0, 2))}})
+		s.update(s.maker(0, "jp"))
+	}
+	testkit.Must(t, s.Store.Put(t.Context(), "current/20261121/jp/00002.jsonl.gz", strings.NewReader("x"), 1))
+	s.Publish("20261124", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/", "new", dayOne.AddDate(0, 0, 4))}})
+	s.update(s.maker(0, "jp"))
+	if editions, _ := s.list(everyone, "/current"); !slices.Equal(editions, []string{"20261123", "20261124"}) {
+		t.Errorf("there are %q", editions)
+	}
+	for info := range s.Store.List(t.Context(), "current/20261121/", "") {
+		t.Errorf("%s is left", info.Key)
 	}
 }
 

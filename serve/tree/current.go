@@ -97,12 +97,17 @@ func StoredCurrents(ctx context.Context, st store.Store) (complete, begun []Curr
 
 // DeleteCurrent deletes what is stored of volumes of the latest versions.
 func DeleteCurrent(ctx context.Context, st store.Store, c Current) error {
-	// First what shows them, so that nobody opens one without its list.
+	return c.deleteFrom(ctx, st, "")
+}
+
+// deleteFrom deletes the lists from a key on. What shows the volumes goes first, so that nobody
+// opens one without its list.
+func (c Current) deleteFrom(ctx context.Context, st store.Store, key string) error {
 	if err := st.Delete(ctx, c.key(currentVolumes)); err != nil {
 		return err
 	}
 	for info, err := range st.List(ctx, c.key(""), "") {
-		if err == nil {
+		if err == nil && info.Key >= key {
 			err = st.Delete(ctx, info.Key)
 		}
 		if err != nil {

@@ -47,11 +47,7 @@ func (t *Tree) MakeCurrent(ctx context.Context, a *account.Account, edition, dom
 	if err != nil {
 		return m.made, err
 	}
-	st := t.opt.Archive.Segments.Store
-	if err := st.Delete(ctx, m.made.key(currentVolumes)); err != nil { // a damaged one
-		return m.made, err
-	}
-	return m.made, st.Put(ctx, m.made.key(currentVolumes), bytes.NewReader(data), int64(len(data)))
+	return m.made, t.opt.Archive.Segments.Store.Put(ctx, m.made.key(currentVolumes), bytes.NewReader(data), int64(len(data)))
 }
 
 // currentMaker makes the lists of volumes of the latest versions.
@@ -65,19 +61,20 @@ type currentMaker struct {
 	known   map[string]archives.Measure // in the list of that volume
 }
 
-// resume finds the lists that were made before. If one is damaged, all are deleted.
+// resume finds the lists that were made before. From the first one that is missing or damaged on,
+// it deletes what there is: a kill while lists were deleted leaves the last of them.
 func (m *currentMaker) resume(ctx context.Context) error {
 	for {
-		list, err := m.tree.readMeasures(ctx, m.made, numbered(len(m.made.Ends)+1))
-		if errors.Is(err, store.ErrNotExist) {
-			return nil
+		next := numbered(len(m.made.Ends) + 1)
+		list, err := m.tree.readMeasures(ctx, m.made, next)
+		if err == nil {
+			m.made.Ends = append(m.made.Ends, list.To)
+			continue
 		}
-		if err != nil {
-			m.tree.warn(ctx, m.made.list(numbered(len(m.made.Ends)+1)), err)
-			m.made.Ends = nil
-			return DeleteCurrent(ctx, m.tree.opt.Archive.Segments.Store, m.made)
+		if !errors.Is(err, store.ErrNotExist) {
+			m.tree.warn(ctx, m.made.list(next), err)
 		}
-		m.made.Ends = append(m.made.Ends, list.To)
+		return m.made.deleteFrom(ctx, m.tree.opt.Archive.Segments.Store, m.made.list(next))
 	}
 }
 
