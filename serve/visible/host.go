@@ -23,7 +23,7 @@ type Host struct {
 
 	stones []catalog.Tombstone // the take-downs
 	taken  []catalog.Tombstone // those of single URLs
-	veil  *access.Veil        // hides records; nil: none
+	veil   *access.Veil        // hides records; nil: none
 }
 
 // Modified returns the time of the host's newest segment.
