@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,8 @@ func (s *S3Server) begin(t testing.TB) {
 }
 
 // Start starts the program again after Kill, over the same directory. It returns when the program
-// answers.
+// answers, and refuses strangers: MinIO knows for some time only its root user, and tells others to
+// try again.
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
 	s.process = exec.Command(s.program, s.args...)
@@ -93,11 +95,13 @@ func (s *S3Server) Start(t testing.TB) {
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c := s.client(t)
+	known, stranger := s.client(t, s3Access), s.client(t, "stranger")
 	var err error
 	for range 300 {
-		if _, err = c.ListBuckets(t.Context()); err == nil {
-			return
+		if _, err = known.ListBuckets(t.Context()); err == nil {
+			if _, err = stranger.ListBuckets(t.Context()); minio.ToErrorResponse(err).StatusCode == http.StatusForbidden {
+				return
+			}
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -113,9 +117,9 @@ func (s *S3Server) Kill() {
 	}
 }
 
-func (s *S3Server) client(t testing.TB) *minio.Client {
+func (s *S3Server) client(t testing.TB, access string) *minio.Client {
 	t.Helper()
-	c, err := minio.New(s.Address, &minio.Options{Creds: credentials.NewStaticV4(s3Access, s3Secret, ""), Region: "us-east-1", MaxRetries: 1})
+	c, err := minio.New(s.Address, &minio.Options{Creds: credentials.NewStaticV4(access, s3Secret, ""), Region: "us-east-1", MaxRetries: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +130,7 @@ func (s *S3Server) client(t testing.TB) *minio.Client {
 func (s *S3Server) Options(t testing.TB) store.S3Options {
 	t.Helper()
 	bucket := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
-	if err := s.client(t).MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{}); err != nil {
+	if err := s.client(t, s3Access).MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return store.S3Options{Endpoint: "http://" + s.Address, Bucket: bucket, AccessKey: s3Access, SecretKey: s3Secret}
