@@ -29,14 +29,13 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// busyTimeout is how long a transaction waits for another writer, in milliseconds.
-const busyTimeout = "15000"
+// busyTimeout is how long a transaction waits for another writer.
+const busyTimeout = 15 * time.Second
 
 // Open opens a database and brings its schema up to date. The source is a URL,
 // postgres://user@host/database?sslmode=…, or the path of a SQLite file, which Open creates with
@@ -83,10 +82,7 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	db, err := sql.Open("sqlite", dsn(path))
-	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", path, err)
-	}
+	db := sql.OpenDB(&turns{source: dsn(path), longest: busyTimeout, turn: make(chan struct{}, 1)})
 	err = check(ctx, db)
 	if err == nil {
 		err = migrate(ctx, db, schema, nil, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
@@ -107,7 +103,7 @@ const idleConnections = 8
 func dsn(path string) string {
 	q := url.Values{
 		"_pragma": {
-			"busy_timeout(" + busyTimeout + ")", // first: the next one may have to wait
+			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), // first: the next one may have to wait
 			"journal_mode(WAL)",
 			"synchronous(FULL)",
 			"foreign_keys(1)",

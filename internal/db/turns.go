@@ -1,0 +1,113 @@
+package db
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// turns opens connections to a SQLite file of which one writes at a time, in the order in which
+// they ask. SQLite lets a connection that finds another one writing sleep for up to 0.1 s before it
+// looks again, however soon the other has ended, and those that come meanwhile overtake it.
+//
+// A connection that has waited for longest goes on without its turn: SQLite then refuses it, as it
+// does when another program writes. Outside a transaction, a statement that a caller has prepared,
+// or that answers with rows, takes no turn.
+type turns struct {
+	driver  sqlite.Driver
+	source  string
+	longest time.Duration
+	turn    chan struct{} // holds a value while a connection writes
+}
+
+// Connect implements driver.Connector.
+func (t *turns) Connect(context.Context) (driver.Conn, error) {
+	c, err := t.driver.Open(t.source)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{sqliteConn: c.(sqliteConn), turns: t}, nil
+}
+
+// Driver implements driver.Connector.
+func (t *turns) Driver() driver.Driver { return &t.driver }
+
+// take waits for a turn to write. done ends it.
+func (t *turns) take(ctx context.Context) (done func(), err error) {
+	late := time.NewTimer(t.longest)
+	defer late.Stop()
+	select {
+	case t.turn <- struct{}{}:
+		return func() { <-t.turn }, nil
+	case <-late.C:
+		return func() {}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// sqliteConn is what database/sql uses of a connection to SQLite.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// writer is a connection that takes a turn for each transaction that may write, and for each
+// statement outside one.
+type writer struct {
+	sqliteConn
+	turns  *turns
+	within bool // a transaction
+}
+
+func (w *writer) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.Tx, error) {
+	done := func() {}
+	if !opt.ReadOnly {
+		var err error
+		if done, err = w.turns.take(ctx); err != nil {
+			return nil, err
+		}
+	}
+	tx, err := w.sqliteConn.BeginTx(ctx, opt)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	w.within = true
+	return &transaction{Tx: tx, end: func() { w.within = false; done() }}, nil
+}
+
+func (w *writer) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if !w.within {
+		done, err := w.turns.take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return w.sqliteConn.ExecContext(ctx, query, args)
+}
+
+// transaction calls end when it has ended.
+type transaction struct {
+	driver.Tx
+	end func()
+}
+
+func (t *transaction) Commit() error {
+	defer t.end()
+	return t.Tx.Commit()
+}
+
+func (t *transaction) Rollback() error {
+	defer t.end()
+	return t.Tx.Rollback()
+}
