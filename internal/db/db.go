@@ -82,6 +82,7 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
+	reservePages()
 	db := sql.OpenDB(&turns{source: dsn(path), longest: busyTimeout, turn: make(chan struct{}, 1)})
 	err = check(ctx, db)
 	if err == nil {
