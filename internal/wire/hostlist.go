@@ -2,15 +2,16 @@ package wire
 
 import (
 	"bufio"
-	"compress/gzip"
 	"errors"
 	"fmt"
+	"github.com/klauspost/compress/gzip"
 	"io"
 	"iter"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/idna"
@@ -102,8 +103,12 @@ func ParseHostLine(line string) (HostLine, error) {
 // WriteHostList writes the lines as a gzip'd host list. The same lines yield the same bytes.
 func WriteHostList(w io.Writer, lines iter.Seq[HostLine]) error { return writeGzip(w, lines) }
 
+var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
 func writeGzip[L interface{ Append(dst []byte) []byte }](w io.Writer, lines iter.Seq[L]) error {
-	z := gzip.NewWriter(w)
+	z := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(z)
+	z.Reset(w)
 	var buf []byte
 	for l := range lines {
 		buf = l.Append(buf[:0])
