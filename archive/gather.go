@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"sync"
 )
 
 // maxGap is the number of stored bytes that are read and dropped rather than opening a new range.
@@ -31,12 +32,18 @@ func (g *gatherReader) begin(src Source, part int, run span) {
 	g.src, g.part, g.run, g.at = src, part, run, run.off
 }
 
+// gatherBuffers has the buffers of readers that are closed: they are larger than most pages.
+var gatherBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
 func (g *gatherReader) close() error {
-	rc := g.rc
-	g.rc = nil
-	if rc == nil {
+	if g.rc == nil {
 		return nil
 	}
+	rc := g.rc
+	g.rc = nil
+	g.buf.Reset(nil)
+	gatherBuffers.Put(g.buf)
+	g.buf = nil
 	return rc.Close()
 }
 
@@ -67,12 +74,8 @@ func (g *gatherReader) seek(off int64) error {
 	if err != nil {
 		return err
 	}
-	g.rc, g.at = rc, off
-	if g.buf == nil {
-		g.buf = bufio.NewReaderSize(rc, 64<<10)
-	} else {
-		g.buf.Reset(rc)
-	}
+	g.rc, g.at, g.buf = rc, off, gatherBuffers.Get().(*bufio.Reader)
+	g.buf.Reset(rc)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/transfers"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -33,8 +35,10 @@ func BenchmarkPages(b *testing.B) {
 		}
 		s.Publish("20261122", map[string][]*archive.Record{host: records})
 	}
+	recorder := transfers.NewBuffer(s.Log, slog.New(slog.DiscardHandler))
+	go recorder.Run(b.Context())
 	router := mux.NewRouter()
-	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Open}); err != nil {
+	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: recorder, Gate: operatorstest.Open}); err != nil {
 		b.Fatal(err)
 	}
 	stamp := func(version int) string {

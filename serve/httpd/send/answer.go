@@ -76,7 +76,9 @@ func (w *Answer) ReadFrom(src io.Reader) (int64, error) {
 			}
 		}
 	}
-	return io.Copy(struct{ io.Writer }{w}, src)
+	buf := buffers.Get().(*[copyBuffer]byte)
+	defer buffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{w}, src, buf[:])
 }
 
 // Unwrap is for http.ResponseController.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"sheaf/internal/extent"
 	"sheaf/serve/content"
@@ -122,6 +123,8 @@ func (c *Content) Close() error {
 // copyBuffer is how many bytes at a time pass through the process if the kernel cannot send them.
 const copyBuffer = 128 << 10
 
+var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
 // sendTo sends the next n bytes of a file at the account's pace. The kernel sends those that lie in
 // files of this machine.
 func (c *Content) sendTo(w extent.Writer, n int64) (int64, error) {
@@ -133,7 +136,9 @@ func (c *Content) sendTo(w extent.Writer, n int64) (int64, error) {
 	case from == nil && n == 0: // a file may be empty
 		return 0, nil
 	case from == nil:
-		return io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(c, n), make([]byte, min(n, copyBuffer)))
+		buf := buffers.Get().(*[copyBuffer]byte)
+		defer buffers.Put(buf)
+		return io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(c, n), buf[:])
 	}
 	defer from.Close()
 	sent, err := extent.Send(c.ctx, w, from, c.file.Pace)
