@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,20 +101,27 @@ func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 		return err == nil
 	}, program, "-c", file, "-p", dir, "-e", "stderr")
 	pid := master.Cmd.Process.Pid
-	p := &servetest.Process{Addr: addr, Secure: ssl != ""}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil {
-		t.Fatal(err)
+	var workers []string
+	for range 500 { // it listens before it has workers
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if workers = strings.Fields(string(text)); len(workers) == runtime.NumCPU() {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	for _, worker := range strings.Fields(string(text)) {
+	if len(workers) == 0 {
+		t.Fatal("nginx has no workers")
+	}
+	p := &servetest.Process{Addr: addr, Secure: ssl != ""}
+	for _, worker := range workers {
 		n, err := strconv.Atoi(worker)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.PIDs = append(p.PIDs, n)
-	}
-	if len(p.PIDs) == 0 {
-		t.Fatal("nginx has no workers")
 	}
 	return p
 }
