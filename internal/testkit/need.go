@@ -62,7 +62,7 @@ func Shared(t testing.TB) string {
 	t.Helper()
 	shared := filepath.Join(filepath.Dir(Root(t)), "shared")
 	if _, err := os.Stat(filepath.Join(shared, "DESIGN.md")); err != nil {
-		t.Skipf("needs the shared folder beside the project, which nothing can install: %v", err)
+		t.Skipf("%s needs the shared folder beside the project, which nothing can install: %v", t.Name(), err)
 	}
 	return shared
 }

@@ -24,7 +24,7 @@ func BuildAt(t testing.TB, commit, pkg string) string {
 		if shallow, other := exec.Command(git, "-C", root, "rev-parse", "--is-shallow-repository").Output(); other == nil && string(shallow) == "false\n" {
 			Missing(t, "needs commit %s, which this repository does not have: %v %s", commit, err, out)
 		}
-		t.Skipf("needs commit %s of this repository (git fetch --unshallow): %v %s", commit, err, out)
+		t.Skipf("%s needs commit %s of this repository (git fetch --unshallow): %v %s", t.Name(), commit, err, out)
 	}
 	once, _ := builds.LoadOrStore(commit, sync.OnceValues(func() (string, error) { return sourcesAt(git, root, commit) }))
 	dir, err := once.(func() (string, error))()
