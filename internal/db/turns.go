@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"time"
 
 	"modernc.org/sqlite"
@@ -12,9 +13,8 @@ import (
 // they ask. SQLite lets a connection that finds another one writing sleep for up to 0.1 s before it
 // looks again, however soon the other has ended, and those that come meanwhile overtake it.
 //
-// A connection that has waited for longest goes on without its turn: SQLite then refuses it, as it
-// does when another program writes. Outside a transaction, a statement that a caller has prepared,
-// or that answers with rows, takes no turn.
+// A connection that has waited for longest is refused. Outside a transaction, a statement that a
+// caller has prepared, or that answers with rows, takes no turn, and waits as SQLite does.
 type turns struct {
 	driver  sqlite.Driver
 	source  string
@@ -42,7 +42,7 @@ func (t *turns) take(ctx context.Context) (done func(), err error) {
 	case t.turn <- struct{}{}:
 		return func() { <-t.turn }, nil
 	case <-late.C:
-		return func() {}, nil
+		return nil, fmt.Errorf("others have been writing to the database for %v", t.longest)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
