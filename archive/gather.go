@@ -35,6 +35,7 @@ func (g *gatherReader) begin(src Source, part int, run span) {
 // gatherBuffers has the buffers of readers that are closed: they are larger than most pages.
 var gatherBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
 
+// close must not run while the reader is read: another reader may get its buffer at once.
 func (g *gatherReader) close() error {
 	if g.rc == nil {
 		return nil
