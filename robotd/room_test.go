@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,12 +205,52 @@ func TestFullDisk(t *testing.T) {
 	for _, at := range []int{20, 90} {
 		testkit.Until(t, "visits", func() bool { return site.visits() > at })
 		filler := filepath.Join(dir, "filler")
-		fill(t, filler)
+		testkit.Must(t, fill(filler))
 		testkit.Until(t, "a disk or spool that is full", func() bool { return c.manners.Admission.Short() != "" })
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
 	}
+	c.finish()
+	s.checkOnce(t, "www.a.test", pages+1)
+}
+
+// The disk is full for moments only: there may be room again before the visit that found none has
+// ended. It is made again all the same.
+func TestFullDiskForMoments(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	dir := testkit.SmallDisk(t, "size=24m")
+	if dir == "" {
+		return
+	}
+	const pages = 200
+	site := heavySite(t, "127.0.0.74", pages)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	moveTo(t, &cfg, dir)
+	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
+	c := collect(t, cfg)
+	moments, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	again := func(fn func() error) {
+		others.Go(func() {
+			for moments.Err() == nil {
+				if err := fn(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	filler := filepath.Join(dir, "filler")
+	again(func() error { return errors.Join(fill(filler), os.Remove(filler)) })
+	again(c.manners.Admission.Look)
+	testkit.Until(t, "visits", func() bool { return site.visits() > pages/2 })
+	stop()
+	others.Wait()
 	c.finish()
 	s.checkOnce(t, "www.a.test", pages+1)
 }
@@ -225,21 +266,18 @@ func moveTo(t *testing.T, cfg *config.Config, dir string) {
 }
 
 // fill writes a file until the disk takes no more.
-func fill(t *testing.T, path string) {
-	t.Helper()
+func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer f.Close()
 	for _, chunk := range []int{1 << 16, 1 << 12, 1} {
-		for {
-			if _, err := f.Write(make([]byte, chunk)); err != nil {
-				if !diskguard.IsFull(err) {
-					t.Fatal(err)
-				}
-				break
-			}
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, chunk))
+		}
+		if !diskguard.IsFull(err) {
+			return errors.Join(err, f.Close())
 		}
 	}
+	return f.Close()
 }

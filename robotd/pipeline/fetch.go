@@ -36,7 +36,7 @@ type fetching struct {
 	ledger   *coverage.Ledger
 	found    *reports.Found
 	spend    func(bytes int64)
-	fail     func(*Host, error)
+	fail     func(*turn, error)
 	log      *slog.Logger
 }
 
@@ -52,13 +52,13 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	}
 	e, ok, err := h.Front.Head()
 	if err != nil {
-		f.fail(h, err)
+		f.fail(t, err)
 	}
 	if !ok || err != nil {
 		return
 	}
 	scheme, _, _ := strings.Cut(e.URL, ":")
-	ru := f.robots.of(h, scheme)
+	ru := f.robots.of(t, scheme)
 	if ru.way != nil || !ru.fresh(time.Now()) {
 		f.robots.fetch(ctx, t, ru)
 		return
@@ -75,7 +75,7 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	}
 	more, err := f.take(t, ru)
 	if err != nil {
-		f.fail(h, err)
+		f.fail(t, err)
 	}
 	if !more || err != nil {
 		return
@@ -242,7 +242,7 @@ func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
 	t.out.NotBefore = retryAfter(resp.Header)
 	f.spend(resp.ResponseBytes)
 	if err := f.journal.Add(exchange(url, resp)); err != nil {
-		f.fail(h, err)
+		f.fail(t, err)
 		return
 	}
 	h.memory.missing = f.judge.missing(resp, url)

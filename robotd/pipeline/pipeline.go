@@ -91,9 +91,10 @@ type Pipeline struct {
 // New returns a pipeline without hosts.
 func New(opt Options) *Pipeline {
 	cfg, man, rec := opt.Settings, &opt.Manners, &opt.Records
-	fail := func(h *Host, err error) {
+	fail := func(t *turn, err error) {
+		t.failed = true
 		if err = man.Admission.Tolerate(err); err != nil {
-			opt.Stop(fmt.Errorf("%s: %w", h.Name, err))
+			opt.Stop(fmt.Errorf("%s: %w", t.name, err))
 		}
 	}
 	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, intervals: man.Intervals, shortest: man.Shortest,

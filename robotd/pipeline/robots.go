@@ -34,12 +34,13 @@ type robots struct {
 	batches  *batch.Store
 	journal  *reports.Log
 	spend    func(bytes int64)
-	fail     func(*Host, error)
+	fail     func(*turn, error)
 	log      *slog.Logger
 }
 
 // of returns the rules of a host's scheme: those of an earlier run if they are still fresh.
-func (r *robots) of(h *Host, scheme string) *rules {
+func (r *robots) of(t *turn, scheme string) *rules {
+	h := t.host
 	for _, ru := range h.memory.rules {
 		if ru.scheme == scheme {
 			return ru
@@ -50,7 +51,7 @@ func (r *robots) of(h *Host, scheme string) *rules {
 	if text, until, ok := r.kept.Load(scheme, h.Name); ok {
 		read := polite.Parse(text)
 		ru.Robots, ru.until = r.shared.Share(read), until
-		r.pushSitemaps(h, read)
+		r.pushSitemaps(t, read)
 	}
 	return ru
 }
@@ -84,7 +85,7 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 		status, notBefore = resp.Status, retryAfter(resp.Header)
 		body, err = resp.Bytes(polite.MaxRobots + 1)
 		if err := errors.Join(r.journal.Add(exchange(way.at, resp)), r.store(h, way, resp, body)); err != nil {
-			r.fail(h, err)
+			r.fail(t, err)
 			return
 		}
 		if status/100 == 3 && way.hops < maxRulesHops {
@@ -147,11 +148,11 @@ func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func()
 	h.recovered()
 	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(r.believe)
 	if err := r.kept.Save(ru.scheme, h.Name, verdict.Text, ru.until); err != nil {
-		r.fail(h, err)
+		r.fail(t, err)
 		return
 	}
 	t.out.Delay = ru.CrawlDelay(r.agent)
-	r.pushSitemaps(h, verdict.Rules)
+	r.pushSitemaps(t, verdict.Rules)
 }
 
 // redirect prepares the next access, and reports whether there is to be one. If the target's
@@ -170,11 +171,12 @@ func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location 
 	return true, nil
 }
 
-func (r *robots) pushSitemaps(h *Host, read *polite.Robots) {
+func (r *robots) pushSitemaps(t *turn, read *polite.Robots) {
+	h := t.host
 	for _, sitemap := range read.Sitemaps {
 		if url, err := weburl.Parse("", sitemap, nil); err == nil && weburl.Host(url) == h.Name {
 			if _, err := h.Front.Push(frontier.Entry{URL: weburl.Canonical(url)}); err != nil {
-				r.fail(h, err)
+				r.fail(t, err)
 			}
 		}
 	}

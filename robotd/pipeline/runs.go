@@ -29,7 +29,7 @@ type runs struct {
 	extract   chan<- *turn
 	ended     func() // is called after each run
 	stop      func(error)
-	fail      func(*Host, error)
+	fail      func(*turn, error)
 	log       *slog.Logger
 }
 
@@ -133,7 +133,7 @@ func (r *runs) lose(hung *turn) {
 		return
 	}
 	if err := h.Front.Retry(); err != nil {
-		r.fail(h, err)
+		r.fail(t, err)
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *runs) finish(t *turn) {
 	if t.resp != nil {
 		r.admission.Spend(t.resp.ResponseBytes)
 		if err := r.admission.Wrote(t.resp.ResponseBytes); err != nil { // may close the gate, before the address is back
-			r.fail(t.host, err)
+			r.fail(t, err)
 		}
 	}
 	if t.stored != nil {
@@ -157,11 +157,12 @@ func (r *runs) finish(t *turn) {
 	r.done(t)
 }
 
-// done gives a turn's address back to the gate. A turn that a full disk has cut short is repeated.
+// done gives a turn's address back to the gate. A turn that failed for want of room is repeated,
+// even if there is room again by now.
 func (r *runs) done(t *turn) {
 	delay := time.Duration(0)
 	if h := t.host; h != nil {
-		if r.admission.Short() != "" && !h.idle.Load() {
+		if t.failed && !h.idle.Load() {
 			t.out.More = t.out.More || !h.Front.Empty()
 		}
 		if !t.out.More {

@@ -38,7 +38,7 @@ type storing struct {
 	hours    *revisit.Hours
 	patience *patience
 	tally    *Tally
-	fail     func(*Host, error)
+	fail     func(*turn, error)
 	log      *slog.Logger
 }
 
@@ -58,11 +58,11 @@ func (s *storing) store(t *turn) {
 	}
 	h.dirty.Store(true)
 	if diskguard.IsFull(t.err) { // there was no room to keep the answer until it is stored
-		s.fail(h, t.err)
+		s.fail(t, t.err)
 		return
 	}
 	if err := s.settle(t); err != nil {
-		s.fail(h, err)
+		s.fail(t, err)
 		return
 	}
 	t.out.More = !h.idle.Load() && !h.Front.Empty()

@@ -22,6 +22,8 @@ type turn struct {
 	out  polite.Outcome
 	page
 
+	failed bool // for an error of this machine, such as a full disk
+
 	slot   *slot         // of the run
 	run    fetch.Session // over which further pages may come; nil: none
 	stored chan struct{} // closed when the page is stored and the run may go on; nil: the turn ends the run
