@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/internal/limits"
 )
 
@@ -23,12 +25,12 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	}
 	w.head = append(h.appendTo(w.head[:0]), block...)
 	head := w.head
-	w.wp = w.compress.headRun(append(w.wp[:0], gzipPlainStart...), head, &c)
+	w.wp = appendHead(w.compress, append(w.wp[:0], gzipPlainStart...), head, &c)
 	wp := w.wp
 	if len(wp) > maxWP {
 		return nil, fmt.Errorf("%w: the head of %.100q deflates to %d bytes, over %d", ErrRefused, h.url, len(wp), maxWP)
 	}
-	whole := crcJoin(crcJoin(crcOf(head), file.crc, file.n), crcOf([]byte(crlf2)), 4)
+	whole := crcmath.Join(crcmath.Join(crcmath.Of(head), file.crc, file.n), crcmath.Of([]byte(crlf2)), 4)
 	ws := appendTrailer([]byte(recordEnd), whole, int64(len(head))+file.n+4)
 	w.extra = appendField(appendField(w.extra[:0], "WS", ws), "WP", wp)
 	extra := w.extra
@@ -56,8 +58,8 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 
 // frame makes the two members around the file's blocks, and sets their lengths in c.
 func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
-	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcOf(headers)
-	w.run = w.compress.headRun(w.run[:0], headers, c)
+	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcmath.Of(headers)
+	w.run = appendHead(w.compress, w.run[:0], headers, c)
 	w.before = appendMember(w.before[:0], nil, w.run, []byte{3, 0}, c.HeaderCRC, c.HeaderLen)
 	c.TLen = int64(len(w.before))
 	pad := padBlock(c.BodyLen)
@@ -67,7 +69,7 @@ func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
 	return &cellBytes{
 		cell:   *c,
 		before: w.before,
-		after:  appendTrailer(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
+		after:  appendTrailer(pad, crcmath.WithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
 	}
 }
 
@@ -78,7 +80,7 @@ func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer
 		return Cell{}, err
 	}
 	defer giveBack()
-	run := w.compress.run(&w.body, false)
+	run := w.compress.Begin(&w.body, false)
 	sum := fileSum{to: newBodySum(nil)}
 	if err := content(io.MultiWriter(run, &sum)); err != nil {
 		return Cell{}, err
@@ -132,4 +134,17 @@ type summedWriter struct {
 func (w *summedWriter) Write(p []byte) (int, error) {
 	w.sum = crc32.Update(w.sum, crc32.IEEETable, p)
 	return w.Writer.Write(p)
+}
+
+// tinyBody is the longest body, in bytes, for whose page appendHead prefers speed to size. Nearly
+// all of such a record is its heads, and an import may bring millions.
+const tinyBody = 256
+
+// appendHead appends to dst the run for one of the cell's two heads: the tar headers, or what WP
+// has.
+func appendHead(c *deflate.Compressor, dst, head []byte, cell *Cell) []byte {
+	if cell.Kind == Page && cell.BodyLen <= tinyBody && len(head) <= deflate.MaxFixed {
+		return deflate.AppendFixed(dst, head)
+	}
+	return append(dst, c.Run(head)...)
 }

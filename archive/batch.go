@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/internal/wire"
 )
 
@@ -62,15 +64,15 @@ func (b *BatchWriter) AddSegment(ctx context.Context, src Source, idx *Index) (w
 // Finish writes the copy of the manifest and the end member, and returns the batch's size and
 // SHA-256.
 func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err error) {
-	comp, err := newCompressor(6)
+	comp, err := deflate.NewCompressor(6)
 	if err != nil {
 		return 0, "", err
 	}
 	headers := (&tarEntry{name: manifestName, size: int64(len(manifest)), modified: time.Unix(0, 0)}).headers()
-	cell := appendMember(nil, nil, comp.blocks(headers), []byte{3, 0}, crcOf(headers), int64(len(headers)))
+	cell := appendMember(nil, nil, comp.Run(headers), []byte{3, 0}, crcmath.Of(headers), int64(len(headers)))
 	pad := padding(int64(len(manifest)))
-	sum := crcWithZeros(crcOf(manifest), pad)
-	cell = appendMember(cell, nil, comp.blocks(manifest), padBlock(int64(len(manifest))), sum, int64(len(manifest)+pad))
+	sum := crcmath.WithZeros(crcmath.Of(manifest), pad)
+	cell = appendMember(cell, nil, comp.Run(manifest), padBlock(int64(len(manifest))), sum, int64(len(manifest)+pad))
 	cell = append(cell, EndMember(0, 0)...)
 	n, err := b.out.Write(cell)
 	b.n += int64(n)

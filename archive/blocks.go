@@ -1,8 +1,9 @@
 package archive
 
 import (
-	"bufio"
 	"io"
+
+	"sheaf/archive/deflate"
 )
 
 // Deflated is a body in the form in which a segment stores it.
@@ -15,13 +16,13 @@ type Deflated struct {
 // Deflater deflates bodies as a Writer does, for a Writer on another machine. It must not be used
 // concurrently.
 type Deflater struct {
-	compress *compressor
+	compress *deflate.Compressor
 	copying  []byte
 }
 
 // NewDeflater returns a Deflater of a level of compression from 1 to 9.
 func NewDeflater(level int) (*Deflater, error) {
-	c, err := newCompressor(level)
+	c, err := deflate.NewCompressor(level)
 	return &Deflater{c, make([]byte, 32<<10)}, err
 }
 
@@ -29,34 +30,18 @@ func NewDeflater(level int) (*Deflater, error) {
 // whether the body is compressed already.
 func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
 	_, mimeType, _ := parseHTTP(http) // a Writer would refuse the record
-	run := d.compress.run(dst, isCompressed(mimeType))
+	run := d.compress.Begin(dst, isCompressed(mimeType))
 	if _, err := io.CopyBuffer(struct{ io.Writer }{run}, struct{ io.Reader }{body}, d.copying); err != nil {
 		return err
 	}
 	return run.Close()
 }
 
-// Inflater decodes what a Deflater has written. It must not be used concurrently.
-type Inflater struct {
-	inflate *inflater
-	in      *bufio.Reader
-}
-
-// NewInflater returns an Inflater.
-func NewInflater() *Inflater { return &Inflater{newInflater(), bufio.NewReaderSize(nil, 32<<10)} }
-
-// Inflate decodes blocks to their end. It refuses all that a segment cannot hold.
-func (f *Inflater) Inflate(dst io.Writer, blocks io.Reader) error {
-	f.in.Reset(blocks)
-	defer f.in.Reset(nil)
-	return f.inflate.run(f.in, dst)
-}
-
 // begin begins the run of a page's body. If the body comes deflated and all of it fits, its blocks
 // are the run, to which nothing is added.
-func (w *Writer) begin(d *Deflated, stored bool) (blockRun, error) {
+func (w *Writer) begin(d *Deflated, stored bool) (deflate.Run, error) {
 	if d == nil || d.Body > min(w.opt.MaxBody, w.room(d.Size)) {
-		return w.compress.run(&w.body, stored), nil
+		return w.compress.Begin(&w.body, stored), nil
 	}
 	_, err := io.CopyBuffer(struct{ io.Writer }{&w.body}, struct{ io.Reader }{d.Blocks}, w.copying)
 	return wholeRun{}, err

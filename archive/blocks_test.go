@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"path/filepath"
 	"testing"
@@ -58,30 +57,5 @@ func TestDeflatedAndCut(t *testing.T) {
 	}
 	if here, there := write(false), write(true); here != there || here.BodyLen != 10_000 || here.Truncated != "length" {
 		t.Errorf("%+v\n%+v", here, there)
-	}
-}
-
-// An Inflater takes what a Deflater writes, and nothing that a segment cannot hold.
-func TestInflater(t *testing.T) {
-	t.Parallel()
-	d, err := NewDeflater(6)
-	testkit.Must(t, err)
-	body := text(200_000, 1)
-	var blocks, out bytes.Buffer
-	testkit.Must(t, d.Deflate(&blocks, []byte("HTTP/1.1 200 OK\r\n\r\n"), bytes.NewReader(body)))
-	f := NewInflater()
-	for range 2 {
-		out.Reset()
-		testkit.Must(t, f.Inflate(&out, bytes.NewReader(blocks.Bytes())))
-		if !bytes.Equal(out.Bytes(), body) {
-			t.Fatal("the body is another one")
-		}
-	}
-	for what, b := range map[string][]byte{
-		"a final block": append(bytes.Clone(blocks.Bytes()), 3, 0), "half of it": blocks.Bytes()[:blocks.Len()/2], "no blocks": []byte("<html>"),
-	} {
-		if err := f.Inflate(io.Discard, bytes.NewReader(b)); !errors.Is(err, errBlocks) {
-			t.Errorf("%s: %v", what, err)
-		}
 	}
 }

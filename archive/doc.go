@@ -9,9 +9,9 @@
 //
 // A [Writer] appends records and seals the segment; [Reopen] continues after a crash. [ReadIndex]
 // reads what a segment holds. [NewView] makes files of one or many segments, [PageBodyOf] a file of
-// a single page. [VerifyRange] checks everything in one pass, with an inflater of its own because
-// the format depends on where blocks end. [BatchWriter] joins the segments of hosts for the upload
-// to the service.
+// a single page. [VerifyRange] checks everything in one pass, with the inflater of package deflate,
+// because the format depends on where blocks end. [BatchWriter] joins the segments of hosts for the
+// upload to the service.
 //
 // The package uses no network and no database.
 package archive

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"errors"
@@ -9,13 +8,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 )
 
 // forge is a segment in parts. A test changes some of them; build then sets every length, sum and
 // offset that follows, so that only the rule that was broken is left to notice.
 type forge struct {
 	t     testing.TB
-	comp  *compressor
+	comp  *deflate.Compressor
 	cells []*forgedCell
 	was   []Cell // what the index says of the cells, places and sums apart
 
@@ -50,7 +52,7 @@ func newForge(t testing.TB) *forge {
 	same := &Record{Kind: Revisit, URL: "http://" + testHost + "/c", Time: testTime.Add(2 * time.Second), HTTP: []byte("HTTP/1.1 304 Same\r\n\r\n"),
 		RefersDate: testTime.AddDate(0, 0, -1), PayloadDigest: digestString(make([]byte, 32))}
 	data, x := seal(t, []*Record{first, cut, same, page("/d.jpg", "image/jpeg", noise(100, 7), 3)}, "forged")
-	comp, err := newCompressor(6)
+	comp, err := deflate.NewCompressor(6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func takeApart(t testing.TB, data []byte, c *Cell) *forgedCell {
 	t.Helper()
 	decoded := func(s span) []byte {
 		var b bytes.Buffer
-		if err := newInflater().run(bufio.NewReader(bytes.NewReader(data[s.off:s.end()])), &b); err != nil {
+		if err := deflate.NewInflater().Inflate(&b, bytes.NewReader(data[s.off:s.end()])); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
@@ -95,22 +97,22 @@ func or(given, otherwise []byte) []byte {
 // put appends the cell to data and notes its places and sums in c.
 func (f *forge) put(data []byte, s *forgedCell, c *Cell) []byte {
 	comp := f.comp
-	c.Offset, c.HeaderLen, c.HeaderCRC, c.BodyLen = int64(len(data)), int64(len(s.headers)), crcOf(s.headers), int64(len(s.body))
-	data = appendMember(data, s.tExtra, or(s.headerRun, comp.headRun(nil, s.headers, c)), or(s.tFinal, []byte{3, 0}), c.HeaderCRC, c.HeaderLen+s.headerSize)
+	c.Offset, c.HeaderLen, c.HeaderCRC, c.BodyLen = int64(len(data)), int64(len(s.headers)), crcmath.Of(s.headers), int64(len(s.body))
+	data = appendMember(data, s.tExtra, or(s.headerRun, appendHead(comp, nil, s.headers, c)), or(s.tFinal, []byte{3, 0}), c.HeaderCRC, c.HeaderLen+s.headerSize)
 	c.TLen = int64(len(data)) - c.Offset
 
 	head := s.warc + s.http + string(s.cut)
 	whole := head + string(s.body) + crlf2
-	wp := append([]byte(gzipPlainStart), or(s.headRun, comp.headRun(nil, []byte(head), c))...)
-	ws := or(s.ws, appendTrailer([]byte(recordEnd), crcOf([]byte(whole)), int64(len(whole))+s.headSize))
-	run, pad := or(s.run, comp.blocks(s.body)), padding(int64(len(s.body)))
-	c.HeadLen, c.BodyCRC = int64(len(wp)), crcOf(s.body)
-	c.RecordCRC = crc32.Update(crc32.Update(crcOf(wp), crc32.IEEETable, run), crc32.IEEETable, ws)
+	wp := append([]byte(gzipPlainStart), or(s.headRun, appendHead(comp, nil, []byte(head), c))...)
+	ws := or(s.ws, appendTrailer([]byte(recordEnd), crcmath.Of([]byte(whole)), int64(len(whole))+s.headSize))
+	run, pad := or(s.run, comp.Run(s.body)), padding(int64(len(s.body)))
+	c.HeadLen, c.BodyCRC = int64(len(wp)), crcmath.Of(s.body)
+	c.RecordCRC = crc32.Update(crc32.Update(crcmath.Of(wp), crc32.IEEETable, run), crc32.IEEETable, ws)
 	extra := appendField(appendField(nil, "WS", ws), "WP", wp)
 	if s.fields != nil {
 		extra = s.fields(ws, wp)
 	}
-	data = appendMember(data, extra, run, or(s.pad, padBlock(c.BodyLen)), crcWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad)+s.size)
+	data = appendMember(data, extra, run, or(s.pad, padBlock(c.BodyLen)), crcmath.WithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad)+s.size)
 	c.BLen = int64(len(data)) - c.Offset - c.TLen
 	return data
 }
@@ -147,9 +149,9 @@ func (f *forge) build() (data []byte, starts []int64) {
 
 func (f *forge) tarOnly(data, headers, content, extra []byte) []byte {
 	comp := f.comp
-	data = appendMember(data, nil, comp.blocks(headers), []byte{3, 0}, crcOf(headers), int64(len(headers)))
+	data = appendMember(data, nil, comp.Run(headers), []byte{3, 0}, crcmath.Of(headers), int64(len(headers)))
 	pad := padding(int64(len(content)))
-	return appendMember(data, extra, comp.blocks(content), padBlock(int64(len(content))), crcWithZeros(crcOf(content), pad), int64(len(content)+pad))
+	return appendMember(data, extra, comp.Run(content), padBlock(int64(len(content))), crcmath.WithZeros(crcmath.Of(content), pad), int64(len(content)+pad))
 }
 
 // Where a forgery is to be noticed, besides the cells' numbers.

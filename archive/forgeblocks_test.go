@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"sheaf/archive/deflate"
 )
 
 // bodyForgeries make body, HTTP header and record disagree.
@@ -65,29 +67,29 @@ func bodyForgeries() []forgery {
 func badRuns(data []byte) map[string][]byte {
 	half := len(data) / 2
 	fixed := func(final bool, match int) []byte {
-		var w bitWriter
-		w.bits(0b010, 3)
+		var w deflate.FixedWriter
 		if final {
-			w.acc |= 1
+			w.Bits(0b011, 3)
+		} else {
+			w.Bits(0b010, 3)
 		}
 		if match > 0 {
-			w.match(match, 1)
+			w.Match(match, 1)
 		}
 		for _, c := range data[match:] {
-			w.literal(c)
+			w.Literal(c)
 		}
-		w.code(0, 7)
-		w.align()
-		return w.out
+		w.EndBlock(true)
+		return w.Bytes()
 	}
-	stored := storedBlock(data, false)
+	stored := deflate.Stored(data, false)
 	unused, length := bytes.Clone(stored), bytes.Clone(stored)
 	unused[0] |= 0x80
 	length[3] ^= 1
 	return map[string][]byte{
-		"of a final block":                 storedBlock(data, true),
-		"with a final block at its end":    append(storedBlock(data[:half], false), storedBlock(data[half:], true)...),
-		"with a final block at its start":  append(storedBlock(data[:half], true), storedBlock(data[half:], false)...),
+		"of a final block":                 deflate.Stored(data, true),
+		"with a final block at its end":    append(deflate.Stored(data[:half], false), deflate.Stored(data[half:], true)...),
+		"with a final block at its start":  append(deflate.Stored(data[:half], true), deflate.Stored(data[half:], false)...),
 		"with a final empty block":         append(bytes.Clone(stored), 3, 0),
 		"of a final fixed block":           fixed(true, 0),
 		"that ends within a byte":          fixed(false, 0),
@@ -98,10 +100,10 @@ func badRuns(data []byte) map[string][]byte {
 		"with a wrong complement":          length,
 		"that lacks its last byte":         stored[:len(stored)-1],
 		"that is missing":                  {},
-		"that decodes to one byte less":    storedBlock(data[:len(data)-1], false),
-		"that decodes to one byte more":    storedBlock(append(bytes.Clone(data), 0), false),
+		"that decodes to one byte less":    deflate.Stored(data[:len(data)-1], false),
+		"that decodes to one byte more":    deflate.Stored(append(bytes.Clone(data), 0), false),
 		"with empty codes after it":        append(bytes.Clone(stored), 4, 0, 0, 0, 0, 0, 0),
-		"of which half is another's":       append(storedBlock(data[:half], false), storedBlock(make([]byte, len(data)-half), false)...),
+		"of which half is another's":       append(deflate.Stored(data[:half], false), deflate.Stored(make([]byte, len(data)-half), false)...),
 		"that begins with its length only": stored[1:],
 	}
 }
@@ -129,14 +131,13 @@ func runForgeries() (out []forgery) {
 			forgery{fmt.Sprintf("run of no body, not empty, in cell %d", n), n, "yield nothing", func(f *forge) { f.cells[n].run = empty }})
 	}
 	literals := func(n int) []byte {
-		var w bitWriter
-		w.bits(0b011, 3)
+		var w deflate.FixedWriter
+		w.Bits(0b011, 3)
 		for range n {
-			w.literal(0)
+			w.Literal(0)
 		}
-		w.code(0, 7)
-		w.align()
-		return w.out
+		w.EndBlock(true)
+		return w.Bytes()
 	}
 	for n, zeros := range map[int]int{0: padding(8), 3: padding(100)} {
 		shut, set := padBlock(int64(blockSize-zeros)), padBlock(int64(blockSize-zeros))
@@ -144,8 +145,8 @@ func runForgeries() (out []forgery) {
 		ones := bytes.Clone(shut)
 		ones[0] ^= 1 << 7
 		for name, pad := range map[string][]byte{
-			"in a stored block": storedBlock(make([]byte, zeros), true), "of literals": literals(zeros), "before a final block": append(zeroBlock(zeros, false), 3, 0),
-			"of one byte less": zeroBlock(zeros-1, true), "of one byte more": zeroBlock(zeros+1, true), "of a block more": zeroBlock(zeros+blockSize, true), "not final": zeroBlock(zeros, false),
+			"in a stored block": deflate.Stored(make([]byte, zeros), true), "of literals": literals(zeros), "before a final block": append(deflate.Zeros(zeros, false), 3, 0),
+			"of one byte less": deflate.Zeros(zeros-1, true), "of one byte more": deflate.Zeros(zeros+1, true), "of a block more": deflate.Zeros(zeros+blockSize, true), "not final": deflate.Zeros(zeros, false),
 			"with an unused bit set": set, "of another byte": ones, "missing": {3, 0}, "twice": append(bytes.Clone(shut), shut...),
 		} {
 			out = append(out, forgery{fmt.Sprintf("PAD %s in cell %d", name, n), n, "", func(f *forge) { f.cells[n].pad = pad }})
@@ -155,7 +156,7 @@ func runForgeries() (out []forgery) {
 		stored := []byte{1, 0, 0, 0xff, 0xff}
 		out = append(out,
 			forgery{fmt.Sprintf("T's end stored in cell %d", n), n, "", func(f *forge) { f.cells[n].tFinal = stored }},
-			forgery{fmt.Sprintf("T's end with zeros in cell %d", n), n, "", func(f *forge) { f.cells[n].tFinal = zeroBlock(3, true) }},
+			forgery{fmt.Sprintf("T's end with zeros in cell %d", n), n, "", func(f *forge) { f.cells[n].tFinal = deflate.Zeros(3, true) }},
 			forgery{fmt.Sprintf("T's ISIZE in cell %d", n), n, "ISIZE", func(f *forge) { f.cells[n].headerSize = 1 }},
 			forgery{fmt.Sprintf("B's ISIZE in cell %d", n), n, "ISIZE", func(f *forge) { f.cells[n].size = 512 }},
 			forgery{fmt.Sprintf("WS's ISIZE in cell %d", n), n, "WS", func(f *forge) { f.cells[n].headSize = 1 }},
@@ -163,7 +164,7 @@ func runForgeries() (out []forgery) {
 	}
 	return append(out,
 		forgery{"PAD of an error page stored", 1, "final block", func(f *forge) { f.cells[1].pad = []byte{1, 0, 0, 0xff, 0xff} }},
-		forgery{"PAD of a revisit with 512 zeros", 2, "final block", func(f *forge) { f.cells[2].pad = zeroBlock(512, true) }},
+		forgery{"PAD of a revisit with 512 zeros", 2, "final block", func(f *forge) { f.cells[2].pad = deflate.Zeros(512, true) }},
 	)
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/internal/testkit"
 )
 
@@ -290,20 +292,20 @@ func endForgeries() (out []forgery) {
 	}
 	end("WI of nothing", "WI says", func(off, n int64) []byte {
 		wi := appendField(nil, "WI", make([]byte, 16))
-		return appendMember(nil, wi, nil, zeroBlock(1024, true), crcOf(zeros[:]), 1024)
+		return appendMember(nil, wi, nil, deflate.Zeros(1024, true), crcmath.Of(zeros[:]), 1024)
 	})
 	end("without WI", "WI says", func(int64, int64) []byte { return EndMember(0, 0) })
 	end("WI twice", "", func(off, n int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(off)), uint64(n))
-		return appendMember(nil, appendField(appendField(nil, "WI", wi), "WI", wi), nil, zeroBlock(1024, true), crcOf(zeros[:]), 1024)
+		return appendMember(nil, appendField(appendField(nil, "WI", wi), "WI", wi), nil, deflate.Zeros(1024, true), crcmath.Of(zeros[:]), 1024)
 	})
 	end("of one block", "end member", func(off, n int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(off)), uint64(n))
-		return appendMember(nil, appendField(nil, "WI", wi), nil, zeroBlock(512, true), crcOf(zeros[:512]), 512)
+		return appendMember(nil, appendField(nil, "WI", wi), nil, deflate.Zeros(512, true), crcmath.Of(zeros[:512]), 512)
 	})
 	end("in a stored block", "end member", func(off, n int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(off)), uint64(n))
-		return appendMember(nil, appendField(nil, "WI", wi), nil, storedBlock(zeros[:], true), crcOf(zeros[:]), 1024)
+		return appendMember(nil, appendField(nil, "WI", wi), nil, deflate.Stored(zeros[:], true), crcmath.Of(zeros[:]), 1024)
 	})
 	end("missing", "ends before the end member", func(int64, int64) []byte { return nil })
 	end("twice", "bytes after", func(off, n int64) []byte { return append(EndMember(off, n), EndMember(off, n)...) })

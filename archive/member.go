@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 )
 
 // Sizes of the fixed parts of a segment's gzip member, in bytes.
@@ -73,7 +76,7 @@ func EndMember(indexOff, indexLen int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(nil, uint64(indexOff))
 		extra = appendField(nil, "WI", binary.LittleEndian.AppendUint64(wi, uint64(indexLen)))
 	}
-	return appendMember(nil, extra, nil, zeroBlock(len(zeros), true), crc32.ChecksumIEEE(zeros[:]), int64(len(zeros)))
+	return appendMember(nil, extra, nil, deflate.Zeros(len(zeros), true), crc32.ChecksumIEEE(zeros[:]), int64(len(zeros)))
 }
 
 // endMemberSize is the length of EndMember's result with WI.
@@ -83,36 +86,7 @@ const endMemberSize = memberHead + wiSize + 10 + trailerSize
 func padding(n int64) int { return int(-n & (blockSize - 1)) }
 
 // padBlock returns PAD, the final block of every B: the body's padding.
-func padBlock(bodyLen int64) []byte { return zeroBlock(padding(bodyLen), true) }
-
-// zeroBlock returns one fixed-Huffman block that decodes to n zero bytes: a literal, then the
-// longest possible matches at distance 1, then up to two more literals. If the block is not final,
-// an empty stored block follows, so that it ends on a byte boundary.
-func zeroBlock(n int, final bool) []byte {
-	if n == 0 && !final {
-		return nil
-	}
-	var w bitWriter
-	header := uint32(0b010)
-	if final {
-		header |= 1
-	}
-	w.bits(header, 3)
-	if n > 0 {
-		w.literal(0)
-		n--
-	}
-	for n >= 3 {
-		m := min(n, maxMatch)
-		w.match(m, 1)
-		n -= m
-	}
-	for ; n > 0; n-- {
-		w.literal(0)
-	}
-	w.endBlock(final)
-	return w.out
-}
+func padBlock(bodyLen int64) []byte { return deflate.Zeros(padding(bodyLen), true) }
 
 // linksEnd returns the end of a links view that decodes to n bytes with the given CRC.
 func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, crc, n) }
@@ -121,5 +95,5 @@ func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, c
 // CRC.
 func singleEnd(crc uint32, n int64) []byte {
 	end := int64(len(zeros))
-	return appendTrailer(bytes.Clone(zeroBlock(len(zeros), true)), crcJoin(crc, crcOf(zeros[:]), end), n+end)
+	return appendTrailer(bytes.Clone(deflate.Zeros(len(zeros), true)), crcmath.Join(crc, crcmath.Of(zeros[:]), end), n+end)
 }

@@ -1,6 +1,10 @@
 package archive
 
-import "sort"
+import (
+	"sort"
+
+	"sheaf/archive/deflate"
+)
 
 // piece is a section of a view: stored bytes, or given ones.
 type piece struct {
@@ -87,7 +91,7 @@ func (v *View) appendCell(pieces []piece, c *Cell) []piece {
 		return append(pieces, piece{stored: span{c.Offset, c.Len()}})
 	case Single:
 		return append(pieces, piece{stored: c.headerBlocks()}, piece{stored: c.bodyBlocks()},
-			piece{given: zeroBlock(padding(c.BodyLen), false)})
+			piece{given: deflate.Zeros(padding(c.BodyLen), false)})
 	case Links:
 		return append(pieces, piece{stored: c.bodyBlocks()})
 	}

@@ -3,6 +3,7 @@ package archive
 import (
 	"io"
 
+	"sheaf/archive/deflate"
 	"sheaf/internal/limits"
 )
 
@@ -21,7 +22,7 @@ func (w *Writer) room(n int64) int64 {
 
 // keep puts as much of a body into the run and the sum as MaxBody and the rule of expansion allow,
 // and reports whether that was not all.
-func (w *Writer) keep(run blockRun, sum *fileSum, body io.Reader) (cut bool, err error) {
+func (w *Writer) keep(run deflate.Run, sum *fileSum, body io.Reader) (cut bool, err error) {
 	out := io.MultiWriter(run, sum)
 	most := w.opt.MaxBody
 	fits := min(most, w.room(0))

@@ -1,10 +1,11 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"os"
+
+	"sheaf/archive/deflate"
 )
 
 // spoolMemory limits what a spool keeps in memory, in bytes.
@@ -58,7 +59,7 @@ func (s *spool) decodeTo(w io.Writer) error {
 	if s.file != nil {
 		blocks = io.MultiReader(blocks, s.inFile())
 	}
-	return newInflater().run(bufio.NewReader(blocks), w)
+	return deflate.NewInflater().Inflate(w, blocks)
 }
 
 func (s *spool) reset() {

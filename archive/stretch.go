@@ -1,6 +1,10 @@
 package archive
 
-import "fmt"
+import (
+	"fmt"
+
+	"sheaf/archive/crcmath"
+)
 
 // Stretch describes the bytes of selected cells of one segment in a view, without the view's start
 // and end. For a file of many segments these sums are all that must be kept: each segment's part
@@ -33,7 +37,7 @@ func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 
 // Join returns the sums of s followed by next.
 func (s Stretch) Join(next Stretch) Stretch {
-	return Stretch{Size: s.Size + next.Size, CRC: crcJoin(s.CRC, next.CRC, next.Raw), Raw: s.Raw + next.Raw}
+	return Stretch{Size: s.Size + next.Size, CRC: crcmath.Join(s.CRC, next.CRC, next.Raw), Raw: s.Raw + next.Raw}
 }
 
 // Frame returns what is in a view before and after all stretches. s is their join.

@@ -73,7 +73,7 @@ func rawCell(t *testing.T, c Cell, headers []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wp := append([]byte(gzipPlainStart), w.compress.blocks([]byte("WARC/1.1\r\nWARC-Target-URI: http://www.site.test/\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"))...)
+	wp := append([]byte(gzipPlainStart), w.compress.Run([]byte("WARC/1.1\r\nWARC-Target-URI: http://www.site.test/\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"))...)
 	out := w.frame(&c, headers, appendField(appendField(nil, "WS", make([]byte, wsSize)), "WP", wp))
 	return append(out.before, out.after...)
 }

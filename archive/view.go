@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 )
 
 // ViewKind names a form of file that is put together from stored ranges.
@@ -75,7 +78,7 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 	case Links:
 		crc, n := uint32(0), int64(0)
 		for _, r := range v.refs {
-			crc, n = crcJoin(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
+			crc, n = crcmath.Join(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
 		}
 		v.end = linksEnd(crc, n)
 	}
@@ -124,7 +127,7 @@ func (v *View) addCell(part int, c *Cell) {
 	case Members:
 		v.size += c.Len()
 	case Single:
-		v.size += c.headerBlocks().n + c.bodyBlocks().n + int64(len(zeroBlock(padding(c.BodyLen), false)))
+		v.size += c.headerBlocks().n + c.bodyBlocks().n + int64(len(deflate.Zeros(padding(c.BodyLen), false)))
 	case WARC:
 		v.size += c.WARCLength()
 	case Links:
@@ -141,7 +144,7 @@ func (v *View) tarSum() (crc uint32, n int64) {
 	for _, r := range v.refs {
 		c, pad := r.cell, padding(r.cell.BodyLen)
 		padded := c.BodyLen + int64(pad)
-		crc = crcJoin(crcJoin(crc, c.HeaderCRC, c.HeaderLen), crcWithZeros(c.BodyCRC, pad), padded)
+		crc = crcmath.Join(crcmath.Join(crc, c.HeaderCRC, c.HeaderLen), crcmath.WithZeros(c.BodyCRC, pad), padded)
 		n += c.HeaderLen + padded
 	}
 	return crc, n

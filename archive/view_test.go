@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/archive/crcmath"
 )
 
 func TestViewRanges(t *testing.T) {
@@ -135,7 +137,7 @@ func TestWARCRecordsLieWhereCDXJSays(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.URL, err)
 		}
-		if !bytes.Contains(text, []byte("\r\nWARC-Target-URI: "+c.URL+"\r\n")) || crcOf(record) != c.RecordCRC {
+		if !bytes.Contains(text, []byte("\r\nWARC-Target-URI: "+c.URL+"\r\n")) || crcmath.Of(record) != c.RecordCRC {
 			t.Errorf("%s is not at %d", c.URL, off)
 		}
 		off += c.WARCLength()

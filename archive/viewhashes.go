@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"hash"
 	"io"
+
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 )
 
 // viewHashes computes the digests of views from the stored bytes as they are read. Methods of a nil
@@ -65,7 +68,7 @@ func (v *viewHashes) linksFile(c *Cell) {
 // tarPiece adds what blocks passed to tarTap decode to.
 func (v *viewHashes) tarPiece(crc uint32, n int64) {
 	if v != nil {
-		v.crc, v.decoded = crcJoin(v.crc, crc, n), v.decoded+n
+		v.crc, v.decoded = crcmath.Join(v.crc, crc, n), v.decoded+n
 	}
 }
 
@@ -73,8 +76,8 @@ func (v *viewHashes) tarPiece(crc uint32, n int64) {
 func (v *viewHashes) tarFile(c *Cell) {
 	if v != nil {
 		pad := padding(c.BodyLen)
-		v.single.Write(zeroBlock(pad, false))
-		v.tarPiece(crcWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
+		v.single.Write(deflate.Zeros(pad, false))
+		v.tarPiece(crcmath.WithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
 	}
 }
 

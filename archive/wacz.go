@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/crcmath"
 	"sheaf/internal/extent"
 )
 
@@ -130,7 +131,7 @@ func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
 func (v *View) crc() uint32 {
 	crc := crc32.ChecksumIEEE(v.start)
 	for _, r := range v.refs {
-		crc = crcJoin(crc, r.cell.RecordCRC, r.cell.WARCLength())
+		crc = crcmath.Join(crc, r.cell.RecordCRC, r.cell.WARCLength())
 	}
 	return crc
 }

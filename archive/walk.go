@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"sheaf/archive/deflate"
 	"sheaf/internal/limits"
 )
 
@@ -27,12 +28,11 @@ type walker struct {
 	host      string
 	mixed     bool // cells may be of several hosts; an index cell is that of the last of these
 	opt       VerifyOptions
-	inflate   *inflater
-	section   *bufio.Reader // buffer for inflate, over one run of blocks
-	taps      []io.Writer   // get the stored bytes as they are read
-	raw       hash.Hash     // of all bytes that were read; may be nil
-	decoded   int64         // bytes inflated so far
-	views     *viewHashes   // may be nil
+	inflate   *deflate.Inflater
+	taps      []io.Writer // get the stored bytes as they are read
+	raw       hash.Hash   // of all bytes that were read; may be nil
+	decoded   int64       // bytes inflated so far
+	views     *viewHashes // may be nil
 	onLine    func(line string) error
 	segmentID string    // of the links or index cell that is being read
 	last      time.Time // time of the latest record
@@ -40,7 +40,7 @@ type walker struct {
 }
 
 func newWalker(r io.Reader, opt VerifyOptions) *walker {
-	return &walker{in: bufio.NewReaderSize(r, 256<<10), host: opt.Host, opt: opt.orDefault(), inflate: newInflater(), section: bufio.NewReaderSize(nil, 32<<10)}
+	return &walker{in: bufio.NewReaderSize(r, 256<<10), host: opt.Host, opt: opt.orDefault(), inflate: deflate.NewInflater()}
 }
 
 func (o VerifyOptions) orDefault() VerifyOptions {

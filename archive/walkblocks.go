@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/internal/limits"
 )
 
@@ -16,10 +18,9 @@ import (
 func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, taps ...io.Writer) error {
 	start := w.off
 	limited := &io.LimitedReader{R: w, N: n}
-	w.section.Reset(limited)
 	w.taps = taps
 	count := &meter{w: w, out: out, what: what, most: most, stored: m.start + m.length}
-	err := w.inflate.run(w.section, count)
+	err := w.inflate.Inflate(count, limited)
 	w.taps = nil
 	if err == nil && n > 0 && limited.N == 0 && count.n == 0 {
 		return w.fail(corrupt("%s has %d bytes of blocks that yield nothing", what, n), start)
@@ -28,13 +29,13 @@ func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, ta
 	switch {
 	case errors.As(err, &ferr):
 		return w.fail(ferr, start)
-	case limited.N > 0 && (err == nil || errors.Is(err, errBlocks)):
+	case limited.N > 0 && (err == nil || errors.Is(err, deflate.ErrBlocks)):
 		if _, eof := w.in.Peek(1); eof != nil {
 			return w.readError(eof, start, what)
 		}
 		fallthrough
-	case errors.Is(err, errBlocks):
-		at := w.off - int64(w.section.Buffered())
+	case errors.Is(err, deflate.ErrBlocks):
+		at := w.off - int64(w.inflate.Unread())
 		return w.fail(corrupt("%s, %d bytes of blocks, fail before %d: %v", what, n, at, err), start)
 	case err != nil:
 		return w.readError(err, start, what)
@@ -86,7 +87,7 @@ func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	if err := w.blocks(within, t.length-emptyMember, math.MaxInt64, &buf, "the tar header", w.views.tarTap()...); err != nil {
 		return nil, err
 	}
-	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), crcOf(buf.Bytes())
+	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), crcmath.Of(buf.Bytes())
 	if err := w.finish([]byte{3, 0}, c.HeaderCRC, c.HeaderLen, "the tar header's member"); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
+
+	"sheaf/archive/crcmath"
 )
 
 // knownCells reads back what this process has written and whose sum it knows. It decodes nothing
@@ -92,8 +94,8 @@ func (w *walker) known() (*Cell, error) {
 	record.Write(b.ws)
 	c.RecordCRC = record.Sum32()
 	whole := binary.LittleEndian.Uint32(b.ws[wsSize-trailerSize:])
-	block := crcFirst(whole, crcOf([]byte(crlf2)), int64(len(crlf2)))
-	c.BodyCRC = crcLast(block, crcOf(head), c.BodyLen)
+	block := crcmath.First(whole, crcmath.Of([]byte(crlf2)), int64(len(crlf2)))
+	c.BodyCRC = crcmath.Last(block, crcmath.Of(head), c.BodyLen)
 	return c, w.pass(b.start+b.length-w.off, nil)
 }
 

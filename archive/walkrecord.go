@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"math"
 	"strings"
+
+	"sheaf/archive/crcmath"
 )
 
 // record reads the rest of a B that has a record. It compares the record with headers, the decoded
@@ -66,10 +68,9 @@ func (w *walker) head(b *member) ([]byte, error) {
 		return nil, w.fail(corrupt("WP of %d bytes is over %d or does not begin with % x", len(b.wp), maxWP, gzipPlainStart), b.wpOff+min(firstDifference(b.wp, []byte(gzipPlainStart)), int64(len(b.wp))-1))
 	}
 	buf := limitedBuffer{max: maxHead}
-	w.section.Reset(bytes.NewReader(b.wp[gzipHeader:]))
 	count := &meter{w: w, out: &buf, what: "WP", most: math.MaxInt64, // out has its limit
 		stored: b.start + b.length}
-	if err := w.inflate.run(w.section, count); err != nil {
+	if err := w.inflate.Inflate(count, bytes.NewReader(b.wp[gzipHeader:])); err != nil {
 		var ferr *FormatError
 		if !errors.As(err, &ferr) {
 			ferr = corrupt("WP: %v", err)
@@ -162,7 +163,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	}
 	c.BodyCRC = sum.file.crc
 	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
+	if err := w.finish(pad, crcmath.WithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
 		return err
 	}
 	w.views.tarFile(c)
@@ -176,7 +177,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	if got := digestString(sum.block.Sum(nil)); got != h.blockDigest {
 		return w.fail(&FormatError{Code: codeSHA, Msg: fmt.Sprintf("block digest is %s, want %s from the block", h.blockDigest, got)}, b.wpOff)
 	}
-	whole := crcJoin(crcJoin(crcOf(head), c.BodyCRC, c.BodyLen), crcOf([]byte(crlf2)), 4)
+	whole := crcmath.Join(crcmath.Join(crcmath.Of(head), c.BodyCRC, c.BodyLen), crcmath.Of([]byte(crlf2)), 4)
 	want := appendTrailer([]byte(recordEnd), whole, int64(len(head))+c.BodyLen+4)
 	if !bytes.Equal(b.ws, want) {
 		return w.fail(corrupt("WS is % x, want % x from the record", b.ws, want), b.start+memberHead+fieldHead+firstDifference(b.ws, want))

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"sheaf/archive/crcmath"
 )
 
 // tarOnly reads the rest of a links, index or manifest cell.
@@ -96,7 +98,7 @@ func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out tarOnlyBody)
 	}
 	c.BodyCRC = sum.Sum32()
 	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, c.Name); err != nil {
+	if err := w.finish(pad, crcmath.WithZeros(c.BodyCRC, padding(c.BodyLen)), padded, c.Name); err != nil {
 		return err
 	}
 	w.views.tarFile(c)

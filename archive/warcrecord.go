@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/internal/preference"
 )
 
@@ -302,6 +304,6 @@ func warcInfo() []byte {
 		"conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
 	record := fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:5ea6a5c4-1999-8000-8000-000000000001>\r\n"+
 		"WARC-Date: 1999-01-01T00:00:00Z\r\nContent-Type: application/warc-fields\r\nContent-Length: %d\r\n\r\n%s%s", len(fields), fields, crlf2)
-	out := append([]byte(gzipPlainStart), storedBlock(record, true)...)
-	return appendTrailer(out, crcOf(record), int64(len(record)))
+	out := append([]byte(gzipPlainStart), deflate.Stored(record, true)...)
+	return appendTrailer(out, crcmath.Of(record), int64(len(record)))
 }

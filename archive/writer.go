@@ -221,7 +221,7 @@ func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	trial.keep(h.original)
 	for {
 		head := append(trial.bytes(), http...)
-		if len(head)+slack <= maxWP || len(w.compress.blocks(head))+gzipHeader+slack <= maxWP {
+		if len(head)+slack <= maxWP || len(w.compress.Run(head))+gzipHeader+slack <= maxWP {
 			return http, nil
 		}
 		i := bytes.LastIndex(http[:len(http)-len(crlf2)], []byte("\r\n"))
@@ -293,7 +293,7 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 		h.length = int64(len(block))
 		trial := *h
 		trial.keep(h.original)
-		size := gzipHeader + len(w.compress.blocks(append(trial.bytes(), block...)))
+		size := gzipHeader + len(w.compress.Run(append(trial.bytes(), block...)))
 		if size <= maxWP || len(data) == 0 {
 			return w.assemble(h, block, new(fileSum))
 		}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"sync"
+
+	"sheaf/archive/deflate"
 )
 
 // WriterPool keeps compressors and buffers, more than a megabyte for each, that a Writer needs only
@@ -22,7 +24,7 @@ const maxIdle = 4
 
 // scratch is the set of buffers of one append. It holds no data between two appends.
 type scratch struct {
-	compress *compressor
+	compress *deflate.Compressor
 	body     spool
 	links    []byte // the links of one record
 	copying  []byte // for copying bodies
@@ -42,16 +44,16 @@ const readBack = 64 << 10
 // walker returns a walker that reads what was written. Each call invalidates the walker before.
 func (s *scratch) walker(r io.Reader, opt VerifyOptions) *walker {
 	if s.back == nil {
-		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: newInflater(), section: bufio.NewReaderSize(nil, 32<<10)}
+		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: deflate.NewInflater()}
 	}
 	w := s.back
-	*w = walker{in: w.in, inflate: w.inflate, section: w.section, host: opt.Host, opt: opt.orDefault()}
+	*w = walker{in: w.in, inflate: w.inflate, host: opt.Host, opt: opt.orDefault()}
 	w.in.Reset(r)
 	return w
 }
 
 func newScratch(opt WriterOptions) (*scratch, error) {
-	c, err := newCompressor(opt.Level)
+	c, err := deflate.NewCompressor(opt.Level)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"sheaf/archive"
+	"sheaf/archive/deflate"
 	"sheaf/internal/coding"
 	"sheaf/internal/limits"
 	"sheaf/internal/weburl"
@@ -62,7 +62,7 @@ type Fetcher struct {
 	buffers buffers       // for these bodies
 	copying sync.Pool     // of *[]byte, for bodies on their way to their spools
 	readers sync.Pool     // of *bufio.Reader, for connections
-	inflate sync.Pool     // of *archive.Inflater
+	inflate sync.Pool     // of *deflate.Inflater
 }
 
 // New returns a Fetcher.
@@ -81,7 +81,7 @@ func New(opt Options) *Fetcher {
 		b := make([]byte, 16<<10)
 		return &b
 	}
-	f.inflate.New = func() any { return archive.NewInflater() }
+	f.inflate.New = func() any { return deflate.NewInflater() }
 	f.readers.New = func() any { return bufio.NewReaderSize(nil, 4<<10) }
 	return f
 }

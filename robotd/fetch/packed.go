@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"sheaf/archive"
+	"sheaf/archive/deflate"
 )
 
 // Packed receives the deflated body of a page that another machine has fetched.
@@ -41,7 +42,7 @@ func (f *Fetcher) Unpack(resp *Response, p *Packed) error {
 		return errors.Join(ErrTooLong, p.Close())
 	}
 	resp.body, resp.packed = f.newSpool(resp.Size), p.body
-	inflater := f.inflate.Get().(*archive.Inflater)
+	inflater := f.inflate.Get().(*deflate.Inflater)
 	defer f.inflate.Put(inflater)
 	err := inflater.Inflate(&exactly{resp.body, resp.Size}, p.body.open())
 	switch got := resp.body.digest(); {

@@ -1,4 +1,4 @@
-package archive
+package deflate
 
 import (
 	"fmt"
@@ -34,14 +34,14 @@ func (h *huffman) build(lengths []byte) error {
 	for n := 1; n <= maxCode; n++ {
 		left = left<<1 - int(h.count[n])
 		if left < 0 {
-			return fmt.Errorf("%w: over-subscribed codes", errBlocks)
+			return fmt.Errorf("%w: over-subscribed codes", ErrBlocks)
 		}
 		next[n+1] = (next[n] + int(h.count[n])) << 1
 		offset[n+1] = offset[n] + int(h.count[n])
 	}
 	fixedDistances := len(lengths) == 30 && h.count[5] == 30
 	if left > 0 && used > 0 && !(used == 1 && h.count[1] == 1) && !fixedDistances {
-		return fmt.Errorf("%w: incomplete codes", errBlocks)
+		return fmt.Errorf("%w: incomplete codes", ErrBlocks)
 	}
 	clear(h.first[:])
 	for sym, length := range lengths {
@@ -65,7 +65,7 @@ func (h *huffman) build(lengths []byte) error {
 }
 
 // symbol decodes one Huffman code.
-func (f *inflater) symbol(h *huffman) (int, error) {
+func (f *Inflater) symbol(h *huffman) (int, error) {
 	e := h.first[f.acc&(1<<firstBits-1)]
 	if e>>4 == longCode {
 		return f.longSymbol(h)
@@ -80,7 +80,7 @@ func (f *inflater) symbol(h *huffman) (int, error) {
 }
 
 // longSymbol decodes a code bit by bit, in canonical order. Codes longer than firstBits are rare.
-func (f *inflater) longSymbol(h *huffman) (int, error) {
+func (f *Inflater) longSymbol(h *huffman) (int, error) {
 	code, first, index := 0, 0, 0
 	for n := 1; n <= maxCode; n++ {
 		code |= int(f.acc >> (n - 1) & 1)
@@ -100,22 +100,22 @@ func (f *inflater) longSymbol(h *huffman) (int, error) {
 	return 0, f.noSymbol()
 }
 
-func (f *inflater) noSymbol() error {
+func (f *Inflater) noSymbol() error {
 	if f.n < maxCode {
 		return io.EOF
 	}
-	return fmt.Errorf("%w: a code that stands for no symbol", errBlocks)
+	return fmt.Errorf("%w: a code that stands for no symbol", ErrBlocks)
 }
 
 // readCodes reads the codes of a dynamic block (RFC 1951, 3.2.7).
-func (f *inflater) readCodes() error {
+func (f *Inflater) readCodes() error {
 	v, err := f.take(14)
 	if err != nil {
 		return err
 	}
 	literals, distances, codes := int(v&31)+257, int(v>>5&31)+1, int(v>>10)+4
 	if literals > 286 || distances > 30 {
-		return fmt.Errorf("%w: %d literal and %d distance codes", errBlocks, literals, distances)
+		return fmt.Errorf("%w: %d literal and %d distance codes", ErrBlocks, literals, distances)
 	}
 	order := [19]byte{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 	var lengths [286 + 30]byte
@@ -134,7 +134,7 @@ func (f *inflater) readCodes() error {
 		return err
 	}
 	if all[256] == 0 {
-		return fmt.Errorf("%w: no code for a block's end", errBlocks)
+		return fmt.Errorf("%w: no code for a block's end", ErrBlocks)
 	}
 	if err := f.literals.build(all[:literals]); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (f *inflater) readCodes() error {
 }
 
 // codeLengths reads the lengths of a block's codes, which are in the code that f.literals holds.
-func (f *inflater) codeLengths(lengths []byte) error {
+func (f *Inflater) codeLengths(lengths []byte) error {
 	clear(lengths)
 	for i := 0; i < len(lengths); {
 		if err := f.fill(); err != nil {
@@ -162,7 +162,7 @@ func (f *inflater) codeLengths(lengths []byte) error {
 		switch sym {
 		case 16:
 			if i == 0 {
-				return fmt.Errorf("%w: a code length repeats none", errBlocks)
+				return fmt.Errorf("%w: a code length repeats none", ErrBlocks)
 			}
 			value, extra = lengths[i-1], 2
 		case 18:
@@ -174,7 +174,7 @@ func (f *inflater) codeLengths(lengths []byte) error {
 		}
 		end := i + base + int(n)
 		if end > len(lengths) {
-			return fmt.Errorf("%w: too many code lengths", errBlocks)
+			return fmt.Errorf("%w: too many code lengths", ErrBlocks)
 		}
 		for ; i < end; i++ {
 			lengths[i] = value

@@ -1,7 +1,6 @@
-package archive
+package deflate
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"testing"
@@ -9,26 +8,25 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// BenchmarkInflate decodes pages one after another, by the walker's inflater and by the library's,
+// BenchmarkInflate decodes pages one after another, by the Inflater and by the library's,
 // which says less about where blocks end.
 func BenchmarkInflate(b *testing.B) {
-	c, err := newCompressor(6)
+	c, err := NewCompressor(6)
 	if err != nil {
 		b.Fatal(err)
 	}
 	runs, size := [][]byte{}, int64(0)
 	for i := range 200 {
 		page := text(20<<10, uint64(i))
-		runs = append(runs, bytes.Clone(c.blocks(page)))
+		runs = append(runs, bytes.Clone(c.Run(page)))
 		size += int64(len(page))
 	}
 	b.Run("own", func(b *testing.B) {
 		b.SetBytes(size)
-		f, in := newInflater(), bufio.NewReaderSize(nil, 32<<10)
+		f := NewInflater()
 		for b.Loop() {
 			for _, run := range runs {
-				in.Reset(bytes.NewReader(run))
-				if err := f.run(in, io.Discard); err != nil {
+				if err := f.Inflate(io.Discard, bytes.NewReader(run)); err != nil {
 					b.Fatal(err)
 				}
 			}

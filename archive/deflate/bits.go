@@ -1,4 +1,4 @@
-package archive
+package deflate
 
 import (
 	"encoding/binary"
@@ -6,13 +6,13 @@ import (
 )
 
 // settle discards what was used of in's buffer.
-func (f *inflater) settle() {
+func (f *Inflater) settle() {
 	f.in.Discard(f.taken) // cannot fail: it is buffered
 	f.ahead, f.taken = nil, 0
 }
 
 // fill reads ahead until there are at least 56 bits, or all that the run has.
-func (f *inflater) fill() error {
+func (f *Inflater) fill() error {
 	if len(f.ahead)-f.taken < 8 {
 		f.settle()
 		if _, err := f.in.Peek(8); err != nil && err != io.EOF {
@@ -36,7 +36,7 @@ func (f *inflater) fill() error {
 	return nil
 }
 
-func (f *inflater) take(n uint) (uint32, error) {
+func (f *Inflater) take(n uint) (uint32, error) {
 	if f.n < n {
 		if err := f.fill(); err != nil {
 			return 0, err

@@ -1,4 +1,4 @@
-package archive
+package deflate
 
 import (
 	"bufio"
@@ -7,14 +7,17 @@ import (
 	"io"
 )
 
-// inflater decodes a run of DEFLATE blocks. Unlike the library's, it tells where the blocks end.
+// Inflater decodes a run of DEFLATE blocks. Unlike the library's, it tells where the blocks end.
 // The format depends on that: every run begins and ends on byte boundaries and has no final block.
-type inflater struct {
+// It must not be used concurrently.
+type Inflater struct {
 	in    *bufio.Reader
 	ahead []byte // what in has buffered; valid until settle
 	taken int    // number of bytes used of ahead
 	acc   uint64 // bits read ahead; the next one is the lowest
 	n     uint   // how many
+
+	unread int // see Unread
 
 	out  io.Writer
 	win  []byte // up to end: the last 32 KiB written to out, then what is decoded and not yet written
@@ -32,10 +35,12 @@ const (
 	overhang  = 64 + maxMatch // bytes decoded between two calls of room, at most: one literal for each bit, and a match
 )
 
-var errBlocks = errors.New("blocks are not valid DEFLATE")
+// ErrBlocks is wrapped by the error of what is not a run.
+var ErrBlocks = errors.New("blocks are not valid DEFLATE")
 
-func newInflater() *inflater {
-	f := &inflater{win: make([]byte, winBuffer+overhang)}
+// NewInflater returns an Inflater.
+func NewInflater() *Inflater {
+	f := &Inflater{in: bufio.NewReaderSize(nil, 32<<10), win: make([]byte, winBuffer+overhang)}
 	var lengths [288]byte
 	for i := range lengths {
 		switch {
@@ -57,34 +62,42 @@ func newInflater() *inflater {
 	return f
 }
 
-// run decodes the blocks in in, to its end, and writes the result to out. It returns an error if a
-// block is final, if the last block ends within a byte, or if a match reaches before the run.
-func (f *inflater) run(in *bufio.Reader, out io.Writer) error {
-	f.in, f.ahead, f.taken, f.out, f.acc, f.n, f.end, f.done = in, nil, 0, out, 0, 0, 0, 0
-	defer f.settle()
+// Inflate decodes the run that is all of src, and writes the result to dst. It returns an error if
+// a block is final, if the last block ends within a byte, or if a match reaches before the run.
+func (f *Inflater) Inflate(dst io.Writer, src io.Reader) error {
+	f.in.Reset(src)
+	f.ahead, f.taken, f.out, f.acc, f.n, f.end, f.done = nil, 0, dst, 0, 0, 0, 0
+	defer func() {
+		f.settle()
+		f.unread, f.out = f.in.Buffered(), nil
+		f.in.Reset(nil)
+	}()
 	for {
 		if f.n == 0 && f.taken == len(f.ahead) {
 			f.settle()
-			if _, err := in.Peek(1); err == io.EOF {
+			if _, err := f.in.Peek(1); err == io.EOF {
 				return f.flush()
 			}
 		}
 		if err := f.block(); err != nil {
 			if err == io.EOF {
-				err = fmt.Errorf("%w: the last block does not end on a byte boundary where the run ends", errBlocks)
+				err = fmt.Errorf("%w: the last block does not end on a byte boundary where the run ends", ErrBlocks)
 			}
 			return err
 		}
 	}
 }
 
-func (f *inflater) block() error {
+// Unread returns how many bytes Inflate had read ahead when it ended.
+func (f *Inflater) Unread() int { return f.unread }
+
+func (f *Inflater) block() error {
 	header, err := f.take(3)
 	if err != nil {
 		return err
 	}
 	if header&1 != 0 {
-		return fmt.Errorf("%w: a final block (BFINAL=1) within a run", errBlocks)
+		return fmt.Errorf("%w: a final block (BFINAL=1) within a run", ErrBlocks)
 	}
 	switch header >> 1 {
 	case 0:
@@ -97,17 +110,17 @@ func (f *inflater) block() error {
 		}
 		return f.compressed(&f.literals, &f.distances)
 	}
-	return fmt.Errorf("%w: block type 3", errBlocks)
+	return fmt.Errorf("%w: block type 3", ErrBlocks)
 }
 
-func (f *inflater) stored() error {
+func (f *Inflater) stored() error {
 	if f.n < 7 { // up to seven bits to the byte's end
 		if err := f.fill(); err != nil {
 			return err
 		}
 	}
 	if skipped, err := f.take(f.n & 7); err != nil || skipped != 0 {
-		return fmt.Errorf("%w: a stored block's unused bits are not zero", errBlocks)
+		return fmt.Errorf("%w: a stored block's unused bits are not zero", ErrBlocks)
 	}
 	v, err := f.take(32)
 	if err != nil {
@@ -115,7 +128,7 @@ func (f *inflater) stored() error {
 	}
 	left := int(v & 0xffff)
 	if left != int(^v>>16) {
-		return fmt.Errorf("%w: a stored block's length and its complement differ", errBlocks)
+		return fmt.Errorf("%w: a stored block's length and its complement differ", ErrBlocks)
 	}
 	for ; left > 0 && f.n > 0; left-- {
 		c, _ := f.take(8)
@@ -145,7 +158,7 @@ func (f *inflater) stored() error {
 }
 
 // room makes room for one more match, by writing what is decoded.
-func (f *inflater) room() error {
+func (f *Inflater) room() error {
 	if f.end < winBuffer {
 		return nil
 	}
@@ -157,7 +170,7 @@ func (f *inflater) room() error {
 	return nil
 }
 
-func (f *inflater) flush() error {
+func (f *Inflater) flush() error {
 	_, err := f.out.Write(f.win[f.done:f.end])
 	f.done = f.end
 	return err
@@ -171,7 +184,7 @@ var (
 	distExtra   = [30]uint8{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13}
 )
 
-func (f *inflater) compressed(lit, dist *huffman) error {
+func (f *Inflater) compressed(lit, dist *huffman) error {
 	for {
 		if err := f.room(); err != nil {
 			return err
@@ -199,7 +212,7 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 		case sym == 256:
 			return nil
 		case sym > 285:
-			return fmt.Errorf("%w: length symbol %d", errBlocks, sym)
+			return fmt.Errorf("%w: length symbol %d", ErrBlocks, sym)
 		}
 		extra, err := f.take(uint(lengthExtra[sym-257]))
 		if err != nil {
@@ -210,7 +223,7 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 			return err
 		}
 		if sym > 29 {
-			return fmt.Errorf("%w: distance symbol %d", errBlocks, sym)
+			return fmt.Errorf("%w: distance symbol %d", ErrBlocks, sym)
 		}
 		if extra, err = f.take(uint(distExtra[sym])); err != nil {
 			return err
@@ -222,10 +235,10 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 }
 
 // match appends length bytes that are the same as those from distance bytes back.
-func (f *inflater) match(length, distance int) error {
+func (f *Inflater) match(length, distance int) error {
 	at := f.end
 	if distance > at {
-		return fmt.Errorf("%w: a match reaches %d bytes back, before the run's start", errBlocks, distance)
+		return fmt.Errorf("%w: a match reaches %d bytes back, before the run's start", ErrBlocks, distance)
 	}
 	f.end += length
 	if distance >= length {
@@ -241,7 +254,7 @@ func (f *inflater) match(length, distance int) error {
 
 // literalsOf decodes literals while their codes are short and there are enough bits. That is most
 // of the work, in a loop without calls.
-func (f *inflater) literalsOf(lit *huffman) {
+func (f *Inflater) literalsOf(lit *huffman) {
 	acc, n, win, end := f.acc, f.n, f.win, f.end
 	for n >= firstBits {
 		e := lit.first[acc&(1<<firstBits-1)]
