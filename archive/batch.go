@@ -12,10 +12,11 @@ import (
 
 	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
+	"sheaf/archive/naming"
 	"sheaf/internal/wire"
 )
 
-const manifestName = batchDir + "/manifest.json"
+const manifestName = naming.BatchDir + "/manifest.json"
 
 // BatchWriter joins segments to a batch: each without its end member, then a cell with a copy of
 // the manifest and one end member. The result is an ordinary tar.gz again.

@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/archive/naming"
 )
 
 // Cell is what the index says of one cell: what the record is, and where its parts are. It is all
 // that a view needs. Offsets are from the segment's start.
 type Cell struct {
 	Kind      Kind
-	URLKey    string // SURT(URL)
+	URLKey    string // of naming.SURT
 	URL       string
 	Name      string // the tar entry's; empty unless Kind is Page
 	MIME      string // media type in lower case; "unk" where the server gave none, "warc/revisit" for a Revisit
@@ -130,7 +132,7 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 func (c *Cell) SetKind(host, refers, refersTo string) (err error) {
 	switch {
 	case c.HeaderLen > 0:
-		c.Kind, c.Name = Page, FileName(host, c.URL)
+		c.Kind, c.Name = Page, naming.FileName(host, c.URL)
 	case c.MIME == revisitMIME:
 		c.Kind, c.RefersTo = Revisit, refersTo
 		if refers != "" {
@@ -194,7 +196,7 @@ func parseLine(line, host string) (*Cell, error) {
 	if l.Cell == nil {
 		return nil, fmt.Errorf("line of %.60q has no cell", l.URL)
 	}
-	if h, err := HostOf(l.URL); err != nil {
+	if h, err := naming.HostOf(l.URL); err != nil {
 		return nil, err
 	} else if h != host {
 		return nil, fmt.Errorf("URL %.100q is not of the host %s", l.URL, host)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 )
 
@@ -95,7 +96,7 @@ func TestFailedAppendLeavesNoTrace(t *testing.T) {
 	}
 	refused := []func(*Record){
 		func(r *Record) { r.URL = "http://other.test/" },
-		func(r *Record) { r.URL = "http://" + testHost + "/" + strings.Repeat("x", MaxURL) },
+		func(r *Record) { r.URL = "http://" + testHost + "/" + strings.Repeat("x", naming.MaxURL) },
 		func(r *Record) { r.URL = "http://" + testHost + "/\n" },
 		func(r *Record) { r.URL = "ftp://" + testHost + "/" },
 		func(r *Record) { r.HTTP = []byte("HTTP/1.1 200 OK\r\n") },

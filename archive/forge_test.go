@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
+	"sheaf/archive/naming"
 )
 
 // forge is a segment in parts. A test changes some of them; build then sets every length, sum and
@@ -56,7 +57,7 @@ func newForge(t testing.TB) *forge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forge{t: t, comp: comp, was: x.Cells, name: indexName(testHost, "forged"), time: x.Cells[3].Time}
+	f := &forge{t: t, comp: comp, was: x.Cells, name: naming.IndexName(testHost, "forged"), time: x.Cells[3].Time}
 	for _, c := range x.Cells {
 		f.cells = append(f.cells, takeApart(t, data, &c))
 	}

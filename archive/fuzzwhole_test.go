@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/flate"
+
+	"sheaf/archive/naming"
 )
 
 // bounded runs f on n bytes from a stranger and fails if it allocates out of proportion: readers
@@ -71,9 +73,9 @@ func FuzzRoundTrip(f *testing.F) {
 		if _, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Host: testHost, MaxRatio: 2000}); err != nil {
 			t.Fatal(err)
 		}
-		files := map[string][]byte{FileName(testHost, "http://"+testHost+"/first.html"): []byte("first")}
+		files := map[string][]byte{naming.FileName(testHost, "http://"+testHost+"/first.html"): []byte("first")}
 		if kept && r.Kind == Page {
-			files[FileName(testHost, r.URL)] = body[:min(len(body), 256<<10)]
+			files[naming.FileName(testHost, r.URL)] = body[:min(len(body), 256<<10)]
 		}
 		agree(t, data, x, files)
 	})
@@ -199,7 +201,7 @@ func FuzzIndexCell(f *testing.F) {
 	}
 	lines = x.links.appendLinksLine(lines)
 	base := newForge(f)
-	f.Add(lines, indexName(testHost, "small"))
+	f.Add(lines, naming.IndexName(testHost, "small"))
 	f.Add(bytes.Repeat([]byte("{}\n"), 9), testHost+"/_meta/x.cdxj")
 	f.Fuzz(func(t *testing.T, lines []byte, name string) {
 		headers := (&tarEntry{name: name, size: int64(len(lines)), modified: testTime}).headers()
@@ -266,34 +268,5 @@ func FuzzBatchTail(f *testing.F) {
 				t.Errorf("%q: %d of %d bytes, %v", name, len(got), len(manifest), err)
 			}
 		})
-	})
-}
-
-// FuzzHosts reads hosts out of URLs and paths: names that are accepted go there and back.
-func FuzzHosts(f *testing.F) {
-	for _, s := range []string{"http://www.site.test:8080/a?b", "https://[2001:db8::1]:81/", "http://x_80/", "http://_batch/%E3%81%82", "HTTP://con:80/", "http://a..b/"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		SURT(s)
-		if host, err := HostFromPath(s); err == nil && HostPath(host) != s {
-			t.Errorf("path %q is host %q, whose path is %q", s, host, HostPath(host))
-		}
-		host, err := HostOf(s)
-		if err != nil {
-			return
-		}
-		if again, err := HostFromPath(HostPath(host)); err != nil || again != host {
-			t.Errorf("host %q is %q by its path %q: %v", host, again, HostPath(host), err)
-		}
-		if again, segment, ok := parseMetaName(indexName(host, "s-1"), ".cdxj"); !ok || again != host || segment != "s-1" {
-			t.Errorf("host %q is %q by its index's name", host, again)
-		}
-		if name := FileName(host, s); escapes(name) || len(name) > maxName+300 || !strings.HasPrefix(name, HostDir(host)+"/") {
-			t.Errorf("%q is called %q", s, name)
-		}
-		if key := SURT(s); strings.ContainsAny(key, " \n") || SURT(s) != key {
-			t.Errorf("%q has the key %q", s, key)
-		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"sheaf/archive/naming"
 )
 
 // Link is one reference of a page to another resource, as the robot read it.
@@ -59,7 +61,7 @@ func (k *linkChecker) line(line string) error {
 		return fmt.Errorf("%d fields, want source, target and kind", len(f))
 	}
 	if f[0] != k.source {
-		host, err := HostOf(f[0])
+		host, err := naming.HostOf(f[0])
 		if err == nil && host != k.host {
 			err = fmt.Errorf("source %.100q is not of the host %s", f[0], k.host)
 		}
@@ -97,7 +99,7 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 	if err := c.SetNumbers(l.Cell); err != nil {
 		return nil, fmt.Errorf("line of the links cell: %w", err)
 	}
-	c.Name = linksName(host, segment)
+	c.Name = naming.LinksName(host, segment)
 	if c.HeadLen != 0 || c.RecordCRC != 0 || c.HeaderLen == 0 {
 		return nil, errors.New("line of the links cell has a record")
 	}
@@ -254,7 +256,7 @@ func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, 
 			return nil
 		}
 		if check.host == "" {
-			check.host, _ = HostOf(source) // the cell's URL has one
+			check.host, _ = naming.HostOf(source) // the cell's URL has one
 		}
 		for _, link := range links {
 			line = append(append(append(append(line[:0], source...), '\t'), link...), '\n')

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"sheaf/archive/crcmath"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 )
 
@@ -199,7 +200,7 @@ func TestForgedLinks(t *testing.T) {
 		data, _ = cell(data, f.name, string(lines))
 		return append(data, EndMember(at, int64(len(data))-at)...)
 	}
-	name := linksName(testHost, x.Segment)
+	name := naming.LinksName(testHost, x.Segment)
 	good := linkLines("http://"+testHost+"/", testLinks(3))
 	build := func(name, content string) []byte {
 		data, c := cell(bytes.Clone(cells), name, content)
@@ -220,9 +221,9 @@ func TestForgedLinks(t *testing.T) {
 		"a kind in capitals":      build(name, "http://"+testHost+"/\thttp://b.test/\tIMG\n"),
 		"two fields":              build(name, "http://"+testHost+"/\thttp://b.test/\n"),
 		"no end of the line":      build(name, strings.TrimSuffix(good, "\n")),
-		"another segment's":       build(linksName(testHost, "another"), good),
-		"another host's cell":     build(linksName("other.test", x.Segment), good),
-		"another extension":       build(metaName(testHost, x.Segment, ".lines"), good),
+		"another segment's":       build(naming.LinksName(testHost, "another"), good),
+		"another host's cell":     build(naming.LinksName("other.test", x.Segment), good),
+		"another extension":       build(naming.MetaName(testHost, x.Segment, ".lines"), good),
 		"twice":                   index(twice, append(bytes.Clone(lines), line...)),
 		"not in the index":        unlisted,
 		"no cells":                index(alone, c.appendLinksLine(nil)),

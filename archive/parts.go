@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"sheaf/archive/naming"
 )
 
 // A file in the members form is one segment, several segments, cells chosen from segments of any
@@ -212,7 +214,7 @@ func (s *partScan) segment(it *item) error {
 	if s.lines > 0 {
 		base = s.run[0].Offset
 	}
-	host, _, _ := parseMetaName(it.cell.Name, ".cdxj")
+	host, _, _ := naming.ParseMetaName(it.cell.Name, ".cdxj")
 	x := &Index{Host: host, Segment: it.segment, Cells: s.run, IndexLength: it.cell.Len(), links: s.links, self: it.cell}
 	if s.links != nil {
 		s.links.Offset -= base

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"sheaf/archive/naming"
 )
 
 // Seal reads all cells back, writes the index cell and the end member, makes everything durable and
@@ -102,7 +104,7 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := w.tarOnly(indexName(w.host, w.segment), modified, func(out io.Writer) error { return writeLines(out, cells, links) })
+	self, err := w.tarOnly(naming.IndexName(w.host, w.segment), modified, func(out io.Writer) error { return writeLines(out, cells, links) })
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +131,7 @@ func (w *Writer) links(cells []Cell, modified time.Time) (*Cell, error) {
 		return nil, nil
 	}
 	var lines int64
-	c, err := w.tarOnly(linksName(w.host, w.segment), modified, func(out io.Writer) (err error) {
+	c, err := w.tarOnly(naming.LinksName(w.host, w.segment), modified, func(out io.Writer) (err error) {
 		lines, err = log.writeTo(out, cells, w.room(0))
 		return err
 	})

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"sheaf/archive/naming"
 )
 
 const testHost = "www.site.test"
@@ -55,7 +57,7 @@ func testRecords() (records []*Record, files map[string][]byte) {
 	files = map[string][]byte{}
 	add := func(path, mimeType string, body []byte) {
 		r := page(path, mimeType, body, len(records))
-		files[FileName(testHost, r.URL)] = body
+		files[naming.FileName(testHost, r.URL)] = body
 		records = append(records, r)
 	}
 	add("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65</title>"))

@@ -2,11 +2,12 @@ package archive
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/archive/naming"
 )
 
 // tarEntry is the content of one file's tar headers. The headers' bytes follow from it, so a reader
@@ -131,7 +132,7 @@ func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
 		return nil, ferr
 	}
 	e.size = size
-	if escapes(e.name) {
+	if naming.Escapes(e.name) {
 		return nil, &FormatError{Code: codePathEscape, Entry: e.name, Msg: "entry name leaves the host's directory"}
 	}
 	return e, nil
@@ -210,10 +211,4 @@ func parseOctal(b []byte) (int64, error) {
 func cString(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return s
-}
-
-// escapes reports whether a tar name could lead out of the directory it is unpacked in.
-func escapes(name string) bool {
-	return name == "" || name[0] == '/' || strings.ContainsAny(name, "\\\x00") || path.Clean(name) != name ||
-		name == ".." || strings.HasPrefix(name, "../")
 }

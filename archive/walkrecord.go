@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sheaf/archive/crcmath"
+	"sheaf/archive/naming"
 )
 
 // record reads the rest of a B that has a record. It compares the record with headers, the decoded
@@ -82,7 +83,7 @@ func (w *walker) head(b *member) ([]byte, error) {
 
 // identity checks the record's header and sets what it says in c.
 func (w *walker) identity(b *member, c *Cell, h *warcHead, head, http []byte) error {
-	host, err := HostOf(h.url)
+	host, err := naming.HostOf(h.url)
 	if err == nil {
 		err = h.check()
 	}
@@ -124,7 +125,7 @@ func (w *walker) sameEntry(c *Cell, entry string, headers []byte) error {
 	ferr := corrupt("the tar header is not the one of its record")
 	if entry != c.Name {
 		ferr = corrupt("entry is called %q, want %q", entry, c.Name)
-		if !strings.HasPrefix(entry, HostDir(w.host)+"/") {
+		if !strings.HasPrefix(entry, naming.HostDir(w.host)+"/") {
 			ferr.Code = codePathEscape
 		}
 	} else {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive/crcmath"
+	"sheaf/archive/naming"
 )
 
 // tarOnly reads the rest of a links, index or manifest cell.
@@ -45,9 +46,9 @@ func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time
 		return item{kind: manifestItem}, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0), nil
 	}
 	it.kind, out = indexItem, &lineWriter{what: "index line", emit: w.onLine}
-	host, segment, ok := parseMetaName(e.name, ".cdxj")
+	host, segment, ok := naming.ParseMetaName(e.name, ".cdxj")
 	if !ok {
-		host, segment, ok = parseMetaName(e.name, ".links")
+		host, segment, ok = naming.ParseMetaName(e.name, ".links")
 		it.kind = linksItem
 	}
 	if w.host == "" && ok {
@@ -55,7 +56,7 @@ func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time
 	}
 	if !ok || host != w.host {
 		ferr := corrupt("entry %q without a record is neither the links or index cell of %s nor a batch's manifest", e.name, w.host)
-		if !strings.HasPrefix(e.name, HostDir(w.host)+"/") {
+		if !strings.HasPrefix(e.name, naming.HostDir(w.host)+"/") {
 			ferr.Code = codePathEscape
 		}
 		return it, nil, modified, ferr

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
+	"sheaf/archive/naming"
 	"sheaf/internal/preference"
 )
 
@@ -198,7 +199,7 @@ func (h *warcHead) checkRevisit() error {
 		return fmt.Errorf("payload digest %.80q is not sha256:, sha1: or md5: and base32", h.payloadDigest)
 	}
 	if h.refersTo != "" {
-		if _, err := HostOf(h.refersTo); err != nil {
+		if _, err := naming.HostOf(h.refersTo); err != nil {
 			return fmt.Errorf("refers to: %w", err)
 		}
 	}
@@ -273,12 +274,12 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 	if err != nil {
 		return err
 	}
-	c.Kind, c.URL, c.URLKey, c.Time = h.kind, h.url, SURT(h.url), h.time.UTC()
+	c.Kind, c.URL, c.URLKey, c.Time = h.kind, h.url, naming.SURT(h.url), h.time.UTC()
 	c.Status, c.MIME, c.Digest, c.Truncated, c.RefersDate = status, mimeType, h.payloadDigest, h.truncated, h.refersDate
 	c.RefersTo, c.Preferences = h.refersTo, h.preferences
 	switch h.kind {
 	case Page:
-		c.Name = FileName(host, h.url)
+		c.Name = naming.FileName(host, h.url)
 	case Revisit:
 		c.MIME = revisitMIME
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"sheaf/archive/naming"
 	"sheaf/internal/limits"
 )
 
@@ -77,10 +78,10 @@ func Reopen(path, host, segmentID string, opt WriterOptions) (*Writer, []Cell, e
 }
 
 func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
-	if err := checkHost(host); err != nil {
+	if err := naming.CheckHost(host); err != nil {
 		return nil, err
 	}
-	if err := checkSegment(segmentID); err != nil {
+	if err := naming.CheckSegment(segmentID); err != nil {
 		return nil, err
 	}
 	opt.Level = cmp.Or(opt.Level, 6)
@@ -136,10 +137,6 @@ func (w *Writer) recover() (cells []Cell, err error) {
 	return cells, errors.Join(w.file.Truncate(w.size), linkLogOf(w.file.Name()).cut(w.size))
 }
 
-func (w *Writer) verify() VerifyOptions {
-	return VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20}
-}
-
 // Size returns the length of the segment in bytes, without index cell and end member.
 func (w *Writer) Size() int64 { return w.size }
 
@@ -156,7 +153,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	if r.Kind == Revisit && r.RefersTo != r.URL {
 		h.refersTo = r.RefersTo
 	}
-	host, err := HostOf(r.URL)
+	host, err := naming.HostOf(r.URL)
 	if err == nil && host != w.host {
 		err = fmt.Errorf("URL %.100q belongs to host %s, not %s", r.URL, host, w.host)
 	}

@@ -52,6 +52,11 @@ func (s *scratch) walker(r io.Reader, opt VerifyOptions) *walker {
 	return w
 }
 
+// verify returns the options for reading back what was written.
+func (w *Writer) verify() VerifyOptions {
+	return VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20}
+}
+
 func newScratch(opt WriterOptions) (*scratch, error) {
 	c, err := deflate.NewCompressor(opt.Level)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
@@ -173,7 +174,7 @@ func TestBatchIsPublished(t *testing.T) {
 		}
 		l := lines[0]
 		h.verify(l)
-		if want := "segments/" + archive.HostPath(name) + "/20261120-" + string(b.ID) + "-1.tar.gz"; l.Object != want {
+		if want := "segments/" + naming.HostPath(name) + "/20261120-" + string(b.ID) + "-1.tar.gz"; l.Object != want {
 			t.Errorf("object %s, want %s", l.Object, want)
 		}
 		if l.Batch != string(b.ID) || l.BatchSHA256 != b.Manifest.SHA256 || l.Robot != batchtest.Robot || l.Edition != r.Edition {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
 	"sheaf/ingest/split"
@@ -128,7 +128,7 @@ func TestPackIsTarGz(t *testing.T) {
 		if site.Name == "empty.example.jp" {
 			continue
 		}
-		got, err := os.ReadFile(filepath.Join(dir, archive.HostDir(site.Name), "0.html"))
+		got, err := os.ReadFile(filepath.Join(dir, naming.HostDir(site.Name), "0.html"))
 		testkit.Must(t, err)
 		for page := range site.Each {
 			if !bytes.Equal(got, page.Body) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/access"
@@ -100,7 +101,7 @@ func TestFeedOfEmbargoes(t *testing.T) {
 		there := map[string]string{}
 		for _, h := range hosts {
 			if len(c.want.Domains) == 0 || slices.Contains([]string{"www.waseda.ac.jp", "www.keio.ac.jp"}, h) {
-				maps.Copy(there, editionFiles(t, s.Library, c.account, "/"+archive.HostPath(h)+"/"))
+				maps.Copy(there, editionFiles(t, s.Library, c.account, "/"+naming.HostPath(h)+"/"))
 			}
 		}
 		if !maps.Equal(there, c.files) {

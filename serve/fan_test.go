@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -46,7 +47,7 @@ func crowd(t testing.TB, s *servetest.Site, n int) []string {
 	_, err := s.Catalog.Publish(t.Context(), catalog.Publication{Day: "20261121", Batches: []catalog.Batch{b}, Entries: func(yield func(catalog.SegmentEntry, error) bool) {
 		for i, host := range hosts {
 			l := catalog.SegmentEntry{
-				Host: host, Object: "segments/" + archive.HostPath(host), Length: 20_000, IndexOffset: 18_000, IndexLength: 1800,
+				Host: host, Object: "segments/" + naming.HostPath(host), Length: 20_000, IndexOffset: 18_000, IndexLength: 1800,
 				First: dayOne, Last: dayOne, Records: 3, Files: 2, SHA256: sum, Origin: catalog.Origin{Batch: b.ID, BatchSHA256: sum, Robot: "r1"}, Views: map[string]catalog.View{},
 			}
 			for _, kind := range []archive.ViewKind{archive.Single, archive.WARC, archive.Members} {
@@ -128,7 +129,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	t.Logf("%d directories, the longest of %d entries; %v; the heap grew by %d KiB", directories, most, time.Since(start), (int64(during.HeapAlloc)-int64(before.HeapAlloc))>>10)
 	var want []string
 	for _, h := range hosts {
-		if place := archive.HostPath(h); strings.HasPrefix(place, "jp/ne/blog/") && !strings.HasSuffix(place, "/www") {
+		if place := naming.HostPath(h); strings.HasPrefix(place, "jp/ne/blog/") && !strings.HasSuffix(place, "/www") {
 			want = append(want, place)
 		}
 	}

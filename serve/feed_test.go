@@ -17,6 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -174,7 +175,7 @@ func TestFeed(t *testing.T) {
 			})
 			ofSURT := slices.ContainsFunc(c.want.SURT, func(p string) bool { return strings.HasPrefix(surt, p) })
 			if all || ofDomain || ofSURT || slices.Contains(c.want.Hosts, h) {
-				maps.Copy(there, editionFiles(t, s.Library, c.account, "/"+archive.HostPath(h)+"/"))
+				maps.Copy(there, editionFiles(t, s.Library, c.account, "/"+naming.HostPath(h)+"/"))
 			}
 		}
 		if !maps.Equal(there, c.files) {

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/serve"
 	"sheaf/serve/content"
@@ -94,7 +95,7 @@ func shown(t *testing.T, s *servetest.Site, host string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
 	for _, name := range []string{"current.tar.gz", "current.warc.gz", "current.members.tar.gz", "current.cdxj"} {
-		f, err := s.Library.Tree.Open(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+name)
+		f, err := s.Library.Tree.Open(t.Context(), everyone, "/"+naming.HostPath(host)+"/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,7 @@ func TestRetention(t *testing.T) {
 			}
 			for i, l := range lines[host] {
 				kept := slices.ContainsFunc(left, func(o catalog.SegmentEntry) bool { return o.Seq == l.Seq })
-				_, err := s.Library.Tree.Stat(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+l.Edition+".tar.gz")
+				_, err := s.Library.Tree.Stat(t.Context(), everyone, "/"+naming.HostPath(host)+"/"+l.Edition+".tar.gz")
 				if kept != (err == nil) || err != nil && !errors.Is(err, content.ErrNotFound) {
 					t.Errorf("%s of %s: kept %t, %v", l.Edition, host, kept, err)
 				}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/serve"
 	"sheaf/serve/account"
 )
@@ -88,7 +88,7 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 			return nil, err
 		}
 		for _, h := range hosts {
-			labels := strings.Split(archive.HostPath(h.Host), "/")
+			labels := strings.Split(naming.HostPath(h.Host), "/")
 			for depth := range min(len(labels), deepest) + 1 {
 				place := strings.Join(labels[:depth], "/")
 				if left := latest[depth]; left != "" && left != place && result[left].Hosts == 1 {
@@ -121,10 +121,10 @@ func placesOf(a *account.Account) (places []string) {
 		if d == "*" {
 			return []string{""}
 		}
-		places = append(places, archive.HostPath(d))
+		places = append(places, naming.HostPath(d))
 	}
 	return places
 }
 
 // browsePath is where the page of a host or domain lies.
-func browsePath(name string) string { return "/browse/" + archive.HostPath(name) + "/" }
+func browsePath(name string) string { return "/browse/" + naming.HostPath(name) + "/" }

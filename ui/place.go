@@ -11,8 +11,8 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -288,7 +288,7 @@ func nameOf(place string) string {
 	if place == "" || strings.Contains(place, "+") {
 		return ""
 	}
-	name, _ := archive.HostFromPath(place) // fails for what is no host's place
+	name, _ := naming.HostFromPath(place) // fails for what is no host's place
 	return name
 }
 

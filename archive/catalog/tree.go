@@ -3,7 +3,7 @@ package catalog
 import (
 	"strings"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // Key returns the key by which a host is sorted: its path in the tree of reversed names with commas
@@ -11,7 +11,7 @@ import (
 // so the hosts below a name follow directly on the name, and reading a directory of the tree takes
 // few seeks.
 func Key(host string) string {
-	return strings.ReplaceAll(archive.HostPath(host), "/", ",")
+	return strings.ReplaceAll(naming.HostPath(host), "/", ",")
 }
 
 // keyOfPath returns the prefix of the keys of all hosts below a path of the tree.

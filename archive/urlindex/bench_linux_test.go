@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 	"sheaf/internal/testkit"
@@ -108,7 +109,7 @@ func lookUps(b *testing.B, st store.Store, pages, n int, cold bool) float64 {
 		v, err := reader.Current(ctx)
 		testkit.Must(b, err)
 		found := 0
-		for _, err := range v.Rows(ctx, Exact(archive.SURT(madeUpURL(random.IntN(hot))))) {
+		for _, err := range v.Rows(ctx, Exact(naming.SURT(madeUpURL(random.IntN(hot))))) {
 			testkit.Must(b, err)
 			found++
 		}
@@ -156,11 +157,11 @@ func madeUp(p, day int) *Row {
 	sum := sha256.Sum256(fmt.Append(nil, p, day))
 	crc := func(i int) uint32 { return binary.LittleEndian.Uint32(sum[i:]) }
 	body := int64(5000 + crc(0)%50_000)
-	host, _ := archive.HostOf(u)
+	host, _ := naming.HostOf(u)
 	before := int64(p%1000) * 12_000
 	r := &Row{Seq: int64(day)*100_000 + int64(p/1000), Before: before, FileOffset: archive.WARCStart() + before,
-		Filename: archive.HostPath(host) + fmt.Sprintf("/202611%02d.warc.gz", day)}
-	r.Cell = archive.Cell{Kind: archive.Page, URLKey: archive.SURT(u), URL: u, MIME: "text/html", Status: 200,
+		Filename: naming.HostPath(host) + fmt.Sprintf("/202611%02d.warc.gz", day)}
+	r.Cell = archive.Cell{Kind: archive.Page, URLKey: naming.SURT(u), URL: u, MIME: "text/html", Status: 200,
 		Time:   time.Date(2026, 11, day, 2, 3, 4, int(crc(4)%1000)*1e6, time.UTC).Add(time.Duration(p%80_000) * time.Second),
 		Digest: "sha256:" + base32.StdEncoding.EncodeToString(sum[:]),
 		Offset: before, TLen: 300 + int64(crc(8)%40), BLen: 700 + body/4, HeaderLen: 1536, HeaderCRC: crc(12),

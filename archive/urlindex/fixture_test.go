@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
@@ -87,7 +88,7 @@ func (s *site) sealLater() {
 	s.t.Helper()
 	hosts := make(map[string][]*archive.Record)
 	for _, r := range s.waiting {
-		host, err := archive.HostOf(r.URL)
+		host, err := naming.HostOf(r.URL)
 		testkit.Must(s.t, err)
 		hosts[host] = append(hosts[host], r)
 	}
@@ -134,7 +135,7 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{Host: host, Views: []archive.ViewKind{archive.WARC}})
 	testkit.Must(s.t, err)
 	l := catalog.SegmentEntry{
-		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
+		Host: host, Object: "segments/" + naming.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
 		SHA256: sum.SHA256, Views: map[string]catalog.View{}, Origin: catalog.Origin{Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1"},

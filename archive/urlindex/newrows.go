@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
@@ -195,7 +196,7 @@ var errKey = errors.New("is no URL key")
 
 // rowsOf returns an entry's rows, in pieces of whole lines, and the size of its records.
 func rowsOf(index *archive.Index, e catalog.SegmentEntry, first int64) (pieces [][]byte, n int64, err error) {
-	place := archive.HostPath(e.Host) + "/" + e.Edition + warcSuffix
+	place := naming.HostPath(e.Host) + "/" + e.Edition + warcSuffix
 	var piece []byte
 	for i := range index.Cells {
 		r := Row{Cell: index.Cells[i], Seq: e.Seq, Before: n, Filename: place, FileOffset: first + n}

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
 )
@@ -58,7 +59,7 @@ func (h *history) act() {
 	case n < 5:
 		h.publish(h.records()...)
 	case n < 7:
-		host, err := archive.HostOf(h.url())
+		host, err := naming.HostOf(h.url())
 		testkit.Must(h.t, err)
 		t := catalog.Tombstone{Host: host, Reason: "test"}
 		if h.rand.IntN(2) == 0 {
@@ -108,7 +109,7 @@ func (h *history) check(what string) {
 	slices.Reverse(backward)
 	same(h.t, what+", backward", h.indexed(v, urlindex.Range{Reverse: true}), backward)
 	for range 8 {
-		key := archive.SURT(h.url())
+		key := naming.SURT(h.url())
 		in := urlindex.Exact(key)
 		holds := func(r *urlindex.Row) bool { return r.URLKey == key }
 		if h.rand.IntN(2) == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // Row is one record, with everything needed to open it without its segment's index.
@@ -32,7 +33,7 @@ func (r *Row) Position() Position {
 
 // Host returns the host that the record belongs to.
 func (r *Row) Host() string {
-	host, _ := archive.HostOf(r.URL) // parsing and making a row have checked the URL
+	host, _ := naming.HostOf(r.URL) // parsing and making a row have checked the URL
 	return host
 }
 
@@ -165,7 +166,7 @@ func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 	if j.Cell == nil {
 		return nil, fmt.Errorf("cell is missing")
 	}
-	host, err := archive.HostOf(j.URL)
+	host, err := naming.HostOf(j.URL)
 	if err != nil {
 		return nil, err
 	}

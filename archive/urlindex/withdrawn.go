@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 )
 
 // withdrawn reports which rows are gone for good: their entry has expired, or they are erased. A
@@ -52,7 +52,7 @@ func keyOfHost(host string) string {
 	if strings.HasSuffix(host, ":80") {
 		scheme = "https" // its URL keys keep port 80
 	}
-	key, _, _ := strings.Cut(archive.SURT(scheme+"://"+host+"/"), ")")
+	key, _, _ := strings.Cut(naming.SURT(scheme+"://"+host+"/"), ")")
 	return key + ")"
 }
 

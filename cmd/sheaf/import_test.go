@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 )
 
@@ -175,7 +175,7 @@ func (c console) othersComeOut(url, host string, imported []byte) {
 	if !kinds["request"] || !kinds["metadata"] || !kinds["warcinfo"] || !kinds["resource"] {
 		c.Fatalf("wget wrote records of types %v", kinds)
 	}
-	path := "/" + archive.HostPath(host)
+	path := "/" + naming.HostPath(host)
 	listing := string(c.fetch("/pub" + path + "/"))
 	edition, _, _ := strings.Cut(listing[strings.Index(listing, "others.warc.gz")-9:], ".")
 	edition = strings.TrimLeft(edition, "\"/ >")

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // HostMap maps directories of a tree to their hosts. It is needed if the directories are not named
@@ -43,7 +43,7 @@ func ParseHostMap(r io.Reader) (HostMap, error) {
 			return nil, fmt.Errorf("host map, line %d: %d words, want a directory and its host", n, len(f))
 		}
 		dir, host := strings.Trim(f[0], "/"), strings.ToLower(f[1])
-		if got, err := archive.HostOf("http://" + host + "/"); err != nil || got != host || dir == "" {
+		if got, err := naming.HostOf("http://" + host + "/"); err != nil || got != host || dir == "" {
 			return nil, fmt.Errorf("host map, line %d: %q is not a directory, or %q not a host", n, f[0], f[1])
 		}
 		if old, ok := m[dir]; ok && old != host {
@@ -93,7 +93,7 @@ func hostLike(dir string) (string, bool) {
 	if !strings.Contains(bare, ".") {
 		return "", false
 	}
-	host, err := archive.HostOf("http://" + name + "/")
+	host, err := naming.HostOf("http://" + name + "/")
 	return host, err == nil && host == strings.TrimSuffix(name, ":80")
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 )
 
@@ -290,7 +290,7 @@ func (r *warcRecord) asked() (string, error) {
 	with := func(n int) (string, error) {
 		url, err := weburl.Parse("", target+string(query[:n]), nil)
 		if err == nil {
-			_, err = archive.HostOf(url) // which limits its length
+			_, err = naming.HostOf(url) // which limits its length
 		}
 		return url, err
 	}

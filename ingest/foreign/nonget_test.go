@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 )
 
@@ -53,7 +53,7 @@ func TestKeysOfRequests(t *testing.T) {
 		"no type":               {asking("POST", "", "foo=bar&dir=%2Fbaz"), "__wb_method=post&__wb_post_data=zm9vpwjhcizkaxi9jtjgymf6"},
 		"in chunks":             {"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n4\r\ndata\r\n0\r\n\r\n", "__wb_method=post&__wb_post_data=c29tzwrhdge="},
 		"in chunks, cut":        {"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n4\r\nda", "__wb_method=post&__wb_post_data=c29tzwrh"},
-		"more than a key holds": {asking("POST", "", strings.Repeat("x", 9000)), "__wb_method=post&__wb_post_data=" + strings.ToLower(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 9000))))[:archive.MaxURL-len("http://a.example.jp/p?__wb_method=POST&__wb_post_data=")]},
+		"more than a key holds": {asking("POST", "", strings.Repeat("x", 9000)), "__wb_method=post&__wb_post_data=" + strings.ToLower(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 9000))))[:naming.MaxURL-len("http://a.example.jp/p?__wb_method=POST&__wb_post_data=")]},
 	} {
 		key := "jp,example,a)/p"
 		if c.key != "" {
@@ -155,7 +155,7 @@ func FuzzMethodQuery(f *testing.F) {
 		if err != nil {
 			return // a method that is as long as a URL
 		}
-		if _, err := archive.HostOf(found); err != nil {
+		if _, err := naming.HostOf(found); err != nil {
 			t.Fatal(err)
 		}
 		u, err := url.Parse(found)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
@@ -47,7 +47,7 @@ const noHost = "-"
 // in a name of what was made of a page: "urn:text:https://…", "screenshot:http://…".
 func hostOfOther(target string) string {
 	if at := strings.Index(target, ":http"); at >= 0 {
-		if _, err := archive.HostOf(target[at+1:]); err == nil {
+		if _, err := naming.HostOf(target[at+1:]); err == nil {
 			target = target[at+1:]
 		}
 	}
@@ -58,7 +58,7 @@ func hostOfOther(target string) string {
 	if err != nil {
 		return noHost
 	}
-	host, err := archive.HostOf(url)
+	host, err := naming.HostOf(url)
 	if err != nil {
 		return noHost
 	}

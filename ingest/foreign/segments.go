@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // maxOpen is how many segments are open at once. The pages of a crawl may come in any order of
@@ -48,7 +49,7 @@ func newSegments(dir, id string, opt archive.WriterOptions) *segments {
 
 // append stores a record in its host's segment.
 func (s *segments) append(r *archive.Record) (archive.Cell, error) {
-	host, err := archive.HostOf(r.URL)
+	host, err := naming.HostOf(r.URL)
 	if err != nil {
 		return archive.Cell{}, fmt.Errorf("%w: %w", archive.ErrRefused, err)
 	}

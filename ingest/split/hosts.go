@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/stage"
@@ -145,7 +146,7 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.Seg
 	if crawled.IsZero() {
 		crawled = a.m.Created
 	}
-	object := fmt.Sprintf("segments/%s/%s-%s-%d.tar.gz", archive.HostPath(h.Name), crawled.In(a.opt.Zone).Format("20060102"), a.batch.Batch, a.batch.Attempt)
+	object := fmt.Sprintf("segments/%s/%s-%s-%d.tar.gz", naming.HostPath(h.Name), crawled.In(a.opt.Zone).Format("20060102"), a.batch.Batch, a.batch.Attempt)
 	var sum *archive.Summary
 	err := a.opt.Write(stage.Store, func() (err error) {
 		out := put(ctx, a.opt.Store, object, sealedSize(&h))

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
@@ -294,7 +294,7 @@ func CheckTakedown(t catalog.Tombstone) error {
 		if t.Host+t.Edition+t.URLPrefix != "" {
 			return errors.New("a collection is taken down whole; leave out host, edition and URL prefix")
 		}
-	} else if host, err := archive.HostFromPath(archive.HostPath(t.Host)); t.Host == "" || err != nil || host != t.Host {
+	} else if host, err := naming.HostFromPath(naming.HostPath(t.Host)); t.Host == "" || err != nil || host != t.Host {
 		return fmt.Errorf("%q is not a host as archives name them, such as www.example.jp or www.example.jp:8080", t.Host)
 	}
 	if strings.TrimSpace(t.Reason) == "" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
@@ -149,7 +149,7 @@ func FuzzURLPrefix(f *testing.F) {
 			return
 		}
 		host, _, _ := strings.Cut(bare(text), "/")
-		if name, err := archive.HostFromPath(archive.HostPath(host)); err != nil || name != host {
+		if name, err := naming.HostFromPath(naming.HostPath(host)); err != nil || name != host {
 			t.Errorf("%q names the host %q, at a place of %q: %v", text, host, name, err)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
@@ -108,7 +108,7 @@ func validPrefix(text string) bool {
 	if len(text) > maxText || bare(text) == text || !ok {
 		return false
 	}
-	if name, err := archive.HostFromPath(archive.HostPath(host)); err != nil || name != host {
+	if name, err := naming.HostFromPath(naming.HostPath(host)); err != nil || name != host {
 		return false
 	}
 	origin := text[:len(text)-len(bare(text))+len(host)+1]
@@ -147,11 +147,11 @@ func (r *Rule) place() (place string, exact bool) {
 	switch {
 	case r.URLPrefix != "":
 		host, _, _ := strings.Cut(bare(r.URLPrefix), "/")
-		return archive.HostPath(host), true
+		return naming.HostPath(host), true
 	case r.Domain == "" || r.Domain == "*":
 		return "", false
 	}
-	return archive.HostPath(r.Domain), false
+	return naming.HostPath(r.Domain), false
 }
 
 // RuleList answers GET /v1/admin/access.

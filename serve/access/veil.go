@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 )
 
@@ -90,7 +90,7 @@ func (v *Veil) OfHost(name string) *Veil {
 	if v == nil {
 		return nil
 	}
-	place := archive.HostPath(name)
+	place := naming.HostPath(name)
 	rules := slices.DeleteFunc(slices.Clone(v.rules), func(r applied) bool { return r.ended || !r.holds(place) })
 	if len(rules) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (v *Veil) HidesRecord(l catalog.SegmentEntry, url string, at time.Time) boo
 
 // HidesHost reports whether all that there is and will be of a host is hidden for now.
 func (v *Veil) HidesHost(host string) bool {
-	place := archive.HostPath(host)
+	place := naming.HostPath(host)
 	return v.any(func(r *applied) bool {
 		return r.URLPrefix == "" && r.Collection == "" && r.From.IsZero() && r.To.IsZero() && r.Days == 0 && !r.ended && r.holds(place)
 	})
@@ -138,7 +138,7 @@ func (v *Veil) HidesHost(host string) bool {
 // HidesSome reports whether URLs of a host that begin with a prefix may be hidden by a rule about
 // URLs.
 func (v *Veil) HidesSome(host, prefix string) bool {
-	place := archive.HostPath(host)
+	place := naming.HostPath(host)
 	return v.any(func(r *applied) bool {
 		return r.URLPrefix != "" && !r.ended && r.holds(place) &&
 			(strings.HasPrefix(bare(prefix), bare(r.URLPrefix)) || strings.HasPrefix(bare(r.URLPrefix), bare(prefix)))
@@ -163,6 +163,6 @@ func (r *applied) holds(place string) bool {
 
 // names reports whether the rule names something of an entry, whatever its URLs and times are.
 func (r *applied) names(l *catalog.SegmentEntry) bool {
-	return !r.ended && r.holds(archive.HostPath(l.Host)) && (r.Collection == "" || r.Collection == l.Collection) &&
+	return !r.ended && r.holds(naming.HostPath(l.Host)) && (r.Collection == "" || r.Collection == l.Collection) &&
 		(r.Days == 0 || l.Published.After(r.since))
 }

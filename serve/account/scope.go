@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // Scope is an account's domains as places in the tree, such as "jp/ac/waseda". It is sorted, and no
@@ -18,7 +18,7 @@ func (a *Account) Scope() Scope {
 		if d == "*" {
 			return Scope{""}
 		}
-		s = append(s, archive.HostPath(d))
+		s = append(s, naming.HostPath(d))
 	}
 	slices.Sort(s)
 	s = slices.Compact(s)
@@ -28,7 +28,7 @@ func (a *Account) Scope() Scope {
 }
 
 // Covers reports whether a host is within the account's scope.
-func (a *Account) Covers(host string) bool { return a.Scope().Holds(archive.HostPath(host)) }
+func (a *Account) Covers(host string) bool { return a.Scope().Holds(naming.HostPath(host)) }
 
 // Holds reports whether everything at and under a place belongs to the scope.
 func (s Scope) Holds(place string) bool {
@@ -64,7 +64,7 @@ func Within(place, root string) bool {
 	return ok && (root == "" || rest == "" || rest[0] == '/' || IsPort(rest))
 }
 
-// IsPort reports whether s is what archive.HostPath appends to the name of a host with a port.
+// IsPort reports whether s is what naming.HostPath appends to the name of a host with a port.
 func IsPort(s string) bool {
 	digits, ok := strings.CutPrefix(s, "_")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""

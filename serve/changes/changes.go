@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/feed"
@@ -49,7 +49,7 @@ func (q Selection) parts() (parts []hostSet) {
 		parts = append(parts, hostSet{prefix, func(_, key string) bool { return strings.HasPrefix(key, prefix) }})
 	}
 	for _, domain := range q.Domains {
-		parts = append(parts, below(archive.HostPath(domain)))
+		parts = append(parts, below(naming.HostPath(domain)))
 	}
 	for _, name := range q.Hosts {
 		parts = append(parts, hostSet{catalog.Key(name), func(host, _ string) bool { return host == name }})
@@ -62,7 +62,7 @@ func (q Selection) parts() (parts []hostSet) {
 
 // below returns all hosts at and under a place of the tree.
 func below(root string) hostSet {
-	return hostSet{account.KeyPrefix(root), func(host, _ string) bool { return account.Within(archive.HostPath(host), root) }}
+	return hostSet{account.KeyPrefix(root), func(host, _ string) bool { return account.Within(naming.HostPath(host), root) }}
 }
 
 // Reader reads the change feed from one view.
@@ -134,7 +134,7 @@ func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []f
 		}
 		e := feed.Event{
 			Seq: c.Seq, At: c.At.UTC(), Version: c.Version,
-			Host: host, SURT: catalog.Key(host), Path: "/" + archive.HostPath(host) + "/",
+			Host: host, SURT: catalog.Key(host), Path: "/" + naming.HostPath(host) + "/",
 		}
 		shown := true
 		switch {
@@ -172,7 +172,7 @@ func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
 	if down || !r.view.Veil.Touches(catalog.Key(host)) {
 		return false, nil
 	}
-	h, err := r.view.Host(ctx, archive.HostPath(host))
+	h, err := r.view.Host(ctx, naming.HostPath(host))
 	return h == nil, err
 }
 

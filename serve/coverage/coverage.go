@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/internal/bytecache"
 	"sheaf/internal/wire"
@@ -218,7 +218,7 @@ func manifest(ctx context.Context, from *visible.Archive, id string) (*wire.Mani
 // host.
 func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
 	wanted := targets.of(c.Host)
-	if len(wanted) == 0 || !v.Scope.Holds(archive.HostPath(c.Host)) || v.Veil.Hides(in) {
+	if len(wanted) == 0 || !v.Scope.Holds(naming.HostPath(c.Host)) || v.Veil.Hides(in) {
 		return c, false
 	}
 	var taken []catalog.Tombstone
@@ -232,7 +232,7 @@ func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in cata
 		}
 	}
 	c.URLs = slices.DeleteFunc(slices.Clone(c.URLs), func(u wire.CoveredURL) bool {
-		key := archive.SURT(u.URL)
+		key := naming.SURT(u.URL)
 		return v.Veil.HidesRecord(in, u.URL, in.Last) ||
 			slices.ContainsFunc(taken, func(t catalog.Tombstone) bool { return strings.HasPrefix(u.URL, t.URLPrefix) }) ||
 			!slices.ContainsFunc(wanted, func(t records.Target) bool { return t.Holds(key) })
@@ -283,7 +283,7 @@ func (x targetIndex) of(host string) []records.Target {
 
 // siteOf returns the beginning of the URL keys of a host.
 func siteOf(host string) string {
-	site, _, _ := strings.Cut(archive.SURT("http://"+host+"/"), ")")
+	site, _, _ := strings.Cut(naming.SURT("http://"+host+"/"), ")")
 	return site
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/records"
 	"sheaf/serve/visible"
@@ -29,7 +29,7 @@ func Report(ctx context.Context, from *visible.Archive, a *account.Account, host
 		return r, err
 	}
 	defer v.Release()
-	if !v.Scope.Holds(archive.HostPath(host)) {
+	if !v.Scope.Holds(naming.HostPath(host)) {
 		return r, nil
 	}
 	if r.Segments, err = v.Snap.Host(ctx, host); err != nil {

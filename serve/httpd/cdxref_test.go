@@ -17,6 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
@@ -34,7 +35,7 @@ type told struct {
 	order              int // of publication
 }
 
-func (r told) key() string { return archive.SURT(r.url) }
+func (r told) key() string { return naming.SURT(r.url) }
 
 // line is a record of an answer.
 func (r told) line() string {

@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
@@ -49,7 +50,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 		servetest.Page(base+"long.html", "<p>short</p>", at(23, 1)),
 	}
 	s.Publish("20261123", map[string][]*archive.Record{"other.jp": {servetest.Page("http://other.jp/", "x", at(22, 1))}}, map[string][]*archive.Record{"www.example.jp": records})
-	object := "segments/" + archive.HostPath("www.example.jp") + "/r1-20261123T000000Z-2.tar.gz"
+	object := "segments/" + naming.HostPath("www.example.jp") + "/r1-20261123T000000Z-2.tar.gz"
 	file := filepath.Join(s.Dir, filepath.FromSlash(object))
 	whole, err := os.ReadFile(file)
 	testkit.Must(t, err)

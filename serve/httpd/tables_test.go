@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -283,7 +284,7 @@ func TestTableOfLinks(t *testing.T) {
 	row := func(n, edition string, l archive.Link) linkRow {
 		kind, no := strings.CutSuffix(l.Kind, " nofollow")
 		r := linkRow{"http://" + n, "", edition, l.URL, "b.example.jp:8080", "example.jp", kind, no}
-		r.Key = archive.SURT(r.Source)
+		r.Key = naming.SURT(r.Source)
 		if l == deep {
 			r.Host, r.Domain = "www.other.co.uk", "other.co.uk"
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
@@ -119,7 +119,7 @@ func TestTakesOver(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(opt.Dir, ownDir)); err != nil {
 		t.Fatal(err)
 	}
-	stale := filepath.Join(opt.Dir, archive.HostPath("www.keio.ac.jp"), "20261101.tar.gz")
+	stale := filepath.Join(opt.Dir, naming.HostPath("www.keio.ac.jp"), "20261101.tar.gz")
 	if err := os.WriteFile(stale, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
 	}

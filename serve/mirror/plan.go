@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/feed"
 )
 
@@ -69,7 +69,7 @@ func (m *mirror) plan(events []feed.Event) []*task {
 // isHostDir reports whether a path is the directory of a host's files.
 func isHostDir(dir, host string) bool {
 	place := strings.Trim(dir, "/")
-	return dir == "/"+archive.HostPath(host)+"/" && path.Clean(dir)+"/" == dir && filepath.IsLocal(place) && !strings.Contains(dir, "/.")
+	return dir == "/"+naming.HostPath(host)+"/" && path.Clean(dir)+"/" == dir && filepath.IsLocal(place) && !strings.Contains(dir, "/.")
 }
 
 // takenDown is the reason of events for files that must not be kept.
@@ -106,7 +106,7 @@ func (m *mirror) again() (tasks []*task) {
 		if volumesDir.MatchString(dir) {
 			continue // see tables
 		}
-		host, err := archive.HostFromPath(strings.Trim(dir, "/"))
+		host, err := naming.HostFromPath(strings.Trim(dir, "/"))
 		if err == nil {
 			tasks = append(tasks, &task{dir: dir, host: host, look: true})
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/serve/records"
 )
 
@@ -130,7 +130,7 @@ func FuzzParse(f *testing.F) {
 			if target.Host == "" {
 				continue
 			}
-			if _, err := archive.HostFromPath(archive.HostPath(target.Host)); err != nil {
+			if _, err := naming.HostFromPath(naming.HostPath(target.Host)); err != nil {
 				t.Fatalf("%q: searches %q: %v", text, target.Host, err)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/serve/records"
 )
 
@@ -41,11 +41,11 @@ func parseTarget(text string, match records.Match) (records.Target, error) {
 	if err != nil {
 		return records.Target{}, err
 	}
-	host, err := archive.HostOf(ascii)
+	host, err := naming.HostOf(ascii)
 	if err != nil {
 		return records.Target{}, err
 	}
-	key := archive.SURT(ascii)
+	key := naming.SURT(ascii)
 	site, _, _ := strings.Cut(key, ")")
 	t := records.Target{Match: match, Host: bareHost(host, site)}
 	switch match {
@@ -80,7 +80,7 @@ func wholeHost(ascii string) bool {
 
 // bareHost removes www from a host's name if the site's key does not have it.
 func bareHost(host, site string) string {
-	if archive.HostSURT(host) != site {
+	if naming.HostSURT(host) != site {
 		_, host, _ = strings.Cut(host, ".")
 	}
 	return host

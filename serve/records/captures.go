@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 )
 
 // Captures returns the records of a URL by time and, for one instant, by publication. As in other
-// web archives, records are found by the URL key (see archive.SURT): http and https, and the host
+// web archives, records are found by the URL key (see naming.SURT): http and https, and the host
 // with and without www, count as one URL, and Cell.URL tells them apart. Looking is allowed outside
 // the account's window, too; bodies need a permit (see account.Access).
 func (r *Records) Captures(ctx context.Context, a *account.Account, url string) ([]*Capture, error) {
-	name, err := archive.HostOf(url)
+	name, err := naming.HostOf(url)
 	if err != nil {
 		return nil, nil // no record has such a URL
 	}
@@ -26,7 +26,7 @@ func (r *Records) Captures(ctx context.Context, a *account.Account, url string) 
 	if err != nil {
 		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
 	}
-	captures, err := r.finder(a).ofKey(ctx, hosts, archive.SURT(url))
+	captures, err := r.finder(a).ofKey(ctx, hosts, naming.SURT(url))
 	if err != nil {
 		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
 	}

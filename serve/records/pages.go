@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
 	"sheaf/serve/visible"
 )
@@ -28,7 +28,7 @@ func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []
 	}
 	place := ""
 	if t.Match == MatchDomain {
-		place = archive.HostPath(t.Host)
+		place = naming.HostPath(t.Host)
 	}
 	here := int64(0) // number of records in the part so far
 	err = r.view.HostsUnder(ctx, place, "", func(h catalog.HostInfo) error {
@@ -39,7 +39,7 @@ func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []
 		if here += h.Records; here <= records {
 			return nil
 		}
-		found, err := r.view.Host(ctx, archive.HostPath(h.Host))
+		found, err := r.view.Host(ctx, naming.HostPath(h.Host))
 		if err != nil || found == nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
 )
 
@@ -25,7 +25,7 @@ const (
 // whose URLs have the same keys.
 type Target struct {
 	Match Match
-	Host  string // as archive.HostOf returns it; for MatchDomain without a port; "" for MatchAll
+	Host  string // as naming.HostOf returns it; for MatchDomain without a port; "" for MatchAll
 	Key   string // for MatchExact the URL key; for MatchPrefix its beginning
 }
 
@@ -95,6 +95,6 @@ func siteKeys(host string) keyRange {
 	if strings.HasSuffix(host, ":80") { // with https this port is part of the key
 		scheme = "https"
 	}
-	site, _, _ := strings.Cut(archive.SURT(fmt.Sprintf("%s://%s/", scheme, host)), ")")
+	site, _, _ := strings.Cut(naming.SURT(fmt.Sprintf("%s://%s/", scheme, host)), ")")
 	return keyRange{key: site + ")"}
 }

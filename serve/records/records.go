@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
 	"sheaf/serve/account"
 	"sheaf/serve/visible"
@@ -106,7 +107,7 @@ func (r *Records) Latest(ctx context.Context, a *account.Account, n, limit int) 
 	}
 	listed := make(map[string]bool)
 	for _, c := range slices.Backward(changes) {
-		if c.Entry != nil && len(segments) < n && !listed[c.Entry.Host] && v.Scope.Holds(archive.HostPath(c.Entry.Host)) {
+		if c.Entry != nil && len(segments) < n && !listed[c.Entry.Host] && v.Scope.Holds(naming.HostPath(c.Entry.Host)) {
 			listed[c.Entry.Host] = true
 			segments = append(segments, *c.Entry)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/serve/visible"
 )
 
@@ -30,7 +31,7 @@ func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
 // elsewhere returns the page at another URL that a revisit refers to. Only an imported revisit has
 // one. It is looked for as the account sees it now.
 func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
-	name, err := archive.HostOf(c.RefersTo)
+	name, err := naming.HostOf(c.RefersTo)
 	if err != nil || f.account == nil {
 		return nil, nil
 	}
@@ -39,10 +40,10 @@ func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
 		return nil, err
 	}
 	defer v.Release()
-	h, err := v.Host(ctx, archive.HostPath(name))
+	h, err := v.Host(ctx, naming.HostPath(name))
 	if err == nil && h != nil {
 		var pages *originals
-		if pages, err = f.pagesOf(ctx, h, archive.SURT(c.RefersTo)); err == nil {
+		if pages, err = f.pagesOf(ctx, h, naming.SURT(c.RefersTo)); err == nil {
 			return pages.of(c), nil
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/visible"
 )
@@ -107,7 +107,7 @@ func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Ca
 		}
 		return r.scan(ctx, r.lastHosts, t.keys(), at, after, f)
 	case MatchDomain:
-		return r.domain(ctx, archive.HostPath(t.Host), at, after, f)
+		return r.domain(ctx, naming.HostPath(t.Host), at, after, f)
 	case MatchAll:
 		return r.domain(ctx, "", at, after, f)
 	}
@@ -126,7 +126,7 @@ func (r *Results) domain(ctx context.Context, place string, at Position, after *
 			return errPast
 		}
 		if r.search.spans(h.First, h.Last) {
-			found, err := r.view.Host(ctx, archive.HostPath(h.Host))
+			found, err := r.view.Host(ctx, naming.HostPath(h.Host))
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/serve/visible"
 )
 
@@ -17,7 +17,7 @@ func siteHosts(ctx context.Context, v *visible.AccountView, name string) ([]*vis
 	}
 	var hosts []*visible.Host
 	for _, name := range names {
-		h, err := v.Host(ctx, archive.HostPath(name))
+		h, err := v.Host(ctx, naming.HostPath(name))
 		if err != nil {
 			return nil, err
 		}
@@ -31,17 +31,17 @@ func siteHosts(ctx context.Context, v *visible.AccountView, name string) ([]*vis
 // namesakes returns the names that a host may have with and without www. It leaves out names such
 // as www3 of which nothing is published.
 func namesakes(ctx context.Context, v *visible.AccountView, name string) ([]string, error) {
-	surt := archive.HostSURT(name)
-	if key, _, _ := strings.Cut(archive.SURT("http://"+name+"/"), ")"); key != surt {
+	surt := naming.HostSURT(name)
+	if key, _, _ := strings.Cut(naming.SURT("http://"+name+"/"), ")"); key != surt {
 		_, name, _ = strings.Cut(name, ".") // the key has no www, and the name has
 	}
 	names := []string{name, "www." + name}
-	if strings.HasPrefix(archive.HostPath(name), "_ip/") {
+	if strings.HasPrefix(naming.HostPath(name), "_ip/") {
 		return names[:1], nil
 	}
 	// www1 and the like lie beside one another: '/' sorts before the digits, ':' behind them.
 	bare, port, hasPort := strings.Cut(name, ":")
-	beside, err := v.Snap.Children(ctx, archive.HostPath(bare), "www/", visible.PageSize)
+	beside, err := v.Snap.Children(ctx, naming.HostPath(bare), "www/", visible.PageSize)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/visible"
 )
@@ -30,7 +31,7 @@ const longestKey = 1 << 20
 // www, that are most like the URL, the most alike first. It is for readers that ask for a page that
 // is not here.
 func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n int) ([]string, error) {
-	name, err := archive.HostOf(url)
+	name, err := naming.HostOf(url)
 	if err != nil {
 		return nil, nil
 	}
@@ -43,7 +44,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 	if err != nil {
 		return nil, fmt.Errorf("pages near %.200s: %w", url, err)
 	}
-	key := archive.SURT(url)
+	key := naming.SURT(url)
 	alike := make(map[string]int) // by URL: how many bytes of the key are the same; less for pages that are no text
 	// Since keys are sorted, the most alike are beside the place where the URL would be.
 	f := r.finder(a)

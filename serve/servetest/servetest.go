@@ -21,6 +21,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/db"
@@ -215,7 +216,7 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	})
 	testkit.Must(s.t, err)
 	line := catalog.SegmentEntry{
-		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
+		Host: host, Object: "segments/" + naming.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files, Preferences: sum.Asked,
 		SHA256: sum.SHA256, Views: make(map[string]catalog.View),

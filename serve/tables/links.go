@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 	"sheaf/serve/archives"
 	"sheaf/serve/records"
@@ -105,7 +106,7 @@ func (w *linkWriter) finishHost(ctx context.Context) error {
 func linkRowOf(c *records.Capture, target, kind string) linkRow {
 	r := linkRow{
 		SourceKey: c.URLKey, Source: c.URL, SourceHost: c.Segment.Host, Time: c.Time.UnixMicro(), Edition: c.Segment.Edition,
-		TargetKey: archive.SURT(target), Target: target, TargetHost: weburl.Host(target),
+		TargetKey: naming.SURT(target), Target: target, TargetHost: weburl.Host(target),
 	}
 	r.TargetDomain, _ = publicsuffix.EffectiveTLDPlusOne(columnsOf(r.TargetHost).Name) // none of an IP address
 	r.Kind, r.NoFollow = strings.CutSuffix(kind, " nofollow")

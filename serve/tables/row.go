@@ -128,7 +128,7 @@ func asked(preferences string) preferenceColumns {
 func columnsOf(host string) hostColumns {
 	of := hostColumns{Name: host}
 	if name, port, err := net.SplitHostPort(host); err == nil {
-		n, _ := strconv.ParseUint(port, 10, 16) // archive.HostOf has checked it
+		n, _ := strconv.ParseUint(port, 10, 16) // naming.HostOf has checked it
 		of.Name, of.Port = name, int32(n)
 	}
 	name := strings.Trim(of.Name, "[]")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/visible"
 )
@@ -46,7 +46,7 @@ func seenOf(ctx context.Context, v *visible.AccountView, c catalog.ImportedColle
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, root := range v.Scope {
 			for l, err := range c.Entries(ctx, v.Snap, account.KeyPrefix(root)) {
-				if (err != nil || account.Within(archive.HostPath(l.Host), root)) && !yield(l, err) {
+				if (err != nil || account.Within(naming.HostPath(l.Host), root)) && !yield(l, err) {
 					return
 				}
 			}

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
@@ -241,7 +241,7 @@ func segmentsWithin(scope account.Scope, part span, walk func(after string) iter
 					break
 				}
 				after = key
-				if scope.Holds(archive.HostPath(seg.Host)) && !yield(seg, nil) {
+				if scope.Holds(naming.HostPath(seg.Host)) && !yield(seg, nil) {
 					return
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/visible"
 )
@@ -46,7 +46,7 @@ func (t *Tree) Hosts(ctx context.Context, a *account.Account, prefix, cursor str
 				return nil, "", fmt.Errorf("hosts: %w", err)
 			}
 			for _, h := range page {
-				if account.Within(archive.HostPath(h.Host), root) {
+				if account.Within(naming.HostPath(h.Host), root) {
 					if len(hosts) == limit {
 						return hosts, at.String(), nil
 					}

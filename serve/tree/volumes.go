@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
@@ -382,7 +382,7 @@ func lastChange(ctx context.Context, v *visible.AccountView, of source, part spa
 	last := of.ed.Published
 	for _, t := range stones {
 		key := catalog.Key(t.Host)
-		within := key > part.from && (part.to == "" || key <= part.to) && account.Within(archive.HostPath(t.Host), of.place)
+		within := key > part.from && (part.to == "" || key <= part.to) && account.Within(naming.HostPath(t.Host), of.place)
 		if within && (of.current || t.Edition == "" || t.Edition == of.ed.Name) && t.At.After(last) {
 			last = t.At
 		}

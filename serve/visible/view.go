@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/bytecache"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
@@ -69,7 +69,7 @@ func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
 	if !v.Scope.Holds(place) {
 		return nil, nil
 	}
-	name, err := archive.HostFromPath(place)
+	name, err := naming.HostFromPath(place)
 	if err != nil {
 		return nil, nil // no host has such a name
 	}
@@ -107,7 +107,7 @@ func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	name := segments[0].Host
 	stones := v.Snap.Tombstones(name)
 	h := &Host{
-		Name: name, Place: archive.HostPath(name), Segments: segments,
+		Name: name, Place: naming.HostPath(name), Segments: segments,
 		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
 		stones: stones, veil: v.Veil.OfHost(name),
 	}
@@ -167,7 +167,7 @@ func (v *AccountView) populated(ctx context.Context, place string) (bool, error)
 	if err != nil || len(below) > 0 {
 		return len(below) > 0, err
 	}
-	host, err := archive.HostFromPath(place)
+	host, err := naming.HostFromPath(place)
 	if err != nil {
 		return false, nil // no host has such a name
 	}
@@ -214,7 +214,7 @@ func (v *AccountView) hostsWithin(ctx context.Context, root, prefix, from string
 	if from != "" && strings.HasPrefix(from+" ", prefix) {
 		last = from
 		place := strings.ReplaceAll(from, ",", "/")
-		if name, err := archive.HostFromPath(place); err == nil && account.Within(place, root) {
+		if name, err := naming.HostFromPath(place); err == nil && account.Within(place, root) {
 			if err := visit(catalog.HostInfo{Host: name, SURT: from}); err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func (v *AccountView) hostsWithin(ctx context.Context, root, prefix, from string
 		}
 		for _, h := range page {
 			last = h.SURT
-			if !account.Within(archive.HostPath(h.Host), root) {
+			if !account.Within(naming.HostPath(h.Host), root) {
 				continue
 			}
 			if err := visit(h); err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 )
 
@@ -173,7 +173,7 @@ func (w *Wish) target(out *Watch) (string, error) {
 	if err != nil {
 		return "", badWish("%s %.200q: %v", out.Kind, given, err)
 	}
-	if out.Host, err = archive.HostOf(target); err != nil {
+	if out.Host, err = naming.HostOf(target); err != nil {
 		return "", badWish("%s %.200q: %v", out.Kind, given, err)
 	}
 	out.URL = weburl.Canonical(target) // as robots keep it, without session IDs
@@ -192,8 +192,8 @@ func (w *Wish) page(out *Watch, target string) error {
 		if strings.ContainsAny(out.Media, "\r\n") || len(out.Media) > 100 {
 			return badWish("media %.100q is not a media type", out.Media)
 		}
-		if out.URL = weburl.Canonical(FormURL(target, out.Media, w.Body)); len(out.URL) > archive.MaxURL {
-			return badWish("address and fields have %d bytes together, at most %d are kept", len(out.URL), archive.MaxURL)
+		if out.URL = weburl.Canonical(FormURL(target, out.Media, w.Body)); len(out.URL) > naming.MaxURL {
+			return badWish("address and fields have %d bytes together, at most %d are kept", len(out.URL), naming.MaxURL)
 		}
 	case out.Kind == URL:
 		out.Address = out.URL

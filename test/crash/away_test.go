@@ -12,7 +12,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
@@ -49,7 +49,7 @@ func TestDatabaseAway(t *testing.T) {
 		testkit.Must(t, s.nodes[0].operate(http.MethodPost, api.PathAdminAccounts,
 			account.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
 	}
-	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
+	path := "/" + naming.HostPath(r.hosts[0]) + "/all.tar.gz"
 	for _, n := range s.nodes { // bob never comes before the database goes; a node learns of him within a minute
 		testkit.Eventually(t, "the batch is there for alice", func() error { return n.wants(200, path, "alice", "alice's") })
 	}
@@ -215,7 +215,7 @@ func (h *running) retrieve(path, name, password string, sent *madeBatch) {
 	testkit.Must(h.t, r.Close())
 	want := map[string][]byte{}
 	for _, p := range sent.pages {
-		want[archive.FileName(p.host, p.url)] = p.body
+		want[naming.FileName(p.host, p.url)] = p.body
 	}
 	h.comparePages("ftp", sent.pages[0].host, data, want)
 }

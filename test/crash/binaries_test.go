@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/cmd/sheaf/demo/sites"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
@@ -101,7 +101,7 @@ func (w *web) pages(t *testing.T) map[string]map[string][]byte {
 		if all[u.Host] == nil {
 			all[u.Host] = map[string][]byte{}
 		}
-		all[u.Host][archive.FileName(u.Host, page)] = body
+		all[u.Host][naming.FileName(u.Host, page)] = body
 	}
 	return all
 }
@@ -200,7 +200,7 @@ func TestBinaries(t *testing.T) {
 		}
 	}
 	for host, pages := range want {
-		h.comparePages("http", host, h.get("/pub/"+archive.HostPath(host)+"/all.tar.gz"), pages)
+		h.comparePages("http", host, h.get("/pub/"+naming.HostPath(host)+"/all.tar.gz"), pages)
 	}
 	h.checkBuffers(nil)
 	server.kill()

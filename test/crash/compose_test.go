@@ -21,7 +21,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db/dbtest"
@@ -437,7 +437,7 @@ func (d *deployment) checkReaders(byFTP, byProxy, closed, quota *reader) {
 func (d *deployment) someFile() (host, path string) {
 	m := pick(d.members)
 	host = m.hosts[0]
-	return host, "/" + archive.HostPath(host) + "/all.tar.gz"
+	return host, "/" + naming.HostPath(host) + "/all.tar.gz"
 }
 
 // fetchSome fetches a file, as an account unless that is "", and looks at what it gets.
@@ -500,7 +500,7 @@ func (d *deployment) right(host string, tarGz []byte) {
 	for _, c := range d.all() {
 		for _, p := range c.pages {
 			if p.host == host {
-				sent[archive.FileName(p.host, p.url)] = p.body
+				sent[naming.FileName(p.host, p.url)] = p.body
 			}
 		}
 	}

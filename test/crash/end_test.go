@@ -18,8 +18,8 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/internal/testkit"
 )
@@ -134,7 +134,7 @@ func (h *installation) checkPages(batches []*madeBatch, only ...string) {
 			if want[p.host] == nil {
 				want[p.host] = map[string][]byte{}
 			}
-			want[p.host][archive.FileName(p.host, p.url)] = p.body
+			want[p.host][naming.FileName(p.host, p.url)] = p.body
 		}
 	}
 	conn, err := ftp.Dial(h.Download, ftp.DialWithTimeout(testkit.Patience))
@@ -142,7 +142,7 @@ func (h *installation) checkPages(batches []*madeBatch, only ...string) {
 	defer conn.Quit()
 	testkit.Must(h.t, conn.Login("anonymous", "test@example.jp"))
 	for host, pages := range want {
-		path := "/" + archive.HostPath(host) + "/all.tar.gz"
+		path := "/" + naming.HostPath(host) + "/all.tar.gz"
 		r, err := conn.Retr(path)
 		testkit.Must(h.t, err)
 		data, err := io.ReadAll(r)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/testkit"
@@ -282,7 +282,7 @@ func (s *trial) newestLeft(sheaf string) {
 	newest := s.batches[len(s.batches)-1:]
 	s.checkDownloads(newest)
 	for _, host := range s.robot.hosts {
-		if left := names(s.t, filepath.Join(s.data, "store", "segments", archive.HostPath(host))); len(left) != 1 {
+		if left := names(s.t, filepath.Join(s.data, "store", "segments", naming.HostPath(host))); len(left) != 1 {
 			s.t.Errorf("of %s is left %s", host, left)
 		}
 	}
@@ -349,7 +349,7 @@ func (s *trial) kept(sheaf string) {
 	if s.shows(s.robot.hosts[0]) {
 		s.t.Error("the host that was taken down is shown")
 	}
-	if left := names(s.t, filepath.Join(s.data, "store", "segments", archive.HostPath(s.robot.hosts[0]))); len(left) > 0 || exists(s.orphan()) {
+	if left := names(s.t, filepath.Join(s.data, "store", "segments", naming.HostPath(s.robot.hosts[0]))); len(left) > 0 || exists(s.orphan()) {
 		s.t.Errorf("collection has left %s, or the orphan: %t", left, exists(s.orphan()))
 	}
 	s.kill()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/wire"
 )
 
@@ -214,7 +215,7 @@ func (f *file) expect(t *testing.T, s *segment, cells []int) {
 		}
 	}
 	if cells == nil {
-		f.tar[archive.HostDir(s.site.host)+"/_meta/night-1.cdxj"] = member{Name: archive.HostDir(s.site.host) + "/_meta/night-1.cdxj"}
+		f.tar[naming.HostDir(s.site.host)+"/_meta/night-1.cdxj"] = member{Name: naming.HostDir(s.site.host) + "/_meta/night-1.cdxj"}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // BenchmarkOverhead stores the demo's real pages, host by host. It reports how many bytes a record
@@ -77,7 +78,7 @@ func demoSites(b *testing.B) []*site {
 			hosts[host] = &site{host: host}
 			out = append(out, hosts[host])
 		}
-		if _, err := archive.HostOf("http://" + host + "/" + file); err != nil {
+		if _, err := naming.HostOf("http://" + host + "/" + file); err != nil {
 			continue // a name that a URL would have percent-encoded
 		}
 		mimeType, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(file)), ";")

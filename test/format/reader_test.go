@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // ownReader runs reader.py, which is written from FORMAT.md alone. It must find every cell in its
@@ -65,7 +66,7 @@ func (f *file) sameCells(t *testing.T, out string) {
 			base += c.Len()
 		}
 		if p.Cells == nil {
-			name := archive.HostDir(p.Index.Host) + "/_meta/night-1.cdxj"
+			name := naming.HostDir(p.Index.Host) + "/_meta/night-1.cdxj"
 			if got, want := next(), fmt.Sprintf("tar-only\t%d\t%s\t", base, name); !strings.HasPrefix(got, want) {
 				t.Errorf("index cell is %.200s, want %s", got, want)
 			}

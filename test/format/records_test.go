@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // site is what is put into the segment of a host, in order.
@@ -117,7 +118,7 @@ func (s *site) addNames() {
 	s.page("https://"+s.host+"/a.html", "text/html", []byte("https"))
 	s.page("https://"+s.host+"/", "text/html", []byte("https /"))
 	longest := "http://" + s.host + "/?"
-	s.page(longest+strings.Repeat("u", archive.MaxURL-len(longest)), "text/html", []byte("longest URL"))
+	s.page(longest+strings.Repeat("u", naming.MaxURL-len(longest)), "text/html", []byte("longest URL"))
 }
 
 // addHeaders adds HTTP headers around the size that WP holds: 15,872 bytes, deflated.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 )
 
@@ -108,7 +109,7 @@ func (f *fixture) add(t *testing.T, w *archive.Writer, r *archive.Record, body [
 	}
 	f.records++
 	if r.Kind == archive.Page {
-		f.files[archive.FileName(host, r.URL)] = body
+		f.files[naming.FileName(host, r.URL)] = body
 	}
 }
 
@@ -297,7 +298,7 @@ console.log(JSON.stringify(out));`
 		t.Fatalf("%d records, want warcinfo and %d", len(got), f.records)
 	}
 	for _, r := range got[1:] {
-		body, ok := f.files[archive.FileName(host, r.URL)]
+		body, ok := f.files[naming.FileName(host, r.URL)]
 		if sum := sha256.Sum256(body); ok && r.Type == "response" && r.SHA256 != hex.EncodeToString(sum[:]) {
 			t.Errorf("%s: %d bytes differ from the %d put in", r.URL, r.Size, len(body))
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve/access"
@@ -77,7 +77,7 @@ func (h *withdrawer) asked(user, password string, hosts ...string) map[string]st
 	for _, host := range hosts {
 		page := "http://" + host + "/1.html"
 		for _, path := range []string{
-			"/pub/" + archive.HostPath(host) + "/", api.PathArchives + host + "/all.warc.gz", api.PathCDX + "?url=" + page, api.PathCDX + "?url=http://" + host + "/*",
+			"/pub/" + naming.HostPath(host) + "/", api.PathArchives + host + "/all.warc.gz", api.PathCDX + "?url=" + page, api.PathCDX + "?url=http://" + host + "/*",
 			api.PathTimeMap + "link/" + page, api.PathTimeMap + "json/" + page, api.PathTimeGate + page, "/web/" + page, "/web/*/" + page, "/web/2026/" + page,
 			"/web/2026id_/" + page, "/web/*/http://" + host + "/*", "/web/http://" + host + "/nothing.html", api.PathFind + "?q=" + url.QueryEscape(page),
 			api.PathPages + ".warc.gz?url=" + page, api.PathDiff + "20261120150405/20261120150405/" + page, api.PathCoverage + "?url=" + page,
@@ -121,7 +121,7 @@ func TestHiddenIsNowhere(t *testing.T) {
 	const page = "http://" + good + "/1.html"
 	// A file that several records share says of none of them what its URL is, so what tells is what
 	// pages say.
-	words := []string{hiddenHost, archive.SURT("http://" + hiddenHost + "/"), "/jp/example/hidden", page, good + ", page 1 "}
+	words := []string{hiddenHost, naming.SURT("http://" + hiddenHost + "/"), "/jp/example/hidden", page, good + ", page 1 "}
 	found := func(files map[string]string) (names []string) {
 		for _, word := range words {
 			names = append(names, holding(files, word)...)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
@@ -38,7 +38,7 @@ func TestIndexFollows(t *testing.T) {
 		t.Helper()
 		for _, host := range []string{bad, good} {
 			n := 0
-			for r, err := range v.Rows(t.Context(), urlindex.Prefix(archive.SURT("http://"+host+"/"))) {
+			for r, err := range v.Rows(t.Context(), urlindex.Prefix(naming.SURT("http://"+host+"/"))) {
 				testkit.Must(t, err)
 				if r.Host() != host || !v.Covers(r.Seq) {
 					t.Errorf("%s is of %s, line %d", r.URL, r.Host(), r.Seq)

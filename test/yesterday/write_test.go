@@ -21,8 +21,8 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/ingest/accept"
@@ -576,7 +576,7 @@ func (h *installation) everything() (files []file) {
 }
 
 // placeOf returns the path of a host's files.
-func placeOf(host string) string { return "/" + archive.HostPath(host) }
+func placeOf(host string) string { return "/" + naming.HostPath(host) }
 
 // exists reports whether a file is there.
 func exists(name string) bool {

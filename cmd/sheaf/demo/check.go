@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 )
 
 // checkDay fetches the archive called name of every host, by FTP and by HTTP, and compares it with
@@ -26,7 +26,7 @@ func (c *consumer) checkDay(ctx context.Context, w *web, day int, name string, w
 	}
 	for _, host := range w.Hosts() {
 		for _, protocol := range []string{"ftp", "http"} {
-			file, err := c.fetch(ctx, protocol, "/"+archive.HostPath(host)+"/"+name)
+			file, err := c.fetch(ctx, protocol, "/"+naming.HostPath(host)+"/"+name)
 			if err != nil {
 				if len(byHost[host]) == 0 {
 					continue // the host had nothing new, so the edition need not name it
@@ -59,7 +59,7 @@ func compare(w *web, day int, host string, urls []string, got map[string][]byte)
 		if err != nil {
 			return err
 		}
-		name := archive.FileName(host, u)
+		name := naming.FileName(host, u)
 		expected[name] = true
 		switch file, ok := got[name]; {
 		case !ok:

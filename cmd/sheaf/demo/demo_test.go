@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/testkit"
@@ -152,7 +152,7 @@ func TestComparisonNotices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := archive.FileName(host, page)
+	name := naming.FileName(host, page)
 	for what, got := range map[string]map[string][]byte{
 		"missing":   {},
 		"differs":   {name: append([]byte("x"), body...)},

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 	"sheaf/ui"
@@ -73,8 +73,8 @@ func (l large) asked() (all []measured) {
 	return append(all,
 		measured{"find a host", func() string { return "/find?q=" + host() }, http.StatusSeeOther},
 		measured{"find nothing", func() string { return "/find?q=nowhere.example" }, http.StatusNotFound},
-		measured{"host", func() string { return "/browse/" + archive.HostPath(hostOf(l.hosts+random.IntN(sampled))) + "/" }, 0},
-		measured{"host of 30 editions", func() string { return "/browse/" + archive.HostPath(smallHost) + "/" }, 0},
+		measured{"host", func() string { return "/browse/" + naming.HostPath(hostOf(l.hosts+random.IntN(sampled))) + "/" }, 0},
+		measured{"host of 30 editions", func() string { return "/browse/" + naming.HostPath(smallHost) + "/" }, 0},
 		measured{"page, rewritten", func() string { return "/web/" + stamp(30) + "mp_/" + small() }, 0},
 		measured{"page with banner", func() string { return "/web/" + stamp(30) + "/" + small() }, 0},
 		measured{"page as its bytes", func() string { return "/web/" + stamp(30) + "id_/" + small() }, 0},

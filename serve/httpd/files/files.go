@@ -21,7 +21,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve"
@@ -80,7 +80,7 @@ func (f *Files) currentArchive(w http.ResponseWriter, r *http.Request, a *accoun
 	if !ok {
 		return content.ErrNotFound
 	}
-	return f.file(w, r, a, treePath(host, "current"+suffix), archive.HostDir(host)+suffix)
+	return f.file(w, r, a, treePath(host, "current"+suffix), naming.HostDir(host)+suffix)
 }
 
 func (f *Files) archive(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -88,12 +88,12 @@ func (f *Files) archive(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if _, _, ok := archives.CutForm(file); !ok {
 		return content.ErrNotFound
 	}
-	return f.file(w, r, a, treePath(host, file), archive.HostDir(host)+"-"+file)
+	return f.file(w, r, a, treePath(host, file), naming.HostDir(host)+"-"+file)
 }
 
 // treePath returns where a host's file lies in the tree. The host may be anything that a client
 // sent.
-func treePath(host, file string) string { return path.Join("/", archive.HostPath(host), file) }
+func treePath(host, file string) string { return path.Join("/", naming.HostPath(host), file) }
 
 // file serves one file of the tree. Browsers save it under the name download, if that is not empty.
 func (f *Files) file(w http.ResponseWriter, r *http.Request, a *account.Account, name, download string) error {

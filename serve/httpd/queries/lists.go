@@ -3,8 +3,8 @@ package queries
 import (
 	"net/http"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/reply"
@@ -26,7 +26,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 	list := api.HostList{Hosts: make([]api.HostLine, 0, len(hosts)), Next: next}
 	for _, h := range hosts {
 		list.Hosts = append(list.Hosts, api.HostLine{
-			Host: h.Host, Path: api.PathTree + archive.HostPath(h.Host) + "/", Editions: h.Editions, Latest: h.Latest,
+			Host: h.Host, Path: api.PathTree + naming.HostPath(h.Host) + "/", Editions: h.Editions, Latest: h.Latest,
 			Records: h.Records, Bytes: h.Bytes, First: h.First.UTC(), Last: h.Last.UTC(), Published: h.Published.UTC(),
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 	"sheaf/serve/account"
 	"sheaf/serve/records"
@@ -94,7 +95,7 @@ func (m mementos) choose(ctx context.Context, t time.Time) (int, error) {
 			return -1, err
 		}
 		answer.Body.Close()
-		if to := locationOf(m[i], answer); to == "" || archive.SURT(to) != archive.SURT(m[i].URL) {
+		if to := locationOf(m[i], answer); to == "" || naming.SURT(to) != naming.SURT(m[i].URL) {
 			return i, nil
 		}
 		skip[i] = true

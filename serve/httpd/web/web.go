@@ -18,7 +18,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/archive"
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
@@ -187,7 +187,7 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 		near = append(near, place{u, allVersions(u)})
 	}
 	s := p.screen(r, url)
-	if host, err := archive.HostOf(url); err != nil || !a.Covers(host) {
+	if host, err := naming.HostOf(url); err != nil || !a.Covers(host) {
 		s.Watch = ""
 	}
 	return webpage.Show(w, r, http.StatusNotFound, missingTemplate, struct {

@@ -1,4 +1,4 @@
-package archive
+package naming
 
 import (
 	"net/netip"

@@ -1,4 +1,7 @@
-package archive
+// Package naming derives names from URLs: the host that a URL belongs to, the host's path in the
+// tree of reversed names, the file name of a page in a tar, and the sort key (SURT) in an index.
+// FORMAT.md of package archive says what they promise.
+package naming
 
 import (
 	"fmt"
@@ -35,12 +38,12 @@ func HostOf(rawURL string) (string, error) {
 	if name, port := splitPort(host); port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
 		host = name
 	}
-	return host, checkHost(host)
+	return host, CheckHost(host)
 }
 
-// checkHost checks that a host can be part of paths: it is a DNS name (underscores are allowed) or
+// CheckHost checks that a host can be part of paths: it is a DNS name (underscores are allowed) or
 // an IP literal, with an optional port. So it contains neither a separator nor "..".
-func checkHost(host string) error {
+func CheckHost(host string) error {
 	name, port := splitPort(host)
 	bad := name == "" || len(host) > 255 || strings.HasSuffix(host, ":") || strings.Trim(port, "0123456789") != "" || len(port) > 5
 	if strings.HasPrefix(name, "[") {
@@ -135,7 +138,7 @@ func HostFromPath(path string) (string, error) {
 	if port != "" {
 		name += ":" + port
 	}
-	if err := checkHost(name); err != nil || HostPath(name) != path {
+	if err := CheckHost(name); err != nil || HostPath(name) != path {
 		return "", fmt.Errorf("path %.200q is not a host's", path)
 	}
 	return name, nil

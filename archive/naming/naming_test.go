@@ -1,4 +1,4 @@
-package archive
+package naming
 
 import (
 	"strings"
@@ -61,7 +61,7 @@ func FuzzFileName(f *testing.F) {
 				t.Skip()
 			}
 			names[i] = FileName("h.test", url)
-			if escapes(names[i]) || len(names[i]) > 255 || !strings.HasPrefix(names[i], "h.test/") || strings.HasPrefix(names[i], "h.test/_meta/") {
+			if Escapes(names[i]) || len(names[i]) > 255 || !strings.HasPrefix(names[i], "h.test/") || strings.HasPrefix(names[i], "h.test/_meta/") {
 				t.Errorf("%q has the name %q", url, names[i])
 			}
 			for part := range strings.SplitSeq(names[i], "/") {
@@ -92,7 +92,7 @@ func TestHosts(t *testing.T) {
 		"_batch":                {"_batch_", "_batch_", "_batch"},
 		"a_.b_":                 {"a_.b__", "b_/a__", "b_,a_"},
 	} {
-		if err := checkHost(host); err != nil {
+		if err := CheckHost(host); err != nil {
 			t.Error(err)
 		}
 		if got := [3]string{HostDir(host), HostPath(host), HostSURT(host)}; got != want {
@@ -101,12 +101,12 @@ func TestHosts(t *testing.T) {
 		if got, err := HostFromPath(want[1]); err != nil || got != host {
 			t.Errorf("path %s is host %q, %v; want %s", want[1], got, err, host)
 		}
-		if got, segment, ok := parseMetaName(indexName(host, "s"), ".cdxj"); got != host || segment != "s" || !ok {
+		if got, segment, ok := ParseMetaName(IndexName(host, "s"), ".cdxj"); got != host || segment != "s" || !ok {
 			t.Errorf("index name of %s is read as %q", host, got)
 		}
 	}
 	for _, bad := range []string{"", "a..b", "A.jp", "a/b", "..", "a:", "a:b", "a:123456", "[::1", "[::1%eth0]", "[0:0:0:0:0:0:0:1]", "a\\b", "a b"} {
-		if checkHost(bad) == nil {
+		if CheckHost(bad) == nil {
 			t.Errorf("%q was accepted as a host", bad)
 		}
 	}
@@ -134,4 +134,33 @@ func TestSURT(t *testing.T) {
 			t.Errorf("%s has key %q, want %q", url, got, want)
 		}
 	}
+}
+
+// FuzzHosts reads hosts out of URLs and paths: names that are accepted go there and back.
+func FuzzHosts(f *testing.F) {
+	for _, s := range []string{"http://www.site.test:8080/a?b", "https://[2001:db8::1]:81/", "http://x_80/", "http://_batch/%E3%81%82", "HTTP://con:80/", "http://a..b/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		SURT(s)
+		if host, err := HostFromPath(s); err == nil && HostPath(host) != s {
+			t.Errorf("path %q is host %q, whose path is %q", s, host, HostPath(host))
+		}
+		host, err := HostOf(s)
+		if err != nil {
+			return
+		}
+		if again, err := HostFromPath(HostPath(host)); err != nil || again != host {
+			t.Errorf("host %q is %q by its path %q: %v", host, again, HostPath(host), err)
+		}
+		if again, segment, ok := ParseMetaName(IndexName(host, "s-1"), ".cdxj"); !ok || again != host || segment != "s-1" {
+			t.Errorf("host %q is %q by its index's name", host, again)
+		}
+		if name := FileName(host, s); Escapes(name) || len(name) > maxName+300 || !strings.HasPrefix(name, HostDir(host)+"/") {
+			t.Errorf("%q is called %q", s, name)
+		}
+		if key := SURT(s); strings.ContainsAny(key, " \n") || SURT(s) != key {
+			t.Errorf("%q has the key %q", s, key)
+		}
+	})
 }

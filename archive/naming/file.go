@@ -1,9 +1,10 @@
-package archive
+package naming
 
 import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"path"
 	"strings"
 )
 
@@ -14,11 +15,11 @@ const (
 	maxNamePart = 80
 )
 
-// metaDir and batchDir are the reserved directories: that of the index cell, below the host's,
+// metaDir and BatchDir are the reserved directories: that of the index cell, below the host's,
 // and that of the manifest, beside the hosts'.
 const (
 	metaDir  = "_meta"
-	batchDir = "_batch"
+	BatchDir = "_batch"
 )
 
 // FileName returns the name of the tar entry for a page of the host. It depends on the URL alone.
@@ -133,16 +134,16 @@ func safePart(part string) string {
 	return string(s)
 }
 
-// indexName returns the tar name of a segment's index cell.
-func indexName(host, segment string) string { return metaName(host, segment, ".cdxj") }
+// IndexName returns the tar name of a segment's index cell.
+func IndexName(host, segment string) string { return MetaName(host, segment, ".cdxj") }
 
-// metaName returns the tar name of a file that describes a segment.
-func metaName(host, segment, ext string) string {
+// MetaName returns the tar name of a file that describes a segment.
+func MetaName(host, segment, ext string) string {
 	return HostDir(host) + "/" + metaDir + "/" + segment + ext
 }
 
-// parseMetaName is the inverse of metaName.
-func parseMetaName(name, ext string) (host, segment string, ok bool) {
+// ParseMetaName is the inverse of MetaName.
+func ParseMetaName(name, ext string) (host, segment string, ok bool) {
 	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
 	segment, ok = strings.CutSuffix(file, ext)
 	host, port := cutPort(dir)
@@ -152,11 +153,11 @@ func parseMetaName(name, ext string) (host, segment string, ok bool) {
 	if port != "" {
 		host += ":" + port
 	}
-	return host, segment, ok && checkHost(host) == nil && HostDir(host) == dir && checkSegment(segment) == nil
+	return host, segment, ok && CheckHost(host) == nil && HostDir(host) == dir && CheckSegment(segment) == nil
 }
 
-// checkSegment checks that a segment's ID can be part of a file name.
-func checkSegment(id string) error {
+// CheckSegment checks that a segment's ID can be part of a file name.
+func CheckSegment(id string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	bad := func(r rune) bool { return !strings.ContainsRune(letters, r) }
 	if id == "" || len(id) > 120 || id[0] == '.' || strings.ContainsFunc(id, bad) {
@@ -165,5 +166,11 @@ func checkSegment(id string) error {
 	return nil
 }
 
-// linksName returns the tar name of a segment's links cell.
-func linksName(host, segment string) string { return metaName(host, segment, ".links") }
+// LinksName returns the tar name of a segment's links cell.
+func LinksName(host, segment string) string { return MetaName(host, segment, ".links") }
+
+// Escapes reports whether a tar name could lead out of the directory it is unpacked in.
+func Escapes(name string) bool {
+	return name == "" || name[0] == '/' || strings.ContainsAny(name, "\\\x00") || path.Clean(name) != name ||
+		name == ".." || strings.HasPrefix(name, "../")
+}
