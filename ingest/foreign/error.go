@@ -50,6 +50,14 @@ func (s *stream) reading(err error, entry string) error {
 	return wrong(s.n, entry, wire.ReasonCorruptMember, "%v", err)
 }
 
+// ended returns the error with which reading ended.
+func (s *stream) ended(err error) error {
+	if s.disk != nil {
+		return s.disk
+	}
+	return err
+}
+
 // whole reads the rest of a file with a fault, and returns the fault. If the file turns out to be
 // cut off it returns that instead: the rest may still come.
 func (s *stream) whole(fault *Error) error {

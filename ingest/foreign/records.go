@@ -172,13 +172,6 @@ func (c *conversion) resource(r *warcRecord) error {
 	return c.appendResponse(r, rec, keep(r, rec))
 }
 
-func printable(c rune) rune {
-	if c < ' ' || c > '~' {
-		return -1
-	}
-	return c
-}
-
 // revisit stores a revisit. If its page was earlier in the file, it refers to the page as the
 // segment has it. Otherwise it says of the page what the file says: the page may be elsewhere.
 func (c *conversion) revisit(r *warcRecord) error {

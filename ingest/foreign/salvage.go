@@ -231,14 +231,6 @@ func (s *stream) resync(atLine bool) error {
 	}
 }
 
-// ended returns the error with which reading ended.
-func (s *stream) ended(err error) error {
-	if s.disk != nil {
-		return s.disk
-	}
-	return err
-}
-
 // skipEmpty discards the empty lines between records, and returns how many there were.
 func (s *stream) skipEmpty() (lines int, err error) {
 	for {

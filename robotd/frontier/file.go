@@ -1,13 +1,20 @@
 package frontier
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // A host's files are opened for each use, so that a hundred thousand hosts need no file
 // descriptors.
+
+// filePath returns the path of one of a host's files of a cycle.
+func filePath(dir string, cycle int64, kind string) string {
+	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
+}
 
 // appendAt appends p to a file of the given size and returns the new size. If writing fails, it
 // truncates the file, so that the next line does not continue a partial one.
@@ -74,4 +81,17 @@ func syncFile(path string) error {
 	}
 	defer f.Close()
 	return f.Sync()
+}
+
+// replace writes a file durably. If that fails, the old file remains.
+func replace(path string, data []byte) error {
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), path)
 }

@@ -2,10 +2,8 @@ package frontier
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 )
 
 func (f *Frontier) open(name string, cycle int64) (*Host, error) {
@@ -17,10 +15,6 @@ func (f *Frontier) open(name string, cycle int64) (*Host, error) {
 		return nil, err
 	}
 	return h, h.reopen()
-}
-
-func filePath(dir string, cycle int64, kind string) string {
-	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
 }
 
 // dir returns the host's folder. It is not stored, as the path is longer than most of a Host's

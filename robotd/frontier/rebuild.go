@@ -1,9 +1,6 @@
 package frontier
 
-import (
-	"errors"
-	"os"
-)
+import "os"
 
 // flag is the kind of an empty file that exists while a host's files are being rebuilt.
 const flag = "rebuild"
@@ -118,17 +115,4 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 	}
 	h.damaged = false
 	return h.reopen()
-}
-
-// replace writes a file durably. If that fails, the old file remains.
-func replace(path string, data []byte) error {
-	f, err := os.Create(path + ".new")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), path)
 }

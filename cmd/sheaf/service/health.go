@@ -167,7 +167,7 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	h.add(checkStore, storeCheck(s.objects, dir))
 	if cfg.Database.URL != "" {
 		h.clock = s.clock
-		h.add(checkClock, s.checkClock)
+		h.add(checkClock, func(ctx context.Context) error { return compareClocks(ctx, s.clock) })
 	}
 	h.add(checkDisk, func(context.Context) error { return checkRoom(cfg.Data) })
 	if s.keys != nil {

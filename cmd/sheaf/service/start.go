@@ -60,7 +60,7 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 		return cfg.advise(err)
 	}
 	s.clock = db.NewClock(s.db, cfg.database(), s.local)
-	if err := s.checkClock(ctx); err != nil {
+	if err := compareClocks(ctx, s.clock); err != nil {
 		log.WarnContext(ctx, "the clock is wrong", "err", err)
 	}
 	if cfg.has(roleManager, roleIngest) {
@@ -200,21 +200,4 @@ func checkBeside(ctx context.Context, cfg Config, objects store.Store) error {
 	}
 	return fmt.Errorf("settings: %s: the database (%s) is empty, and the store has archives: is it the right one? "+
 		"Restore a backup with `sheaf restore BACKUP`; or, to begin anew without the accounts, robots and keys there were, start once with --set database.fresh=true", setting, where)
-}
-
-// mostAhead is by how much the clocks of a machine and of the database may differ.
-const mostAhead = 30 * time.Second
-
-// checkClock compares the machine's clock with the database's.
-func (s *state) checkClock(ctx context.Context) error {
-	ahead, err := s.clock.Measure(ctx)
-	if err != nil || ahead.Abs() <= mostAhead {
-		return err
-	}
-	way := "ahead of"
-	if ahead < 0 {
-		way = "behind"
-	}
-	return advice(fmt.Sprintf("this machine's clock is %v %s the database's: set the wrong one (NTP); until then windows, sessions and "+
-		"tokens begin and end by this machine's clock", ahead.Abs().Round(time.Second), way))
 }

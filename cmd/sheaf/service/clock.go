@@ -1,0 +1,26 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// mostAhead is by how much the clocks of a machine and of the database may differ.
+const mostAhead = 30 * time.Second
+
+// compareClocks compares the machine's clock with the database's.
+func compareClocks(ctx context.Context, clock *db.Clock) error {
+	ahead, err := clock.Measure(ctx)
+	if err != nil || ahead.Abs() <= mostAhead {
+		return err
+	}
+	way := "ahead of"
+	if ahead < 0 {
+		way = "behind"
+	}
+	return advice(fmt.Sprintf("this machine's clock is %v %s the database's: set the wrong one (NTP); until then windows, sessions and "+
+		"tokens begin and end by this machine's clock", ahead.Abs().Round(time.Second), way))
+}
