@@ -1,6 +1,7 @@
 package weburl
 
 import (
+	"errors"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -176,5 +177,5 @@ func v4Number(s string) (uint64, bool) {
 		return 0, true
 	}
 	n, err := strconv.ParseUint(s, base, 63)
-	return n, err == nil && s[0] != '+'
+	return n, err == nil || errors.Is(err, strconv.ErrRange) // too large for any address
 }

@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 func TestParseFails(t *testing.T) {
 	for _, ref := range []string{
 		"http://", "http://?", "http://h:x/", "http://h:65536/", "http://a b/", "http://[::1/", "http://[1.2.3.4]/",
-		"http://[fe80::1%25eth0]/", "http://1.2.3.4.5/", "http://1.256.3.4/", "http://0x100000000/", "http://09/",
+		"http://[fe80::1%25eth0]/", "http://1.2.3.4.5/", "http://1.256.3.4/", "http://0x100000000/", "http://a.0XFfFfFfFfFfFfFfFfFf/", "http://09/",
 		"http://%zz/", "http://%00/", "http://xn--a-ecp.example.xn--0/", "//:80/", "http://a<b/", "http://h:-1/", "git://:1/",
 	} {
 		var e *Error
