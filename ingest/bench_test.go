@@ -107,7 +107,7 @@ func BenchmarkAccepted(b *testing.B) {
 			s3, err := store.OpenS3(b.Context(), storetest.StartVersity(b).Options(b))
 			testkit.Must(b, err)
 			h := newInstallation(b)
-			h.store, h.opt.Shared, h.opt.Window = s3, shared, window.Never()
+			h.store, h.opt.InStore, h.opt.Window = s3, shared, window.Never()
 			h.open()
 			batch, path := bigBatch(b, h, benchBytes(b))
 			up := accept.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}

@@ -73,9 +73,9 @@ type Options struct {
 	ForeignHosts  foreign.HostMap // hosts of the folders in foreign trees that robots upload
 	ForeignLimits foreign.Limits
 
-	// Shared puts accepted batches into the store instead of Dir, which is then this process's own:
-	// any process that ingests can go on with them.
-	Shared bool
+	// InStore puts accepted batches into the store instead of Dir, which is then this process's
+	// own: any process that ingests can go on with them.
+	InStore bool
 
 	Leases lease.Locker     // of the publisher; nil is by DB
 	Now    func() time.Time // dates the states, and is compared with the window; nil is time.Now
@@ -132,7 +132,7 @@ type Ingest struct {
 func New(ctx context.Context, opt Options) (*Ingest, error) {
 	opt.fill()
 	i := &Ingest{opt: opt, received: stage.NewBell(), env: &stage.Env{
-		Ledger: ledger.New(opt.DB), Buffers: buffers.Dir(opt.Dir), Objects: opt.Store, Shared: opt.Shared, Log: opt.Log, Now: opt.Now, Boundary: opt.Boundary,
+		Ledger: ledger.New(opt.DB), Buffers: buffers.Dir(opt.Dir), Objects: opt.Store, InStore: opt.InStore, Log: opt.Log, Now: opt.Now, Boundary: opt.Boundary,
 	}}
 	err := i.open()
 	if err == nil {

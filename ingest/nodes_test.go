@@ -70,7 +70,7 @@ func (h *installation) elsewhere() *installation {
 
 func newShared(t testing.TB) *installation {
 	h := newInstallation(t)
-	h.opt.Shared = true
+	h.opt.InStore = true
 	return h
 }
 

@@ -80,7 +80,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 			t.Run(fmt.Sprint(write, " ", when, ", packs below ", c.packs.Below, ", shared ", c.shared), func(t *testing.T) {
 				t.Parallel()
 				h := newInstallation(t)
-				h.opt.Packs, h.opt.Shared = c.packs, c.shared
+				h.opt.Packs, h.opt.InStore = c.packs, c.shared
 				b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2))
 				want := wire.StatePublished
 				if slices.Contains(bad, write) {

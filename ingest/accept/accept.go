@@ -116,7 +116,7 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 		return nil, false, fmt.Errorf("%w: it is batch %s of robot %s, want %s of %s", ErrMalformed, m.Batch, m.Robot, up.Batch, up.Robot)
 	}
 	if forged {
-		if !a.opt.Shared {
+		if !a.opt.InStore {
 			a.accepting.Lock()
 			defer a.accepting.Unlock()
 		}
@@ -127,11 +127,11 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 
 // take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.
 func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
-	if a.opt.Shared { // which may take longer than the robot waits: it asks again, and the batch should be accepted then
+	if a.opt.InStore { // which may take longer than the robot waits: it asks again, and the batch should be accepted then
 		ctx = context.WithoutCancel(ctx)
 	}
 	receipt, fresh, err = a.takeHere(ctx, up, m, signed)
-	if err != nil && a.opt.Shared { // perhaps because another call, here or elsewhere, was quicker
+	if err != nil && a.opt.InStore { // perhaps because another call, here or elsewhere, was quicker
 		b, gerr := a.opt.Ledger.Get(ctx, string(m.Batch))
 		if gerr == nil && b != nil && b.SHA256 == m.SHA256 && b.State != wire.StateQuarantined {
 			return receiptOf(b), false, nil
@@ -149,7 +149,7 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 	if err != nil {
 		return nil, false, err
 	}
-	if !a.opt.Shared { // else only one of two can enter the batch's row, and a batch is long on its way to the store
+	if !a.opt.InStore { // else only one of two can enter the batch's row, and a batch is long on its way to the store
 		a.accepting.Lock()
 		defer a.accepting.Unlock()
 	}

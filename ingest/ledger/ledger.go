@@ -162,16 +162,16 @@ func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	return l.list(ctx, where, args...)
 }
 
-// uncollected selects the published batches whose files are still in the buffers, of all that ever
-// came. It has an index of its own.
+// uncollected selects the published batches whose files are still there, of all that ever came. It
+// has an index of its own.
 const uncollected = ` WHERE state = 'published' AND collected = 0`
 
-// Uncollected returns the published batches whose files are still in the buffers.
+// Uncollected returns the published batches whose files are still there.
 func (l *Ledger) Uncollected(ctx context.Context) ([]*Batch, error) {
 	return l.list(ctx, uncollected)
 }
 
-// Unerased returns the discarded batches whose files may still be in the buffers.
+// Unerased returns the discarded batches whose files may still be there.
 func (l *Ledger) Unerased(ctx context.Context) ([]*Batch, error) {
 	return l.list(ctx, ` WHERE state = 'quarantined' AND decision = 'discarded' AND collected = 0`)
 }

@@ -106,7 +106,7 @@ func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) 
 	if old != nil {
 		b = old
 	} else {
-		if q.env.Shared { // then a row names its file
+		if q.env.InStore { // then a row names its file
 			if err := q.env.Place(ctx, b, path, nil); err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) 
 func (q *Quarantine) Replace(ctx context.Context, old *ledger.Batch, path string, signed []byte) (*ledger.Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
-	if q.env.Shared {
+	if q.env.InStore {
 		return q.replaceStored(ctx, old, path, signed)
 	}
 	if err := q.env.MoveAside(old); err != nil {

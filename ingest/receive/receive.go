@@ -206,7 +206,7 @@ func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) 
 	return r.opt.Batches.Sign(ctx, rec)
 }
 
-// record records an upload. If that fails, the upload does not.
+// record records an upload. A failure to record does not fail the upload.
 func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 	if r.opt.Transfers == nil {
 		return

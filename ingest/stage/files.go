@@ -18,11 +18,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// The files of a batch lie in the buffers or, if Shared was set when the batch was accepted, in the
-// object store, where every process that ingests finds them. The batch's row says where: Incoming
-// is the name of its objects. Objects are never overwritten, so each attempt to store a batch has a
-// name of its own, which the ledger knows before it is used. In the store nothing is moved: whether
-// a batch is in the quarantine is in its row alone.
+// The files of a batch lie in the buffers or, if InStore was set when the batch was accepted, in
+// the object store, where every process that ingests finds them. The batch's row says where:
+// Incoming is the name of its objects. Objects are never overwritten, so each attempt to store a
+// batch has a name of its own, which the ledger knows before it is used. In the store nothing is
+// moved: whether a batch is in the quarantine is in its row alone.
 
 func fileKey(name string) string { return name + ".tar.gz" }
 
@@ -33,7 +33,7 @@ func manifestKey(name string) string { return name + ".manifest" }
 // file at path when the row is durable.
 func (e *Env) Place(ctx context.Context, b *ledger.Batch, path string, signed []byte) error {
 	return e.Write(Place, func() error {
-		if !e.Shared {
+		if !e.InStore {
 			return e.Buffers.Place(b.ID, path, signed)
 		}
 		return e.store(ctx, b, path, signed)

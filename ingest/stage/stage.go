@@ -17,7 +17,7 @@ type Env struct {
 	Ledger   *ledger.Ledger
 	Buffers  buffers.Dir
 	Objects  store.Store
-	Shared   bool // batches are accepted into Objects, not Buffers
+	InStore  bool // batches are accepted into Objects, not Buffers
 	Log      *slog.Logger
 	Now      func() time.Time
 	Boundary func(write, when string) // called before and after each durable write

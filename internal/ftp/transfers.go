@@ -73,7 +73,8 @@ func (t *transfers) reply(err error, success string, args ...any) {
 	t.d.reply(226, success, args...)
 }
 
-// retr answers RETR.
+// retr answers RETR. The size in its reply is that of a look before: a file of the latest versions
+// may be another one by the time it is opened.
 func (t *transfers) retr(arg string) {
 	offset := t.takeRest()
 	path, e, ok := t.stat(arg)

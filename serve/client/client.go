@@ -64,7 +64,7 @@ func Status(err error) int {
 	return 0
 }
 
-// Selection limits changes to some hosts; see httpd.PathChanges.
+// Selection limits changes to some hosts; see api.PathChanges.
 type Selection struct {
 	SURT    []string `json:"surt,omitempty"`
 	Domains []string `json:"domains,omitempty"`

@@ -45,8 +45,8 @@
 // Pages are divided between hosts, and within a host if the URL index covers it. The division
 // changes when something is published: a client that must not miss anything uses cursors instead.
 //
-// A cursor is a position in the order of records (serve.Position). It belongs to the search and not
-// to the fields, the output or the limit.
+// A cursor is a position in the order of records (records.Position). It belongs to the search and
+// not to the fields, the output or the limit.
 package query
 
 import "fmt"

@@ -79,8 +79,8 @@ func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, seg.Object, seg.Offset)
 }
 
-// Others returns the stored records that belong to a segment and are no answers: see
-// archives.Others.
+// Others returns the stored records that belong to a segment and are no answers: see others.go of
+// package archives.
 func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, wire.OthersKey(wire.BatchID(seg.Batch)), seg.Views[wire.ViewOthers].Offset)
 }

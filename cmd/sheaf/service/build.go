@@ -304,7 +304,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		ForeignHosts:  directories,
 		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
 		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: b.cfg.Ingest.Packs.Size},
-		Shared:        b.cfg.Ingest.Uploads.Accepted == inStore,
+		InStore:       b.cfg.Ingest.Uploads.Accepted == inStore,
 		Boundary:      b.boundary("ingest"),
 	})
 	if err != nil {
