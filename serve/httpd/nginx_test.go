@@ -56,8 +56,8 @@ func BenchmarkAgainstNginx(b *testing.B) {
 }
 
 // BenchmarkThirtySegments fetches all and the newest pages of a host of 30 segments
-// in the default view, from `sheaf serve` over local files and over S3 (versitygw),
-// and the same files from nginx:
+// in the default view, from `sheaf serve` over local files and over S3 (versitygw), and the same
+// files from nginx and, of the same bucket, from `rclone serve http`:
 //
 //	go test -run '^$' -bench ThirtySegments -benchtime 1x ./serve/httpd
 func BenchmarkThirtySegments(b *testing.B) {
@@ -87,7 +87,10 @@ func BenchmarkThirtySegments(b *testing.B) {
 	for _, name := range names {
 		size[name] = mirrorFile(b, files, filepath.Dir(edition)+"/"+name+".tar.gz", root)
 	}
-	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "nginx": serveNginx(b, root, "")}
+	mirrored, err := store.OpenFS(root)
+	testkit.Must(b, err)
+	copyStore(b, mirrored, objects)
+	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "rclone over S3": serveRclone(b, objects), "nginx": serveNginx(b, root, "")}
 	for b.Loop() {
 		for _, name := range names {
 			compare(b, servers, name, filepath.Dir(edition)+"/"+name+".tar.gz", size[name], 1, 8)
@@ -97,7 +100,7 @@ func BenchmarkThirtySegments(b *testing.B) {
 
 // compare measures servers in turn, with each number of connections, and reports them beside nginx.
 func compare(b *testing.B, servers map[string]*servetest.Process, what, file string, size int64, connections ...int) {
-	names := []string{"sheaf", "sheaf over S3", "nginx"}
+	names := []string{"sheaf", "sheaf over S3", "rclone over S3", "nginx"}
 	names = slices.DeleteFunc(names, func(name string) bool { return servers[name] == nil })
 	for _, n := range connections {
 		total := map[string]*servetest.Measured{}
@@ -121,6 +124,7 @@ func compare(b *testing.B, servers map[string]*servetest.Process, what, file str
 		b.ReportMetric(total["sheaf"].PerGiB()/nginx.PerGiB(), fmt.Sprintf("%s-%d-cpu-ratio", what, n))
 		if s3 := total["sheaf over S3"]; s3 != nil {
 			b.ReportMetric(s3.PerGiB(), fmt.Sprintf("%s-%d-S3-cpu-s/GiB", what, n))
+			b.ReportMetric(s3.PerGiB()/total["rclone over S3"].PerGiB(), fmt.Sprintf("%s-%d-S3-cpu-ratio", what, n))
 		}
 	}
 }

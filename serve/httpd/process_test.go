@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/archive/store"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
@@ -63,17 +64,43 @@ func overTLS(t testing.TB) (sheaf []string, nginx string) {
 	return []string{"http.cert=" + cert, "http.key=" + key}, " ssl_certificate " + cert + ";\n ssl_certificate_key " + key + ";\n"
 }
 
+// freeAddress returns an address on which nothing listens, for a program that cannot say which port
+// it has found.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// listens is for startServer: the server is ready when it takes connections.
+func listens(addr string) func(string) bool {
+	return func(string) bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}
+}
+
+// serveRclone runs `rclone serve http` over a bucket.
+func serveRclone(t testing.TB, o store.S3Options) *servetest.Process {
+	t.Helper()
+	t.Setenv("AWS_CA_BUNDLE", "") // with which rclone 1.60 does not start
+	addr := freeAddress(t)
+	p := startServer(t, listens(addr), testkit.Tool(t, "rclone"), "--config", "/dev/null", "--s3-provider", "Other", "--s3-endpoint", o.Endpoint,
+		"--s3-access-key-id", o.AccessKey, "--s3-secret-access-key", o.SecretKey, "serve", "http", "--addr", addr, ":s3:"+o.Bucket)
+	return &servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}, Kill: p.Kill}
+}
+
 // serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings
 // for files: sendfile and tcp_nopush. With settings for TLS it speaks that.
 func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 	t.Helper()
 	program := testkit.Tool(t, "nginx")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddress(t)
 	dir := t.TempDir()
 	user := ""
 	if os.Geteuid() == 0 {
@@ -93,13 +120,7 @@ func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	master := startServer(t, func(string) bool {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}, program, "-c", file, "-p", dir, "-e", "stderr")
+	master := startServer(t, listens(addr), program, "-c", file, "-p", dir, "-e", "stderr")
 	pid := master.Cmd.Process.Pid
 	var workers []string
 	for range 500 { // it listens before it has workers

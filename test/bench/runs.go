@@ -105,10 +105,11 @@ var runs = []run{
 		},
 	},
 	{
-		"s3", "HTTP downloads of a host of 30 segments from a store over S3: sheaf over versitygw, nginx",
+		"s3", "HTTP downloads of a host of 30 segments from a store over S3 (versitygw): sheaf, rclone; nginx from files",
 		"./serve/httpd", "ThirtySegments", "1x", nil,
 		[]line{
 			{"download from S3 (versitygw), 1 and 8 connections: CPU s/GiB", "–", "≤ 0.7", each("%.2f", "ThirtySegments all-1-S3-cpu-s/GiB", "ThirtySegments all-8-S3-cpu-s/GiB")},
+			{"the same: CPU", "`rclone serve http` of the same file", "–", each(ratio, "ThirtySegments all-1-S3-cpu-ratio", "ThirtySegments all-8-S3-cpu-ratio")},
 			{"`all` and `current` of 30 segments, 8 connections: MB/s", "nginx with the same files", "–", each(ratio, "ThirtySegments all-8-ratio", "ThirtySegments current-8-ratio")},
 		},
 	},
