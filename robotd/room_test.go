@@ -196,12 +196,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	const pages = 200
-	site := heavySite(t, "127.0.0.73", pages)
-	s := newService(t, "http://www.a.test/")
-	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
-	moveTo(t, &cfg, dir)
-	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
-	c := collect(t, cfg)
+	site, s, c := collectInto(t, dir, "127.0.0.73", pages)
 	for _, at := range []int{20, 90} {
 		testkit.Until(t, "visits", func() bool { return site.visits() > at })
 		filler := filepath.Join(dir, "filler")
@@ -225,12 +220,7 @@ func TestFullDiskForMoments(t *testing.T) {
 		return
 	}
 	const pages = 200
-	site := heavySite(t, "127.0.0.74", pages)
-	s := newService(t, "http://www.a.test/")
-	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
-	moveTo(t, &cfg, dir)
-	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
-	c := collect(t, cfg)
+	site, s, c := collectInto(t, dir, "127.0.0.74", pages)
 	moments, stop := context.WithCancel(t.Context())
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -253,6 +243,16 @@ func TestFullDiskForMoments(t *testing.T) {
 	others.Wait()
 	c.finish()
 	s.checkOnce(t, "www.a.test", pages+1)
+}
+
+// collectInto begins to collect a site of n pages into a small disk.
+func collectInto(t *testing.T, dir, ip string, n int) (*site, *service, *collecting) {
+	site := heavySite(t, ip, n)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	moveTo(t, &cfg, dir)
+	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
+	return site, s, collect(t, cfg)
 }
 
 // moveTo puts the robot's folder elsewhere.
