@@ -172,8 +172,8 @@ func pathAndQuery(rawURL string) (path, query string, hasQuery bool) {
 	return "/" + path, query, hasQuery
 }
 
-// unescape decodes percent-encoding leniently: invalid escapes stay.
-func unescape(s string) string {
+// Unescape decodes percent-encoding leniently: invalid escapes stay.
+func Unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
 	}

@@ -92,7 +92,7 @@ func isAlnum(s string) bool {
 // unescapeAll decodes percent-encoding until nothing changes.
 func unescapeAll(s string) string {
 	for {
-		once := unescape(s)
+		once := Unescape(s)
 		if once == s {
 			return s
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
 )
 
@@ -136,7 +137,7 @@ func ParseURL(s string) (string, error) {
 	}
 	lower := strings.ToLower(s[:min(len(s), 16)])
 	if strings.HasPrefix(lower, "http%3a") || strings.HasPrefix(lower, "https%3a") {
-		s = unescape(s)
+		s = naming.Unescape(s)
 		lower = strings.ToLower(s[:min(len(s), 16)])
 	}
 	for _, scheme := range []string{"http:", "https:"} {
@@ -156,27 +157,6 @@ func ParseURL(s string) (string, error) {
 	}
 	return u.String(), nil
 }
-
-// unescape decodes every %XX of a URL that is in the path as one element.
-func unescape(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if hi, lo := unhex(s[i+1]), unhex(s[i+2]); hi >= 0 && lo >= 0 {
-				b.WriteByte(byte(hi<<4 | lo))
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
-func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", lower(c)) }
 
 // Path returns the address of a version of a page.
 func Path(t time.Time, mode Mode, url string) string {
