@@ -44,7 +44,7 @@ func TestDeflatedElsewhere(t *testing.T) {
 func TestDeflatedAndCut(t *testing.T) {
 	t.Parallel()
 	write := func(elsewhere bool) Cell {
-		records := []*Record{page("/long.txt", "text/plain", text(50_000, 1), 1)}
+		records := []*Record{page("/long.txt", "text/plain", testkit.Text(50_000, 1), 1)}
 		if elsewhere {
 			deflated(t, records)
 		}

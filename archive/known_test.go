@@ -113,7 +113,7 @@ func TestSealWritten(t *testing.T) {
 
 // A digest that the caller has is the one that Append would have taken.
 func TestDigestGiven(t *testing.T) {
-	body := text(5000, 1)
+	body := testkit.Text(5000, 1)
 	plain, given := page("/a.html", "text/html", body, 0), page("/a.html", "text/html", body, 0)
 	_, x := seal(t, []*Record{plain}, "night-1")
 	given.PayloadDigest = x.Cells[0].Digest

@@ -255,7 +255,7 @@ func BenchmarkLinks(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			body := text(20<<10, 1)
+			body := testkit.Text(20<<10, 1)
 			i := 0
 			for b.Loop() {
 				r := page(fmt.Sprintf("/%d/page.html", i), "text/html", body, 1)

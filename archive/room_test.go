@@ -117,7 +117,7 @@ func TestPagesAreKeptWhole(t *testing.T) {
 	testkit.Must(t, err)
 	defer w.Close()
 	w.decoded = limits.Grace - 1<<20
-	body := text(8<<20, 1)
+	body := testkit.Text(8<<20, 1)
 	c, err := w.Append(page("/large.html", "text/html", body, 0))
 	if err != nil || c.Truncated != "" || c.BodyLen != int64(len(body)) {
 		t.Errorf("%d bytes of %d are kept, truncated %q; %v", c.BodyLen, len(body), c.Truncated, err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sheaf/archive/naming"
+	"sheaf/internal/testkit"
 )
 
 const testHost = "www.site.test"
@@ -31,16 +32,6 @@ func page(path, mimeType string, body []byte, n int) *Record {
 		HTTP: fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", mimeType, len(body)),
 		Body: bytes.NewReader(body),
 	}
-}
-
-// text makes n bytes that deflate about as pages do.
-func text(n int, seed uint64) []byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	var b bytes.Buffer
-	for b.Len() < n {
-		fmt.Fprintf(&b, "<p>%d %s</p>\n", r.IntN(1000), strings.Repeat("word ", r.IntN(4)))
-	}
-	return b.Bytes()[:n]
 }
 
 func noise(n int, seed uint64) []byte {
@@ -62,7 +53,7 @@ func testRecords() (records []*Record, files map[string][]byte) {
 	}
 	add("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65</title>"))
 	for _, n := range []int{0, 1, 2, 3, 253, 254, 255, 256, 508, 509, 510, 511, 512, 513, 65535, 65536, 300 << 10} {
-		add(fmt.Sprintf("/size/%d.html", n), "text/html", text(n, uint64(n)))
+		add(fmt.Sprintf("/size/%d.html", n), "text/html", testkit.Text(n, uint64(n)))
 	}
 	add("/img/photo.jpg", "image/jpeg", noise(70000, 1))
 	add("/img/large.png", "image/png", noise(600<<10, 2))

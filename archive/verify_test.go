@@ -124,7 +124,7 @@ func TestVerifyLimits(t *testing.T) {
 func TestVerifyLatest(t *testing.T) {
 	var records []*Record
 	for n := range 4 {
-		records = append(records, page(fmt.Sprintf("/%d.html", n), "text/html", text(1000, uint64(n)), n))
+		records = append(records, page(fmt.Sprintf("/%d.html", n), "text/html", testkit.Text(1000, uint64(n)), n))
 	}
 	data, x := seal(t, records, "s")
 	for n := range 3 {

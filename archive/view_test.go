@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive/crcmath"
+	"sheaf/internal/testkit"
 )
 
 func TestViewRanges(t *testing.T) {
@@ -164,7 +165,7 @@ func benchmarkSegment(b *testing.B, pages, size int) (*os.File, *Index, int64) {
 	}
 	for i := range pages {
 		r := page("/"+strings.Repeat("d/", i%3)+strconv.Itoa(i)+".html", "text/html", nil, i)
-		r.Body = bytes.NewReader(text(size, uint64(i)))
+		r.Body = bytes.NewReader(testkit.Text(size, uint64(i)))
 		if _, err := w.Append(r); err != nil {
 			b.Fatal(err)
 		}

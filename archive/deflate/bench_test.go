@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/flate"
+
+	"sheaf/internal/testkit"
 )
 
 // BenchmarkInflate decodes pages one after another, by the Inflater and by the library's,
@@ -17,7 +19,7 @@ func BenchmarkInflate(b *testing.B) {
 	}
 	runs, size := [][]byte{}, int64(0)
 	for i := range 200 {
-		page := text(20<<10, uint64(i))
+		page := testkit.Text(20<<10, uint64(i))
 		runs = append(runs, bytes.Clone(c.Run(page)))
 		size += int64(len(page))
 	}

@@ -3,7 +3,6 @@ package deflate
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -13,16 +12,6 @@ import (
 
 	"sheaf/internal/testkit"
 )
-
-// text makes n bytes that deflate about as pages do.
-func text(n int, seed uint64) []byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	var b bytes.Buffer
-	for b.Len() < n {
-		fmt.Fprintf(&b, "<p>%d %s</p>\n", r.IntN(1000), strings.Repeat("word ", r.IntN(4)))
-	}
-	return b.Bytes()[:n]
-}
 
 func noise(n int, seed uint64) []byte {
 	b := make([]byte, n)
@@ -37,7 +26,7 @@ func FuzzInflate(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(c.Run(text(5000, uint64(level))))
+		f.Add(c.Run(testkit.Text(5000, uint64(level))))
 		f.Add(c.Run(noise(700, 1)))
 		f.Add(c.Run(make([]byte, 70000)))
 	}
@@ -64,7 +53,7 @@ func TestInflate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, data := range map[string][]byte{"text": text(500000, 9), "noise": noise(200000, 9), "zeros": make([]byte, 400000), "none": nil} {
+		for name, data := range map[string][]byte{"text": testkit.Text(500000, 9), "noise": noise(200000, 9), "zeros": make([]byte, 400000), "none": nil} {
 			var got bytes.Buffer
 			if err := inflate.Inflate(&got, bytes.NewReader(c.Run(data))); err != nil || !bytes.Equal(got.Bytes(), data) {
 				t.Errorf("level %d, %s: %d of %d bytes, %v", level, name, got.Len(), len(data), err)
@@ -80,7 +69,7 @@ func FuzzFixed(f *testing.F) {
 	for i := range all {
 		all[i] = byte(i)
 	}
-	for _, data := range [][]byte{nil, {0}, {200, 200, 200}, all, text(MaxFixed, 3), noise(MaxFixed, 4), make([]byte, MaxFixed),
+	for _, data := range [][]byte{nil, {0}, {200, 200, 200}, all, testkit.Text(MaxFixed, 3), noise(MaxFixed, 4), make([]byte, MaxFixed),
 		append(noise(MaxFixed-300, 5), noise(300, 5)...), append(all, all...)} {
 		f.Add(data)
 	}
@@ -123,7 +112,7 @@ func TestZeros(t *testing.T) {
 func TestNoRun(t *testing.T) {
 	c, err := NewCompressor(6)
 	testkit.Must(t, err)
-	body := text(200_000, 1)
+	body := testkit.Text(200_000, 1)
 	run := bytes.Clone(c.Run(body))
 	f := NewInflater()
 	for what, b := range map[string][]byte{

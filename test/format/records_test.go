@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/naming"
+	"sheaf/internal/testkit"
 )
 
 // site is what is put into the segment of a host, in order.
@@ -49,16 +50,7 @@ func (s *site) page(url, mimeType string, body []byte) *entry {
 	return s.add(archive.Page, url, "HTTP/1.1 200 OK\r\nContent-Type: "+mimeType+"\r\n\r\n", body)
 }
 
-// text compresses about as well as pages do, noise not at all.
-func text(n int, seed uint64) []byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	var b bytes.Buffer
-	for b.Len() < n {
-		fmt.Fprintf(&b, "<p>%d %s</p>\n", r.IntN(1000), strings.Repeat("word ", r.IntN(4)))
-	}
-	return b.Bytes()[:n]
-}
-
+// noise makes n bytes that do not compress.
 func noise(n int, seed uint64) []byte {
 	b := make([]byte, n)
 	var key [32]byte
@@ -73,7 +65,7 @@ func awkwardSite(largest int) *site {
 	s := &site{host: "www.site.test:8080"}
 	s.page("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65\x83\x58\x83\x67</title>"))
 	for _, n := range []int{0, 1, 2, 3, 254, 255, 256, 257, 258, 259, 260, 508, 509, 510, 511, 512, 513, 1024, 65535, 65536, 65537} {
-		s.page(fmt.Sprintf("/text/%d.html", n), "text/html", text(n, uint64(n)))
+		s.page(fmt.Sprintf("/text/%d.html", n), "text/html", testkit.Text(n, uint64(n)))
 		s.page(fmt.Sprintf("/noise/%d.html", n), "text/html; charset=\"UTF-8\"", noise(n, uint64(n)))
 		s.page(fmt.Sprintf("/stored/%d.jpg", n), "image/jpeg", noise(n, uint64(n)))
 		s.page(fmt.Sprintf("/zeros/%d.bin", n), "", make([]byte, n))
@@ -86,7 +78,7 @@ func awkwardSite(largest int) *site {
 	s.add(archive.Response, "/lost", "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", noise(100_000, 4))
 	// Pages of 30 to 120 KB just fit, or just do not.
 	for n := 30_000; n <= 120_000; n += 10_000 {
-		s.add(archive.Response, fmt.Sprintf("/lost/%d", n), "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", text(n, uint64(n)))
+		s.add(archive.Response, fmt.Sprintf("/lost/%d", n), "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", testkit.Text(n, uint64(n)))
 	}
 	s.add(archive.Response, "/small", "HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\n\r\n", []byte("oops\r\n\r\nWARC/1.1\r\n"))
 	same := s.add(archive.Revisit, "/text/512.html", "HTTP/1.1 304 Not Modified\r\n\r\n", nil)
@@ -157,7 +149,7 @@ func otherSites() []*site {
 func largeSite(n int) *site {
 	s := &site{host: "large.test"}
 	s.page("/noise.html", "text/html", noise(n, 7))
-	s.page("/text.html", "text/html", bytes.Repeat(text(1<<20, 8), n>>20))
+	s.page("/text.html", "text/html", bytes.Repeat(testkit.Text(1<<20, 8), n>>20))
 	s.page("/over.iso", "application/zip", noise(n+1, 9))
 	s.page("/after.html", "text/html", []byte("after"))
 	return s
