@@ -191,7 +191,7 @@ func (c *forgedCell) renew(digests, id bool) {
 		c.set("WARC-Block-Digest", digestString(block.Sum(nil)))
 	}
 	if h, err := parseWARC([]byte(c.warc)); id && err == nil {
-		c.set("WARC-Record-ID", recordID(c.value("WARC-Type"), h.url, h.time, h.payloadDigest))
+		c.set("WARC-Record-ID", h.ownID())
 	}
 }
 

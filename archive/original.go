@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +74,7 @@ func (h *warcHead) keep(original []Field) {
 			h.fields = append(h.fields, f)
 		}
 	}
-	if len(h.fields) == 0 && h.id != "" && !bytes.Contains(h.bytes(), []byte(h.id)) {
+	if len(h.fields) == 0 && h.id != "" && h.id != h.ownID() { // see parseWARC
 		h.fields = append(h.fields, Field{originalPrefix + recordIDField, h.id})
 	}
 }

@@ -68,3 +68,20 @@ func TestOriginalHeader(t *testing.T) {
 		}
 	}
 }
+
+// An imported record keeps its ID when Sheaf would write all its other fields alike.
+func TestOriginalIDAlone(t *testing.T) {
+	t.Parallel()
+	const id = "<urn:uuid:11111111-2222-3333-4444-555555555555>"
+	records, _ := testRecords()
+	for _, r := range records {
+		r.Original = []Field{{"WARC-Record-ID", id}, {"WARC-Target-URI", r.URL}}
+	}
+	data, x := seal(t, records, "import-1")
+	if _, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Host: testHost}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(gunzip(t, viewBytes(t, WARC, partOf(data, x))), "\r\nWARC-Record-ID: "+id+"\r\n"); n != len(records) {
+		t.Errorf("%d of %d records have the ID", n, len(records))
+	}
+}

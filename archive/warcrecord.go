@@ -42,6 +42,14 @@ type warcHead struct {
 	fields                     []Field   // what an imported record had in its header besides
 }
 
+// typ returns the WARC-Type.
+func (h *warcHead) typ() string {
+	if h.kind == Revisit {
+		return "revisit"
+	}
+	return "response"
+}
+
 func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
 
 // appendTo appends what bytes returns. Its length is less than warcHeadRest and that of its URLs
@@ -56,16 +64,12 @@ func (h *warcHead) appendTo(b []byte) []byte {
 		b = append(append(b, name...), ": "...)
 		b = append(t.UTC().AppendFormat(b, time.RFC3339Nano), "\r\n"...)
 	}
-	typ := "response"
-	if h.kind == Revisit {
-		typ = "revisit"
-	}
 	b = append(b, "WARC/1.1\r\n"...)
-	line("WARC-Type", typ)
+	line("WARC-Type", h.typ())
 	if h.id != "" {
 		line(recordIDField, h.id)
 	} else {
-		line(recordIDField, recordID(typ, h.url, h.time, h.payloadDigest))
+		line(recordIDField, h.ownID())
 	}
 	date("WARC-Date", h.time)
 	line("WARC-Target-URI", h.url)
@@ -95,9 +99,10 @@ const warcHeadRest = 1<<10 + preference.MaxLength
 // preferencesField is the header field for Record.Preferences. WARC allows fields of one's own.
 const preferencesField = "X-Crawler-Preferences"
 
-// recordID derives a UUID (version 8) from what identifies the record.
-func recordID(typ, url string, t time.Time, digest string) string {
-	u := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", typ, url, t.UnixNano(), digest))
+// ownID returns the ID of a record that was not imported: a UUID (version 8) of what identifies the
+// record.
+func (h *warcHead) ownID() string {
+	u := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", h.typ(), h.url, h.time.UnixNano(), h.payloadDigest))
 	u[6] = u[6]&0x0f | 0x80
 	u[8] = u[8]&0x3f | 0x80
 	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
