@@ -123,7 +123,7 @@ func parseHead(head []byte) httpHead {
 }
 
 func (h *httpHead) add(line string) {
-	if line != "" && (line[0] == ' ' || line[0] == '\t') {
+	if line != "" && isSpace(line[0]) {
 		if n := len(h.fields); n > 0 {
 			h.fields[n-1][1] += " " + strings.TrimSpace(line)
 		}

@@ -29,7 +29,7 @@ func keep(r *warcRecord, rec *archive.Record) (whole bool) {
 func headerFields(head []byte) (fields []archive.Field) {
 	_, text, _ := strings.Cut(string(head), "\r\n")
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, crlf2), "\r\n") {
-		if n := len(fields) - 1; n >= 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
+		if n := len(fields) - 1; n >= 0 && line != "" && isSpace(line[0]) {
 			fields[n].Value = strings.TrimSpace(fields[n].Value + " " + strings.TrimSpace(line))
 			continue
 		}
@@ -38,6 +38,9 @@ func headerFields(head []byte) (fields []archive.Field) {
 	}
 	return fields
 }
+
+// isSpace reports whether a line that begins with c continues the one before.
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
 // originalHead adds a metadata record to the others whose block is what stood before the body of a
 // record of which the segment could not keep all: the WARC header and the HTTP header. See

@@ -189,7 +189,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 	if !ok {
 		digest = claimed{}
 	}
-	date, _ := time.Parse(time.RFC3339Nano, r.get("WARC-Refers-To-Date")) // zero where it is not given
+	date, _ := r.time("WARC-Refers-To-Date") // zero where it is not given
 	known, ok := c.originals[original{refersTo, r.payload()}]
 	if !ok || r.payload() == "" && !known.time.Equal(date) {
 		known = page{digest.stored(), date}

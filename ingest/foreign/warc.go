@@ -45,7 +45,6 @@ func (s *stream) nextRecord() (*warcRecord, error) {
 		return nil, wrong(at, "", wire.ReasonCorruptMember, "a record begins with %.40q, want WARC/1.0 or WARC/1.1", version)
 	}
 	r := &warcRecord{at: at, head: []byte(version + "\r\n"), fields: make(textproto.MIMEHeader)}
-	last := ""
 	for n := 0; ; n++ {
 		line, err := s.line(maxLine)
 		if err != nil {
@@ -56,19 +55,17 @@ func (s *stream) nextRecord() (*warcRecord, error) {
 		if line == "" {
 			break
 		}
-		name, value, ok := strings.Cut(line, ":")
+		name, _, ok := strings.Cut(line, ":")
+		folded := n > 0 && isSpace(line[0])
 		switch {
 		case n >= maxFields:
-			return nil, wrong(s.n, r.url(), wire.ReasonCorruptMember, "a record with more than %d header lines", maxFields)
-		case last != "" && (line[0] == ' ' || line[0] == '\t'): // folded
-			values := r.fields[last]
-			values[len(values)-1] += " " + strings.TrimSpace(line)
-			continue
-		case !ok || name == "":
-			return nil, wrong(s.n, r.url(), wire.ReasonCorruptMember, "header line %.80q has no name and colon", line)
+			return nil, wrong(s.n, "", wire.ReasonCorruptMember, "a record with more than %d header lines", maxFields)
+		case !folded && (!ok || name == ""):
+			return nil, wrong(s.n, "", wire.ReasonCorruptMember, "header line %.80q has no name and colon", line)
 		}
-		last = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
-		r.fields[last] = append(r.fields[last], strings.TrimSpace(value))
+	}
+	for _, f := range headerFields(r.head) {
+		r.fields.Add(f.Name, f.Value)
 	}
 	if r.length, err = strconv.ParseInt(r.get("Content-Length"), 10, 64); err != nil || r.length < 0 {
 		return nil, wrong(at, r.url(), wire.ReasonCorruptMember, "Content-Length is %.40q, want a number of bytes", r.get("Content-Length"))

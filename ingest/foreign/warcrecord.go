@@ -23,12 +23,21 @@ func (r *warcRecord) get(name string) string { return r.fields.Get(name) }
 func (r *warcRecord) url() string            { return strings.Trim(r.get("WARC-Target-URI"), "<> ") }
 
 // date returns the record's WARC-Date.
-func (r *warcRecord) date() (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, r.get("WARC-Date"))
-	if err != nil {
-		return time.Time{}, fmt.Errorf("WARC-Date is %.40q, want a time as RFC 3339 has it", r.get("WARC-Date"))
+func (r *warcRecord) date() (time.Time, error) { return r.time("WARC-Date") }
+
+// dateLayouts are the dates that WARC/1.1 allows, of any precision, and what writers of WARC/0.17
+// had.
+var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "2006-01-02T15:04:05", "20060102150405"}
+
+// time returns the time in a field. One that is less precise than a second is its beginning.
+func (r *warcRecord) time(name string) (time.Time, error) {
+	text := strings.ToUpper(r.get(name))
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
 	}
-	return t.UTC(), nil
+	return time.Time{}, fmt.Errorf("%s is %.40q, want a time such as 2026-11-21T02:03:04Z", name, r.get(name))
 }
 
 // isHTTP reports whether the block is an HTTP response with its head.
