@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -44,22 +45,23 @@ func build(t testing.TB, dir, pkg string, flags []string) string {
 		return goBuild(dir, pkg, flags)
 	}))
 	program, err := once.(func() (string, error))()
+	if err != nil && strings.Contains(err.Error(), "GOPROXY=off") {
+		Missing(t, "needs Go modules, which test/tools.sh fetches: %v", err)
+	}
 	Must(t, err)
 	return program
 }
 
-// goBuild runs go build in dir. Go itself leaves the program alone if it is up to date.
+// goBuild runs go build in dir, which fetches no modules. Go itself leaves the program alone if it
+// is up to date. The checkout may belong to another user: git does not open that one's repository,
+// so the program does not say its commit.
 func goBuild(dir, pkg string, flags []string) (string, error) {
 	name := path.Base(pkg)
 	if pkg == "." {
 		name = filepath.Base(dir)
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil { // no HOME
-		cache = os.TempDir()
-	}
 	key := sha256.Sum256(fmt.Append(nil, dir, pkg, flags, os.Getenv("GOFLAGS"), os.Getenv("CGO_ENABLED")))
-	folder := filepath.Join(cache, "sheaf-test", fmt.Sprintf("%x", key[:8]))
+	folder := filepath.Join(cache(), fmt.Sprintf("%x", key[:8]))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
@@ -69,13 +71,22 @@ func goBuild(dir, pkg string, flags []string) (string, error) {
 	}
 	defer unlock()
 	out := filepath.Join(folder, name)
-	cmd := exec.Command("go", append(append([]string{"build", "-o", out}, flags...), pkg)...)
+	cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), pkg)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "TMPDIR=") // a test's own TMPDIR may be small
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "TMPDIR=") // a test's own TMPDIR may be small
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, text)
 	}
 	return out, nil
+}
+
+// cache returns the folder for what test processes share, in the user's cache folder.
+func cache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil { // no HOME
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "sheaf-test")
 }
 
 // lock waits until no other process builds into the folder.

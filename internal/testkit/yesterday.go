@@ -19,26 +19,31 @@ const Yesterday = "49281b5920f4a144e77715fe5ccc3c7e036db8ee"
 // whole clone the commit is wrong, and the test ends as Missing says.
 func BuildAt(t testing.TB, commit, pkg string) string {
 	t.Helper()
-	git, root := Tool(t, "git"), Root(t)
-	if out, err := exec.Command(git, "-C", root, "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
-		if shallow, other := exec.Command(git, "-C", root, "rev-parse", "--is-shallow-repository").Output(); other == nil && string(shallow) == "false\n" {
+	git := git(t)
+	if out, err := git("cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+		if shallow, other := git("rev-parse", "--is-shallow-repository").Output(); other == nil && string(shallow) == "false\n" {
 			Missing(t, "needs commit %s, which this repository does not have: %v %s", commit, err, out)
 		}
 		t.Skipf("%s needs commit %s of this repository (git fetch --unshallow): %v %s", t.Name(), commit, err, out)
 	}
-	once, _ := builds.LoadOrStore(commit, sync.OnceValues(func() (string, error) { return sourcesAt(git, root, commit) }))
+	once, _ := builds.LoadOrStore(commit, sync.OnceValues(func() (string, error) { return sourcesAt(git, commit) }))
 	dir, err := once.(func() (string, error))()
 	Must(t, err)
 	return build(t, dir, pkg, nil)
 }
 
-// sourcesAt returns a folder in the user's cache that has the sources of a commit.
-func sourcesAt(git, root, commit string) (dir string, err error) {
-	cache, err := os.UserCacheDir()
-	if err != nil { // no HOME
-		cache = os.TempDir()
+// git returns a function that makes commands of git for the checkout, which may be another user's.
+func git(t testing.TB) func(args ...string) *exec.Cmd {
+	t.Helper()
+	program, root := Tool(t, "git"), Root(t)
+	return func(args ...string) *exec.Cmd {
+		return exec.Command(program, append([]string{"-C", root, "-c", "safe.directory=" + root}, args...)...)
 	}
-	cache = filepath.Join(cache, "sheaf-test")
+}
+
+// sourcesAt returns a folder in the user's cache that has the sources of a commit.
+func sourcesAt(git func(args ...string) *exec.Cmd, commit string) (dir string, err error) {
+	cache := cache()
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
 	}
@@ -58,7 +63,7 @@ func sourcesAt(git, root, commit string) (dir string, err error) {
 	defer os.RemoveAll(half)
 	tar := filepath.Join(half, "sources.tar")
 	for _, cmd := range []*exec.Cmd{
-		exec.Command(git, "-C", root, "archive", "--output="+tar, commit),
+		git("archive", "--output="+tar, commit),
 		exec.Command("tar", "-xf", tar, "-C", half),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -15,18 +15,12 @@ import (
 	"sheaf/serve/query"
 )
 
-// parquetReaders installs the readers of Parquet files in testdata/parquet, and returns a function
-// that runs one of their scripts and decodes its answer.
+// parquetReaders returns a function that runs one of the scripts in testdata/parquet, which read
+// Parquet files, and decodes its answer.
 func parquetReaders(t *testing.T) func(script, in string, answer any, args ...string) {
 	t.Helper()
-	node, npm, dir := testkit.Tool(t, "node"), testkit.Tool(t, "npm"), t.TempDir()
+	node, dir := testkit.Tool(t, "node"), testkit.NPM(t, "parquet")
 	testkit.Must(t, os.CopyFS(dir, os.DirFS("testdata/parquet")))
-	// Not npm ci: it wants the packages of all platforms in the lock file.
-	install := exec.CommandContext(t.Context(), npm, "install", "--no-save", "--no-audit", "--no-fund", "--silent", "--ignore-scripts")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		testkit.Missing(t, "needs DuckDB and hyparquet from npm's registry: %v\n%.300s", err, out)
-	}
 	return func(script, in string, answer any, args ...string) {
 		t.Helper()
 		var stderr bytes.Buffer

@@ -38,7 +38,7 @@ func room(path string) (name string, floor int) {
 }
 
 func TestImportsFlowDown(t *testing.T) {
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "sheaf/...")
+	cmd := exec.Command("go", "list", "-buildvcs=false", "-json=ImportPath,Imports", "sheaf/...")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestImportsFlowDown(t *testing.T) {
 }
 
 func TestRobotKnowsNothingOfTheService(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "sheaf/cmd/robotd").Output()
+	out, err := exec.Command("go", "list", "-buildvcs=false", "-deps", "sheaf/cmd/robotd").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

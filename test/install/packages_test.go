@@ -30,6 +30,9 @@ func TestPackages(t *testing.T) {
 		t.Skip("builds both programs; a part of the long form (SHEAF_TEST_FULL=1)")
 	}
 	builder := testkit.BuildModule(t, "deploy/packages")
+	t.Setenv("GIT_CONFIG_COUNT", "1") // it asks git for the time of the commit, of a checkout that may be another user's
+	t.Setenv("GIT_CONFIG_KEY_0", "safe.directory")
+	t.Setenv("GIT_CONFIG_VALUE_0", testkit.Root(t))
 	dist, again := t.TempDir(), t.TempDir()
 	for _, dir := range []string{dist, again} {
 		must(t, builder, "--source", testkit.Root(t), "--out", dir, "--version", "0.9.0", "--arch", runtime.GOARCH)

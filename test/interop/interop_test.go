@@ -248,21 +248,10 @@ json.dump(out, sys.stdout)`
 }
 
 func TestWarcio(t *testing.T) {
-	if testing.Short() {
-		t.Skip("installs a package from npm's registry")
-	}
+	testkit.Slow(t)
 	t.Parallel()
 	f := build(t)
-	npm, node := testkit.Tool(t, "npm"), testkit.Tool(t, "node")
-	dir := t.TempDir()
-	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--silent", "warcio@2.4.11")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		if os.Getenv("SHEAF_TEST_REQUIRE") == "all" {
-			t.Fatalf("npm install warcio: %v\n%s", err, out)
-		}
-		testkit.Missing(t, "npm install warcio: %v\n%.300s", err, out)
-	}
+	node, dir := testkit.Tool(t, "node"), testkit.NPM(t, "warcio")
 	const script = `import { WARCParser } from "warcio";
 import fs from "node:fs";
 import { createHash } from "node:crypto";

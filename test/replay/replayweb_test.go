@@ -1,45 +1,15 @@
 package replay
 
 import (
-	"context"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/testkit/chromium"
 )
-
-// replayWebPage is the tested version. It is under the AGPL: fetched for the test, and never kept
-// here.
-const replayWebPage = "replaywebpage@2.5.3"
-
-// replayFiles puts ReplayWeb.page's two files into a directory, as an operator would.
-func replayFiles(t *testing.T) string {
-	t.Helper()
-	npm, tar := testkit.Tool(t, "npm"), testkit.Tool(t, "tar")
-	dir := t.TempDir()
-	run := func(name string, args ...string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, name, args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			testkit.Missing(t, "needs %s from npm's registry: %v\n%s", replayWebPage, err, out)
-		}
-	}
-	run(npm, "pack", "--silent", replayWebPage)
-	files, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("npm made %v, %v", files, err)
-	}
-	run(tar, "xzf", files[0], "--strip-components=1", "package/ui.js", "package/sw.js")
-	return dir
-}
 
 // deep looks for a text in a page, its shadow trees and its frames.
 const deep = `(function find(root) {
@@ -56,13 +26,14 @@ const deep = `(function find(root) {
 
 func shows(text string) string { return strings.ReplaceAll(deep, "TEXT", strconv.Quote(text)) }
 
-// ReplayWeb.page reads the host's archives from the service, by ranges, and runs the page's script.
+// ReplayWeb.page, which is under the AGPL and never kept here, reads the host's archives from the
+// service, by ranges, and runs the page's script.
 func TestReplayWebPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	dir := replayFiles(t)
+	dir := filepath.Join(testkit.NPM(t, "replaywebpage"), "node_modules", "replaywebpage")
 	for _, form := range []string{".wacz", ".warc.gz"} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,20 +17,11 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// axeCore is the version of the checker of accessibility (https://github.com/dequelabs/axe-core).
-const axeCore = "axe-core@4.14.1"
-
-// axe fetches axe-core from npm's registry and returns its script.
+// axe returns the script of axe-core, the checker of accessibility
+// (https://github.com/dequelabs/axe-core).
 func axe(t *testing.T) string {
 	t.Helper()
-	npm := testkit.Tool(t, "npm")
-	dir := t.TempDir()
-	install := exec.CommandContext(t.Context(), npm, "install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", axeCore)
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		testkit.Missing(t, "needs %s from npm's registry: %v\n%.300s", axeCore, err, out)
-	}
-	script, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	script, err := os.ReadFile(filepath.Join(testkit.NPM(t, "axe-core"), "node_modules", "axe-core", "axe.min.js"))
 	testkit.Must(t, err)
 	return string(script)
 }

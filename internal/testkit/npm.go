@@ -1,0 +1,28 @@
+package testkit
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// NPM returns a new folder for scripts that node runs, which can import the packages of npm's
+// registry that a folder of test/npm names. A test that lacks them ends as Missing says: only
+// test/tools.sh fetches them.
+func NPM(t testing.TB, name string) (dir string) {
+	t.Helper()
+	have, want := filepath.Join(cache(), "npm", name), filepath.Join(Root(t), "test", "npm", name)
+	files, err := os.ReadDir(want)
+	Must(t, err)
+	for _, file := range files {
+		wanted, err := os.ReadFile(filepath.Join(want, file.Name()))
+		Must(t, err)
+		if fetched, err := os.ReadFile(filepath.Join(have, file.Name())); err != nil || !bytes.Equal(fetched, wanted) {
+			Missing(t, "needs the packages of test/npm/%s, which test/tools.sh fetches from npm's registry", name)
+		}
+	}
+	dir = t.TempDir()
+	Must(t, os.Symlink(filepath.Join(have, "node_modules"), filepath.Join(dir, "node_modules")))
+	return dir
+}
