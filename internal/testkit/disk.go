@@ -3,6 +3,7 @@ package testkit
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,4 +50,18 @@ func MountSmall(t testing.TB, dir, options string) error {
 		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 	}
 	return err
+}
+
+// FilesUpTo lets no file of this process grow beyond n bytes until the returned function is called:
+// a write beyond them stores what fits and then fails, as on a full disk. The test cannot be
+// parallel to others.
+func FilesUpTo(t *testing.T, n uint64) (lift func()) {
+	t.Helper()
+	t.Setenv("SHEAF_TEST_FILES_UP_TO", strconv.FormatUint(n, 10)) // fails in a parallel test
+	var was unix.Rlimit
+	Must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &was))
+	lift = func() { Must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &was)) }
+	t.Cleanup(lift)
+	Must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: was.Max}))
+	return lift
 }

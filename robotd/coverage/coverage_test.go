@@ -13,6 +13,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
+
+	"sheaf/internal/testkit"
 )
 
 func TestLedgerToReport(t *testing.T) {
@@ -178,5 +180,30 @@ func TestLevelsAndCycle(t *testing.T) {
 	l.BeginCycle()
 	if c := l.Cycle(); len(c) != 0 {
 		t.Errorf("a new cycle begins with %v", c)
+	}
+}
+
+// Events that the disk does not take count when they are added again, once, and spoil none after
+// them.
+func TestLedgerOnFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	l, err := Open(path)
+	testkit.Must(t, err)
+	var events []Event
+	for _, host := range []string{"a.test", "b.test", "c.test"} {
+		events = append(events, Event{Failed, "dns", host, 1, "http://" + host + "/"})
+	}
+	lift := testkit.FilesUpTo(t, uint64(2*len(events[0].line())+10))
+	if err := l.Add(events...); err == nil {
+		t.Error("a full disk took the events")
+	}
+	lift()
+	testkit.Must(t, l.Add(events...))
+	testkit.Must(t, l.Close())
+	l, err = Open(path)
+	testkit.Must(t, err)
+	defer l.Close()
+	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{Failed: 3}) {
+		t.Errorf("totals %v, want three failures", got)
 	}
 }

@@ -34,6 +34,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"sheaf/robotd/datadir"
 )
 
 // Kind is what happened to a page or link.
@@ -131,7 +133,7 @@ func (l *Ledger) count(e Event) {
 	}
 }
 
-// Add writes events. They survive the end of the process at once, and a loss of power after Move.
+// Add writes all events or, with an error, none. They survive the end of the process at once, and a loss of power after Move.
 func (l *Ledger) Add(events ...Event) error {
 	var lines strings.Builder
 	for _, e := range events {
@@ -140,13 +142,13 @@ func (l *Ledger) Add(events ...Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
-		f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {
 			return err
 		}
 		l.file = f
 	}
-	if _, err := l.file.WriteString(lines.String()); err != nil {
+	if err := datadir.Append(l.file, []byte(lines.String())); err != nil {
 		return err
 	}
 	for _, e := range events {

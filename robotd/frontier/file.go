@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"sheaf/robotd/datadir"
 )
 
 // A host's files are opened for each use, so that a hundred thousand hosts need no file
@@ -16,8 +18,8 @@ func filePath(dir string, cycle int64, kind string) string {
 	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
 }
 
-// appendAt appends p to a file of the given size and returns the new size. If writing fails, it
-// truncates the file, so that the next line does not continue a partial one.
+// appendAt appends p to a file of which size bytes count, as datadir.AppendAt, and returns the new
+// size.
 func appendAt(path string, size int64, p []byte) (int64, error) {
 	if len(p) == 0 {
 		return size, nil
@@ -27,10 +29,7 @@ func appendAt(path string, size int64, p []byte) (int64, error) {
 		return size, err
 	}
 	defer f.Close()
-	if _, err := f.WriteAt(p, size); err != nil {
-		if cut := f.Truncate(size); cut != nil {
-			return size, fmt.Errorf("%w (and cutting back to %d bytes failed: %v)", err, size, cut)
-		}
+	if err := datadir.AppendAt(f, size, p); err != nil {
 		return size, err
 	}
 	return size + int64(len(p)), nil

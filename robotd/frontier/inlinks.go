@@ -65,16 +65,12 @@ func (l *linkLog) flush(path string) error {
 }
 
 func (l *linkLog) write(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	st, err := f.Stat()
-	if err == nil && st.Size() < mostLinks*8 {
-		_, err = f.Write(l.hashes)
+	size, err := fileSize(path)
+	if err == nil && size < mostLinks*8 {
+		_, err = appendAt(path, size&^7, l.hashes) // after whole hashes: a loss of power may tear the last one
 	}
 	l.hashes = nil
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // linkCounts is a count-min sketch of two rows: it estimates how many links there are to a page. It

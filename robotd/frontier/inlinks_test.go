@@ -144,3 +144,44 @@ func TestCountedLinksAreBounded(t *testing.T) {
 		t.Errorf("the file has %d bytes, %v", st.Size(), err)
 	}
 }
+
+// Hashes of links that the disk takes in part do not shift those after them.
+func TestLinksOnFullDisk(t *testing.T) {
+	h := open(t, t.TempDir(), 1)
+	for n := range countFrom {
+		push(t, h, 1, page(n))
+	}
+	count := func(from int) error {
+		var links []Entry
+		for n := range linkBuffer / 8 {
+			links = append(links, page(from+n))
+		}
+		return h.CountLinks(links)
+	}
+	lift := testkit.FilesUpTo(t, 8*100+3)
+	if err := count(1000); err == nil {
+		t.Error("a full disk took the links")
+	}
+	lift()
+	testkit.Must(t, count(5000))
+	counts, err := readLinks(h.path(linksKind))
+	testkit.Must(t, err)
+	for n := range linkBuffer / 8 {
+		if got := counts.of(hash(page(5000 + n).URL)); got == 0 {
+			t.Fatalf("%s has no link", page(5000+n).URL)
+		}
+	}
+}
+
+// A loss of power may tear the last hash.
+func TestTornLinks(t *testing.T) {
+	h := open(t, t.TempDir(), 1)
+	testkit.Must(t, os.WriteFile(h.path(linksKind), make([]byte, 8+3), 0o644))
+	testkit.Must(t, h.links.add(h.path(linksKind), []uint64{hash(page(1).URL)}))
+	testkit.Must(t, h.links.flush(h.path(linksKind)))
+	counts, err := readLinks(h.path(linksKind))
+	testkit.Must(t, err)
+	if got := counts.of(hash(page(1).URL)); got != 1 {
+		t.Errorf("the page has %d links, want 1", got)
+	}
+}

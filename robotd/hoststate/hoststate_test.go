@@ -8,6 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/robotd/datadir"
 )
 
 func TestRestraints(t *testing.T) {
@@ -31,7 +34,7 @@ func TestRestraints(t *testing.T) {
 		set(r, "b.test", time.Minute, 10*time.Minute)
 		set(r, "@192.0.2.1", 2*time.Minute, time.Minute)
 		set(r, "c.test", 1000*time.Hour, 0)
-		r.file.WriteString("0000") // a partial line, as after SIGKILL
+		testkit.Must(t, datadir.Append(r.file, []byte("0000"))) // a partial line, as after SIGKILL
 		time.Sleep(5 * time.Minute)
 		r = open()
 		for name, want := range map[string]time.Duration{
@@ -121,5 +124,35 @@ func TestServers(t *testing.T) {
 	}
 	if n := len(open().all); n != 1 {
 		t.Errorf("%d servers are known after one line was torn", n)
+	}
+}
+
+// A restraint that the disk does not take is written when it is set again, and spoils none after it.
+func TestRestraintsOnFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "restraints")
+	r, err := OpenRestraints(path)
+	testkit.Must(t, err)
+	all := map[string]Restraint{}
+	for _, name := range []string{"a.test", "b.test"} {
+		all[name] = Restraint{time.Now().Add(time.Hour), time.Minute}
+	}
+	lift := testkit.FilesUpTo(t, 10)
+	for name, s := range all {
+		if err := r.Set(name, s); err == nil {
+			t.Error("a full disk took a restraint")
+		}
+	}
+	lift()
+	for name, s := range all {
+		testkit.Must(t, r.Set(name, s))
+	}
+	testkit.Must(t, r.Close())
+	r, err = OpenRestraints(path)
+	testkit.Must(t, err)
+	defer r.Close()
+	for name := range all {
+		if r.Get(name).Every != time.Minute {
+			t.Errorf("the restraint of %s is lost", name)
+		}
 	}
 }

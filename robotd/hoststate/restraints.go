@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/internal/durable"
+	"sheaf/robotd/datadir"
 )
 
 // Restraint says when a host or an address may be visited again.
@@ -29,7 +30,8 @@ type Restraints struct {
 
 	mu    sync.Mutex // guards all below
 	file  *os.File
-	lines int // of the file
+	lines int  // of the file
+	torn  bool // the file lacks restraints, since the disk did not take them: it must be rewritten
 	held  map[string]Restraint
 }
 
@@ -134,14 +136,14 @@ func (r *Restraints) rewrite(now time.Time) error {
 	if err := durable.WriteFile(r.path, []byte(text.String())); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	if r.file != nil {
 		err = r.file.Close()
 	}
-	r.file, r.lines = f, len(r.held)
+	r.file, r.lines, r.torn = f, len(r.held), false
 	return err
 }
 
@@ -152,20 +154,22 @@ func (r *Restraints) Get(name string) Restraint {
 	return r.held[name]
 }
 
-// Set stores a restraint. It need not be called when a restraint has passed.
+// Set stores a restraint. It need not be called when a restraint has passed. If it returns an error,
+// from writing to the disk, the restraint holds all the same, and a later Set writes it.
 func (r *Restraints) Set(name string, s Restraint) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	old, known := r.held[name]
-	if !known && s.Every == 0 && !s.Until.After(now) || known && s == old {
+	if !known && s.Every == 0 && !s.Until.After(now) || known && s == old && !r.torn {
 		return nil
 	}
 	r.held[name] = s
-	if r.lines++; r.lines > 2*len(r.held)+slack {
+	if r.lines++; r.torn || r.lines > 2*len(r.held)+slack {
 		return r.rewrite(now)
 	}
-	_, err := r.file.WriteString(s.line(name))
+	err := datadir.Append(r.file, []byte(s.line(name)))
+	r.torn = err != nil
 	return err
 }
 

@@ -89,15 +89,19 @@ func (d *Found) Elsewhere(e frontier.Entry) error {
 func (d *Found) Add(l wire.HostLine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.add(l)
+}
+
+func (d *Found) add(l wire.HostLine) error {
 	known, err := d.known.Has(hashOf(l.URL))
 	if err != nil || known {
 		return err
 	}
-	n, err := d.file.WriteAt(l.Append(nil), d.size)
-	if err != nil {
+	line := l.Append(nil)
+	if err := datadir.AppendAt(d.file, d.size, line); err != nil {
 		return err
 	}
-	d.size += int64(n)
+	d.size += int64(len(line))
 	d.lines++
 	return d.known.Add(hashOf(l.URL))
 }
@@ -112,15 +116,15 @@ const pagesOfHost = 8
 func (d *Found) AddPage(host, url string) error {
 	place := placeOf(host, url)
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	taken, err := d.known.Has(place)
-	if err == nil && !taken {
-		err = d.known.Add(place)
-	}
-	d.mu.Unlock()
 	if err != nil || taken {
 		return err
 	}
-	return d.Add(wire.HostLine{URL: url})
+	if err := d.add(wire.HostLine{URL: url}); err != nil {
+		return err
+	}
+	return d.known.Add(place)
 }
 
 // placeOf returns the place of a page among the reported ones of its host.

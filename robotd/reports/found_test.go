@@ -107,3 +107,23 @@ func TestPagesOfHostsAreBounded(t *testing.T) {
 		testkit.Must(t, d.Close())
 	}
 }
+
+// A page that the disk does not take keeps no place of its host: it is reported when there is room.
+func TestFoundOnFullDisk(t *testing.T) {
+	d, err := OpenFound(t.TempDir())
+	testkit.Must(t, err)
+	defer d.Close()
+	testkit.Must(t, d.Add(wire.HostLine{URL: "http://www.a.test/"}))
+	lift := testkit.FilesUpTo(t, 25)
+	if err := d.AddPage("www.b.test", "http://www.b.test/page"); err == nil {
+		t.Error("a full disk took a page")
+	}
+	lift()
+	testkit.Must(t, d.AddPage("www.b.test", "http://www.b.test/page"))
+	testkit.Must(t, d.AddPage("www.b.test", "http://www.b.test/page"))
+	var m recorder
+	testkit.Must(t, d.Report(t.Context(), &m))
+	if fmt.Sprint(m.found) != "[http://www.a.test/ http://www.b.test/page]" {
+		t.Errorf("the manager got %v", m.found)
+	}
+}

@@ -55,11 +55,7 @@ func (l *Log) mend() error {
 		case err == nil:
 			whole = size
 		case errors.Is(err, io.EOF):
-			if err := l.file.Truncate(whole); err != nil {
-				return err
-			}
-			_, err = l.file.Seek(whole, io.SeekStart)
-			return err
+			return l.file.Truncate(whole)
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return err
 		}
@@ -71,12 +67,16 @@ func (l *Log) Add(line wire.LogLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var p []byte
-	if now := time.Now(); now.Truncate(time.Hour) != l.hour {
-		l.hour = now.Truncate(time.Hour)
+	now := time.Now()
+	hour := now.Truncate(time.Hour)
+	if hour != l.hour {
 		p = append(p, wire.TimeComment(now)...)
 	}
-	_, err := l.file.Write(line.Append(p))
-	return err
+	if err := datadir.Append(l.file, line.Append(p)); err != nil {
+		return err
+	}
+	l.hour = hour
+	return nil
 }
 
 // Comment writes a line that is no exchange, such as a page refused by robots.txt or a host without
@@ -90,11 +90,11 @@ func (l *Log) Comment(format string, args ...any) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.file.Write(append(line, '\n'))
-	return err
+	return datadir.Append(l.file, append(line, '\n'))
 }
 
-// Rotate closes the file under a name of its own, unless it is empty.
+// Rotate closes the file under a name of its own, unless it is empty. If that fails, the file stays
+// the current one.
 func (l *Log) Rotate(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *Log) Rotate(now time.Time) error {
 	if err != nil || st.Size() == 0 {
 		return err
 	}
-	if err := errors.Join(l.file.Sync(), l.file.Close()); err != nil {
+	if err := l.file.Sync(); err != nil {
 		return err
 	}
 	path := filepath.Join(l.dir, currentLog)
@@ -110,12 +110,17 @@ func (l *Log) Rotate(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(path, filepath.Join(l.dir, name)); err != nil {
+	closed := filepath.Join(l.dir, name)
+	if err := os.Rename(path, closed); err != nil {
 		return err
 	}
-	l.hour = time.Time{}
-	l.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	return err
+	next, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return errors.Join(err, os.Rename(closed, path))
+	}
+	was := l.file
+	l.file, l.hour = next, time.Time{}
+	return was.Close()
 }
 
 // newName returns a name that no log has had. Names have the time in seconds, and two cycles may
