@@ -22,8 +22,10 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 		if err := h.setPlace(at); err != nil {
 			return false, err
 		}
-		h.left, err = countLines(h.path("log"), h.last.consumed)
-		return false, err
+		if h.left, err = countLines(h.path("log"), h.last.consumed); err != nil {
+			return false, err
+		}
+		return false, h.passPostponed()
 	}
 	done := int64(0)
 	if h.last.segment == segment {
@@ -62,10 +64,17 @@ func (h *Host) finishCollected(collected map[string]Cell, segment string, done, 
 		c, found := collected[a.entries[0].URL]
 		if found {
 			d.Visit, finished = c.Visit, true
-		} else if err = h.again(a.entries[0]); err != nil {
+		} else if found, err = h.postponed(a); err != nil {
 			break
 		}
-		err = h.finish(d)
+		if found {
+			err = h.finish(d)
+		} else {
+			err = h.postpone(a.entries[0], d)
+		}
+	}
+	if err == nil {
+		err = h.passPostponed()
 	}
 	return finished, err
 }

@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,6 +16,7 @@ type Host struct {
 
 	mu          sync.Mutex // guards all below and the files
 	damaged     bool       // the log has unreadable lines: see Rebuild
+	repeats     bool       // when it was opened, the log had a URL more than once: see passPostponed
 	logSize     int64
 	journalSize int64
 	marks       int    // lines of the journal; unknown after visits were forgotten
@@ -176,38 +176,6 @@ func (h *Host) mark(m mark) error {
 	if h.marks != unknown {
 		h.marks++
 	}
-	return nil
-}
-
-// Retry moves the page in hand to the end of the queue and counts one more try. A page from
-// PushFirst is dropped instead, since the caller will push it again.
-func (h *Host) Retry() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.lane.holds() {
-		h.lane = h.lane.drop()
-		return nil
-	}
-	a, err := h.look()
-	if err != nil || a == nil {
-		return errors.Join(err, ErrEmpty)
-	}
-	e := a.entries[0]
-	e.Tries++
-	if err := h.again(e); err != nil {
-		return err
-	}
-	return h.finish(Done{})
-}
-
-// again appends an entry to the queue although its URL was seen.
-func (h *Host) again(e Entry) error {
-	size, err := appendAt(h.path("log"), h.logSize, e.append(nil, h.Name))
-	if err != nil {
-		return fmt.Errorf("frontier of %s: %w", h.Name, err)
-	}
-	h.logSize = size
-	h.left++
 	return nil
 }
 

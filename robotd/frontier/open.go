@@ -45,7 +45,10 @@ func (h *Host) reopen() error {
 		return err
 	}
 	h.logSize = whole
-	return h.setPlace(end)
+	if err := h.setPlace(end); err != nil {
+		return err
+	}
+	return h.passPostponed()
 }
 
 // setPlace accepts the journal up to the given end and truncates the rest.
@@ -77,7 +80,7 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 		keys = keys[:0]
 		return err
 	}
-	at := int64(0)
+	at, lines := int64(0), 0
 	add := func(line []byte, end int64) error {
 		_, short, ok := splitLine(line)
 		if !ok {
@@ -87,6 +90,7 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 			h.left++
 		}
 		at = end
+		lines++
 		url = appendURL(url[:0], short, h.Name)
 		if keys = append(keys, hash(string(url))^h.salt); len(keys) < batch {
 			return nil
@@ -96,7 +100,9 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 	if whole, err = eachLine(h.path("log"), 0, add); err != nil {
 		return whole, err
 	}
-	return whole, learn()
+	err = learn()
+	h.repeats = lines > h.urls
+	return whole, err
 }
 
 // countLines counts the lines of a log from an offset on.

@@ -1,0 +1,72 @@
+package frontier
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Retry moves the page in hand to the end of the queue and counts one more try. A page from
+// PushFirst is dropped instead, since the caller will push it again.
+func (h *Host) Retry() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lane.holds() {
+		h.lane = h.lane.drop()
+		return nil
+	}
+	a, err := h.look()
+	if err != nil || a == nil {
+		return errors.Join(err, ErrEmpty)
+	}
+	e := a.entries[0]
+	e.Tries++
+	return h.postpone(e, Done{})
+}
+
+// postpone appends the page in hand to the queue once more, as e, and records that its first entry
+// is finished. If the process ends between the two, passPostponed records it after the next start.
+func (h *Host) postpone(e Entry, d Done) error {
+	before := h.logSize
+	size, err := appendAt(h.path("log"), before, e.append(nil, h.Name))
+	if err != nil {
+		return fmt.Errorf("frontier of %s: %w", h.Name, err)
+	}
+	h.logSize = size
+	if err := h.finish(d); err != nil {
+		h.logSize = before
+		return errors.Join(err, cutTo(h.path("log"), before))
+	}
+	h.left++
+	return nil
+}
+
+// passPostponed finishes entries at the head of the queue that are in it once more: they were
+// postponed, and the journal does not have it.
+func (h *Host) passPostponed() error {
+	for h.repeats {
+		a, err := h.look()
+		if err != nil || a == nil {
+			return err
+		}
+		if again, err := h.postponed(a); err != nil || !again {
+			return err
+		}
+		if err := h.finish(Done{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postponed reports whether the first entry's URL is in the queue once more.
+func (h *Host) postponed(a *lookAhead) (again bool, err error) {
+	if !h.repeats {
+		return false, nil
+	}
+	_, err = eachLine(h.path("log"), h.last.consumed+a.widths[0], func(line []byte, _ int64) error {
+		e, err := parseEntry(line, h.Name)
+		again = again || e.URL == a.entries[0].URL
+		return err
+	})
+	return again, err
+}
