@@ -3,7 +3,6 @@ package testkit
 import (
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -52,12 +51,24 @@ func MountSmall(t testing.TB, dir, options string) error {
 	return err
 }
 
-// FilesUpTo lets no file of this process grow beyond n bytes until the returned function is called:
-// a write beyond them stores what fits and then fails, as on a full disk. The test cannot be
-// parallel to others.
+// inLimits is set in a test that was run again where its files may be limited.
+const inLimits = "SHEAF_TEST_IN_LIMITS"
+
+// FilesUpTo lets no file of the process grow beyond n bytes until the returned function is called: a
+// write beyond them stores what fits and then fails, as on a full disk. The test is run again for
+// that in a process of its own; nil says that this was done.
 func FilesUpTo(t *testing.T, n uint64) (lift func()) {
 	t.Helper()
-	t.Setenv("SHEAF_TEST_FILES_UP_TO", strconv.FormatUint(n, 10)) // fails in a parallel test
+	if os.Getenv(inLimits) == "" {
+		self, err := os.Executable()
+		Must(t, err)
+		cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), inLimits+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("in a process of its own: %v\n%s", err, out)
+		}
+		return nil
+	}
 	var was unix.Rlimit
 	Must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &was))
 	lift = func() { Must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &was)) }

@@ -122,8 +122,18 @@ func (s *Store) recover(generation int64) error {
 	return s.sweep()
 }
 
-// sweep removes batch files without a manifest: Remove deletes the manifest first.
+// sweep completes Remove, which deletes the manifest first, and Quarantine, which moves it last.
 func (s *Store) sweep() error {
+	aside, err := filepath.Glob(s.path(quarantineDir, "*.tar.gz"))
+	if err != nil {
+		return err
+	}
+	for _, path := range aside {
+		id := wire.BatchID(strings.TrimSuffix(filepath.Base(path), ".tar.gz"))
+		if err := os.Rename(s.manifestPath(id), s.path(quarantineDir, string(id)+".manifest")); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
 	paths, err := filepath.Glob(s.path(spoolDir, "*.tar.gz"))
 	if err != nil {
 		return err

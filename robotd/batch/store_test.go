@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/coverage"
 )
@@ -270,5 +271,29 @@ func TestCrashWhileSealing(t *testing.T) {
 				t.Errorf("a batch whose manifest is gone was kept: %v", left)
 			}
 		})
+	}
+}
+
+// A batch whose putting aside was interrupted between its two files is put aside at the next start.
+func TestCrashWhileQuarantining(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 2)
+	appendPage(t, s, "a.test", "/")
+	id, err := s.Seal(t.Context(), 7)
+	testkit.Must(t, err)
+	signed, err := os.ReadFile(s.manifestPath(id))
+	testkit.Must(t, err)
+	testkit.Must(t, s.Quarantine(id, "clock: off"))
+	testkit.Must(t, os.Remove(s.path(quarantineDir, string(id)+".manifest")))
+	testkit.Must(t, os.WriteFile(s.manifestPath(id), signed, 0o644))
+	testkit.Must(t, s.Close())
+
+	s = openStore(t, dir, 2)
+	defer s.Close()
+	if left, err := s.Spool(); err != nil || len(left) != 0 {
+		t.Errorf("the spool has %d batches, %v", len(left), err)
+	}
+	if aside, _ := filepath.Glob(s.path(quarantineDir, "*")); len(aside) != 3 {
+		t.Errorf("spool/quarantined has %v", aside)
 	}
 }

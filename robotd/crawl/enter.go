@@ -56,7 +56,7 @@ func newEntrance(opt *Options, short bool, pipe *pipeline.Pipeline, hours *revis
 		interval: cfg.Interval, lookAgain: min(often, cfg.Network.Relearn), short: short, hours: hours, hosts: pipe.Hosts(),
 		admission: opt.Manners.Admission, fetcher: opt.Fetcher, moves: opt.Manners.Moves, frontier: rec.Frontier, watched: rec.Watched, list: opt.List,
 		journal: rec.Journal, log: opt.Log,
-		mender: &mender{began: hours.Round.Began, batches: rec.Batches, frontier: rec.Frontier, watched: rec.Watched, pipe: pipe, log: opt.Log},
+		mender: &mender{began: hours.Round.Began, batches: rec.Batches, watched: rec.Watched, pipe: pipe, log: opt.Log},
 		chooser: &revisit.Chooser{
 			Round: hours.Round, Settings: cfg.Revisit, Pace: opt.Pace, Servers: opt.Servers, Frontier: rec.Frontier, Watched: rec.Watched.Covers,
 		},

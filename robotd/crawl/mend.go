@@ -22,12 +22,11 @@ import (
 
 // mender brings the queues of hosts into line with what an earlier run has stored of the cycle.
 type mender struct {
-	began    time.Time // when the cycle began
-	batches  *batch.Store
-	frontier *frontier.Frontier
-	watched  *watched.Pages
-	pipe     *pipeline.Pipeline
-	log      *slog.Logger
+	began   time.Time // when the cycle began
+	batches *batch.Store
+	watched *watched.Pages
+	pipe    *pipeline.Pipeline
+	log     *slog.Logger
 }
 
 // spooled counts the cycle's records of each host that are in batches.
@@ -100,7 +99,7 @@ func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
 	}
 	// Links of published pages may be lost. The next cycle takes all pages in full and finds them.
 	m.watched.Forget(front.Name)
-	return m.frontier.ForgetVisits(front.Name)
+	return nil
 }
 
 // stored returns the cycle's records of a host that are on this disk, and the name of its open

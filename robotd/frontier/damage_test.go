@@ -288,3 +288,49 @@ func change(t *testing.T, path string, how func([]byte) []byte) {
 		t.Fatal(err)
 	}
 }
+
+// A host that was rebuilt without some of its collected pages has forgotten all visits, even if the
+// robot is killed at once: an answer "not modified" would hide the links that are lost.
+func TestRebuildForgetsVisits(t *testing.T) {
+	dir := t.TempDir()
+	visit := Visit{Digest: "sha256:A", Full: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	h := open(t, dir, 1)
+	push(t, h, 1, page(1))
+	finish(t, h, Done{Segment: "s", End: 512, Visit: visit})
+	testkit.Must(t, h.front.Advance(2))
+	h, err := h.front.Host(h.Name)
+	testkit.Must(t, err)
+	push(t, h, 2, page(2), page(3))
+	finish(t, h, Done{Segment: "s", End: 512, Visit: visit})
+	testkit.Must(t, os.Truncate(h.path("log"), 3))
+
+	h = open(t, dir, 2)
+	if unseen, err := h.Rebuild("", 0, nil); err != nil || unseen != 1 {
+		t.Fatalf("%d pages unseen, %v; want page 2", unseen, err)
+	}
+	h = open(t, dir, 2)
+	if _, known, err := h.Visit(page(1).URL); known || err != nil || h.Damaged() {
+		t.Errorf("the rebuilt host has a visit: %t, %v; damaged: %t", known, err, h.Damaged())
+	}
+	testkit.Must(t, h.EachVisited(func(e Entry, _ Visit) { t.Errorf("%s has a visit", e.URL) }))
+}
+
+// Settling that was interrupted while it removed a cycle's files removes the others later, and
+// brings no page back.
+func TestCrashWhileSettling(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, dir, 1)
+	push(t, h, 1, page(1))
+	finish(t, h, Done{Segment: "s", End: 512, Visit: Visit{Gone: true}})
+	journal, err := os.ReadFile(h.path("journal"))
+	testkit.Must(t, err)
+	h = open(t, dir, 2)
+	testkit.Must(t, os.WriteFile(filePath(h.dir(), 1, "journal"), journal, 0o644))
+	h = open(t, dir, 2)
+	if _, err := h.EachKnown(func(e Entry, _ Visit) { t.Errorf("%s is known", e.URL) }); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.dir(), "1.*")); len(left) > 0 {
+		t.Errorf("the settled cycle left %v", left)
+	}
+}

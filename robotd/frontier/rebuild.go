@@ -16,8 +16,9 @@ func (h *Host) Damaged() bool {
 // cycle's pages in segments and batches, in any order. segment and end are the name and length of
 // the host's open segment ("" and 0 if there is none). Collected pages are finished. The links in
 // the lost lines must be pushed again by the caller, from the same pages; unseen is the number of
-// pages that are finished but not among them. A flag file exists until all is written, so that a
-// crash leads here again.
+// pages that are finished but not among them. If there are any, the next cycle must find their
+// links: Rebuild drops all visits, so that every page is archived in full. A flag file exists until
+// all is written, so that a crash leads here again.
 func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +58,7 @@ func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int,
 			entries = append(entries, Entry{URL: c.URL})
 		}
 	}
-	return finished, h.rewrite(entries, visits, segment, end)
+	return finished, h.rewrite(entries, visits, segment, end, finished > 0)
 }
 
 // salvage returns the readable entries of the log, each URL once, as it was queued last.
@@ -80,8 +81,9 @@ func (h *Host) salvage() (entries []Entry, err error) {
 	return entries, err
 }
 
-// rewrite writes both files, with the finished entries first.
-func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string, end int64) error {
+// rewrite writes both files, with the finished entries first. forget says that all visits are
+// dropped.
+func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string, end int64, forget bool) error {
 	if err := os.WriteFile(h.path(flag), nil, 0o644); err != nil {
 		return err
 	}
@@ -107,6 +109,16 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 	}
 	for kind, data := range map[string][]byte{"log": log, "journal": journal} {
 		if err := replace(h.path(kind), data); err != nil {
+			return err
+		}
+	}
+	if forget {
+		last := place{segment: segment, end: end}
+		if len(done) > 0 {
+			last = done[len(done)-1].place
+		}
+		last.logged = int64(len(log))
+		if err := h.dropVisits(last); err != nil {
 			return err
 		}
 	}

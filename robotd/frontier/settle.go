@@ -12,30 +12,36 @@ import (
 	"time"
 )
 
+// cycleFiles are the kinds of a cycle's files, in the order of their removal. Without its log a
+// cycle settles to nothing; without its journal every page of the log would count as not visited.
+var cycleFiles = []string{"log", "journal", flag, linksKind}
+
 // settleBefore merges the visits of every cycle before the given one into the state, and removes
 // the files of those cycles. A crash in between is harmless, as merging twice yields the same.
 // Sorting uses files in temp.
 func settleBefore(temp, dir, host string, cycle int64) error {
-	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err != nil {
-		return err
-	}
 	var old []int64
-	for _, path := range logs {
-		n, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(path), ".log"), 10, 64)
+	for _, kind := range cycleFiles {
+		paths, err := filepath.Glob(filepath.Join(dir, "*."+kind))
 		if err != nil {
-			return fmt.Errorf("%s is not named after a cycle; move it away", path)
+			return err
 		}
-		if n < cycle {
-			old = append(old, n)
+		for _, path := range paths {
+			n, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(path), "."+kind), 10, 64)
+			if err != nil {
+				return fmt.Errorf("%s is not named after a cycle; move it away", path)
+			}
+			if n < cycle {
+				old = append(old, n)
+			}
 		}
 	}
 	slices.Sort(old)
-	for _, n := range old {
+	for _, n := range slices.Compact(old) {
 		if err := settle(temp, dir, host, n); err != nil {
 			return fmt.Errorf("settling cycle %d: %w", n, err)
 		}
-		for _, kind := range []string{"journal", flag, linksKind, "log"} {
+		for _, kind := range cycleFiles {
 			if err := os.Remove(filePath(dir, n, kind)); err != nil && !os.IsNotExist(err) {
 				return err
 			}

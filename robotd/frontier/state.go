@@ -222,10 +222,15 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 func forgetVisits(h *Host) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.dropVisits(h.last)
+}
+
+// dropVisits removes the state, and replaces the journal by one line for a place.
+func (h *Host) dropVisits(last place) error {
 	if err := os.Remove(filepath.Join(h.dir(), stateFile)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	line := mark{place: h.last}.line()
+	line := mark{place: last}.line()
 	if err := replace(h.path("journal"), line); err != nil {
 		return err
 	}

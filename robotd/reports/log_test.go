@@ -20,6 +20,9 @@ func TestLogOnFullDisk(t *testing.T) {
 	defer l.Close()
 	testkit.Must(t, l.Comment("begun"))
 	lift := testkit.FilesUpTo(t, 100)
+	if lift == nil {
+		return
+	}
 	if err := l.Add(wire.LogLine{URL: "http://www.a.test/" + strings.Repeat("long/", 40)}); err == nil {
 		t.Error("a full disk took a line")
 	}
