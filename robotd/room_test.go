@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +46,11 @@ type collecting struct {
 func collect(t *testing.T, cfg config.Config) *collecting {
 	rounds := cycle.UsualRounds()
 	rounds.Room = 20 * time.Millisecond
-	r, err := newRobot(cfg, testLog(t), outside{web: newClient(), rounds: rounds})
+	return collectWith(t, cfg, rounds, testLog(t).Handler())
+}
+
+func collectWith(t *testing.T, cfg config.Config, rounds cycle.Rounds, log slog.Handler) *collecting {
+	r, err := newRobot(cfg, slog.New(log), outside{web: newClient(), rounds: rounds})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +201,8 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	const pages = 200
-	site, s, c := collectInto(t, dir, "127.0.0.73", pages)
+	site, s, cfg := onSmallDisk(t, dir, "127.0.0.73", pages)
+	c := collect(t, cfg)
 	for _, at := range []int{20, 90} {
 		testkit.Until(t, "visits", func() bool { return site.visits() > at })
 		filler := filepath.Join(dir, "filler")
@@ -210,49 +216,65 @@ func TestFullDisk(t *testing.T) {
 	s.checkOnce(t, "www.a.test", pages+1)
 }
 
-// The disk is full for moments only: there may be room again before the visit that found none has
-// ended. It is made again all the same.
+// The disk is full for a moment: there is room again before the visit that found none has ended. It
+// is made again all the same.
 func TestFullDiskForMoments(t *testing.T) {
-	testkit.Slow(t)
-	t.Parallel()
 	dir := testkit.SmallDisk(t, "size=24m")
 	if dir == "" {
 		return
 	}
-	const pages = 200
-	site, s, c := collectInto(t, dir, "127.0.0.74", pages)
-	moments, stop := context.WithCancel(t.Context())
-	var others sync.WaitGroup
-	defer others.Wait()
-	defer stop()
-	again := func(fn func() error) {
-		others.Go(func() {
-			for moments.Err() == nil {
-				if err := fn(); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
+	const pages = 20 // of 40 kB
+	site, s, cfg := onSmallDisk(t, dir, "127.0.0.74", pages)
+	release := site.holdAfter(5)
 	filler := filepath.Join(dir, "filler")
-	again(func() error { return errors.Join(fill(filler), os.Remove(filler)) })
-	again(c.manners.Admission.Look)
-	testkit.Until(t, "visits", func() bool { return site.visits() > pages/2 })
-	stop()
-	others.Wait()
+	var look atomic.Pointer[func() error] // set before the disk is full
+	emptied := make(chan error, 1)
+	cfg.Disk.Free = 0 // nobody measures the disk: it is full when a write fails
+	c := collectWith(t, cfg, cycle.Rounds{}, onFull{testLog(t).Handler(), func() {
+		if os.Remove(filler) == nil {
+			emptied <- (*look.Load())()
+		}
+	}})
+	measure := c.manners.Admission.Look
+	look.Store(&measure)
+	for _, next := range []int{10, 15, 0} {
+		testkit.Until(t, "a request", site.holds)
+		testkit.Must(t, fill(filler))
+		now := release
+		release = site.holdAfter(next)
+		now()
+		testkit.Must(t, <-emptied)
+	}
 	c.finish()
 	s.checkOnce(t, "www.a.test", pages+1)
 }
 
-// collectInto begins to collect a site of n pages into a small disk.
-func collectInto(t *testing.T, dir, ip string, n int) (*site, *service, *collecting) {
+// onFull is a log that calls a function where the robot says that its disk is full.
+type onFull struct {
+	slog.Handler
+	call func()
+}
+
+func (h onFull) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "the disk is full" {
+		h.call()
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h onFull) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return onFull{h.Handler.WithAttrs(attrs), h.call}
+}
+
+// onSmallDisk returns a site of n pages, and the settings of a robot whose folder is on a small
+// disk.
+func onSmallDisk(t *testing.T, dir, ip string, n int) (*site, *service, config.Config) {
 	site := heavySite(t, ip, n)
 	s := newService(t, "http://www.a.test/")
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
 	moveTo(t, &cfg, dir)
 	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
-	return site, s, collect(t, cfg)
+	return site, s, cfg
 }
 
 // moveTo puts the robot's folder elsewhere.

@@ -54,8 +54,8 @@ func MountSmall(t testing.TB, dir, options string) error {
 // inLimits is set in a test that was run again where its files may be limited.
 const inLimits = "SHEAF_TEST_IN_LIMITS"
 
-// FilesUpTo lets no file of the process grow beyond n bytes until the returned function is called: a
-// write beyond them stores what fits and then fails, as on a full disk. The test is run again for
+// FilesUpTo lets no file of the process grow beyond n bytes until the returned function is called.
+// A write beyond them stores what fits and then fails, as on a full disk. The test is run again for
 // that in a process of its own; nil says that this was done.
 func FilesUpTo(t *testing.T, n uint64) (lift func()) {
 	t.Helper()

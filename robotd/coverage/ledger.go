@@ -133,7 +133,8 @@ func (l *Ledger) count(e Event) {
 	}
 }
 
-// Add writes all events or, with an error, none. They survive the end of the process at once, and a loss of power after Move.
+// Add writes all events or, with an error, none. They survive the end of the process at once, and a
+// loss of power after Move.
 func (l *Ledger) Add(events ...Event) error {
 	var lines strings.Builder
 	for _, e := range events {

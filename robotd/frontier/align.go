@@ -25,7 +25,7 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 		if h.left, err = countLines(h.path("log"), h.last.consumed); err != nil {
 			return false, err
 		}
-		return false, h.passPostponed()
+		return false, passPostponed(h)
 	}
 	done := int64(0)
 	if h.last.segment == segment {
@@ -64,7 +64,7 @@ func (h *Host) finishCollected(collected map[string]Cell, segment string, done, 
 		c, found := collected[a.entries[0].URL]
 		if found {
 			d.Visit, finished = c.Visit, true
-		} else if found, err = h.postponed(a); err != nil {
+		} else if found, err = isPostponed(h, a); err != nil {
 			break
 		}
 		if found {
@@ -74,7 +74,7 @@ func (h *Host) finishCollected(collected map[string]Cell, segment string, done, 
 		}
 	}
 	if err == nil {
-		err = h.passPostponed()
+		err = passPostponed(h)
 	}
 	return finished, err
 }

@@ -48,7 +48,7 @@ func (h *Host) reopen() error {
 	if err := h.setPlace(end); err != nil {
 		return err
 	}
-	return h.passPostponed()
+	return passPostponed(h)
 }
 
 // setPlace accepts the journal up to the given end and truncates the rest.

@@ -118,7 +118,7 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 			last = done[len(done)-1].place
 		}
 		last.logged = int64(len(log))
-		if err := h.dropVisits(last); err != nil {
+		if err := dropVisits(h, last); err != nil {
 			return err
 		}
 	}

@@ -42,13 +42,13 @@ func (h *Host) postpone(e Entry, d Done) error {
 
 // passPostponed finishes entries at the head of the queue that are in it once more: they were
 // postponed, and the journal does not have it.
-func (h *Host) passPostponed() error {
+func passPostponed(h *Host) error {
 	for h.repeats {
 		a, err := h.look()
 		if err != nil || a == nil {
 			return err
 		}
-		if again, err := h.postponed(a); err != nil || !again {
+		if again, err := isPostponed(h, a); err != nil || !again {
 			return err
 		}
 		if err := h.finish(Done{}); err != nil {
@@ -58,8 +58,8 @@ func (h *Host) passPostponed() error {
 	return nil
 }
 
-// postponed reports whether the first entry's URL is in the queue once more.
-func (h *Host) postponed(a *lookAhead) (again bool, err error) {
+// isPostponed reports whether the first entry's URL is in the queue once more.
+func isPostponed(h *Host, a *lookAhead) (again bool, err error) {
 	if !h.repeats {
 		return false, nil
 	}

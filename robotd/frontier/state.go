@@ -222,11 +222,11 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 func forgetVisits(h *Host) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.dropVisits(h.last)
+	return dropVisits(h, h.last)
 }
 
 // dropVisits removes the state, and replaces the journal by one line for a place.
-func (h *Host) dropVisits(last place) error {
+func dropVisits(h *Host, last place) error {
 	if err := os.Remove(filepath.Join(h.dir(), stateFile)); err != nil && !os.IsNotExist(err) {
 		return err
 	}

@@ -127,7 +127,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// A restraint that the disk does not take is written when it is set again, and spoils none after it.
+// A restraint that the disk does not take is written when it is set again, and spoils none after
+// it.
 func TestRestraintsOnFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "restraints")
 	r, err := OpenRestraints(path)

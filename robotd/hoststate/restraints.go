@@ -154,8 +154,8 @@ func (r *Restraints) Get(name string) Restraint {
 	return r.held[name]
 }
 
-// Set stores a restraint. It need not be called when a restraint has passed. If it returns an error,
-// from writing to the disk, the restraint holds all the same, and a later Set writes it.
+// Set stores a restraint. It need not be called when a restraint has passed. If it returns an
+// error, from writing to the disk, the restraint holds all the same, and a later Set writes it.
 func (r *Restraints) Set(name string, s Restraint) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
