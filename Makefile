@@ -1,6 +1,6 @@
 # The usual commands. Everything also works without make.
 
-.PHONY: all build packages demo test short long check ci
+.PHONY: all build packages demo test short soak check ci
 
 all: build
 
@@ -19,8 +19,8 @@ test: ## what every change must pass before it is sent
 short: ## the quick ones only
 	go test -short ./...
 
-long: ## with all inputs; see test/README.md
-	SHEAF_TEST_FULL=1 go test -timeout 60m ./...
+soak: ## what searches for unknown faults, for an hour; MINUTES=600 for a night
+	bash test/soak.sh $(MINUTES)
 
 check: ## format, vet, staticcheck
 	test -z "$$(gofmt -l .)"
