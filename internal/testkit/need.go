@@ -8,6 +8,7 @@ package testkit
 
 import (
 	_ "embed"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,14 +29,33 @@ func Missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Tool returns the path of the program called name. Call it before the test starts goroutines.
+// Tool returns the path of the program called name. Call it before the test starts goroutines. The
+// file that SHEAF_TEST_ASKED names, if it does, gets a line: folder of the package, test, program.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
+	noteAsked(t, name)
 	path, err := exec.LookPath(name)
 	if err != nil {
 		MissingTool(t, name)
 	}
 	return path
+}
+
+// packageFolder is where test processes start: the folder of their package.
+var packageFolder, _ = os.Getwd()
+
+func noteAsked(t testing.TB, tool string) {
+	t.Helper()
+	file := os.Getenv("SHEAF_TEST_ASKED")
+	if file == "" {
+		return
+	}
+	test, _, _ := strings.Cut(t.Name(), "/")
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	Must(t, err)
+	defer f.Close()
+	_, err = fmt.Fprintln(f, packageFolder, test, tool)
+	Must(t, err)
 }
 
 // MissingTool is Missing for a program, with the name of its Debian package where tools.txt has it.
