@@ -43,7 +43,7 @@ func TestOthers(t *testing.T) {
 		host: {servetest.Page("http://"+host+"/", "home", at)}, keio: {servetest.Page("http://"+keio+"/", "keio", at)},
 	}
 	u := func(path string) string { return "http://" + host + path }
-	first, second := beside(u("/a"), "", u("/b/c"), "dns:"+host), beside(u("/a"), u("/d"))
+	first, second := beside(u("/a"), "http://user@"+host+"./a", "urn:text:"+u("/a"), "urn:uuid:1", "", u("/b/c"), "urn:text:"+u("/b/c"), "dns:"+host), beside(u("/a"), u("/d"))
 	s.Others = map[string]string{"": "records of no host", host: first, keio: beside("http://" + keio + "/")}
 	s.Publish("20261120", pages)
 	s.Others = map[string]string{host: second}
@@ -80,6 +80,7 @@ func TestOthers(t *testing.T) {
 		}
 		tags[node.ETag] = true
 		for _, r := range [][2]int64{{0, 1}, {int64(len(want)) - 1, 1}, {int64(len(first)) - 3, 6}, {5, int64(len(want)) - 9}, {0, 0}} {
+			r[0] = min(r[0], int64(len(want)))
 			r[1] = min(r[1], int64(len(want))-r[0])
 			if got, _, err := read(alice, dir+name, r[0], r[1]); err != nil || got != want[r[0]:r[0]+r[1]] {
 				t.Errorf("%s: %d bytes at %d: %d bytes, %v", name, r[1], r[0], len(got), err)
@@ -135,7 +136,8 @@ func TestOthers(t *testing.T) {
 		}
 		return string(text)
 	}
-	for name, want := range map[string]string{"20261120": beside(u("/b/c"), "dns:"+host), "20261121": second + second, "all": beside(u("/b/c"), "dns:"+host) + second + second} {
+	left := beside(u("/b/c"), "urn:text:"+u("/b/c"), "dns:"+host)
+	for name, want := range map[string]string{"20261120": left, "20261121": second + second, "all": left + second + second} {
 		got, _, err := read(alice, dir+name+".others.warc.gz", 0, -1)
 		if err != nil || inflated(got) != inflated(want) {
 			t.Errorf("%s after the take-down: %v\n%s", name, err, inflated(got))

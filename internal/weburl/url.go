@@ -25,6 +25,7 @@ var (
 	errNoBase   = errors.New("relative, and its base has no path to resolve it against")
 	errNoScheme = errors.New("relative, where an absolute URL is needed")
 	errHost     = errors.New("its host is not a name or address")
+	errNoPage   = errors.New("not of http or https")
 	errPort     = errors.New("its port is not a number up to 65535")
 )
 
@@ -100,6 +101,16 @@ func (u *URL) String() string {
 		b.WriteString(u.query)
 	}
 	return b.String()
+}
+
+// Bare returns the URL without user and without points at the end of its host. They name no other
+// resource, so the archive keeps pages without them.
+func (u *URL) Bare() string {
+	c := *u
+	if c.user = ""; special(c.scheme) {
+		c.host = strings.TrimRight(c.host, ".")
+	}
+	return c.String()
 }
 
 // Canonical is the function Canonical for a parsed URL.

@@ -63,6 +63,28 @@ func Parse(base, ref string, enc encoding.Encoding) (string, error) {
 	return b.Resolve(ref, enc)
 }
 
+// About returns the bare URL of the page that a record of an archive is about. The record's target
+// may be the page, or name what was made of it ("urn:text:https://…", "screenshot:http://…").
+func About(target string) (string, error) {
+	if at := strings.Index(target, ":http"); at >= 0 && !isWeb(target) {
+		target = target[at+1:]
+	}
+	if !isWeb(target) {
+		return "", &Error{target, errNoPage}
+	}
+	u, err := New(target, nil)
+	if err != nil {
+		return "", err
+	}
+	return u.Bare(), nil
+}
+
+// isWeb reports whether a URL is of http or https.
+func isWeb(url string) bool {
+	scheme, _, ok := cutScheme(url)
+	return ok && (scheme == "http" || scheme == "https")
+}
+
 // Host returns the authority of an absolute URL in the form that names a host throughout the
 // project: lower case, punycode, without user and default port. It returns "" if the URL has no
 // authority.

@@ -138,6 +138,21 @@ func TestHostAndCanonical(t *testing.T) {
 	}
 }
 
+// A user and a final point change nothing of which page a URL names. What was made of a page is
+// about the page.
+func TestAbout(t *testing.T) {
+	for target, want := range map[string]string{
+		"http://u:p@Example.JP/a": "http://example.jp/a", "https://example.jp.:8443/": "https://example.jp:8443/", "http://192.0.2.1./": "http://192.0.2.1/",
+		"http://a.jp/?u=x:http://b.jp/":         "http://a.jp/?u=x:http://b.jp/",
+		"urn:text:https://a.jp/?u=http://b.jp/": "https://a.jp/?u=http://b.jp/", "screenshot:http://a.jp/x": "http://a.jp/x",
+		"urn:uuid:1": "", "dns:a.jp": "", "ftp://a.jp/": "", "metadata://a.jp/x:http": "", "": "", "a.jp": "",
+	} {
+		if got, err := About(target); got != want || (err == nil) != (want != "") {
+			t.Errorf("About(%q) = %q, %v, want %q", target, got, err, want)
+		}
+	}
+}
+
 func TestCanonicalWithoutSessions(t *testing.T) {
 	for _, tt := range []struct{ ref, want string }{
 		{"?PHPSESSID=a1&p=2", "?p=2"},

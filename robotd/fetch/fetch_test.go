@@ -312,7 +312,7 @@ func TestTLSAndHTTP2(t *testing.T) {
 }
 
 func TestSpoolsLargeBodies(t *testing.T) {
-	addr, _ := raw(t, text("HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("0123456789", 50_000)))
+	addr, _ := raw(t, text("http/1.0  200 OK\r\n\r\n"+strings.Repeat("0123456789", 50_000)))
 	var dir string
 	f := fetcher(t, addr, func(o *Options) { dir = o.TempDir })
 	r, err := f.Get(t.Context(), Request{URL: "http://www.example.jp/"})

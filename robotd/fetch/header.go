@@ -123,6 +123,7 @@ func readHeader(r *bufio.Reader, limit int) (header, error) {
 		return h, err
 	}
 	proto, rest, _ := strings.Cut(line, " ")
+	proto = strings.ToUpper(proto)
 	code, reason, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	h.status, err = strconv.Atoi(code)
 	if err != nil || len(code) != 3 || h.status < 100 || !strings.HasPrefix(proto, "HTTP/1.") {

@@ -159,6 +159,6 @@ func (h Host) leavesOther(seg catalog.SegmentEntry, target string, at time.Time)
 	if strings.HasPrefix(strings.ToLower(target), "dns:") {
 		return true
 	}
-	url, err := weburl.Parse("", target, nil)
+	url, err := weburl.About(target)
 	return err == nil && !h.Gone(seg, url, at)
 }

@@ -48,6 +48,8 @@ func TestParseTarget(t *testing.T) {
 		"example.jp/a?*":                    {Match: records.MatchPrefix, Host: "example.jp", Key: "jp,example)/a?"},
 		"*.jp":                              {Match: records.MatchDomain, Host: "jp"},
 		"*.www.example.jp/*":                {Match: records.MatchDomain, Host: "www.example.jp"},
+		"http://u:p@example.jp.:81/a":       {Match: records.MatchExact, Host: "example.jp:81", Key: "jp,example:81)/a"},
+		"*.example.jp.":                     {Match: records.MatchDomain, Host: "example.jp"},
 		"[2001:db8::1]:81/":                 {Match: records.MatchExact, Host: "[2001:db8::1]:81", Key: "[2001:db8::1]:81)/"},
 	} {
 		if got, err := parseTarget(text, 0); err != nil || got != want {

@@ -100,9 +100,8 @@ func asciiURL(text string) (string, error) {
 	}
 	end := strings.IndexAny(rest+"/", "/?")
 	host, path := rest[:end], rest[end:]
-	if strings.Contains(host, "@") {
-		return "", errors.New("must not name a user")
-	}
+	host = host[strings.LastIndexByte(host, '@')+1:] // as weburl.URL.Bare
+	host = strings.TrimRight(strings.Replace(host, ".:", ":", 1), ".")
 	if name, err := idna.Punycode.ToASCII(host); err == nil {
 		host = name
 	}

@@ -29,7 +29,7 @@ type Address struct {
 	Full bool      // Time was given to the second
 	All  bool      // the list of versions, "*"
 	Mode Mode
-	URL  string // absolute, normalized by weburl
+	URL  string // absolute, as weburl.URL.Bare returns it
 }
 
 // Errors of ParseAddress and ParseURL.
@@ -155,7 +155,7 @@ func ParseURL(s string) (string, error) {
 	if err != nil || u.Hostname() == "" {
 		return "", fmt.Errorf("%.100q: %w", s, ErrURL)
 	}
-	return u.String(), nil
+	return u.Bare(), nil
 }
 
 // Path returns the address of a version of a page.
