@@ -33,7 +33,8 @@ func archiveImport() *cobra.Command {
 
 FILE is a WARC file (1.0 or 1.1) or an ARC file (1), each plain, in gzip or in Zstandard; a WACZ file; a tar
 or tar.gz file with one directory for each host; or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
-nor other answers (requests, metadata, …) are kept apart: see sheaf batch others.
+nor other answers (requests, metadata, …) are kept apart: see sheaf batch others. Of these the report names
+those that answer for an address, where nobody finds them, and says why.
 
 With --collection the files become part of a collection, which consumers see with its source and licence
 (sheaf collection ls), can query, and which can be restricted (sheaf access) and taken down as a whole.
@@ -108,16 +109,23 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 		}
 		fmt.Fprintf(w, "%s: batch %s is %s: %d hosts, %d pages, %d other answers, %d revisits; %d records kept apart\n",
 			name, done.Batch, done.State, done.Hosts, done.Pages, done.Responses, done.Revisits, done.Others)
-		writeLosses(w, name, done.Losses)
+		writeLosses(w, name, lossText, done.Losses)
+		writeLosses(w, name, asideText, done.Aside)
 	})
 }
 
-// writeLosses says what was left out of a damaged file.
-func writeLosses(w io.Writer, name string, l foreign.Losses) {
+// What is counted of a file.
+const (
+	lossText  = "left out %d damaged places"
+	asideText = "%d records kept apart are found at no address"
+)
+
+// writeLosses says what was left out of a damaged file, or is found at no address.
+func writeLosses(w io.Writer, name, what string, l foreign.Losses) {
 	if l.Lost == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s: left out %d damaged places:\n", name, l.Lost)
+	fmt.Fprintf(w, "%s: "+what+":\n", name, l.Lost)
 	for _, loss := range l.Losses {
 		fmt.Fprintf(w, "  %v\n", loss)
 	}
@@ -186,7 +194,8 @@ func convertFile(cmd *cobra.Command, name string, flags importOptions) (err erro
 	return show(cmd, result, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
 			output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
-		writeLosses(w, name, result.Losses)
+		writeLosses(w, name, lossText, result.Losses)
+		writeLosses(w, name, asideText, result.Aside)
 	})
 }
 

@@ -20,6 +20,7 @@ type Imported struct {
 	Revisits  int64        `json:"revisits"`
 	Others    int64        `json:"others"` // records kept beside the batch
 	foreign.Losses
+	Aside foreign.Losses `json:"aside,omitzero"` // of the others, those at whose address a reader finds nothing
 }
 
 // ImportOptions say how a foreign file is to be read.
@@ -54,7 +55,7 @@ func (a *Acceptor) Import(ctx context.Context, path string, opt ImportOptions) (
 	done := &Imported{Batch: b.Batch, State: b.State, Fresh: fresh, Hosts: len(found.Manifest.Hosts)}
 	if c := found.Converted; c != nil {
 		done.Kind, done.Pages, done.Responses, done.Revisits, done.Others = c.Kind, c.Pages, c.Responses, c.Revisits, c.Others
-		done.Losses = c.Losses
+		done.Losses, done.Aside = c.Losses, c.Aside
 	}
 	return done, nil
 }

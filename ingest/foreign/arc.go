@@ -44,6 +44,7 @@ func (s *stream) nextARC() (*warcRecord, error) {
 		return nil, wrong(at, "", wire.ReasonCorruptMember, "a record of the ARC begins with %.80q, want URL, IP address, date, media type and length", line)
 	}
 	r := a.record(at)
+	r.spot.within = at
 	r.block = io.LimitReader(s, r.length)
 	if strings.HasPrefix(a.url, arcBegins) {
 		version, err := s.r.Peek(1)

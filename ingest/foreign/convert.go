@@ -51,6 +51,10 @@ type Result struct {
 	Others    int64        `json:"others"` // records that no segment can hold
 	OthersOf  []Stretch    `json:"-"`      // what was written to Options.Others, from its beginning to its end
 	Losses                 // of a lenient conversion
+
+	// Aside are the records among the others that answer for an address, and that no reader finds
+	// there, and why.
+	Aside Losses `json:"aside,omitzero"`
 }
 
 // Is returns the kind of a file that Convert can convert. It is empty for other files, such as

@@ -14,6 +14,7 @@
 // warcinfo, conversions, DNS, what a segment cannot hold) are the file's others. They are returned
 // as they are, a gzip member each, in the order of the file, to be kept beside the batch. Those of
 // an ARC get a WARC header. A response whose body is too long for a record is also returned whole.
+// One that answers for an address, and that no reader finds there, is named in Result.Aside.
 // The header of each record comes along: see archive.Record.Original. If something of it, or the
 // HTTP header as it came, does not fit, a metadata record among the others has both.
 //

@@ -38,11 +38,9 @@ func parseResponse(block *block, limit int64) (*response, error) {
 		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", maxHead)
 	}
 	h := parseHead(head)
-	proto, code, _ := strings.Cut(h.first, " ")
-	code, _, _ = strings.Cut(strings.TrimSpace(code), " ")
 	r := new(response)
-	if r.status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(proto, "HTTP/") || r.status < 100 || r.status > 999 {
-		return nil, fmt.Errorf("status line %.80q", h.first)
+	if r.status, h.first, err = statusLine(h.first); err != nil {
+		return nil, err
 	}
 	body := int64(len(head))
 	chunked := strings.EqualFold(h.get("Transfer-Encoding"), "chunked") && dechunks(block, body)
@@ -71,7 +69,7 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	}
 	r.size, r.decoded = size, coded
 	r.head = h.stored(r.status, size, removed || !coded && len(codings) == 0)
-	if !chunked && !removed && h.fits(size) && plainHead(head) {
+	if !chunked && !removed && h.fits(size) && plainHead(head) && bytes.HasPrefix(head, []byte(h.first)) {
 		r.head = head
 	}
 	r.exact = bytes.Equal(r.head, head)
@@ -83,6 +81,22 @@ func parseResponse(block *block, limit int64) (*response, error) {
 		return in, closeIt
 	}
 	return r, nil
+}
+
+// statusLine returns the status in a status line, and the line as a segment can have it: with one
+// space before and behind the status, and HTTP in capitals. Servers wrote others, and browsers took
+// them.
+func statusLine(line string) (status int, plain string, err error) {
+	proto, rest, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+	rest = strings.TrimLeft(rest, " ")
+	const digits = 3
+	code := rest[:min(digits, len(rest))]
+	status, err = strconv.Atoi(code)
+	proto = strings.ToUpper(proto)
+	if err != nil || !strings.HasPrefix(proto, "HTTP/") || status < 100 || len(rest) > digits && '0' <= rest[digits] && rest[digits] <= '9' {
+		return 0, "", fmt.Errorf("status line %.80q", line)
+	}
+	return status, strings.TrimRight(proto+" "+code+" "+strings.TrimLeft(rest[digits:], " "), " "), nil
 }
 
 // maxDecoded is more than the longest body that is kept whole.

@@ -278,7 +278,7 @@ func cutRunes(s string, n int) string {
 // body that makes the URL too long only the beginning is added.
 func (r *warcRecord) asked() (string, error) {
 	if r.query == "" {
-		return weburl.Parse("", r.url(), nil)
+		return bareURL(r.url())
 	}
 	target, _, _ := strings.Cut(r.url(), "#")
 	if strings.Contains(target, "?") {
@@ -288,7 +288,7 @@ func (r *warcRecord) asked() (string, error) {
 	}
 	query := []rune(r.query)
 	with := func(n int) (string, error) {
-		url, err := weburl.Parse("", target+string(query[:n]), nil)
+		url, err := bareURL(target + string(query[:n]))
 		if err == nil {
 			_, err = naming.HostOf(url) // which limits its length
 		}
@@ -304,6 +304,15 @@ func (r *warcRecord) asked() (string, error) {
 		return "", err
 	}
 	return with(fits)
+}
+
+// bareURL returns a URL as segments have it.
+func bareURL(text string) (string, error) {
+	url, err := weburl.New(text, nil)
+	if err != nil {
+		return "", err
+	}
+	return url.Bare(), nil
 }
 
 // concurrent reports whether a request and another record were made by one exchange with a server:

@@ -15,7 +15,6 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/internal/weburl"
 )
 
 // readRecord is a record of a WARC: its header, and the HTTP head in its block.
@@ -37,7 +36,7 @@ func (r *readRecord) value(name string) string {
 // url returns the URL of the record, as it is stored.
 func (r *readRecord) url() string {
 	of := strings.Trim(r.value("WARC-Target-URI"), "<>")
-	if url, err := weburl.Parse("", of, nil); err == nil {
+	if url, err := bareURL(of); err == nil {
 		return url
 	}
 	return of

@@ -43,18 +43,12 @@ func (o *others) Write(p []byte) (int, error) {
 // noHost is the host of records of no host, until assign.
 const noHost = "-"
 
-// hostOfOther returns the host of a record by its URL, by the name in a DNS record, or by the URL
-// in a name of what was made of a page: "urn:text:https://…", "screenshot:http://…".
+// hostOfOther returns the host of a record by what it is about, or by the name in a DNS record.
 func hostOfOther(target string) string {
-	if at := strings.Index(target, ":http"); at >= 0 {
-		if _, err := naming.HostOf(target[at+1:]); err == nil {
-			target = target[at+1:]
-		}
-	}
 	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
 		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // before the name may be an authority (RFC 4501)
 	}
-	url, err := weburl.Parse("", target, nil)
+	url, err := weburl.About(target)
 	if err != nil {
 		return noHost
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -64,13 +63,27 @@ func (c *conversion) record(r *warcRecord) error {
 		err = c.resource(r)
 	case kind == "revisit":
 		err = c.revisit(r)
+	case kind == "response":
+		err = fmt.Errorf("%w: a response of type %.80q, not application/http", errOther, r.get("Content-Type"))
+	case kind == "continuation":
+		err = fmt.Errorf("%w: it continues another record, which is stored without it", errOther)
 	default:
-		err = errOther
+		return c.beside(r)
 	}
 	if errors.Is(err, errOther) || errors.Is(err, archive.ErrRefused) {
+		if isPlace(r.url()) {
+			c.result.Aside.add(Loss{r.spot.at, r.spot.within, r.url(), wire.ReasonForeign, err.Error()})
+		}
 		return c.beside(r)
 	}
 	return err
+}
+
+// isPlace reports whether a record's target is the address of something, or should be: neither a
+// name in the DNS, a name of what was made of a page, nor a file of the crawler's own.
+func isPlace(target string) bool {
+	scheme, rest, _ := strings.Cut(strings.ToLower(target), ":")
+	return scheme == "http" || scheme == "https" || rest == "" || strings.HasPrefix(rest, "//") && scheme != "dns" && scheme != "metadata"
 }
 
 // beside keeps a record among the others.
@@ -100,6 +113,9 @@ func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
 	case "", "length", "time", "disconnect":
 		rec.Truncated = why
 	default:
+		rec.Truncated = "unspecified"
+	}
+	if rec.Truncated == "" && r.get("WARC-Segment-Number") != "" { // the rest is in records of the type continuation
 		rec.Truncated = "unspecified"
 	}
 	return rec, nil
@@ -181,7 +197,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 	}
 	refersTo := rec.URL
 	if to := strings.Trim(r.get("WARC-Refers-To-Target-URI"), "<> "); to != "" && to != r.url() {
-		if refersTo, err = weburl.Parse("", to, nil); err != nil {
+		if refersTo, err = bareURL(to); err != nil {
 			return fmt.Errorf("%w: %w", errOther, err)
 		}
 	}

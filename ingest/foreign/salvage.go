@@ -13,8 +13,8 @@ import (
 // maxLosses is how many losses a Result lists. The others are only counted.
 const maxLosses = 100
 
-// Loss is a place of a damaged file that a lenient conversion could not use. In a WACZ it is one of
-// the entry that the detail names.
+// Loss is a place of a file that a conversion could not use, or that a lenient one could not. In a
+// WACZ it is one of the entry that the detail names.
 type Loss struct {
 	Offset int64       `json:"offset"`           // in the file as it came; of the member, if it is compressed
 	Within int64       `json:"within,omitempty"` // inflated bytes from the member's beginning to the record
@@ -43,6 +43,14 @@ type Losses struct {
 func (l *Losses) add(loss Loss) {
 	if l.Lost++; len(l.Losses) < maxLosses {
 		l.Losses = append(l.Losses, loss)
+	}
+}
+
+// within says in the losses behind the first ones in which entry of a WACZ they are.
+func (l *Losses) within(entry string, first int) {
+	for n := range l.Losses[first:] {
+		loss := &l.Losses[first+n]
+		loss.Detail = fmt.Sprintf("%.200q: %s", entry, loss.Detail)
 	}
 }
 
@@ -111,6 +119,7 @@ func (s *salvaging) next() error {
 		s.in.back(at)
 		return s.resync(false)
 	}
+	r.spot = at
 	body := s.in.spot()
 	ends, err := s.record(r)
 	if err == nil {

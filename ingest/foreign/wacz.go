@@ -81,7 +81,9 @@ func (d *directoryLimit) ReadAt(p []byte, off int64) (int, error) {
 // wacz converts the WARC files of a WACZ, in the order of its list.
 func (c *conversion) wacz(in *stream) error {
 	for _, f := range in.entries {
+		aside := len(c.result.Aside.Losses)
 		err := c.waczEntry(in, f)
+		c.result.Aside.within(f.Name, aside)
 		var fault *Error
 		if errors.As(err, &fault) {
 			fault.Msg = fmt.Sprintf("%.200q: %s", f.Name, fault.Msg)
@@ -119,7 +121,7 @@ func (c *conversion) waczEntry(in *stream, f *zip.File) (err error) {
 // salvageWACZ converts the WARC files of a damaged WACZ. The zip's own checksums are not looked at.
 func (c *conversion) salvageWACZ(in *stream) error {
 	for _, f := range in.entries {
-		listed := len(c.result.Losses.Losses)
+		listed, aside := len(c.result.Losses.Losses), len(c.result.Aside.Losses)
 		err := c.salvageEntry(in, f)
 		var fault *Error
 		switch err = in.reading(err, ""); {
@@ -128,10 +130,8 @@ func (c *conversion) salvageWACZ(in *stream) error {
 		case err != nil:
 			return err
 		}
-		for n := range c.result.Losses.Losses[listed:] {
-			l := &c.result.Losses.Losses[listed+n]
-			l.Detail = fmt.Sprintf("%.200q: %s", f.Name, l.Detail)
-		}
+		c.result.Losses.within(f.Name, listed)
+		c.result.Aside.within(f.Name, aside)
 	}
 	if c.meter.entries == 0 {
 		return noRecord()

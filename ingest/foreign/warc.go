@@ -44,7 +44,7 @@ func (s *stream) nextRecord() (*warcRecord, error) {
 	if !slices.Contains(warcVersions, version) {
 		return nil, wrong(at, "", wire.ReasonCorruptMember, "a record begins with %.40q, want WARC/1.0 or WARC/1.1", version)
 	}
-	r := &warcRecord{at: at, head: []byte(version + "\r\n"), fields: make(textproto.MIMEHeader)}
+	r := &warcRecord{at: at, spot: spot{within: at}, head: []byte(version + "\r\n"), fields: make(textproto.MIMEHeader)}
 	for n := 0; ; n++ {
 		line, err := s.line(maxLine)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 // warcRecord is one record of a foreign WARC (ISO 28500:2009 and :2017).
 type warcRecord struct {
 	at     int64 // its offset in the inflated file
+	spot   spot  // its place in the file as it came, if that is known
 	head   []byte
 	fields textproto.MIMEHeader // of several values of one name the first counts
 	length int64                // of the block
@@ -40,24 +41,32 @@ func (r *warcRecord) time(name string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is %.40q, want a time such as 2026-11-21T02:03:04Z", name, r.get(name))
 }
 
-// isHTTP reports whether the block is an HTTP response with its head.
+// isHTTP reports whether the block is an HTTP response with its head. A response may leave out the
+// type of its block.
 func (r *warcRecord) isHTTP() bool {
 	media := strings.ToLower(strings.ReplaceAll(r.get("Content-Type"), " ", ""))
-	return strings.HasPrefix(media, "application/http") && !strings.Contains(media, "msgtype=request")
+	return media == "" || strings.HasPrefix(media, "application/http") && !strings.Contains(media, "msgtype=request")
 }
 
 // crlf2 ends a header.
 const crlf2 = "\r\n\r\n"
 
-// cutHead splits a block after its first empty line. b has the block or the beginning of it.
+// cutHead splits a block after its first empty line. b has the block or the beginning of it. A line
+// ends with LF, whether or not CR is before it (RFC 9112, 2.2).
 func cutHead(b []byte) (head, rest []byte, ok bool) {
-	n := bytes.Index(b, []byte(crlf2)) + len(crlf2)
-	if lf := bytes.Index(b, []byte("\n\n")) + 2; lf >= 2 && (n < len(crlf2) || lf < n) {
-		n = lf
-	} else if n < len(crlf2) {
-		return nil, nil, false
+	for n := 0; ; {
+		line := bytes.IndexByte(b[n:], '\n')
+		if line < 0 {
+			return nil, nil, false
+		}
+		n += line + 1
+		for _, empty := range []string{"\n", "\r\n"} {
+			if bytes.HasPrefix(b[n:], []byte(empty)) {
+				n += len(empty)
+				return b[:n], b[n:], true
+			}
+		}
 	}
-	return b[:n], b[n:], true
 }
 
 // printable is for strings.Map: it drops what is not printable ASCII.
