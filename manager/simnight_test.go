@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -152,10 +151,7 @@ func (r *simulated) night(over func() bool) {
 func TestNightWithWrongPredictions(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	robots, hosts := 8, 320
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
-		robots, hosts = 32, 2000
-	}
+	robots, hosts := testkit.Size(8, 32), testkit.Size(320, 2000)
 	static, taking := playNight(t, robots, hosts)
 	t.Logf("%d robots, %d hosts: %v by the plan, %v with taking over: %.3f of it", robots, hosts, static, taking, float64(taking)/float64(static))
 	if float64(taking) > 0.85*float64(static) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
@@ -70,11 +71,11 @@ func TestCorpus(t *testing.T) {
 		for day := range 90 {
 			days = append(days, day+1)
 		}
-	case long():
+	case testkit.Full():
 		days, leftOut = []int{4}, largeHosts
 	}
 	c := newCorpus(t, leftOut...)
-	if !whole && !long() {
+	if !whole && !testkit.Full() {
 		c.fewerLinks(t)
 	}
 	var seeds []string

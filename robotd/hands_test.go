@@ -72,7 +72,7 @@ func TestHands(t *testing.T) {
 	}
 	hands(2)
 	kills := 1
-	if long() {
+	if testkit.Full() {
 		testkit.Must(t, all[0].Process.Signal(syscall.SIGSTOP))
 		hands(1)
 		testkit.Must(t, all[0].Process.Signal(syscall.SIGCONT))

@@ -199,7 +199,7 @@ func TestKill(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel() // it mostly waits for batches
 	hosts, pages, kills, size := 6, 100, 8, int64(60_000)
-	if long() {
+	if testkit.Full() {
 		hosts, pages, kills, size = 100, 200, 75, 300_000
 	}
 	w := newMortalWeb(t, hosts, pages)

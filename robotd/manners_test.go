@@ -51,7 +51,7 @@ func TestManners(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	addrs, hosts := 11, 44
-	if long() {
+	if testkit.Full() {
 		addrs, hosts = 41, 164
 	}
 	const pages = 6
@@ -137,7 +137,7 @@ func TestMannersSynthweb(t *testing.T) {
 	}
 	t.Parallel()
 	hosts, interval := 80, 50*time.Millisecond
-	if long() {
+	if testkit.Full() {
 		hosts, interval = 400, 200*time.Millisecond
 	}
 	if text := os.Getenv("SHEAF_TEST_MANNERS_HOSTS"); text != "" {

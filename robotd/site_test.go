@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"sheaf/robotd/config"
 	"strings"
@@ -180,9 +179,6 @@ const interval = 2 * time.Millisecond
 
 // giveUp is after how many failures in a row package pipeline lets a host rest.
 const giveUp = 8
-
-// long reports whether tests are to run in their long form, with large inputs.
-func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" }
 
 // testConfig joins the service and returns settings for short tests.
 func testConfig(t testing.TB, s *service, hosts map[string]string) config.Config {

@@ -53,7 +53,7 @@ func TestTraps(t *testing.T) {
 	s := newService(t, seeds...)
 	cfg := testConfig(t, s, hosts)
 	cfg.Page.Timeout, cfg.Page.Stall = 2*time.Second, time.Second
-	if !long() {
+	if !testkit.Full() {
 		args = append(args, "-rule", "trap.test /robots.txt redirect=http://good.test/of-the-traps.txt")
 	}
 	startVhostd(t, args...)

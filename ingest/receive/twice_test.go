@@ -19,12 +19,7 @@ import (
 )
 
 // rounds is how often the tests below let two uploads race; with SHEAF_TEST_FULL=1 it is 50 times.
-func rounds() int64 {
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
-		return 50
-	}
-	return 5
-}
+func rounds() int64 { return int64(testkit.Size(5, 50)) }
 
 // curl uploads a batch by HTTP as a script would, and gives the status of the last answer.
 func (h *house) curl(b *batchtest.Batch) string {

@@ -17,6 +17,14 @@ func Size(usual, full int) int {
 	return usual
 }
 
+// Long skips a test that only the long form has. `.ci/run` runs each in its step `long`.
+func Long(t testing.TB) {
+	t.Helper()
+	if !Full() {
+		t.Skip("only the long form has it: set SHEAF_TEST_FULL=1")
+	}
+}
+
 // Slow skips a test that takes a second or more if only the quick ones are asked for (-short).
 func Slow(t testing.TB) {
 	t.Helper()

@@ -3,7 +3,6 @@ package frontier
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -22,10 +21,7 @@ type model struct {
 func TestManyHosts(t *testing.T) {
 	testkit.Slow(t)
 	const hosts = aheadHosts + 200
-	steps := 2_500
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
-		steps = 6_000
-	}
+	steps := testkit.Size(2_500, 6_000)
 	dir := t.TempDir()
 	f, err := Open(dir, 1)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestCorpus(t *testing.T) {
 	least, oneIn, large := 4000, 1, "" // hosts
 	if os.Getenv("SHEAF_TEST_CORPUS") == "" {
 		least, large = 1800, "httpd.test groonga.test www.boost.jp.test"
-		if os.Getenv("SHEAF_TEST_FULL") == "" {
+		if !testkit.Full() {
 			least, oneIn = 300, 5
 		}
 	}

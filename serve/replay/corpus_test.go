@@ -88,10 +88,7 @@ func TestPagesOfCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("goes through a thousand pages")
 	}
-	pages, step := 0, 10
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
-		step = 1
-	}
+	pages, step := 0, testkit.Size(10, 1)
 	each(t, corpus(t, "./sites"), func(name string, body []byte) {
 		if pages++; pages%step != 0 {
 			return

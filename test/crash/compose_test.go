@@ -39,8 +39,8 @@ import (
 // taken over after a minute, so it runs in the long form only: for two minutes, or as many seconds
 // as SHEAF_COMPOSE_SECONDS says.
 func TestCompose(t *testing.T) {
-	if !testkit.Full() && os.Getenv(composeSeconds) == "" {
-		t.Skip("takes some minutes; set SHEAF_TEST_FULL or " + composeSeconds)
+	if os.Getenv(composeSeconds) == "" {
+		testkit.Long(t)
 	}
 	t.Parallel()
 	d := newDeployment(t)

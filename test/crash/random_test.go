@@ -16,7 +16,7 @@ import (
 )
 
 // long reports whether the tests take as long as in CI. Each test says what is less by default.
-func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" || os.Getenv("SHEAF_CRASH_SECONDS") != "" }
+func long() bool { return testkit.Full() || os.Getenv("SHEAF_CRASH_SECONDS") != "" }
 
 // notShort skips a test that takes many seconds.
 func notShort(t *testing.T) {

@@ -44,9 +44,7 @@ func TestTwoServices(t *testing.T) {
 // was splitting, the other takes over when the lease has ended, after a minute, so it takes three
 // and runs in the long form only.
 func TestTwoServicesApart(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("takes three minutes; set SHEAF_TEST_FULL")
-	}
+	testkit.Long(t) // three minutes
 	t.Parallel()
 	settings := s3Settings(t)
 	settings["uploads.accepted"], settings["database.seal"] = "store", strings.Repeat("5e", 32)

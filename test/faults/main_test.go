@@ -25,8 +25,8 @@ func TestFaults(t *testing.T) {
 	testkit.Tool(t, "promtool")
 	for _, f := range all() {
 		t.Run(f.name, func(t *testing.T) {
-			if usual := []string{"missed", "removal", "clock"}; !testkit.Full() && !slices.Contains(usual, f.name) {
-				t.Skip("breaks a service: SHEAF_TEST_FULL=1")
+			if !slices.Contains([]string{"missed", "removal", "clock"}, f.name) {
+				testkit.Long(t)
 			}
 			var out bytes.Buffer
 			missing, err := run(t.Context(), options{names: []string{f.name}}, &out)

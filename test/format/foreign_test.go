@@ -25,7 +25,7 @@ import (
 // largest bodies and the most cells that the format must bear. Otherwise the slow readers read one
 // file of each kind.
 func TestForeignReaders(t *testing.T) {
-	full := os.Getenv("SHEAF_TEST_FULL") != ""
+	full := testkit.Full()
 	files := fixture(t, full)
 	slow := []string{"python", "java", "node", "reader.py"}
 	enough := []string{"awkward.members.tar.gz", "some.single.tar.gz", "joined.warc.gz", "batch.tar.gz"}

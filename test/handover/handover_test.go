@@ -44,9 +44,7 @@ func TestBegunHostsGoOnAtTheNextRobot(t *testing.T) {
 // A robot with ten large hosts and another with ten small ones, each visiting two hosts at once:
 // the night ends much sooner if hosts that were begun move to the robot that has nothing left.
 func TestLevellingWithinTheNight(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("it takes a minute and a half, which SHEAF_TEST_FULL=1 asks for")
-	}
+	testkit.Long(t) // a minute and a half
 	without := night(t, "127.0.79.1", "127.0.80.1", false)
 	with := night(t, "127.0.81.1", "127.0.82.1", true)
 	t.Logf("the night takes %v, and %v with levelling: %.2f of it", without.Round(time.Second), with.Round(time.Second), with.Seconds()/without.Seconds())

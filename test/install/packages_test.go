@@ -26,9 +26,7 @@ func must(t *testing.T, program string, args ...string) string {
 // TestPackages builds the packages and images twice, which must give the same bytes, installs each
 // in a file system of its own, and runs the service that it brought.
 func TestPackages(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("builds both programs; a part of the long form (SHEAF_TEST_FULL=1)")
-	}
+	testkit.Long(t)
 	builder := testkit.BuildModule(t, "deploy/packages")
 	t.Setenv("GIT_CONFIG_COUNT", "1") // it asks git for the time of the commit, of a checkout that may be another user's
 	t.Setenv("GIT_CONFIG_KEY_0", "safe.directory")

@@ -69,10 +69,7 @@ func build(t *testing.T) *fixture {
 func appendRecords(t *testing.T, w *archive.Writer, f *fixture) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
-	sizes := []int{0, 1, 2, 3, 258, 259, 260, 508, 509, 510, 511, 512, 513, 5000, 65535, 65536, 65537, 2_000_000}
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
-		sizes[len(sizes)-1] = 20_000_000
-	}
+	sizes := []int{0, 1, 2, 3, 258, 259, 260, 508, 509, 510, 511, 512, 513, 5000, 65535, 65536, 65537, testkit.Size(2_000_000, 20_000_000)}
 	for i, n := range sizes {
 		body := make([]byte, n)
 		if n < 1<<20 {

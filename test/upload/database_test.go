@@ -48,9 +48,7 @@ func (r *refusals) refused() (times int, unsaid string) {
 // TestDatabaseDiskFull: while the disk of the PostgreSQL server is full, robots are told when to
 // try again and keep their batches. Once there is room all are published, without anybody's help.
 func TestDatabaseDiskFull(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("waits a minute for what was begun on the full disk: SHEAF_TEST_FULL=1")
-	}
+	testkit.Long(t) // waits a minute for what was begun on the full disk
 	cluster := dbtest.StartSmall(t, "size=96m")
 	h := newInstallation(t, setup{database: cluster.URL, receiver: func(o *receive.Options) { o.RetryAfter = 300 * time.Millisecond }})
 	first := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 2))

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
@@ -22,10 +21,7 @@ import (
 func TestTwoRobotsShareAHost(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	interval, pages := 200*time.Millisecond, 20
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
-		pages = 40
-	}
+	interval, pages := 200*time.Millisecond, testkit.Size(20, 40)
 	large := &sharedSite{pages: pages}
 	web := httptest.NewServer(large)
 	defer web.Close()

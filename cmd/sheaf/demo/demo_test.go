@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func TestOnce(t *testing.T) {
 		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true, false},
 		{"minio own objects", storetest.StartMinIO, "0", true, false, false},
 	} {
-		if os.Getenv("SHEAF_TEST_FULL") == "" && !c.always {
+		if !testkit.Full() && !c.always {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

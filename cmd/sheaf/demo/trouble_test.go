@@ -47,8 +47,8 @@ func TestDiskTooFull(t *testing.T) {
 		{"for collecting", "size=32m", false, "must stay free"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.collects && !testkit.Full() {
-				t.Skip("collects the whole demo; run in the long form (SHEAF_TEST_FULL)")
+			if c.collects { // the whole demo
+				testkit.Long(t)
 			}
 			dir := testkit.SmallDisk(t, c.disk)
 			if dir == "" {
