@@ -112,7 +112,7 @@ var listed = regexp.MustCompile(`"list of hosts".* hosts=[1-9]`)
 // TestBinaries kills the installed programs, the service and two robots, while the robots crawl and
 // upload. In the end every page of every site is in the archives, once.
 func TestBinaries(t *testing.T) {
-	notShort(t)
+	onlyLong(t)
 	t.Parallel()
 	sheaf, robotd := testkit.Build(t, "sheaf/cmd/sheaf"), testkit.Build(t, "sheaf/cmd/robotd")
 	w := serveWeb(t)

@@ -26,15 +26,23 @@ func notShort(t *testing.T) {
 	}
 }
 
-// atLeast returns how many kills must meet each state of a batch: 2, and 10 in the long form.
+// onlyLong skips a test that only the long form has.
+func onlyLong(t *testing.T) {
+	t.Helper()
+	if !long() {
+		testkit.Long(t)
+	}
+}
+
+// atLeast returns how many kills must meet each state of a batch: 1, and 10 in the long form.
 func atLeast() int {
 	if long() {
 		return 10
 	}
-	return 2
+	return 1
 }
 
-// runTime returns how long the robots work while programs are killed: 3 s, in the long form 15 s,
+// runTime returns how long the robots work while programs are killed: 1 s, in the long form 15 s,
 // or SHEAF_CRASH_SECONDS. TestKilledAtRandom goes on longer if the kills have not met every state
 // by then, which happens on a busy machine, and fails after a longest time.
 func runTime(t testing.TB) time.Duration {
@@ -46,7 +54,7 @@ func runTime(t testing.TB) time.Duration {
 	case long():
 		return 15 * time.Second
 	}
-	return 3 * time.Second
+	return time.Second
 }
 
 // states are those of a batch that a kill can meet, with the writes at which it certainly does.

@@ -100,9 +100,9 @@ var table = []row{
 }
 
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
-// the robot go on, and checks the end. Unless SHEAF_TEST_FULL is set, it takes one in two of these
-// cases, and a short test one in sixteen. The writes of ingest are tried with accepted batches in
-// the directory and in the store.
+// the robot go on, and checks the end. The writes of ingest are tried with accepted batches in the
+// directory and in the store. The long form takes each of these cases, by default it is one in
+// eight, and in a short test one in thirty.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -124,14 +124,18 @@ func TestEveryBoundary(t *testing.T) {
 	seed.add(waseda.Name, 2)
 	seed.fetchList(waseda)
 	seed.kill()
-	for i, r := range table {
-		for k, when := range []string{"before", "after"} {
-			every := testkit.Size(2, 1)
-			if testing.Short() {
-				every = 16
-			}
-			for shift, accepted := range []string{"directory", "store"} {
-				if (2*i+k+shift)%every != i/8%2%every || accepted == "store" && !strings.HasPrefix(r.write, "ingest/") {
+	every := testkit.Size(8, 1)
+	if testing.Short() {
+		every = 30
+	}
+	cases := 0
+	for _, r := range table {
+		for _, when := range []string{"before", "after"} {
+			for _, accepted := range []string{"directory", "store"} {
+				if accepted == "store" && !strings.HasPrefix(r.write, "ingest/") {
+					continue
+				}
+				if cases++; (cases+cases/every)%every != 0 { // before and after, directory and store by turns
 					continue
 				}
 				t.Run(fmt.Sprintf("%s %s %d %s %s", when, r.write, r.nth, r.scenario.name, accepted), func(t *testing.T) {
