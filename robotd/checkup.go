@@ -36,7 +36,6 @@ type Finding struct {
 const (
 	checkTimeout = 30 * time.Second // for each question
 	checkedHosts = 20               // hosts that are looked up
-	leastFree    = 1 << 30          // bytes on the disk
 )
 
 // Check tries what a robot with these settings needs, without visiting a host. It tells what it
@@ -52,7 +51,7 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 	}
 	c.report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
 	c.window(plan)
-	free, err := writable(cfg.DataDir)
+	free, err := writable(cfg.DataDir, 2*cfg.Disk.Free) // with less it would soon stop collecting
 	c.report("folder", err, "%s can be written to, with %s free", cfg.DataDir, status.Size(free))
 	id, err := identity.Load(cfg.DataDir)
 	if !c.report("identity", err, "this is a robot's folder") {
@@ -162,8 +161,9 @@ func (c *checkup) askEach(ctx context.Context, urls []string, id *identity.Ident
 	return here, list
 }
 
-// writable tries to write to a folder, and returns how many bytes are free there.
-func writable(dir string) (free int64, err error) {
+// writable tries to write to a folder, and returns how many bytes are free there. It fails if they
+// are fewer than wanted.
+func writable(dir string, wanted int64) (free int64, err error) {
 	f, err := os.CreateTemp(dir, ".check-*")
 	if err != nil {
 		return 0, err
@@ -180,8 +180,8 @@ func writable(dir string) (free int64, err error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err
 	}
-	if free = int64(st.Bavail) * int64(st.Bsize); free < leastFree {
-		return free, fmt.Errorf("%s has only %s free", dir, status.Size(free))
+	if free = int64(st.Bavail) * int64(st.Bsize); free < wanted {
+		return free, fmt.Errorf("%s has only %s free, want %s, twice disk.free", dir, status.Size(free), status.Size(wanted))
 	}
 	return free, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -248,24 +249,28 @@ func TestCheck(t *testing.T) {
 	s := newService(t, "http://www.a.test/", "http://nowhere.invalid/")
 	good := testConfig(t, s, map[string]string{"www.a.test": "127.0.0.1"})
 	good.Network.Resolver = "127.0.0.1:1"
-	for what, change := range map[string]func(*config.Config){
-		"":         func(*config.Config) {},
-		"settings": func(c *config.Config) { c.Interval = -1 },
-		"window":   func(c *config.Config) { c.Window = "never" },
-		"folder":   func(c *config.Config) { c.DataDir = "/proc" },
-		"manager":  func(c *config.Config) { c.Manager = []string{"http://127.0.0.1:1"} },
-		"hosts":    func(c *config.Config) { c.Network.Hosts = nil },
+	for _, c := range []struct {
+		what   string
+		change func(*config.Config)
+	}{
+		{"", func(*config.Config) {}},
+		{"settings", func(c *config.Config) { c.Interval = -1 }},
+		{"window", func(c *config.Config) { c.Window = "never" }},
+		{"folder", func(c *config.Config) { c.DataDir = "/proc" }},
+		{"folder", func(c *config.Config) { c.Disk.Free = math.MaxInt64 / 2 }},
+		{"manager", func(c *config.Config) { c.Manager = []string{"http://127.0.0.1:1"} }},
+		{"hosts", func(c *config.Config) { c.Network.Hosts = nil }},
 	} {
 		cfg := good
-		change(&cfg)
+		c.change(&cfg)
 		wrong := ""
 		ok := Check(t.Context(), cfg, func(f Finding) {
 			if !f.OK && wrong == "" {
 				wrong = f.What
 			}
 		})
-		if ok != (what == "") || wrong != what {
-			t.Errorf("wanted %q to be wrong: %t, %q", what, ok, wrong)
+		if ok != (c.what == "") || wrong != c.what {
+			t.Errorf("wanted %q to be wrong: %t, %q", c.what, ok, wrong)
 		}
 	}
 }

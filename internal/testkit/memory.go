@@ -17,9 +17,26 @@ const memory = "/dev/shm"
 // roomInMemory is how many free bytes memory must have to be used. A container's may be small.
 const roomInMemory = 1 << 30
 
+// forFiles returns the folder in which the temporary folders of tests are made in memory, or "" for
+// those that the system gives. Who names a TMPDIR wants that for all files. A GOTMPDIR is where go
+// puts a test's program, and may be memory where that of the system is small.
+func forFiles(memory string) string {
+	if os.Getenv("TMPDIR") != "" {
+		return ""
+	}
+	if dir := os.Getenv("GOTMPDIR"); dir != "" {
+		return dir
+	}
+	var fs unix.Statfs_t
+	if unix.Statfs(memory, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < roomInMemory {
+		return ""
+	}
+	return memory
+}
+
 // InMemory is the TestMain of packages whose tests make many files durable: it runs the tests with
-// their temporary folders in memory, where a sync costs nothing, and ends the process. It uses the
-// disk if there is no such memory or the environment names a TMPDIR.
+// their temporary folders in memory, where a sync costs nothing, and ends the process. If the
+// environment names a TMPDIR or GOTMPDIR, these are used; if there is too little memory, the disk.
 func InMemory(m *testing.M) {
 	remove := useMemory()
 	exits.Lock()
@@ -55,19 +72,19 @@ func AtExit(f func()) bool {
 // killed have left there.
 func useMemory() (remove func()) {
 	nothing := func() {}
-	var fs unix.Statfs_t
-	if os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < roomInMemory {
+	in := forFiles(memory)
+	if in == "" {
 		return nothing
 	}
 	const prefix = "sheaf-test-"
-	left, _ := filepath.Glob(filepath.Join(memory, prefix+"*")) // the pattern is sound
+	left, _ := filepath.Glob(filepath.Join(in, prefix+"*")) // the pattern is sound
 	for _, dir := range left {
 		if f, err := lockDir(dir); err == nil {
 			os.RemoveAll(dir)
 			f.Close()
 		}
 	}
-	dir, err := os.MkdirTemp(memory, prefix)
+	dir, err := os.MkdirTemp(in, prefix)
 	if err != nil {
 		return nothing
 	}

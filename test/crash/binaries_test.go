@@ -226,6 +226,7 @@ interval: %s
 window: always
 poll: 1s
 batch: {size: 60000}
+disk: {free: 0}
 upload: {by: %s, poll: 50ms, back_off: 50ms}
 network:
   allow_private: true

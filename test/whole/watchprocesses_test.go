@@ -81,6 +81,7 @@ cycle: 8s
 heartbeat: 1s
 express: 500ms
 watch: {every: 500ms}
+disk: {free: 0}
 upload: {poll: 50ms, back_off: 50ms}
 network: {allow_private: true, hosts: {%s: "%s"}}
 `, robot, host, web.Listener.Addr())
