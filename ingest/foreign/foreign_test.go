@@ -471,10 +471,11 @@ func TestResourcesAndConversions(t *testing.T) {
 	}
 	nowhere := rec("1.1", "resource", "metadata://gnu.org/software/wget/warc/wget.log", "Content-Type: text/plain\r\n", "log")
 	long := rec("1.1", "resource", "http://b.example.jp/long", "Content-Type: text/plain\r\n", noise(100_000))
-	data := rec("1.1", "resource", "http://a.example.jp/f", "Content-Type: text/csv\r\n", "a,b") + strings.Join(beside, "") + long + nowhere
+	bare := rec("1.1", "resource", "http://b.example.jp/bare", "", "<title>no type</title>")
+	data := rec("1.1", "resource", "http://a.example.jp/f", "Content-Type: text/csv\r\n", "a,b") + bare + strings.Join(beside, "") + long + nowhere
 	got, err := convertAs(t, data, Options{MaxBody: 50_000})
 	testkit.Must(t, err)
-	if got.Pages != 2 || got.pages["http://a.example.jp/f"] != "a,b" || got.cells[0].MIME != "text/csv" || got.cells[1].Truncated != "length" {
+	if got.Pages != 3 || got.pages["http://a.example.jp/f"] != "a,b" || got.cells[0].MIME != "text/csv" || got.cells[1].MIME != "text/html" || got.cells[2].Truncated != "length" {
 		t.Errorf("%+v", got.cells)
 	}
 	if want := strings.Join(beside, "") + long + nowhere; got.others != want {

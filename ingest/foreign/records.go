@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/mediatype"
 	"sheaf/internal/wire"
 )
 
@@ -179,7 +180,11 @@ func (c *conversion) resource(r *warcRecord) error {
 	}
 	media := r.get("Content-Type")
 	if media == "" {
-		media = "application/octet-stream"
+		head, err := io.ReadAll(io.LimitReader(c.block.from(0), looked))
+		if err != nil {
+			return err
+		}
+		media = mediatype.Sniff("", head)
 	}
 	rec.Kind = archive.Page
 	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",

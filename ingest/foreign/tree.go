@@ -5,13 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"mime"
-	"net/http"
 	"path"
 	"strings"
 
 	"sheaf/archive"
 	"sheaf/internal/ctxio"
+	"sheaf/internal/mediatype"
 	"sheaf/internal/wire"
 )
 
@@ -134,21 +133,20 @@ func escapePath(p string) string {
 	return b.String()
 }
 
+// looked is how many bytes of a file tell its media type.
+const looked = 512
+
 // textMedia are media types that cannot be recognised from the text.
 var textMedia = map[string]string{".css": "text/css", ".js": "application/javascript", ".xml": "text/xml", ".rdf": "application/rdf+xml"}
 
 // mediaOf returns a file's media type by its first bytes and its extension. It does not use the
 // machine's list of types, because the same file must give the same batch everywhere.
 func mediaOf(name string, b *block) (string, error) {
-	const looked = 512
 	head, err := io.ReadAll(io.LimitReader(b.from(0), looked))
 	if err != nil {
 		return "", err
 	}
-	media, _, err := mime.ParseMediaType(http.DetectContentType(head))
-	if err != nil {
-		media = "application/octet-stream"
-	}
+	media := mediatype.Sniff("", head)
 	ext := strings.ToLower(path.Ext(name))
 	switch {
 	case media == "text/plain" && textMedia[ext] != "":

@@ -2,9 +2,10 @@ package charset
 
 import (
 	"bytes"
-	"mime"
 	"regexp"
 	"strings"
+
+	"sheaf/internal/mediatype"
 )
 
 // maxPrescan is how many bytes of a page are searched for a declaration. The HTML standard's
@@ -13,13 +14,13 @@ const maxPrescan = 64 << 10
 
 // declaredCharset returns what the header, or else the page itself, declares, by its standard name.
 func declaredCharset(body []byte, contentType string) string {
-	media, params, _ := mime.ParseMediaType(contentType)
-	if name := canonicalCharset(params["charset"]); name != "" {
+	t := mediatype.Of(contentType)
+	if name := canonicalCharset(t.Charset); name != "" {
 		return name
 	}
 	head := body[:min(len(body), maxPrescan)]
 	found := []func([]byte) string{prescan, xmlDeclared, cssDeclared}
-	if strings.HasSuffix(media, "xml") && media != "application/xhtml+xml" {
+	if mediatype.IsXML(t.Essence) && t.Essence != "application/xhtml+xml" {
 		found = []func([]byte) string{xmlDeclared, prescan}
 	}
 	for _, in := range found {

@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"sheaf/internal/mediatype"
 )
 
 // Names of preferences.
@@ -57,12 +59,14 @@ type Preference struct {
 // or the host's robots.txt. The result is empty if nothing is asked.
 func Of(page string, head, body []byte) string {
 	var f found
-	media := f.header(head)
+	contentType := f.header(head)
 	switch {
 	case IsRobotsTxt(page):
 		f.robotsTxt(body)
-	case strings.Contains(media, "html"), media == "" && bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")):
-		f.page(body)
+	default:
+		if media := mediatype.Sniff(contentType, body); media == "text/html" || media == "application/xhtml+xml" {
+			f.page(body)
+		}
 	}
 	return f.String()
 }
@@ -162,8 +166,9 @@ func escape(value string) (written string, cut bool) {
 	return b.String(), false
 }
 
-// header adds what the header lines ask, and returns the media type.
-func (f *found) header(head []byte) (media string) {
+// header adds what the header lines ask, and returns the Content-Type.
+func (f *found) header(head []byte) string {
+	var types []string
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		if !ok || len(name) > len("tdm-reservation") {
@@ -173,12 +178,12 @@ func (f *found) header(head []byte) (media string) {
 		case ContentUsage, RobotsTag, TDMReservation, TDMPolicy:
 			f.add(name, value)
 		case "content-type":
-			media, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(value)), ";")
+			types = append(types, value)
 		case "link":
 			f.links(value)
 		}
 	}
-	return media
+	return strings.Join(types, ", ")
 }
 
 // rslType is the media type of a licence of Really Simple Licensing.

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/text/encoding"
 
 	"sheaf/internal/charset"
+	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 )
 
@@ -158,11 +159,14 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 			return
 		}
 	}
-	if kind == kindXML && root(charset.Detect(head, contentType).DecodeBytes(head)) == "html" { // XHTML with another type
-		if text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1)); err == nil {
-			c.search(text, kindHTML, contentType)
+	if kind == kindXML {
+		contentType = asXML(contentType)
+		if root(charset.Detect(head, contentType).DecodeBytes(head)) == "html" { // XHTML with another type
+			if text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1)); err == nil {
+				c.search(text, kindHTML, contentType)
+			}
+			return
 		}
-		return
 	}
 	c.direct, c.maxLinks, c.tooMany = true, MaxSitemapLinks, CutSitemapLinks
 	cs := charset.Detect(head, contentType)
@@ -174,6 +178,18 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 		c.xml(text)
 	}
 	c.resolve()
+}
+
+// asXML returns a Content-Type of XML for what came as another type.
+func asXML(contentType string) string {
+	t := mediatype.Of(contentType)
+	switch {
+	case mediatype.IsXML(t.Essence):
+		return contentType
+	case t.Charset == "":
+		return "application/xml"
+	}
+	return mime.FormatMediaType("application/xml", map[string]string{"charset": t.Charset})
 }
 
 type kind int
@@ -190,44 +206,47 @@ const (
 // streams reports whether bodies of the kind are read as a stream.
 func (k kind) streams() bool { return k == kindXML || k == kindGzip || k == kindList }
 
-// kindOf returns how to search a body. If the type is missing, or the one that servers use for
-// unknown files, the beginning of the body decides.
+// kindOf returns how to search a body. It is what a browser takes it for, except that robots also
+// read what browsers do not show: sitemaps and feeds of whatever textual type, packed or not, and
+// pages that came as files to be saved.
 func kindOf(contentType string, body []byte) kind {
-	media, _, _ := mime.ParseMediaType(contentType)
-	if media == "" {
-		media, _, _ = strings.Cut(contentType, ";")
-		media = strings.ToLower(strings.TrimSpace(media))
-	}
+	const beginning = 4 << 10
+	head := body[:min(len(body), beginning)]
+	media := mediatype.Sniff(contentType, head)
+	saved := media == "application/octet-stream" || media == "text/plain" && mediatype.Of(contentType).Essence != media
 	switch {
-	case media == "text/html", media == "application/xhtml+xml", media == "image/svg+xml":
-		return kindHTML
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return kindGzip
 	case media == "text/css":
 		return kindCSS
-	case media == "text/xml", media == "application/xml", strings.HasSuffix(media, "+xml"):
-		return kindXML
-	case media == "application/gzip", media == "application/x-gzip":
-		return kindGzip
-	case media == "", media == "application/octet-stream", media == "text/plain":
-		return looks(body)
+	case !saved && !mediatype.IsXML(media) && !textual[media]:
+		return kindOther
 	}
-	return kindOther
-}
-
-// looks returns the kind of a body by its beginning.
-func looks(body []byte) kind {
-	head := strings.ToLower(string(body[:min(len(body), 512)]))
+	text := charset.Detect(head, contentType).DecodeBytes(head)
 	switch {
-	case strings.HasPrefix(head, "\x1f\x8b"):
-		return kindGzip
-	case strings.Contains(head, "<html"), strings.Contains(head, "<!doctype html"):
+	case isList[root(text)]:
+		return kindXML
+	case media == "text/html", media == "application/xhtml+xml", media == "image/svg+xml", saved && looksLikePage(text):
 		return kindHTML
-	case strings.Contains(head, "<urlset"), strings.Contains(head, "<sitemapindex"), strings.Contains(head, "<rss"),
-		strings.Contains(head, "<feed"), strings.Contains(head, "<rdf:rdf"):
+	case mediatype.IsXML(media):
 		return kindXML
 	case isURLList(body):
 		return kindList
 	}
 	return kindOther
+}
+
+// textual are types that are searched, besides those of XML. That of a packed file can be left of a
+// content coding that has been removed.
+var textual = map[string]bool{"text/html": true, "text/plain": true, "application/gzip": true, "application/x-gzip": true}
+
+// isList has the outermost elements of sitemaps and feeds.
+var isList = map[string]bool{"urlset": true, "sitemapindex": true, "rss": true, "feed": true, "rdf": true}
+
+// looksLikePage reports whether a text says near its beginning that it is HTML.
+func looksLikePage(text []byte) bool {
+	head := bytes.ToLower(text[:min(len(text), 512)])
+	return bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype html"))
 }
 
 // raw is a reference as it is written.

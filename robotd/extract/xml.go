@@ -134,13 +134,18 @@ func local(name []byte) string {
 	return string(name)
 }
 
-// root returns the name of a document's outermost element.
+// root returns the name of a document's outermost element; "": text stands before it, or there is
+// none.
 func root(text []byte) string {
 	z := newTokenizer(bytes.NewReader(text))
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
 			return ""
+		case html.TextToken:
+			if len(bytes.Trim(z.Raw(), " \t\r\n\f]>")) > 0 { // the end of a document type is text to the tokenizer
+				return ""
+			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, _ := z.TagName()
 			return local(name)

@@ -29,6 +29,7 @@ import (
 	"sheaf/archive/deflate"
 	"sheaf/internal/coding"
 	"sheaf/internal/limits"
+	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 	"sheaf/robotd/extract"
 )
@@ -149,7 +150,7 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 // Search finds what a page says and links to. body is what Bytes returns for one byte more than
 // extract.MaxBytes, url the page's, and text how much of its text is wanted, in bytes.
 func (r *Response) Search(body []byte, url string, text int) (*extract.Page, error) {
-	contentType := r.Header.Get("Content-Type")
+	contentType := mediatype.Header(r.Header)
 	switch {
 	case r.Found != nil:
 		return r.Found, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/admission"
@@ -207,7 +208,7 @@ func linksOf(url string, resp *fetch.Response) []string {
 	if err != nil {
 		return nil
 	}
-	page, err := extract.LinksAndText(body, resp.Header.Get("Content-Type"), url, 0)
+	page, err := extract.LinksAndText(body, mediatype.Header(resp.Header), url, 0)
 	if err != nil {
 		return nil
 	}

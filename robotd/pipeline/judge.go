@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
+	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
@@ -55,7 +56,7 @@ func read(resp *fetch.Response, url string) (*extract.Page, *verdict.Page) {
 	if err != nil {
 		return nil, nil
 	}
-	p, err := extract.Links(body, resp.Header.Get("Content-Type"), url)
+	p, err := extract.Links(body, mediatype.Header(resp.Header), url)
 	if err != nil {
 		return nil, nil
 	}

@@ -42,6 +42,17 @@ func (r *Response) Get(name string) string {
 	return ""
 }
 
+// ContentType returns all values of the header, in the form that package mediatype takes.
+func (r *Response) ContentType() string {
+	var values []string
+	for _, h := range r.Headers {
+		if strings.EqualFold(h.Name, "Content-Type") {
+			values = append(values, h.Value)
+		}
+	}
+	return strings.Join(values, ", ")
+}
+
 // Check reads the rest of Body. It fails with a *DamageError if the record is damaged.
 func (r *Response) Check() error {
 	_, err := io.Copy(io.Discard, r.Body)

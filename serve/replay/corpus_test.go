@@ -40,7 +40,7 @@ func shown(t *testing.T, body []byte, contentType string) *Content {
 	if d.Kind == HTML {
 		harmless(t, out.String())
 	}
-	c, err := Read(&out, d.ContentType(contentType))
+	c, err := Read(&out, d.ContentType())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"sheaf/internal/charset"
+	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 )
 
@@ -36,10 +36,9 @@ const (
 	Text
 )
 
-// KindOf returns the kind by the media type or, if that is not enough, by the body's first bytes,
-// as browsers do.
-func KindOf(contentType string, head []byte) Kind {
-	switch media := MediaType(contentType); media {
+// kindOf returns how to show a body of a media type.
+func kindOf(media string) Kind {
+	switch media {
 	case "text/html":
 		return HTML
 	case "application/xhtml+xml", "image/svg+xml":
@@ -48,21 +47,8 @@ func KindOf(contentType string, head []byte) Kind {
 		return CSS
 	case "text/plain":
 		return Text
-	case "", "unk", "unknown/unknown", "application/unknown", "*/*":
-		switch sniffed := MediaType(http.DetectContentType(head)); sniffed {
-		case "text/html":
-			return HTML
-		case "text/plain":
-			return Text
-		}
 	}
 	return Other
-}
-
-// MediaType returns a Content-Type's media type in lower case. It ignores errors in the parameters.
-func MediaType(contentType string) string {
-	media, _, _ := strings.Cut(contentType, ";")
-	return strings.ToLower(strings.TrimSpace(media))
 }
 
 // Document is a stored page or style sheet that is being shown.
@@ -72,6 +58,7 @@ type Document struct {
 	Frameset bool
 	Refresh  string // absolute URL of a <meta http-equiv=refresh>; may be empty
 
+	media   string // that of Rewrite's output
 	charset charset.Charset
 	base    *weburl.URL
 	own     bool
@@ -90,7 +77,8 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	d := &Document{Kind: KindOf(contentType, head), base: base, own: true, in: in}
+	media := mediatype.Sniff(contentType, head)
+	d := &Document{Kind: kindOf(media), media: media, base: base, own: true, in: in}
 	if d.Kind == Other {
 		return d, nil
 	}
@@ -171,17 +159,8 @@ func (d *Document) rebase(href string) {
 }
 
 // ContentType returns the Content-Type for the output of Rewrite.
-func (d *Document) ContentType(stored string) string {
-	media := MediaType(stored)
-	switch d.Kind {
-	case HTML:
-		media = "text/html"
-	case CSS:
-		media = "text/css"
-	case Text:
-		media = "text/plain"
-	}
-	return mime.FormatMediaType(media, map[string]string{"charset": d.Encoding})
+func (d *Document) ContentType() string {
+	return mime.FormatMediaType(d.media, map[string]string{"charset": d.Encoding})
 }
 
 // Rewrite writes the document as it was at t. framed says that it is shown within another page; its

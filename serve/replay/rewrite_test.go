@@ -169,8 +169,8 @@ func TestDamagedBytesStay(t *testing.T) {
 func TestStyleSheet(t *testing.T) {
 	got, d := show(t, "@charset \"utf-8\";\n@import url(a.css);b{c:url(d.gif)}", "text/css", "[B]")
 	want := "@charset \"utf-8\";\n@import url(\"" + at + "d/a.css\");b{c:url(\"" + at + "d/d.gif\")}"
-	if got != want || d.ContentType("text/css") != "text/css; charset=utf-8" {
-		t.Errorf("%s\n%s, want\n%s", d.ContentType("text/css"), got, want)
+	if got != want || d.ContentType() != "text/css; charset=utf-8" {
+		t.Errorf("%s\n%s, want\n%s", d.ContentType(), got, want)
 	}
 }
 
@@ -202,6 +202,21 @@ func TestLook(t *testing.T) {
 	} {
 		if _, d := show(t, in, "text/html", ""); d.Frameset != want.frameset || d.Refresh != want.refresh {
 			t.Errorf("%s: frameset %t, refresh %q", in, d.Frameset, d.Refresh)
+		}
+	}
+}
+
+// TestType: a page is one whatever its header says wrongly, and text stays text.
+func TestType(t *testing.T) {
+	t.Parallel()
+	const page = `<title>t</title><a href=x>`
+	for contentType, want := range map[string]Kind{
+		"text/html charset=utf-8": HTML, "text/plain, text/html": HTML, "html": HTML, "": HTML, "*/*": HTML,
+		"text/html;;charset=utf-8": HTML, "text/html, text/plain": Text, "text/css": CSS, "application/octet-stream": Other,
+	} {
+		got, d := show(t, page, contentType, "")
+		if d.Kind != want || strings.Contains(got, at) != (want == HTML) || want == HTML && !strings.HasPrefix(d.ContentType(), "text/html; charset=") {
+			t.Errorf("%q: kind %d, sent as %s: %s", contentType, d.Kind, d.ContentType(), got)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"sheaf/internal/charset"
+	"sheaf/internal/mediatype"
 )
 
 // Limits for the compared text of one version.
@@ -29,7 +30,7 @@ type Content struct {
 var ErrNoText = fmt.Errorf("neither HTML nor text")
 
 // Read returns the text of the first MaxText bytes of a body with a Content-Type header. It returns
-// ErrNoText for anything except HTML and plain text, also for XML and style sheets.
+// ErrNoText for anything except HTML, plain text, XML, style sheets and scripts.
 func Read(r io.Reader, contentType string) (*Content, error) {
 	body, err := io.ReadAll(io.LimitReader(r, MaxText+1))
 	if err != nil {
@@ -39,14 +40,13 @@ func Read(r io.Reader, contentType string) (*Content, error) {
 	if len(body) > MaxText {
 		body, c.More = body[:MaxText], true
 	}
-	media := MediaType(contentType)
-	kind := KindOf(contentType, body[:min(len(body), 512)])
+	media := mediatype.Sniff(contentType, body)
+	kind := kindOf(media)
 	switch {
 	case kind == HTML, kind == XHTML:
 		text, _ := charset.Decode(body, contentType)
 		c.html(text)
-	case kind == Text, kind == CSS, strings.HasPrefix(media, "text/"), strings.HasSuffix(media, "+xml"),
-		media == "application/xml", media == "application/json", media == "application/javascript":
+	case strings.HasPrefix(media, "text/"), mediatype.IsXML(media), media == "application/json", media == "application/javascript":
 		text, _ := charset.Decode(body, contentType)
 		for line := range strings.Lines(text) {
 			c.add(line)

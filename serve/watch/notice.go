@@ -66,7 +66,7 @@ func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Captur
 		return ""
 	}
 	defer answer.Body.Close()
-	content, err := replay.Read(io.LimitReader(answer.Body, titleWithin), answer.Get("Content-Type"))
+	content, err := replay.Read(io.LimitReader(answer.Body, titleWithin), answer.ContentType())
 	if err != nil || answer.Check() != nil {
 		return ""
 	}

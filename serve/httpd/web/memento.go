@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"sheaf/internal/mediatype"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -140,7 +141,7 @@ const pdf = "application/pdf"
 // nothing but PDF: see setType.
 func policy(h http.Header, contentType string, framed bool) {
 	switch {
-	case replay.MediaType(contentType) == pdf:
+	case mediatype.Of(contentType).Essence == pdf:
 		h.Set("X-Content-Type-Options", "nosniff")
 	case framed:
 		h.Set("Content-Security-Policy", replay.FramePolicy)
@@ -151,7 +152,7 @@ func policy(h http.Header, contentType string, framed bool) {
 
 // storedType returns the stored Content-Type, or "" if it cannot be sent in a header.
 func storedType(answer *records.Response) string {
-	if t := answer.Get("Content-Type"); plain(t) {
+	if t := answer.ContentType(); plain(t) {
 		return t
 	}
 	return ""
@@ -160,8 +161,8 @@ func storedType(answer *records.Response) string {
 // setType sets a Content-Type. Without one browsers judge by the bytes, as they did then.
 func setType(h http.Header, contentType string) {
 	h["Content-Type"] = nil // net/http would guess
-	// Of a stored "application/pdf;, text/html" browsers would take the last type.
-	if replay.MediaType(contentType) == pdf {
+	// Browsers read "text/html, application/pdf" as PDF too.
+	if mediatype.Of(contentType).Essence == pdf {
 		contentType = pdf
 	}
 	if contentType != "" {
@@ -192,7 +193,7 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 		setType(h, contentType)
 		return p.send(w, r, c, answer, doc)
 	}
-	h.Set("Content-Type", doc.ContentType(contentType))
+	h.Set("Content-Type", doc.ContentType())
 	var banner []byte
 	if mode == replay.Plain && (doc.Kind == replay.HTML || doc.Kind == replay.XHTML) {
 		h.Set("Vary", webpage.VaryLanguage)
