@@ -161,13 +161,19 @@ func (m *targetMaker) target(s string) (target, error) {
 // Drain uploads until every batch in the spool is published.
 func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) }
 
-// describeUploads adds to a status the batches in the spool and the targets.
+// describeUploads adds to a status what is being made into a batch, the batches in the spool, and
+// the targets.
 func (r *Robot) describeUploads(s *status.Status) error {
 	u := r.uploader.State()
 	pending, err := r.records.Batches.Pending()
+	var serr error
+	s.Sealing, serr = r.records.Batches.Sealing()
 	for _, p := range pending {
 		is := u.Batches[p.ID]
 		b := status.Batch{ID: p.ID, Bytes: p.Bytes, Made: p.Made, State: string(is.Known), Error: is.Error, Next: is.Next}
+		if b.Next.IsZero() { // it has just come
+			b.Next = u.Next
+		}
 		if u.Sending == b.ID {
 			b.To, b.Sent = u.To, u.Moved
 			if took := s.At.Sub(u.Since).Seconds(); took >= 1 {
@@ -181,7 +187,7 @@ func (r *Robot) describeUploads(s *status.Status) error {
 			Name: t.Name, Failures: t.Failures, Again: t.Again, Error: t.Error, Failed: t.Failed, Answered: t.Sent,
 		})
 	}
-	return err
+	return errors.Join(err, serr)
 }
 
 // troubles returns what keeps the robot from its work, for the manager: too little space, or a

@@ -181,7 +181,7 @@ func (r *Robot) openRecords(temp string) (err error) {
 	r.closers = append(r.closers, rec.Ledger)
 	rec.Batches, err = batch.Open(r.cfg.DataDir, r.list.Generation(), batch.Options{
 		Robot: r.id.Robot, Version: Version, Key: r.id.Key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
-		Ledger: rec.Ledger, Clock: r.client.Clock,
+		Ledger: rec.Ledger, Clock: r.client.Clock, Made: func() { r.uploader.Wake() }, // r.uploader is set before anything is sealed
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})
 	if err != nil {
@@ -282,7 +282,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	})
 	r.sealer = &cycle.Sealer{
 		Batches: r.records.Batches, Watched: r.records.Watched, List: r.list, Crawler: r.crawler, Express: r.cfg.Express,
-		Wake: func() { r.uploader.Wake() }, Log: r.log,
+		Log: r.log,
 	}
 	r.program = newProgram(&r.cfg, r.id, r.keys, r.client, r.world.web, r.log)
 	prober := managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)

@@ -35,17 +35,24 @@ func (s *Store) sealThose(ctx context.Context, generation int64, hosts map[strin
 	s.sealing.Lock()
 	defer s.sealing.Unlock()
 	// Complete what an earlier attempt left, so that the chain is in the order of the numbers.
-	if err := s.finish(ctx, generation); err != nil {
+	made, err := s.finish(ctx, generation)
+	defer func() {
+		if made && s.opt.Made != nil {
+			s.opt.Made()
+		}
+	}()
+	if err != nil {
 		return "", err
 	}
 	id, written, err := s.gather(hosts)
 	if err != nil || id == "" {
 		return "", err
 	}
-	made, err := s.build(ctx, id, generation, written)
-	if err != nil || !made {
+	whole, err := s.build(ctx, id, generation, written)
+	if err != nil || !whole {
 		return "", err
 	}
+	made = true
 	return id, nil
 }
 
@@ -116,7 +123,7 @@ func (s *Store) recover(generation int64) error {
 			return err
 		}
 	}
-	if err := s.finish(context.Background(), generation); err != nil {
+	if _, err := s.finish(context.Background(), generation); err != nil {
 		return err
 	}
 	return s.sweep()
@@ -149,23 +156,26 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// finish builds every batch in sealing, in the order of their numbers.
-func (s *Store) finish(ctx context.Context, generation int64) error {
+// finish builds every batch in sealing, in the order of their numbers. It reports whether one has
+// come into the spool, also if it fails with a later one.
+func (s *Store) finish(ctx context.Context, generation int64) (made bool, err error) {
 	dirs, err := filepath.Glob(s.path(sealingDir, "*"))
 	if err != nil {
-		return err
+		return false, err
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return int(number(wire.BatchID(a)) - number(wire.BatchID(b))) })
 	for _, dir := range dirs {
 		id := wire.BatchID(filepath.Base(dir))
 		if !id.Valid() {
-			return fmt.Errorf("%s is not named after a batch; move it away", dir)
+			return made, fmt.Errorf("%s is not named after a batch; move it away", dir)
 		}
-		if _, err := s.build(ctx, id, generation, nil); err != nil {
-			return err
+		whole, err := s.build(ctx, id, generation, nil)
+		if err != nil {
+			return made, err
 		}
+		made = made || whole
 	}
-	return nil
+	return made, nil
 }
 
 // number returns a batch's number, the last part of its ID.

@@ -92,9 +92,12 @@ func (s *Store) Held() (spool, open int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	sealing, err := sizeOf(s.path(sealingDir, "*", "*"+suffix))
+	sealing, err := s.Sealing()
 	return spool, sealing + s.Size(), err
 }
+
+// Sealing returns the bytes of the segments that are being made into batches.
+func (s *Store) Sealing() (int64, error) { return sizeOf(s.path(sealingDir, "*", "*"+suffix)) }
 
 func sizeOf(pattern string) (bytes int64, err error) {
 	paths, err := filepath.Glob(pattern)

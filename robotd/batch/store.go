@@ -30,6 +30,7 @@ type Options struct {
 
 	Ledger *coverage.Ledger   // coverage to include in batches; nil: none
 	Clock  func() *wire.Clock // error of the robot's clock, or nil if unknown; may be nil
+	Made   func()             // called when batches have come into the spool since Open; may be nil
 	Log    *slog.Logger
 }
 

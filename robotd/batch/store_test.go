@@ -2,7 +2,9 @@ package batch
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -295,5 +297,28 @@ func TestCrashWhileQuarantining(t *testing.T) {
 	}
 	if aside, _ := filepath.Glob(s.path(quarantineDir, "*")); len(aside) != 3 {
 		t.Errorf("spool/quarantined has %v", aside)
+	}
+}
+
+// A batch whose making was broken off is announced when it is made after all, even if there is
+// nothing else to seal.
+func TestBatchIsAnnouncedOnce(t *testing.T) {
+	announced := 0
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	s, err := Open(t.TempDir(), 7, Options{Robot: "r1", Version: "0", Key: key, Made: func() { announced++ }})
+	testkit.Must(t, err)
+	defer s.Close()
+	appendPage(t, s, "a.test", "/")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := s.Seal(ended, 7); !errors.Is(err, context.Canceled) || announced != 0 {
+		t.Fatalf("a seal that was broken off: %v; %d batches announced", err, announced)
+	}
+	for range 2 {
+		_, err = s.Seal(t.Context(), 7)
+		testkit.Must(t, err)
+		if left, err := s.Spool(); err != nil || len(left) != 1 || announced != 1 {
+			t.Errorf("%d batches in the spool, %v; %d announced", len(left), err, announced)
+		}
 	}
 }

@@ -19,12 +19,13 @@ type Sealer struct {
 	List    *assignment.Current
 	Crawler *crawl.Crawler
 	Express time.Duration // between two express batches, at least; 0: there are none
-	Wake    func()        // tells the uploader that there is a batch
 	Log     *slog.Logger
 }
 
-// Seal makes a batch of all that was collected, after an express batch if one is due.
+// Seal makes a batch of all that was collected, after an express batch if one is due. The end of
+// ctx does not break it off: whoever ends the work seals next, and would begin the batch anew.
 func (s *Sealer) Seal(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	if s.Express > 0 {
 		if err := s.sealExpress(ctx, 0); err != nil {
 			return err
@@ -35,12 +36,8 @@ func (s *Sealer) Seal(ctx context.Context) error {
 			return err
 		}
 	}
-	id, err := s.Batches.Seal(ctx, s.List.Generation())
-	if err != nil {
+	if _, err := s.Batches.Seal(ctx, s.List.Generation()); err != nil {
 		return fmt.Errorf("sealing: %w", err)
-	}
-	if id != "" {
-		s.Wake()
 	}
 	return nil
 }
@@ -52,7 +49,7 @@ func (s *Sealer) sealExpress(ctx context.Context, rest time.Duration) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	id, err := s.Batches.SealExpress(ctx, s.List.Generation(), hosts)
+	id, err := s.Batches.SealExpress(context.WithoutCancel(ctx), s.List.Generation(), hosts)
 	if err != nil {
 		s.Watched.PutBack(hosts)
 		return fmt.Errorf("sealing watched pages: %w", err)
@@ -62,7 +59,6 @@ func (s *Sealer) sealExpress(ctx context.Context, rest time.Duration) error {
 	}
 	if id != "" {
 		s.Log.InfoContext(ctx, "a change of a watched page is handed in", "batch", id, "hosts", len(hosts))
-		s.Wake()
 	}
 	return nil
 }

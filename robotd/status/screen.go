@@ -214,7 +214,14 @@ func (b *builder) spool(s *Status) {
 		text = fmt.Sprintf("%s for the service, %s, the oldest %s old", plural(int64(len(s.Spool)), "batch waits", "batches wait"),
 			Size(total), span(b.screen.Now.Sub(s.Spool[0].Made)))
 	}
-	b.row("batches", "%s; %s collected for the next", text, Size(s.Segments))
+	if s.Sealing > 0 {
+		text += fmt.Sprintf("; %s are being made into a batch", Size(s.Sealing))
+	}
+	text += fmt.Sprintf("; %s collected for the next", Size(s.Segments))
+	if s.Segments > 0 && s.Open && !s.Changes.IsZero() {
+		text += ", at the latest when the window closes " + until(s.Changes, b.screen.Now)
+	}
+	b.row("batches", "%s", text)
 	b.uploads(s)
 	if s.Found > 0 {
 		b.row("found", "%s outside the list, to be reported", plural(int64(s.Found), "host", "hosts"))

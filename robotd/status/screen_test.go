@@ -174,6 +174,26 @@ func TestScreenUploads(t *testing.T) {
 	}
 }
 
+// TestScreenWaits: the screen says of all that is collected and not published what it waits for,
+// and until when.
+func TestScreenWaits(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
+	s := sample(now)
+	s.Segments, s.Sealing = 5e6, 7e6
+	s.Spool[0].Next = now.Add(20 * time.Minute)
+	s.Spool = append(s.Spool, Batch{ID: "waseda-2", State: "post-split", Next: now.Add(time.Minute)})
+	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
+	for _, want := range []string{
+		"7.0 MB are being made into a batch; 5.0 MB collected for the next, at the latest when the window closes 03:30 (in 1h 30m)",
+		"waits waseda-20261121T175319Z-1: to be sent 02:20 (in 20m 00s)",
+		"waits waseda-2: the service has it (post-split) and publishes it; asked again 02:01",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 // TestScreenCoverage: the screen shows what became of the cycle's pages, with reasons, and what is
 // postponed.
 func TestScreenCoverage(t *testing.T) {

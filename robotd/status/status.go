@@ -74,6 +74,7 @@ type Stored struct {
 	Pages    Rate  `json:"pages"`    // stored in this cycle since the start
 	Bytes    Rate  `json:"bytes"`    // of the pages' answers, as transferred
 	Segments int64 `json:"segments"` // bytes in open segments
+	Sealing  int64 `json:"sealing"`  // bytes in segments that are being made into a batch
 	Found    int   `json:"found"`    // hosts found outside the assignment that were not reported to the manager yet
 	Lost     Lost  `json:"lost"`     // since the last batch
 }
@@ -138,7 +139,7 @@ type Batch struct {
 	Sent  int64     `json:"sent"`            // bytes sent there
 	Rate  int64     `json:"rate"`            // of this try, in bytes a second
 	Error string    `json:"error,omitempty"` // why it has not arrived
-	Next  time.Time `json:"next,omitzero"`   // time of the next step
+	Next  time.Time `json:"next,omitzero"`   // time of the next step: sending it, or asking for its receipt
 }
 
 // Target is a way to the service.

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// mostFailing limits the batches whose failures are shown one by one.
-const mostFailing = 3
+// mostShown limits the batches that are shown one by one: those that failed, and those that wait.
+const mostShown = 3
 
-// uploads adds what is being sent, and why batches and messages have not arrived.
+// uploads adds what is being sent, what the other batches wait for, and why batches and messages
+// have not arrived.
 func (b *builder) uploads(s *Status) {
 	now := b.screen.Now
-	failing := 0
+	failing, waiting := 0, 0
 	for i := range s.Spool {
 		is := &s.Spool[i]
 		switch {
@@ -27,13 +28,20 @@ func (b *builder) uploads(s *Status) {
 			}
 			b.row("sending", "%s, to %s", text, is.To)
 		case is.Error != "":
-			if failing++; failing <= mostFailing {
+			if failing++; failing <= mostShown {
 				b.marked(yellow, "delayed", fmt.Sprintf("%s: %s; again %s", is.ID, told(is.Error), until(is.Next, now)))
 			}
+		case waiting == mostShown || is.Next.IsZero():
+		case is.State == "":
+			waiting++
+			b.row("waits", "%s: to be sent %s", is.ID, until(is.Next, now))
+		default:
+			waiting++
+			b.row("waits", "%s: the service has it (%s) and publishes it; asked again %s", is.ID, is.State, until(is.Next, now))
 		}
 	}
-	if failing > mostFailing {
-		b.marked(yellow, "", fmt.Sprintf("and %d more", failing-mostFailing))
+	if failing > mostShown {
+		b.marked(yellow, "", fmt.Sprintf("and %d more", failing-mostShown))
 	}
 	b.failures(s.Targets, "target")
 	b.failures(s.Managers, "manager")

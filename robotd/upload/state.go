@@ -15,6 +15,7 @@ type State struct {
 	Since   time.Time    // start of this try
 	From    int64        // bytes that the service had at the start, if known
 	Moved   int64        // bytes that the service had or that were sent since
+	Next    time.Time    // when the uploader looks into the spool again, unless a batch comes before
 	Targets []TargetState
 	Batches map[wire.BatchID]BatchState // batches in the spool that were tried
 }

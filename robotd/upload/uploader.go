@@ -153,6 +153,7 @@ func (u *Uploader) Drain(ctx context.Context) error {
 }
 
 func (u *Uploader) sleep(ctx context.Context, until time.Time) {
+	u.seen.change(func(s *State) { s.Next = until })
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
