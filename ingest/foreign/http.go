@@ -1,11 +1,12 @@
 package foreign
 
 import (
-	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"net/http/httputil"
+	"io/fs"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -17,16 +18,18 @@ import (
 // response is an HTTP response as a segment stores it: without transfer and content codings, and
 // with a header that fits such a body.
 type response struct {
-	status  int
-	head    []byte
-	exact   bool                       // the head is the one that came
-	size    int64                      // of the body, or parseResponse's limit if the body is longer
-	decoded bool                       // the body had a content coding
-	body    func() (io.Reader, func()) // opens the decoded body
+	status    int
+	head      []byte
+	exact     bool                       // the head is the one that came
+	size      int64                      // of the body, or parseResponse's limit if the body is longer
+	decoded   bool                       // the body had a content coding
+	truncated string                     // why the body is not complete, as archive.Record has it; empty: it is
+	damaged   bool                       // some of what came of the body cannot be decoded
+	body      func() (io.Reader, func()) // opens the decoded body
 }
 
-// parseResponse reads the block of a response record. It fails if that is no response of HTTP/1. It
-// reads no more than limit bytes of the decoded body.
+// parseResponse reads the block of a response record. It fails with errOther if that is no response
+// of HTTP/1. It reads no more than limit bytes of the decoded body.
 func parseResponse(block *block, limit int64) (*response, error) {
 	const maxHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(block.from(0), maxHead))
@@ -35,52 +38,127 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	}
 	head, _, ok := cutHead(raw)
 	if !ok {
-		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", maxHead)
+		return nil, fmt.Errorf("%w: no HTTP header that ends within %d bytes", errOther, maxHead)
 	}
 	h := parseHead(head)
 	r := new(response)
 	if r.status, h.first, err = statusLine(h.first); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errOther, err)
 	}
-	body := int64(len(head))
-	chunked := strings.EqualFold(h.get("Transfer-Encoding"), "chunked") && dechunks(block, body)
-	codings := h.values("Content-Encoding")
-	coded := len(codings) > 0
-	open := func(decode bool) (io.Reader, func(), bool, error) {
-		in := block.from(body)
-		if chunked {
-			in = httputil.NewChunkedReader(in)
-		}
-		if !decode {
-			return in, func() {}, false, nil
-		}
-		d, err := coding.Decode(in, codings)
-		if err != nil {
-			return nil, nil, false, err
-		}
-		return d, d.Close, d.Removed, nil
-	}
-	size, removed, err := measure(open, coded, limit)
-	if err != nil { // not in the coding that it declares: kept as it came
-		coded = false
-		if size, removed, err = measure(open, false, maxDecoded); err != nil {
+	coded := codingsOf(h)
+	if coded.chunked {
+		if coded.chunked, err = inChunks(block.from(int64(len(head)))); err != nil {
 			return nil, err
 		}
 	}
-	r.size, r.decoded = size, coded
-	r.head = h.stored(r.status, size, removed || !coded && len(codings) == 0)
-	if !chunked && !removed && h.fits(size) && plainHead(head) && bytes.HasPrefix(head, []byte(h.first)) {
+	open := func() (io.Reader, func(), bool, error) { return coded.open(block.from(int64(len(head)))) }
+	removed, err := r.measure(open, limit)
+	if err != nil {
+		return nil, err
+	}
+	if h.promises(r.status) > r.size && r.size < limit && r.truncated == "" && !coded.chunked && len(coded.content) == 0 {
+		r.truncated = "disconnect"
+	}
+	r.decoded = len(coded.content) > 0
+	r.head = h.stored(r.status, r.size, removed)
+	if !coded.chunked && (!removed || !r.decoded) && h.fits(r.size) && plainHead(head) && bytes.HasPrefix(head, []byte(h.first)) {
 		r.head = head
 	}
 	r.exact = bytes.Equal(r.head, head)
 	r.body = func() (io.Reader, func()) {
-		in, closeIt, _, err := open(coded)
-		if err != nil { // cannot be: it was opened before
-			return errorReader{err}, func() {}
+		in, closeIt, _, err := open()
+		if err != nil { // it failed before, too, and then nothing could be decoded
+			return strings.NewReader(""), func() {}
 		}
-		return in, closeIt
+		return &beginning{in, r.size}, closeIt
 	}
 	return r, nil
+}
+
+// beginning reads the first bytes of r, and not what is wrong behind them.
+type beginning struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *beginning) Read(p []byte) (n int, err error) {
+	if b.left > 0 {
+		n, err = b.r.Read(p[:min(int64(len(p)), b.left)])
+	}
+	if b.left -= int64(n); b.left == 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// maxDecoded is more than the longest body that is kept whole.
+const maxDecoded = 1 << 30
+
+// measure reads the body, as far as it can be decoded, and sets its size and what it lacks. removed
+// reports whether the body is without content coding.
+func (r *response) measure(open func() (io.Reader, func(), bool, error), limit int64) (removed bool, err error) {
+	in, closeIt, removed, err := open()
+	if err == nil {
+		defer closeIt()
+		r.size, err = io.Copy(io.Discard, io.LimitReader(in, limit))
+	}
+	var disk *fs.PathError
+	switch {
+	case err == nil:
+	case errors.As(err, &disk):
+		return false, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		r.truncated = "disconnect"
+	default:
+		r.truncated, r.damaged = "unspecified", true
+	}
+	return removed || err != nil, nil
+}
+
+// codings say how the body of a response was sent.
+type codings struct {
+	chunked           bool
+	transfer, content []string // the other transfer codings, and the content codings
+}
+
+func codingsOf(h httpHead) codings {
+	c := codings{content: h.values("Content-Encoding")}
+	for name := range strings.SplitSeq(strings.ToLower(strings.Join(h.values("Transfer-Encoding"), ",")), ",") {
+		if name = strings.TrimSpace(name); name == "chunked" {
+			c.chunked = true
+		} else {
+			c.transfer = append(c.transfer, name)
+		}
+	}
+	return c
+}
+
+// open decodes a body. removed reports whether no content coding is left.
+func (c codings) open(in io.Reader) (_ io.Reader, closeIt func(), removed bool, err error) {
+	if c.chunked {
+		in = coding.NewChunks(in)
+	}
+	outer, err := coding.Decode(in, c.transfer)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	inner, err := coding.Decode(outer, c.content)
+	if err != nil {
+		outer.Close()
+		return nil, nil, false, err
+	}
+	return inner, func() { inner.Close(); outer.Close() }, inner.Removed || len(c.content) == 0, nil
+}
+
+// inChunks reports whether a body is in chunks. Many writers keep the header field that says so,
+// but not the chunks.
+func inChunks(in io.Reader) (bool, error) {
+	c := coding.NewChunks(in)
+	_, err := io.Copy(io.Discard, c)
+	if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
+		return false, err
+	}
+	return c.Found(), nil
 }
 
 // statusLine returns the status in a status line, and the line as a segment can have it: with one
@@ -97,27 +175,6 @@ func statusLine(line string) (status int, plain string, err error) {
 		return 0, "", fmt.Errorf("status line %.80q", line)
 	}
 	return status, strings.TrimRight(proto+" "+code+" "+strings.TrimLeft(rest[digits:], " "), " "), nil
-}
-
-// maxDecoded is more than the longest body that is kept whole.
-const maxDecoded = 1 << 30
-
-func measure(open func(bool) (io.Reader, func(), bool, error), decode bool, limit int64) (size int64, removed bool, err error) {
-	in, closeIt, removed, err := open(decode)
-	if err != nil {
-		return 0, false, err
-	}
-	defer closeIt()
-	size, err = io.Copy(io.Discard, io.LimitReader(in, limit))
-	return size, removed, err
-}
-
-// dechunks reports whether the body is in chunks to its end. Many writers keep the header field
-// that says so, but not the chunks.
-func dechunks(b *block, at int64) bool {
-	in := bufio.NewReader(b.from(at))
-	_, err := io.Copy(io.Discard, httputil.NewChunkedReader(in))
-	return err == nil
 }
 
 // httpHead is the header of a response or a request, with folded lines joined and without lines
@@ -182,6 +239,16 @@ func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 	return append(b, "\r\n"...)
 }
 
+// promises returns how long the header says that the body is; 0: it does not say so, or there is
+// none.
+func (h httpHead) promises(status int) int64 {
+	if status == http.StatusNoContent || status == http.StatusNotModified || len(h.values("Transfer-Encoding")) > 0 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(h.get("Content-Length"), 10, 64) // 0 if it is no number
+	return n
+}
+
 // fits reports whether the header, as it is, fits a body of size bytes that is stored as it came.
 func (h httpHead) fits(size int64) bool {
 	for _, length := range h.values("Content-Length") {
@@ -207,7 +274,3 @@ func plainHead(head []byte) bool {
 	}
 	return true
 }
-
-type errorReader struct{ err error }
-
-func (r errorReader) Read([]byte) (int, error) { return 0, r.err }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"mime"
 	"mime/multipart"
-	"net/http/httputil"
 	"net/url"
 	"sort"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"sheaf/archive/naming"
+	"sheaf/internal/coding"
 	"sheaf/internal/weburl"
 )
 
@@ -71,7 +71,7 @@ func methodQuery(b *block) (string, error) {
 // requestBody reads the part of a request's body that a query is made of.
 func requestBody(h httpHead, in io.Reader) ([]byte, error) {
 	if strings.EqualFold(h.get("Transfer-Encoding"), "chunked") {
-		in = httputil.NewChunkedReader(in)
+		in = coding.NewChunks(in)
 	}
 	size := int64(noLength)
 	if text := h.get("Content-Length"); text != "" {

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -131,14 +132,21 @@ func (c *conversion) response(r *warcRecord) error {
 	if err != nil {
 		return err
 	}
-	rec.Kind, rec.HTTP = archive.Response, answer.head
+	if strings.HasPrefix(r.query, methodParam+http.MethodHead) {
+		answer.truncated = "" // it has no body
+	}
+	rec.Kind, rec.HTTP, rec.Truncated = archive.Response, answer.head, cmp.Or(rec.Truncated, answer.truncated)
 	if answer.status == http.StatusOK || answer.status == http.StatusNonAuthoritativeInfo {
 		rec.Kind = archive.Page
 	}
 	body, done := answer.body()
 	defer done()
 	rec.Body = body
-	return c.appendResponse(r, rec, keep(r, rec) && answer.exact)
+	err = c.appendResponse(r, rec, keep(r, rec) && answer.exact)
+	if err == nil && answer.damaged {
+		err = c.beside(r) // which keeps it whole
+	}
+	return err
 }
 
 // appendResponse stores rec, made of r. If it is a page, revisits may refer to it. whole says that
@@ -161,7 +169,7 @@ func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bo
 func (c *conversion) parse(r *warcRecord) (*response, error) {
 	answer, err := parseResponse(&c.block, min(maxDecoded, c.meter.room()+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errOther, err)
+		return nil, err
 	}
 	if answer.decoded {
 		if err := c.meter.made(answer.size); err != nil {

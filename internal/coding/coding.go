@@ -5,6 +5,7 @@ package coding
 
 import (
 	"bufio"
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
@@ -29,8 +30,9 @@ func (d *Body) Close() { d.close() }
 const maxCodings = 4
 
 // Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
-// coding is unknown, nothing is decoded. If a coding is declared but the body is not in it, it is
-// ignored, as browsers do with gzip.
+// coding is unknown, nothing is decoded. If a coding is declared but the body is not in it, because
+// it begins otherwise or with text, the coding is ignored, as browsers do with gzip. A body that
+// ends too early is decoded as far as it goes, and then io.ErrUnexpectedEOF comes.
 func Decode(r io.Reader, values []string) (*Body, error) {
 	var codings []string
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
@@ -61,27 +63,35 @@ func Decode(r io.Reader, values []string) (*Body, error) {
 func (d *Body) takeOff(coding string) error {
 	in := bufio.NewReader(d.Reader)
 	d.Reader, d.Removed = in, true
-	magic, err := in.Peek(2)
-	if err != nil {
-		if err == io.EOF { // empty, or too short to be encoded
+	const enough = 64 // bytes: no encoded body begins with so much text
+	magic, err := in.Peek(enough)
+	if len(magic) < 2 { // empty, or too short to be encoded
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return nil
 		}
 		return err
 	}
+	err = nil // it comes again
 	switch coding {
 	case "gzip", "x-gzip":
 		if magic[0] == 0x1f && magic[1] == 0x8b {
 			d.Reader = &gzipReader{in: in}
 		}
 	case "deflate":
-		if magic[0]&15 == 8 && (uint(magic[0])<<8|uint(magic[1]))%31 == 0 {
+		switch {
+		case magic[0]&15 == 8 && (uint(magic[0])<<8|uint(magic[1]))%31 == 0:
 			d.Reader, err = zlib.NewReader(in)
-		} else {
+		case !isText(magic):
 			d.Reader = flate.NewReader(in)
 		}
 	case "br":
-		d.Reader = brotli.NewReader(in)
+		if !isText(magic) {
+			d.Reader = brotli.NewReader(in)
+		}
 	case "zstd":
+		if !bytes.HasPrefix(magic, []byte(zstdMagic)) {
+			return nil
+		}
 		var z *zstd.Decoder
 		z, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		if err == nil {
@@ -91,6 +101,14 @@ func (d *Body) takeOff(coding string) error {
 		}
 	}
 	return err
+}
+
+// zstdMagic begins a frame (RFC 8878).
+const zstdMagic = "\x28\xb5\x2f\xfd"
+
+// isText reports whether the beginning of a body is printable ASCII.
+func isText(b []byte) bool {
+	return !bytes.ContainsFunc(b, func(r rune) bool { return (r < ' ' || r > '~') && r != '\t' && r != '\r' && r != '\n' })
 }
 
 // gzipReader decodes gzip members one after another. Like browsers it ends where what follows a
