@@ -13,6 +13,8 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
+
+	"sheaf/internal/mediatype"
 )
 
 // Charset is what a page's bytes turned out to be.
@@ -110,8 +112,11 @@ func detect(body []byte, contentType string) (name, doubted string) {
 	}
 	actual := sniff(sample)
 	if declared == "" {
-		if actual == "" || isASCII(sample) { // as the HTML standard has it where nothing else is known
-			actual = "windows-1252"
+		if actual == "" || isASCII(sample) {
+			actual = "windows-1252" // as the HTML standard has it where nothing else is known
+			if mediatype.IsXML(mediatype.Sniff(contentType, body)) {
+				actual = "utf-8"
+			}
 		}
 		return actual, ""
 	}

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"sheaf/internal/markup"
 	"sheaf/internal/mediatype"
 )
 
@@ -65,7 +66,7 @@ func Of(page string, head, body []byte) string {
 		f.robotsTxt(body)
 	default:
 		if media := mediatype.Sniff(contentType, body); media == "text/html" || media == "application/xhtml+xml" {
-			f.page(body)
+			f.page(body, media != "text/html")
 		}
 	}
 	return f.String()
@@ -241,10 +242,11 @@ func (f *found) robotsTxt(text []byte) {
 	}
 }
 
-// page adds what the meta and link elements of a page ask, up to the page's body.
-func (f *found) page(body []byte) {
+// page adds what the meta and link elements of a page ask, up to the page's body. The page is HTML
+// or, if xml is set, XHTML.
+func (f *found) page(body []byte, xml bool) {
 	body = body[:min(len(body), Searched)]
-	z := html.NewTokenizer(bytes.NewReader(body))
+	z := markup.New(bytes.NewReader(body), xml)
 	z.SetMaxBuf(Searched)
 	for {
 		switch z.Next() {

@@ -21,6 +21,7 @@ func TestOf(t *testing.T) {
 		{"no HTML", "http://a.jp/", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n", `<meta name=robots content=noindex>`, ""},
 		{"no type", "http://a.jp/", "HTTP/1.1 200 OK\r\n", `<title>t</title><meta name=robots content=noindex>`, "robots=noindex"},
 		{"two types", "http://a.jp/", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Type: text/html\r\n", `<meta name=robots content=noindex>`, "robots=noindex"},
+		{"XHTML", "http://a.jp/", "HTTP/1.1 200 OK\r\nContent-Type: application/xhtml+xml\r\n", `<html><title/><script src="x"/><meta name="robots" content="noai"/>`, "robots=noai"},
 		{"licence in a header", "http://a.jp/", head + `Link: <a.css>; rel=preload, </l.xml>; rel="license"; type="application/rsl+xml"` + "\r\n", "", "license=/l.xml"},
 		{"licence of a page", "http://a.jp/", head, `<link rel=license type=application/rsl+xml href="https://a.jp/l.xml"><link rel=license href=cc>`, "license=https://a.jp/l.xml"},
 		{"quotes and Japanese", "http://a.jp/", head + "X-Robots-Tag: a\"b\\c\x82\xa0;%\r\n", "", "x-robots-tag=a%22b%5Cc%82%A0%3B%25"},

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/text/encoding"
 
 	"sheaf/internal/charset"
+	"sheaf/internal/markup"
 	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 )
@@ -127,7 +128,7 @@ func newCollector(base string, text int) (*collector, error) {
 
 // search parses a page that is completely in memory.
 func (c *collector) search(body []byte, kind kind, contentType string) {
-	if kind != kindHTML && kind != kindCSS {
+	if kind != kindHTML && kind != kindXHTML && kind != kindCSS {
 		return
 	}
 	if len(body) > MaxBytes {
@@ -136,10 +137,10 @@ func (c *collector) search(body []byte, kind kind, contentType string) {
 	}
 	cs := charset.Detect(body, contentType)
 	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
-	if text := cs.DecodeBytes(body); kind == kindHTML {
-		c.html(text)
-	} else {
+	if text := cs.DecodeBytes(body); kind == kindCSS {
 		c.css(text, "css")
+	} else {
+		c.html(text, kind == kindXHTML)
 	}
 	c.resolve()
 }
@@ -161,9 +162,13 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	}
 	if kind == kindXML {
 		contentType = asXML(contentType)
-		if root(charset.Detect(head, contentType).DecodeBytes(head)) == "html" { // XHTML with another type
+		switch markup.Root(charset.Detect(head, contentType).DecodeBytes(head)) {
+		case "stylesheet", "transform": // XSLT
+			c.templates = true
+			fallthrough
+		case "html", "svg": // with another type
 			if text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1)); err == nil {
-				c.search(text, kindHTML, contentType)
+				c.search(text, kindXHTML, contentType)
 			}
 			return
 		}
@@ -197,6 +202,7 @@ type kind int
 const (
 	kindOther kind = iota
 	kindHTML
+	kindXHTML // and SVG and XSLT
 	kindCSS
 	kindXML
 	kindGzip // may be a sitemap
@@ -224,9 +230,11 @@ func kindOf(contentType string, body []byte) kind {
 	}
 	text := charset.Detect(head, contentType).DecodeBytes(head)
 	switch {
-	case isList[root(text)]:
+	case isList[markup.Root(text)]:
 		return kindXML
-	case media == "text/html", media == "application/xhtml+xml", media == "image/svg+xml", saved && looksLikePage(text):
+	case media == "application/xhtml+xml", media == "image/svg+xml":
+		return kindXHTML
+	case media == "text/html", saved && looksLikePage(text):
 		return kindHTML
 	case mediatype.IsXML(media):
 		return kindXML
@@ -251,7 +259,8 @@ func looksLikePage(text []byte) bool {
 
 // raw is a reference as it is written.
 type raw struct {
-	ref string
+	ref  string
+	base *weburl.URL // that an element of XML sets; nil: the page's
 	Link
 }
 
@@ -260,11 +269,13 @@ type collector struct {
 	page      *Page
 	base      *weburl.URL
 	baseFound bool
+	bases     markup.Bases
 	enc       encoding.Encoding // of queries
 	refs      []raw
 	canonical string
 	refresh   string
 	nested    bool // within an iframe's srcdoc
+	templates bool // what has a brace is no URL yet, but a template for one
 	form      *form
 	text      strings.Builder
 	maxText   int
@@ -285,15 +296,16 @@ func (c *collector) cut(why string) {
 
 func (c *collector) add(ref string, l Link) {
 	switch {
+	case c.templates && strings.Contains(ref, "{"):
 	case len(c.refs) >= 2*c.maxLinks:
 		c.cut(c.tooMany)
 	case len(ref) > weburl.MaxLength && !hasPrefixFold(ref, "data:") && !hasPrefixFold(ref, "javascript:"):
 		c.cut(CutLength)
 	case len(ref) > weburl.MaxLength:
 	case c.direct:
-		c.link(ref, l)
+		c.link(c.bases.In(c.base), ref, l)
 	default:
-		c.refs = append(c.refs, raw{strings.Clone(ref), l})
+		c.refs = append(c.refs, raw{strings.Clone(ref), c.bases.In(nil), l})
 	}
 }
 
@@ -301,19 +313,23 @@ func (c *collector) add(ref string, l Link) {
 func (c *collector) resolve() {
 	c.page.Base = c.base.String()
 	for _, r := range c.refs {
-		c.link(r.ref, r.Link)
+		base := r.base
+		if base == nil {
+			base = c.base
+		}
+		c.link(base, r.ref, r.Link)
 	}
 	if c.canonical != "" {
-		c.page.Canonical, _ = c.absolute(c.canonical)
+		c.page.Canonical, _ = c.absolute(c.base, c.canonical)
 	}
 	if c.refresh != "" {
-		c.page.Refresh, _ = c.absolute(c.refresh)
+		c.page.Refresh, _ = c.absolute(c.base, c.refresh)
 	}
 }
 
 // link adds the link of a reference.
-func (c *collector) link(ref string, l Link) {
-	url, ok := c.absolute(ref)
+func (c *collector) link(base *weburl.URL, ref string, l Link) {
+	url, ok := c.absolute(base, ref)
 	if !ok {
 		return
 	}
@@ -333,8 +349,8 @@ func (c *collector) link(ref string, l Link) {
 	c.page.Links = append(c.page.Links, l)
 }
 
-func (c *collector) absolute(ref string) (string, bool) {
-	url, err := c.base.Resolve(ref, c.enc)
+func (c *collector) absolute(base *weburl.URL, ref string) (string, bool) {
+	url, err := base.Resolve(ref, c.enc)
 	if err != nil || !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return "", false
 	}

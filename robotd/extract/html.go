@@ -7,76 +7,128 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"sheaf/internal/markup"
 	"sheaf/internal/weburl"
 )
 
-// html parses a page.
-func (c *collector) html(text []byte) {
+// html parses a page, which is XHTML or SVG if xml is set.
+func (c *collector) html(text []byte, xml bool) {
 	var title strings.Builder
 	c.text.Grow(min(len(text)/2, c.maxText)) // in most pages half is markup
-	c.tokens(text, &title, true)
+	mode := outer
+	if xml {
+		mode = outerXML
+	}
+	c.tokens(text, &title, mode)
 	c.page.Title = cleanTitle(title.String())
 	c.page.HTML, c.page.Text = true, c.text.String()
 }
 
+// mode says which markup is searched.
+type mode int
+
+const (
+	inner    mode = iota // HTML within another document
+	outer                // a page of HTML
+	outerXML             // a page of XHTML, SVG or XSLT
+)
+
 // tokens searches markup. It also searches, once, what a browser with frames and scripts does not
 // show (noframes, noscript), which is text to the tokenizer.
-func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
-	z := newTokenizer(bytes.NewReader(text))
-	var in atom.Atom // element whose text comes next
-	var attrs attributes
-	titled := false
+func (c *collector) tokens(text []byte, title *strings.Builder, mode mode) {
+	s := &search{c: c, z: newTokenizer(bytes.NewReader(text), mode == outerXML), mode: mode, title: title}
 	for {
-		switch z.Next() {
+		kind := s.z.Next()
+		switch kind {
 		case html.ErrorToken:
-			c.ended(z)
+			c.ended(s.z)
 			return
+		case html.CommentToken:
+			if mode == outerXML {
+				c.styleSheet(s.z.Raw())
+			}
 		case html.TextToken:
-			switch in {
-			default:
-				if !c.page.MoreText {
-					c.visible(z.Text())
-				}
-			case atom.Script:
-				c.script(z.Text(), "script")
-			case atom.Textarea:
-			case atom.Style:
-				c.css(z.Text(), "css")
-			case atom.Title:
-				if title.Len() < 4*MaxTitle {
-					title.Write(z.Text())
-				}
-			case atom.Noframes, atom.Noscript, atom.Noembed:
-				if markup := z.Raw(); outer && len(markup) > 0 {
-					c.tokens(markup, title, false)
-				}
-			}
-		case html.EndTagToken:
-			in = 0
-			if name, _ := z.TagName(); atom.Lookup(name) == atom.Form {
-				c.endForm()
-			}
+			s.text()
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := z.TagName()
-			in = atom.Lookup(name)
-			tag, key := in, atom.String(name)
-			if tag == atom.Form {
-				c.endForm()
-			}
-			if tag == atom.Title {
-				if titled || !outer {
-					in = 0
-				}
-				titled = true
-			}
-			attrs = attrs[:0]
-			if more {
-				attrs = attrs.read(z)
-			}
-			if more || tag == atom.Form || tag == atom.Select { // these count without attributes too
-				c.element(tag, key, attrs)
-			}
+			s.start()
 		}
+		if kind == html.EndTagToken || kind == html.SelfClosingTagToken {
+			s.end(kind == html.EndTagToken)
+		}
+	}
+}
+
+// search is a search of markup.
+type search struct {
+	c      *collector
+	z      *markup.Tokenizer
+	mode   mode
+	title  *strings.Builder
+	titled bool
+	in     atom.Atom // element whose text comes next
+	attrs  attributes
+}
+
+func (s *search) text() {
+	switch s.in {
+	default:
+		if !s.c.page.MoreText {
+			s.c.visible(s.z.Text())
+		}
+	case atom.Script:
+		s.c.script(s.z.Text(), "script")
+	case atom.Textarea:
+	case atom.Style:
+		s.c.css(s.z.Text(), "css")
+	case atom.Title:
+		if s.title.Len() < 4*MaxTitle {
+			s.title.Write(s.z.Text())
+		}
+	case atom.Noframes, atom.Noscript, atom.Noembed:
+		if hidden := s.z.Raw(); s.mode == outer && len(hidden) > 0 {
+			s.c.tokens(hidden, s.title, inner)
+		}
+	}
+}
+
+func (s *search) start() {
+	name, more := s.z.TagName()
+	if s.mode == outerXML {
+		name = []byte(markup.Local(string(name)))
+	}
+	s.in = atom.Lookup(name)
+	tag := s.in
+	if tag == atom.Form {
+		s.c.endForm()
+	}
+	if tag == atom.Title {
+		if s.titled || s.mode == inner {
+			s.in = 0
+		}
+		s.titled = true
+	}
+	s.attrs = s.attrs[:0]
+	if more {
+		s.attrs = s.attrs.read(s.z)
+	}
+	if s.mode == outerXML {
+		s.c.bases.Start(s.attrs.get("xml:base"), s.c.base)
+	}
+	if more || tag == atom.Form || tag == atom.Select { // these count without attributes too
+		s.c.element(tag, atom.String(name), s.attrs)
+	}
+}
+
+// end ends an element, by a tag of its own or at once.
+func (s *search) end(tag bool) {
+	s.in = 0
+	if tag {
+		if name, _ := s.z.TagName(); atom.Lookup(name) == atom.Form {
+			s.c.endForm()
+		}
+	}
+	if s.mode == outerXML {
+		s.c.bases.End()
 	}
 }
 
@@ -132,8 +184,7 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 			take(page, "href", "xlink:href")
 		}
 	case atom.Frame, atom.Iframe:
-		take(page, "src")
-		take(page, "longdesc")
+		take(page, "src", "longdesc")
 		c.srcdoc(attrs.get("srcdoc"))
 	case atom.Base:
 		c.setBase(attrs)
@@ -172,6 +223,8 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 		take(page, "src")
 	case "use":
 		c.use(attrs, part)
+	case "include", "import": // of XSLT
+		take(part, "href")
 	}
 }
 
@@ -188,7 +241,7 @@ func (c *collector) use(attrs attributes, part Link) {
 func (c *collector) srcdoc(markup string) {
 	if markup != "" && !c.nested {
 		c.nested = true
-		c.tokens([]byte(markup), new(strings.Builder), false)
+		c.tokens([]byte(markup), new(strings.Builder), inner)
 		c.nested = false
 	}
 }
@@ -232,7 +285,7 @@ func (c *collector) setBase(attrs attributes) {
 		return
 	}
 	c.baseFound = true
-	if abs, ok := c.absolute(href); ok {
+	if abs, ok := c.absolute(c.base, href); ok {
 		if u, err := weburl.New(abs, nil); err == nil {
 			c.base = u
 		}

@@ -8,17 +8,17 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"sheaf/internal/markup"
 )
 
 // maxContent is how many bytes of one text of a sitemap or feed are read.
 const maxContent = 1 << 20
 
 // xml adds the links of a sitemap (loc, also those of images and videos) or of an RSS or Atom feed
-// (link, by text or href; enclosure; guid; content by src; links within the texts of entries). It
-// reads tokens as HTML does, which accepts what an XML parser would not.
+// (link, by text or href; enclosure; guid; content by src; links within the texts of entries).
 func (c *collector) xml(text io.Reader) {
-	z := newTokenizer(text)
-	z.AllowCDATA(true)
+	z := newTokenizer(text, true)
 	e := xmlElement{collector: c}
 	for {
 		switch token := z.Next(); token {
@@ -29,11 +29,17 @@ func (c *collector) xml(text io.Reader) {
 			if (e.tag != "" || e.inside != "") && e.content.Len() < maxContent {
 				e.content.Write(z.Text())
 			}
+		case html.CommentToken:
+			c.styleSheet(z.Raw())
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			e.end(local(name))
+			e.end(markup.Local(string(name)))
+			c.bases.End()
 		case html.StartTagToken, html.SelfClosingTagToken:
 			e.start(z, token == html.StartTagToken)
+			if token == html.SelfClosingTagToken {
+				c.bases.End()
+			}
 		}
 	}
 }
@@ -54,7 +60,7 @@ func (e *xmlElement) end(name string) {
 	}
 	ref := strings.TrimSpace(e.content.String())
 	if e.inside != "" {
-		e.collector.tokens([]byte(ref), new(strings.Builder), false)
+		e.collector.tokens([]byte(ref), new(strings.Builder), inner)
 	} else if ref != "" && e.tag != "" {
 		e.collector.add(ref, Link{Tag: e.tag, Text: true})
 	}
@@ -63,21 +69,21 @@ func (e *xmlElement) end(name string) {
 }
 
 // start begins an element. open says that it may have content.
-func (e *xmlElement) start(z *html.Tokenizer, open bool) {
+func (e *xmlElement) start(z *markup.Tokenizer, open bool) {
 	text, more := z.TagName()
-	name := local(text)
+	name := markup.Local(string(text))
+	e.attrs = e.attrs[:0]
+	if more {
+		e.attrs = e.attrs.read(z)
+	}
+	e.collector.bases.Start(e.attrs.get("xml:base"), e.collector.base)
 	if e.inside != "" { // XHTML within an entry
 		if more {
-			e.attrs = e.attrs.read(z)
 			e.collector.element(atom.Lookup([]byte(name)), name, e.attrs)
 		}
 		return
 	}
 	e.content.Reset()
-	e.attrs = e.attrs[:0]
-	if more {
-		e.attrs = e.attrs.read(z)
-	}
 	e.tag = ""
 	switch name {
 	case "link":
@@ -113,42 +119,29 @@ func (e *xmlElement) add(l Link, keys ...string) {
 }
 
 // newTokenizer returns a tokenizer for texts whose tokens are at most as long as a page.
-func newTokenizer(r io.Reader) *html.Tokenizer {
-	z := html.NewTokenizer(r)
+func newTokenizer(r io.Reader, xml bool) *markup.Tokenizer {
+	z := markup.New(r, xml)
 	z.SetMaxBuf(MaxBytes + 1)
 	return z
 }
 
 // ended counts if a tokenizer has stopped before the end of its text.
-func (c *collector) ended(z *html.Tokenizer) {
+func (c *collector) ended(z *markup.Tokenizer) {
 	if errors.Is(z.Err(), html.ErrBufferExceeded) {
 		c.cut(CutBytes)
 	}
 }
 
-// local returns the name of an element without its prefix.
-func local(name []byte) string {
-	if _, n, prefixed := strings.Cut(string(name), ":"); prefixed {
-		return n
+// styleSheet adds the style sheet that a processing instruction names.
+func (c *collector) styleSheet(token []byte) {
+	tag, ok := markup.StyleSheet(token)
+	if !ok {
+		return
 	}
-	return string(name)
-}
-
-// root returns the name of a document's outermost element; "": text stands before it, or there is
-// none.
-func root(text []byte) string {
-	z := newTokenizer(bytes.NewReader(text))
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			return ""
-		case html.TextToken:
-			if len(bytes.Trim(z.Raw(), " \t\r\n\f]>")) > 0 { // the end of a document type is text to the tokenizer
-				return ""
-			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			name, _ := z.TagName()
-			return local(name)
-		}
+	z := newTokenizer(bytes.NewReader(tag), true)
+	z.Next()
+	z.TagName()
+	if href := attributes(nil).read(z).get("href"); href != "" && href[0] != '#' {
+		c.add(href, Link{Tag: "xml-stylesheet"})
 	}
 }

@@ -5,7 +5,8 @@
 // A page is rewritten while it is streamed, in its own encoding. Only attributes and addresses in
 // style sheets that lead somewhere change, and they are written in ASCII. Pages in ISO-2022-JP or
 // UTF-16, whose markup cannot be parsed as ASCII, are converted to UTF-8. Scripts, event handlers,
-// targets of forms and early connections to other servers are removed.
+// targets of forms and early connections to other servers are removed. Of XML other than XHTML and
+// SVG only the addresses of style sheets change, since browsers show nothing else of it as links.
 //
 // Security does not depend on rewriting, whose parser may differ from a browser's. Policy, an
 // answer's Content-Security-Policy, forbids all scripts and all loading from elsewhere. Rewriting

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"sheaf/internal/charset"
+	"sheaf/internal/markup"
 	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 )
@@ -32,23 +33,30 @@ const (
 	Other Kind = iota // unchanged
 	HTML
 	XHTML // and SVG: markup that browsers parse as XML
+	XML   // other XML, of which only the addresses of style sheets change
 	CSS
 	Text
 )
 
-// kindOf returns how to show a body of a media type.
-func kindOf(media string) Kind {
-	switch media {
-	case "text/html":
+// kindOf returns how to show a body of a media type with this beginning.
+func kindOf(media string, head []byte) Kind {
+	switch {
+	case media == "text/html":
 		return HTML
-	case "application/xhtml+xml", "image/svg+xml":
-		return XHTML
-	case "text/css":
+	case media == "text/css":
 		return CSS
-	case "text/plain":
+	case media == "text/plain":
 		return Text
+	case !mediatype.IsXML(media):
+		return Other
+	case media == "application/xhtml+xml", media == "image/svg+xml":
+		return XHTML
 	}
-	return Other
+	switch text, _ := charset.Decode(head, media); markup.Root([]byte(text)) {
+	case "html", "svg":
+		return XHTML
+	}
+	return XML
 }
 
 // Document is a stored page or style sheet that is being shown.
@@ -78,7 +86,7 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	media := mediatype.Sniff(contentType, head)
-	d := &Document{Kind: kindOf(media), media: media, base: base, own: true, in: in}
+	d := &Document{Kind: kindOf(media, head), media: media, base: base, own: true, in: in}
 	if d.Kind == Other {
 		return d, nil
 	}
@@ -115,7 +123,7 @@ func transcoded(name string) transform.Transformer {
 // look reads the head for what must be known before writing. The first base applies to what
 // precedes it, too.
 func (d *Document) look(head []byte) {
-	z := html.NewTokenizer(bytes.NewReader(head))
+	z := markup.New(bytes.NewReader(head), d.Kind == XHTML)
 	l := newLinker(time.Time{}, d.base, d.charset)
 	body, refresh := false, ""
 	var attrs []attr
@@ -174,8 +182,8 @@ func (d *Document) rewrite(w io.Writer, t time.Time, framed bool, banner []byte)
 	l := newLinker(t, d.base, d.charset)
 	l.own, l.framed = d.own, framed
 	switch d.Kind {
-	case HTML, XHTML:
-		page := &rewriter{linker: l, out: w, xml: d.Kind == XHTML, banner: banner}
+	case HTML, XHTML, XML:
+		page := &rewriter{linker: l, out: w, xml: d.Kind != HTML, sheets: d.Kind == XML, banner: banner}
 		return page.markup(d.in)
 	case CSS:
 		sheet, err := io.ReadAll(io.LimitReader(d.in, maxToken))

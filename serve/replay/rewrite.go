@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"sheaf/internal/markup"
 )
 
 // maxToken is the limit for a token of markup, in bytes. After a longer one the page is passed on
@@ -19,7 +22,9 @@ type rewriter struct {
 	*linker
 	out    io.Writer
 	err    error // first error of out
-	xml    bool  // XHTML or SVG: the banner goes after <body> or nowhere
+	xml    bool  // the document is XML: the banner goes after <body> or nowhere
+	sheets bool  // only the addresses of style sheets change
+	bases  markup.Bases
 	banner []byte
 	depth  int    // nesting of pages in attributes and noscript
 	buf    []byte // scratch memory
@@ -35,48 +40,80 @@ func (w *rewriter) write(b []byte) {
 
 // markup rewrites the markup from r.
 func (w *rewriter) markup(r io.Reader) error {
-	z := html.NewTokenizer(r)
+	z := markup.New(r, w.xml)
 	z.SetMaxBuf(maxToken)
-	skipped := "" // element that is left out, with its text and end tag
-	raw := ""     // element whose text is next and is no markup for the tokenizer
+	skipped, within := "", false // element that is left out, with its content and end tag; it is of XML
+	raw := ""                    // element whose text is next
 	for w.err == nil {
 		kind := z.Next()
 		token := z.Raw()
-		if kind == html.ErrorToken {
+		switch {
+		case kind == html.ErrorToken:
 			w.beforeContent()
 			return w.ends(z, r, token)
-		}
-		if kind == html.TextToken {
-			w.text(token, raw, skipped != "")
-			continue
-		}
-		was := skipped
-		raw, skipped = "", ""
-		switch kind {
-		case html.EndTagToken:
-			if name, _ := z.TagName(); was != "" && string(name) == was {
-				continue
+		case skipped != "" && within == z.XML():
+			if name, _ := z.TagName(); kind == html.EndTagToken && markup.Local(string(name)) == skipped {
+				skipped = ""
 			}
-			w.write(token)
-		case html.StartTagToken, html.SelfClosingTagToken:
+		case kind == html.TextToken:
+			w.text(token, raw, z.XML())
+		case kind == html.StartTagToken, kind == html.SelfClosingTagToken:
 			w.raw = append(w.raw[:0], token...)
 			t := parseTag(w.raw, w.attrs)
 			w.attrs = t.attrs
-			if t.name == "script" {
-				skipped = t.name
-				continue
+			if raw = t.name; kind == html.SelfClosingTagToken {
+				raw = ""
 			}
-			raw = t.name
-			w.start(&t)
+			skipped = ""
+			if !w.element(&t) && kind == html.StartTagToken && (w.xml || t.name == "script") {
+				skipped, within = t.name, z.XML()
+			}
 		default:
+			if raw = ""; w.xml && kind == html.CommentToken {
+				token = w.styleSheet(token)
+			}
 			w.write(token)
+		}
+		if w.xml && (kind == html.EndTagToken || kind == html.SelfClosingTagToken) {
+			w.bases.End()
 		}
 	}
 	return w.err
 }
 
+// element writes a start tag, or leaves the element out and returns false.
+func (w *rewriter) element(t *tag) bool {
+	base := w.base
+	if w.xml {
+		t.name = markup.Local(t.name)
+		w.bases.Start(t.get(w.linker, "xml:base"), base)
+		w.base = w.bases.In(base)
+		defer func() { w.base = base }()
+	}
+	switch {
+	case w.sheets && t.name != "include" && t.name != "import": // of XSLT
+		w.write(t.raw)
+		return true
+	case t.name == "script":
+		return false
+	}
+	return w.start(t)
+}
+
+// styleSheet rewrites a token if it is a processing instruction that names a style sheet.
+func (w *rewriter) styleSheet(token []byte) []byte {
+	link, ok := markup.StyleSheet(token)
+	if !ok {
+		return token
+	}
+	t := parseTag(link, nil)
+	w.change(&t)
+	_, rest, _ := bytes.Cut(t.write(nil, ""), []byte("<link"))
+	return append([]byte("<?xml-stylesheet"), rest...)
+}
+
 // ends handles the end of the tokens. It passes on unchanged what the tokenizer did not accept.
-func (w *rewriter) ends(z *html.Tokenizer, r io.Reader, token []byte) error {
+func (w *rewriter) ends(z *markup.Tokenizer, r io.Reader, token []byte) error {
 	err := z.Err()
 	w.write(token)
 	switch {
@@ -89,17 +126,18 @@ func (w *rewriter) ends(z *html.Tokenizer, r io.Reader, token []byte) error {
 	return errors.Join(w.err, err)
 }
 
-// text writes the text of an element.
-func (w *rewriter) text(token []byte, element string, skipped bool) {
+// text writes the text of an element. xml says that references are decoded in it.
+func (w *rewriter) text(token []byte, element string, xml bool) {
 	switch {
-	case skipped:
-		return
+	case w.sheets:
+	case element == "style" && xml:
+		token = w.styleXML(token)
 	case element == "style":
 		w.buf = w.css(w.buf[:0], token)
 		token = w.buf
-	case element == "noscript" && w.depth < maxDepth:
+	case element == "noscript" && !xml && w.depth < maxDepth:
 		// It is markup, since scripts are off.
-		inner := &rewriter{linker: w.linker, out: w.out, xml: true, depth: w.depth + 1}
+		inner := &rewriter{linker: w.linker, out: w.out, depth: w.depth + 1}
 		w.err = errors.Join(w.err, inner.markup(bytes.NewReader(bytes.Clone(token))))
 		return
 	case element == "title", element == "noframes":
@@ -109,11 +147,29 @@ func (w *rewriter) text(token []byte, element string, skipped bool) {
 	w.write(token)
 }
 
+// styleXML rewrites the text of a style element of XML.
+func (w *rewriter) styleXML(token []byte) []byte {
+	inner, cdata := markup.CDATA(token)
+	if cdata {
+		return slices.Concat([]byte("<![CDATA["), w.css(nil, inner), []byte("]]>"))
+	}
+	plain := fromXML.Replace(string(token))
+	if sheet := string(w.css(nil, []byte(plain))); sheet != plain {
+		return []byte(toXML.Replace(sheet))
+	}
+	return token
+}
+
+var (
+	fromXML = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&apos;", "'", "&amp;", "&")
+	toXML   = strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;")
+)
+
 // maxDepth is the limit for the nesting of pages that are rewritten.
 const maxDepth = 3
 
-// start writes a start tag.
-func (w *rewriter) start(t *tag) {
+// start writes a start tag, unless a stored page is shown without the element.
+func (w *rewriter) start(t *tag) bool {
 	switch atom.Lookup([]byte(t.name)) {
 	case atom.Html, atom.Head, atom.Title, atom.Meta, atom.Link, atom.Base, atom.Basefont, atom.Bgsound, atom.Style, atom.Noscript,
 		atom.Template, atom.Body, atom.Frameset, atom.Frame, atom.Noframes:
@@ -121,7 +177,7 @@ func (w *rewriter) start(t *tag) {
 		w.beforeContent()
 	}
 	if w.leftOut(t) {
-		return
+		return false
 	}
 	more := w.change(t)
 	w.buf = t.write(w.buf[:0], more)
@@ -129,6 +185,7 @@ func (w *rewriter) start(t *tag) {
 	if t.name == "body" {
 		w.showBanner()
 	}
+	return true
 }
 
 // beforeContent writes the banner where a page without <body> begins to show content.
@@ -201,7 +258,7 @@ func (w *rewriter) becomes(t *tag, a attr) change {
 		return change{what: goes}
 	}
 	switch a.name {
-	case "integrity", "crossorigin", "nonce", "ping", "manifest", "action", "formaction", "attributionsrc", "autoplay":
+	case "xml:base", "integrity", "crossorigin", "nonce", "ping", "manifest", "action", "formaction", "attributionsrc", "autoplay":
 		return change{what: goes}
 	case "href", "xlink:href":
 		return w.href(t, a)
@@ -288,7 +345,7 @@ func (w *rewriter) srcdoc(t *tag, a attr) change {
 	l := w.decoded()
 	l.framed = true
 	var out bytes.Buffer
-	inner := &rewriter{linker: l, out: &out, xml: true, depth: w.depth + 1}
+	inner := &rewriter{linker: l, out: &out, depth: w.depth + 1}
 	if err := inner.markup(strings.NewReader(t.value(w.linker, a))); err != nil {
 		return change{what: goes}
 	}

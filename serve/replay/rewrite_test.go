@@ -220,3 +220,35 @@ func TestType(t *testing.T) {
 		}
 	}
 }
+
+// TestXML: XML is rewritten as XML, and stays well-formed.
+func TestXML(t *testing.T) {
+	t.Parallel()
+	const xhtml = "application/xhtml+xml"
+	for name, c := range map[string]struct{ contentType, in, want string }{
+		"empty elements": {xhtml, `<html><title/><script src="x"/><style/><iframe src="f"/><textarea/><a href="x">a</a></html>`,
+			`<html><title/><style/><iframe src="/web/20261121030000if_/http://h/d/f"/><textarea/><a href="` + at + `d/x">a</a></html>`},
+		"of SVG":      {"image/svg+xml", `<svg><title/><style/><a xlink:href="x"/></svg>`, `<svg><title/><style/><a xlink:href="` + at + `d/x"/></svg>`},
+		"SVG in HTML": {"text/html", `<svg><title/><script/><style/><a xlink:href="x"/><script><g/></svg><a href=x>`, `<svg><title/><style/><a xlink:href="` + at + `d/x"/></svg><a href="` + at + `d/x">`},
+		"scripts":     {xhtml, `<html><script><!-- f() --> g() <![CDATA[</script>]]></script>a<link rel="prefetch" href="x"></link></html>`, `<html>a</html>`},
+		"prefixes":    {"text/xml", `<h:html><h:script>f()</h:script><h:a href="x"/></h:html>`, `<h:html><h:a href="` + at + `d/x"/></h:html>`},
+		"style": {xhtml, `<html><style>a{b:url(c?d&amp;e)} a>b{}</style><style><![CDATA[a{b:url(c?d&e)}]]></style><style>a&gt;b{}</style></html>`,
+			`<html><style>a{b:url("` + at + `d/c?d&amp;e")} a&gt;b{}</style><style><![CDATA[a{b:url("` + at + `d/c?d&e")}]]></style><style>a&gt;b{}</style></html>`},
+		"base":       {xhtml, `<html xml:base="/b/"><a href="x"/><p xml:base="c/"><a href="x"/></p><a href="x"/></html>`, `<html ><a href="` + at + `b/x"/><p ><a href="` + at + `b/c/x"/></p><a href="` + at + `b/x"/></html>`},
+		"sheet":      {xhtml, `<?xml version="1.0"?><?xml-stylesheet type="text/css" href='/s.css?a&amp;b'?><html/>`, `<?xml version="1.0"?><?xml-stylesheet type="text/css" href="` + at + `s.css?a&amp;b" ?><html/>`},
+		"sitemap":    {"text/xml", `<?xml-stylesheet href="/m.xsl" ?><urlset><loc>http://h/</loc><a href="x"/><script/></urlset>`, `<?xml-stylesheet href="` + at + `m.xsl" ?><urlset><loc>http://h/</loc><a href="x"/><script/></urlset>`},
+		"XSLT":       {"text/xsl", `<xsl:stylesheet><xsl:include href="/i.xsl"/><a href="{loc}"/></xsl:stylesheet>`, `<xsl:stylesheet><xsl:include href="` + at + `i.xsl"/><a href="{loc}"/></xsl:stylesheet>`},
+		"references": {"text/html", `<a href="?a&section=1&copy=2&region"><a href="?c&copy;=1">`, `<a href="` + at + `d/p.html?a&amp;section=1&amp;copy=2&amp;region"><a href="` + at + `d/p.html?c%A9=1">`},
+	} {
+		got, d := show(t, c.in, c.contentType, "")
+		if got != c.want {
+			t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
+		}
+		if !strings.HasPrefix(d.ContentType(), c.contentType) {
+			t.Errorf("%s is sent as %s", name, d.ContentType())
+		}
+	}
+	if c, err := Read(strings.NewReader(`<html><title/><p>text</p></html>`), xhtml); err != nil || len(c.Blocks) != 1 || c.Blocks[0] != "text" {
+		t.Errorf("text of XHTML: %+v, %v", c, err)
+	}
+}

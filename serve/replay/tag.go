@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"sheaf/internal/markup"
 )
 
 // tag is a parsed start tag. It keeps the original bytes, so that what does not change is written
@@ -120,7 +121,7 @@ func (t *tag) get(l *linker, name string) string {
 }
 
 func (t *tag) value(l *linker, a attr) string {
-	return html.UnescapeString(l.decode(t.raw[a.from:a.to]))
+	return markup.Attribute(l.decode(t.raw[a.from:a.to]))
 }
 
 // change is what happens to an attribute.

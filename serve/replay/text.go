@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"sheaf/internal/charset"
+	"sheaf/internal/markup"
 	"sheaf/internal/mediatype"
 )
 
@@ -41,11 +42,11 @@ func Read(r io.Reader, contentType string) (*Content, error) {
 		body, c.More = body[:MaxText], true
 	}
 	media := mediatype.Sniff(contentType, body)
-	kind := kindOf(media)
+	kind := kindOf(media, body)
 	switch {
 	case kind == HTML, kind == XHTML:
 		text, _ := charset.Decode(body, contentType)
-		c.html(text)
+		c.markup(text, 0, kind == XHTML)
 	case strings.HasPrefix(media, "text/"), mediatype.IsXML(media), media == "application/json", media == "application/javascript":
 		text, _ := charset.Decode(body, contentType)
 		for line := range strings.Lines(text) {
@@ -101,11 +102,9 @@ func (c *collector) end() {
 	c.block.Reset()
 }
 
-// html adds the text of markup.
-func (c *collector) html(markup string) { c.markup(markup, 0) }
-
-func (c *collector) markup(markup string, depth int) {
-	z := html.NewTokenizer(strings.NewReader(markup))
+// markup adds the text of HTML or, if xml is set, of XHTML.
+func (c *collector) markup(text string, depth int, xml bool) {
+	z := markup.New(strings.NewReader(text), xml)
 	var in atom.Atom // element whose text is next
 	pre := 0
 	for {
@@ -133,14 +132,16 @@ func (c *collector) markup(markup string, depth int) {
 		if breaks(tag) {
 			c.end()
 		}
-		if kind != html.EndTagToken {
+		if kind == html.StartTagToken {
 			in = tag
+		}
+		if kind != html.EndTagToken {
 			c.alternative(z, tag)
 		}
 	}
 }
 
-func (c *collector) text(z *html.Tokenizer, in atom.Atom, pre bool, depth int) {
+func (c *collector) text(z *markup.Tokenizer, in atom.Atom, pre bool, depth int) {
 	switch in {
 	case atom.Script, atom.Style, atom.Noframes, atom.Noembed, atom.Iframe:
 	case atom.Title:
@@ -149,7 +150,7 @@ func (c *collector) text(z *html.Tokenizer, in atom.Atom, pre bool, depth int) {
 		}
 	case atom.Noscript:
 		if depth < maxDepth {
-			c.markup(string(bytes.Clone(z.Raw())), depth+1)
+			c.markup(string(bytes.Clone(z.Raw())), depth+1, false)
 		}
 	default:
 		text := string(z.Text())
@@ -167,7 +168,7 @@ func (c *collector) text(z *html.Tokenizer, in atom.Atom, pre bool, depth int) {
 }
 
 // alternative adds the text that represents an image.
-func (c *collector) alternative(z *html.Tokenizer, tag atom.Atom) {
+func (c *collector) alternative(z *markup.Tokenizer, tag atom.Atom) {
 	if tag != atom.Img && tag != atom.Area && tag != atom.Input {
 		return
 	}

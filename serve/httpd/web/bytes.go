@@ -18,7 +18,7 @@ import (
 )
 
 // rewriteVersion is part of the ETags. Raise it when rewriting changes.
-const rewriteVersion = "2"
+const rewriteVersion = "3"
 
 // etagOf returns the strong ETag of what is sent of version i. The ETag of a page with a banner
 // also depends on the banner, which is about all versions and in the reader's language.

@@ -1,0 +1,47 @@
+package markup
+
+import "sheaf/internal/weburl"
+
+// Bases are the base URLs that the open elements of an XML document set (XML Base). The zero value
+// is a document that sets none.
+type Bases struct {
+	depth int
+	set   []base
+}
+
+type base struct {
+	depth int
+	url   *weburl.URL
+}
+
+// Start begins an element. value is its xml:base attribute, which may be empty, and is resolved
+// against the base of the element around it, or else against outer.
+func (b *Bases) Start(value string, outer *weburl.URL) {
+	b.depth++
+	if value == "" {
+		return
+	}
+	abs, err := b.In(outer).Resolve(value, nil)
+	if err != nil {
+		return
+	}
+	if u, err := weburl.New(abs, nil); err == nil {
+		b.set = append(b.set, base{b.depth, u})
+	}
+}
+
+// End ends an element.
+func (b *Bases) End() {
+	if n := len(b.set); n > 0 && b.set[n-1].depth >= b.depth {
+		b.set = b.set[:n-1]
+	}
+	b.depth = max(0, b.depth-1)
+}
+
+// In returns the base in the current element, which is outer if no element sets one.
+func (b *Bases) In(outer *weburl.URL) *weburl.URL {
+	if n := len(b.set); n > 0 {
+		return b.set[n-1].url
+	}
+	return outer
+}

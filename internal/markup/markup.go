@@ -1,0 +1,183 @@
+// Package markup reads the tokens of pages, as HTML or as XML. Robots search pages with it and
+// replay rewrites them with it, so both see the same elements.
+//
+// The tokens are those of golang.org/x/net/html, which keeps each token's bytes and accepts what an
+// XML parser would refuse: feeds with stray ampersands, pages in any encoding that contains ASCII.
+// This package adds what differs in XML and in the SVG and MathML of HTML: no element's content is
+// raw text, an element without content ends where it begins, and CDATA has no character references.
+package markup
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// Tokenizer is an html.Tokenizer for HTML or XML.
+type Tokenizer struct {
+	*html.Tokenizer
+	xml  bool
+	kind html.TokenType
+	open []bool // open elements of HTML that begin SVG or MathML (true), or HTML within such
+}
+
+// New returns a Tokenizer for a document, as XML or as HTML. Text is returned in the document's
+// encoding, which must contain ASCII.
+func New(r io.Reader, xml bool) *Tokenizer {
+	t := &Tokenizer{Tokenizer: html.NewTokenizer(r), xml: xml}
+	t.AllowCDATA(xml)
+	return t
+}
+
+// XML reports whether the current token is read by the rules of XML: the document is XML, or the
+// token is SVG or MathML in HTML.
+func (t *Tokenizer) XML() bool { return t.xml || len(t.open) > 0 && t.open[len(t.open)-1] }
+
+// Next is html.Tokenizer.Next. It returns html.SelfClosingTagToken only for elements that end with
+// their tag, which is never so in HTML: there the slash has no meaning.
+func (t *Tokenizer) Next() html.TokenType {
+	t.kind = t.Tokenizer.Next()
+	tag := t.kind == html.StartTagToken || t.kind == html.SelfClosingTagToken
+	if !t.xml && (tag || t.kind == html.EndTagToken) {
+		t.nest()
+	}
+	if tag && t.XML() {
+		t.NextIsNotRawText()
+	} else if t.kind == html.SelfClosingTagToken {
+		t.kind = html.StartTagToken
+	}
+	return t.kind
+}
+
+// nest follows the nesting of SVG and MathML in HTML.
+func (t *Tokenizer) nest() {
+	n := len(t.open)
+	raw := t.Raw()
+	if n == 0 && (len(raw) < 5 || raw[1]|0x20 != 's' && raw[1]|0x20 != 'm') { // as most tags
+		return
+	}
+	within, name := t.XML(), nameOf(raw)
+	switch {
+	case t.kind == html.EndTagToken:
+		if n > 0 && (within && foreign[name] || !within && integration[name]) {
+			t.open = t.open[:n-1]
+		}
+	case foreign[name] && t.kind == html.StartTagToken:
+		t.open = append(t.open, true)
+	case within && integration[name] && t.kind == html.StartTagToken:
+		t.open = append(t.open, false)
+	case within && breaksOut[name]:
+		t.open = t.open[:0]
+	}
+	t.AllowCDATA(t.XML())
+}
+
+// nameOf returns the name of a tag in lower case.
+func nameOf(raw []byte) string {
+	name := bytes.TrimLeft(raw, "</")
+	if end := bytes.IndexAny(name, " \t\r\n\f/>"); end >= 0 {
+		name = name[:end]
+	}
+	return string(bytes.ToLower(name))
+}
+
+// Elements of HTML with foreign content (HTML standard, 13.2.6.5).
+var (
+	foreign     = set("svg math")
+	integration = set("foreignobject desc annotation-xml")
+	breaksOut   = set("b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta nobr ol p " +
+		"pre ruby s small span strong strike sub sup table tt u ul var")
+)
+
+func set(names string) map[string]bool {
+	m := make(map[string]bool)
+	for name := range strings.FieldsSeq(names) {
+		m[name] = true
+	}
+	return m
+}
+
+// Text is html.Tokenizer.Text by the rules of XML, where they apply.
+func (t *Tokenizer) Text() []byte {
+	inner, ok := CDATA(t.Raw())
+	switch {
+	case t.kind != html.TextToken, !t.XML(), !ok && !t.xml:
+		return t.Tokenizer.Text()
+	case ok:
+		return inner
+	}
+	return unescape(t.Raw())
+}
+
+// CDATA returns what is within a token that is a CDATA section.
+func CDATA(token []byte) (inner []byte, ok bool) {
+	inner, ok = bytes.CutPrefix(token, []byte("<![CDATA["))
+	return bytes.TrimSuffix(inner, []byte("]]>")), ok
+}
+
+// unescape decodes the character references of XML, and those that XHTML's document type declares.
+// Others stay as they are.
+func unescape(text []byte) []byte {
+	if bytes.IndexByte(text, '&') < 0 {
+		return text
+	}
+	return reference.ReplaceAllFunc(text, func(ref []byte) []byte {
+		if plain := html.UnescapeString(string(ref)); !strings.HasSuffix(plain, ";") { // else at most its beginning is a name
+			return []byte(plain)
+		}
+		return ref
+	})
+}
+
+var reference = regexp.MustCompile(`&(#?[0-9A-Za-z]{1,32});`)
+
+// Attribute decodes the character references in an attribute's value, which is UTF-8. A name
+// without semicolon that "=", a letter or a digit follows is no reference: the section of
+// "?a=1&section=2" stays (HTML standard, 13.2.5.73).
+func Attribute(value string) string {
+	if !strings.Contains(value, "&") {
+		return value
+	}
+	z := html.NewTokenizer(strings.NewReader(`<a b="` + strings.ReplaceAll(value, `"`, "&quot;") + `">`))
+	z.Next()
+	z.TagName()
+	_, plain, _ := z.TagAttr()
+	return string(plain)
+}
+
+// Root returns the name of a document's outermost element in lower case and without prefix; "":
+// text stands before it, or there is none.
+func Root(text []byte) string {
+	z := New(bytes.NewReader(text), true)
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return ""
+		case html.TextToken:
+			if len(bytes.Trim(z.Raw(), "\ufeff \t\r\n\f]>")) > 0 { // the end of a document type is text to the tokenizer
+				return ""
+			}
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, _ := z.TagName()
+			return Local(string(name))
+		}
+	}
+}
+
+// Local returns the name of an element without its prefix.
+func Local(name string) string {
+	if _, n, prefixed := strings.Cut(name, ":"); prefixed {
+		return n
+	}
+	return name
+}
+
+// StyleSheet returns the processing instruction of a token that names a style sheet, in the form of
+// a tag: its attributes are those of a link element.
+func StyleSheet(token []byte) (tag []byte, ok bool) {
+	pi, ok := bytes.CutPrefix(token, []byte("<?xml-stylesheet"))
+	return append([]byte("<link"), pi...), ok
+}
