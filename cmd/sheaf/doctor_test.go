@@ -54,13 +54,13 @@ func TestDoctorKeepsSecrets(t *testing.T) {
 data: `+dir+`
 database: {url: "postgres://sheaf:hidden-1@127.0.0.1:1/sheaf?sslpassword=hidden-2"}
 store: {kind: s3, endpoint: "https://s3.example.jp", bucket: b, access_key: hidden-3, secret_key: hidden-4}
-lease: {kind: etcd, etcd: {endpoints: ["https://root:hidden-5@127.0.0.1:1"], username: u, password: hidden-6}}
+lease: {kind: quorum, quorum: {members: ["127.0.0.1:1"], secret: hidden-6-which-is-long-enough-for-all}}
 login: {oidc: {issuer: "https://login.example.jp", client_id: sheaf, client_secret: hidden-7, rules: [{claim: email, value: "*@example.jp", account: readers}]}}
 http: {listen: "127.0.0.1:1", public: "https://archive.example.jp"}
 metrics: ""
 `), 0o600))
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "operator.token"), []byte("hidden-8\n"), 0o600))
-	testkit.Must(t, os.WriteFile(log, []byte("level=ERROR msg=failed err=\"hidden-4 hidden-6 hidden-8 postgres://sheaf:hidden-1@db\"\n"), 0o600))
+	testkit.Must(t, os.WriteFile(log, []byte("level=ERROR msg=failed err=\"hidden-4 hidden-6-which-is-long-enough-for-all hidden-8 postgres://sheaf:hidden-1@db\"\n"), 0o600))
 	text := doctor(t, "--config", config, "--log", log)
 	if strings.Contains(text, "hidden-") {
 		t.Errorf("sheaf doctor tells secrets:\n%s", text)

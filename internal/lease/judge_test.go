@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +26,6 @@ type judge struct {
 type turn struct {
 	who   string
 	token int64
-	at    time.Time
 }
 
 var errRefused = errors.New("refused: a later holder has written")
@@ -41,7 +39,7 @@ func (j *judge) write(who string, token int64) error {
 		return fmt.Errorf("token %d after %d: %w", token, j.highest, errRefused)
 	case token > j.highest:
 		j.highest, j.holder = token, who
-		j.turns = append(j.turns, turn{who, token, time.Now()})
+		j.turns = append(j.turns, turn{who, token})
 	case who != j.holder:
 		j.t.Errorf("%s and %s are both accepted with token %d", j.holder, who, token)
 	}
@@ -55,26 +53,6 @@ func (j *judge) count() int {
 	return len(j.turns)
 }
 
-// after returns the second turn after a time: the first may have been granted before it.
-func (j *judge) after(at time.Time) turn {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n, _ := slices.BinarySearchFunc(j.turns, at, func(t turn, at time.Time) int { return t.at.Compare(at) })
-	return j.turns[n+1]
-}
-
-// await waits for n more turns.
-func (j *judge) await(n int, why string) {
-	j.t.Helper()
-	want, end := j.count()+n, time.Now().Add(90*time.Second)
-	for j.count() < want {
-		if time.Now().After(end) {
-			j.t.Fatalf("%s: %d turns in 90 s, want %d", why, n-(want-j.count()), n)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // starved returns the largest number of others' turns between two turns of one client.
 func (j *judge) starved() (most int) {
 	j.mu.Lock()
@@ -85,24 +63,6 @@ func (j *judge) starved() (most int) {
 			most = max(most, n-before-1)
 		}
 		last[t.who] = n
-	}
-	return most
-}
-
-// longest returns the longest time that a client was without a turn.
-func (j *judge) longest() time.Duration {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var most time.Duration
-	last := make(map[string]time.Time)
-	for _, t := range j.turns {
-		if before, ok := last[t.who]; ok {
-			most = max(most, t.at.Sub(before))
-		}
-		last[t.who] = t.at
-	}
-	for _, at := range last {
-		most = max(most, time.Since(at))
 	}
 	return most
 }

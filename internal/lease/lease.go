@@ -1,6 +1,6 @@
 // Package lease lets one process at a time do what two must not do at once: publish, collect,
-// rebalance. Entering and leaving needs the consent of the one control database (DB), of a majority
-// of an etcd cluster (Etcd), or of a majority of the service's own processes (package quorum).
+// rebalance. Entering and leaving needs the consent of the one control database (DB), or of a
+// majority of the service's own processes (package quorum).
 //
 // Every Locker promises:
 //
@@ -13,8 +13,8 @@
 //     it. So a lease only saves work; for correctness, the guarded resource must remember the
 //     highest token that it has seen, and refuse lower ones.
 //
-// DB is as available as its database. Etcd and a quorum work while any majority of their members
-// does, through failures and changes of the members.
+// DB is as available as its database. A quorum works while any majority of its servers does,
+// through failures and changes of the servers.
 package lease
 
 import (
@@ -37,7 +37,7 @@ type Locker interface {
 	// to the guarded resource. Do returns f's error, or says why f was not called.
 	Do(ctx context.Context, name string, f func(ctx context.Context, token int64) error) error
 	// Raise makes all tokens of the name that are given from now on higher than least. Call it when
-	// the old tokens are forgotten: after restoring the database from a backup, for a new cluster,
+	// the old tokens are forgotten: after restoring the database from a backup, for a new quorum,
 	// or when changing from one Locker to another.
 	Raise(ctx context.Context, name string, least int64) error
 }

@@ -11,6 +11,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
+func TestMain(m *testing.M) { testkit.InMemory(m) }
+
 // suite is the tests that every Locker must pass. open returns the Locker of one more process;
 // asked returns how many clients hold a name or wait for it.
 func suite(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {

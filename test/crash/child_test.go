@@ -26,7 +26,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/lease/etcdtest"
 	"sheaf/serve/servetest"
 )
 
@@ -34,7 +33,6 @@ import (
 const childEnv = "SHEAF_CRASH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	etcdtest.Main()
 	if text := os.Getenv(childEnv); text != "" {
 		if err := child(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)

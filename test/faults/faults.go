@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,7 +15,8 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/lease/etcdtest"
+	"sheaf/internal/lease"
+	"sheaf/internal/lease/quorum"
 	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 	"sheaf/ui/removal"
@@ -39,7 +41,7 @@ func all() []fault {
 		{name: "slow", what: "a reader takes its bytes slowly", alerts: []string{"SheafTransferRateFell"}, page: "/board/transfers", shows: "download", course: slow},
 		{name: "mail", what: "the mail server refuses connections", alerts: []string{"SheafWatchesFail", "SheafMailsFail"}, page: "/board/watches", shows: "alice", course: mailsFail},
 		{name: "removal", what: "nobody decides about a request for removal", alerts: []string{"SheafRemovalUndecided"}, page: "/board/removals", shows: "www.example.jp", course: removalUndecided},
-		{name: "quorum", what: "etcd loses its majority", alerts: []string{"SheafLeaseUnheld"}, page: "/board/", shows: "majority", course: quorumLost},
+		{name: "quorum", what: "a quorum loses its majority", alerts: []string{"SheafLeaseUnheld"}, page: "/board/", shows: "majority", course: quorumLost},
 	}, refusals()...)
 }
 
@@ -383,16 +385,29 @@ func removalUndecided(d *demo) course {
 }
 
 func quorumLost(d *demo) course {
-	etcd := etcdtest.Start(d, 1)
-	settings := map[string]any{"lease.kind": "etcd", "lease.ttl": "2s", "lease.etcd.endpoints": etcd.Endpoints()}
+	const secret = "a secret of the servers of leases"
+	address := testkit.Addresses(d, 1)[0]
+	server := func() *quorum.Locker {
+		l, err := net.Listen("tcp", address)
+		testkit.Must(d, err)
+		q, err := quorum.Open(quorum.Options{
+			Options: lease.Options{TTL: 2 * time.Second}, Members: []string{address}, Secret: []byte(secret),
+			Listener: l, Address: address, File: filepath.Join(d.dir, "leases.json"),
+		})
+		testkit.Must(d, err)
+		d.Cleanup(func() { q.Close() })
+		return q
+	}
+	running := server()
+	settings := map[string]any{"lease.kind": "quorum", "lease.ttl": "2s", "lease.quorum.members": address, "lease.quorum.secret": secret}
 	return course{settings: settings, cause: func() metricstest.Families {
-		etcd.Members[0].Kill(d)
+		testkit.Must(d, running.Close())
 		d.until(0, "sheaf_lease_held", "lease", "keeper")
 		d.until(0, "sheaf_lease_held", "lease", "urls")
 		return d.until(0, "sheaf_check_up", "check", "leases") // the page shows a result that is some seconds old
 	}, cure: func() metricstest.Families {
-		etcd.Members[0].Start(d)()
-		d.tell("cure", "the member of etcd is started again")
+		running = server()
+		d.tell("cure", "the server of the quorum is started again")
 		d.until(1, "sheaf_check_up", "check", "leases")
 		d.until(1, "sheaf_lease_held", "lease", "keeper")
 		return d.until(1, "sheaf_lease_held", "lease", "urls")

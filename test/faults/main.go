@@ -22,8 +22,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-
-	"sheaf/internal/lease/etcdtest"
 )
 
 // options say what is shown.
@@ -33,7 +31,6 @@ type options struct {
 }
 
 func main() {
-	etcdtest.Main() // a member of etcd is this program again
 	var o options
 	list := flag.Bool("list", false, "only list the faults and their alerts")
 	flag.StringVar(&o.pictures, "pictures", "", "directory for pictures of the operators' pages, which need chromium")

@@ -9,15 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/lease/etcdtest"
 	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 )
 
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	testkit.InMemory(m)
-}
+func TestMain(m *testing.M) { testkit.InMemory(m) }
 
 // For each fault the alert fires, the operators' page shows it, and what the runbook says ends it.
 func TestFaults(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,11 +14,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	yaml "go.yaml.in/yaml/v3"
 
-	"sheaf/internal/lease/etcdtest"
+	"sheaf/internal/lease"
+	"sheaf/internal/lease/quorum"
 	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 	"sheaf/ui/removal"
@@ -174,12 +177,20 @@ func held(t *testing.T, s *Service) {
 func TestLostQuorumIsSeen(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	etcd := etcdtest.Start(t, 1)
-	s := metered(t, map[string]any{"lease.kind": "etcd", "lease.ttl": "2s", "lease.etcd.endpoints": etcd.Endpoints()})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	address, secret := l.Addr().String(), "a secret of the servers of a test"
+	server, err := quorum.Open(quorum.Options{
+		Options: lease.Options{TTL: 2 * time.Second}, Members: []string{address}, Secret: []byte(secret),
+		Listener: l, Address: address, File: filepath.Join(t.TempDir(), "leases.json"),
+	})
+	testkit.Must(t, err)
+	t.Cleanup(func() { server.Close() })
+	s := metered(t, map[string]any{"lease.kind": "quorum", "lease.ttl": "2s", "lease.quorum.members": address, "lease.quorum.secret": secret})
 	if status, h := healthOf(t, s, ""); status != http.StatusOK || h.Status != healthOK {
 		t.Fatalf("before: %d %+v", status, h)
 	}
-	etcd.Members[0].Kill(t)
+	testkit.Must(t, server.Close())
 	status, h := healthOf(t, s, "")
 	if status != http.StatusOK || h.Status != healthDegraded || len(s.health.failing(t.Context())) != 1 {
 		t.Errorf("without a quorum: %d %+v", status, h)

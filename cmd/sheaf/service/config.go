@@ -145,7 +145,7 @@ func defaults() Config {
 	c := Config{
 		Data: "sheaf-data", Roles: allRoles(), Zone: "Asia/Tokyo",
 		Store:    Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
-		Lease:    Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
+		Lease:    Lease{Kind: leaseDatabase, TTL: 10 * time.Second},
 		TLS:      TLS{ACME: ACME{Directory: defaultDirectory}, HSTS: 180 * 24 * time.Hour},
 		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
 		Observe:  Observe{Metrics: defaultMetrics, Log: logs.Default()},

@@ -61,7 +61,7 @@ const (
 	checkDisk     = "disk"     // the data directory has room
 	checkUploads  = "uploads"  // there is room for new batches
 	checkKey      = "key"      // the process can sign with the service's key; only where one does
-	checkLeases   = "leases"   // a majority of etcd's members answers; only where leases are etcd's
+	checkLeases   = "leases"   // a majority of the quorum answers; only where leases are a quorum's
 
 	checkCertificates = "certificates" // each is valid and can be replaced; only where there are any
 )
@@ -173,7 +173,7 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	if s.keys != nil {
 		h.add(checkKey, s.checkSigning)
 	}
-	if members, ok := s.leasing.(interface{ Check(context.Context) error }); ok { // of etcd, or of a quorum
+	if members, ok := s.leasing.(interface{ Check(context.Context) error }); ok { // of a quorum
 		h.add(checkLeases, func(ctx context.Context) error { return checkQuorum(ctx, members.Check) })
 	}
 	return h

@@ -2,8 +2,6 @@ package service
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql"
 	"fmt"
 	"io"
@@ -14,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"sheaf/internal/durable"
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/quorum"
@@ -25,15 +21,13 @@ import (
 // Kinds of leases.
 const (
 	leaseDatabase = "database"
-	leaseEtcd     = "etcd"
 	leaseQuorum   = "quorum"
 )
 
 // Lease is the settings by which several processes agree on who does what only one may do.
 type Lease struct {
-	Kind   string        `mapstructure:"kind"` // leaseDatabase, leaseEtcd or leaseQuorum
+	Kind   string        `mapstructure:"kind"` // leaseDatabase or leaseQuorum
 	TTL    time.Duration `mapstructure:"ttl"`  // of silence, after which a process loses its lease
-	Etcd   Etcd          `mapstructure:"etcd"`
 	Quorum Quorum        `mapstructure:"quorum"`
 }
 
@@ -63,50 +57,22 @@ func (q *Quorum) check(is *settings.Checks) {
 	is.Require(q.Address == "" || q.Listen != "", "lease.quorum.address", q.Address, "needs lease.quorum.listen")
 }
 
-// Etcd is the settings of an etcd cluster.
-type Etcd struct {
-	Endpoints []string `mapstructure:"endpoints"` // URLs of some members
-	Prefix    string   `mapstructure:"prefix"`    // of all keys
-	CA        string   `mapstructure:"ca"`        // PEM file with the members' authorities; empty: the system's
-	Cert      string   `mapstructure:"cert"`      // PEM files of the client's certificate
-	Key       string   `mapstructure:"key"`
-	Username  string   `mapstructure:"username"`
-	Password  string   `mapstructure:"password" secret:"yes"`
-}
-
 func (l *Lease) check(is *settings.Checks) {
-	const wantURL = "want a URL, such as https://etcd1.example.jp:2379"
-	e := l.Etcd
 	is.Require(l.TTL >= 2*time.Second, "lease.ttl", l.TTL, "want at least 2s")
-	is.RequireBoth("lease.etcd.cert", e.Cert, "lease.etcd.key", e.Key)
-	is.RequireBoth("lease.etcd.username", e.Username, "lease.etcd.password", e.Password)
 	switch l.Kind {
 	case leaseDatabase:
-		is.Require(len(e.Endpoints) == 0, "lease.kind", l.Kind, "takes no lease.etcd.endpoints; want etcd")
 		is.Require(len(l.Quorum.Members) == 0, "lease.kind", l.Kind, "takes no lease.quorum.members; want quorum")
 	case leaseQuorum:
 		l.Quorum.check(is)
-	case leaseEtcd:
-		is.Require(len(e.Endpoints) > 0, "lease.etcd.endpoints", e.Endpoints, wantURL)
-		for _, u := range e.Endpoints {
-			is.Require(strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://"), "lease.etcd.endpoints", u, wantURL)
-		}
 	default:
-		is.Require(false, "lease.kind", l.Kind, "want database, etcd or quorum")
+		is.Require(false, "lease.kind", l.Kind, "want database or quorum")
 	}
 }
 
 // openLeases opens the leases that the settings name. The caller must close them.
 func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Closer, error) {
 	opt := lease.Options{TTL: cfg.Lease.TTL, Log: log}
-	switch cfg.Lease.Kind {
-	case leaseEtcd:
-		e, err := openEtcd(cfg.Lease.Etcd, opt)
-		if err != nil {
-			return nil, nil, err
-		}
-		return e, e, nil
-	case leaseQuorum:
+	if cfg.Lease.Kind == leaseQuorum {
 		q, err := openQuorum(cfg, opt)
 		if err != nil {
 			return nil, nil, err
@@ -157,40 +123,4 @@ func OpenQuorum(cfg Config) (*quorum.Locker, error) {
 	}
 	cfg.Lease.Quorum.Listen = ""
 	return openQuorum(cfg, lease.Options{TTL: cfg.Lease.TTL})
-}
-
-func openEtcd(e Etcd, opt lease.Options) (*lease.Etcd, error) {
-	opt.Holder = thisProcess()
-	c := clientv3.Config{Endpoints: e.Endpoints, Username: e.Username, Password: e.Password}
-	if e.CA != "" || e.Cert != "" {
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if e.CA != "" {
-		pool, err := authorities("lease.etcd.ca", e.CA)
-		if err != nil {
-			return nil, err
-		}
-		c.TLS.RootCAs = pool
-	}
-	if e.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
-		if err != nil {
-			return nil, fmt.Errorf("settings: lease.etcd.cert: %w", err)
-		}
-		c.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return lease.NewEtcd(lease.EtcdOptions{Client: c, Prefix: e.Prefix, Options: opt})
-}
-
-// authorities reads the PEM file that a setting names.
-func authorities(key, file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("settings: %s: %w", key, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("settings: %s: %q holds no certificate in PEM", key, file)
-	}
-	return pool, nil
 }

@@ -4,15 +4,11 @@ import (
 	"maps"
 	"testing"
 
-	"sheaf/internal/lease/etcdtest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	testkit.InMemory(m)
-}
+func TestMain(m *testing.M) { testkit.InMemory(m) }
 
 // testConfig loads the settings of a service on free ports, without FTP. Unless settings say
 // otherwise, it does nothing because of the time of day. Its passwords are quick to hash.

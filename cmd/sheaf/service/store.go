@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -300,4 +301,17 @@ func (s *Store) blame(err error) error {
 		}
 	}
 	return fmt.Errorf("settings: store: %w", err)
+}
+
+// authorities reads the PEM file that a setting names.
+func authorities(key, file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("settings: %s: %w", key, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("settings: %s: %q holds no certificate in PEM", key, file)
+	}
+	return pool, nil
 }
