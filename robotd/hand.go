@@ -25,6 +25,7 @@ func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
 		Dir: handsDir(&r.cfg), Local: r.cfg.Hands.Self, Fetcher: fetcher, Version: Version, Log: r.log,
 		Terms: hands.Terms{
 			Contact: r.cfg.Contact, MaxBytes: r.cfg.Page.MaxBytes, Timeout: r.cfg.Page.Timeout, Verify: r.cfg.TLS.Verify, Level: r.cfg.Batch.Level,
+			Lease: r.cfg.Hands.Lease,
 		},
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func TestHands(t *testing.T) {
 	service := newService(t, web.seeds...)
 	cfg := testConfig(t, service, nil)
 	cfg.Interval = 400 * time.Millisecond
-	cfg.Hands.Listen = testkit.Addresses(t, 1)[0]
+	cfg.Hands.Listen, cfg.Hands.Lease = testkit.Addresses(t, 1)[0], 2*time.Second
 	robotd := testkit.Build(t, "sheaf/cmd/robotd")
 	var all []*testkit.Process
 	for n := range 3 {

@@ -102,11 +102,10 @@ func goEnv(more ...string) []string {
 	return append(env, more...)
 }
 
-// compile builds a program, without C and without paths of this machine. It returns its path. The
-// tag leaves out gRPC's own pages on tracing, which nobody serves: they are 3 MB of robotd.
+// compile builds a program, without C and without paths of this machine. It returns its path.
 func (b *build) compile(ctx context.Context, p product, arch string) (string, error) {
 	path := filepath.Join(b.work, arch, p.program)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w -X "+p.variable+"="+b.version, "-o", path, p.pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+p.variable+"="+b.version, "-o", path, p.pkg)
 	cmd.Dir = b.source
 	cmd.Env = goEnv("GOARCH=" + arch)
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -291,6 +291,8 @@ type Update struct {
 type Hands struct {
 	Listen string `mapstructure:"listen"` // host:port at which hands connect; empty: there are none
 	Self   bool   `mapstructure:"self"`   // the robot itself fetches too while hands are connected
+
+	Lease time.Duration `mapstructure:"-"` // of a hand; 0: hands.LeaseTime. Only tests choose another.
 }
 
 // Default returns the default settings.

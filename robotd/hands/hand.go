@@ -1,6 +1,7 @@
 package hands
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -8,15 +9,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/status"
 
 	"sheaf/archive"
 	"sheaf/robotd/diskguard"
@@ -36,7 +34,8 @@ type HandOptions struct {
 
 // Times of a hand.
 const (
-	dialAgain  = time.Second // after a lost connection; doubled up to the next
+	greetTime  = 20 * time.Second // for connecting, until the head has named its terms
+	dialAgain  = time.Second      // after a lost connection; doubled up to the next
 	longest    = 30 * time.Second
 	finishTime = 30 * time.Second // for the turns in hand when the hand is told to stop
 )
@@ -51,8 +50,8 @@ func Serve(ctx context.Context, opt HandOptions) error {
 	for wait := dialAgain; ; wait = min(2*wait, longest) {
 		began := time.Now()
 		err := session(ctx, config, &opt)
-		if code := status.Code(err); code == codes.PermissionDenied || code == codes.FailedPrecondition {
-			return errors.New(status.Convert(err).Message())
+		if refused := (*refusal)(nil); errors.As(err, &refused) {
+			return refused
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -74,7 +73,8 @@ func Serve(ctx context.Context, opt HandOptions) error {
 
 // work is one connection of a hand.
 type work struct {
-	stream  grpc.ClientStream
+	conn    io.Closer
+	line    *line
 	fetcher *fetch.Fetcher
 	terms   *Terms
 	out     chan *message
@@ -97,29 +97,26 @@ type inHand struct {
 
 // session connects and works until the connection is lost or ctx ends. Then it finishes its turns.
 func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
-	conn, err := grpc.NewClient("passthrough:///"+opt.Head, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxMessage)))
+	w, err := greet(stop, config, opt)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	ctx, end := context.WithCancelCause(context.WithoutCancel(stop))
 	defer end(nil)
 	defer context.AfterFunc(stop, func() { time.AfterFunc(finishTime, func() { end(context.Cause(stop)) }) })()
-	w, err := greet(ctx, conn, opt)
-	if err != nil {
-		return err
-	}
+	context.AfterFunc(ctx, func() { w.conn.Close() })
 	opt.Log.InfoContext(ctx, "works for the head", "address", opt.Head)
-	go func() { end(w.read(ctx, end)) }()
-	go func() { end(w.write(ctx)) }()
-	go func() { end(w.ping(ctx)) }()
+	var working sync.WaitGroup
+	working.Go(func() { end(w.read(ctx, end)) })
+	working.Go(func() { _ = w.line.carry(w.out, ctx.Done()) }) // read gets the reason too, or ping sees the silence
+	working.Go(func() { end(w.ping(ctx)) })
 	select {
 	case <-stop.Done():
 		_ = w.send(ctx, &message{Leaving: true}) // an error means that ctx has ended
-		<-ctx.Done()                             // the head ends the stream when the turns are finished
+		<-ctx.Done()                             // the head ends the connection when the turns are finished
 	case <-ctx.Done():
 	}
+	working.Wait()
 	w.finish() // nothing of this connection goes on beside the next
 	if stop.Err() != nil {
 		return nil
@@ -127,33 +124,66 @@ func session(stop context.Context, config *tls.Config, opt *HandOptions) error {
 	return context.Cause(ctx)
 }
 
-// greet opens the stream and agrees on the terms.
-func greet(ctx context.Context, conn *grpc.ClientConn, opt *HandOptions) (*work, error) {
-	began := instant()
-	s, err := conn.NewStream(ctx, &stream, "/"+service+"/"+stream.StreamName)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.SendMsg(&message{Hello: &hello{opt.Version, opt.Turns}}); err != nil && err != io.EOF { // RecvMsg has the reason for io.EOF
-		return nil, err
-	}
-	var m message
-	if err := s.RecvMsg(&m); err != nil {
-		return nil, err
-	}
-	if m.Terms == nil || m.Terms.Lease < time.Millisecond {
-		return nil, errors.New("the head does not answer as a head")
-	}
-	w := &work{
-		stream: s, terms: m.Terms, out: make(chan *message, 16), places: make(chan *archive.Deflater, runtime.GOMAXPROCS(0)),
+// greet connects and agrees on the terms.
+func greet(ctx context.Context, config *tls.Config, opt *HandOptions) (w *work, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, greetTime, errors.New("the head does not answer"))
+	defer cancel()
+	w = &work{
+		out: make(chan *message, 16), places: make(chan *archive.Deflater, runtime.GOMAXPROCS(0)),
 		under: make(map[uint64]*inHand), runs: make(map[uint64]fetch.Session), sent: make(map[uint64]int64),
 	}
 	for range cap(w.places) {
 		w.places <- nil
 	}
-	w.until.Store(began + int64(m.Terms.Lease))
-	w.fetcher, err = opt.Fetcher(m.Terms)
-	return w, err
+	began := instant()
+	conn, err := dial(ctx, config, opt)
+	if err != nil {
+		return nil, err
+	}
+	w.conn, w.line = conn, newLine(conn, conn)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	m, err := w.line.read()
+	switch {
+	case !stop():
+		err = context.Cause(ctx)
+	case err == nil && (m.Terms == nil || m.Terms.Lease < time.Millisecond):
+		err = errors.New("the head does not answer as a head")
+	case err == nil:
+		w.terms = m.Terms
+		w.until.Store(began + int64(m.Terms.Lease))
+		w.fetcher, err = opt.Fetcher(m.Terms)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// dial asks the head for work, and returns the connection that carries the messages.
+func dial(ctx context.Context, config *tls.Config, opt *HandOptions) (io.ReadWriteCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+opt.Head+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": protocol, versionField: opt.Version, turnsField: strconv.Itoa(opt.Turns),
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := (&http.Transport{TLSClientConfig: config, DisableKeepAlives: true}).RoundTrip(req) // without a proxy
+	if err != nil {
+		return nil, err
+	}
+	if conn, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		return conn, nil
+	}
+	defer resp.Body.Close()
+	why, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode == http.StatusForbidden {
+		return nil, refuse("%s", bytes.TrimSpace(why))
+	}
+	return nil, errors.Join(fmt.Errorf("the head answers %s: %q", resp.Status, why), err)
 }
 
 // finish waits for the turns that have begun. No more begin.
@@ -178,19 +208,6 @@ func (w *work) send(ctx context.Context, m *message) error {
 	}
 }
 
-func (w *work) write(ctx context.Context) error {
-	for {
-		select {
-		case m := <-w.out:
-			if err := w.stream.SendMsg(m); err != nil && err != io.EOF { // read has the reason for io.EOF
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // errSilent is why a hand stops by itself.
 var errSilent = errors.New("the head has not answered for so long that it takes this hand for lost")
 
@@ -211,8 +228,12 @@ func (w *work) ping(ctx context.Context) error {
 			}
 		}
 		w.mu.Unlock()
-		if err := w.send(ctx, &message{Ping: p}); err != nil {
-			return err
+		select {
+		case w.out <- &message{Ping: p}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(left): // the connection takes nothing
+			return errSilent
 		}
 		select {
 		case <-ctx.Done():
@@ -237,11 +258,15 @@ func (w *work) pong(number uint64) {
 
 func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 	for {
-		var m message
-		if err := w.stream.RecvMsg(&m); err != nil {
+		m, err := w.line.read()
+		if err != nil {
 			return err
 		}
 		switch {
+		case m.End != nil && m.End.Refused:
+			return refuse("%s", m.End.Why)
+		case m.End != nil:
+			return fmt.Errorf("the head has ended the connection: %s", m.End.Why)
 		case m.Pong != 0:
 			w.pong(m.Pong)
 		case m.Turn != nil:

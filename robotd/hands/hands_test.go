@@ -3,6 +3,7 @@ package hands
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,10 +21,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/mem"
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
@@ -331,7 +328,7 @@ func TestHeadAfterAKill(t *testing.T) {
 			t.Errorf("it waited for %v", waited)
 		}
 	})
-	testkit.Must(t, datadir.Replace(filepath.Join(s.dir, outFile), nil, 0o644))
+	testkit.Must(t, datadir.Replace(filepath.Join(s.dir, outFile), []byte("10s"), 0o644))
 	testkit.Must(t, s.Head.Close())
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -345,20 +342,17 @@ func TestHeadAfterAKill(t *testing.T) {
 // puppet is a hand whose messages the test writes.
 type puppet struct {
 	t *testing.T
-	grpc.ClientStream
+	*line
 }
 
 func (s *site) puppet(name string) *puppet {
 	s.t.Helper()
 	config, err := passTLS(s.invite(name))
 	testkit.Must(s.t, err)
-	conn, err := grpc.NewClient("passthrough:///"+s.addr, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})))
+	conn, err := dial(s.t.Context(), config, &HandOptions{Head: s.addr, Version: version, Turns: 10})
 	testkit.Must(s.t, err)
 	s.t.Cleanup(func() { conn.Close() })
-	st, err := conn.NewStream(s.t.Context(), &stream, "/"+service+"/"+stream.StreamName)
-	testkit.Must(s.t, err)
-	p := &puppet{s.t, st}
-	p.send(&message{Hello: &hello{Version: version, Turns: 10}})
+	p := &puppet{s.t, newLine(conn, conn)}
 	if m := p.receive(); m.Terms == nil {
 		s.t.Fatalf("%+v", m)
 	}
@@ -368,14 +362,14 @@ func (s *site) puppet(name string) *puppet {
 
 func (p *puppet) send(m *message) {
 	p.t.Helper()
-	testkit.Must(p.t, p.SendMsg(m))
+	testkit.Must(p.t, p.write(m, false))
 }
 
 func (p *puppet) receive() *message {
 	p.t.Helper()
-	var m message
-	testkit.Must(p.t, p.RecvMsg(&m))
-	return &m
+	m, err := p.read()
+	testkit.Must(p.t, err)
+	return m
 }
 
 // good returns a right answer with a body, and the body deflated.
@@ -398,8 +392,8 @@ func (p *puppet) answer(id uint64, a *answer, body []byte) {
 	p.t.Helper()
 	text, err := json.Marshal(a)
 	testkit.Must(p.t, err)
-	_ = p.SendMsg(&message{Part: &part{ID: id, Answer: 10}, data: text[:10]}) // the head may have hung up
-	_ = p.SendMsg(&message{Part: &part{ID: id, Answer: len(text) - 10, Last: true}, data: append(text[10:], body...)})
+	_ = p.write(&message{Part: &part{ID: id, Answer: 10}, data: text[:10]}, true) // the head may have hung up
+	_ = p.write(&message{Part: &part{ID: id, Answer: len(text) - 10, Last: true}, data: append(text[10:], body...)}, false)
 }
 
 // Results that belong to no turn, or come twice, are refused and counted; what is sent for a turn
@@ -511,64 +505,110 @@ func TestLostHand(t *testing.T) {
 	}
 }
 
-// A hand that does not hear its head any more breaks off what it does within the lease, and makes
-// no further request.
-func TestHandWithoutItsHead(t *testing.T) {
-	testkit.Slow(t)
-	t.Parallel()
-	const lease = 500 * time.Millisecond
-	s := newSite(t, lease)
-	asked, broken := make(chan struct{}, 9), make(chan time.Time, 9)
-	url, addr := web(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		<-r.Context().Done()
-		broken <- time.Now()
-	})
-	// Between the two is a line that can be cut without either being told.
-	line, err := net.Listen("tcp", "127.0.0.1:0")
+// cutLine listens in front of addr and passes bytes both ways until cut is called. Then neither end
+// is told of the other's end; what comes from the listener's side is swallowed or, if stalled, not
+// even taken.
+func cutLine(t *testing.T, addr string, stalled bool) (at string, cut func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
-	defer line.Close()
-	var dead atomic.Bool
-	pass := func(to, from net.Conn) {
+	t.Cleanup(func() { l.Close() })
+	dead, over := make(chan struct{}), t.Context().Done()
+	pass := func(to, from net.Conn, stalls bool) {
 		b := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(b)
+			select {
+			case <-dead:
+				if stalls || err != nil {
+					<-over
+					to.Close()
+					return
+				}
+				continue
+			default:
+			}
 			if err != nil {
 				to.Close()
 				return
 			}
-			if !dead.Load() {
-				to.Write(b[:n])
-			}
+			_, _ = to.Write(b[:n])
 		}
 	}
 	go func() {
 		for {
-			c, err := line.Accept()
+			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			up, err := net.Dial("tcp", s.addr)
+			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+			up, err := net.Dial("tcp", addr)
 			if err != nil {
 				return
 			}
-			go pass(up, c)
-			go pass(c, up)
+			go pass(up, c, stalled)
+			go pass(c, up, false)
 		}
 	}()
-	s.serve("one", HandOptions{Head: line.Addr().String()})
-	got := make(chan error, 1)
-	go func() {
-		_, err := s.Get(t.Context(), fetch.Request{URL: url, Addr: addr})
-		got <- err
-	}()
+	return l.Addr().String(), func() { close(dead) }
+}
+
+// A hand that does not hear its head any more breaks off what it does within the lease, and makes
+// no further request. The same is true of one whose connection takes no more bytes.
+func TestHandWithoutItsHead(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	for what, stalled := range map[string]bool{"silent": false, "stalled": true} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			testHandWithoutItsHead(t, stalled)
+		})
+	}
+}
+
+func testHandWithoutItsHead(t *testing.T, stalled bool) {
+	const lease = 2 * time.Second
+	s := newSite(t, lease)
+	asked, broken, isCut := make(chan struct{}, 99), make(chan time.Time, 9), make(chan struct{})
+	url, addr := web(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		if r.URL.Path == "/large" {
+			<-isCut
+			_, _ = io.CopyN(w, rand.Reader, 1<<20)
+			return
+		}
+		<-r.Context().Done()
+		broken <- time.Now()
+	})
+	head, cut := cutLine(t, s.addr, stalled)
+	s.serve("one", HandOptions{Head: head})
+	type result struct {
+		err error
+		at  time.Time
+	}
+	get := func(path string) chan result {
+		got := make(chan result, 1)
+		go func() {
+			_, err := s.Get(t.Context(), fetch.Request{URL: url + path, Addr: addr})
+			got <- result{err, time.Now()}
+		}()
+		return got
+	}
+	got := get("/")
 	testkit.Receive(t, "the request", asked)
-	dead.Store(true)
-	cut := time.Now()
+	if stalled {
+		for range 9 { // more than the connection and the queue before it hold
+			get("/large")
+			testkit.Receive(t, "the request", asked)
+		}
+	}
+	cut()
+	close(isCut)
+	began := time.Now()
 	at := testkit.Receive(t, "the end of the request", broken)
-	err = testkit.Receive(t, "the turn's end", got)
-	if back := time.Now(); fetch.KindOf(err) != fetch.Over || back.Before(at) || at.Sub(cut) > 4*lease {
-		t.Errorf("%v; broken off after %v, taken as not made after %v", err, at.Sub(cut), back.Sub(cut))
+	turn := testkit.Receive(t, "the turn's end", got)
+	if fetch.KindOf(turn.err) != fetch.Over || turn.at.Before(at) {
+		t.Errorf("%v; broken off after %v, taken as not made after %v", turn.err, at.Sub(began), turn.at.Sub(began))
 	}
 	if len(asked) > 0 {
 		t.Error("another request was made")
@@ -619,16 +659,18 @@ func TestEndsOfTurns(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, "the hand's end", ended))
 }
 
-// Whatever bytes come as a message, the codec gives an error or a message.
-func FuzzCodec(f *testing.F) {
-	b, _ := codec{}.Marshal(&message{Part: &part{ID: 7, Last: true}, data: []byte("data")})
-	f.Add(b.Materialize())
-	f.Add([]byte{0, 0, 0, 9, '{', '}'})
+// Whatever bytes come, a line gives an error or a message that it can carry.
+func FuzzLine(f *testing.F) {
+	var b bytes.Buffer
+	testkit.Must(f, newLine(nil, &b).write(&message{Part: &part{ID: 7, Last: true}, data: []byte("data")}, false))
+	f.Add(b.Bytes())
+	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 9, '{', '}'})
+	f.Add(slices.Repeat([]byte{255}, 8))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var m message
-		if (codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, &m) == nil {
-			_, err := codec{}.Marshal(&m)
-			testkit.Must(t, err)
+		m, err := newLine(bytes.NewReader(b), nil).read()
+		if err != nil {
+			return
 		}
+		testkit.Must(t, newLine(nil, io.Discard).write(m, false))
 	})
 }

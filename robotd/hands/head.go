@@ -5,26 +5,23 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/x509"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/datadir"
@@ -38,7 +35,7 @@ type HeadOptions struct {
 	Local   bool   // the head's own fetcher is one of the hands
 	Fetcher *fetch.Fetcher
 	Version string // of the program, which hands must have too
-	Terms   Terms
+	Terms   Terms  // without a lease: LeaseTime
 	Log     *slog.Logger
 }
 
@@ -47,14 +44,17 @@ type HeadOptions struct {
 type Head struct {
 	opt     HeadOptions
 	ca      *authority
-	server  *grpc.Server
+	server  *http.Server
 	ids     atomic.Uint64 // the last one that was used for a turn or a run
 	refused atomic.Int64  // results that belong to no turn
 
-	mu    sync.Mutex // guards all below
-	hands map[string]*hand
-	used  bool           // the file of outFile is there
-	lost  map[string]int // pages whose hands were lost, and how many
+	working sync.WaitGroup // the connections of hands
+
+	mu     sync.Mutex // guards all below
+	closed bool
+	hands  map[string]*hand
+	used   bool           // the file of outFile is there
+	lost   map[string]int // pages whose hands were lost, and how many
 }
 
 // mostLost is how many hands may be lost with a page before that counts as a failure of the page.
@@ -71,19 +71,24 @@ func (h *Head) loses(url string, lost bool) fetch.Kind {
 	return fetch.Protocol
 }
 
-// outFile is in the folder while a hand may have turns.
+// outFile is in the folder while a hand may have turns. It holds the hands' lease.
 const outFile = "out"
 
 // Left waits, if a head was killed while hands may have had turns, until none of them can make a
 // request any more.
 func Left(dir string, log *slog.Logger) error {
 	path := filepath.Join(dir, outFile)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	wait := LeaseTime + margin(LeaseTime)
+	lease, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	wait := lease + margin(lease)
 	log.Info("the robot was killed while its hands had turns; waiting until they have surely stopped", "after", wait)
 	time.Sleep(wait)
 	return os.Remove(path)
@@ -102,12 +107,21 @@ func NewHead(opt HeadOptions) (*Head, error) {
 	opt.Terms.Lease = cmp.Or(opt.Terms.Lease, LeaseTime)
 	h := &Head{opt: opt, ca: ca, hands: make(map[string]*hand), lost: make(map[string]int)}
 	h.ids.Store(rand.Uint64() >> 1)
-	h.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(maxMessage))
-	desc := stream
-	desc.Handler = func(_ any, s grpc.ServerStream) error { return h.work(s) }
-	h.server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{desc}}, h)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+path, h.work)
+	h.server = &http.Server{
+		Handler: mux, TLSConfig: config, Protocols: new(http.Protocols), ReadHeaderTimeout: askTime, IdleTimeout: askTime, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
+	}
+	h.server.Protocols.SetHTTP1(true)
 	return h, nil
 }
+
+// Times for connections of hands.
+const (
+	askTime  = 10 * time.Second // for proving who it is, and asking
+	partTime = time.Second      // for hearing why the head ends the connection
+)
 
 // Listen waits for hands at an address, host:port, until Close. It returns the address.
 func (h *Head) Listen(address string) (net.Addr, error) {
@@ -115,7 +129,7 @@ func (h *Head) Listen(address string) (net.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	go h.server.Serve(l) // ends with Close
+	go h.server.ServeTLS(l, "", "") // ends with Close
 	return l.Addr(), nil
 }
 
@@ -123,41 +137,121 @@ func (h *Head) Listen(address string) (net.Addr, error) {
 func (h *Head) Close() error {
 	busy := false
 	h.mu.Lock()
+	h.closed = true
 	for _, w := range h.hands {
 		busy = busy || len(w.places) > 0
+		w.kick(errors.New("the robot ends"))
 	}
 	used := h.used
 	h.mu.Unlock()
-	h.server.Stop()
+	err := h.server.Close()
+	h.working.Wait()
 	if !used || busy {
-		return nil
-	}
-	return os.Remove(filepath.Join(h.opt.Dir, outFile))
-}
-
-// work is the head's end of a stream.
-func (h *Head) work(s grpc.ServerStream) error {
-	w, err := h.admit(s)
-	if err != nil {
-		h.opt.Log.WarnContext(s.Context(), "hand refused", "remote", remote(s), "err", err)
 		return err
 	}
-	h.opt.Log.InfoContext(s.Context(), "hand has come", "hand", w.name, "remote", w.remote)
-	go w.write(s)
+	return errors.Join(err, os.Remove(filepath.Join(h.opt.Dir, outFile)))
+}
+
+// work answers a request for work. A hand that may work here keeps the connection until one of the
+// two ends it.
+func (h *Head) work(rw http.ResponseWriter, r *http.Request) {
+	w, err := h.examine(r)
+	if err != nil {
+		h.opt.Log.WarnContext(r.Context(), "hand refused", "remote", r.RemoteAddr, "err", err)
+		code := http.StatusBadRequest
+		if refused := (*refusal)(nil); errors.As(err, &refused) {
+			code = http.StatusForbidden
+		}
+		http.Error(rw, err.Error(), code)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(rw).Hijack()
+	if err != nil {
+		h.opt.Log.WarnContext(r.Context(), "hand refused", "remote", r.RemoteAddr, "err", err)
+		return
+	}
+	defer conn.Close()
+	to := newLine(buffered.Reader, conn)
+	if err = h.admit(w, conn, to); err == nil {
+		defer h.working.Done()
+		h.opt.Log.InfoContext(r.Context(), "hand has come", "hand", w.name, "remote", w.remote)
+		err = h.oversee(w, conn, to)
+	}
+	if err == errLeft {
+		h.opt.Log.InfoContext(r.Context(), "hand has finished its turns and left", "hand", w.name)
+		return
+	}
+	h.opt.Log.WarnContext(r.Context(), "hand has gone", "hand", w.name, "err", err)
+}
+
+// examine returns the hand that makes a request, if it may work here.
+func (h *Head) examine(r *http.Request) (*hand, error) {
+	cert, version := r.TLS.PeerCertificates[0], r.Header.Get(versionField)
+	turns, err := strconv.Atoi(r.Header.Get(turnsField))
+	switch {
+	case !h.ca.may(cert):
+		return nil, refuse("this hand has no right here: it was removed, or invited again; robotd hand invite, at the head, makes another pass")
+	case version != h.opt.Version:
+		return nil, refuse("the head's program is version %s, and this hand's %.100q: install %[1]s here", h.opt.Version, version)
+	case err != nil || turns < 1 || r.Header.Get("Upgrade") != protocol:
+		return nil, errors.New("this is no request of a hand")
+	}
+	return newHand(h, cert, r.RemoteAddr, version, turns), nil
+}
+
+// admit greets a hand and takes it in. If another has its name, that one ends. After admit without
+// an error, the caller must end h.working.
+func (h *Head) admit(w *hand, conn net.Conn, to *line) error {
+	_ = conn.SetWriteDeadline(time.Now().Add(askTime))
+	switching := &http.Response{
+		StatusCode: http.StatusSwitchingProtocols, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {protocol}},
+	}
+	if err := errors.Join(switching.Write(conn), to.write(&message{Terms: &h.opt.Terms}, false)); err != nil {
+		return err
+	}
+	_ = conn.SetWriteDeadline(time.Time{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.New("the robot ends")
+	}
+	if !h.used {
+		if err := datadir.Replace(filepath.Join(h.opt.Dir, outFile), []byte(h.opt.Terms.Lease.String()), 0o644); err != nil {
+			return err
+		}
+		h.used = true
+	}
+	if old := h.hands[w.name]; old != nil {
+		old.kick(errors.New("another hand has come with the same pass"))
+	}
+	h.hands[w.name] = w
+	h.working.Add(1)
+	return nil
+}
+
+// oversee works with a hand until one of the two goes, and returns why.
+func (h *Head) oversee(w *hand, conn net.Conn, to *line) (err error) {
+	var carrying sync.WaitGroup
+	carrying.Go(func() {
+		if err := to.carry(w.out, w.gone); err != nil {
+			w.kick(err)
+		}
+	})
 	received := make(chan error, 1)
-	go func() { received <- w.read(s) }()
+	go func() { received <- w.read(to) }()
 	ticker := time.NewTicker(h.opt.Terms.Lease / 4)
 	defer ticker.Stop()
 	for err == nil {
 		select {
 		case err = <-received:
+			received <- err
 		case err = <-w.kicked:
 		case <-ticker.C:
 			switch {
 			case !h.ca.may(w.cert):
-				err = status.Errorf(codes.PermissionDenied, "the right of hand %s has ended", w.name)
+				err = refuse("the right of hand %s has ended", w.name)
 			case w.silent() > h.opt.Terms.Lease:
-				err = status.Errorf(codes.Unavailable, "hand %s is silent", w.name)
+				err = fmt.Errorf("hand %s is silent", w.name)
 			}
 		}
 	}
@@ -167,59 +261,16 @@ func (h *Head) work(s grpc.ServerStream) error {
 	}
 	h.mu.Unlock()
 	w.end()
-	if err == errLeft {
-		h.opt.Log.InfoContext(s.Context(), "hand has finished its turns and left", "hand", w.name)
-		return nil
+	_ = conn.SetDeadline(time.Now().Add(partTime))
+	carrying.Wait()
+	if err != errLeft {
+		refused := (*refusal)(nil)
+		_ = to.write(&message{End: &end{err.Error(), errors.As(err, &refused)}}, false) // the hand may be the one that has gone
 	}
-	h.opt.Log.WarnContext(s.Context(), "hand has gone", "hand", w.name, "err", err)
+	_ = conn.(*tls.Conn).CloseWrite()
+	<-received
+	_, _ = io.Copy(io.Discard, conn) // what comes unread would make the system drop what was told
 	return err
-}
-
-func remote(s grpc.ServerStream) string {
-	if p, ok := peer.FromContext(s.Context()); ok {
-		return p.Addr.String()
-	}
-	return ""
-}
-
-// admit takes in a hand that may work here. If another has its name, that one ends.
-func (h *Head) admit(s grpc.ServerStream) (*hand, error) {
-	var cert *x509.Certificate
-	if p, ok := peer.FromContext(s.Context()); ok {
-		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(t.State.PeerCertificates) > 0 {
-			cert = t.State.PeerCertificates[0]
-		}
-	}
-	if cert == nil || !h.ca.may(cert) {
-		return nil, status.Error(codes.PermissionDenied, "this hand has no right here: it was removed, or invited again; robotd hand invite, at the head, makes another pass")
-	}
-	var m message
-	if err := s.RecvMsg(&m); err != nil {
-		return nil, err
-	}
-	switch {
-	case m.Hello == nil || m.Hello.Turns < 1:
-		return nil, status.Error(codes.InvalidArgument, "the first message is no greeting of a hand")
-	case m.Hello.Version != h.opt.Version:
-		return nil, status.Errorf(codes.FailedPrecondition, "the head's program is version %s, and this hand's %.100q: install %[1]s here", h.opt.Version, m.Hello.Version)
-	}
-	w := newHand(h, cert, remote(s), m.Hello)
-	if err := s.SendMsg(&message{Terms: &h.opt.Terms}); err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.used {
-		if err := datadir.Replace(filepath.Join(h.opt.Dir, outFile), nil, 0o644); err != nil {
-			return nil, err
-		}
-		h.used = true
-	}
-	if old := h.hands[w.name]; old != nil {
-		old.kick(status.Error(codes.Aborted, "another hand has come with the same pass"))
-	}
-	h.hands[w.name] = w
-	return w, nil
 }
 
 // choose returns the hand to which an address belongs; nil: the head itself.

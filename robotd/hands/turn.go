@@ -11,10 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 	robot "sheaf/robotd/status"
@@ -53,10 +49,10 @@ type errand struct {
 // maxTurns bounds the turns of one hand.
 const maxTurns = 100_000
 
-func newHand(h *Head, cert *x509.Certificate, remote string, m *hello) *hand {
+func newHand(h *Head, cert *x509.Certificate, remote, version string, turns int) *hand {
 	w := &hand{
-		head: h, cert: cert, name: cert.Subject.CommonName, remote: remote, version: m.Version, since: time.Now(),
-		places: make(chan struct{}, min(m.Turns, maxTurns)), out: make(chan *message, 16), kicked: make(chan error, 1), gone: make(chan struct{}),
+		head: h, cert: cert, name: cert.Subject.CommonName, remote: remote, version: version, since: time.Now(),
+		places: make(chan struct{}, min(turns, maxTurns)), out: make(chan *message, 16), kicked: make(chan error, 1), gone: make(chan struct{}),
 		turns: make(map[uint64]*errand),
 	}
 	w.heard.Store(instant())
@@ -116,26 +112,12 @@ func (w *hand) send(m *message) {
 	}
 }
 
-func (w *hand) write(s grpc.ServerStream) {
+// read takes the messages of the hand until its connection ends, or a message shows that it does
+// not keep to the protocol.
+func (w *hand) read(from *line) error {
 	for {
-		select {
-		case m := <-w.out:
-			if err := s.SendMsg(m); err != nil {
-				w.kick(err)
-				return
-			}
-		case <-w.gone:
-			return
-		}
-	}
-}
-
-// read takes the messages of the hand until its stream ends, or a message shows that it does not
-// keep to the protocol.
-func (w *hand) read(s grpc.ServerStream) error {
-	for {
-		var m message
-		if err := s.RecvMsg(&m); err != nil {
+		m, err := from.read()
+		if err != nil {
 			return err
 		}
 		switch {
@@ -145,7 +127,7 @@ func (w *hand) read(s grpc.ServerStream) error {
 			w.send(&message{Pong: m.Ping.Number})
 		case m.Part != nil:
 			if err := w.take(m.Part, m.data); err != nil {
-				return status.Errorf(codes.InvalidArgument, "turn %d: %v", m.Part.ID, err)
+				return fmt.Errorf("turn %d: %w", m.Part.ID, err)
 			}
 		case m.Leaving:
 			w.mu.Lock()
@@ -153,7 +135,7 @@ func (w *hand) read(s grpc.ServerStream) error {
 			w.ifLeft()
 			w.mu.Unlock()
 		default:
-			return status.Error(codes.InvalidArgument, "a message that no hand sends")
+			return errors.New("a message that no hand sends")
 		}
 	}
 }
@@ -317,7 +299,7 @@ func (w *hand) open(req *fetch.Request, e *errand, given time.Time) (*fetch.Resp
 	resp, a, err := w.unpack(req, e, given)
 	switch {
 	case err != nil:
-		w.kick(status.Errorf(codes.InvalidArgument, "the result for %.200q: %v", req.URL, err))
+		w.kick(fmt.Errorf("the result for %.200q: %w", req.URL, err))
 		<-w.gone
 		w.outlast(e.progress)
 		return nil, false, fail(w.head.loses(req.URL, true), fmt.Errorf("hand %s sent a result that is not right: %w", w.name, err))

@@ -2,10 +2,12 @@
 // The robot, here the head, keeps frontier, politeness and batches. A hand fetches, searches and
 // deflates pages.
 //
-// A hand dials the head and opens one stream of gRPC over TLS, on which both prove who they are by
-// certificates of the head's own authority (Invite). An address belongs to one of the connected
-// hands by rendezvous hashing (Thaler and Ravishankar, 1998). The head gives a turn to a hand when
-// its gate gives the turn, and gives the address back when the hand has answered.
+// A hand asks the head by HTTP over TLS, on which both prove who they are by certificates of the
+// head's own authority (Invite). The head refuses the hand with a reason, or switches protocols
+// (RFC 9110, section 7.8); then the connection carries messages both ways. An address belongs to
+// one of the connected hands by rendezvous hashing (Thaler and Ravishankar, 1998). The head gives a
+// turn to a hand when its gate gives the turn, and gives the address back when the hand has
+// answered.
 //
 // A hand may make requests only for a while (Terms.Lease) after its last ping that the head has
 // answered, on a clock that does not stop. So the head knows when a hand that it has lost makes no
@@ -13,14 +15,13 @@
 package hands
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/mem"
 
 	"sheaf/robotd/fetch"
 )
@@ -33,35 +34,45 @@ const (
 	maxHeader  = 1 << 20  // of the header in it
 )
 
-// LeaseTime is how long a hand may make requests after its last ping that was answered.
+// A hand's request for work: GET path, with Upgrade: protocol and these fields.
+const (
+	path         = "/work"
+	protocol     = "sheaf-hand"
+	versionField = "Sheaf-Version" // of the hand's program
+	turnsField   = "Sheaf-Turns"   // that it can make at once
+)
+
+// LeaseTime is how long a hand may make requests after its last ping that was answered, if the head
+// has no other option.
 const LeaseTime = 10 * time.Second
 
 // margin is how much longer than a lease the head waits, for clocks that differ in speed and a
 // request that is just being written.
 func margin(lease time.Duration) time.Duration { return lease / 10 }
 
+// refusal is why a head lets a hand not work, whenever it asks again.
+type refusal struct{ why string }
+
+func (r *refusal) Error() string { return r.why }
+
+func refuse(format string, args ...any) *refusal { return &refusal{fmt.Sprintf(format, args...)} }
+
 // message is one message of either side: one of the fields is set.
 type message struct {
 	// From hands.
-	Hello   *hello `json:"hello,omitempty"` // the first message
-	Ping    *ping  `json:"ping,omitempty"`
-	Part    *part  `json:"part,omitempty"`
-	Leaving bool   `json:"leaving,omitempty"` // no more turns, please
+	Ping    *ping `json:"ping,omitempty"`
+	Part    *part `json:"part,omitempty"`
+	Leaving bool  `json:"leaving,omitempty"` // no more turns, please
 
 	// From the head.
-	Terms  *Terms `json:"terms,omitempty"` // the answer to hello
+	Terms  *Terms `json:"terms,omitempty"` // the first message
 	Turn   *turn  `json:"turn,omitempty"`
 	Cancel uint64 `json:"cancel,omitempty"` // ID of a turn
 	Close  uint64 `json:"close,omitempty"`  // ID of a run
 	Pong   uint64 `json:"pong,omitempty"`   // number of a ping
+	End    *end   `json:"end,omitempty"`    // the last message
 
 	data []byte // of Part
-}
-
-// hello is how a hand introduces itself.
-type hello struct {
-	Version string `json:"version"` // of its program
-	Turns   int    `json:"turns"`   // that it can make at once
 }
 
 // Terms are what a hand does its work by.
@@ -85,6 +96,12 @@ type turn struct {
 	ID            uint64 `json:"id"`
 	Run           uint64 `json:"run,omitempty"` // over whose connection; 0: over one of its own
 	fetch.Request        // what matters to a hand
+}
+
+// end says why the head ends the connection.
+type end struct {
+	Why     string `json:"why"`
+	Refused bool   `json:"refused,omitempty"` // it would refuse the hand if it asked again
 }
 
 // field is one name and value of a header. Servers do not always write UTF-8, so it is no string.
@@ -130,29 +147,71 @@ func header(all []field) http.Header {
 	return h
 }
 
-// service is the stream's name.
-const service = "sheaf.Hands"
-
-var stream = grpc.StreamDesc{StreamName: "Work", ServerStreams: true, ClientStreams: true}
-
-// codec writes a message as the length of its JSON in four bytes, the JSON, and its data.
-type codec struct{}
-
-func (codec) Name() string { return "sheaf-hands" }
-
-func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	m := v.(*message)
-	text, err := json.Marshal(m)
-	head := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(text)), uint32(len(text)))
-	return mem.BufferSlice{mem.SliceBuffer(append(head, text...)), mem.SliceBuffer(m.data)}, err
+// line carries messages over a connection. A message is the length of its JSON and that of its
+// data, in four bytes each with the highest first, and then both. One goroutine may write while one
+// reads.
+type line struct {
+	from *bufio.Reader
+	to   *bufio.Writer
+	last []byte // what was read last
 }
 
-func (codec) Unmarshal(in mem.BufferSlice, v any) error {
-	m, b := v.(*message), in.Materialize()
-	if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
-		return errors.New("the message is shorter than it says")
+func newLine(from io.Reader, to io.Writer) *line {
+	return &line{from: bufio.NewReader(from), to: bufio.NewWriterSize(to, 64<<10)}
+}
+
+// write writes a message. If more follow at once, the message may wait for them.
+func (l *line) write(m *message, more bool) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
 	}
-	n := 4 + int(binary.BigEndian.Uint32(b))
-	*m = message{data: b[n:]}
-	return json.Unmarshal(b[4:n], m)
+	head := binary.BigEndian.AppendUint32(make([]byte, 0, 8), uint32(len(text)))
+	head = binary.BigEndian.AppendUint32(head, uint32(len(m.data)))
+	for _, b := range [][]byte{head, text, m.data} { // a bufio.Writer repeats its first error
+		_, err = l.to.Write(b)
+	}
+	if err == nil && !more {
+		err = l.to.Flush()
+	}
+	return err
+}
+
+// read reads a message. Its data is valid until the next read.
+func (l *line) read() (*message, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(l.from, head[:]); err != nil {
+		return nil, err
+	}
+	text, data := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint32(head[4:])
+	size := uint64(text) + uint64(data)
+	if size > maxMessage {
+		return nil, fmt.Errorf("a message of %d bytes; at most %d are allowed", size, maxMessage)
+	}
+	if uint64(cap(l.last)) < size {
+		l.last = make([]byte, size)
+	}
+	b := l.last[:size]
+	if _, err := io.ReadFull(l.from, b); err != nil {
+		return nil, fmt.Errorf("a message that breaks off: %w", err)
+	}
+	m := &message{data: b[text:]}
+	if err := json.Unmarshal(b[:text], m); err != nil {
+		return nil, fmt.Errorf("a message that cannot be read: %w", err)
+	}
+	return m, nil
+}
+
+// carry writes the messages of out until done is closed or the connection fails.
+func (l *line) carry(out <-chan *message, done <-chan struct{}) error {
+	for {
+		select {
+		case m := <-out:
+			if err := l.write(m, len(out) > 0); err != nil {
+				return err
+			}
+		case <-done:
+			return nil
+		}
+	}
 }
