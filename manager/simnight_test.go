@@ -147,11 +147,11 @@ func (r *simulated) night(over func() bool) {
 
 // The plan for this night is wrong: every twentieth host takes ten times as long, as the paper
 // saw, and each line is up to 30 % slower or faster. The manager hands hosts that were not begun
-// to idle robots. SHEAF_TEST_FULL=1 simulates 32 robots and 2,000 hosts.
+// to idle robots.
 func TestNightWithWrongPredictions(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
-	robots, hosts := testkit.Size(8, 32), testkit.Size(320, 2000)
+	const robots, hosts = 32, 2000
 	static, taking := playNight(t, robots, hosts)
 	t.Logf("%d robots, %d hosts: %v by the plan, %v with taking over: %.3f of it", robots, hosts, static, taking, float64(taking)/float64(static))
 	if float64(taking) > 0.85*float64(static) {

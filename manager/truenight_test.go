@@ -347,7 +347,7 @@ func TestPredictedNights(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	var errors []float64
-	nights, robots, hosts := testkit.Size(3, 7), testkit.Size(4, 8), testkit.Size(40, 200)
+	nights, robots, hosts := testkit.Size(2, 7), testkit.Size(4, 8), testkit.Size(40, 200)
 	for seed := range testkit.Size(1, 2) {
 		w := mixed(uint64(seed), robots, hosts)
 		w.live(t, nights, func(t *testing.T, m *manager.Manager, night int, crew []*nightly, _ balance.Plan) {
@@ -451,23 +451,23 @@ func learnable(seed uint64, robots, hosts int, own float64) *world {
 // After three nights the hosts are with robots where the fourth night ends nearly as soon as by the
 // best plan, which knows all costs. Most pairs were never measured by then.
 func TestConvergence(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
-	robots, hosts := testkit.Size(4, 8), testkit.Size(40, 200)
+	const robots, hosts = 8, 200
 	for _, kind := range []struct {
 		name string
 		own  float64
 		most float64 // of the optimum, on night 4
 	}{{"robot × host", 0, 1.15}, {"pairs differ", 1, 1.5}} {
 		t.Run(kind.name, func(t *testing.T) {
-			for seed := range testkit.Size(1, 2) {
+			for seed := range 2 {
 				w := learnable(uint64(seed), robots, hosts, kind.own)
 				costs, err := balance.Matrix(w.times())
 				testkit.Must(t, err)
 				best := balance.Optimal(costs).Makespan
 				var ratios []float64
 				asked := 0
-				w.live(t, testkit.Size(4, 7), func(t *testing.T, _ *manager.Manager, _ int, crew []*nightly, plan balance.Plan) {
+				w.live(t, 7, func(t *testing.T, _ *manager.Manager, _ int, crew []*nightly, plan balance.Plan) {
 					ratios = append(ratios, math.Round(1000*plan.Makespan(costs)/best)/1000)
 					asked = 0
 					for _, r := range crew {
