@@ -56,26 +56,24 @@ var lawfulGaps = map[string]map[string]string{
 // web. Every page that links lead to is collected once, with the bytes that the server
 // has; on the days after, those that changed are new, and the others are revisits.
 //
-// It is the small corpus, with SHEAF_TEST_FULL=1 all hosts but the three largest, and with
+// It is the small corpus, with SHEAF_TEST_CORPUS=most all hosts but the three largest, and with
 // SHEAF_TEST_CORPUS=1 the whole corpus on 90 days.
 func TestCorpus(t *testing.T) {
-	if testing.Short() {
-		t.Skip("crawls a thousand files")
-	}
+	testkit.Long(t)
 	t.Parallel()
 	days, leftOut := []int{13, 20}, smallCorpus // on day 20 the encoding of all pages changes
-	whole := os.Getenv(wholeCorpus) != ""
-	switch {
-	case whole:
+	size := os.Getenv("SHEAF_TEST_CORPUS")
+	switch size {
+	case "1": // a quarter of an hour and 400 MB
 		days, leftOut = nil, nil
 		for day := range 90 {
 			days = append(days, day+1)
 		}
-	case testkit.Full():
+	case "most":
 		days, leftOut = []int{4}, largeHosts
 	}
 	c := newCorpus(t, leftOut...)
-	if !whole && !testkit.Full() {
+	if size == "" {
 		c.fewerLinks(t)
 	}
 	var seeds []string

@@ -131,9 +131,7 @@ func tightConfig(t *testing.T) config.Config {
 // A night has room for some 60 of 200 pages. What the daemon learns makes its copies fresher than
 // visits in turn would be; pages that change often are visited more often, and none is forgotten.
 func TestRevisitsFollowChanges(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long")
-	}
+	testkit.Long(t)
 	t.Parallel()
 	const days, from = 44, 14
 	var rates []float64
@@ -281,9 +279,7 @@ func (s *hourly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // The visits of small hosts move to the hours at which their servers are quick.
 func TestVisitsMoveToQuickHours(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long")
-	}
+	testkit.Long(t)
 	t.Parallel()
 	const days, learning = 36, 20
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80", "www.b.test": "192.0.2.2:80"})

@@ -37,10 +37,6 @@ type corpusSite struct {
 	reach int      // HTML files that links from the seeds lead to
 }
 
-// wholeCorpus makes tests take all of the corpus, all its days included: a quarter of an hour and
-// 400 MB.
-const wholeCorpus = "SHEAF_TEST_CORPUS"
-
 // partOfHost is the folder of help.sakura.jp.test that is left of it in the small corpus.
 const partOfHost = "/plugin/"
 

@@ -20,9 +20,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // batch decode to. The page is cut and counted, the batch is verified as ingest does it, other
 // pages come whole, and the page is not taken for one that is known.
 func TestZerosDoNotCostABatch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it stores and verifies some 320 MiB")
-	}
+	testkit.Long(t) // it stores and verifies some 320 MiB
 	t.Parallel()
 	const size, host = limits.Grace + 80<<20, "www.zeros.test"
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

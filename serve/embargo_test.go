@@ -55,7 +55,7 @@ func TestFeedOfEmbargoes(t *testing.T) {
 	}
 	var made []access.Rule
 	start := now.now().UTC().Truncate(time.Second)
-	for step := range 48 {
+	for step := range testkit.Size(20, 48) {
 		now.ahead += 12 * time.Hour
 		at := start.Add(now.ahead)
 		switch kind := random.IntN(8); {

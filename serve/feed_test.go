@@ -115,7 +115,7 @@ func TestFeed(t *testing.T) {
 	}
 	var down []catalog.Tombstone
 	start := now.now().UTC().Truncate(time.Second)
-	for step := range 36 {
+	for step := range testkit.Size(24, 36) {
 		now.ahead += 12 * time.Hour
 		at := start.Add(now.ahead)
 		host := hosts[random.IntN(len(hosts))]

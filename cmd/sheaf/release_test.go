@@ -13,7 +13,7 @@ import (
 // TestReleaseKey: a new key is encrypted with the password in the environment, is found again with
 // it, and is not replaced. Without a password there is no new key.
 func TestReleaseKey(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t) // the key of such a password takes 2 GiB and seconds
 	path := filepath.Join(t.TempDir(), "release.key")
 	if _, err := makeOrReadKey(path, ""); err == nil {
 		t.Error("a key was made without a password")

@@ -11,7 +11,7 @@ import (
 // One site of the shared corpus stands there in every encoding, declared rightly,
 // wrongly and not at all. Each copy must read as the original does, links and all.
 func TestCorpus(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	const original = "sites/faq.debian.jp.test/"
 	files := maps.Collect(testkit.CorpusFiles(t, func(name string) bool {
 		return strings.HasSuffix(name, ".html") && (strings.HasPrefix(name, original) || strings.HasPrefix(name, "derived/faq-"))

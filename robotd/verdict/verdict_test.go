@@ -112,16 +112,16 @@ func TestSketch(t *testing.T) {
 }
 
 // No page of the shared corpus, 38 sites, is taken for anything but a page. Tried are one page in
-// five without the three largest sites, with SHEAF_TEST_FULL=1 all without those, and with
+// five without the three largest sites, with SHEAF_TEST_CORPUS=most all without those, and with
 // SHEAF_TEST_CORPUS=1 all 286 MB.
 func TestCorpus(t *testing.T) {
-	testkit.Slow(t)
-	least, oneIn, large := 4000, 1, "" // hosts
-	if os.Getenv("SHEAF_TEST_CORPUS") == "" {
-		least, large = 1800, "httpd.test groonga.test www.boost.jp.test"
-		if !testkit.Full() {
-			least, oneIn = 300, 5
-		}
+	testkit.Long(t)
+	least, oneIn, large := 300, 5, "httpd.test groonga.test www.boost.jp.test" // hosts
+	switch os.Getenv("SHEAF_TEST_CORPUS") {
+	case "1":
+		least, oneIn, large = 4000, 1, ""
+	case "most":
+		least, oneIn = 1800, 1
 	}
 	html := regexp.MustCompile(`(?i)\.[sx]?html?(\.[^/]*)?$`)
 	met := 0

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,19 +11,6 @@ import (
 
 	"sheaf/internal/testkit"
 )
-
-// corpus unpacks parts of the shared corpus of real pages.
-func corpus(t testing.TB, parts ...string) string {
-	t.Helper()
-	archive := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
-	tar := testkit.Tool(t, "tar")
-	testkit.Tool(t, "xz")
-	dir := t.TempDir()
-	if out, err := exec.Command(tar, append([]string{"-xJf", archive, "-C", dir}, parts...)...).CombinedOutput(); err != nil {
-		t.Fatalf("tar: %v\n%s", err, out)
-	}
-	return dir
-}
 
 // shown returns the text of a page after rewriting.
 func shown(t *testing.T, body []byte, contentType string) *Content {
@@ -50,9 +36,9 @@ func shown(t *testing.T, body []byte, contentType string) *Content {
 // TestEncodingsOfCorpus: the corpus has a site in every encoding, declared rightly, wrongly and not
 // at all. Each copy is shown with the same words in title and text.
 func TestEncodingsOfCorpus(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
-	dir := corpus(t, "./sites/faq.debian.jp.test", "./derived")
+	dir := testkit.Corpus(t, "./sites/faq.debian.jp.test", "./derived")
 	originals, err := filepath.Glob(filepath.Join(dir, "sites", "faq.debian.jp.test", "*.html"))
 	if err != nil || len(originals) != 17 {
 		t.Fatalf("%d pages, %v", len(originals), err)
@@ -82,14 +68,15 @@ func readFile(t testing.TB, name string) []byte {
 }
 
 // TestPagesOfCorpus: the pages of the corpus are shown with all their words and without scripts. It
-// tries one page in ten, and all with SHEAF_TEST_FULL=1.
+// tries one page in ten, and all with SHEAF_TEST_CORPUS=most.
 func TestPagesOfCorpus(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("goes through a thousand pages")
+	pages, step := 0, 10
+	if os.Getenv("SHEAF_TEST_CORPUS") != "" {
+		step = 1
 	}
-	pages, step := 0, testkit.Size(10, 1)
-	each(t, corpus(t, "./sites"), func(name string, body []byte) {
+	each(t, testkit.Corpus(t, "./sites"), func(name string, body []byte) {
 		if pages++; pages%step != 0 {
 			return
 		}
@@ -125,7 +112,7 @@ func each(t testing.TB, dir string, f func(name string, body []byte)) {
 func BenchmarkRewrite(b *testing.B) {
 	var pages [][]byte
 	size := 0
-	each(b, corpus(b, "./sites"), func(_ string, body []byte) {
+	each(b, testkit.Corpus(b, "./sites"), func(_ string, body []byte) {
 		pages = append(pages, body)
 		size += len(body)
 	})

@@ -98,10 +98,7 @@ func TestRepair(t *testing.T) {
 	s, copied, _ := newCopied(t, "")
 	want := contents(t, s.Dir)
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(key string) bool { return strings.HasPrefix(key, "urls/state/") })
-	rounds := 40
-	if testkit.Full() {
-		rounds = 350 // of 3 damages each
-	}
+	rounds := testkit.Size(8, 350) // of 3 damages each
 	for round := range rounds {
 		random := rand.New(rand.NewPCG(uint64(round), 1))
 		harmed := make(map[string]bool)

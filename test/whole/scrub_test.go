@@ -57,10 +57,7 @@ func TestScrubHeals(t *testing.T) {
 		}
 	}
 	slices.Sort(keys)
-	rounds := 10
-	if testkit.Full() {
-		rounds = 250
-	}
+	rounds := testkit.Size(4, 250)
 	ctx, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	reading.Go(func() {
