@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"mime"
+	"net/http"
+	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
@@ -68,6 +73,23 @@ func (s *storing) store(t *turn) {
 	t.out.More = !h.idle.Load() && !h.Front.Empty()
 }
 
+// isPage reports whether an answer is a page, changed or not, and no picture or other file. If it
+// does not say its type, the URL tells.
+func isPage(resp *fetch.Response, url string) bool {
+	if !resp.IsPage() && resp.Status != http.StatusNotModified {
+		return false
+	}
+	switch media := mediatype.Of(mediatype.Header(resp.Header)).Essence; media {
+	case "text/html", "application/xhtml+xml":
+		return true
+	case "":
+		file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
+		family, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(file)), "/")
+		return family == "" || family == "text"
+	}
+	return false
+}
+
 // settle decides what becomes of the page, and does it. The order matters to package frontier: the
 // links go to their queues, then the page to the host's segment, then the queue moves on. An error
 // is one of the disk.
@@ -94,7 +116,7 @@ func (s *storing) settle(t *turn) error {
 			h.recovered()
 		}
 		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
-		t.out.Wait = t.resp.Wait
+		t.out.Wait, t.out.Page = t.resp.Wait, isPage(t.resp, t.entry.URL)
 		s.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
 	}
 	if err := s.queue(t); err != nil {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // GateOptions determine the time between two runs. A run is a visit to a host; see Next.
@@ -47,7 +49,8 @@ type Gate struct {
 	from  time.Time  // no run starts before
 	until time.Time  // no run starts from this time on; zero: no end
 	slots map[netip.Addr]*slot
-	due   slotHeap // slots without a run
+	paces *lru.Cache[netip.Addr, pace] // of addresses without a slot, so that they are not learned anew
+	due   slotHeap                     // slots without a run
 	hosts map[string]*visit
 	ends  map[string]chan struct{} // by host that was removed during a run: closed when the run has ended
 }
@@ -79,6 +82,7 @@ type Outcome struct {
 	NotBefore time.Time     // the host's Retry-After or back-off
 	Rest      time.Duration // rest for the whole address, if longer than the interval: a multiple of the time that the run took
 	Wait      time.Duration // time to the first byte of the answer; zero if no request was sent
+	Page      bool          // the answer is a page, whose Wait shows how fast the server is
 	Trouble   bool          // the server is overloaded or does not answer
 }
 
@@ -90,10 +94,15 @@ type Standing struct {
 	Host     time.Time     // no visit to the host before this time
 }
 
+// mostPaces is how many addresses without a host in the gate have their pace remembered.
+const mostPaces = 1 << 14
+
 // NewGate returns an empty gate.
 func NewGate(opt GateOptions) *Gate {
+	paces, _ := lru.New[netip.Addr, pace](mostPaces) // fails only without room
 	return &Gate{
 		opt:    opt,
+		paces:  paces,
 		leader: make(chan struct{}, 1),
 		wake:   make(chan struct{}, 1),
 		slots:  make(map[netip.Addr]*slot),
@@ -218,6 +227,7 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 		heap.Pop(&g.due)
 		if len(s.waiting) == 0 { // the rest is over and no host is left
 			delete(g.slots, s.addr)
+			g.paces.Add(s.addr, s.pace)
 			continue
 		}
 		return heap.Pop(&s.waiting).(*visit), 0
@@ -240,7 +250,7 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 		delete(g.ends, host)
 	}
 	within := g.opt.limits(s.addr)
-	s.pace.observe(within, out.Wait, out.Trouble)
+	s.pace.observe(within, out)
 	s.rest = now.Add(max(s.pace.current(within), out.Rest))
 	heap.Push(&g.due, s)
 	st := Standing{Slot: s.addr, Rest: s.rest, Interval: s.pace.current(within), Host: now.Add(out.Delay)}
@@ -322,8 +332,12 @@ func (g *Gate) enqueue(v *visit, addr netip.Addr) {
 	s, ok := g.slots[key]
 	if !ok {
 		s = &slot{addr: key}
+		s.pace, _ = g.paces.Get(key)
+		g.paces.Remove(key)
 		if g.opt.Recall != nil {
-			s.rest, s.pace.interval = g.opt.Recall(key)
+			var saved time.Duration
+			s.rest, saved = g.opt.Recall(key)
+			s.pace.recall(g.opt.limits(key), saved)
 		}
 		g.slots[key] = s
 		heap.Push(&g.due, s)

@@ -154,6 +154,25 @@ func TestIntervalOutlivesTheHost(t *testing.T) {
 	})
 }
 
+// What an address has shown is known when a host comes back to it after its rest.
+func TestPaceOutlivesTheHost(t *testing.T) {
+	script(t, GateOptions{Max: time.Minute}, func(g *Gate, next func(string, int) netip.Addr) {
+		a, b := address(1), address(2)
+		g.Add(a, "h")
+		next("h", 0)
+		g.Done(a, "h", Outcome{More: true, Trouble: true})
+		next("h", 20)
+		g.Done(a, "h", Outcome{Trouble: true}) // 40 s from now on
+		g.AddAt(b, "other", time.Now().Add(time.Minute))
+		next("other", 80)
+		g.Add(a, "h")
+		next("h", 80)
+		if st := g.Done(a, "h", Outcome{Wait: time.Millisecond, Page: true}); st.Interval != 30*time.Second {
+			t.Errorf("after two troubles and a good visit the interval is %v, want 30s", st.Interval)
+		}
+	})
+}
+
 func TestOpen(t *testing.T) {
 	script(t, GateOptions{}, func(g *Gate, next func(string, int) netip.Addr) {
 		a := address(1)

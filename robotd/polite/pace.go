@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"math/bits"
 	"net/netip"
 	"time"
 )
@@ -10,19 +11,19 @@ import (
 // fail.
 type pace struct {
 	interval time.Duration
-	usual    time.Duration // mean time to the answer's first byte, over many visits
-	recent   time.Duration // the same over the last few visits
-	steady   int           // successive visits without a reason to slow down
-	troubled int           // successive visits with trouble
+	waits    waits
+	late     uint8 // the last visits to pages, the newest in the lowest bit; 1: the answer was late
+	steady   int   // successive visits without a reason to slow down
+	troubled int   // successive visits with trouble
 }
 
-// Parameters of the pace. Steps up are larger than steps down: a server in trouble gets relief at
-// once, and is trusted again slowly.
+// Parameters of the pace. A server in trouble gets relief at once, and is trusted again slowly.
 const (
-	steadyRuns = 8                     // visits before the interval is made shorter than the usual one
-	streak     = 2                     // successive troubles that are no accident
-	slowFactor = 2                     // slower than this factor times the usual is slow
-	slowSlack  = 50 * time.Millisecond // noise that says nothing about the server
+	steadyRuns = 8    // visits before the interval is made shorter than the usual one
+	streak     = 2    // successive troubles that are no accident
+	recent     = 0x1f // the bits of late that count: five visits
+	slow       = 3    // late answers among them show that the server has slowed down
+	slowest    = 2    // times the usual interval, at most, while it is slow
 )
 
 // limits are what the interval of an address keeps within.
@@ -47,43 +48,48 @@ func (o *GateOptions) limits(addr netip.Addr) limits {
 	return l
 }
 
-// observe adds the time to an answer's first byte, and whether there was trouble: 429, 5xx or no
-// answer. A single trouble may be due to one page; several in a row are due to the server.
-func (p *pace) observe(l limits, wait time.Duration, trouble bool) {
+// observe adds a visit. A single trouble may be due to one page; several in a row are due to the
+// server. Only pages show how fast it is: a robots.txt or an image costs it less.
+func (p *pace) observe(l limits, out Outcome) {
 	p.interval = p.current(l)
 	switch {
-	case trouble:
+	case out.Trouble:
 		p.steady = 0
 		if p.troubled++; p.troubled >= streak {
 			p.interval *= 2
 		}
-	case wait <= 0: // no request was sent
+	case out.Wait <= 0: // no request was sent
 		return
-	case p.usual == 0:
-		p.usual, p.recent = wait, wait
 	default:
 		p.troubled = 0
-		p.recent += (wait - p.recent) / 4
 		p.steady++
+		if out.Page {
+			p.late <<= 1
+			if p.waits.late(out.Wait) {
+				p.late |= 1
+			}
+			p.waits.add(out.Wait)
+		}
 		switch {
-		case p.recent > slowFactor*p.usual+slowSlack:
+		case bits.OnesCount8(p.late&recent) >= slow:
 			p.steady = 0
-			p.interval += p.interval / 4
+			p.interval = max(p.interval, min(p.interval+l.usual/4, slowest*l.usual))
 		case p.interval > l.usual:
 			p.interval = max(p.interval-p.interval/4, l.usual)
 		case p.steady >= steadyRuns:
 			p.steady = 0
 			p.interval -= p.interval / 5
 		}
-		// The usual time rises slowly; otherwise a server that slows down would always seem as
-		// usual.
-		weight := time.Duration(64)
-		if wait < p.usual {
-			weight = 8
-		}
-		p.usual += (wait - p.usual) / weight
 	}
 	p.interval = p.current(l)
+}
+
+// recall takes over the interval that was saved, which may be newer: another robot may have had the
+// address since. Only intervals above the usual one are saved.
+func (p *pace) recall(l limits, saved time.Duration) {
+	if saved > 0 || p.interval > l.usual {
+		p.interval = saved
+	}
 }
 
 // current returns the current interval.
