@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -141,7 +142,7 @@ func (a arcLine) record(at int64) *warcRecord {
 	if kind == "warcinfo" {
 		set("WARC-Filename", strings.TrimPrefix(a.url, arcBegins))
 	} else {
-		set("WARC-Target-URI", a.url)
+		set("WARC-Target-URI", weburl.Bytes(a.url))
 	}
 	set("WARC-Date", a.time())
 	if ip, err := netip.ParseAddr(a.ip); err == nil && !ip.IsUnspecified() {

@@ -459,6 +459,34 @@ func TestHostMap(t *testing.T) {
 	}
 }
 
+// A URL keeps its bytes, whatever their encoding, so no two pages become versions of one URL.
+func TestBytesOfURLs(t *testing.T) {
+	t.Parallel()
+	urls := map[string]string{ // by what they are stored as
+		"%93%FA%96%7B.html": "\x93\xfa\x96{.html", "%93%8C%8B%9E.html": "\x93\x8c\x8b\x9e.html", "%C2%E7%BA%E5": "\xc2\xe7\xba\xe5",
+		"j%F8rgen": "j\xf8rgen", "%E6%97%A5%E6%9C%AC": "日本", "%95%5C": "\x95\x5c", "%95/": "\x95/", "q?k=%82%A0": "q?k=\x82\xa0",
+	}
+	const host = "http://a.example.jp/"
+	warc, old := "", arcFile(false)[0]
+	for _, url := range urls {
+		body := "HTTP/1.0 200 OK\r\n\r\n" + url
+		warc += rec("1.0", "response", host+url, answer, body)
+		old += arc(host+url, "192.0.2.7", "20090301120000", "text/html", body)
+	}
+	for kind, data := range map[string]string{"WARC": warc, "ARC": old} {
+		c, err := convert(t, data, nil)
+		testkit.Must(t, err)
+		if len(c.pages) != len(urls) {
+			t.Errorf("%s: %d pages, want %d", kind, len(c.pages), len(urls))
+		}
+		for url, body := range urls {
+			if got := c.pages[host+url]; got != body {
+				t.Errorf("%s: %s is %q, want %q", kind, url, got, body)
+			}
+		}
+	}
+}
+
 // A resource of the web is a page. What has another name, and what was made of a record, is kept
 // beside the batch with its host and with what it refers to.
 func TestResourcesAndConversions(t *testing.T) {

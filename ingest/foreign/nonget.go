@@ -130,7 +130,7 @@ func unquotePlus(s string) string {
 		}
 		b.WriteByte(c)
 	}
-	return strings.ToValidUTF8(b.String(), "\uFFFD")
+	return b.String()
 }
 
 // partsQuery returns the parts of a form as parameters. It is not ok if the body is no such form.
@@ -286,20 +286,20 @@ func (r *warcRecord) asked() (string, error) {
 	} else {
 		target += "?"
 	}
-	query := []rune(r.query)
+	length := utf8.RuneCountInString(r.query)
 	with := func(n int) (string, error) {
-		url, err := bareURL(target + string(query[:n]))
+		url, err := bareURL(target + cutRunes(r.query, n))
 		if err == nil {
 			_, err = naming.HostOf(url) // which limits its length
 		}
 		return url, err
 	}
-	url, err := with(len(query))
+	url, err := with(length)
 	if err == nil {
 		return url, nil
 	}
 	method, _, _ := strings.Cut(r.query, "&")
-	fits := sort.Search(len(query), func(n int) bool { _, err := with(n + 1); return err != nil })
+	fits := sort.Search(length, func(n int) bool { _, err := with(n + 1); return err != nil })
 	if fits < len(method) {
 		return "", err
 	}

@@ -36,6 +36,7 @@ func TestKeysOfRequests(t *testing.T) {
 		"form":                  {asking("POST", form, "Foo=Bar&dir=%2Fbaz+x"), "__wb_method=post&dir=/baz%20x&foo=bar"},
 		"form, sorted":          {asking("PUT", form, "b=2&a=1&1=0"), "1=0&__wb_method=put&a=1&b=2"},
 		"form, Japanese":        {asking("POST", form, "q=%E6%97%A5本"), "__wb_method=post&q=%e6%97%a5%e6%9c%ac"},
+		"form, Shift_JIS":       {asking("POST", form, "q=%93%FA%96%7B"), "__wb_method=post&q=%93%fa%96{"},
 		"form, a fragment":      {asking("POST", form, "q=%23fff&r=1"), "__wb_method=post&q="},
 		"form, line ends":       {asking("POST", form, "q=a%0D%0Ab"), "__wb_method=post&q=ab"},
 		"form, binary":          {asking("POST", form, "\x816l`L\xa04P\x0e\xe0r\x02\xb5\x89\x19\x00fP\xdb\x0e\xb0\x02,"), "__wb_method=post&__wb_post_data=gtzsyeygnfao4hictykzagzq2w6waiw="},

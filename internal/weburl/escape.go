@@ -1,6 +1,7 @@
 package weburl
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,26 +37,32 @@ func escape(s string, set set) string {
 	return s
 }
 
-// appendEscaped appends s with the characters of set percent-encoded as UTF-8. It replaces invalid
-// UTF-8 by U+FFFD.
+// appendEscaped appends s with the characters of set percent-encoded as UTF-8.
 func appendEscaped(out []byte, s string, set set) []byte {
-	for i := 0; i < len(s); {
-		if s[i] < utf8.RuneSelf {
-			out = appendByte(out, s[i], set)
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError {
-			out = append(out, "%EF%BF%BD"...)
-		} else {
-			for _, c := range []byte(s[i : i+size]) {
-				out = appendByte(out, c, set)
-			}
-		}
-		i += size
+	for i := range len(s) {
+		out = appendByte(out, s[i], set)
 	}
 	return out
+}
+
+// Bytes percent-encodes the bytes of a URL that are not ASCII, each as it is, whatever their
+// encoding. So is a backslash that is the second byte of a character in Shift_JIS: it is no slash.
+func Bytes(url string) string {
+	var b strings.Builder
+	for i := 0; i < len(url); i++ {
+		c := url[i]
+		if c < utf8.RuneSelf {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+		lead := 0x81 <= c && c <= 0x9f || 0xe0 <= c && c <= 0xfc
+		if lead && i+1 < len(url) && (url[i+1] == '\\' || url[i+1] >= utf8.RuneSelf) {
+			i++
+			fmt.Fprintf(&b, "%%%02X", url[i])
+		}
+	}
+	return b.String()
 }
 
 func appendByte(out []byte, c byte, set set) []byte {
@@ -71,7 +78,7 @@ func escapeQuery(s string, set set, enc encoding.Encoding) string {
 	if enc == nil || isASCII(s) {
 		return escape(s, set)
 	}
-	s = standIn(strings.ToValidUTF8(s, "\uFFFD"), enc)
+	s = standIn(s, enc)
 	var out []byte
 	appendAll := func(b string) {
 		for i := 0; i < len(b); i++ {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 )
@@ -42,9 +43,13 @@ func parse(base *URL, ref string, enc encoding.Encoding) (*URL, error) {
 }
 
 // clean removes what browsers remove: control characters and spaces at both ends, tabs and line
-// ends anywhere.
+// ends anywhere. The bytes of a URL that is not UTF-8, such as one from a header, stay what they
+// are.
 func clean(s string) string {
 	s = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
+	if !utf8.ValidString(s) {
+		s = Bytes(s)
+	}
 	if !strings.ContainsAny(s, "\t\n\r") {
 		return s
 	}

@@ -200,6 +200,10 @@ func TestHeaderLinks(t *testing.T) {
 		"Link":    {`</a>; rel=next, <b?x,y>; title="<no>, \"; rel=x"; rel="prev nofollow"`, `<c.css>; rel=stylesheet, <d>;anchor="/other";rel=next, <e`, `<//x.test>; rel=preconnect`},
 		"Refresh": {"0; url=r"},
 	}
+	raw := http.Header{"Link": {"</l\x82\xa0.html>; rel=next"}, "Refresh": {"0; url=/r\x95\\.html"}}
+	if got, want := links(&Page{Links: HeaderLinks(raw, "http://h/")}), "l%82%A0.html T\nr%95%5C.html T\n"; got != want {
+		t.Errorf("in Shift_JIS: %s, want %s", got, want)
+	}
 	p := &Page{Links: HeaderLinks(h, "http://h/")}
 	if got, want := links(p), "a T\nb?x,y T n\nc.css\nr T\n"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
