@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +82,7 @@ func (i *Ingest) serveList(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, struct {
+	return problem.JSON(w, http.StatusOK, struct {
 		Buffers []ledger.Buffer `json:"buffers"`
 		Batches []*ledger.Batch `json:"batches"`
 	}{buffers, append([]*ledger.Batch{}, list...)})
@@ -98,22 +97,19 @@ func (i *Ingest) serveBatch(w http.ResponseWriter, r *http.Request) error {
 	if b == nil {
 		return noBatch(id)
 	}
-	return answer(w, b)
+	return problem.JSON(w, http.StatusOK, b)
 }
 
 func noBatch(id string) error {
 	return problem.New(http.StatusNotFound, "not_found", "no batch "+strconv.Quote(id)+" was ever accepted; GET /v1/admin/batches lists those that were")
 }
 
-// maxWord is the maximum length of the body of a decision, in bytes.
-const maxWord = 16 << 10
-
 // serveDecision carries out an operator's decision about a batch. The body may be empty.
 func (i *Ingest) serveDecision(verb string, decide func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var word quarantine.Word
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWord)).Decode(&word); err != nil && err != io.EOF {
-			return problem.New(http.StatusBadRequest, "bad_body", "the body is not {\"by\": NAME, \"note\": TEXT}: "+err.Error())
+		if err := problem.ReadJSONIfAny(w, r, &word); err != nil {
+			return err
 		}
 		word.By = operators.By(r.Context(), word.By)
 		id := mux.Vars(r)["id"]
@@ -128,7 +124,7 @@ func (i *Ingest) serveDecision(verb string, decide func(context.Context, string,
 		case b == nil:
 			return noBatch(id)
 		}
-		return answer(w, b)
+		return problem.JSON(w, http.StatusOK, b)
 	}
 }
 
@@ -139,16 +135,11 @@ func (i *Ingest) servePublish(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: "edition " + v.Edition})
-	return answer(w, struct {
+	return problem.JSON(w, http.StatusOK, struct {
 		Batches int    `json:"batches"`
 		Version int64  `json:"version,omitempty"`
 		Edition string `json:"edition,omitempty"`
 	}{n, v.N, v.Edition})
-}
-
-func answer(w http.ResponseWriter, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(v)
 }
 
 // serveOthers sends the records of an imported file that are no pages, as a .warc.gz.

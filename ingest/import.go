@@ -137,5 +137,5 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	if err != nil {
 		return err
 	}
-	return answer(w, done)
+	return problem.JSON(w, http.StatusOK, done)
 }

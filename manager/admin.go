@@ -186,7 +186,7 @@ func (a *operatorAPI) robots(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) admit(w http.ResponseWriter, r *http.Request) error {
 	var req AdmitRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.About(r.Context(), "robot", req.Name)
@@ -224,7 +224,7 @@ func (a *operatorAPI) upgrade(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) dead(w http.ResponseWriter, r *http.Request) error {
 	var req DeadRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	return noContent(w, adminError(a.roster.Dead(r.Context(), mux.Vars(r)["name"], req.Reason)))
@@ -273,7 +273,7 @@ func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
 	var req HostsRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.About(r.Context(), fmt.Sprintf("%d hosts:", len(req.Hosts)), strings.Join(req.Hosts, " "))
@@ -284,7 +284,7 @@ func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
 	var req hosts.DecideRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: req.String()})
@@ -294,7 +294,7 @@ func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) setInterval(w http.ResponseWriter, r *http.Request) error {
 	var req hosts.IntervalRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: req.String()})
@@ -303,7 +303,7 @@ func (a *operatorAPI) setInterval(w http.ResponseWriter, r *http.Request) error 
 
 func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
 	var req VisitRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.About(r.Context(), fmt.Sprintf("visit %d hosts:", len(req.Hosts)), strings.Join(req.Hosts, " "))
@@ -327,7 +327,7 @@ func (a *operatorAPI) prefixes(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) refusePrefix(w http.ResponseWriter, r *http.Request) error {
 	var req hosts.RefusedPrefix
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	return noContent(w, adminError(a.hosts.RefusePrefix(r.Context(), req)))
@@ -339,7 +339,7 @@ func (a *operatorAPI) allowPrefix(w http.ResponseWriter, r *http.Request) error 
 
 func (a *operatorAPI) refuseDomain(w http.ResponseWriter, r *http.Request) error {
 	var req hosts.RefusedDomain
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	return noContent(w, adminError(a.hosts.RefuseDomain(r.Context(), req)))

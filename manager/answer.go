@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,35 +14,6 @@ import (
 	"sheaf/manager/rollout"
 	"sheaf/manager/roster"
 )
-
-const maxJSON = 1 << 20 // bytes of a request's body
-
-// readJSON reads a body that has exactly the fields of v.
-func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("data after its end")
-		}
-	}
-	if err != nil {
-		return bodyError("bad_json", fmt.Errorf("body: %w", err))
-	}
-	return nil
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(append(body, '\n'))
-	return nil
-}
 
 // noContent answers 204, unless there is an error.
 func noContent(w http.ResponseWriter, err error) error {
@@ -65,7 +35,7 @@ func answer(w http.ResponseWriter, status int, v any, err error) error {
 	if err != nil {
 		return adminError(err)
 	}
-	return writeJSON(w, status, v)
+	return problem.JSON(w, status, v)
 }
 
 // adminError returns the answer to an error that an operator caused, or the error itself.

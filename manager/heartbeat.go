@@ -45,7 +45,7 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 		return noContent(w, nil)
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusOK, orders)
+	return problem.JSON(w, http.StatusOK, orders)
 }
 
 // maxCount is the highest count that a heartbeat may have. Thousands of them add up to less than an

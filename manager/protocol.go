@@ -107,7 +107,7 @@ func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check f
 
 func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	var req wire.JoinRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	if len(req.PublicKey) != 32 || len(req.Version) > 128 || req.Token == "" {
@@ -127,7 +127,7 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	}
 	m.opt.Log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "program_version", req.Version)
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusOK, answer)
+	return problem.JSON(w, http.StatusOK, answer)
 }
 
 // serveList answers P1: the robot's list, if it has changed.
@@ -249,7 +249,7 @@ func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot stri
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, report)
+	return problem.JSON(w, http.StatusOK, report)
 }
 
 // serveSubmitLog answers P3: the log of a cycle.
@@ -264,7 +264,7 @@ func (m *Manager) serveSubmitLog(w http.ResponseWriter, r *http.Request, robot s
 	case err != nil:
 		return err
 	}
-	return writeJSON(w, http.StatusOK, report)
+	return problem.JSON(w, http.StatusOK, report)
 }
 
 // serveIsRestart answers P4: whether the robot is to fetch its list anew.
@@ -305,7 +305,7 @@ func (m *Manager) serveUnsubscribe(w http.ResponseWriter, r *http.Request, robot
 
 func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot string) error {
 	var report wire.AddressReport
-	if err := readJSON(w, r, &report); err != nil {
+	if err := problem.ReadJSON(w, r, &report); err != nil {
 		return err
 	}
 	err := m.Hosts.ReportAddresses(r.Context(), robot, report.Addresses)

@@ -144,7 +144,7 @@ func unknownRelease(counter string) error {
 // serveReport takes a robot's report on its program and offers it a newer one.
 func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot string) error {
 	var req wire.ReportRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	if len(req.Version) > 128 || len(req.Platform) > 64 || req.Counter < 0 || req.Seen < 0 || len(req.Failed) > 100 {
@@ -177,7 +177,7 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 	if answer == (wire.ReportAnswer{}) {
 		return noContent(w, nil)
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return problem.JSON(w, http.StatusOK, answer)
 }
 
 // notBelowFloor refuses new work to robots whose program is too old. They may still report, fetch
@@ -240,7 +240,7 @@ func (a releaseAPI) serveList(w http.ResponseWriter, r *http.Request) error {
 
 func (a releaseAPI) servePublish(w http.ResponseWriter, r *http.Request) error {
 	var req PublishRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	if req.Soak < 0 {
@@ -257,7 +257,7 @@ func (a releaseAPI) serveKey(w http.ResponseWriter, r *http.Request) error {
 
 func (a releaseAPI) serveSetKey(w http.ResponseWriter, r *http.Request) error {
 	var req ReleaseKeyRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	if err := a.releases.SetKey(r.Context(), req.Key, req.Replace); err != nil {
@@ -277,7 +277,7 @@ func (a releaseAPI) serveRollout(w http.ResponseWriter, r *http.Request) error {
 		return unknownRelease(mux.Vars(r)["counter"])
 	}
 	var req RolloutRequest
-	if err := readJSON(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	return noContent(w, releaseError(a.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped)))

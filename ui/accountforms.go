@@ -17,7 +17,7 @@ import (
 
 // changeAccount changes what an account's owner may change: password, mail address, tokens.
 func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"net/http"
-	"net/url"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
@@ -33,21 +32,9 @@ func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Accou
 	return webpage.Show(w, r, http.StatusOK, watchesTemplate, watchesPage{f.Site.For(r), q.Get("url"), q.Get("host"), list})
 }
 
-// maxForm is the largest form that is read, in bytes.
-const maxForm = 64 << 10
-
-// readForm reads a form.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
-	}
-	return r.PostForm, nil
-}
-
 // changeWatches begins a watch or ends one.
 func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

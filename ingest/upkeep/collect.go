@@ -134,7 +134,7 @@ func (c *Collector) Register(r *mux.Router, gate operators.Gate) {
 
 func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {
 	var ask CollectRequest
-	if err := decode(w, r, &ask); err != nil {
+	if err := problem.ReadJSONIfAny(w, r, &ask); err != nil {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: map[bool]string{false: "objects", true: "objects, as a trial"}[ask.DryRun]})
@@ -142,5 +142,5 @@ func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, report)
+	return problem.JSON(w, http.StatusOK, report)
 }

@@ -152,7 +152,7 @@ func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, append([]catalog.Tombstone{}, stones...)) // never null
+	return problem.JSON(w, http.StatusOK, append([]catalog.Tombstone{}, stones...)) // never null
 }
 
 func (t *Takedowns) serveCollections(w http.ResponseWriter, r *http.Request) error {
@@ -170,7 +170,7 @@ func (t *Takedowns) serveCollections(w http.ResponseWriter, r *http.Request) err
 			return err
 		}
 	}
-	return answer(w, catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)})
+	return problem.JSON(w, http.StatusOK, catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)})
 }
 
 func (t *Takedowns) serveTakedown(w http.ResponseWriter, r *http.Request) error {
@@ -201,7 +201,7 @@ func (t *Takedowns) serveLift(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, err error) {
-	if err := decode(w, r, &ask); err != nil {
+	if err := problem.ReadJSON(w, r, &ask); err != nil {
 		return ask, err
 	}
 	ask.Tombstone = catalog.Tombstone{
@@ -240,7 +240,7 @@ func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tom
 		return err
 	}
 	t.log.WarnContext(r.Context(), "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
-	return answer(w, TakedownResponse{Version: v.N})
+	return problem.JSON(w, http.StatusOK, TakedownResponse{Version: v.N})
 }
 
 // recordOf is record for a collection.
@@ -254,7 +254,7 @@ func (t *Takedowns) recordOf(w http.ResponseWriter, r *http.Request, s catalog.T
 		return err
 	}
 	t.log.WarnContext(r.Context(), "operator "+deed, "collection", s.Collection, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
-	return answer(w, TakedownResponse{v.N, n})
+	return problem.JSON(w, http.StatusOK, TakedownResponse{v.N, n})
 }
 
 // checkKnown returns an error if the archive has nothing of the host, or nothing of it in the

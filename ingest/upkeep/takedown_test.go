@@ -2,23 +2,37 @@ package upkeep_test
 
 import (
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/mux"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/upkeep"
+	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/testkit"
 )
+
+func emptyCatalog(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	objects, err := store.OpenFS(t.TempDir())
+	testkit.Must(t, err)
+	t.Cleanup(func() { objects.Close() })
+	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
+	testkit.Must(t, err)
+	return c
+}
 
 // A host is taken down at the ports at which it is published, and nothing beside it. Once an
 // operator has lifted the host's take-down, ports that are published later stay.
 func TestTakePorts(t *testing.T) {
-	objects, err := store.OpenFS(t.TempDir())
-	testkit.Must(t, err)
-	defer objects.Close()
-	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
-	testkit.Must(t, err)
+	c := emptyCatalog(t)
 	publish := func(batch string, hosts ...string) {
 		t.Helper()
 		var entries []catalog.SegmentEntry
@@ -41,7 +55,7 @@ func TestTakePorts(t *testing.T) {
 		}
 	}
 	publish("b1", "www.example.jp", "www.example.jp:81", "www.example.jp:8080", "a.www.example.jp:81", "www.example.jp.test:81")
-	_, err = downs.Take(t.Context(), catalog.Tombstone{Host: "www.example.jp", Reason: "its owner", By: "ops"})
+	_, err := downs.Take(t.Context(), catalog.Tombstone{Host: "www.example.jp", Reason: "its owner", By: "ops"})
 	testkit.Must(t, err)
 	take(2)
 	take(0)
@@ -51,4 +65,23 @@ func TestTakePorts(t *testing.T) {
 	testkit.Must(t, err)
 	publish("b3", "www.example.jp:83")
 	take(0)
+}
+
+// A take-down with a misspelt limit would take the whole host. It is refused, and nothing is hidden.
+func TestMisspeltTakedown(t *testing.T) {
+	c := emptyCatalog(t)
+	routes := mux.NewRouter()
+	upkeep.NewTakedowns(c, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
+	w := httptest.NewRecorder()
+	routes.ServeHTTP(w, httptest.NewRequest("POST", api.PathAdminTakedowns,
+		strings.NewReader(`{"host": "www.example.jp", "edtion": "20261121", "reason": "x"}`)))
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `unknown field \"edtion\"`) {
+		t.Errorf("answered %d: %s", w.Code, w.Body)
+	}
+	now, err := c.Pin(t.Context())
+	testkit.Must(t, err)
+	defer now.Release()
+	if stones := now.Tombstones("www.example.jp"); len(stones) > 0 {
+		t.Errorf("taken down: %v", stones)
+	}
 }

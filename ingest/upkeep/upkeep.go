@@ -9,14 +9,10 @@ package upkeep
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"sheaf/internal/lease"
-	"sheaf/internal/problem"
 )
 
 // Names of the leases.
@@ -42,20 +38,4 @@ func hold(ctx context.Context, leases lease.Locker, name string, pause time.Dura
 		}
 	}
 	return nil
-}
-
-// maxBody is the limit for the body of an operator's request, in bytes.
-const maxBody = 16 << 10
-
-// decode decodes a request's body, which may be empty.
-func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v); err != nil && err != io.EOF {
-		return problem.New(http.StatusBadRequest, "bad_body", "the body is not the JSON object that this path takes: "+err.Error())
-	}
-	return nil
-}
-
-func answer(w http.ResponseWriter, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(v)
 }

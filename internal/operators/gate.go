@@ -130,6 +130,7 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 			}
 			return p
 		}
+		w.Header().Set("Cache-Control", "no-store") // unless the handler says otherwise
 		ctx := context.WithValue(r.Context(), whoKey{}, o)
 		ctx = audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession, Home: "/board/"}), audit.Operator, o.Name)
 		next.ServeHTTP(w, r.WithContext(ctx))

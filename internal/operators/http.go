@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -31,9 +30,6 @@ type NewPassword struct {
 	Old string `json:"old"`
 	New string `json:"new"`
 }
-
-// maxBody is the largest body that is read, in bytes.
-const maxBody = 64 << 10
 
 // Register mounts the paths by which admins look after operators, and by which each operator
 // changes the own password; and the audit log, whose days are those of zone.
@@ -67,35 +63,17 @@ func storeProblem(err error) error {
 	return err
 }
 
-func read(w http.ResponseWriter, r *http.Request, v any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(v)
-	var tooLarge *http.MaxBytesError
-	if err != nil && !errors.As(err, &tooLarge) {
-		return problem.New(http.StatusBadRequest, "body", "the body is not as it should be: "+err.Error())
-	}
-	return err
-}
-
-func answer(w http.ResponseWriter, status int, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store") // it may have a password
-	w.WriteHeader(status)
-	return json.NewEncoder(w).Encode(v)
-}
-
 func (d *Door) list(w http.ResponseWriter, r *http.Request) error {
 	list, err := d.Store.List(r.Context())
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, OperatorList{list})
+	return problem.JSON(w, http.StatusOK, OperatorList{list})
 }
 
 func (d *Door) add(w http.ResponseWriter, r *http.Request) error {
 	var wanted NewOperator
-	if err := read(w, r, &wanted); err != nil {
+	if err := problem.ReadJSON(w, r, &wanted); err != nil {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: "operator " + wanted.Name, Reason: "role " + string(wanted.Role)})
@@ -104,13 +82,13 @@ func (d *Door) add(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", api.PathAdminOperators+"/"+made.Name)
-	return answer(w, http.StatusCreated, NewOperator{made, password})
+	return problem.JSON(w, http.StatusCreated, NewOperator{made, password})
 }
 
 func (d *Door) change(w http.ResponseWriter, r *http.Request) error {
 	name := mux.Vars(r)["name"]
 	var c OperatorChange
-	if err := read(w, r, &c); err != nil {
+	if err := problem.ReadJSON(w, r, &c); err != nil {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: "operator " + name, Reason: c.String()})
@@ -118,7 +96,7 @@ func (d *Door) change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, NewOperator{now, password})
+	return problem.JSON(w, http.StatusOK, NewOperator{now, password})
 }
 
 // String says what is changed, without the password.
@@ -161,7 +139,7 @@ func (d *Door) ownPassword(w http.ResponseWriter, r *http.Request) error {
 	o, _ := r.Context().Value(whoKey{}).(who)
 	audit.Note(r.Context(), audit.Row{Object: "operator " + o.Name, Reason: "new password"})
 	var wanted NewPassword
-	if err := read(w, r, &wanted); err != nil {
+	if err := problem.ReadJSON(w, r, &wanted); err != nil {
 		return err
 	}
 	if o.byToken {

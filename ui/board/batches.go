@@ -68,7 +68,7 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 
 // decideBatch carries out what an operator has decided about a batch in the quarantine.
 func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

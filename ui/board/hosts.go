@@ -55,7 +55,7 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 
 // decideHosts accepts or refuses the hosts that are checked.
 func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

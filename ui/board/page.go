@@ -4,11 +4,9 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
-	"net/url"
 	"time"
 
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 )
 
@@ -65,18 +63,6 @@ func (b *board) page(r *http.Request) page {
 
 // by names the operator of a request, for the record.
 func by(r *http.Request) string { return operators.By(r.Context(), "") }
-
-// maxForm is the largest form that is read, in bytes.
-const maxForm = 1 << 20
-
-// readForm reads a form.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
-	}
-	return r.PostForm, nil
-}
 
 // back leads to a page after an act.
 func back(w http.ResponseWriter, to string) error {

@@ -33,7 +33,7 @@ func (b *board) releases(w http.ResponseWriter, r *http.Request) error {
 
 // rollOut stops the roll-out of a release, or lets it go on.
 func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

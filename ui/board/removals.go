@@ -58,7 +58,7 @@ func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
 
 // decideRemoval grants or refuses a request.
 func (b *board) decideRemoval(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func (p robotPage) StateOf(b *ledger.Batch) string { return partner.StateName(p.
 
 // orderRobot gives a robot an order.
 func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

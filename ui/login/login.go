@@ -106,18 +106,6 @@ func parse(name string) *template.Template {
 	return webpage.Parse(string(text))
 }
 
-// maxForm is the largest form that is read, in bytes.
-const maxForm = 64 << 10
-
-// readForm reads a form.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
-	}
-	return r.PostForm, nil
-}
-
 // loginPage asks for a name and a password.
 type loginPage struct {
 	webpage.Page
@@ -148,7 +136,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, data lo
 }
 
 func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
+	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 )
@@ -41,7 +42,7 @@ func (p *pages) askReset(w http.ResponseWriter, r *http.Request) error {
 // beginReset sends a mail with a link by which the password is set anew. The answer is the same for
 // names that nobody has.
 func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (p *pages) askPassword(w http.ResponseWriter, r *http.Request) error {
 
 // setPassword sets it. All sessions of the account end; its owner logs in with the new password.
 func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
-	"sheaf/serve/httpd/reply"
 )
 
 // RequestList answers GET /v1/admin/removals.
@@ -49,7 +48,7 @@ func (d *Desk) serveList(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, RequestList{list})
+	return problem.JSON(w, http.StatusOK, RequestList{list})
 }
 
 func (d *Desk) serveOne(w http.ResponseWriter, r *http.Request) error {
@@ -61,12 +60,12 @@ func (d *Desk) serveOne(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, RequestDocument{*found, history})
+	return problem.JSON(w, http.StatusOK, RequestDocument{*found, history})
 }
 
 func (d *Desk) serveDecision(w http.ResponseWriter, r *http.Request) error {
 	var by Decision
-	if err := reply.ReadJSON(w, r, &by, "bad_body", `the body is no decision such as {"grant": true}`); err != nil {
+	if err := problem.ReadJSON(w, r, &by); err != nil {
 		return err
 	}
 	by.By = operators.By(r.Context(), by.By)

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/gorilla/mux"
 
@@ -17,8 +16,6 @@ import (
 
 // Path is that of the form.
 const Path = "/removal"
-
-const maxForm = 64 << 10 // bytes
 
 //go:embed form.html
 var formText string
@@ -52,16 +49,8 @@ func (d *Desk) showForm(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, formTemplate, p)
 }
 
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
-	}
-	return r.PostForm, nil
-}
-
 func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
-	values, err := readForm(w, r)
+	values, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -194,7 +183,7 @@ func (d *Desk) takeProof(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	values, err := readForm(w, r)
+	values, err := problem.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

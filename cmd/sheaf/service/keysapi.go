@@ -90,7 +90,7 @@ func (a *keysAPI) serveList(w http.ResponseWriter, r *http.Request) error {
 
 func (a *keysAPI) serveRotate(w http.ResponseWriter, r *http.Request) error {
 	var req KeyRotation
-	if err := readBody(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.About(r.Context(), "key", "of the service")
@@ -107,7 +107,7 @@ func (a *keysAPI) serveRotate(w http.ResponseWriter, r *http.Request) error {
 
 func (a *keysAPI) serveUse(w http.ResponseWriter, r *http.Request) error {
 	var req KeyUse
-	if err := readBody(w, r, &req); err != nil {
+	if err := problem.ReadJSON(w, r, &req); err != nil {
 		return err
 	}
 	audit.About(r.Context(), "key", "of the service")
@@ -135,16 +135,6 @@ func (a *keysAPI) serveUse(w http.ResponseWriter, r *http.Request) error {
 		a.log.WarnContext(r.Context(), "a robot does not know the key with which the service signs now", "robot", robot.Robot, "reason", robot.Why)
 	}
 	return a.serveList(w, r)
-}
-
-// readBody reads the JSON of a request.
-func readBody(w http.ResponseWriter, r *http.Request, v any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return problem.New(http.StatusBadRequest, "bad_json", fmt.Sprintf("body: %v", err))
-	}
-	return nil
 }
 
 // list returns all keys, and the robots that are behind.

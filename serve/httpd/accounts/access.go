@@ -13,7 +13,6 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/serve/access"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/reply"
 )
 
 // registerRules mounts the operators' paths of access rules.
@@ -41,12 +40,12 @@ func (h *Handler) listRules(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, access.RuleList{Rules: rules})
+	return problem.JSON(w, http.StatusOK, access.RuleList{Rules: rules})
 }
 
 func (h *Handler) addRule(w http.ResponseWriter, r *http.Request) error {
 	var wanted access.Rule
-	if err := reply.ReadJSON(w, r, &wanted, "body", "the body is no access rule"); err != nil {
+	if err := problem.ReadJSON(w, r, &wanted); err != nil {
 		return err
 	}
 	wanted.By = operators.By(r.Context(), wanted.By)
@@ -56,7 +55,7 @@ func (h *Handler) addRule(w http.ResponseWriter, r *http.Request) error {
 	}
 	audit.Note(r.Context(), audit.Row{Object: "access rule " + strconv.FormatInt(made.ID, 10) + " on " + made.Names(), Reason: made.Reason})
 	w.Header().Set("Location", api.PathAdminAccess+"/"+strconv.FormatInt(made.ID, 10))
-	return reply.JSON(w, http.StatusCreated, made)
+	return problem.JSON(w, http.StatusCreated, made)
 }
 
 func (h *Handler) removeRule(w http.ResponseWriter, r *http.Request) error {

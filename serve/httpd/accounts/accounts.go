@@ -18,7 +18,6 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/reply"
 )
 
 // Handler serves the accounts.
@@ -59,10 +58,6 @@ func accountProblem(err error) error {
 	return err
 }
 
-func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	return reply.ReadJSON(w, r, v, "body", "the body is no account")
-}
-
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	accounts, err := h.Accounts.List(r.Context())
 	if err != nil {
@@ -76,12 +71,12 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	for _, a := range accounts {
 		list.Accounts = append(list.Accounts, account.AccountLine{Account: a, Today: today[a.Name]})
 	}
-	return reply.JSON(w, http.StatusOK, list)
+	return problem.JSON(w, http.StatusOK, list)
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	var wanted account.NewAccount
-	if err := readJSON(w, r, &wanted); err != nil {
+	if err := problem.ReadJSON(w, r, &wanted); err != nil {
 		return err
 	}
 	audit.About(r.Context(), "account", wanted.Name)
@@ -90,14 +85,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", api.PathAdminAccounts+"/"+created.Name)
-	return reply.JSON(w, http.StatusCreated, account.NewAccount{Account: created, Password: password})
+	return problem.JSON(w, http.StatusCreated, account.NewAccount{Account: created, Password: password})
 }
 
 // change changes what the body, an account.Change, names. Transfers that run go on under the new
 // limits.
 func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
 	var change account.Change
-	if err := readJSON(w, r, &change); err != nil {
+	if err := problem.ReadJSON(w, r, &change); err != nil {
 		return err
 	}
 	audit.Note(r.Context(), audit.Row{Object: "account " + mux.Vars(r)["name"], Reason: changed(change)})
@@ -109,7 +104,7 @@ func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, account.AccountLine{Account: changed, Today: today[changed.Name]})
+	return problem.JSON(w, http.StatusOK, account.AccountLine{Account: changed, Today: today[changed.Name]})
 }
 
 // changed says what a change changes, without what nobody is to read.

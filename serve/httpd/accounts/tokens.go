@@ -8,9 +8,9 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
+	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/reply"
 )
 
 // registerTokens mounts /v1/tokens, by which accounts keep their own tokens, and the same for
@@ -38,12 +38,12 @@ func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request, name string
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, account.TokenList{Tokens: tokens})
+	return problem.JSON(w, http.StatusOK, account.TokenList{Tokens: tokens})
 }
 
 func (h *Handler) createToken(w http.ResponseWriter, r *http.Request, name string) error {
 	var wanted account.NewToken
-	if err := reply.ReadJSON(w, r, &wanted, "body", "the body is no token"); err != nil {
+	if err := problem.ReadJSON(w, r, &wanted); err != nil {
 		return err
 	}
 	audit.About(r.Context(), "token of account", name)
@@ -52,7 +52,7 @@ func (h *Handler) createToken(w http.ResponseWriter, r *http.Request, name strin
 		return err
 	}
 	w.Header().Set("Location", r.URL.Path+"/"+made.ID)
-	return reply.JSON(w, http.StatusCreated, account.NewToken{Token: made, Secret: secret})
+	return problem.JSON(w, http.StatusCreated, account.NewToken{Token: made, Secret: secret})
 }
 
 func (h *Handler) revokeToken(w http.ResponseWriter, r *http.Request, name string) error {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/query"
@@ -99,7 +100,7 @@ func (q *Queries) countPages(w http.ResponseWriter, r *http.Request, a *account.
 		return err
 	}
 	if wanted.Output != query.Text {
-		return reply.JSON(w, http.StatusOK, pages)
+		return problem.JSON(w, http.StatusOK, pages)
 	}
 	w.Header().Set("Content-Type", wanted.Output.ContentType())
 	_, err = fmt.Fprintln(w, pages.Pages)

@@ -75,5 +75,5 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		return err
 	}
 	link(page.Next, "next")
-	return reply.JSON(w, http.StatusOK, page)
+	return problem.JSON(w, http.StatusOK, page)
 }

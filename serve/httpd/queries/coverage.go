@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"sheaf/internal/api"
+	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
 	"sheaf/serve/httpd/reply"
@@ -40,7 +41,7 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 	for _, c := range found {
 		list.Coverage = append(list.Coverage, api.Coverage(c))
 	}
-	return reply.JSON(w, http.StatusOK, list)
+	return problem.JSON(w, http.StatusOK, list)
 }
 
 // readCoverage reads what coverage is wanted, with a limit.

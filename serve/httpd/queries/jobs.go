@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/reply"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
@@ -101,7 +100,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 		return err
 	}
 	w.Header().Set("Location", api.PathJobs+"/"+job.ID)
-	return reply.JSON(w, http.StatusAccepted, statusOf(job))
+	return problem.JSON(w, http.StatusAccepted, statusOf(job))
 }
 
 func statusOf(j *jobs.Job) api.JobStatus {
@@ -137,7 +136,7 @@ func (j *jobsHandler) list(w http.ResponseWriter, r *http.Request, a *account.Ac
 	for _, job := range all {
 		list.Jobs = append(list.Jobs, statusOf(job))
 	}
-	return reply.JSON(w, http.StatusOK, list)
+	return problem.JSON(w, http.StatusOK, list)
 }
 
 func (j *jobsHandler) status(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -148,7 +147,7 @@ func (j *jobsHandler) status(w http.ResponseWriter, r *http.Request, a *account.
 	if job.State == api.JobQueued || job.State == api.JobRunning {
 		w.Header().Set("Retry-After", time.Now().Add(jobRetry).UTC().Format(http.TimeFormat))
 	}
-	return reply.JSON(w, http.StatusOK, statusOf(job))
+	return problem.JSON(w, http.StatusOK, statusOf(job))
 }
 
 func (j *jobsHandler) delete(w http.ResponseWriter, r *http.Request, a *account.Account) error {

@@ -6,6 +6,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
+	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/reply"
 )
@@ -34,7 +35,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 		values.Set("after", next)
 		reply.Link(w, r, values, "next")
 	}
-	return reply.JSON(w, http.StatusOK, list)
+	return problem.JSON(w, http.StatusOK, list)
 }
 
 func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
@@ -46,7 +47,7 @@ func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Ac
 	for _, e := range editions {
 		list.Editions = append(list.Editions, api.Edition(e))
 	}
-	return reply.JSON(w, http.StatusOK, list)
+	return problem.JSON(w, http.StatusOK, list)
 }
 
 func (q *Queries) collections(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -54,7 +55,7 @@ func (q *Queries) collections(w http.ResponseWriter, r *http.Request, a *account
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, catalog.CollectionList{Collections: list})
+	return problem.JSON(w, http.StatusOK, catalog.CollectionList{Collections: list})
 }
 
 func (q *Queries) version(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
@@ -62,5 +63,5 @@ func (q *Queries) version(w http.ResponseWriter, r *http.Request, _ *account.Acc
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, api.VersionDocument{Program: q.Program, Catalog: n})
+	return problem.JSON(w, http.StatusOK, api.VersionDocument{Program: q.Program, Catalog: n})
 }

@@ -1,13 +1,9 @@
 // Package reply has what the handlers of the HTTP service read from requests and write into answers
-// in the same way: JSON, numbers, links, redirects, encodings, and the service's own address.
+// in the same way: numbers, links, redirects, encodings, and the service's own address.
 package reply
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -29,44 +25,6 @@ func Number(query url.Values, name string, fallback, least, most int64) (int64, 
 		return 0, problem.New(http.StatusBadRequest, name, fmt.Sprintf("%s %.20q: want a number from %d to %d", name, text, least, most))
 	}
 	return n, nil
-}
-
-// maxBody bounds a body of JSON, in bytes.
-const maxBody = 64 << 10
-
-// ReadJSON reads a request's body into v. If the body is something else it fails with a problem of
-// the given reason, whose detail begins with what.
-func ReadJSON(w http.ResponseWriter, r *http.Request, v any, reason, what string) error {
-	if given := r.Header.Get("Content-Type"); given != "" {
-		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/json" {
-			return problem.New(http.StatusUnsupportedMediaType, "media_type", fmt.Sprintf("a body of %.100q; send JSON, as application/json", given))
-		}
-	}
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	err := body.Decode(v)
-	if err == nil {
-		if _, behind := body.Token(); behind != io.EOF {
-			err = errors.New("something stands behind its end")
-		}
-	}
-	if err != nil {
-		return problem.New(http.StatusBadRequest, reason, what+": "+err.Error())
-	}
-	return nil
-}
-
-// JSON answers with v. It encodes v before it begins, so that an error can still be answered.
-func JSON(w http.ResponseWriter, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "private, no-cache")
-	w.WriteHeader(status)
-	w.Write(append(body, '\n'))
-	return nil
 }
 
 // Link adds a link with a relation such as "next" to the same path with another query.

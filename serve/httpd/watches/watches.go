@@ -101,8 +101,7 @@ func Problem(err error) error {
 
 func (h *Handler) add(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	var wish watch.Wish
-	if err := reply.ReadJSON(w, r, &wish, "bad_body",
-		"the body is no wish such as {\"url\": \"http://www.example.jp/\", \"email\": \"me@example.jp\"}"); err != nil {
+	if err := problem.ReadJSON(w, r, &wish); err != nil {
 		return err
 	}
 	added, err := h.Watches.Add(r.Context(), a, wish)
@@ -111,7 +110,7 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, a *account.Account
 	}
 	audit.About(r.Context(), "watch", added.ID)
 	w.Header().Set("Location", api.PathWatches+"/"+added.ID)
-	return reply.JSON(w, http.StatusCreated, added)
+	return problem.JSON(w, http.StatusCreated, added)
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -119,7 +118,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, a *account.Accoun
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, watch.WatchList{Watches: append([]*watch.Watch{}, list...)})
+	return problem.JSON(w, http.StatusOK, watch.WatchList{Watches: append([]*watch.Watch{}, list...)})
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -131,7 +130,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, a *account.Account
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, watch.WatchDocument{Watch: found, Notices: notices})
+	return problem.JSON(w, http.StatusOK, watch.WatchDocument{Watch: found, Notices: notices})
 }
 
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request, a *account.Account) error {

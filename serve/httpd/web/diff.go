@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -77,7 +78,7 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 		return err
 	}
 	if reply.WantsJSON(r) {
-		return reply.JSON(w, http.StatusOK, c.document(url))
+		return problem.JSON(w, http.StatusOK, c.document(url))
 	}
 	return webpage.Show(w, r, http.StatusOK, diffTemplate, diffPage{screen: p.screen(r, url), comparison: c, From: lineOf(all[i], url), To: lineOf(all[j], url)})
 }
