@@ -46,11 +46,11 @@ func TestProxies(t *testing.T) {
 		"in a line of its own":       {"127.0.0.1:5", []string{x, "198.51.100.1", x, "192.0.2.1"}, "192.0.2.1:0"},
 		"several proxies":            {"127.0.0.1:5", []string{x, "198.51.100.1, 192.0.2.1, 10.1.1.1"}, "192.0.2.1:0"},
 		"a proxy asks":               {"127.0.0.1:5", []string{x, "10.2.2.2, 10.1.1.1"}, "10.2.2.2:0"},
-		"no address":                 {"127.0.0.1:5", []string{x, "192.0.2.1, unknown"}, "127.0.0.1:5"},
+		"no address":                 {"127.0.0.1:5", []string{x, "192.0.2.1, unknown"}, peer.Unknown},
 		"Forwarded":                  {"127.0.0.1:5", []string{f, `proto=https;For="[2001:db8::1]:47"`}, "[2001:db8::1]:47"},
 		"Forwarded, the client lies": {"127.0.0.1:5", []string{f, `for=198.51.100.1, for="x,for=192.0.2.66`, f, `for=192.0.2.1`}, "192.0.2.1:0"},
 		"both agree":                 {"127.0.0.1:5", []string{x, "192.0.2.1", f, "for=192.0.2.1"}, "192.0.2.1:0"},
-		"both, one is the client's":  {"127.0.0.1:5", []string{x, "192.0.2.1", f, "for=198.51.100.1"}, "127.0.0.1:5"},
+		"both, one is the client's":  {"127.0.0.1:5", []string{x, "192.0.2.1", f, "for=198.51.100.1"}, peer.Unknown},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = c.remote

@@ -36,11 +36,16 @@ func (p Proxies) Trust(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
+// Unknown is the RemoteAddr of a request whose client's address a proxy does not tell. Addr returns
+// the zero Addr for it, so no rule about addresses lets it pass.
+const Unknown = "unknown"
+
 // Handler gives next each request with its client's address as RemoteAddr (with port 0, where
 // the proxy does not tell it). The address is taken from X-Forwarded-For or Forwarded (RFC 7239)
 // of a request that a proxy sends: the last one there that is not a proxy's own, since what stands
-// before it is only what the client says. A request with both headers, which do not agree, keeps
-// the proxy's address: one of the two is the client's own, and nobody can tell which.
+// before it is only what the client says. A request with neither header is the proxy's own. The
+// address is Unknown if a header names none, and if both headers are there and do not agree: one of
+// the two is the client's own, and nobody can tell which.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	if len(p) == 0 {
 		return next
@@ -51,8 +56,9 @@ func (p Proxies) Handler(next http.Handler) http.Handler {
 			return
 		}
 		behind := r.WithContext(context.WithValue(r.Context(), proxiedKey{}, true))
-		if client := p.client(r.Header); client.IsValid() {
-			behind.RemoteAddr = client.String()
+		x, rfc := r.Header.Values("X-Forwarded-For"), r.Header.Values("Forwarded")
+		if len(x)+len(rfc) > 0 {
+			behind.RemoteAddr = p.client(x, rfc)
 		}
 		next.ServeHTTP(w, behind)
 	})
@@ -63,17 +69,19 @@ type proxiedKey struct{}
 // Proxied reports whether the request with this context came through a trusted proxy.
 func Proxied(ctx context.Context) bool { return ctx.Value(proxiedKey{}) != nil }
 
-func (p Proxies) client(h http.Header) netip.AddrPort {
-	x, rfc := p.last(h.Values("X-Forwarded-For"), plainHop), p.last(h.Values("Forwarded"), forwardedHop)
-	switch {
-	case !rfc.IsValid() && len(h.Values("Forwarded")) == 0:
-		return x
-	case !x.IsValid() && len(h.Values("X-Forwarded-For")) == 0:
-		return rfc
-	case x.Addr() == rfc.Addr():
-		return rfc
+// client returns the address that the headers X-Forwarded-For and Forwarded name, or Unknown.
+func (p Proxies) client(x, rfc []string) string {
+	byX, byRFC := p.last(x, plainHop), p.last(rfc, forwardedHop)
+	at := byRFC
+	if len(rfc) == 0 {
+		at = byX
+	} else if len(x) > 0 && byX.Addr() != byRFC.Addr() {
+		return Unknown
 	}
-	return netip.AddrPort{}
+	if !at.IsValid() {
+		return Unknown
+	}
+	return at.String()
 }
 
 // last goes through a header's hops from the nearest one on, and returns the first that is no
