@@ -16,6 +16,7 @@ import (
 	"errors"
 	"html/template"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
+	"sheaf/serve/httpd/reply"
 	"sheaf/serve/watch"
 )
 
@@ -98,16 +100,21 @@ func page(name string) *template.Template {
 	return webpage.Parse(string(text))
 }
 
-// base is the service's URL as the reader of the request writes it.
+// base is the service's URL for commands that the reader may copy: that of the settings, or the
+// address to which the reader's client has connected. A Host header that names something else is
+// the client's invention.
 func (f *face) base(r *http.Request) string {
-	if f.Public != "" {
-		return f.Public
+	if origin := reply.Origin(f.Public, r); origin != "" {
+		return origin
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	switch {
+	case !ok:
+		return ""
+	case r.TLS != nil:
+		return "https://" + local.String()
 	}
-	return scheme + "://" + r.Host
+	return "http://" + local.String()
 }
 
 // nextPublication is when the next edition may appear; the zero time is at any moment.

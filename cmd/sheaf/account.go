@@ -54,7 +54,7 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 	cmd.Flags().StringVar(&f.window, "window", "", "when the account may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; always; or never")
 	cmd.Flags().StringVar(&f.rate, "rate", "", "bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited")
 	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: no limit")
-	cmd.Flags().StringVar(&f.password, "password", "", password)
+	passwordFlag(cmd, &f.password, password)
 	cmd.Flags().StringVar(&f.email, "email", "", "mail address to which a link goes by which the password is set anew")
 	cmd.Flags().StringVar(&f.terms, "terms", "", `name of the terms of use that its owner has accepted, such as research-2026; "" for none`)
 	cmd.Flags().StringVar(&f.purpose, "purpose", "", "with --terms: for which purpose the archives may be used")
@@ -84,6 +84,9 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 			return c, fmt.Errorf("--quota: %w", err)
 		}
 		c.Quota = &n
+	}
+	if err := readPassword(cmd, &f.password); err != nil {
+		return c, err
 	}
 	if given("password") {
 		c.Password = &f.password

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func operatorFlags(cmd *cobra.Command) *cobra.Command {
 	f.String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
 	f.String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which has the operators' token (SHEAF_DATA)")
 	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given (default "+packagedConfig+", if it can be read and neither is given)")
-	f.String("token", os.Getenv("SHEAF_TOKEN"), "the operators' token, if the data directory is on another machine (SHEAF_TOKEN)")
+	f.String("token", "", "the operators' token, if the data directory is on another machine (default $SHEAF_TOKEN)")
 	f.String("operator", os.Getenv("SHEAF_OPERATOR"), "an operator's name, instead of the token (SHEAF_OPERATOR); the password is in SHEAF_OPERATOR_PASSWORD")
 	f.Bool("json", false, "print JSON")
 	return cmd
@@ -96,7 +97,8 @@ func asOperator(run action) func(*cobra.Command, []string) error {
 			c.User, c.Password = name, password
 			return explain(run(cmd, c, args))
 		}
-		token, _ := cmd.Flags().GetString("token")
+		given, _ := cmd.Flags().GetString("token")
+		token := cmp.Or(given, os.Getenv("SHEAF_TOKEN"))
 		if token == "" {
 			if token, err = service.ReadToken(data); err != nil {
 				return fmt.Errorf("no operators' token: %w; give the service's --data directory or --config file, or --token", err)
@@ -146,12 +148,16 @@ func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 }
 
 // table writes a list in aligned columns. The names of the columns in head are separated by tabs.
+// Control characters in cells are escaped: a line feed in a name must not make a line of its own.
 func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, head)
 	for _, one := range list {
-		cells := row(one)
-		fmt.Fprintf(tw, strings.Repeat("%v\t", len(cells)-1)+"%v\n", cells...)
+		var cells []string
+		for _, cell := range row(one) {
+			cells = append(cells, terminal.Text(fmt.Sprint(cell)))
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	tw.Flush()
 }

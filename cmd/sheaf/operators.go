@@ -49,12 +49,15 @@ func operatorAddCommand() *cobra.Command {
 		Short: "Add an operator, and print the password",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if err := readPassword(cmd, &password); err != nil {
+				return err
+			}
 			wanted := operators.NewOperator{Operator: operators.Operator{Name: args[0], Role: operators.Role(role)}, Password: password}
 			return ask(cmd, c, http.MethodPost, api.PathAdminOperators, wanted, printOperator)
 		}),
 	}
 	cmd.Flags().StringVar(&role, "role", string(operators.Viewer), roleHelp)
-	cmd.Flags().StringVar(&password, "password", "", "the password (default a random one)")
+	passwordFlag(cmd, &password, "the password (default a random one)")
 	return cmd
 }
 
@@ -96,6 +99,9 @@ func operatorPasswordCommand() *cobra.Command {
 that began with the old password end.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if err := readPassword(cmd, &password); err != nil {
+				return err
+			}
 			if len(args) == 1 {
 				change := operators.OperatorChange{Password: &password}
 				return ask(cmd, c, http.MethodPatch, below(api.PathAdminOperators, args[0]), change, printOperator)
@@ -104,12 +110,12 @@ that began with the old password end.`,
 				return fmt.Errorf("whose password? give NAME as an admin, or --operator for the own password")
 			}
 			if password == "" {
-				return fmt.Errorf("--password: give the new password")
+				return fmt.Errorf("--password: give the new password, or - to type it")
 			}
 			return c.Do(cmd.Context(), http.MethodPut, api.PathOwnPassword, operators.NewPassword{Old: c.Password, New: password}, nil)
 		}),
 	}
-	cmd.Flags().StringVar(&password, "password", "", "the new password (with NAME: default a random one)")
+	passwordFlag(cmd, &password, "the new password (with NAME: default a random one)")
 	return cmd
 }
 

@@ -109,7 +109,7 @@ const (
 func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
-		Handler:           proxies.Handler(logs.Handler(h)),
+		Handler:           closeAfterChunks(proxies.Handler(logs.Handler(h))),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
@@ -117,6 +117,18 @@ func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, l
 		ConnContext:       acked.ConnContext,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+}
+
+// closeAfterChunks closes the connection after a request with Transfer-Encoding. Such a request may
+// have had a Content-Length too, which net/http does not tell: a proxy in front may have believed
+// that one and take the rest of the body for the next request (RFC 9112, 6.1).
+func closeAfterChunks(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // serve serves h until ctx ends and running requests are finished, for which they have the time

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// passwordFlag adds the flag --password. With "-" the password is asked for on the terminal, or read
+// from standard input; use readPassword on its value.
+func passwordFlag(cmd *cobra.Command, to *string, what string) {
+	cmd.Flags().StringVar(to, "password", "", what+`; "-" asks for it, or reads a line of standard input. Others on this machine can see a password in the command's line`)
+}
+
+// readPassword replaces "-" in the value of --password by what a person types unseen, or by the
+// first line of standard input.
+func readPassword(cmd *cobra.Command, value *string) error {
+	if *value != "-" {
+		return nil
+	}
+	in := cmd.InOrStdin()
+	if isTerminal(in) {
+		fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
+		show, err := hideTyping(in.(*os.File))
+		if err != nil {
+			return fmt.Errorf("--password -: %w", err)
+		}
+		defer func() { show(); fmt.Fprintln(cmd.ErrOrStderr()) }()
+	}
+	line := bufio.NewScanner(in)
+	if !line.Scan() || line.Text() == "" {
+		return fmt.Errorf("--password -: there is no password on standard input: %w", cmp.Or(line.Err(), io.ErrUnexpectedEOF))
+	}
+	*value = line.Text()
+	return nil
+}
+
+// hideTyping has a terminal not show what is typed, until show is called.
+func hideTyping(f *os.File) (show func() error, err error) {
+	before, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	if err != nil {
+		return nil, errors.Join(errors.New("the terminal cannot hide what is typed"), err)
+	}
+	hidden := *before
+	hidden.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, &hidden); err != nil {
+		return nil, err
+	}
+	return func() error { return unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, before) }, nil
+}
