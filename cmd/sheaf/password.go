@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passwordFlag adds the flag --password. With "-" the password is asked for on the terminal, or read
-// from standard input; use readPassword on its value.
+// passwordFlag adds the flag --password. With "-" the password is asked for on the terminal, or
+// read from standard input; use readPassword on its value.
 func passwordFlag(cmd *cobra.Command, to *string, what string) {
 	cmd.Flags().StringVar(to, "password", "", what+`; "-" asks for it, or reads a line of standard input. Others on this machine can see a password in the command's line`)
 }

@@ -67,7 +67,8 @@ func TestTakePorts(t *testing.T) {
 	take(0)
 }
 
-// A take-down with a misspelt limit would take the whole host. It is refused, and nothing is hidden.
+// A take-down with a misspelt limit would take the whole host. It is refused, and nothing is
+// hidden.
 func TestMisspeltTakedown(t *testing.T) {
 	c := emptyCatalog(t)
 	routes := mux.NewRouter()

@@ -15,9 +15,9 @@ const (
 	maxForm = 1 << 20 // bytes of a form's answer
 )
 
-// ReadJSON reads the JSON of a request's body, at most 1 MiB, into v. It refuses a field that v does
-// not have: the field may be a misspelt limit, without which the request would do more than was
-// meant. The error is an *Error with the reason bad_body, too_large or media_type.
+// ReadJSON reads the JSON of a request's body, at most 1 MiB, into v. It refuses a field that v
+// does not have: the field may be a misspelt limit, without which the request would do more than
+// was meant. The error is an *Error with the reason bad_body, too_large or media_type.
 func ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	err := readJSON(w, r, v)
 	if errors.Is(err, io.EOF) {
@@ -82,8 +82,8 @@ func tooLong(err *http.MaxBytesError) error {
 	return New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the request's body has more than %d bytes; send it in parts", err.Limit))
 }
 
-// JSON answers with v. It encodes v before it begins, so that an error can still be answered. Unless
-// the header says otherwise, caches may not keep the answer without asking again.
+// JSON answers with v. It encodes v before it begins, so that an error can still be answered.
+// Unless the header says otherwise, caches may not keep the answer without asking again.
 func JSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
