@@ -122,7 +122,7 @@ func peak() float64 {
 func (s *atSize) call(method, path, robot string, body []byte, header ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, "/v1/robots/"+robot+path, bytes.NewReader(body)).WithContext(s.b.Context())
 	req.SetBasicAuth(robot, s.secrets[robot])
-	req.Header.Set(wire.HeaderAccept, wire.AcceptShares+", "+wire.AcceptWaits+", "+wire.AcceptHandovers) // as robotd does
+	req.Header.Set(wire.HeaderAccept, wire.AcceptAdditions) // as robotd does
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}

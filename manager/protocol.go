@@ -132,12 +132,8 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 
 // serveList answers P1: the robot's list, if it has changed.
 func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string) error {
-	accept := r.Header.Get(wire.HeaderAccept)
-	knows := understands{
-		shares: strings.Contains(accept, wire.AcceptShares), waits: strings.Contains(accept, wire.AcceptWaits),
-		handovers: strings.Contains(accept, wire.AcceptHandovers),
-	}
-	if err := m.Assignments.SetShares(r.Context(), robot, knows.shares); err != nil {
+	additions := r.Header.Get(wire.HeaderAccept) == wire.AcceptAdditions
+	if err := m.Assignments.SetShares(r.Context(), robot, additions); err != nil {
 		return err
 	}
 	has := r.Header.Get("If-None-Match")
@@ -159,14 +155,11 @@ func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return m.sendList(w, r, robot, knows)
+	return m.sendList(w, r, robot, additions)
 }
 
-// understands is what a robot's program says that it understands of a list.
-type understands struct{ shares, waits, handovers bool }
-
-// sendList sends the robot its list, in the form that its program understands.
-func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string, knows understands) error {
+// sendList sends the robot its list, with Sheaf's additions or in the paper's form.
+func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string, additions bool) error {
 	var generation int64
 	var lines []wire.HostLine
 	var lease wire.Lease
@@ -179,14 +172,16 @@ func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string,
 			return err
 		}
 	}
-	var body bytes.Buffer
-	if err := wire.WriteHostList(&body, slices.Values(forProgram(lines, knows))); err != nil {
-		return err
-	}
-	if !knows.handovers { // it begins anew, and what it does then is not in them
+	if !additions {
+		lines = plain(lines)
+		// It begins its hosts anew, and what it does then is not in what was handed over.
 		if err := m.Assignments.DropHandovers(r.Context(), robot); err != nil {
 			return err
 		}
+	}
+	var body bytes.Buffer
+	if err := wire.WriteHostList(&body, slices.Values(lines)); err != nil {
+		return err
 	}
 	listHeader(w, robot, generation, lease)
 	w.Header().Set("Content-Type", "application/gzip")
@@ -206,24 +201,14 @@ func listHeader(w http.ResponseWriter, robot string, generation int64, lease wir
 	w.Header().Set(wire.HeaderGeneration, strconv.FormatInt(generation, 10))
 }
 
-// forProgram returns the lines as the robot's program understands them.
-func forProgram(lines []wire.HostLine, knows understands) []wire.HostLine {
-	if !knows.waits {
-		lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Wait })
+// plain returns the lines in the paper's form, without those of hosts that the robot must visit only
+// in part, or not yet.
+func plain(lines []wire.HostLine) []wire.HostLine {
+	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Wait || l.Share.Split && l.Share.Several() })
+	for i, l := range lines {
+		lines[i] = wire.HostLine{URL: l.URL, Referer: l.Referer}
 	}
-	if !knows.handovers {
-		for i := range lines {
-			lines[i].Handover = ""
-		}
-	}
-	if knows.shares {
-		return lines
-	}
-	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Share.Split && l.Share.Several() })
-	for i := range lines {
-		lines[i].Share, lines[i].Depth, lines[i].Wait = wire.Share{}, 0, false
-	}
-	return lines
+	return slices.Compact(lines) // a URL had a line for each path that is left out
 }
 
 // matches reports whether an If-None-Match header names the entity tag.

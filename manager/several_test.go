@@ -21,7 +21,7 @@ func (s *service) fetch(robot, secret string, shares bool) []wire.HostLine {
 	s.t.Helper()
 	var header []string
 	if shares {
-		header = []string{wire.HeaderAccept, wire.AcceptShares + ", " + wire.AcceptWaits}
+		header = []string{wire.HeaderAccept, wire.AcceptAdditions}
 	}
 	resp, body := s.do("GET", "/v1/robots/"+robot+"/list", robot, secret, nil, header...)
 	if resp.StatusCode != http.StatusOK {
@@ -280,5 +280,22 @@ func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 		if got := s.shares(secrets, url); len(got) != 2 || !parts(got, url == "http://large.jp/") {
 			t.Errorf("%s is with %v", url, got)
 		}
+	}
+}
+
+// A robot that knows the paper's form only gets lines of a URL and a referer, each once.
+func TestPaperRobotGetsPaperForm(t *testing.T) {
+	s := start(t, nil)
+	secret := s.join("paper")
+	s.add("http://a.jp/")
+	testkit.Must(t, s.SetInterval(t.Context(), hosts.IntervalRequest{Hosts: []string{"a.jp"}, Interval: "2s", Reason: "its owner asks"}))
+	for _, url := range []string{"http://a.jp/x/", "http://a.jp/y/"} {
+		testkit.Must(t, s.RefusePrefix(t.Context(), hosts.RefusedPrefix{URL: url, By: "op", Reason: "its owner asks"}))
+	}
+	if with := s.fetch("paper", secret, true); len(with) != 2 || with[0].Omit == "" || with[0].Interval != 2*time.Second {
+		t.Errorf("with the additions: %+v", with)
+	}
+	if without := s.fetch("paper", secret, false); !slices.Equal(without, []wire.HostLine{{URL: "http://a.jp/"}}) {
+		t.Errorf("without: %+v", without)
 	}
 }

@@ -9,16 +9,12 @@ import (
 	"time"
 )
 
-// HeaderAccept is a header of a robot's request for its list (P1). It says which additions to the
-// paper's form the robot understands, separated by commas. Without AcceptShares the lines have no
-// third field, and the robot gets no host that it must visit only in part. Without AcceptWaits it
-// does not get hosts that it must not visit yet. With AcceptHandovers it is told of what other
-// robots hand over to it.
+// HeaderAccept is a header of a robot's request for its list (P1). AcceptAdditions says that the
+// robot takes Sheaf's additions to the paper's form. Without it the lines have no third field, and
+// the list leaves out hosts that the robot must visit only in part, or not yet.
 const (
 	HeaderAccept    = "Sheaf-Accept"
-	AcceptShares    = "shares"
-	AcceptWaits     = "waits"
-	AcceptHandovers = "handovers"
+	AcceptAdditions = "additions"
 )
 
 // Share is a robot's share of a host that several robots visit. The zero value is a host of one

@@ -87,7 +87,7 @@ func (c *Client) Offset() time.Duration {
 // List asks for the hosts (P1), and returns them with the lease that the manager grants for them.
 // It returns nil if the list with the given ETag still holds.
 func (c *Client) List(ctx context.Context, etag string) (*assignment.List, wire.Lease, error) {
-	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {strings.Join([]string{wire.AcceptShares, wire.AcceptWaits, wire.AcceptHandovers}, ", ")}}
+	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptAdditions}}
 	resp, err := c.get(ctx, wire.PathList, header, etag)
 	if err != nil {
 		return nil, wire.Lease{}, err
