@@ -201,8 +201,8 @@ func listHeader(w http.ResponseWriter, robot string, generation int64, lease wir
 	w.Header().Set(wire.HeaderGeneration, strconv.FormatInt(generation, 10))
 }
 
-// plain returns the lines in the paper's form, without those of hosts that the robot must visit only
-// in part, or not yet.
+// plain returns the lines in the paper's form, without those of hosts that the robot must visit
+// only in part, or not yet.
 func plain(lines []wire.HostLine) []wire.HostLine {
 	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Wait || l.Share.Split && l.Share.Several() })
 	for i, l := range lines {

@@ -9,11 +9,11 @@
 // in the middle, and what it has read stays true until it ends. A statement outside a transaction
 // is atomic.
 //
-// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers.
-// Programs of the version before may be at work on a PostgreSQL database meanwhile, and go on
-// unless a migration says otherwise: see ErrOthers.
-// Times are Unix milliseconds (see Time and Millis); digests and keys are blobs. Parameters are ?
-// or ?n.
+// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers: the
+// first has the whole schema of the first release, each later one what a release adds. Programs of
+// the version before may be at work on a PostgreSQL database meanwhile, and go on unless a
+// migration says otherwise: see ErrOthers. Times are Unix milliseconds (see Time and Millis);
+// digests and keys are blobs. Parameters are ? or ?n.
 package db
 
 import (
@@ -34,6 +34,15 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// schema is what a database is brought up to.
+type schema struct {
+	files  fs.FS // with the folder migrations
+	number int64 // of the last migration; 0: of the newest
+}
+
+// today is the schema that this program works with.
+var today = schema{files: migrations}
+
 // busyTimeout is how long a transaction waits for another writer.
 const busyTimeout = 15 * time.Second
 
@@ -42,27 +51,15 @@ const busyTimeout = 15 * time.Second
 // mode 0600 if there is none. It fails if a newer version of the program has written the database,
 // and with ErrDamaged if a check of a few seconds finds damage.
 func Open(ctx context.Context, source string) (*sql.DB, error) {
-	return openAt(ctx, source, newest)
+	return openAt(ctx, source, today)
 }
 
-// newest stands for the number of this program's schema.
-const newest = 0
-
-// openAt opens a database and brings its schema up to a number.
-func openAt(ctx context.Context, source string, schema int64) (*sql.DB, error) {
+// openAt opens a database and brings it up to a schema.
+func openAt(ctx context.Context, source string, to schema) (*sql.DB, error) {
 	if IsPostgres(source) {
-		return openPostgres(ctx, source, schema)
+		return openPostgres(ctx, source, to)
 	}
-	return openSQLite(ctx, source, schema)
-}
-
-// migrateTo brings a database's schema up to a number.
-func migrateTo(ctx context.Context, source string, schema int64) error {
-	d, err := openAt(ctx, source, schema)
-	if err != nil {
-		return err
-	}
-	return d.Close()
+	return openSQLite(ctx, source, to)
 }
 
 // IsPostgres reports whether a source is the URL of a PostgreSQL database.
@@ -70,7 +67,7 @@ func IsPostgres(source string) bool {
 	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
 }
 
-func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error) {
+func openSQLite(ctx context.Context, path string, to schema) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
@@ -86,7 +83,7 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 	db := sql.OpenDB(&turns{source: dsn(path), longest: busyTimeout, turn: make(chan struct{}, 1)})
 	err = check(ctx, db)
 	if err == nil {
-		err = migrate(ctx, db, schema, nil, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
+		err = migrate(ctx, db, to, nil, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
 	}
 	if err != nil {
 		db.Close()
@@ -116,10 +113,10 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// migrate applies the migrations up to a number. words translates their files for the database.
-// others are the programs that were at work on it a moment ago.
-func migrate(ctx context.Context, db *sql.DB, schema int64, others []string, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
-	dir, err := fs.Sub(migrations, "migrations")
+// migrate brings a database up to a schema. words translates its files for the database. others are
+// the programs that were at work on it a moment ago.
+func migrate(ctx context.Context, db *sql.DB, to schema, others []string, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
+	dir, err := fs.Sub(to.files, "migrations")
 	if err != nil {
 		return err
 	}
@@ -131,18 +128,18 @@ func migrate(ctx context.Context, db *sql.DB, schema int64, others []string, dia
 	if err != nil {
 		return fmt.Errorf("schema version: %w", err)
 	}
-	if schema == newest {
-		schema = last
+	if to.number == 0 {
+		to.number = last
 	}
-	if max(have, schema) > last {
-		return fmt.Errorf("schema version %d is newer than this program's %d; run the program that wrote it, or a later one", max(have, schema), last)
+	if newer := max(have, to.number); newer > last {
+		return fmt.Errorf("schema version %d is newer than this program's %d; run the program that wrote it, or a later one", newer, last)
 	}
 	if len(others) > 0 && have > 0 {
-		if err := rolling(dir, p.ListSources(), have, schema, others); err != nil {
+		if err := rolling(dir, p.ListSources(), have, to.number, others); err != nil {
 			return err
 		}
 	}
-	if _, err := p.UpTo(ctx, schema); err != nil {
+	if _, err := p.UpTo(ctx, to.number); err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,16 +21,21 @@ var ErrNotEmpty = errors.New("the database is not empty")
 var usedTables = []string{"robots", "hosts", "accounts", "ingest_batches"}
 
 // Fill puts the tables of a dump into the new database that the source names, and brings it up to
-// this program's schema. open returns the rows of a table. Before the commit Fill calls finish, if
-// it is not nil, in the schema of the dump. If Fill fails, nothing was put in. It does not matter
-// of which kind the dumped database was.
-func Fill(ctx context.Context, source string, schema int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
-	d, err := openAt(ctx, source, schema)
+// this program's schema. number is that of the dump's schema, and open returns the rows of a table.
+// Before the commit Fill calls finish, if it is not nil, in the schema of the dump. If Fill fails,
+// nothing was put in. It does not matter of which kind the dumped database was.
+func Fill(ctx context.Context, source string, number int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
+	return fillUpTo(ctx, today.files, source, number, names, open, finish)
+}
+
+// fillUpTo is Fill with the migrations of files.
+func fillUpTo(ctx context.Context, files fs.FS, source string, number int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
+	d, err := openAt(ctx, source, schema{files, number})
 	if err != nil {
 		return err
 	}
 	err = Transact(ctx, d, nil, func(tx *sql.Tx) error {
-		if err := fill(ctx, tx, isPostgres(d), schema, names, open); err != nil || finish == nil {
+		if err := fill(ctx, tx, isPostgres(d), number, names, open); err != nil || finish == nil {
 			return err
 		}
 		return finish(ctx, tx)
@@ -37,7 +43,10 @@ func Fill(ctx context.Context, source string, schema int64, names []string, open
 	if err := errors.Join(err, d.Close()); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
-	return migrateTo(ctx, source, newest)
+	if d, err = openAt(ctx, source, schema{files: files}); err != nil {
+		return err
+	}
+	return d.Close()
 }
 
 func fill(ctx context.Context, tx *sql.Tx, postgres bool, schema int64, names []string, open func(name string) (io.ReadCloser, error)) error {

@@ -27,17 +27,17 @@ const maxConnections = 30
 const writers = 0x5368656166 // "Sheaf"
 
 // openPostgres opens the database that the URL names.
-func openPostgres(ctx context.Context, source string, schema int64) (*sql.DB, error) {
+func openPostgres(ctx context.Context, source string, to schema) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(source)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err) // pgx leaves the password out
 	}
 	name := fmt.Sprintf("%s at %s:%d", config.Database, config.Host, config.Port)
 	config.RuntimeParams["application_name"] = nameAtStart
-	if err := migratePostgres(ctx, config, schema); err != nil {
+	if err := migratePostgres(ctx, config, to); err != nil {
 		return nil, fmt.Errorf("database %s: %w", name, err)
 	}
-	if schema == newest {
+	if to.number == 0 {
 		config.RuntimeParams["application_name"] = nameAtWork
 	}
 	db := sql.OpenDB(connector{stdlib.GetConnector(*config, stdlib.OptionAfterConnect(preferIndices))})
@@ -56,7 +56,7 @@ func preferIndices(ctx context.Context, c *pgx.Conn) error {
 
 // migratePostgres is migrate for one process at a time. Its connections are pgx's own, without the
 // translation of connector, because goose uses PostgreSQL's parameters.
-func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) (err error) {
+func migratePostgres(ctx context.Context, config *pgx.ConnConfig, to schema) (err error) {
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
@@ -68,7 +68,7 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) 
 	if err != nil {
 		return err
 	}
-	return migrate(ctx, db, schema, others, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
+	return migrate(ctx, db, to, others, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
 }
 
 // connector opens connections that accept SQL written for SQLite.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
@@ -248,29 +249,76 @@ func TestStatementsNameColumns(t *testing.T) {
 	}
 }
 
+// next returns the migrations with one more, which a coming version may have.
+func next(t *testing.T, text string) fs.FS {
+	t.Helper()
+	files, err := filepath.Glob("migrations/*.sql")
+	testkit.Must(t, err)
+	all := fstest.MapFS{"migrations/99998_next.sql": {Data: []byte(text)}}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		testkit.Must(t, err)
+		all[path] = &fstest.MapFile{Data: data}
+	}
+	return all
+}
+
+// Texts of a coming version's migration.
+const (
+	adding = "-- +goose Up\nALTER TABLE robots ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';\n"
+	taking = "-- Stop all: older programs read the column.\n\n-- +goose Up\nALTER TABLE robots DROP COLUMN slow;\n"
+)
+
+// A migration is applied once on top of a database that is in use, and its rows stay. The program
+// of before is refused afterwards.
+func TestMigrationOnTop(t *testing.T) {
+	both(t, func(t *testing.T, source string) {
+		_, err := open(t, source).Exec(`INSERT INTO robots (name, created) VALUES ('waseda', 1)`)
+		testkit.Must(t, err)
+		for range 2 {
+			d, err := db.OpenWith(t.Context(), source, next(t, adding))
+			testkit.Must(t, err)
+			var colour string
+			testkit.Must(t, d.QueryRow(`SELECT colour FROM robots WHERE name = 'waseda'`).Scan(&colour))
+			if colour != "red" {
+				t.Errorf("the colour is %q", colour)
+			}
+			testkit.Must(t, d.Close())
+		}
+		if _, err := db.Open(t.Context(), source); err == nil || !strings.Contains(err.Error(), "schema version 99998 is newer than this program's ") {
+			t.Errorf("the program of before: %v, want a refusal", err)
+		}
+	})
+}
+
 // While a program of an older version is at work, the schema is brought up to date only if that
 // program can go on.
 func TestPostgresUpgradesBesideOthers(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	source := dbtest.Postgres(t)
-	// The migration after the first wants older programs stopped; those after the second do not.
-	const taking, adding = 63, 77
-	testkit.Must(t, db.MigrateTo(t.Context(), source, taking))
-	older, err := sql.Open("pgx", source)
-	testkit.Must(t, err)
-	defer older.Close()
+	older := open(t, source)
 	testkit.Must(t, older.Ping())
-	if _, err := db.Open(t.Context(), source); !errors.Is(err, db.ErrOthers) || !strings.Contains(err.Error(), "migration 64 ") {
+	if _, err := db.OpenWith(t.Context(), source, next(t, taking)); !errors.Is(err, db.ErrOthers) || !strings.Contains(err.Error(), "migration 99998 ") {
 		t.Errorf("beside an older program: %v, want a refusal", err)
 	}
-	testkit.Must(t, older.Close())
-	testkit.Eventually(t, "the older program is gone", func() error { return db.MigrateTo(t.Context(), source, adding) })
-	older, err = sql.Open("pgx", source)
+	d, err := db.OpenWith(t.Context(), source, next(t, adding))
 	testkit.Must(t, err)
-	defer older.Close()
-	testkit.Must(t, older.Ping())
-	open(t, source)
+	testkit.Must(t, d.Close())
+	if _, err := older.Exec(`INSERT INTO robots (name, created) VALUES ('waseda', 1)`); err != nil {
+		t.Errorf("the older program cannot go on: %v", err)
+	}
+
+	source = dbtest.Postgres(t)
+	older = open(t, source)
+	testkit.Must(t, older.Close())
+	testkit.Eventually(t, "the older program is gone", func() error {
+		d, err := db.OpenWith(t.Context(), source, next(t, taking))
+		if err != nil {
+			return err
+		}
+		return d.Close()
+	})
 }
 
 // The migrations use only words that are the same in both databases or are translated.

@@ -50,36 +50,8 @@ const (
 	nameAtStart = "sheaf start"
 )
 
-// atWork returns the addresses of the programs that are at work on the database. Programs of before
-// 2026-11-24 gave their connections no name.
+// atWork returns the addresses of the programs that are at work on the database.
 func atWork(ctx context.Context, db *sql.DB) (addresses []string, err error) {
-	return connected(ctx, db, nameAtWork)
-}
-
-// Unnamed returns the addresses of those at work on the database whose connections have no name:
-// Sheaf's programs of before 2026-11-24, or programs that are not Sheaf's. SQLite has one program.
-func Unnamed(ctx context.Context, db *sql.DB) (addresses []string, err error) {
-	if !isPostgres(db) {
-		return nil, nil
-	}
-	return connected(ctx, db, "")
-}
-
-// connected returns the addresses of the connections with a name or with none, but for the
-// caller's.
-func connected(ctx context.Context, db *sql.DB, name string) (addresses []string, err error) {
-	rows, err := db.QueryContext(ctx, `SELECT DISTINCT coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
-		WHERE datname = current_database() AND backend_type = 'client backend' AND application_name IN ('', $1) AND pid <> pg_backend_pid()`, name)
-	if err != nil {
-		return nil, fmt.Errorf("who is at work: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var at string
-		if err := rows.Scan(&at); err != nil {
-			return nil, err
-		}
-		addresses = append(addresses, at)
-	}
-	return addresses, rows.Err()
+	return Column[string](ctx, db, `SELECT DISTINCT coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND application_name = $1 AND pid <> pg_backend_pid()`, nameAtWork)
 }

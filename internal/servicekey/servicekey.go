@@ -114,8 +114,8 @@ func signing(ctx context.Context, q db.Queryer) (number int64, public ed25519.Pu
 type Key struct {
 	Number    int64
 	Public    ed25519.PublicKey
-	Made      time.Time // zero: before keys were rotated
-	Used      time.Time // since when it signs, or signed; zero: not yet, or not known
+	Made      time.Time
+	Used      time.Time // since when it signs, or signed; zero: not yet
 	Signs     bool
 	Signature []byte // of the wire.KeyStatement that it comes next; nil: no key has signed one
 	Proof     []byte // of that statement
@@ -142,11 +142,8 @@ func EnterFirst(ctx context.Context, d *sql.DB, public ed25519.PublicKey) error 
 		if err != nil || len(keys) > 0 {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO service_keys (number, public, made) SELECT 1, public, 0 FROM service_key`)
-		if err == nil {
-			now := db.Millis(time.Now())
-			_, err = tx.ExecContext(ctx, `UPDATE service_keys SET made = ?, used = ? WHERE public = ?`, now, now, []byte(public))
-		}
+		now := db.Millis(time.Now())
+		_, err = tx.ExecContext(ctx, `INSERT INTO service_keys (number, public, made, used) SELECT 1, public, ?, ? FROM service_key`, now, now)
 		return err
 	})
 	if err != nil {

@@ -98,7 +98,7 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
 			UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0,
-				service_key = ?, key_asked = 0
+				service_key = ?
 			WHERE token_hash = ? AND token_expires > ?
 			RETURNING name`,
 			hash(secret), req.PublicKey, req.Version, now, now, []byte(key.Public()), hash(req.Token), now).Scan(&name)
@@ -254,11 +254,10 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
 		var beat time.Time
 		var every int64
-		var known robotKey
+		var known []byte
 		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
 			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
-			db.At(&r.Leased), &r.Dead, db.At(&beat), &every,
-			&known.public, db.At(&known.asked))
+			db.At(&r.Leased), &r.Dead, db.At(&beat), &every, &known)
 		r.Waits = waits[r.Name]
 		if every == 0 {
 			every = beatsWithin.Milliseconds()
@@ -270,7 +269,7 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			r.Behind = due
 		}
 		if !r.Joined.IsZero() && r.Revoked.IsZero() {
-			r.KeyTrouble = known.trouble(keys)
+			r.KeyTrouble = keyTrouble(keys, known)
 		}
 		return err
 	}, `
@@ -281,7 +280,7 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
 			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
 			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0),
-			service_key, key_asked
+			service_key
 		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)

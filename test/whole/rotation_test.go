@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -20,7 +19,6 @@ import (
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
@@ -198,59 +196,4 @@ func (r *refusals) Handle(_ context.Context, rec slog.Record) error {
 		return true
 	})
 	return nil
-}
-
-// Yesterday's robot works with a service that has not rotated its key, and until the next one
-// signs. Then it refuses the receipts, keeps its batches, and is named with what to do; once its
-// program is today's, it follows, and what it kept is published.
-func TestYesterdaysRobot(t *testing.T) {
-	t.Parallel()
-	testkit.Slow(t)
-	yesterday, today := testkit.BuildAt(t, testkit.Yesterday, "sheaf/cmd/robotd"), testkit.Build(t, "sheaf/cmd/robotd")
-	settings := servicetest.Quiet()
-	settings["publish.window"] = "always"
-	s := &rotation{servicetest.Start(t, settings), t}
-	var admitted manager.AdmitResponse
-	s.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: "old"}, &admitted)
-	cfg := config.Config{DataDir: filepath.Join(t.TempDir(), "robot")}
-	file := filepath.Join(t.TempDir(), "robotd.yaml")
-	testkit.Must(t, os.WriteFile(file, fmt.Appendf(nil, `
-data: %s
-contact: https://robots.example.ac.jp/
-window: always
-interval: 10ms
-cycle: 1s
-poll: 1s
-heartbeat: 1s
-upload: {poll: 50ms}
-adapt: {max: 0}
-disk: {free: 0}
-network: {allow_private: true, hosts: {"h.test": %q}}
-`, cfg.DataDir, changing(t, "127.71.8.1")), 0o600))
-	testkit.Run(t, "", yesterday, "join", s.At.HTTP, admitted.Token, "--config", file)
-	log := filepath.Join(t.TempDir(), "log")
-	robot := testkit.Start(t, log, exec.Command(yesterday, "run", "--config", file))
-	s.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://h.test/"}}, nil)
-	s.published("before a rotation", cfg)
-	s.Operate(http.MethodPost, api.PathAdminKeys+"/rotate", service.KeyRotation{}, nil)
-	s.published("the next key is made", cfg)
-	if _, behind := s.keys(); !strings.Contains(behind["old"], "upgrade its program") {
-		t.Errorf("behind: %v", behind)
-	}
-	s.Operate(http.MethodPost, api.PathAdminKeys+"/use", service.KeyUse{Leave: true}, nil)
-	testkit.Until(t, "the robot says that it refuses a receipt", func() bool {
-		text, err := os.ReadFile(log)
-		testkit.Must(t, err)
-		return strings.Contains(string(text), wire.ErrSignature.Error())
-	})
-	if err := robot.Stop(); err != nil {
-		t.Errorf("yesterday's robot, told to stop: %v", err)
-	}
-	spool, err := filepath.Glob(filepath.Join(cfg.DataDir, "spool", "*"))
-	if testkit.Must(t, err); len(spool) == 0 {
-		t.Error("the robot has kept no batch")
-	}
-	testkit.Start(t, log, exec.Command(today, "run", "--config", file))
-	s.published("upgraded", cfg)
-	testkit.Until(t, "the robot has followed", func() bool { _, behind := s.keys(); return len(behind) == 0 })
 }

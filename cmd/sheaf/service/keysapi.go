@@ -17,7 +17,6 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
-	"sheaf/internal/db"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/servicekey"
@@ -111,14 +110,6 @@ func (a *keysAPI) serveUse(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	audit.About(r.Context(), "key", "of the service")
-	old, err := db.Unnamed(r.Context(), a.state.db)
-	if err != nil {
-		return err
-	}
-	if len(old) > 0 {
-		return problem.New(http.StatusConflict, "older_programs", fmt.Sprintf(
-			"programs at work on the database may be too old to change over to the next key, and would go on with the former one: stop or upgrade them first; they are at %s", strings.Join(old, ", ")))
-	}
 	behind, err := a.robots.Roster.KeyTroubles(r.Context())
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 
 	"sheaf/internal/api"
 	"sheaf/internal/db"
@@ -71,16 +70,7 @@ func TestProcessesRotateTogether(t *testing.T) {
 	}
 	testkit.Must(t, operate(t, first, http.MethodPost, api.PathAdminKeys+"/rotate", KeyRotation{}, nil))
 	wantSigns(t, "announced", 1, first, second, apart)
-	unnamed, err := pgx.Connect(t.Context(), database) // as yesterday's program does
-	testkit.Must(t, err)
-	err = operate(t, second, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{Leave: true}, nil)
-	if err == nil || !strings.Contains(err.Error(), "too old to change over") {
-		t.Errorf("used while an older program works: %v", err)
-	}
-	testkit.Must(t, unnamed.Close(t.Context()))
-	testkit.Eventually(t, "the next key is used", func() error {
-		return operate(t, second, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{}, nil)
-	})
+	testkit.Must(t, operate(t, second, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{}, nil))
 	wantSigns(t, "in use", 2, first, second)
 	for _, data := range dirs[:2] {
 		if got := keysIn(t, data); !slices.Equal(got, []string{"receipt-2.key"}) {
@@ -239,7 +229,7 @@ func TestRobotsThatCannotFollow(t *testing.T) {
 	}
 	trouble("joined")
 	testkit.Must(t, operate(t, s, http.MethodPost, api.PathAdminKeys+"/rotate", KeyRotation{}, nil))
-	trouble("announced", "key 1 of 2", "upgrade its program")
+	trouble("announced", "key 1 of 2", "asks for newer ones")
 	err := operate(t, s, http.MethodPost, api.PathAdminKeys+"/use", KeyUse{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "old") || !strings.Contains(err.Error(), "--leave") {
 		t.Errorf("used although a robot cannot follow: %v", err)
@@ -249,7 +239,7 @@ func TestRobotsThatCannotFollow(t *testing.T) {
 	if chain := c.chain(t, joined.ServerKey); len(chain) != 1 || chain[0].Number != 2 || !chain[0].SignedBy(joined.ServerKey) || chain[0].Proof != nil {
 		t.Errorf("announced: %+v", chain)
 	}
-	trouble("upgraded", "key 1 of 2", "asks for newer ones")
+	trouble("told of the next", "key 1 of 2", "asks for newer ones")
 	next := c.chain(t, joined.ServerKey)[0].Key
 	if chain := c.chain(t, next); len(chain) != 1 || chain[0].Proven() {
 		t.Errorf("followed: %+v", chain)
