@@ -57,7 +57,7 @@ func TestNothingIsFetched(t *testing.T) {
 	}
 }
 
-// A checkout may belong to another user: git refuses it unless it is told, and go asks git.
+// A checkout may belong to another user: git refuses it, and go asks git unless it is told not to.
 func TestCheckoutOfAnotherUser(t *testing.T) {
 	Tool(t, "git")
 	t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1") // git's own, for its tests
@@ -65,9 +65,6 @@ func TestCheckoutOfAnotherUser(t *testing.T) {
 	emptyCache(t)
 	if out, err := exec.Command("git", "log", "-1").CombinedOutput(); err == nil {
 		t.Fatalf("git does not refuse it: %s", out)
-	}
-	if out, err := git(t)("log", "-1").CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
 	}
 	Build(t, "sheaf/cmd/sheaf/demo/sites")
 }
