@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
