@@ -43,7 +43,7 @@ func BenchmarkSplit(b *testing.B) {
 		testkit.Must(b, err)
 		b.ReportMetric(seconds(func() {
 			h.run()
-			h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
+			h.await(batch.ID, wire.StatePostSplit)
 		}), "s-split")
 		b.ReportMetric(peakMB(b), "MB-peak-RSS")
 		b.ReportMetric(float64(batch.Manifest.Size)/1e6, "MB-batch")
@@ -86,7 +86,7 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 				testkit.Must(b, err)
 				b.ReportMetric(seconds(func() {
 					h.run()
-					h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
+					h.await(batch.ID, wire.StatePostSplit)
 				}), "s-split")
 				b.ReportMetric(float64(meter.Usages().Put.Calls), "puts")
 				b.ReportMetric(peakMB(b), "MB-peak-RSS")
@@ -121,7 +121,7 @@ func BenchmarkAccepted(b *testing.B) {
 				}), "s-accept")
 				b.ReportMetric(seconds(func() {
 					h.run()
-					h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
+					h.await(batch.ID, wire.StatePostSplit)
 				}), "s-split")
 				b.ReportMetric(float64(batch.Manifest.Size)/1e6, "MB-batch")
 			}

@@ -229,9 +229,8 @@ func TestS3Killed(t *testing.T) {
 		})
 	}
 	for range kills {
-		for had := len(acknowledged); len(acknowledged) < had+10 && !t.Failed(); {
-			time.Sleep(time.Millisecond)
-		}
+		had := len(acknowledged)
+		testkit.Until(t, "ten more objects", func() bool { return len(acknowledged) >= had+10 || t.Failed() })
 		g.Kill()
 		g.Start(t)
 	}

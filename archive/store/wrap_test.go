@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sheaf/archive/store"
@@ -121,24 +122,26 @@ func TestMeterCounts(t *testing.T) {
 
 // As many operations as allowed run at once, and no more.
 func TestLimitHolds(t *testing.T) {
-	s := &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
-	inside, most := make(chan int, 1), 0
-	inside <- 0
-	s.Decide = func(_, _ string) storetest.Outcome {
-		n := <-inside + 1
-		most = max(most, n)
-		inside <- n
-		time.Sleep(time.Millisecond)
-		inside <- <-inside - 1
-		return storetest.Fails
-	}
-	l := store.NewLimit(s, 1, 3)
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() { _ = l.Delete(t.Context(), "k") })
-	}
-	wg.Wait()
-	if most != 3 {
-		t.Errorf("%d at once, want 3", most)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &storetest.Fault{Store: openFS(t, t.TempDir())}
+		inside, most := make(chan int, 1), 0
+		inside <- 0
+		s.Decide = func(_, _ string) storetest.Outcome {
+			n := <-inside + 1
+			most = max(most, n)
+			inside <- n
+			time.Sleep(time.Millisecond)
+			inside <- <-inside - 1
+			return storetest.Fails
+		}
+		l := store.NewLimit(s, 1, 3)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { _ = l.Delete(t.Context(), "k") })
+		}
+		wg.Wait()
+		if most != 3 {
+			t.Errorf("%d at once, want 3", most)
+		}
+	})
 }

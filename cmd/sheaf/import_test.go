@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -218,15 +219,12 @@ func (c console) othersComeOut(url, host string, imported []byte) {
 // until waits for a batch to come into a state.
 func (c console) until(batch, state string) {
 	c.Helper()
-	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(100 * time.Millisecond) {
-		out := c.run(nil, "batch", "show", batch)
-		if strings.Contains(out, state) {
-			return
+	testkit.Eventually(c, "the batch is "+state, func() error {
+		if out := c.run(nil, "batch", "show", batch); !strings.Contains(out, state) {
+			return errors.New(out)
 		}
-		if time.Now().After(deadline) {
-			c.Fatalf("not %s within a minute:\n%s", state, out)
-		}
-	}
+		return nil
+	})
 }
 
 // fetch gets a path as a consumer of everything.

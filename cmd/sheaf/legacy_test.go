@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -49,15 +49,13 @@ func TestBatchesWithoutManifest(t *testing.T) {
 	sh(curl, "-sS", "-T", file("monday.tgz", first.Data), login+"/")
 	sh(lftp, "-c", "set ftp:ssl-allow no; open "+login+"; put "+file("19990308.tar.gz", second.Data)+"; put "+file("old.tar.gz", foreignTarGz(t)))
 
-	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(100 * time.Millisecond) {
+	testkit.Eventually(t, "the batches are taken", func() error {
 		out := c.run(nil, "batch", "ls")
-		if strings.Count(out, "inferred") == 3 && strings.Count(out, "post-split") == 3 { // one is the buffer's name
-			break
+		if strings.Count(out, "inferred") != 3 || strings.Count(out, "post-split") != 3 { // one is the buffer's name
+			return errors.New(out)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not taken within a minute:\n%s", out)
-		}
-	}
+		return nil
+	})
 	c.run([]string{"published 2 batches"}, "batch", "publish")
 	c.run([]string{"published", "manifest", "inferred: none came"}, "batch", "show", string(first.ID))
 	c.run([]string{`"inferred": true`}, "batch", "show", string(second.ID), "--json")

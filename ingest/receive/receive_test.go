@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -212,15 +213,13 @@ func (h *house) awaitPublished(b *batchtest.Batch) {
 
 func (h *house) awaitState(b *batchtest.Batch, want wire.State) {
 	h.t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(2 * time.Millisecond) {
+	testkit.Eventually(h.t, "the batch is "+string(want), func() error {
 		r := h.receipt(h.want(h.do("GET", "/v1/batches/"+string(b.ID)+"/receipt", nil), 200).Body)
-		if r.State == want {
-			return
+		if r.State != want {
+			return fmt.Errorf("the receipt is %+v", r)
 		}
-		if time.Now().After(deadline) {
-			h.t.Fatalf("receipt stays %+v", r)
-		}
-	}
+		return nil
+	})
 }
 
 func (h *house) reason(res *http.Response) string {

@@ -122,13 +122,7 @@ func TestTricklingReader(t *testing.T) {
 			stop := make(chan struct{})
 			go func() {
 				defer close(stop)
-				one := make([]byte, 4096)
-				for {
-					if _, err := d.Read(one); err != nil {
-						return
-					}
-					time.Sleep(50 * time.Millisecond)
-				}
+				testkit.ReadSlowly(t, d, 64<<20, 10*time.Minute)
 			}()
 			c.expect("426 ")
 			<-stop

@@ -30,8 +30,23 @@ func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
 	if log == "" {
 		log = filepath.Join(t.TempDir(), "log")
 	}
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	p, err := Launch(log, cmd)
 	Must(t, err)
+	t.Cleanup(func() {
+		p.Kill()
+		if _, again := shown.LoadOrStore(logOf{t, log}, true); t.Failed() && !again {
+			t.Log(Tail(log))
+		}
+	})
+	return p
+}
+
+// Launch is Start for a program that several tests share. The caller ends it.
+func Launch(log string, cmd *exec.Cmd) (*Process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
 	defer out.Close()
 	if cmd.Stdout == nil {
 		cmd.Stdout = out
@@ -43,19 +58,15 @@ func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	Must(t, cmd.Start())
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
 	p := &Process{Cmd: cmd, Log: log, ended: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.ended)
 	}()
-	t.Cleanup(func() {
-		p.Kill()
-		if _, again := shown.LoadOrStore(logOf{t, log}, true); t.Failed() && !again {
-			t.Log(Tail(log))
-		}
-	})
-	return p
+	return p, nil
 }
 
 // logOf is a log that a test's processes write to: one after the other where a program is started

@@ -9,6 +9,9 @@ import (
 // long, because the machine may be busy; a hang still ends.
 const Patience = 2 * time.Minute
 
+// longestPause is how long a test waits before it looks again.
+const longestPause = 20 * time.Millisecond
+
 // Must fails the test at once if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
@@ -30,7 +33,7 @@ func Eventually(t testing.TB, what string, try func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v: %v", what, Patience, err)
 		}
-		pause = min(2*pause, 20*time.Millisecond)
+		pause = min(2*pause, longestPause)
 	}
 }
 
@@ -54,5 +57,19 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	case <-time.After(Patience):
 		t.Fatalf("%s: not within %v", what, Patience)
 		panic("not reached")
+	}
+}
+
+// Throughout repeats try for a time, and fails the test if it returns an error once: for what must
+// not happen. A slow machine tries less often, and does not fail for that.
+func Throughout(t testing.TB, what string, d time.Duration, try func() error) {
+	t.Helper()
+	for end := time.Now().Add(d); ; time.Sleep(longestPause) {
+		if err := try(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if time.Now().After(end) {
+			return
+		}
 	}
 }

@@ -1,14 +1,12 @@
 package storetest
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -25,8 +23,7 @@ type S3Server struct {
 	program string
 	args    []string
 	env     []string
-	process *exec.Cmd
-	out     bytes.Buffer
+	process *testkit.Process
 	buckets atomic.Int64
 }
 
@@ -46,7 +43,7 @@ func StartVersity(t testing.TB) *S3Server {
 	t.Helper()
 	s := newS3Server(t, "versitygw")
 	s.args = []string{"--port", s.Address, "--access", s3Access, "--secret", s3Secret, "--quiet", "posix", s.Root}
-	s.begin(t)
+	s.Start(t)
 	return s
 }
 
@@ -57,7 +54,7 @@ func StartMinIO(t testing.TB) *S3Server {
 	s.args = []string{"server", "--quiet", "--address", s.Address, s.Root}
 	s.env = []string{"MINIO_ROOT_USER=" + s3Access, "MINIO_ROOT_PASSWORD=" + s3Secret, "MINIO_BROWSER=off",
 		"MINIO_UPDATE=off", "HOME=" + t.TempDir()}
-	s.begin(t)
+	s.Start(t)
 	return s
 }
 
@@ -71,50 +68,30 @@ func newS3Server(t testing.TB, program string) *S3Server {
 	return s
 }
 
-// begin starts the program and registers its end as a cleanup of the test.
-func (s *S3Server) begin(t testing.TB) {
-	t.Helper()
-	t.Cleanup(func() {
-		s.Kill()
-		if t.Failed() {
-			t.Logf("%s: %s", s.program, s.out.String())
-		}
-	})
-	s.Start(t)
-}
-
 // Start starts the program again after Kill, over the same directory. It returns when the program
 // answers, and refuses strangers: MinIO knows for some time only its root user, and tells others to
 // try again.
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
-	s.process = exec.Command(s.program, s.args...)
-	s.process.Env = append(os.Environ(), s.env...)
-	s.process.Stdout, s.process.Stderr = &s.out, &s.out
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	program := exec.Command(s.program, s.args...)
+	program.Env = append(os.Environ(), s.env...)
+	s.process = testkit.Start(t, "", program)
 	known, stranger := s.client(t, s3Access), s.client(t, "stranger")
-	var err error
-	for range 300 {
-		if _, err = known.ListBuckets(t.Context()); err == nil {
-			_, err = stranger.ListBuckets(t.Context())
-			if refused := minio.ToErrorResponse(err).StatusCode; refused/100 == 4 { // 503 means later
-				return
-			}
+	s.process.Ready(t, func() error {
+		if _, err := known.ListBuckets(t.Context()); err != nil {
+			return err
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatalf("%s does not answer: %v", s.program, err)
+		_, err := stranger.ListBuckets(t.Context())
+		if refused := minio.ToErrorResponse(err).StatusCode; refused/100 != 4 { // 503 means later
+			return fmt.Errorf("a stranger is answered %d: %w", refused, err)
+		}
+		return nil
+	})
 }
 
 // Kill ends the program as kill -9 does.
 func (s *S3Server) Kill() {
-	if s.process != nil {
-		_ = s.process.Process.Kill()
-		_ = s.process.Wait() // the status of a killed process says nothing
-		s.process = nil
-	}
+	s.process.Kill()
 }
 
 func (s *S3Server) client(t testing.TB, access string) *minio.Client {

@@ -138,18 +138,14 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 	worked := make(chan struct{})
 	go func() { defer close(worked); s.Jobs.Run(ctx) }()
 	defer func() { stop(); <-worked }()
-	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
+	testkit.Until(t, "the job is done", func() bool {
 		var st api.JobStatus
-		if err := json.Unmarshal(c.ask(200, "GET", at, "").Body.Bytes(), &st); err != nil {
-			t.Fatal(err)
-		}
-		if st.State == api.JobDone {
-			break
-		}
-		if st.State == api.JobFailed || time.Now().After(end) {
+		testkit.Must(t, json.Unmarshal(c.ask(200, "GET", at, "").Body.Bytes(), &st))
+		if st.State == api.JobFailed {
 			t.Fatalf("%+v", st)
 		}
-	}
+		return st.State == api.JobDone
+	})
 	file := c.ask(200, "GET", at+"/pages.warc.gz", "")
 	c.ask(206, "GET", at+"/pages.warc.gz", "", "Range", "bytes=0-9")
 	c.ask(304, "GET", at+"/pages.warc.gz", "", "If-None-Match", file.Header().Get("ETag"))

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -68,15 +69,13 @@ func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 		s.Publish(at.AddDate(0, 0, i).Format("20060102"), map[string][]*archive.Record{"www.example.jp": {servetest.Page("http://www.example.jp/", text, at)}})
 	}
 	one := "/v1/watches/" + begun.ID
-	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(50 * time.Millisecond) {
+	testkit.Eventually(t, "two notices, a webhook that has stopped and a mail that waits", func() error {
 		body := c.ask(200, "GET", one, "").Body.String()
-		if strings.Count(body, `"what"`) == 2 && strings.Contains(body, "webhook_stopped") && strings.Contains(body, "next") {
-			break
+		if strings.Count(body, `"what"`) != 2 || !strings.Contains(body, "webhook_stopped") || !strings.Contains(body, "next") {
+			return errors.New(body)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no two notices, a webhook that has stopped and a mail that waits within a minute: %s", body)
-		}
-	}
+		return nil
+	})
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

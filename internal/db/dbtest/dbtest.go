@@ -196,7 +196,7 @@ type Cluster struct {
 
 	bin, dir, host, port string
 	attr                 *syscall.SysProcAttr
-	server               *exec.Cmd // nil: stopped
+	server               *testkit.Process // nil: stopped
 }
 
 // Start runs a server on loopback until the test ends. It needs Debian's postgresql.
@@ -271,7 +271,6 @@ func (c *Cluster) begin(t testing.TB, options ...string) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	c.attr.Pdeathsig = syscall.SIGKILL
 	c.Start(t)
 }
 
@@ -283,17 +282,10 @@ func (c *Cluster) Start(t testing.TB) {
 	server := exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", c.port, "-c", "listen_addresses="+c.host,
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "max_connections=200")
 	server.SysProcAttr, server.Dir = c.attr, c.dir
-	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	server.Stdout, server.Stderr = log, log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c.server = server
-	c.await(t, log.Name())
+	var err error
+	c.server, err = testkit.Launch(filepath.Join(c.dir, "log"), server)
+	testkit.Must(t, err)
+	c.await(t)
 }
 
 // Stop ends the server and all its connections. What is committed stays.
@@ -303,31 +295,24 @@ func (c *Cluster) end(how syscall.Signal) {
 	if c.server == nil {
 		return
 	}
-	c.server.Process.Signal(how)
-	c.server.Wait()
+	_ = c.server.Process.Signal(how) // it may have ended
+	_ = c.server.Ended()             // the status of a server that was told to end says nothing
 	c.server = nil
 }
 
 // await waits until the server answers.
-func (c *Cluster) await(t testing.TB, log string) {
+func (c *Cluster) await(t testing.TB) {
 	t.Helper()
 	db, err := sql.Open("pgx", c.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for end := time.Now().Add(testkit.Patience); ; time.Sleep(50 * time.Millisecond) {
+	c.server.Ready(t, func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		err := db.PingContext(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			text, _ := os.ReadFile(log)
-			t.Fatalf("PostgreSQL does not answer: %v\n%s", err, text)
-		}
-	}
+		defer cancel()
+		return db.PingContext(ctx)
+	})
 }
 
 // programs returns the directory of PostgreSQL's programs. Debian puts it outside PATH.

@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Random returns random numbers for a test, other ones in each run. The test logs their seed, and
+// SHEAF_TEST_SEED sets it, to repeat a run. Goroutines may share them; the order in which these ask
+// is not repeated.
+func Random(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("SHEAF_TEST_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		Must(t, err)
+	}
+	t.Logf("SHEAF_TEST_SEED=%d", seed)
+	name := fnv.New64()
+	name.Write([]byte(t.Name()))
+	return rand.New(&sharedSource{source: rand.NewPCG(seed, name.Sum64())})
+}
+
+// sharedSource is a source of random numbers for several goroutines.
+type sharedSource struct {
+	mu     sync.Mutex // guards source
+	source *rand.PCG
+}
+
+func (s *sharedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Uint64()
+}
+
+// Moment waits for a random time below most, for what a test does at any moment of a program's
+// work, such as killing it.
+func Moment(random *rand.Rand, most time.Duration) {
+	time.Sleep(time.Duration(random.Int64N(int64(most))))
+}
