@@ -95,7 +95,7 @@ func (x *extracting) page(t *turn) {
 	if x.judge.page(t, p, body) || p.Robots.NoFollow || asked.NoFollow {
 		return
 	}
-	t.host.memory.calendars.Saw(weburl.PathQuery(t.entry.URL), p.Text)
+	t.host.memory.calendars.Saw(weburl.PathQuery(t.entry.URL), t.entry.Depth, p)
 	for i := range links {
 		x.followLink(t, &links[i], t.entry.Depth+1)
 	}
@@ -178,10 +178,13 @@ func (x *extracting) queueAt(t *turn, to *Host, e frontier.Entry) {
 	switch {
 	case e.Depth > x.settings.MaxDepth:
 		why = "depth"
-	case to == t.host && to.memory.calendars.Endless(weburl.PathQuery(e.URL)):
+	case to == t.host && to.memory.calendars.Endless(weburl.PathQuery(e.URL), e.Depth):
 		why = trap.Calendar
 	default:
 		why = x.mayFollow(e.URL)
+	}
+	if why == "" && to == t.host && to.memory.circles.Endless(weburl.PathQuery(t.entry.URL), weburl.PathQuery(e.URL)) {
+		why = trap.Repeats
 	}
 	share := to.Share()
 	switch {

@@ -52,6 +52,7 @@ type memory struct {
 	rules      []*rules // one for each scheme that was met
 	speed      revisit.Speed
 	calendars  trap.Calendars
+	circles    trap.Circles
 	probed     bool           // the host was asked for a page that cannot exist
 	missing    *missing       // its answer, if it looked like a page
 	unfinished *frontier.Done // a stored page that could not be noted, since the disk was full; nil: none

@@ -6,18 +6,23 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"sheaf/internal/weburl"
+	"sheaf/robotd/extract"
 )
 
 // Bounds of what is remembered of a host's calendars.
 const (
 	maxCalendars = 16
-	maxFaces     = 8 // of the empty pages of a calendar, such as of a month, a week and a day
-	maxEmpty     = 5 // successive pages that look alike, after which a calendar is left
+	maxFaces     = 16 // of the empty pages of a calendar, such as of a week, a day and months with a picture each
+	maxEmpty     = 5  // successive pages that look alike, after which a calendar is left
 )
 
 // Calendars tells endless calendars from archives by date. In a calendar, a month in which nothing
-// happens looks like the others except for numbers and names; in an archive it does not. The zero
-// value is ready for use. It must not be used concurrently.
+// happens looks like the others except for numbers and names; in an archive it has other text,
+// pictures or links. What a calendar's first pages link to is visited in any case, since it may be
+// more than they are: a month that only lists its days looks like any other. The zero value is
+// ready for use. It must not be used concurrently.
 type Calendars struct {
 	seen map[string]*calendar // by the part of the URL before the date
 }
@@ -25,11 +30,13 @@ type Calendars struct {
 type calendar struct {
 	faces []uint64 // of the last pages
 	empty int      // successive pages that look like earlier ones
+	depth int      // of the last page that did not, in links from a seed
 }
 
 var (
 	seed = maphash.MakeSeed()
 
+	digits    = regexp.MustCompile(`\d+`)
 	dateWords = regexp.MustCompile(`(?i)\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|(mon|tues?|wed(nes)?|thu(rs)?|fri|satur|sat|sun)(day)?|st|nd|rd|th)\b`)
 )
 
@@ -52,8 +59,8 @@ func keyOf(pathQuery string) string {
 	return ""
 }
 
-// Saw takes in a page and its text. It ignores pages outside calendars.
-func (c *Calendars) Saw(pathQuery, text string) {
+// Saw takes in a page, so many links from a seed. It ignores pages outside calendars.
+func (c *Calendars) Saw(pathQuery string, depth int, p *extract.Page) {
 	key := keyOf(pathQuery)
 	if key == "" {
 		return
@@ -69,31 +76,31 @@ func (c *Calendars) Saw(pathQuery, text string) {
 		k = new(calendar)
 		c.seen[key] = k
 	}
-	face := faceOf(text)
+	face := faceOf(pathQuery, p)
 	if slices.Contains(k.faces, face) {
 		k.empty++
 		return
 	}
-	k.empty = 0
+	k.empty, k.depth = 0, depth
 	if len(k.faces) == maxFaces {
 		k.faces = k.faces[1:]
 	}
 	k.faces = append(k.faces, face)
 }
 
-// Endless reports whether a link leads on in a calendar whose last pages all looked alike.
-func (c *Calendars) Endless(pathQuery string) bool {
+// Endless reports whether a link leads on in a calendar whose last pages all looked alike. depth is
+// that of the page to which it leads.
+func (c *Calendars) Endless(pathQuery string, depth int) bool {
 	if len(c.seen) == 0 {
 		return false
 	}
 	k := c.seen[keyOf(pathQuery)]
-	return k != nil && k.empty >= maxEmpty
+	return k != nil && k.empty >= maxEmpty && depth > k.depth+1
 }
 
-// faceOf returns a hash of a page's text without what differs between two empty pages of a
-// calendar.
-func faceOf(text string) uint64 {
-	text = strings.Map(func(r rune) rune {
+// faceOf returns a hash of a page without what differs between two empty pages of a calendar.
+func faceOf(pathQuery string, p *extract.Page) uint64 {
+	text := strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsLetter(r):
 			return r
@@ -101,6 +108,30 @@ func faceOf(text string) uint64 {
 			return -1
 		}
 		return ' '
-	}, dateWords.ReplaceAllString(text, ""))
-	return maphash.String(seed, strings.Join(strings.Fields(text), ""))
+	}, dateWords.ReplaceAllString(p.Title+" "+p.Text, ""))
+	var links []string
+	for _, l := range p.Links {
+		links = append(links, undated(pathQuery, l))
+	}
+	slices.Sort(links)
+	links = append(slices.Compact(links), strings.Join(strings.Fields(text), ""))
+	return maphash.String(seed, strings.Join(links, "\n"))
+}
+
+// undated returns a link's URL without the date to which it leads, or that of its page. A picture's
+// URL is returned as it is: that of another day is another picture.
+func undated(pathQuery string, l extract.Link) string {
+	switch {
+	case !l.Text:
+		return l.URL
+	case keyOf(weburl.PathQuery(l.URL)) != "":
+		return digits.ReplaceAllString(l.URL, "")
+	}
+	own := digits.FindAllString(pathQuery, -1)
+	return digits.ReplaceAllStringFunc(l.URL, func(n string) string {
+		if slices.ContainsFunc(own, func(o string) bool { return strings.TrimLeft(o, "0") == strings.TrimLeft(n, "0") }) {
+			return ""
+		}
+		return n
+	})
 }

@@ -27,15 +27,18 @@ var (
 	queryPart = regexp.MustCompile(`^(?:m|mo|mon|month|gatsu|tsuki)=\d{1,2}$`)
 )
 
-// Calendar is why a link that goes on in an endless calendar is not followed.
-const Calendar = "calendar"
+// Reasons why a link is not followed.
+const (
+	Calendar = "calendar"     // it goes on in an endless calendar
+	Repeats  = "path_repeats" // its path goes in circles
+)
 
 // Check returns why a URL's path and query look endless, or nothing.
 func Check(pathQuery string, now time.Time) (why string) {
 	path, query, _ := strings.Cut(pathQuery, "?")
 	switch {
 	case strings.Count(path, "/") >= maxRepeats && repeats(strings.Split(strings.Trim(path, "/"), "/")):
-		return "path_repeats"
+		return Repeats
 	case endlessCalendar(path, query, now):
 		return Calendar
 	case pilesUp(query):
@@ -67,6 +70,51 @@ func repeats(segments []string) bool {
 		}
 	}
 	return false
+}
+
+// Circles finds paths that relative links make longer without end, if several words take turns in
+// no order: a server that shows the same page under each path has two times as many with each
+// segment. The zero value is ready for use. It must not be used concurrently.
+type Circles struct {
+	seen map[string]bool // directories in which segments come again
+}
+
+// maxCircles is how many such directories a host may have.
+const maxCircles = 100
+
+// Endless reports whether a link of a page leads deeper into a circle. Only directories count that
+// lie below that of their page, if segments come again in both: so a real tree in which names come
+// twice is not taken for a circle.
+func (c *Circles) Endless(page, link string) bool {
+	from, to := directory(page), directory(link)
+	if len(to) <= len(from) || !strings.HasPrefix(to, from) || again(to) < 2 || again(from) < 1 || c.seen[to] {
+		return false
+	}
+	if len(c.seen) == maxCircles {
+		return true
+	}
+	if c.seen == nil {
+		c.seen = make(map[string]bool)
+	}
+	c.seen[to] = true
+	return false
+}
+
+// directory returns the path up to its last slash.
+func directory(pathQuery string) string {
+	path, _, _ := strings.Cut(pathQuery, "?")
+	return path[:strings.LastIndexByte(path, '/')+1]
+}
+
+// again counts the segments of a path that equal an earlier one, except for numbers.
+func again(path string) (n int) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	for i, s := range segments {
+		if !isNumber(s) && slices.Contains(segments[:i], s) {
+			n++
+		}
+	}
+	return n
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/robotd/extract"
 )
 
 func TestCheck(t *testing.T) {
@@ -45,5 +48,81 @@ func TestCheck(t *testing.T) {
 	}
 	if got := Check("/q?"+strings.Join(many, "&"), now); got != "parameters" {
 		t.Errorf("25 parameters: %q", got)
+	}
+}
+
+// TestCircles: relative links that make paths of two or three words in any order end soon, and
+// real trees in which names come twice are visited as they are.
+func TestCircles(t *testing.T) {
+	t.Parallel()
+	for links, most := range map[string]int{
+		`<a href="favicons/apple">a</a><a href="more/">b</a><link rel=icon href="favicons/f.ico">`: 300,
+		`<a href="a/">a</a><a href="b/">b</a>`:                                                     300,
+		`<a href="a/">a</a><a href="b/">b</a><a href="c/">c</a>`:                                   300,
+		`<a href="index.php/a">a</a><a href="index.php/b/c">b</a>`:                                 300,
+		`<a href="favicons/apple">a</a>`:                                                           20,
+	} {
+		if got := visit(t, "/", 1000, func(string) string { return links }); got > most {
+			t.Errorf("%s: %d pages, want at most %d", links, got, most)
+		}
+	}
+	// A library of letters: /a/b/a/b/0.html, linked from lists one above another.
+	library := func(at string) string {
+		var b strings.Builder
+		switch depth := strings.Count(at, "/"); {
+		case strings.HasSuffix(at, ".html"):
+		case depth < 5:
+			for _, s := range []string{"a", "b"} {
+				b.WriteString("<a href=" + s + "/>x</a>")
+			}
+		default:
+			for i := range 50 {
+				fmt.Fprintf(&b, "<a href=%d.html>x</a>", i)
+			}
+		}
+		return b.String()
+	}
+	if got, want := visit(t, "/", 2000, library), 1+2+4+8+14+14*50; got != want {
+		t.Errorf("a library of letters: %d pages, want %d", got, want)
+	}
+}
+
+// TestCorpus: no link between the pages of the shared corpus is taken for a trap.
+func TestCorpus(t *testing.T) {
+	testkit.Slow(t)
+	links, calendars, circles := 0, make(map[string]*Calendars), make(map[string]*Circles)
+	pages := make(map[string]bool)
+	type way struct{ host, from, to string }
+	var ways []way
+	for name, body := range testkit.CorpusFiles(t, func(name string) bool { return strings.HasPrefix(name, "sites/") }) {
+		host, path, _ := strings.Cut(strings.TrimPrefix(name, "sites/"), "/")
+		pages[host+"/"+path] = true
+		if !strings.HasSuffix(path, ".html") {
+			continue
+		}
+		p, err := extract.Links(body, "text/html", "http://"+host+"/"+path)
+		testkit.Must(t, err)
+		if calendars[host] == nil {
+			calendars[host], circles[host] = new(Calendars), new(Circles)
+		}
+		calendars[host].Saw("/"+path, 1, p)
+		for _, l := range p.Links {
+			if to, ok := strings.CutPrefix(l.URL, "http://"+host); ok {
+				ways = append(ways, way{host, "/" + path, to})
+			}
+		}
+	}
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for _, w := range ways {
+		if !pages[w.host+w.to] {
+			continue
+		}
+		links++
+		if why := Check(w.to, now); why != "" || calendars[w.host].Endless(w.to, 9) || circles[w.host].Endless(w.from, w.to) {
+			t.Errorf("%s%s is not followed: %q", w.host, w.to, why)
+		}
+	}
+	if links < 10_000 {
+		t.Errorf("%d links were looked at", links)
 	}
 }
