@@ -105,6 +105,8 @@ func TestLinks(t *testing.T) {
 		{"images", "text/html", `<img src=i srcset="s1 1x, s2,x 2x ,s3"><picture><source srcset="p1 480w,p2 800w"></picture><input type=IMAGE src=in><input src=no><body background=bg>`,
 			"i\ns1\ns2,x\ns3\np1\np2\nin\nbg\n"},
 		{"parts", "text/html", `<script src=s></script><embed src=e><object data=o></object><video poster=v><source src=m></video>`, "s\ne\no\nv\nm\n"},
+		{"lazy parts", "text/html", `<img data-src=a data-srcset="b 1x, c 2x" data-original=d data-lazy-src=e data-full-src=f><iframe data-src=g></iframe><video data-src=h data-poster=i></video><source data-srcset=j><div data-src=no data-srcset=k>`,
+			"b\nc\na\nd\ne\nf\ng T\nh\ni\nj\nk\n"},
 		{"link", "text/html", `<link rel=stylesheet href=c><link rel="Shortcut Icon" href=i><link rel=next href=n><link rel=dns-prefetch href=//x>`, "c\ni\nn T\n"},
 		{"refresh", "text/html", `<meta http-equiv=Refresh content="0; URL='r.html'">`, "r.html T\n"},
 		{"style", "text/html", `<style>@import "a.css"; /* url(no) */ p{background:URL( 'b' )}</style><p style="background:url(c\))">`, "a.css\nb\nc)\n"},

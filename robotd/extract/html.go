@@ -151,13 +151,30 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 	if background := attrs.get("background"); strings.TrimSpace(background) != "" { // body, table, tr, td
 		c.add(background, part)
 	}
-	for _, key := range []string{"srcset", "imagesrcset"} {
+	for _, key := range []string{"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"} {
 		for ref := range srcset(attrs.get(key)) {
 			c.add(ref, part)
 		}
 	}
+	c.lazy(tag, attrs, part)
 	if style := attrs.get("style"); style != "" {
 		c.css([]byte(style), name)
+	}
+}
+
+// lazy adds what scripts load once a part of the page is seen.
+func (c *collector) lazy(tag atom.Atom, attrs attributes, part Link) {
+	switch tag {
+	case atom.Iframe:
+		part.Text = true
+	case atom.Img, atom.Image, atom.Video, atom.Audio, atom.Source, atom.Embed:
+	default: // data-src of other elements may be anything
+		return
+	}
+	for _, key := range []string{"data-src", "data-original", "data-lazy-src", "data-full-src", "data-poster"} {
+		if ref := attrs.get(key); strings.TrimSpace(ref) != "" {
+			c.add(ref, part)
+		}
 	}
 }
 
@@ -193,7 +210,7 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 	case atom.Link:
 		c.linkElement(rel, attrs.get("href"), page, part)
 	case atom.Img, atom.Image:
-		take(part, "src", "href", "xlink:href", "lowsrc", "dynsrc", "data-src")
+		take(part, "src", "href", "xlink:href", "lowsrc", "dynsrc")
 		take(page, "longdesc")
 	case atom.Script, atom.Embed, atom.Bgsound, atom.Audio, atom.Video, atom.Source, atom.Track:
 		take(part, "src", "poster")
