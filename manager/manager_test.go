@@ -40,10 +40,15 @@ import (
 type dns map[string]string
 
 func (d dns) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	if a, ok := d[host]; ok {
-		return []netip.Addr{netip.MustParseAddr(a)}, nil
+	all, ok := d[host] // with blanks between
+	if !ok {
+		return nil, errors.New("no such host")
 	}
-	return nil, errors.New("no such host")
+	var list []netip.Addr
+	for a := range strings.FieldsSeq(all) {
+		list = append(list, netip.MustParseAddr(a))
+	}
+	return list, nil
 }
 
 // service is a manager behind a server, with the methods of its parts.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,14 +22,30 @@ import (
 type pipes struct {
 	conns chan net.Conn
 	close func()
+	dead  map[string]bool // addresses that refuse connections
+
+	mu     sync.Mutex // guards dialed
+	dialed []dialed
+}
+
+// dialed is a connection that was made or refused.
+type dialed struct {
+	address string
+	at      time.Time
 }
 
 func newPipes() *pipes {
 	conns := make(chan net.Conn)
-	return &pipes{conns, sync.OnceFunc(func() { close(conns) })}
+	return &pipes{conns: conns, close: sync.OnceFunc(func() { close(conns) })}
 }
 
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+func (p *pipes) dial(_ context.Context, _, address string) (net.Conn, error) {
+	p.mu.Lock()
+	p.dialed = append(p.dialed, dialed{address, time.Now()})
+	p.mu.Unlock()
+	if p.dead[address] {
+		return nil, syscall.ECONNREFUSED
+	}
 	ours, theirs := net.Pipe()
 	p.conns <- theirs
 	return ours, nil

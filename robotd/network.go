@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
@@ -30,6 +31,7 @@ func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, 
 		opt.Limit = rate.NewLimiter(rate.Limit(limit), int(min(limit, 1<<20)))
 	}
 	opt.UserAgent, opt.Timeout, opt.MaxBody = cfg.UserAgent(Version), cfg.Page.Timeout, cfg.Page.MaxBytes
+	opt.Connect = min(30*time.Second, cfg.Page.Stall/2) // a dead address is known before the watchdog ends the fetch
 	opt.AnyCertificate, opt.TempDir, opt.Dial = cfg.TLS.Verify == config.TLSRecord, temp, dial
 	return fetch.New(opt), nil
 }

@@ -124,8 +124,9 @@ func (r *Registry) resolve(ctx context.Context, hosts []string) map[string]addre
 	return found
 }
 
-// setAddresses notes a host's addresses. If another robot has the hosts of its new group, the
-// host goes to that robot.
+// setAddresses notes a host's addresses. The host stays in its group as long as that is one of
+// them: its robot may have found that it answers only there. If another robot has the hosts of its
+// new group, the host goes to that robot.
 func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, now int64) error {
 	group := a.group(host)
 	var state State
@@ -136,6 +137,9 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 	}
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(a, func(ip netip.Addr) bool { return ip.String() == before }) {
+		group = before
 	}
 	if group != before && state == Accepted {
 		if err := joinGroup(ctx, t, host, group); err != nil {

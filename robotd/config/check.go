@@ -13,6 +13,7 @@ import (
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+	"sheaf/robotd/fetch"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/schedule"
 )
@@ -118,9 +119,8 @@ func (c *Config) checkAddresses(is *settings.Checks) {
 	is.Require(err == nil || c.Network.Resolver == "", "network.resolver", c.Network.Resolver, "want an IP address with a port")
 	for _, name := range slices.Sorted(maps.Keys(c.Network.Hosts)) {
 		to := c.Network.Hosts[name]
-		_, withPort := netip.ParseAddrPort(to)
-		_, without := netip.ParseAddr(to)
-		is.Require(withPort == nil || without == nil, "network.hosts."+name, to, "want an IP address, with or without a port")
+		_, err := fetch.ParseAddresses(to)
+		is.Require(err == nil, "network.hosts."+name, to, "want an IP address, with or without a port, or several with blanks between")
 	}
 }
 

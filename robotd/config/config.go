@@ -258,7 +258,8 @@ type Upload struct {
 
 // Network says how hosts are reached.
 type Network struct {
-	// Hosts has addresses, "ip" or "ip:port", of names. It has priority over DNS.
+	// Hosts has addresses of names: "ip" or "ip:port", or several with blanks between. It has
+	// priority over DNS.
 	Hosts map[string]string `mapstructure:"hosts"`
 
 	// Resolver is the name server, "ip:port"; empty: that of the system.

@@ -2,17 +2,19 @@ package fetch
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/net/proxy"
 
@@ -29,9 +31,10 @@ func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, err
 }
 
 // ResolveAgain is Resolve for a host that had an address. It keeps that address as long as it is
-// one of the host's. Otherwise name servers that shuffle their answers would make the host move.
-func (f *Fetcher) ResolveAgain(ctx context.Context, host string, had netip.Addr) (netip.AddrPort, error) {
-	addr, err := f.resolve(ctx, host, had)
+// one of the host's. Otherwise name servers that shuffle their answers would make the host move. It
+// returns an address that is among the dead only if the host has no other.
+func (f *Fetcher) ResolveAgain(ctx context.Context, host string, had netip.Addr, dead ...netip.Addr) (netip.AddrPort, error) {
+	addr, err := f.resolve(ctx, host, had, dead)
 	if err == nil {
 		err = f.check(addr.Addr())
 	}
@@ -41,48 +44,76 @@ func (f *Fetcher) ResolveAgain(ctx context.Context, host string, had netip.Addr)
 	return addr, nil
 }
 
-func (f *Fetcher) resolve(ctx context.Context, host string, had netip.Addr) (netip.AddrPort, error) {
+func (f *Fetcher) resolve(ctx context.Context, host string, had netip.Addr, dead []netip.Addr) (netip.AddrPort, error) {
+	all, err := f.addresses(ctx, host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	rank := func(a netip.AddrPort) (n int) { // the lowest is the best
+		if slices.Contains(dead, a.Addr()) {
+			n += 2
+		}
+		if a.Addr() != had {
+			n++
+		}
+		return n
+	}
+	return slices.MinFunc(all, func(a, b netip.AddrPort) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b))
+	}), nil
+}
+
+// addresses returns all addresses of a host, at least one.
+func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.AddrPort, error) {
 	name, portText, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
-	port, _ := strconv.ParseUint(portText, 10, 16)
 	for _, key := range []string{host, name} {
 		if to, ok := f.opt.Overrides[key]; ok {
-			return parseOverride(key, to)
+			all, err := ParseAddresses(to)
+			if err != nil {
+				err = &kindError{Local, fmt.Errorf("the address set for %s: %w", key, err)}
+			}
+			return all, err
 		}
 	}
-	if ip, err := netip.ParseAddr(name); err == nil {
-		return netip.AddrPortFrom(ip.Unmap(), uint16(port)), nil
-	}
-	ips, err := f.opt.Resolver.LookupNetIP(ctx, "ip", name)
-	if err != nil {
-		return netip.AddrPort{}, &kindError{DNS, err}
+	ips, err := []netip.Addr(nil), error(nil)
+	if ip, notIP := netip.ParseAddr(name); notIP == nil {
+		ips = []netip.Addr{ip}
+	} else if ips, err = f.opt.Resolver.LookupNetIP(ctx, "ip", name); err != nil {
+		return nil, &kindError{DNS, err}
 	}
 	if len(ips) == 0 {
-		return netip.AddrPort{}, &kindError{DNS, fmt.Errorf("%s has no address", name)}
+		return nil, &kindError{DNS, fmt.Errorf("%s has no address", name)}
 	}
-	best := ips[0].Unmap()
-	for _, ip := range ips {
-		if ip = ip.Unmap(); ip == had {
-			return netip.AddrPortFrom(had, uint16(port)), nil
-		}
-		if ip.Less(best) {
-			best = ip
-		}
+	port, _ := strconv.ParseUint(portText, 10, 16)
+	all := make([]netip.AddrPort, len(ips))
+	for i, ip := range ips {
+		all[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
 	}
-	return netip.AddrPortFrom(best, uint16(port)), nil
+	return all, nil
 }
 
-func parseOverride(host, to string) (netip.AddrPort, error) {
-	if addr, err := netip.ParseAddrPort(to); err == nil {
-		return addr, nil
+// ParseAddresses parses the addresses that are set for a host: IP addresses, with or without a
+// port, with blanks between.
+func ParseAddresses(text string) (all []netip.AddrPort, err error) {
+	for one := range strings.FieldsSeq(text) {
+		addr, err := netip.ParseAddrPort(one)
+		if err != nil {
+			var ip netip.Addr
+			ip, err = netip.ParseAddr(one)
+			addr = netip.AddrPortFrom(ip, 0)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an IP address nor one with a port", one)
+		}
+		all = append(all, addr)
 	}
-	ip, err := netip.ParseAddr(to)
-	if err != nil {
-		return netip.AddrPort{}, &kindError{Local, fmt.Errorf("the address set for %s, %q, is neither an IP address nor one with a port", host, to)}
+	if len(all) == 0 {
+		return nil, errors.New("no address")
 	}
-	return netip.AddrPortFrom(ip, 0), nil
+	return all, nil
 }
 
 // connection is one connection, ready for one request.
@@ -103,7 +134,7 @@ type connection struct {
 func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
 	if !addr.IsValid() {
 		var err error
-		if addr, err = f.resolve(ctx, u.Host(), netip.Addr{}); err != nil {
+		if addr, err = f.resolve(ctx, u.Host(), netip.Addr{}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -142,16 +173,18 @@ func (f *Fetcher) close(c *connection) {
 }
 
 func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
-	dialer := &net.Dialer{Timeout: time.Minute, KeepAlive: -1} // the rate is checked instead
+	dialer := &net.Dialer{Timeout: f.opt.Connect, KeepAlive: -1} // the rate is checked instead
 	if f.opt.Proxy == nil {
 		dialer.Control = f.control
 		dial := dialer.DialContext
 		if f.opt.Dial != nil {
 			dial = f.opt.Dial
 		}
-		conn, err := dial(ctx, "tcp", addr.String())
+		connecting, cancel := context.WithTimeout(ctx, f.opt.Connect)
+		defer cancel()
+		conn, err := dial(connecting, "tcp", addr.String())
 		if err != nil {
-			return nil, err
+			return nil, &kindError{Connect, err}
 		}
 		wire := f.newWireConn(ctx, conn)
 		return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
@@ -166,7 +199,7 @@ func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) 
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", withPort(p.Host, map[string]string{"http": "80", "https": "443"}[p.Scheme]))
 	if err != nil {
-		return nil, fmt.Errorf("proxy %s: %w", p.Redacted(), err)
+		return nil, &kindError{Proxy, fmt.Errorf("proxy %s: %w", p.Redacted(), err)}
 	}
 	wire := f.newWireConn(ctx, conn)
 	c := &connection{Conn: wire, wire: wire}
@@ -185,7 +218,7 @@ func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) 
 	defer stop()
 	if err := c.tunnel(withPort(u.Host(), u.Port()), f.opt.MaxHeader); err != nil {
 		wire.Close()
-		return nil, fmt.Errorf("proxy %s: %w", p.Redacted(), err)
+		return nil, &kindError{Proxy, fmt.Errorf("proxy %s: %w", p.Redacted(), err)}
 	}
 	return c, nil
 }
@@ -203,7 +236,7 @@ func (f *Fetcher) dialSOCKS(ctx context.Context, dialer *net.Dialer, addr netip.
 	}
 	conn, err := socks.(proxy.ContextDialer).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
-		return nil, err
+		return nil, &kindError{Proxy, err}
 	}
 	wire := f.newWireConn(ctx, conn)
 	return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil

@@ -16,6 +16,7 @@ type Kind string
 const (
 	DNS      Kind = "dns"             // the name has no address, or the look-up failed
 	Connect  Kind = "connect"         // nothing answers at the address
+	Proxy    Kind = "proxy"           // no connection through Options.Proxy
 	TLS      Kind = "tls"             // no agreement on encryption, or a certificate that does not verify
 	Timeout  Kind = "timeout"         // Options.Timeout has passed
 	Refused  Kind = "refused_address" // a private or special address, which the robot does not visit
@@ -66,7 +67,7 @@ func (e *kindError) Unwrap() error { return e.err }
 // connections, so the contexts are asked first.
 func classify(caller, limited context.Context, url string, err error) *Error {
 	var (
-		kind    = Connect
+		kind    = Protocol
 		byStage *kindError
 		dns     *net.DNSError
 		cert    *tls.CertificateVerificationError

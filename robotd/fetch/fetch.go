@@ -38,7 +38,7 @@ import (
 type Options struct {
 	UserAgent      string            // names the robot and a contact; required
 	Resolver       *net.Resolver     // nil: that of the system
-	Overrides      map[string]string // host name → "ip" or "ip:port", asked before DNS
+	Overrides      map[string]string // host name → "ip" or "ip:port", or several with blanks between, asked before DNS
 	Proxy          *url.URL          // http, https or socks5; nil: none
 	AllowPrivate   bool              // allows private, loopback and link-local addresses
 	AnyCertificate bool              // accepts certificates that do not verify: see Response.Certificate
@@ -49,6 +49,7 @@ type Options struct {
 	MinRate        int64             // bytes per second over each RateWindow; default 10
 	RateWindow     time.Duration     // default one minute
 	Timeout        time.Duration     // of one fetch, from look-up to last byte; default 10 minutes
+	Connect        time.Duration     // to connect to an address; default half a minute
 	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
 	Limit          *rate.Limiter     // bytes per second over all fetches; nil: no limit
 
@@ -77,6 +78,7 @@ func New(opt Options) *Fetcher {
 	opt.MinRate = cmp.Or(opt.MinRate, 10)
 	opt.RateWindow = cmp.Or(opt.RateWindow, time.Minute)
 	opt.Timeout = cmp.Or(opt.Timeout, 10*time.Minute)
+	opt.Connect = cmp.Or(opt.Connect, 30*time.Second)
 	f := &Fetcher{opt: opt, memory: new(atomic.Int64)}
 	f.copying.New = func() any {
 		b := make([]byte, 16<<10)

@@ -249,6 +249,22 @@ func TestErrors(t *testing.T) {
 	if _, err := f.Get(t.Context(), Request{URL: "http://www.example.jp/"}); KindOf(err) != Connect {
 		t.Errorf("a closed port: %v", err)
 	}
+	f = fetcher(t, "192.0.2.1", func(o *Options) {
+		o.Connect = time.Millisecond
+		o.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	if _, err := f.Get(t.Context(), Request{URL: "http://www.example.jp/"}); KindOf(err) != Connect {
+		t.Errorf("an address that does not answer: %v", err)
+	}
+	for _, scheme := range []string{"http", "socks5"} {
+		f = fetcher(t, "192.0.2.1", func(o *Options) { o.Proxy = &url.URL{Scheme: scheme, Host: "127.0.0.1:1"} })
+		if _, err := f.Get(t.Context(), Request{URL: "http://www.example.jp/"}); KindOf(err) != Proxy {
+			t.Errorf("no %s proxy: %v", scheme, err)
+		}
+	}
 	f = fetcher(t, "", func(o *Options) {
 		o.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, os.ErrPermission }}
 	})
@@ -350,13 +366,29 @@ func TestHTTPProxy(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
-	f := New(Options{Overrides: map[string]string{"a.jp": "8.8.8.8", "b.jp": "8.8.4.4:8080", "c.jp:81": "1.1.1.1"}})
+	f := New(Options{Overrides: map[string]string{"a.jp": "8.8.8.8", "b.jp": "8.8.4.4:8080", "c.jp:81": "1.1.1.1", "d.jp": "[2620:fe::fe]:80 9.9.9.9 8.8.8.8"}})
 	for host, want := range map[string]string{
 		"a.jp": "8.8.8.8:0", "a.jp:80": "8.8.8.8:0", "b.jp": "8.8.4.4:8080", "c.jp:81": "1.1.1.1:0",
-		"9.9.9.9": "9.9.9.9:0", "9.9.9.9:8080": "9.9.9.9:8080", "[2620:fe::fe]": "[2620:fe::fe]:0", "[2620:fe::fe]:81": "[2620:fe::fe]:81",
+		"d.jp": "8.8.8.8:0", "9.9.9.9": "9.9.9.9:0", "9.9.9.9:8080": "9.9.9.9:8080", "[2620:fe::fe]": "[2620:fe::fe]:0", "[2620:fe::fe]:81": "[2620:fe::fe]:81",
 	} {
 		if got, err := f.Resolve(t.Context(), host); err != nil || got.String() != want {
 			t.Errorf("Resolve(%s) = %v, %v; want %s", host, got, err, want)
+		}
+	}
+	ip := netip.MustParseAddr
+	for _, tt := range []struct {
+		had  netip.Addr
+		dead []netip.Addr
+		want string
+	}{
+		{ip("9.9.9.9"), nil, "9.9.9.9:0"},
+		{ip("1.1.1.1"), nil, "8.8.8.8:0"},
+		{ip("8.8.8.8"), []netip.Addr{ip("8.8.8.8")}, "9.9.9.9:0"},
+		{ip("8.8.8.8"), []netip.Addr{ip("9.9.9.9"), ip("8.8.8.8")}, "[2620:fe::fe]:80"},
+		{ip("9.9.9.9"), []netip.Addr{ip("9.9.9.9"), ip("2620:fe::fe"), ip("8.8.8.8")}, "9.9.9.9:0"},
+	} {
+		if got, err := f.ResolveAgain(t.Context(), "d.jp", tt.had, tt.dead...); err != nil || got.String() != tt.want {
+			t.Errorf("after %v, with %v dead: %v, %v; want %s", tt.had, tt.dead, got, err, tt.want)
 		}
 	}
 	if _, err := f.Resolve(t.Context(), "10.0.0.1"); KindOf(err) != Refused {

@@ -84,7 +84,7 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	t.resp, t.err = f.requests.get(ctx, t, f.watched.Request(h.Name, fetch.Request{
 		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text(),
 	}))
-	if fetch.KindOf(t.err) == fetch.Over { // the page stays the next one
+	if fetch.KindOf(t.err) == fetch.Over || f.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
 		t.fetched, t.out.More = false, true
 	}
 }
@@ -100,7 +100,7 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 	if !h.place.silent && time.Since(h.place.learned) < f.relearn {
 		return false
 	}
-	addr, err := f.requests.fetcher.ResolveAgain(ctx, h.Name, h.Home())
+	addr, err := f.requests.fetcher.ResolveAgain(ctx, h.Name, h.Home(), h.place.dead...)
 	if err != nil {
 		h.place.learned = time.Now() // the old address may still serve
 		return false

@@ -41,9 +41,10 @@ type Host struct {
 // place is where a host's server is.
 type place struct {
 	addr    atomic.Pointer[netip.AddrPort]
-	unknown atomic.Bool // the host was looked up and has no address
-	learned time.Time   // when addr was learned; used in the host's turn
-	silent  bool        // nothing answered at the last visit; used in the host's turn
+	unknown atomic.Bool  // the host was looked up and has no address
+	learned time.Time    // when addr was learned; used in the host's turn
+	silent  bool         // nothing answered at the last visit; used in the host's turn
+	dead    []netip.Addr // addresses of the host that take no connection; used in the host's turn
 }
 
 // memory is what was learned of a host in the crawl. It is used in the host's turn, which the gate
@@ -225,6 +226,7 @@ type rules struct {
 type rulesWay struct {
 	at   string         // URL to fetch next
 	addr netip.AddrPort // where that URL's host is
+	dead []netip.Addr   // addresses of that host that take no connection
 	hops int            // redirects so far
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"sheaf/archive"
@@ -76,6 +77,9 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
 		return
 	}
+	if r.elsewhere(ctx, t, ru, err) {
+		return
+	}
 	status, body := 0, []byte(nil)
 	notBefore := time.Time{}
 	if err == nil {
@@ -102,6 +106,31 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 		h.place.silent = err != nil
 		return r.patience.backOff(h, status, notBefore)
 	})
+}
+
+// elsewhere is requests.elsewhere on the way to a robots.txt. If another host has that, the next
+// access is to another address of it, an interval later.
+func (r *robots) elsewhere(ctx context.Context, t *turn, ru *rules, err error) bool {
+	way := ru.way
+	name := weburl.Host(way.at)
+	if name == t.name {
+		if !r.requests.elsewhere(ctx, t, err) {
+			return false
+		}
+		ru.way = nil
+		r.hosts.Wake(t.host)
+		return true
+	}
+	if fetch.KindOf(err) != fetch.Connect {
+		return false
+	}
+	way.dead = append(way.dead, t.addr)
+	addr, err := r.requests.fetcher.ResolveAgain(ctx, name, netip.Addr{}, way.dead...)
+	if err != nil || slices.Contains(way.dead, addr.Addr()) {
+		return false
+	}
+	way.addr = addr
+	return true
 }
 
 // store adds the host's answer to a request for its robots.txt to the host's segment, also one that
@@ -162,7 +191,13 @@ func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location 
 	if err != nil || weburl.Host(to) == "" || location == "" {
 		return false, nil
 	}
-	addr, err := r.requests.fetcher.Resolve(ctx, weburl.Host(to))
+	name := weburl.Host(to)
+	var had netip.Addr
+	var dead []netip.Addr
+	if name == h.Name {
+		had, dead = h.Home(), h.place.dead
+	}
+	addr, err := r.requests.fetcher.ResolveAgain(ctx, name, had, dead...)
 	if err != nil {
 		return false, err
 	}

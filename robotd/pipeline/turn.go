@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"sheaf/archive"
 	"sheaf/robotd/assignment"
@@ -106,6 +107,24 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 		}
 	}
 	return resp, err
+}
+
+// elsewhere reports whether a fetch has failed because the host's address takes no connection,
+// while the host has another one. The host then moves in its next turn, an interval later, and has
+// not failed.
+func (r *requests) elsewhere(ctx context.Context, t *turn, err error) bool {
+	if fetch.KindOf(err) != fetch.Connect {
+		return false
+	}
+	p := &t.host.place
+	p.dead = append(p.dead, t.addr)
+	to, err := r.fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
+	if err != nil || slices.Contains(p.dead, to.Addr()) {
+		p.dead = nil // one may answer again
+		return false
+	}
+	p.silent, t.out.More = true, true
+	return true
 }
 
 // foreign is a link to a host outside the assignment.
