@@ -1,8 +1,10 @@
 package robotd
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -125,5 +127,50 @@ func nights(t *testing.T, cfg config.Config, days int, server http.HandlerFunc, 
 			time.Sleep(time.Until(nextCycle(t, r)))
 			day = int(time.Since(start).Hours()/24) - 1
 		}
+	})
+}
+
+// answerRaw answers each connection's one request with the bytes that answer returns, and hangs up.
+// n counts the requests for the URL from 1.
+func (p *pipes) answerRaw(answer func(host, path string, n int) string) {
+	seen := make(map[string]int)
+	var mu sync.Mutex // guards seen
+	for {
+		c, err := p.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			r, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			seen[r.Host+r.RequestURI]++
+			n := seen[r.Host+r.RequestURI]
+			mu.Unlock()
+			io.WriteString(c, answer(r.Host, r.RequestURI, n))
+		}()
+	}
+}
+
+// night lets a robot collect for one night in a bubble, from a server that answers with raw bytes.
+func night(t *testing.T, cfg config.Config, answer func(host, path string, n int) string, look func(r *Robot)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var seeds []string
+		for host := range cfg.Network.Hosts {
+			seeds = append(seeds, "http://"+host+"/")
+		}
+		network := newPipes()
+		r := inBubble(t, cfg, network, seeds)
+		go network.answerRaw(answer)
+		defer network.Close()
+		testkit.Must(t, r.Cycle(t.Context()))
+		if look != nil {
+			look(r)
+		}
+		testkit.Must(t, r.Close())
 	})
 }

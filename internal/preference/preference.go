@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"sheaf/internal/charset"
 	"sheaf/internal/markup"
 	"sheaf/internal/mediatype"
 )
@@ -223,7 +224,7 @@ func untilComma(s string) (before, after string) {
 // robots.
 func (f *found) robotsTxt(text []byte) {
 	all, inAgents := true, false
-	for line := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == '\r' }) {
+	for line := range bytes.FieldsFuncSeq(charset.Lines(text), func(c rune) bool { return c == '\n' || c == '\r' }) {
 		line, _, _ = bytes.Cut(line, []byte("#"))
 		key, value, ok := strings.Cut(string(line), ":")
 		if !ok {

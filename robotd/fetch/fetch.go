@@ -117,7 +117,7 @@ type Response struct {
 	Header    http.Header // as received
 	Size      int64       // bytes of the decoded body that were kept
 	Digest    string      // of the body: "sha256:" and base32
-	Truncated string      // why the body is not complete: "length", "time", "disconnect"; empty: it is
+	Truncated string      // why the body is not complete: one of the Truncated constants; empty: it is
 	// Certificate is one of the Cert constants; empty: the certificate is valid, or none was
 	// needed.
 	Certificate string
@@ -135,6 +135,13 @@ type Response struct {
 	packed *spool // the body deflated; nil: it is not
 }
 
+// Why a body is not complete, in the terms of WARC: values of Response.Truncated.
+const (
+	TruncatedLength     = "length"     // a limit of this side cut it
+	TruncatedTime       = "time"       // it came too slowly
+	TruncatedDisconnect = "disconnect" // it broke off, or cannot be decoded to its end
+)
+
 // Body opens the decoded body at its start. It may be called several times before Close.
 func (r *Response) Body() io.ReadSeekCloser { return r.body.open() }
 
@@ -147,6 +154,15 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 	b := make([]byte, min(n, r.Size))
 	_, err := io.ReadFull(r.Body(), b)
 	return b, err
+}
+
+// Whole returns the first n bytes of a body that decides something, such as a robots.txt. A body
+// that broke off is an error: nothing follows from a part of it.
+func (r *Response) Whole(n int64) ([]byte, error) {
+	if r.Truncated != "" && r.Truncated != TruncatedLength {
+		return nil, fmt.Errorf("the answer is not whole (%s)", r.Truncated)
+	}
+	return r.Bytes(n)
 }
 
 // Search finds what a page says and links to. body is what Bytes returns for one byte more than
@@ -336,7 +352,7 @@ func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *c
 		bomb := out.size > freeOfRatio && out.size > raw.n*f.opt.MaxRatio
 		switch {
 		case over || bomb:
-			return "length", nil
+			return TruncatedLength, nil
 		case err == io.EOF:
 			return "", nil
 		case err != nil:
@@ -345,12 +361,12 @@ func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *c
 	}
 }
 
-// reason returns why a body ended early, in the terms of WARC.
+// reason returns why a body ended early.
 func reason(ctx context.Context, err error) string {
 	if errors.Is(err, errTooSlow) || ctx.Err() != nil {
-		return "time"
+		return TruncatedTime
 	}
-	return "disconnect"
+	return TruncatedDisconnect
 }
 
 type countingReader struct {

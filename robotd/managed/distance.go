@@ -180,19 +180,15 @@ func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, re
 
 // rulesAt fetches a robots.txt. It returns nil, and why, if the host must not be visited.
 func (p *Prober) rulesAt(get func(string) (*fetch.Response, error), url string) (*polite.Robots, string) {
-	var status int
-	var body []byte
 	resp, err := get(url)
 	if err == nil {
 		defer resp.Close()
 		p.admission.Spend(resp.ResponseBytes)
-		status = resp.Status
-		body, err = resp.Bytes(polite.MaxRobots + 1)
+		if resp.Status/100 == 3 {
+			return nil, "robots.txt is elsewhere"
+		}
 	}
-	if status/100 == 3 {
-		return nil, "robots.txt is elsewhere"
-	}
-	v := polite.FromResponse(status, body, err)
+	v := pipeline.RobotsVerdict(resp, err)
 	if v.NotNow() {
 		return nil, v.Why
 	}

@@ -44,7 +44,7 @@ func (j *judge) missing(resp *fetch.Response, url string) *missing {
 	if !resp.IsPage() {
 		return nil
 	}
-	if p, v := read(resp, url); p != nil && p.HTML && !v.More && resp.Truncated == "" {
+	if p, v := read(resp, url); p != nil && p.HTML && !v.More {
 		return &missing{sketch: j.sketcher.Sketch(v, url)}
 	}
 	return nil
@@ -66,7 +66,7 @@ func read(resp *fetch.Response, url string) (*extract.Page, *verdict.Page) {
 func asJudged(resp *fetch.Response, p *extract.Page, body []byte) *verdict.Page {
 	return &verdict.Page{
 		Status: resp.Status, Header: resp.Header, Title: p.Title, Text: p.Text,
-		More: p.MoreText || p.More, Body: body[:min(len(body), judged)],
+		More: p.MoreText || p.More || resp.Truncated != "", Body: body[:min(len(body), judged)],
 	}
 }
 

@@ -80,15 +80,14 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	if r.elsewhere(ctx, t, ru, err) {
 		return
 	}
-	status, body := 0, []byte(nil)
-	notBefore := time.Time{}
+	verdict := RobotsVerdict(resp, err)
+	status, notBefore := 0, time.Time{}
 	if err == nil {
 		defer resp.Close()
 		t.out.Rest, t.out.Wait = resp.Took, resp.Wait
 		r.spend(resp.ResponseBytes)
 		status, notBefore = resp.Status, retryAfter(resp.Header)
-		body, err = resp.Bytes(polite.MaxRobots + 1)
-		if err := errors.Join(r.journal.Add(exchange(way.at, resp)), r.store(h, way, resp, body)); err != nil {
+		if err := errors.Join(r.journal.Add(exchange(way.at, resp)), r.store(h, way, resp, verdict)); err != nil {
 			r.fail(t, err)
 			return
 		}
@@ -97,15 +96,29 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 			if again {
 				return
 			}
-			err = errors.Join(err, failed)
+			if failed != nil {
+				err, verdict = failed, polite.FromResponse(0, nil, failed)
+			}
 		}
 	}
 	ru.way = nil
 	r.hosts.Wake(h) // at home, if redirects led away
-	r.take(t, ru, polite.FromResponse(status, body, err), func() time.Time {
+	r.take(t, ru, verdict, func() time.Time {
 		h.place.silent = err != nil
 		return r.patience.backOff(h, status, notBefore)
 	})
+}
+
+// RobotsVerdict returns what follows from the answer to a request for a robots.txt, or from the
+// error in its place. Of a file that did not come whole nothing follows (RFC 9309, 2.3.1.4).
+func RobotsVerdict(resp *fetch.Response, err error) polite.Verdict {
+	status, body := 0, []byte(nil)
+	if err == nil {
+		if status = resp.Status; status/100 == 2 {
+			body, err = resp.Whole(polite.MaxRobots + 1)
+		}
+	}
+	return polite.FromResponse(status, body, err)
 }
 
 // elsewhere is requests.elsewhere on the way to a robots.txt. If another host has that, the next
@@ -136,8 +149,8 @@ func (r *robots) elsewhere(ctx context.Context, t *turn, ru *rules, err error) b
 // store adds the host's answer to a request for its robots.txt to the host's segment, also one that
 // says that there is none, and where it redirects to. It is stored in full each time: a revisit
 // would hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
-func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, body []byte) error {
-	again := Overloaded(resp.Status) || resp.Status/100 == 3 && way.hops > 0
+func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, verdict polite.Verdict) error {
+	again := verdict.NotNow() || resp.Status/100 == 3 && way.hops > 0
 	if again || weburl.Host(way.at) != h.Name {
 		return nil
 	}
@@ -148,7 +161,7 @@ func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, body []byte
 		return nil
 	}
 	rec := answer(resp, url)
-	rec.Preferences = preference.Of(url, resp.HTTP, body)
+	rec.Preferences = preference.Of(url, resp.HTTP, verdict.Text)
 	if resp.IsPage() {
 		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
 	}

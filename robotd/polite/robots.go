@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/charset"
 )
 
 // MaxRobots is the part of a robots.txt that is read, in bytes (RFC 9309, 2.5).
@@ -44,12 +46,11 @@ type rule struct {
 // Parse parses a robots.txt. No file is invalid: Parse skips lines that it does not understand, and
 // ignores what exceeds MaxRobots.
 func Parse(text []byte) *Robots {
-	if len(text) > MaxRobots {
-		text = text[:MaxRobots]
-		// Drop the last line, which may be incomplete and mean something else.
+	long := len(text) > MaxRobots
+	text = charset.Lines(text[:min(len(text), MaxRobots)])
+	if long { // the last line may be incomplete and mean something else
 		text = text[:bytes.LastIndexAny(text, "\r\n")+1]
 	}
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	r := &Robots{}
 	var current *group
 	var when *hours

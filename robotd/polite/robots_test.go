@@ -65,6 +65,8 @@ func TestAllowed(t *testing.T) {
 		{"comments", "# x\nUser-agent: bot # us\nDisallow: /a#b\n", "bot", "/ab", false},
 		{"CR", "User-agent: bot\rDisallow: /\r", "bot", "/", false},
 		{"CRLF", "User-agent: bot\r\nDisallow: /\r\n", "bot", "/", false},
+		{"BOM before a later group", all + "Allow: /\n\xef\xbb\xbfUser-agent: bot\nDisallow: /\n", "bot", "/", false},
+		{"UTF-16", "\xff\xfe" + strings.ReplaceAll(" User-agent: bot\nDisallow: /\n", "", "\x00")[1:], "bot", "/", false},
 		{"BOM", "\xef\xbb\xbfUser-agent: bot\nDisallow: /\n", "bot", "/", false},
 		{"no line end", "User-agent: bot\nDisallow: /", "bot", "/", false},
 		{"HTML instead", "<html><p style='color: red'>Not found</p></html>", "bot", "/", true},
@@ -121,6 +123,7 @@ func TestFromResponse(t *testing.T) {
 	}{
 		{status: 200},
 		{status: 204},
+		{status: 206, notNow: true},
 		{status: 302, allows: true},
 		{status: 401, allows: true},
 		{status: 403, allows: true},

@@ -18,14 +18,16 @@ func (v Verdict) NotNow() bool { return v.Rules == nil }
 
 // FromResponse returns the verdict for the last answer to a request for robots.txt, after up to
 // five redirects (RFC 9309, 2.3.1). Rules are obeyed. A file that does not exist, or whose
-// redirects do not end, allows everything. A server that fails, asks to wait or cannot be reached
-// allows nothing for now.
+// redirects do not end, allows everything. A server that fails, asks to wait, cannot be reached or
+// does not send all of the file allows nothing for now.
 func FromResponse(status int, body []byte, err error) Verdict {
 	switch {
 	case err != nil:
 		return Verdict{Why: fmt.Sprintf("robots.txt cannot be had: %v", err)}
 	case status == http.StatusTooManyRequests || status >= 500:
 		return Verdict{Why: fmt.Sprintf("robots.txt: the host answers %d", status)}
+	case status == http.StatusPartialContent:
+		return Verdict{Why: "robots.txt: the host sends a part of it"}
 	case status >= 200 && status < 300:
 		return Verdict{Rules: Parse(body), Text: body, Why: "robots.txt read"}
 	case status >= 300 && status < 500:
