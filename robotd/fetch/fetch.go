@@ -244,7 +244,7 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 		return resp, nil
 	}
 	f.close(c)
-	if err != nil && used && c.wire.in.Load() == 0 {
+	if err != nil && used && c.wire.in.Load() == 0 && ctx.Err() == nil && !errors.Is(err, errTooSlow) {
 		return nil, errRunOver // the server hung up before it saw the request
 	}
 	return resp, err

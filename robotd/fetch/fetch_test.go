@@ -279,6 +279,41 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A server that hangs up between two pages of a run has not seen the request for the second one,
+// which may be made again. One that hangs has seen it: that is a failure.
+func TestKeptConnection(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hangs  bool
+		change func(*Options)
+		want   Kind
+	}{
+		"hangs up":         {want: Over},
+		"hangs":            {true, func(o *Options) { o.Timeout = 100 * time.Millisecond }, Timeout},
+		"hangs, by a rate": {true, func(o *Options) { o.RateWindow = 100 * time.Millisecond }, TooSlow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan struct{})
+			defer close(ended)
+			addr, _ := raw(t, func(w io.Writer) {
+				io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
+				if tt.hangs {
+					<-ended
+				}
+			})
+			run := fetcher(t, addr, tt.change).Run()
+			defer run.Close()
+			r, err := run.Get(t.Context(), Request{URL: "http://www.example.jp/1"})
+			if err != nil || !run.Live() {
+				t.Fatalf("the first page: %v", err)
+			}
+			defer r.Close()
+			if r, err := run.Get(t.Context(), Request{URL: "http://www.example.jp/2"}); KindOf(err) != tt.want {
+				t.Errorf("the second page: %v, %v; want an error of kind %s", r, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestConditionalAndRedirect(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
