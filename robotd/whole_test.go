@@ -66,3 +66,28 @@ func TestRobotsTxtThatBreaksOff(t *testing.T) {
 		})
 	}
 }
+
+// TestSitemapsByPath: a robots.txt names sitemaps also by their path, which is that of its host.
+func TestSitemapsByPath(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
+	cfg.Interval, cfg.Window = 20*time.Second, "02:00-08:00 UTC"
+	answers := map[string]string{
+		"/robots.txt": "User-agent: *\nDisallow: /x\nSitemap: /maps/a.xml\nsitemap: maps/b.xml\nSitemap: //www.a.test/c.xml\n" +
+			"Sitemap: http://www.a.test/d.xml\nSitemap: http://elsewhere.test/e.xml\nSitemap: ::\n",
+		"/": "<p>top",
+	}
+	var mu sync.Mutex
+	asked := make(map[string]bool)
+	night(t, cfg, func(_, path string, n int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[path] = true
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answers[path]), answers[path])
+	}, nil)
+	for _, path := range []string{"/maps/a.xml", "/maps/b.xml", "/c.xml", "/d.xml"} {
+		if !asked[path] {
+			t.Errorf("the sitemap %s was not fetched", path)
+		}
+	}
+}

@@ -20,8 +20,8 @@ func (c *Crawl) AccountLeft() error {
 		if n := h.Front.Left(); n > 0 {
 			events = append(events, coverage.Event{Kind: coverage.Left, Reason: why(h), Host: h.Name, N: int64(n)})
 		}
-		if h.Later > 0 {
-			events = append(events, coverage.Event{Kind: coverage.Later, Reason: "room in the window", Host: h.Name, N: h.Later})
+		if later := h.Later.Load(); later > 0 {
+			events = append(events, coverage.Event{Kind: coverage.Later, Reason: "room in the window", Host: h.Name, N: later})
 		}
 	}
 	if len(events) == 0 {
@@ -64,7 +64,7 @@ func (c *Crawl) Coverage(now time.Time) status.Coverage {
 			}
 			s.Why[reason] += n
 		}
-		s.Later += h.Later
+		s.Later += h.Later.Load()
 	}
 	return s
 }

@@ -136,7 +136,7 @@ func (e *entrance) enter(ctx context.Context, name string, seeds []string, spool
 	h = pipeline.NewHost(front, share, e.admission.Quiet(name))
 	h.SetWaits(list.Waits[name])
 	if !e.short { // the cycle has counted them
-		h.Later = int64(later)
+		h.Later.Store(int64(later))
 	}
 	e.hosts.Add(h)
 	return h, mended, nil

@@ -249,3 +249,33 @@ func TestVisitsOverCycles(t *testing.T) {
 		t.Errorf("Names after Forget = %v", names)
 	}
 }
+
+// A page that was put off to another cycle, but must be visited in this one, is queued once.
+func TestPushNow(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, dir, 0)
+	for n := range 3 {
+		push(t, h, 1, page(n))
+		finish(t, h, Done{Visit: Visit{Digest: "sha256:a", Full: time.Now()}})
+	}
+	h = open(t, dir, 1)
+	turns := []Turn{Then, Later, Later}
+	if n, later, err := h.PushKnown(turns); n != 1 || later != 2 || err != nil {
+		t.Fatalf("%d queued, %d put off, %v", n, later, err)
+	}
+	known := make([]Entry, 0, len(turns))
+	if _, err := h.EachKnown(func(e Entry, _ Visit) { known = append(known, e) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if n, err := PushNow(h, known[0], known[1], page(7)); n != want || err != nil {
+			t.Errorf("%d had been put off, %v; want %d", n, err, want)
+		}
+	}
+	if h.Left() != 3 {
+		t.Errorf("%d are queued, want one that is known, a new one, and the one that was put off", h.Left())
+	}
+	if n, err := PushNow(open(t, dir, 1), known[0], known[1], page(7)); n != 0 || err != nil {
+		t.Errorf("after a restart %d had been put off, %v", n, err)
+	}
+}

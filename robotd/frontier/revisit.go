@@ -136,6 +136,42 @@ func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 	return n, err
 }
 
+// PushNow is Host.Push for pages that this cycle must visit, even if PushKnown has put them off to
+// another one. It returns the number of those that were put off. It reads the whole log if there
+// may be any.
+func PushNow(h *Host, entries ...Entry) (putOff int, err error) {
+	n, err := h.Push(entries...)
+	if err != nil || n == len(entries) {
+		return 0, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	missing := make(map[string]Entry)
+	for _, e := range entries {
+		missing[e.URL] = e
+	}
+	_, err = eachLine(h.path("log"), 0, func(line []byte, _ int64) error {
+		if e, err := parseEntry(line, h.Name); err == nil {
+			delete(missing, e.URL)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	var lines []byte
+	for _, e := range missing {
+		lines = e.append(lines, h.Name)
+	}
+	size, err := appendAt(h.path("log"), h.logSize, lines)
+	if err != nil {
+		return 0, fmt.Errorf("frontier of %s: %w", h.Name, err)
+	}
+	h.logSize = size
+	h.left += len(missing)
+	return len(missing), nil
+}
+
 // KnownPages returns the number of pages of earlier cycles, or 0 if that cannot be read.
 func (h *Host) KnownPages() (int, error) {
 	f, err := os.Open(filepath.Join(h.dir(), stateFile))

@@ -20,7 +20,7 @@ import (
 type Host struct {
 	Name  string
 	Front *frontier.Host
-	Later int64            // known pages that the cycle has no room for
+	Later atomic.Int64     // known pages that the cycle has no room for
 	Quiet *window.Schedule // when the host is not to be visited; nil: there is no such time
 
 	mu   sync.Mutex // held while a page is stored; guards gone

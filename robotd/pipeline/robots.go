@@ -52,7 +52,7 @@ func (r *robots) of(t *turn, scheme string) *rules {
 	if text, until, ok := r.kept.Load(scheme, h.Name); ok {
 		read := polite.Parse(text)
 		ru.Robots, ru.until = r.shared.Share(read), until
-		r.pushSitemaps(t, read)
+		r.pushSitemaps(t, ru, read)
 	}
 	return ru
 }
@@ -194,7 +194,7 @@ func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func()
 		return
 	}
 	t.out.Delay = ru.CrawlDelay(r.agent)
-	r.pushSitemaps(t, verdict.Rules)
+	r.pushSitemaps(t, ru, verdict.Rules)
 }
 
 // redirect prepares the next access, and reports whether there is to be one. If the target's
@@ -219,13 +219,21 @@ func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location 
 	return true, nil
 }
 
-func (r *robots) pushSitemaps(t *turn, read *polite.Robots) {
+// pushSitemaps queues the sitemaps that a robots.txt names, also by a path only.
+func (r *robots) pushSitemaps(t *turn, ru *rules, read *polite.Robots) {
 	h := t.host
+	var entries []frontier.Entry
 	for _, sitemap := range read.Sitemaps {
-		if url, err := weburl.Parse("", sitemap, nil); err == nil && weburl.Host(url) == h.Name {
-			if _, err := h.Front.Push(frontier.Entry{URL: weburl.Canonical(url)}); err != nil {
-				r.fail(t, err)
-			}
+		if url, err := weburl.Parse(ru.scheme+"://"+h.Name+"/robots.txt", sitemap, nil); err == nil && weburl.Host(url) == h.Name {
+			entries = append(entries, frontier.Entry{URL: weburl.Canonical(url)})
 		}
+	}
+	if len(entries) == 0 {
+		return
+	}
+	putOff, err := frontier.PushNow(h.Front, entries...)
+	h.Later.Add(int64(-putOff))
+	if err != nil {
+		r.fail(t, err)
 	}
 }
