@@ -2,6 +2,7 @@ package robotd
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// TestFailingHostIsTriedAgain: a host that fails for hours rests, and its pages are taken in the
-// same night once it has recovered. Meanwhile the status says why its visit waits, and why
+// TestFailingHostIsTriedAgain: a host that does not answer for hours rests, and its pages are taken
+// in the same night once it has recovered. Meanwhile the status says why its visit waits, and why
 // another's does.
 func TestFailingHostIsTriedAgain(t *testing.T) {
 	testkit.Slow(t)
@@ -51,7 +52,7 @@ func TestFailingHostIsTriedAgain(t *testing.T) {
 			}
 		case now.Hour() < 12 && r.URL.Path != "/": // ten hours of trouble, and no word when to come again
 			failed++
-			w.WriteHeader(http.StatusInternalServerError)
+			panic(http.ErrAbortHandler) // hangs up
 		default:
 			taken[r.URL.Path] = true
 			linkTo(w, 5)
@@ -145,5 +146,67 @@ func TestMovedHostWaitsForTheManager(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBrokenProgramIsNotABrokenServer: twelve pages in a row that fail hold up the forty behind
+// them only if it is the server that fails or asks for fewer visits. The intervals between visits
+// show it.
+func TestBrokenProgramIsNotABrokenServer(t *testing.T) {
+	t.Parallel()
+	const good, bad, more = 5, 12, 40
+	for answer, server := range map[string]bool{
+		"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n": false,
+		"HTTP/1.1 501 Not Implemented\r\n\r\n":                            false,
+		"HTTP/1.1 502 Bad Gateway\r\n\r\n<p>no":                           false,
+		"HTTP/1.1 404 Not Found\r\n\r\n":                                  false,
+		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ncut":               false,
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100_000):           false,
+		"HTTP/1.1 503 Service Unavailable\r\n\r\n":                        true,
+		"HTTP/1.1 429 Too Many Requests\r\n\r\n":                          true,
+		"":                                                                true,
+	} {
+		t.Run(answer[:min(len(answer), 30)], func(t *testing.T) {
+			cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
+			cfg.Interval, cfg.Window = 20*time.Second, "02:00-08:00 UTC"
+			var mu sync.Mutex
+			var visits []time.Time
+			taken, longest := 0, time.Duration(0)
+			night(t, cfg, func(_, path string, n int) string {
+				mu.Lock()
+				defer mu.Unlock()
+				visits = append(visits, time.Now())
+				if n := len(visits); n > 1 {
+					longest = max(longest, visits[n-1].Sub(visits[n-2]))
+				}
+				var body strings.Builder
+				switch {
+				case path == "/robots.txt":
+					return "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+				case strings.HasPrefix(path, "/cgi/"):
+					return answer
+				case path == "/":
+					for i := range good + bad + more {
+						folder := "page"
+						if i >= good && i < good+bad {
+							folder = "cgi"
+						}
+						fmt.Fprintf(&body, "<a href=/%s/%d>x</a> ", folder, i)
+					}
+				default:
+					taken++
+					fmt.Fprintf(&body, "<p>page %s", path)
+				}
+				return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s", body.Len(), body.String())
+			}, nil)
+			night := visits[len(visits)-1].Sub(visits[0])
+			t.Logf("%d good pages in %v, %d visits; the longest interval is %v", taken, night, len(visits), longest)
+			if !server && (taken != good+more || longest != cfg.Interval) {
+				t.Errorf("%d good pages, the longest interval is %v; want %d, and %v", taken, longest, good+more, cfg.Interval)
+			}
+			if server && longest < 30*cfg.Interval {
+				t.Errorf("the longest interval is %v: the server gets no rest", longest)
+			}
+		})
 	}
 }

@@ -21,7 +21,8 @@ const (
 	Timeout  Kind = "timeout"         // Options.Timeout has passed
 	Refused  Kind = "refused_address" // a private or special address, which the robot does not visit
 	TooSlow  Kind = "too_slow"        // slower than Options.MinRate before the end of the header
-	Protocol Kind = "protocol"        // the server does not speak HTTP, or hung up
+	Silent   Kind = "no_answer"       // the server hung up before it answered
+	Protocol Kind = "protocol"        // the server's answer is no HTTP
 	Canceled Kind = "canceled"        // the caller gave up
 	Over     Kind = "over"            // the run's connection is closed, or the caller has forbidden it; no request was sent
 	Local    Kind = "local"           // the fault is on this side: the URL, the settings, the disk

@@ -256,7 +256,7 @@ func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, re
 	asked := time.Now()
 	ans, err := c.roundTrip(ctx, f.newRequest(u, req), f.opt.MaxHeader)
 	if err != nil {
-		return nil, false, &kindError{Protocol, err}
+		return nil, false, err
 	}
 	defer ans.Body.Close()
 	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, Certificate: c.certificate, IP: c.ip, Wait: time.Since(asked)}

@@ -49,10 +49,14 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 	if c.h2 != nil {
 		return c.roundTrip2(ctx, req)
 	}
-	if _, err := c.Write(c.requestBytes(req)); err != nil {
-		return nil, err
-	}
 	r := c.reader
+	_, err := c.Write(c.requestBytes(req))
+	if err == nil {
+		_, err = r.Peek(1)
+	}
+	if err != nil {
+		return nil, &kindError{Silent, err}
+	}
 	for budget := maxHeader; ; {
 		head, err := readHeader(r, budget)
 		if err != nil {
@@ -78,6 +82,9 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 // stored sorted.
 func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer, error) {
 	resp, err := c.h2.RoundTrip(req.WithContext(ctx))
+	if err != nil && c.h2.Err() != nil {
+		err = &kindError{Silent, err}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -363,7 +363,7 @@ var crlf2 = []byte("\r\n\r\n")
 // check says what is wrong with an answer that a hand has sent for a turn, since which so much time
 // has passed.
 func (a *answer) check(addr netip.Addr, since time.Duration) error {
-	kinds := []fetch.Kind{fetch.DNS, fetch.Connect, fetch.Proxy, fetch.TLS, fetch.Timeout, fetch.Refused, fetch.TooSlow, fetch.Protocol, fetch.Canceled, fetch.Over, fetch.Local}
+	kinds := []fetch.Kind{fetch.DNS, fetch.Connect, fetch.Proxy, fetch.TLS, fetch.Timeout, fetch.Refused, fetch.TooSlow, fetch.Silent, fetch.Protocol, fetch.Canceled, fetch.Over, fetch.Local}
 	certificates := []string{"", fetch.CertExpired, fetch.CertHost, fetch.CertSelfSigned, fetch.CertIncomplete, fetch.CertAuthority, fetch.CertInvalid}
 	r := a.Response
 	switch {

@@ -10,8 +10,14 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// Overloaded reports whether a status asks for fewer visits.
-func Overloaded(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+// Failed reports whether a status says that the page may come another time.
+func Failed(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
+// Overloaded reports whether a status asks for fewer visits to the host. Other failures are those
+// of the program that makes the page.
+func Overloaded(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
 
 // maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
 const maxRetryAfter = 24 * time.Hour

@@ -98,26 +98,9 @@ func (s *storing) settle(t *turn) error {
 		return err
 	}
 	h := t.host
-	if t.err != nil || Overloaded(t.resp.Status) {
-		t.out.Trouble = true
-		if t.resp != nil {
-			t.out.NotBefore = s.patience.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
-		} else {
-			t.out.NotBefore = s.patience.backOff(h, 0, time.Time{})
-			h.place.silent = true
-		}
-		if t.entry.Tries+1 < s.settings.Tries {
-			return h.Front.Retry()
-		}
-	} else {
-		if t.mark == verdict.Blocked { // a host that turns the robot away is visited less often
-			t.out.NotBefore = s.patience.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
-		} else {
-			h.recovered()
-		}
-		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
-		t.out.Wait, t.out.Page = t.resp.Wait, isPage(t.resp, t.entry.URL)
-		s.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
+	s.judgeServer(t)
+	if (t.err != nil || Failed(t.resp.Status)) && t.entry.Tries+1 < s.settings.Tries {
+		return h.Front.Retry()
 	}
 	if err := s.queue(t); err != nil {
 		return err
@@ -134,6 +117,37 @@ func (s *storing) settle(t *turn) error {
 		return errors.Join(s.journal.Comment("not archived: %v", err), s.ledger.Add(lost), h.Front.Finish(frontier.Done{}))
 	}
 	return err
+}
+
+// judgeServer notes what the visit has shown of the host's server, and when it may be visited
+// again. An answer for which the page may be to blame does not hold up the host's others.
+func (s *storing) judgeServer(t *turn) {
+	h := t.host
+	if t.resp == nil {
+		if fetch.KindOf(t.err) == fetch.Protocol { // it answers, if oddly
+			return
+		}
+		t.out.Trouble, h.place.silent = true, true
+		t.out.NotBefore = s.patience.backOff(h, 0, time.Time{})
+		return
+	}
+	status, asked := t.resp.Status, retryAfter(t.resp.Header)
+	switch {
+	case Overloaded(status), t.mark == verdict.Blocked: // a host that turns the robot away is visited less often
+		t.out.Trouble = Overloaded(status)
+		t.out.NotBefore = s.patience.backOff(h, status, asked)
+		if t.out.Trouble {
+			return
+		}
+	case Failed(status):
+		t.out.NotBefore = asked
+		h.rest.why.Store(nil)
+	default:
+		h.recovered()
+	}
+	t.out.Rest = t.resp.Took // a slow host rests as long as it worked
+	t.out.Wait, t.out.Page = t.resp.Wait, isPage(t.resp, t.entry.URL)
+	s.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
 }
 
 // note writes the exchange to the log of the collection.
@@ -213,7 +227,7 @@ func (s *storing) account(t *turn) error {
 			kind = fetch.Local
 		}
 		enter(coverage.Failed, string(kind))
-	case Overloaded(t.resp.Status):
+	case Failed(t.resp.Status):
 		enter(coverage.Failed, strconv.Itoa(t.resp.Status))
 	case t.noArchive:
 		enter(coverage.Withheld, "noarchive")
