@@ -51,7 +51,7 @@ func parseResponse(block *block, limit int64) (*response, error) {
 			return nil, err
 		}
 	}
-	open := func() (io.Reader, func(), bool, error) { return coded.open(block.from(int64(len(head)))) }
+	open := func() (*coding.Body, func(), bool) { return coded.open(block.from(int64(len(head)))) }
 	removed, err := r.measure(open, limit)
 	if err != nil {
 		return nil, err
@@ -66,10 +66,7 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	}
 	r.exact = bytes.Equal(r.head, head)
 	r.body = func() (io.Reader, func()) {
-		in, closeIt, _, err := open()
-		if err != nil { // it failed before, too, and then nothing could be decoded
-			return strings.NewReader(""), func() {}
-		}
+		in, closeIt, _ := open()
 		return &beginning{in, r.size}, closeIt
 	}
 	return r, nil
@@ -96,15 +93,13 @@ const maxDecoded = 1 << 30
 
 // measure reads the body, as far as it can be decoded, and sets its size and what it lacks. removed
 // reports whether the body is without content coding.
-func (r *response) measure(open func() (io.Reader, func(), bool, error), limit int64) (removed bool, err error) {
-	in, closeIt, removed, err := open()
-	if err == nil {
-		defer closeIt()
-		r.size, err = io.Copy(io.Discard, io.LimitReader(in, limit))
-	}
+func (r *response) measure(open func() (*coding.Body, func(), bool), limit int64) (removed bool, err error) {
+	in, closeIt, removed := open()
+	defer closeIt()
+	r.size, err = io.Copy(io.Discard, io.LimitReader(in, limit))
 	var disk *fs.PathError
 	switch {
-	case err == nil:
+	case err == nil && !in.Damaged():
 	case errors.As(err, &disk):
 		return false, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -112,7 +107,7 @@ func (r *response) measure(open func() (io.Reader, func(), bool, error), limit i
 	default:
 		r.truncated, r.damaged = "unspecified", true
 	}
-	return removed || err != nil, nil
+	return removed, nil
 }
 
 // codings say how the body of a response was sent.
@@ -134,20 +129,13 @@ func codingsOf(h httpHead) codings {
 }
 
 // open decodes a body. removed reports whether no content coding is left.
-func (c codings) open(in io.Reader) (_ io.Reader, closeIt func(), removed bool, err error) {
+func (c codings) open(in io.Reader) (_ *coding.Body, closeIt func(), removed bool) {
 	if c.chunked {
 		in = coding.NewChunks(in)
 	}
-	outer, err := coding.Decode(in, c.transfer)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	inner, err := coding.Decode(outer, c.content)
-	if err != nil {
-		outer.Close()
-		return nil, nil, false, err
-	}
-	return inner, func() { inner.Close(); outer.Close() }, inner.Removed || len(c.content) == 0, nil
+	outer := coding.Decode(in, c.transfer)
+	inner := coding.Decode(outer, c.content)
+	return inner, func() { inner.Close(); outer.Close() }, inner.Removed || len(c.content) == 0
 }
 
 // inChunks reports whether a body is in chunks. Many writers keep the header field that says so,

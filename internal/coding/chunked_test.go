@@ -1,6 +1,7 @@
 package coding
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"strings"
@@ -35,7 +36,10 @@ func TestChunks(t *testing.T) {
 		{"numbers", "12\n13\n", "13\n", io.ErrUnexpectedEOF, false},
 		{"a negative size", "-3\r\none\r\n", "", ErrChunk, false},
 		{"a line too long", strings.Repeat("0", 10_000) + "\r\n", "", ErrChunk, false},
-		{"a size too large", "fffffffffffffffff\r\n", "", ErrChunk, false},
+		{"a size too large", "fffffffffffffffff\r\n<p>", "<p>", io.ErrUnexpectedEOF, true},
+		{"no line end after a chunk", "3\r\none4\r\n two0\r\n\r\n", "one two", nil, true},
+		{"0x", "0x3\r\none\r\n0\r\n\r\n", "one", nil, true},
+		{"an empty line first", "\r\n3\r\none\r\n0\r\n\r\n", "one", nil, true},
 		{"nothing", "", "", io.ErrUnexpectedEOF, false},
 	} {
 		for _, in := range []io.Reader{strings.NewReader(c.body), iotest.OneByteReader(strings.NewReader(c.body))} {
@@ -44,6 +48,33 @@ func TestChunks(t *testing.T) {
 			if string(got) != c.want || !errors.Is(err, c.err) || r.Found() != c.found {
 				t.Errorf("%s: %q, %v, found %v", c.name, got, err, r.Found())
 			}
+		}
+	}
+}
+
+// A body that does not begin with a chunk stays where it is, and what follows the last chunk is
+// taken if asked for.
+func TestAroundChunks(t *testing.T) {
+	for body, plain := range map[string]bool{"<p>page": true, "page": true, "  <p>": true, "abcd-": true, "12 pages": false, "": false} {
+		in := bufio.NewReader(strings.NewReader(body))
+		c := NewChunks(in)
+		_, err := io.ReadAll(c)
+		if left, _ := io.ReadAll(in); c.Plain() != plain || plain && string(left) != body || err == nil {
+			t.Errorf("%q: plain %v, %v, %q is left", body, c.Plain(), err, left)
+		}
+	}
+	for after, over := range map[string]bool{"\r\nnext": true, "A: b\nC: d\n\nnext": true, "": false, "A: b\r\n": false} {
+		in := bufio.NewReader(strings.NewReader("3\r\none\r\n0\r\n" + after))
+		c := NewChunks(in)
+		if early := c.Over(); early {
+			t.Error("a body is over before it was read")
+		}
+		_, err := io.ReadAll(c)
+		if err != nil || c.Over() != over {
+			t.Errorf("%q: %v; want it over: %v", after, err, over)
+		}
+		if left, _ := io.ReadAll(in); over && string(left) != "next" {
+			t.Errorf("%q: %q is left", after, left)
 		}
 	}
 }

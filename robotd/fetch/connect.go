@@ -258,7 +258,7 @@ func (c *connection) tunnel(target string, maxHeader int) error {
 	if err != nil {
 		return err
 	}
-	if head.status != http.StatusOK {
+	if head.status != http.StatusOK || head.cut {
 		return fmt.Errorf("answers %d to CONNECT", head.status)
 	}
 	return nil

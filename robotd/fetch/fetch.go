@@ -44,7 +44,7 @@ type Options struct {
 	AnyCertificate bool              // accepts certificates that do not verify: see Response.Certificate
 	RootCAs        *x509.CertPool    // nil: those of the system
 	MaxBody        int64             // decoded bytes kept of a body; default limits.PageBytes
-	MaxHeader      int               // bytes of a header block; default 64 KiB
+	MaxHeader      int               // bytes of a header block; default 300 KiB, which curl takes
 	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default limits.MaxRatio
 	MinRate        int64             // bytes per second over each RateWindow; default 10
 	RateWindow     time.Duration     // default one minute
@@ -73,7 +73,7 @@ func New(opt Options) *Fetcher {
 		opt.Resolver = net.DefaultResolver
 	}
 	opt.MaxBody = cmp.Or(opt.MaxBody, limits.PageBytes)
-	opt.MaxHeader = cmp.Or(opt.MaxHeader, 64<<10)
+	opt.MaxHeader = cmp.Or(opt.MaxHeader, 300<<10)
 	opt.MaxRatio = cmp.Or(opt.MaxRatio, limits.MaxRatio)
 	opt.MinRate = cmp.Or(opt.MinRate, 10)
 	opt.RateWindow = cmp.Or(opt.RateWindow, time.Minute)
@@ -112,12 +112,12 @@ type Request struct {
 // Response is what came back.
 type Response struct {
 	Status    int
-	Protocol  string      // HTTP/1.0, HTTP/1.1 or HTTP/2.0
 	HTTP      []byte      // status line and headers to be stored; ends with CRLFCRLF
 	Header    http.Header // as received
 	Size      int64       // bytes of the decoded body that were kept
 	Digest    string      // of the body: "sha256:" and base32
 	Truncated string      // why the body is not complete: one of the Truncated constants; empty: it is
+	Garbled   bool        // the body was not in a declared coding, and is as it came, or its checksum is wrong
 	// Certificate is one of the Cert constants; empty: the certificate is valid, or none was
 	// needed.
 	Certificate string
@@ -157,10 +157,13 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 }
 
 // Whole returns the first n bytes of a body that decides something, such as a robots.txt. A body
-// that broke off is an error: nothing follows from a part of it.
+// that broke off, or was not in its coding, is an error: nothing follows from it.
 func (r *Response) Whole(n int64) ([]byte, error) {
 	if r.Truncated != "" && r.Truncated != TruncatedLength {
 		return nil, fmt.Errorf("the answer is not whole (%s)", r.Truncated)
+	}
+	if r.Garbled {
+		return nil, errors.New("the answer is not in the coding that it declares, or its checksum is wrong")
 	}
 	return r.Bytes(n)
 }
@@ -237,7 +240,7 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 	}
 	c.wire.begin(ctx, req.Progress)
 	stop := context.AfterFunc(ctx, func() { c.wire.Close() })
-	resp, whole, err := f.exchange(ctx, c, u, req)
+	resp, whole, err := f.exchange(ctx, c, u, req, used)
 	alive := stop()
 	if err == nil && alive && whole && run != nil {
 		run.keep(c, u)
@@ -250,16 +253,17 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 	return resp, err
 }
 
-// exchange sends the request and reads the answer. It reports whether the answer was read to its
-// end, so that another exchange can follow on the connection.
-func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, req Request) (*Response, bool, error) {
+// exchange sends the request and reads the answer. used says that the connection has carried
+// another one. It reports whether the answer was read to its end, so that another exchange can
+// follow on the connection.
+func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, req Request, used bool) (*Response, bool, error) {
 	asked := time.Now()
-	ans, err := c.roundTrip(ctx, f.newRequest(u, req), f.opt.MaxHeader)
+	ans, err := c.roundTrip(ctx, f.newRequest(u, req), f.opt.MaxHeader, used)
 	if err != nil {
 		return nil, false, err
 	}
-	defer ans.Body.Close()
-	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, Certificate: c.certificate, IP: c.ip, Wait: time.Since(asked)}
+	defer ans.close()
+	resp := &Response{Status: ans.head.status, Header: ans.header, Certificate: c.certificate, IP: c.ip, Wait: time.Since(asked)}
 	limit := f.opt.MaxBody
 	if req.MaxBody > 0 {
 		limit = min(limit, req.MaxBody)
@@ -268,7 +272,7 @@ func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, re
 		return nil, false, err
 	}
 	resp.RequestBytes, resp.ResponseBytes = c.wire.out.Load(), c.wire.in.Load()
-	return resp, resp.Truncated == "" && ans.whole(), nil
+	return resp, c.again && resp.Truncated == "" && ans.whole(), nil
 }
 
 // newRequest returns the request. It sends path and query as weburl wrote them: net/url would
@@ -305,32 +309,27 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 // readBody decodes the body into resp and writes its stored header block. A body that breaks off is
 // no error; a fault on this side or a cancellation is.
 func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, limit int64) error {
-	raw := &countingReader{r: ans.Body}
-	resp.body = f.newSpool(expected(ans, limit))
-	body, err := coding.Decode(raw, ans.Header.Values("Content-Encoding"))
+	raw := &countingReader{r: ans.body}
+	expected := min(ans.length, limit)
+	if len(ans.codings) > 0 {
+		expected = -1
+	}
+	resp.body = f.newSpool(expected)
+	body := coding.Decode(raw, ans.codings)
+	defer body.Close()
+	var err error
+	resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw, limit)
+	if err == nil && errors.Is(ctx.Err(), context.Canceled) {
+		err = ctx.Err()
+	}
 	if err != nil {
-		resp.Truncated = reason(ctx, err)
-	} else {
-		resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw, limit)
-		body.Close()
-		if err != nil {
-			return errors.Join(err, resp.body.close())
-		}
+		return errors.Join(err, resp.body.close())
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return errors.Join(ctx.Err(), resp.body.close())
-	}
+	chunks, _ := ans.body.(*chunked)
+	resp.Garbled = body.Absent() || body.Damaged() || chunks != nil && chunks.Plain()
 	resp.Size, resp.Digest = resp.body.size, resp.body.digest()
-	resp.HTTP = storedHeader(ans, body == nil || body.Removed, resp.Size)
+	resp.HTTP = ans.head.stored(body.Removed, resp.Size)
 	return nil
-}
-
-// expected returns the length of the body to be kept, if the header tells it.
-func expected(ans *answer, limit int64) int64 {
-	if ans.Header.Get("Content-Encoding") != "" {
-		return -1
-	}
-	return min(ans.ContentLength, limit)
 }
 
 // copyBody fills the spool within the limits. It returns why the body is not complete, and an error

@@ -3,12 +3,10 @@ package fetch
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,83 +18,36 @@ import (
 // header is a response's header block as it came, except that folded lines are joined and lines
 // that are no fields are left out.
 type header struct {
-	proto  string
+	proto  string // HTTP/1.0 or HTTP/1.1
+	said   string // as the server wrote it, if that is another; empty: it is not
 	status int
 	reason string
 	fields []field
+	cut    bool // the connection ended within the header
 }
 
 type field struct{ name, value string }
 
-// answer is a response with its header in the original order.
-type answer struct {
-	*http.Response
-	head   header
-	buffer *bufio.Reader // through which the body comes; nil in HTTP/2
-}
-
-// whole reports whether the answer was read to its end and the connection can carry another one.
-// After unexpected bytes it cannot.
-func (a *answer) whole() bool {
-	if n, err := io.CopyN(io.Discard, a.Body, 4<<10); n > 0 || err != io.EOF {
-		return false
-	}
-	return a.buffer == nil || !a.Close && a.buffer.Buffered() == 0
-}
-
-// roundTrip sends the request and reads the answer's header.
-func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader int) (*answer, error) {
-	if c.h2 != nil {
-		return c.roundTrip2(ctx, req)
-	}
-	r := c.reader
-	_, err := c.Write(c.requestBytes(req))
-	if err == nil {
-		_, err = r.Peek(1)
-	}
-	if err != nil {
-		return nil, &kindError{Silent, err}
-	}
-	for budget := maxHeader; ; {
-		head, err := readHeader(r, budget)
-		if err != nil {
-			return nil, err
+// values returns the values of a field.
+func (h *header) values(name string) (all []string) {
+	for _, f := range h.fields {
+		if strings.EqualFold(f.name, name) {
+			all = append(all, f.value)
 		}
-		if 100 <= head.status && head.status < 200 && head.status != http.StatusSwitchingProtocols {
-			if budget -= head.size() + 1; budget <= 0 {
-				return nil, errLongHeader
+	}
+	return all
+}
+
+// says reports whether a field has a token among its values, which are separated by commas.
+func (h *header) says(name, token string) bool {
+	for _, list := range h.values(name) {
+		for value := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(value), token) {
+				return true
 			}
-			continue // an interim answer
-		}
-		whole := io.MultiReader(bytes.NewReader(head.bytes()), r)
-		buffer := bufio.NewReaderSize(whole, 1<<10)
-		resp, err := http.ReadResponse(buffer, req)
-		if err != nil {
-			return nil, err
-		}
-		return &answer{resp, head, buffer}, nil
-	}
-}
-
-// roundTrip2 is roundTrip for HTTP/2, whose client does not keep the order of headers. They are
-// stored sorted.
-func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer, error) {
-	resp, err := c.h2.RoundTrip(req.WithContext(ctx))
-	if err != nil && c.h2.Err() != nil {
-		err = &kindError{Silent, err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	head := header{proto: "HTTP/1.1", status: resp.StatusCode, reason: http.StatusText(resp.StatusCode)}
-	for name, values := range resp.Header {
-		for _, v := range values {
-			head.fields = append(head.fields, field{name, v})
 		}
 	}
-	slices.SortStableFunc(head.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
-	head.fields = append(head.fields, field{"X-Crawler-Protocol", resp.Proto})
-	return &answer{resp, head, nil}, nil
+	return false
 }
 
 func (c *connection) requestBytes(req *http.Request) []byte {
@@ -122,27 +73,23 @@ func (c *connection) requestBytes(req *http.Request) []byte {
 
 var errLongHeader = errors.New("the header is longer than the limit")
 
-// readHeader reads a status line and fields up to the blank line.
+// readHeader reads a status line and fields up to the blank line. It takes what curl or wget takes:
+// TestOddAnswers has the list.
 func readHeader(r *bufio.Reader, limit int) (header, error) {
 	var h header
 	line, err := readLine(r, &limit)
+	if err == nil {
+		err = h.statusLine(line)
+	}
 	if err != nil {
 		return h, err
-	}
-	proto, rest, _ := strings.Cut(line, " ")
-	proto = strings.ToUpper(proto)
-	code, reason, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	h.status, err = strconv.Atoi(code)
-	if err != nil || len(code) != 3 || h.status < 100 || !strings.HasPrefix(proto, "HTTP/1.") {
-		return h, fmt.Errorf("%.80q is no HTTP/1 status line", line)
-	}
-	h.proto, h.reason = "HTTP/1.1", printable(reason)
-	if proto == "HTTP/1.0" {
-		h.proto = proto
 	}
 	for {
 		line, err := readLine(r, &limit)
 		switch {
+		case err == io.ErrUnexpectedEOF:
+			h.cut = true // the line in hand means nothing
+			return h, nil
 		case err != nil:
 			return h, err
 		case line == "":
@@ -158,6 +105,35 @@ func readHeader(r *bufio.Reader, limit int) (header, error) {
 			h.fields = append(h.fields, field{name, printable(value)})
 		}
 	}
+}
+
+// statusLine parses a line that begins with HTTP, in any case and of any version, and has a status
+// of three digits.
+func (h *header) statusLine(line string) error {
+	const digits, longest = 3, 20
+	line = strings.TrimLeft(strings.TrimPrefix(line, bom), " \t")
+	end := strings.IndexAny(line+" ", " \t")
+	rest := strings.TrimLeft(line[end:], " \t")
+	h.proto, h.said = "HTTP/1.1", line[:end]
+	if strings.EqualFold(h.said, "HTTP/1.0") {
+		h.proto = "HTTP/1.0"
+	}
+	h.status, _ = strconv.Atoi(rest[:min(digits, len(rest))])
+	if h.status < 100 || !beginsHTTP(line) || end > longest {
+		return fmt.Errorf("%.80q is no status line of HTTP", line)
+	}
+	h.reason = printable(rest[digits:])
+	if h.said == h.proto {
+		h.said = ""
+	}
+	return nil
+}
+
+const bom = "\xef\xbb\xbf"
+
+func beginsHTTP(s string) bool {
+	const http = "HTTP"
+	return len(s) >= len(http) && strings.EqualFold(s[:len(http)], http)
 }
 
 // readLine reads a line without its end, CRLF or LF, and subtracts its length from the limit.
@@ -214,9 +190,8 @@ func (h *header) size() int {
 	return n
 }
 
-// storedHeader returns the header with which an answer is stored: see coding.StoredFields.
-func storedHeader(ans *answer, decoded bool, size int64) []byte {
-	h := ans.head
+// stored returns the header with which an answer is stored: see coding.StoredFields.
+func (h header) stored(decoded bool, size int64) []byte {
 	given := func(yield func(name, value string) bool) {
 		for _, f := range h.fields {
 			if !yield(f.name, f.value) {
@@ -224,9 +199,12 @@ func storedHeader(ans *answer, decoded bool, size int64) []byte {
 			}
 		}
 	}
-	fields := make([]field, 0, len(h.fields)+1)
+	fields := make([]field, 0, len(h.fields)+2)
 	for name, value := range coding.StoredFields(given, h.status, decoded, size) {
 		fields = append(fields, field{name, value})
+	}
+	if h.said != "" {
+		fields = append(fields, field{"X-Crawler-Protocol", printable(h.said)})
 	}
 	h.fields = fields
 	return h.bytes()
