@@ -60,12 +60,12 @@ type Record struct {
 	// Sheaf writes none of that name or one with the same value; else with X-Original- before it.
 	Original []Field
 
-	// PayloadDigest, RefersTo, RefersDate and Profile describe what a Revisit refers to: a Page. Of
-	// a page in a segment, PayloadDigest is its Cell.Digest. Of one that is known from another
-	// crawler's record only, it may also be "sha1:" or "md5:" and base32, or empty. An empty
-	// RefersTo means the URL, an empty Profile IdenticalPayload. For a Page, PayloadDigest is the
-	// digest of Body if the caller knows it already, and is not checked; if it is empty, Append
-	// computes it.
+	// PayloadDigest, RefersTo, RefersDate and Profile describe what a Revisit refers to: a Page or,
+	// in an import, also a Response. Of one in a segment, PayloadDigest is its Cell.Digest. Of one
+	// that is known from another crawler's record only, it may also be "sha1:" or "md5:" and
+	// base32, or empty. An empty RefersTo means the URL, an empty Profile IdenticalPayload. For a
+	// Page, PayloadDigest is the digest of Body if the caller knows it already, and is not checked;
+	// if it is empty, Append computes it.
 	RefersTo      string
 	RefersDate    time.Time
 	PayloadDigest string

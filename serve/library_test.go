@@ -295,6 +295,11 @@ func TestCDXJ(t *testing.T) {
 
 func TestCurrent(t *testing.T) {
 	const host, url = "example.jp", "http://example.jp/"
+	goneAgain := func(at time.Time) *archive.Record {
+		r := servetest.Answer(url, 404, at)
+		r.Kind, r.Body, r.PayloadDigest, r.RefersTo, r.RefersDate = archive.Revisit, nil, servetest.Digest("404"), url, dayOne
+		return r
+	}
 	day := func(n int) time.Time { return dayOne.AddDate(0, 0, n) }
 	page := func(body string, n int) *archive.Record { return servetest.Page(url, body, day(n)) }
 	for _, c := range []struct {
@@ -311,6 +316,10 @@ func TestCurrent(t *testing.T) {
 		{"moved for now", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 302, day(1))}}, []string{"a"}},
 		{"back again", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 404, day(1))}, {page("b", 2)}}, []string{"b"}},
 		{"confirmed after gone", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 404, day(1))}, {servetest.Again(url, "a", day(0), day(2))}}, []string{"a"}},
+		{"gone again", [][]*archive.Record{{servetest.Answer(url, 404, day(0))}, {page("a", 1)}, {goneAgain(day(2))}}, nil},
+		{"gone as elsewhere", [][]*archive.Record{{page("a", 1)}, {goneAgain(day(2))}}, nil},
+		{"back after it was gone again", [][]*archive.Record{{goneAgain(day(0))}, {page("a", 1)}}, []string{"a"}},
+		{"asked twice in a second", [][]*archive.Record{{page("a", 0), servetest.Answer(url, 429, day(0)), servetest.Answer(url, 404, day(0).Add(time.Millisecond))}}, []string{"a"}},
 		{"ill, then a late page", [][]*archive.Record{{servetest.Answer(url, 500, day(1))}, {page("a", 0)}}, []string{"a"}},
 		{"never a page", [][]*archive.Record{{servetest.Answer(url, 500, day(1))}}, nil},
 	} {

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,8 @@ import (
 type response struct {
 	status    int
 	head      []byte
-	exact     bool                       // the head is the one that came
+	came      []byte                     // the head as it came
+	alone     []byte                     // the head for a record without the body, which another has
 	size      int64                      // of the body, or parseResponse's limit if the body is longer
 	decoded   bool                       // the body had a content coding
 	truncated string                     // why the body is not complete, as archive.Record has it; empty: it is
@@ -60,11 +60,12 @@ func parseResponse(block *block, limit int64) (*response, error) {
 		r.truncated = "disconnect"
 	}
 	r.decoded = len(coded.content) > 0
+	r.alone = h.alone(head)
 	r.head = h.stored(r.status, r.size, removed)
-	if !coded.chunked && (!removed || !r.decoded) && h.fits(r.size) && plainHead(head) && bytes.HasPrefix(head, []byte(h.first)) {
+	if !coded.chunked && (!removed || !r.decoded) && h.fits(r.size) && h.plain(head) {
 		r.head = head
 	}
-	r.exact = bytes.Equal(r.head, head)
+	r.came = head
 	r.body = func() (io.Reader, func()) {
 		in, closeIt, _ := open()
 		return &beginning{in, r.size}, closeIt
@@ -237,6 +238,15 @@ func (h httpHead) promises(status int) int64 {
 	return n
 }
 
+// alone returns the header, which came as head, for a body that another record has. It is stored
+// without codings.
+func (h httpHead) alone(head []byte) []byte {
+	if len(h.values("Transfer-Encoding")) == 0 && len(h.values("Content-Encoding")) == 0 && h.plain(head) {
+		return head
+	}
+	return h.stored(http.StatusOK, -1, true)
+}
+
 // fits reports whether the header, as it is, fits a body of size bytes that is stored as it came.
 func (h httpHead) fits(size int64) bool {
 	for _, length := range h.values("Content-Length") {
@@ -247,10 +257,11 @@ func (h httpHead) fits(size int64) bool {
 	return len(h.values("Transfer-Encoding")) == 0
 }
 
-// plainHead reports whether a segment can hold the header as it is: all lines after the first are
-// fields, and end with CRLF.
-func plainHead(head []byte) bool {
+// plain reports whether a segment can hold the header as it came: its first line is as statusLine
+// returns it, and all others are fields and end with CRLF.
+func (h httpHead) plain(head []byte) bool {
 	text, ok := strings.CutSuffix(string(head), crlf2)
+	ok = ok && strings.HasPrefix(text, h.first)
 	_, fields, more := strings.Cut(text, "\r\n")
 	if !ok || strings.ContainsAny(strings.ReplaceAll(text, "\r\n", ""), "\r\n\x00") {
 		return false

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -142,18 +143,18 @@ func (c *conversion) response(r *warcRecord) error {
 	body, done := answer.body()
 	defer done()
 	rec.Body = body
-	err = c.appendResponse(r, rec, keep(r, rec) && answer.exact)
+	err = c.appendResponse(r, rec, keep(r, rec) && bytes.Equal(answer.head, answer.came))
 	if err == nil && answer.damaged {
 		err = c.beside(r) // which keeps it whole
 	}
 	return err
 }
 
-// appendResponse stores rec, made of r. If it is a page, revisits may refer to it. whole says that
-// rec has all that stands before the body in r.
+// appendResponse stores rec, made of r. Revisits may refer to it. whole says that rec has all that
+// stands before the body in r.
 func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bool) error {
 	cell, err := c.append(rec)
-	if err == nil && rec.Kind == archive.Page {
+	if err == nil {
 		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
 	}
 	switch {
@@ -228,17 +229,20 @@ func (c *conversion) revisit(r *warcRecord) error {
 	if strings.HasSuffix(r.get("WARC-Profile"), "/server-not-modified") {
 		rec.Profile = archive.ServerNotModified
 	}
-	whole := keep(r, rec)
+	whole, body := keep(r, rec), int64(0)
 	rec.HTTP = []byte("HTTP/1.1 304 Not Modified\r\n\r\n")
 	if c.block.size > 0 {
 		answer, err := c.parse(r)
 		if err != nil {
 			return err
 		}
-		rec.HTTP, whole = answer.head, whole && answer.exact
+		rec.HTTP, whole, body = answer.alone, whole && bytes.Equal(answer.alone, answer.came), answer.size
 	}
-	if _, err = c.append(rec); err == nil && !whole {
-		err = c.originalHead(r)
+	switch _, err = c.append(rec); {
+	case err == nil && body > 0:
+		return c.beside(r) // which keeps it whole
+	case err == nil && !whole:
+		return c.originalHead(r)
 	}
 	return err
 }

@@ -117,3 +117,29 @@ func TestAside(t *testing.T) {
 		}
 	}
 }
+
+// A revisit keeps its own head and refers to any answer. Its head says nothing of codings that the
+// body to which it refers has no more, and no length of the body that was sent.
+func TestRevisitsKeepTheirHeads(t *testing.T) {
+	t.Parallel()
+	const moved, coded = "HTTP/1.1 301 Moved\r\nLocation: /x\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 30\r\nA: b\r\n\r\n"
+	profile := answer + "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\nWARC-Payload-Digest: sha1:P\r\nWARC-Refers-To-Target-URI: http://a.example.jp/first\r\n"
+	withBody := rec("1.1", "revisit", "http://a.example.jp/body", profile, "HTTP/1.1 200 OK\r\n\r\nbody")
+	data := rec("1.1", "response", "http://a.example.jp/first", answer+"WARC-Payload-Digest: sha1:P\r\n", "HTTP/1.1 301 Moved\r\nLocation: /y\r\n\r\n<h1>moved") +
+		rec("1.1", "revisit", "http://a.example.jp/moved", profile, moved) + rec("1.1", "revisit", "http://a.example.jp/coded", profile, coded) + withBody
+	c, err := convert(t, data, nil)
+	testkit.Must(t, err)
+	records := readRecords(t, c.warc)
+	if len(c.cells) != 4 || c.Revisits != 3 || records[2].http != moved || strings.Contains(records[3].http, "\nContent-") || !strings.Contains(records[3].http, "\nA: b\r\n") {
+		t.Errorf("%+v\n%q", c.cells, records)
+	}
+	for _, cell := range c.cells[1:] {
+		if cell.RefersTo != c.cells[0].URL || cell.Digest != c.cells[0].Digest || !cell.RefersDate.Equal(c.cells[0].Time) {
+			t.Errorf("%s refers to %s %s, want %s", cell.URL, cell.RefersTo, cell.Digest, c.cells[0].Digest)
+		}
+	}
+	if c.cells[1].Status != 301 || !strings.Contains(c.others, withBody) {
+		t.Errorf("status %d; others %q", c.cells[1].Status, c.others)
+	}
+	checkLossless(t, data, c)
+}

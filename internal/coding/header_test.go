@@ -23,6 +23,7 @@ func TestStoredFields(t *testing.T) {
 		{"not decoded", 200, 3, false, []string{"Content-Encoding: br", "Content-Length: 3"}, []string{"Content-Encoding: br", "Content-Length: 3"}},
 		{"chunked", 200, 3, true, []string{"Transfer-Encoding: chunked"}, []string{"X-Crawler-Transfer-Encoding: chunked", "Content-Length: 3"}},
 		{"two lengths", 200, 3, true, []string{"Content-Length: 3", "Content-Length: 4"}, []string{"Content-Length: 3", "X-Crawler-Content-Length: 4"}},
+		{"elsewhere", 200, -1, true, []string{"Content-Length: 3", "Content-Encoding: gzip", "A: 1"}, []string{"X-Crawler-Content-Length: 3", "X-Crawler-Content-Encoding: gzip", "A: 1"}},
 		{"not modified", 304, 0, true, []string{"Content-Length: 99"}, []string{"Content-Length: 99"}},
 		{"no content", 204, 0, true, []string{"A: 1"}, []string{"A: 1"}},
 		{"not modified, with a body", 304, 2, true, []string{"A: 1"}, []string{"A: 1", "Content-Length: 2"}},

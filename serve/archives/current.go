@@ -1,6 +1,7 @@
 package archives
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -13,14 +14,17 @@ import (
 type spot struct {
 	part, cell int
 	time       time.Time
+	rank       int // 1: it is a page; 0: another answer
 }
 
 // latest chooses, from parts in the order of publication, the record that stands for each URL now.
 // It goes through a URL's records in the order of fetching. Of two that were fetched in the same
-// instant, the one published later counts as later.
+// instant, the one published later counts as later, and of one second a page counts as later than
+// another answer: WARC/1.0 has no fractions, and crawlers ask again at once.
 //
 //   - A full record stands for the URL from then on.
-//   - A revisit confirms the full record that it refers to, and is not itself chosen.
+//   - A revisit confirms the record that it refers to, and is not itself chosen unless it says that
+//     the page is gone, and what it refers to is not here.
 //   - An answer that the page is gone (404, 410) or has moved for good (301, 308) takes its place:
 //     the page belongs to the past. In a tar such a record is no file.
 //   - Any other answer without a file (a temporary redirect, a refusal, a server's error) says
@@ -43,18 +47,24 @@ func latest(parts []archive.Part) []archive.Part {
 	return current
 }
 
-// spots returns the records of parts by URL. Those of one URL are in the order of their time, then
-// of publication.
+// spots returns the records of parts by URL. Those of one URL are in the order in which latest goes
+// through them.
 func spots(parts []archive.Part) map[string][]spot {
 	urls := make(map[string][]spot)
 	for p, part := range parts {
 		for c := range chosen(part) {
 			cell := &part.Index.Cells[c]
-			urls[cell.URL] = append(urls[cell.URL], spot{p, c, cell.Time})
+			s := spot{p, c, cell.Time, 0}
+			if cell.Kind == archive.Page {
+				s.rank = 1
+			}
+			urls[cell.URL] = append(urls[cell.URL], s)
 		}
 	}
 	for _, records := range urls {
-		slices.SortStableFunc(records, func(a, b spot) int { return a.time.Compare(b.time) })
+		slices.SortStableFunc(records, func(a, b spot) int {
+			return cmp.Or(cmp.Compare(a.time.Unix(), b.time.Unix()), cmp.Compare(a.rank, b.rank), a.time.Compare(b.time))
+		})
 	}
 	return urls
 }
@@ -74,21 +84,29 @@ func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
 func decisive(parts []archive.Part, records []spot) (by []spot) {
 	isPage := false
 	var away []spot                  // the last answer that the page is gone, if any
-	full := make(map[string]spot, 1) // by digest
+	full := make(map[string]spot, 1) // by digest: pages
+	lost := make(map[string]spot)    // by digest: answers that the page is gone
 	for _, s := range records {
 		switch cell := &parts[s.part].Index.Cells[s.cell]; cell.Kind {
 		case archive.Page:
 			full[cell.Digest] = s
 			by, isPage = append(by[:0], s), true
 		case archive.Revisit:
-			if original, found := full[cell.Digest]; found {
+			if gone(cell.Status) {
+				if original, found := lost[cell.Digest]; found {
+					away = append(away[:0], original, s)
+				} else {
+					away = append(away[:0], s)
+				}
+				by, isPage = append(by[:0], away...), false
+			} else if original, found := full[cell.Digest]; found {
 				by, isPage = append(by[:0], original, s), true
 			}
 		case archive.Response:
 			switch {
 			case gone(cell.Status):
 				by, isPage = append(by[:0], s), false
-				away = append(away[:0], s)
+				away, lost[cell.Digest] = append(away[:0], s), s
 			case !isPage:
 				by = append(append(by[:0], s), away...)
 			}

@@ -227,7 +227,6 @@ func TestWrongQueries(t *testing.T) {
 		"url=*.a.jp&matchType=prefix": `url="*.a.jp"`,
 		"url=ftp://a.jp/":             `url="ftp://a.jp/"`,
 		"url=*":                       "",
-		"url=http://u@a.jp/":          `url="http://u@a.jp/"`,
 		"url=*.a.jp/b":                `url="*.a.jp/b"`,
 		"url=*.a.jp:80":               "",
 		"url=*.a.jp:81":               `url="*.a.jp:81"`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -17,13 +18,26 @@ import (
 type Capture struct {
 	*archive.Cell                      // must not be changed
 	Segment       catalog.SegmentEntry // that has the record
-	// Original is the page that a Revisit refers to; nil if that is not here, or not any more. Only
-	// Captures sets it.
+	// Original is the answer that a Revisit refers to; nil if that is not here, or not any more.
+	// Only Captures sets it.
 	Original *Capture
 
 	host   *visible.Host
 	finder *finder
 	before int64 // length of the segment's records before it in a WARC view, in bytes
+}
+
+// Stands reports whether the record has an answer that can be shown: its own or that of its
+// Original. A Revisit of something that is not here has one if its status alone tells what it was,
+// such as a redirect.
+func (c *Capture) Stands() bool {
+	switch c.Kind {
+	case archive.Page, archive.Response:
+		return true
+	case archive.Revisit:
+		return c.Original != nil || c.Status >= http.StatusMultipleChoices && c.Status != http.StatusNotModified
+	}
+	return false
 }
 
 // Host returns the host of the record, as the account sees it.

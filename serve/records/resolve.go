@@ -13,7 +13,8 @@ import (
 	"sheaf/serve/visible"
 )
 
-// Resolve returns the page that a Revisit refers to; nil if that is not here, or not any more.
+// Resolve returns the answer that a Revisit refers to, a page or another; nil if that is not here,
+// or not any more.
 func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
 	if c.Kind != archive.Revisit || c.Original != nil {
 		return c.Original, nil
@@ -97,11 +98,11 @@ func setOriginals(ctx context.Context, captures []*Capture) (err error) {
 	return nil
 }
 
-// originals are the pages of one URL key, by what a revisit says of the page that it refers to.
+// originals are the answers of one URL key, by what a revisit says of the one that it refers to.
 type originals struct {
 	at      map[fetch]*Capture     // the last published of an instant
 	ordered map[version][]*Capture // in the order of time
-	fetched map[moment]*Capture    // the last published of a second
+	fetched map[moment][]*Capture  // in the order of time
 }
 
 // moment is a URL at a second. WARC/1.0 has no fractions.
@@ -121,21 +122,23 @@ type fetch struct {
 }
 
 func originalsOf(captures []*Capture) *originals {
-	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture), make(map[moment]*Capture)}
+	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture), make(map[moment][]*Capture)}
 	for _, c := range captures {
-		if c.Kind == archive.Page {
+		if c.Kind == archive.Page || c.Kind == archive.Response {
 			id := version{c.URL, c.Digest}
 			o.at[fetch{id, c.Time.Unix(), c.Time.Nanosecond()}] = c
 			o.ordered[id] = append(o.ordered[id], c)
-			o.fetched[moment{c.URL, c.Time.Unix()}] = c
+			second := moment{c.URL, c.Time.Unix()}
+			o.fetched[second] = append(o.fetched[second], c)
 		}
 	}
 	return o
 }
 
-// of returns the page of the instant that a revisit names, or else the latest before the revisit;
+// of returns the answer of the instant that a revisit names, or else the latest before the revisit;
 // nil if there is none. Another crawler's digest may be of another algorithm, or of the body as it
-// was sent. Then the URL and the instant tell which page is meant.
+// was sent. Then the URL and the instant tell which answer is meant: of several, the last with the
+// status of the revisit.
 func (o *originals) of(c *Capture) *Capture {
 	id := version{cmp.Or(c.RefersTo, c.URL), c.Digest}
 	if page := o.at[fetch{id, c.RefersDate.Unix(), c.RefersDate.Nanosecond()}]; page != nil {
@@ -146,8 +149,14 @@ func (o *originals) of(c *Capture) *Capture {
 	if n > 0 {
 		return pages[n-1]
 	}
-	if imported := c.RefersTo != "" || !strings.HasPrefix(c.Digest, "sha256:"); imported && !c.RefersDate.IsZero() {
-		return o.fetched[moment{id.url, c.RefersDate.Unix()}]
+	if imported := c.RefersTo != "" || !strings.HasPrefix(c.Digest, "sha256:"); !imported || c.RefersDate.IsZero() {
+		return nil
 	}
-	return nil
+	var meant *Capture
+	for _, answer := range o.fetched[moment{id.url, c.RefersDate.Unix()}] {
+		if meant == nil || answer.Status == c.Status || meant.Status != c.Status {
+			meant = answer
+		}
+	}
+	return meant
 }

@@ -59,17 +59,20 @@ func (r *Response) Check() error {
 	return err
 }
 
-// Response opens the server's answer; for a Revisit the one to the fetch of the Original. It fails
-// with content.ErrNotFound if that is not here, and with a *DamageError if the stored bytes are not
-// those that were published. A body of up to 1 MiB is checked at once. A longer one is checked
-// before its last bytes are returned, so read it to its end before you trust it. If the store has a
-// copy, a checked body comes from there instead of being refused, and after a longer one was
-// refused the next call reads it there. The caller closes the body.
+// Response opens the server's answer. That of a Revisit has its own status and headers and the body
+// of its Original; a 304 says nothing but that all of the Original's answer holds. It fails with
+// content.ErrNotFound if nothing is here to be shown (see Capture.Stands), and with a *DamageError
+// if the stored bytes are not those that were published. A body of up to 1 MiB is checked at once.
+// A longer one is checked before its last bytes are returned, so read it to its end before you
+// trust it. If the store has a copy, a checked body comes from there instead of being refused, and
+// after a longer one was refused the next call reads it there. The caller closes the body.
 func (c *Capture) Response(ctx context.Context) (*Response, error) {
-	if c.Original != nil {
+	switch {
+	case c.Original != nil && c.Status == http.StatusNotModified:
 		return c.Original.Response(ctx)
-	}
-	if c.Kind != archive.Page && c.Kind != archive.Response {
+	case c.Kind == archive.Revisit && c.Stands():
+		return c.revisit(ctx)
+	case c.Kind != archive.Page && c.Kind != archive.Response:
 		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, content.ErrNotFound)
 	}
 	return orFromCopy(func() (*Response, error) {
@@ -84,6 +87,26 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 		}
 		return r, nil
 	})
+}
+
+// revisit is Response for a Revisit with a status of its own.
+func (c *Capture) revisit(ctx context.Context) (*Response, error) {
+	own, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	if own.Body, own.Size = http.NoBody, 0; c.Original == nil {
+		return own, nil
+	}
+	first, err := c.Original.Response(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own.Body, own.Size = first.Body, first.Size
+	if media := first.Get("Content-Type"); media != "" && own.Get("Content-Type") == "" {
+		own.Headers = append(own.Headers, Header{"Content-Type", media})
+	}
+	return own, nil
 }
 
 // Modified returns when the page was last changed, as the server said with this answer

@@ -55,11 +55,11 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 	if last := len(all) - 1; i < last {
 		b.Next, b.Last = path(all[i+1]), path(all[last])
 	}
-	if c.Kind == archive.Revisit {
+	if c.Original != nil {
 		b.Since = c.Original.Time
 	}
-	if c.Kind == archive.Response {
-		b.Status = c.Status
+	if of := answered(c); of.Kind != archive.Page && of.Status != http.StatusOK {
+		b.Status = of.Status
 	}
 	if doc.Refresh != "" {
 		b.Forwards, b.ForwardsPath = doc.Refresh, replay.Path(c.Time, replay.Plain, doc.Refresh)

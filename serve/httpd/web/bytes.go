@@ -42,10 +42,7 @@ func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 
 // succeeded reports whether a version is shown with a status of success.
 func succeeded(c *records.Capture) bool {
-	if c.Original != nil {
-		c = c.Original
-	}
-	return shownStatus(c.Status)/100 == 2
+	return shownStatus(answered(c).Status)/100 == 2
 }
 
 // conditions evaluates If-Match and If-None-Match (RFC 9110, 13.2.2). If the client has what it

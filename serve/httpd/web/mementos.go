@@ -27,7 +27,7 @@ func (p *Pages) mementos(w http.ResponseWriter, r *http.Request, a *account.Acco
 	}
 	var all mementos
 	for _, c := range captures {
-		if c.Kind != archive.Page && c.Kind != archive.Response && c.Original == nil {
+		if !c.Stands() {
 			continue // a revisit whose original is missing, or a record that is no page's
 		}
 		for n := len(all) - 1; n >= 0 && replay.Timestamp(all[n].Time) == replay.Timestamp(c.Time); n-- {
@@ -74,7 +74,7 @@ func (m mementos) nearest(t time.Time, skip map[int]bool) int {
 }
 
 func trouble(c *records.Capture) bool {
-	return c.Kind == archive.Response && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
+	return c.Kind != archive.Page && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
 }
 
 // maxSelfRedirects is how many versions are looked into for one that leads somewhere.
@@ -103,7 +103,15 @@ func (m mementos) choose(ctx context.Context, t time.Time) (int, error) {
 	return -1, nil
 }
 
-func redirects(c *records.Capture) bool { return c.Kind == archive.Response && c.Status/100 == 3 }
+func redirects(c *records.Capture) bool { return answered(c).Status/100 == 3 }
+
+// answered returns the record whose status a version is shown with.
+func answered(c *records.Capture) *records.Capture {
+	if c.Original != nil && c.Status == http.StatusNotModified {
+		return c.Original
+	}
+	return c
+}
 
 // locationOf returns where a stored redirect leads, as an absolute URL, or "" if that is no web
 // address.

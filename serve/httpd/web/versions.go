@@ -90,15 +90,16 @@ func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, u
 func lineOf(c *records.Capture, url string) versionLine {
 	line := versionLine{
 		Time: c.Time, Stamp: replay.Timestamp(c.Time), Path: path(c),
-		Status: c.Status, Type: c.MIME, Size: -1, Truncated: truncated(c),
+		Status: answered(c).Status, Type: c.MIME, Size: -1, Truncated: truncated(c),
 	}
 	if c.URL != url {
 		line.URL = c.URL
 	}
-	switch {
-	case c.Original != nil:
-		line.Status, line.Type, line.Size = c.Original.Status, c.Original.MIME, c.Original.BodyLen
-	case c.Kind == archive.Page:
+	if c.Original != nil {
+		c = c.Original
+		line.Type = c.MIME
+	}
+	if c.Kind == archive.Page {
 		line.Size = c.BodyLen
 	}
 	return line
