@@ -213,19 +213,20 @@ const (
 func (k kind) streams() bool { return k == kindXML || k == kindGzip || k == kindList }
 
 // kindOf returns how to search a body. It is what a browser takes it for, except that robots also
-// read what browsers do not show: sitemaps and feeds of whatever textual type, packed or not, and
-// pages that came as files to be saved.
+// read what browsers do not show: sitemaps and feeds of whatever type, packed or not, and pages
+// that came as files to be saved.
 func kindOf(contentType string, body []byte) kind {
 	const beginning = 4 << 10
 	head := body[:min(len(body), beginning)]
 	media := mediatype.Sniff(contentType, head)
-	saved := media == "application/octet-stream" || media == "text/plain" && mediatype.Of(contentType).Essence != media
+	family, _, _ := strings.Cut(media, "/")
+	saved := strings.HasSuffix(media, "/octet-stream") || media == "text/plain" && mediatype.Of(contentType).Essence != media
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
 		return kindGzip
 	case media == "text/css":
 		return kindCSS
-	case !saved && !mediatype.IsXML(media) && !textual[media]:
+	case shown[family] && !mediatype.IsXML(media):
 		return kindOther
 	}
 	text := charset.Detect(head, contentType).DecodeBytes(head)
@@ -234,19 +235,18 @@ func kindOf(contentType string, body []byte) kind {
 		return kindXML
 	case media == "application/xhtml+xml", media == "image/svg+xml":
 		return kindXHTML
-	case media == "text/html", saved && looksLikePage(text):
-		return kindHTML
 	case mediatype.IsXML(media):
 		return kindXML
 	case isURLList(body):
 		return kindList
+	case media == "text/html", saved && looksLikePage(text):
+		return kindHTML
 	}
 	return kindOther
 }
 
-// textual are types that are searched, besides those of XML. That of a packed file can be left of a
-// content coding that has been removed.
-var textual = map[string]bool{"text/html": true, "text/plain": true, "application/gzip": true, "application/x-gzip": true}
+// shown are families of types that have no links, but for those of XML.
+var shown = map[string]bool{"image": true, "audio": true, "video": true, "font": true}
 
 // isList has the outermost elements of sitemaps and feeds.
 var isList = map[string]bool{"urlset": true, "sitemapindex": true, "rss": true, "feed": true, "rdf": true}
