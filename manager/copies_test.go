@@ -1,4 +1,4 @@
-package copies_test
+package manager_test
 
 import (
 	"fmt"

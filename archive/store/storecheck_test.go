@@ -1,4 +1,4 @@
-package storecheck_test
+package store_test
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/testkit"
 )
-
-func TestMain(m *testing.M) { testkit.InMemory(m) }
 
 func openDir(t *testing.T) store.Store {
 	s, err := store.OpenFS(t.TempDir())

@@ -1,4 +1,4 @@
-package archives_test
+package serve_test
 
 import (
 	"errors"

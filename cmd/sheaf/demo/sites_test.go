@@ -1,4 +1,4 @@
-package sites_test
+package demo_test
 
 import (
 	"archive/zip"
@@ -13,7 +13,7 @@ import (
 
 // TestEveryPageIsServed asks for each page of each day, as a robot would.
 func TestEveryPageIsServed(t *testing.T) {
-	z, err := zip.OpenReader("../sites.zip")
+	z, err := zip.OpenReader("sites.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestEveryPageIsServed(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	z, err := zip.OpenReader("../sites.zip")
+	z, err := zip.OpenReader("sites.zip")
 	if err != nil {
 		t.Fatal(err)
 	}

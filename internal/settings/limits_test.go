@@ -1,4 +1,4 @@
-package limits_test
+package settings_test
 
 import (
 	"testing"

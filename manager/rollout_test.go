@@ -1,4 +1,4 @@
-package rollout_test
+package manager_test
 
 import (
 	"crypto/sha256"
@@ -26,15 +26,15 @@ import (
 
 const platform = "linux-amd64"
 
-// fleet is a service with robots that have joined.
-type fleet struct {
+// updating is a service with robots that have joined.
+type updating struct {
 	*rollout.Releases
 	t   *testing.T
 	key minisign.PrivateKey
 	at  map[string]int64 // by robot, the release at work
 }
 
-func newFleet(t *testing.T, robots int) *fleet {
+func newUpdating(t *testing.T, robots int) *updating {
 	t.Helper()
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
@@ -50,7 +50,7 @@ func newFleet(t *testing.T, robots int) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { objects.Close() })
-	f := &fleet{rollout.New(d, objects, slog.New(slog.DiscardHandler)), t, key, map[string]int64{}}
+	f := &updating{rollout.New(d, objects, slog.New(slog.DiscardHandler)), t, key, map[string]int64{}}
 	for i := range robots {
 		name := fmt.Sprintf("robot-%d", i)
 		if _, err := d.ExecContext(t.Context(), `INSERT INTO robots (name, created, secret_hash) VALUES (?, 1, ?)`, name, []byte(name)); err != nil {
@@ -66,7 +66,7 @@ func newFleet(t *testing.T, robots int) *fleet {
 }
 
 // report lets a robot report, and returns the counter of the release that it is offered, or 0.
-func (f *fleet) report(name string, failed ...int64) int64 {
+func (f *updating) report(name string, failed ...int64) int64 {
 	f.t.Helper()
 	req := wire.ReportRequest{Version: "1", Platform: platform, Counter: f.at[name], Seen: f.at[name]}
 	for _, c := range failed {
@@ -87,7 +87,7 @@ func (f *fleet) report(name string, failed ...int64) int64 {
 }
 
 // offered returns the robots that are offered the release now.
-func (f *fleet) offered(counter int64) (names []string) {
+func (f *updating) offered(counter int64) (names []string) {
 	for name := range f.at {
 		if f.report(name) == counter {
 			names = append(names, name)
@@ -96,7 +96,7 @@ func (f *fleet) offered(counter int64) (names []string) {
 	return names
 }
 
-func (f *fleet) publish(key minisign.PrivateKey, counter, floor int64, expires time.Time) error {
+func (f *updating) publish(key minisign.PrivateKey, counter, floor int64, expires time.Time) error {
 	f.t.Helper()
 	program := fmt.Sprintf("program %d", counter)
 	sum := sha256.Sum256([]byte(program))
@@ -115,7 +115,7 @@ func (f *fleet) publish(key minisign.PrivateKey, counter, floor int64, expires t
 
 func later() time.Time { return time.Now().AddDate(0, 1, 0) }
 
-func (f *fleet) newest() rollout.Release {
+func (f *updating) newest() rollout.Release {
 	f.t.Helper()
 	list, err := f.List(f.t.Context())
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *fleet) newest() rollout.Release {
 func TestStages(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	f := newFleet(t, 200)
+	f := newUpdating(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestStages(t *testing.T) {
 func TestStops(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	f := newFleet(t, 200)
+	f := newUpdating(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestStops(t *testing.T) {
 }
 
 func TestFloor(t *testing.T) {
-	f := newFleet(t, 200)
+	f := newUpdating(t, 200)
 	if err := f.publish(f.key, 1, 1, later()); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestFloor(t *testing.T) {
 }
 
 func TestPublishRefuses(t *testing.T) {
-	f := newFleet(t, 0)
+	f := newUpdating(t, 0)
 	_, other, err := minisign.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)

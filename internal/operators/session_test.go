@@ -1,4 +1,4 @@
-package session_test
+package operators_test
 
 import (
 	"context"
@@ -16,9 +16,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.InMemory(m) }
-
-func open(t *testing.T, source string) *sql.DB {
+func openAt(t *testing.T, source string) *sql.DB {
 	t.Helper()
 	d, err := db.Open(t.Context(), source)
 	testkit.Must(t, err)
@@ -68,7 +66,7 @@ func TestSessions(t *testing.T) {
 	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"SQLite": dbtest.SQLite, "PostgreSQL": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {
-			d := open(t, source(t))
+			d := openAt(t, source(t))
 			one, two := session.New(session.Options{DB: d}), session.New(session.Options{DB: d})
 			b := &browser{cookie: "planted"}
 			c := b.login(t, one, session.Account, "alice")
@@ -109,7 +107,7 @@ func TestSessions(t *testing.T) {
 func TestSessionsEnd(t *testing.T) {
 	source := dbtest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := open(t, source)
+		d := openAt(t, source)
 		s := session.New(session.Options{DB: d, Idle: time.Hour, Life: 5 * time.Hour})
 		used, idle := new(browser), new(browser)
 		used.login(t, s, session.Account, "used")
@@ -142,7 +140,7 @@ func TestSessionsEnd(t *testing.T) {
 
 // Cookies are kept to TLS where the client came by TLS, also if that ends at a proxy.
 func TestSecureCookies(t *testing.T) {
-	d := open(t, dbtest.SQLite(t))
+	d := openAt(t, dbtest.SQLite(t))
 	for name, c := range map[string]struct {
 		public, url string
 		want        bool
@@ -174,7 +172,7 @@ func TestSecureCookies(t *testing.T) {
 // Browsers without credentials are led to the log-in page and back; programs, forms, and browsers
 // that have given a password are not.
 func TestAsk(t *testing.T) {
-	s := session.New(session.Options{DB: open(t, dbtest.SQLite(t))})
+	s := session.New(session.Options{DB: openAt(t, dbtest.SQLite(t))})
 	for name, c := range map[string]struct {
 		method, accept, authorization string
 		want                          bool

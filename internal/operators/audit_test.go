@@ -1,4 +1,4 @@
-package audit_test
+package operators_test
 
 import (
 	"context"
@@ -17,10 +17,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.InMemory(m) }
-
 // open opens an empty database.
-func open(t *testing.T) *sql.DB {
+func openLog(t *testing.T) *sql.DB {
 	t.Helper()
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	testkit.Must(t, err)
@@ -52,7 +50,7 @@ func send(h http.Handler, name, remote string) int {
 // it. The row is completed once, with what the handler has noted, and by the transaction of the act
 // if that writes it.
 func TestRowComesBeforeTheAct(t *testing.T) {
-	d := open(t)
+	d := openLog(t)
 	log := audit.New(audit.Options{DB: d})
 	for name, c := range map[string]struct {
 		act     func(ctx context.Context, w http.ResponseWriter) error
@@ -110,7 +108,7 @@ func TestRowComesBeforeTheAct(t *testing.T) {
 // Clients that are not known fill no disk: those that guess cause one row an hour, and others a
 // bounded number. Nothing is done for them beyond that, and the other networks go on.
 func TestVisitorsCannotFillTheLog(t *testing.T) {
-	d := open(t)
+	d := openLog(t)
 	log := audit.New(audit.Options{DB: d})
 	guessing := log.Handler(audit.Login, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
 	for range 20 {

@@ -1,4 +1,4 @@
-package charset_test
+package webpage_test
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package signedlink_test
+package servicekey_test
 
 import (
 	"crypto/ed25519"
@@ -8,7 +8,7 @@ import (
 )
 
 // A signature is good for the same parts, purpose and key only.
-func TestSignature(t *testing.T) {
+func TestSignedLink(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	other := ed25519.NewKeyFromSeed([]byte("0123456789abcdef0123456789abcdef"))
 	s := signedlink.New(key, "robot")

@@ -1,4 +1,4 @@
-package release_test
+package update_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package partner_test
+package ui_test
 
 import (
 	"context"
@@ -28,8 +28,6 @@ import (
 	"sheaf/serve/httpd/guard"
 	"sheaf/ui/partner"
 )
-
-func TestMain(m *testing.M) { testkit.InMemory(m) }
 
 // bench is a manager with two robots, and what their sites get.
 type bench struct {

@@ -1,4 +1,4 @@
-package peer_test
+package problem_test
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package currentmaker_test
+package serve_test
 
 import (
 	"bytes"
@@ -29,17 +29,10 @@ import (
 	"sheaf/serve/tree"
 )
 
-func TestMain(m *testing.M) { testkit.InMemory(m) }
-
-var (
-	everyone = &account.Account{Name: "everyone", Domains: []string{"*"}}
-	dayOne   = time.Date(2026, 11, 20, 1, 0, 0, 0, time.UTC)
-)
-
 const newest = "/current/20261121/jp/"
 
-// site is an archive of two editions, and what makes volumes of the latest versions.
-type site struct {
+// currentSite is an archive of two editions, and what makes volumes of the latest versions.
+type currentSite struct {
 	*servetest.Site
 	t     *testing.T
 	rules *access.Rules
@@ -60,8 +53,8 @@ func (c *counted) Open(ctx context.Context, key string, off, n int64) (io.ReadCl
 	return c.Store.Open(ctx, key, off, n)
 }
 
-func newSite(t *testing.T) *site {
-	s := &site{Site: servetest.New(t, nil), t: t}
+func newCurrentSite(t *testing.T) *currentSite {
+	s := &currentSite{Site: servetest.New(t, nil), t: t}
 	s.rules = access.New(s.DB, slog.New(slog.DiscardHandler))
 	s.reads = &counted{Store: s.Store}
 	first, second := make(map[string][]*archive.Record), make(map[string][]*archive.Record)
@@ -87,14 +80,14 @@ func newSite(t *testing.T) *site {
 }
 
 // fresh waits until readers look for volumes again, and forgets what was computed.
-func (s *site) fresh() {
+func (s *currentSite) fresh() {
 	var err error
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.reads, Accounts: s.Accounts, Rules: s.rules, Volume: 6 << 10})
 	testkit.Must(s.t, err)
 }
 
 // maker returns a Maker for whom the newest volumes are due when they have an age.
-func (s *site) maker(every time.Duration, domains ...string) *currentmaker.Maker {
+func (s *currentSite) maker(every time.Duration, domains ...string) *currentmaker.Maker {
 	s.fresh()
 	return currentmaker.New(currentmaker.Options{
 		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Domains: domains, Every: every, Look: time.Hour,
@@ -102,20 +95,20 @@ func (s *site) maker(every time.Duration, domains ...string) *currentmaker.Maker
 	})
 }
 
-func (s *site) update(m *currentmaker.Maker) {
+func (s *currentSite) update(m *currentmaker.Maker) {
 	s.t.Helper()
 	testkit.Must(s.t, m.Update(s.t.Context(), func(context.Context, time.Duration) error { return nil }))
 	s.fresh()
 }
 
 // read returns a file, or nil if the account sees none at the path.
-func (s *site) read(a *account.Account, path string) []byte {
+func (s *currentSite) read(a *account.Account, path string) []byte {
 	s.t.Helper()
 	return servetest.Read(s.t, s.Library, a, path)
 }
 
 // list returns the names in a directory, and the ETags of its files.
-func (s *site) list(a *account.Account, dir string) (names []string, tags map[string]string) {
+func (s *currentSite) list(a *account.Account, dir string) (names []string, tags map[string]string) {
 	s.t.Helper()
 	tags = make(map[string]string)
 	for n, err := range s.Library.Tree.List(s.t.Context(), a, dir) {
@@ -130,7 +123,7 @@ func (s *site) list(a *account.Account, dir string) (names []string, tags map[st
 
 // checked returns the hosts of a directory's volumes, by volume, after it has seen to it that the
 // volumes have what the hosts' own files have at present.
-func (s *site) checked(a *account.Account, dir string) (hosts []string, byVolume map[string][]string) {
+func (s *currentSite) checked(a *account.Account, dir string) (hosts []string, byVolume map[string][]string) {
 	s.t.Helper()
 	byVolume = make(map[string][]string)
 	for line := range bytes.Lines(s.read(a, dir+"MANIFEST")) {
@@ -161,9 +154,9 @@ func (s *site) checked(a *account.Account, dir string) (hosts []string, byVolume
 
 // The volumes have the latest version of every page of the domain's hosts, as their own files have
 // it, and stay as they are when more is published.
-func TestCurrent(t *testing.T) {
+func TestCurrentIsMade(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	if names, _ := s.list(everyone, "/current"); names != nil {
 		t.Errorf("before any were made there are %q", names)
 	}
@@ -228,7 +221,7 @@ func TestCurrent(t *testing.T) {
 // To open a volume reads no segment; of a host of which something is taken down, only its own.
 func TestCurrentAndTakeDown(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	s.update(s.maker(0, "jp"))
 	_, before := s.checked(everyone, newest)
 	s.fresh()
@@ -264,7 +257,7 @@ func TestCurrentAndTakeDown(t *testing.T) {
 // there are and in the next ones.
 func TestCurrentAndLift(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	s.Publish("20261122", map[string][]*archive.Record{"www.u0.ac.jp": {servetest.Page("http://www.u0.ac.jp/third", "third", dayOne.AddDate(0, 0, 2))}})
 	stone := catalog.Tombstone{Host: "www.u0.ac.jp", Edition: "20261121", Reason: "asked", By: "op"}
 	_, err := s.Catalog.Remove(t.Context(), stone)
@@ -285,7 +278,7 @@ func TestCurrentAndLift(t *testing.T) {
 // What a kill left of volumes that were to be deleted is not taken for new ones.
 func TestHalfDeleted(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	s.update(s.maker(0, "jp"))
 	_, was := s.list(everyone, newest)
 	for _, name := range []string{"volumes.json", "00001.jsonl.gz"} {
@@ -313,7 +306,7 @@ func TestHalfDeleted(t *testing.T) {
 // What expires is not needed for the latest versions, and changes no volume.
 func TestCurrentAndExpiry(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	changed := make(map[string][]*archive.Record)
 	for _, host := range s.hosts[:5] {
 		for _, path := range []string{"", "a", "secret/b", "new"} {
@@ -348,7 +341,7 @@ func TestCurrentAndExpiry(t *testing.T) {
 // Who sees less of a volume, or more than everybody does, gets that.
 func TestCurrentWithinScope(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	for _, r := range []access.Rule{{Domain: "www.u3.ac.jp", Accounts: []string{"alice"}, Reason: "contract"}, {Domain: "www.u8.ac.jp", Accounts: []string{"alice"}, Reason: "contract"}} {
 		_, err := s.rules.Add(t.Context(), r)
 		testkit.Must(t, err)
@@ -375,7 +368,7 @@ func TestCurrentWithinScope(t *testing.T) {
 // Making goes on where it was broken off, and what is made is not to be seen before it is complete.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	stop := errors.New("stop")
 	for n := range 3 {
 		made := 0
@@ -410,7 +403,7 @@ func TestBrokenOff(t *testing.T) {
 // A damaged list costs time, and changes nothing.
 func TestDamagedList(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newCurrentSite(t)
 	s.update(s.maker(0, "jp"))
 	_, was := s.list(everyone, newest)
 	const key = "current/20261121/jp/00001.jsonl.gz"

@@ -1,4 +1,4 @@
-package localsock
+package robotd_test
 
 import (
 	"io"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sheaf/robotd/localsock"
 )
 
 // A socket works where its path is too long for the system, is the owner's alone, takes the
@@ -20,7 +22,7 @@ func TestSocket(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o644); err != nil { // a dead one's
 			t.Fatal(err)
 		}
-		l, err := Listen(path)
+		l, err := localsock.Listen(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +38,7 @@ func TestSocket(t *testing.T) {
 			io.WriteString(conn, "here")
 			conn.Close()
 		}()
-		conn, err := Dial(t.Context(), path)
+		conn, err := localsock.Dial(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package upkeep_test
+package ingest_test
 
 import (
 	"log/slog"

@@ -1,4 +1,4 @@
-package acked_test
+package durable_test
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package space_test
+package ingest_test
 
 import (
 	"errors"

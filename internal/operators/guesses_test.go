@@ -1,4 +1,4 @@
-package guesses_test
+package operators_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package bytesize_test
+package settings_test
 
 import (
 	"testing"

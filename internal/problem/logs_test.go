@@ -1,4 +1,4 @@
-package logs_test
+package problem_test
 
 import (
 	"encoding/json"

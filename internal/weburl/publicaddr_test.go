@@ -1,4 +1,4 @@
-package publicaddr_test
+package weburl_test
 
 import (
 	"net/netip"

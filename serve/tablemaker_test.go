@@ -1,4 +1,4 @@
-package tablemaker_test
+package serve_test
 
 import (
 	"bytes"
@@ -25,17 +25,10 @@ import (
 	"sheaf/serve/tables"
 )
 
-func TestMain(m *testing.M) { testkit.InMemory(m) }
-
-var (
-	everyone = &account.Account{Name: "everyone", Domains: []string{"*"}}
-	dayOne   = time.Date(2026, 11, 20, 1, 0, 0, 0, time.UTC)
-)
-
 const inJP = "/editions/20261120/jp/"
 
-// site is an archive whose tables are made.
-type site struct {
+// tableSite is an archive whose tables are made.
+type tableSite struct {
 	*servetest.Site
 	t     *testing.T
 	rules *access.Rules
@@ -43,8 +36,8 @@ type site struct {
 	maker func(editions int) *tablemaker.Maker
 }
 
-func newSite(t *testing.T) *site {
-	s := &site{Site: servetest.New(t, nil), t: t}
+func newTableSite(t *testing.T) *tableSite {
+	s := &tableSite{Site: servetest.New(t, nil), t: t}
 	s.rules = access.New(s.DB, slog.New(slog.DiscardHandler))
 	var err error
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
@@ -68,13 +61,13 @@ func newSite(t *testing.T) *site {
 }
 
 // read returns a file, or nil if the account sees none at the path.
-func (s *site) read(a *account.Account, path string) []byte {
+func (s *tableSite) read(a *account.Account, path string) []byte {
 	s.t.Helper()
 	return servetest.Read(s.t, s.Library, a, path)
 }
 
 // urls returns what the tables of records of a domain's volumes have, as the MANIFEST lists them.
-func (s *site) urls(a *account.Account, dir string) (urls []string) {
+func (s *tableSite) urls(a *account.Account, dir string) (urls []string) {
 	s.t.Helper()
 	for line := range bytes.Lines(s.read(a, dir+"MANIFEST")) {
 		var of archives.ManifestLine
@@ -102,13 +95,13 @@ func (s *site) urls(a *account.Account, dir string) (urls []string) {
 	return urls
 }
 
-func (s *site) update(m *tablemaker.Maker) {
+func (s *tableSite) update(m *tablemaker.Maker) {
 	s.t.Helper()
 	testkit.Must(s.t, m.Update(s.t.Context()))
 }
 
 // fresh waits until readers look for tables again.
-func (s *site) fresh() {
+func (s *tableSite) fresh() {
 	var err error
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
 	testkit.Must(s.t, err)
@@ -118,7 +111,7 @@ func (s *site) fresh() {
 // the tree.
 func TestTablesOfVolumes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTableSite(t)
 	m := s.maker(1)
 	s.update(m)
 	got := s.urls(everyone, inJP)
@@ -163,7 +156,7 @@ func TestTablesOfVolumes(t *testing.T) {
 }
 
 // keys returns the keys of all tables.
-func (s *site) keys() string {
+func (s *tableSite) keys() string {
 	s.t.Helper()
 	var keys []string
 	for info, err := range s.Store.List(context.Background(), tables.Prefix, "") {
@@ -177,7 +170,7 @@ func (s *site) keys() string {
 // it is made again; tables of other volumes stay.
 func TestTablesAndTakeDown(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTableSite(t)
 	m := s.maker(3)
 	s.update(m)
 	const table = inJP + "00001.records.parquet"
@@ -223,7 +216,7 @@ func TestTablesAndTakeDown(t *testing.T) {
 // Who sees less of a volume, or more than everybody does, does not see its tables.
 func TestTablesWithinScope(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTableSite(t)
 	_, err := s.rules.Add(t.Context(), access.Rule{Domain: "www.u4.ac.jp", Accounts: []string{"alice"}, Reason: "contract"})
 	testkit.Must(t, err)
 	m := s.maker(3)
@@ -260,7 +253,7 @@ func TestTablesWithinScope(t *testing.T) {
 // then, the table is, at once.
 func TestTablesComeBack(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTableSite(t)
 	s.grace = time.Hour
 	m := s.maker(3)
 	s.update(m)

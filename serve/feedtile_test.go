@@ -1,4 +1,4 @@
-package feed_test
+package serve_test
 
 import (
 	"slices"
@@ -14,10 +14,10 @@ func TestTiles(t *testing.T) {
 	}{
 		{0, 0, nil},
 		{5, 5, nil},
-		{0, 3, []feed.Tile{{1, 1}, {2, 2}, {3, 3}}},
-		{7, 12, []feed.Tile{{1, 10}, {11, 11}, {12, 12}}},
-		{0, 10_000, []feed.Tile{{1, 10_000}}},
-		{10_350, 21_210, []feed.Tile{{10_001, 20_000}, {20_001, 21_000}, {21_001, 21_100}, {21_101, 21_200}, {21_201, 21_210}}},
+		{0, 3, []feed.Tile{{From: 1, To: 1}, {From: 2, To: 2}, {From: 3, To: 3}}},
+		{7, 12, []feed.Tile{{From: 1, To: 10}, {From: 11, To: 11}, {From: 12, To: 12}}},
+		{0, 10_000, []feed.Tile{{From: 1, To: 10_000}}},
+		{10_350, 21_210, []feed.Tile{{From: 10_001, To: 20_000}, {From: 20_001, To: 21_000}, {From: 21_001, To: 21_100}, {From: 21_101, To: 21_200}, {From: 21_201, To: 21_210}}},
 	} {
 		if got := feed.Tiles(c.since, c.last); !slices.Equal(got, c.want) {
 			t.Errorf("from %d to %d: %v, want %v", c.since, c.last, got, c.want)

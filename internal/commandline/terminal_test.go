@@ -1,4 +1,4 @@
-package terminal_test
+package commandline_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package css_test
+package webpage_test
 
 import (
 	"slices"

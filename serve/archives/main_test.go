@@ -1,9 +1,0 @@
-package archives_test
-
-import (
-	"testing"
-
-	"sheaf/internal/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.InMemory(m) }
