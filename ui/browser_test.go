@@ -52,7 +52,7 @@ func linkOfReset(t *testing.T, site *servetest.Site) (secret string) {
 // The pages for everybody, and those of an account, are accessible; so is the banner of a stored
 // page. cmd/sheaf/service looks at the operators' pages.
 func TestPagesAreAccessible(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	site := newSite(t)
 	base := faceOf(t, site, "")

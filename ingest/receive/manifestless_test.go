@@ -399,7 +399,7 @@ func TestCutBatchWaits(t *testing.T) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 12))
 		name, half := string(b.ID)+".tar.gz", len(b.Data)/2
 		d.put(name, 0, b.Data[:half])
-		d.pass(72 * time.Hour)
+		d.pass(30 * time.Hour)
 		if n, list := d.here(name), d.batches(); n != int64(half) || len(list) != 0 {
 			t.Fatalf("%d bytes are kept of %d; %+v", n, half, list)
 		}
@@ -425,7 +425,7 @@ func TestManifestNeeded(t *testing.T) {
 			t.Error("a file is taken that nothing can be done with")
 		}
 		d.put(string(b.ID)+".tar.gz", 0, b.Data)
-		d.pass(48 * time.Hour)
+		d.pass(25 * time.Hour)
 		if list := d.batches(); len(list) != 0 || d.here(string(b.ID)+".tar.gz") != int64(len(b.Data)) {
 			t.Errorf("%+v", list)
 		}

@@ -78,7 +78,7 @@ func TestReplanWithARobotGoneAndHostsNew(t *testing.T) {
 // Where most costs are estimated as robot factor × host factor, all hosts would like the same few
 // robots. The plan must use all robots, and the bound must be near it.
 func TestManyRobotsWithEstimatedCosts(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	const robots, hosts = 400, 11_000
 	random := rand.New(rand.NewPCG(1, 1))

@@ -53,12 +53,12 @@ func child(t *testing.T, opt Options, out io.Writer) *exec.Cmd {
 	return cmd
 }
 
-// TestKill kills the mirror's process 10 times (in its long form, 30 times), at any moment, while
+// TestKill kills the mirror's process 6 times (in its long form, 30 times), at any moment, while
 // the archive goes on living. No file has its name before it is whole, no take-down is missed, and
 // in the end all is as the tree is.
 func TestKill(t *testing.T) {
 	testkit.Slow(t)
-	kills := testkit.Size(10, 30)
+	kills := testkit.Size(6, 30)
 	each(t, func(t *testing.T, scheme string) {
 		t.Parallel()
 		s := newSite(t)

@@ -39,25 +39,21 @@ func (k *kept) Report(r Report) {
 
 // TestOnce is the whole way through, on each kind of store, with hosts in objects of
 // their own and in packs: what `sheaf demo --once` checks, that it was checked, and
-// where the archives then lie. With SHEAF_TEST_FULL=1 it goes every way.
+// where the archives then lie.
 func TestOnce(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	for _, c := range []struct {
 		name       string
 		start      func(testing.TB) *storetest.S3Server // nil: a directory
 		below      string
 		own, packs bool // where there are objects
-		always     bool
 	}{
-		{"own objects", nil, "0", true, false, false},
-		{"packs", nil, "256MiB", false, true, false},
-		{"mixed", nil, "64KiB", true, true, true},
-		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true, false},
-		{"minio own objects", storetest.StartMinIO, "0", true, false, false},
+		{"own objects", nil, "0", true, false},
+		{"packs", nil, "256MiB", false, true},
+		{"mixed", nil, "64KiB", true, true},
+		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true},
+		{"minio own objects", storetest.StartMinIO, "0", true, false},
 	} {
-		if !testkit.Full() && !c.always {
-			continue
-		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			data := t.TempDir()

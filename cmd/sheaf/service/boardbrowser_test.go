@@ -59,7 +59,7 @@ var boardPages = map[string]string{
 
 // The operators' pages are accessible.
 func TestBoardIsAccessible(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	s := newTestService(t)
 	fillBoard(t, s, "")

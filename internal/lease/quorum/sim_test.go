@@ -262,10 +262,7 @@ func (w *world) run(d time.Duration) {
 // Whatever is late, lost, doubled, restarted, suspended, full or changed: two clients never hold a
 // name, fencing tokens rise, and when all works again everybody who waits gets its turn.
 func TestSchedules(t *testing.T) {
-	schedules := 300
-	if testkit.Full() {
-		schedules = 10_000
-	}
+	schedules := testkit.Size(100, 10_000)
 	turns, changes := 0, 0
 	for seed := range schedules {
 		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
