@@ -47,6 +47,9 @@ type Reference struct {
 // Len returns the cell's length in bytes.
 func (c *Cell) Len() int64 { return c.TLen + c.BLen }
 
+// Cut reports whether the record's body broke off. What a limit of the writer has cut did not.
+func (c *Cell) Cut() bool { return c.Truncated != "" && c.Truncated != TruncatedLength }
+
 // span is a range of stored bytes.
 type span struct{ off, n int64 }
 

@@ -99,7 +99,7 @@ func paxForgeries() (out []forgery) {
 		out = append(out, forgery{"PAX " + name, 0, "", func(f *forge) {
 			c := &f.was[0]
 			data := []byte{}
-			for _, r := range edit([]record{{"path", c.Name}, {attrMIME, c.MIME}, {attrURL, c.URL}}) {
+			for _, r := range edit([]record{{"path", c.Name}, {attrMIME, c.MIME}, {attrTruncated, c.Truncated}, {attrURL, c.URL}}) {
 				data = appendPAX(data, r[0], r[1])
 			}
 			h := appendTarHeader(nil, "././@PaxHeader", 'x', int64(len(data)), time.Unix(0, 0))
@@ -108,8 +108,11 @@ func paxForgeries() (out []forgery) {
 			f.cells[0].headers = append(h, old[len(old)-blockSize:]...)
 		}})
 	}
-	for i, name := range []string{"path", "type", "URL"} {
-		change(name+" missing", func(r []record) []record { return append(r[:i:i], r[i+1:]...) })
+	const optional = "reason of the cut" // which earlier writers left out
+	for i, name := range []string{"path", "type", optional, "URL"} {
+		if name != optional {
+			change(name+" missing", func(r []record) []record { return append(r[:i:i], r[i+1:]...) })
+		}
 		change(name+" twice", func(r []record) []record { return append(r, r[i]) })
 		change(name+" other", func(r []record) []record { r[i][1] += "x"; return r })
 		change(name+" empty", func(r []record) []record { r[i][1] = ""; return r })
@@ -118,8 +121,8 @@ func paxForgeries() (out []forgery) {
 	for _, key := range []string{"comment", "mtime", "size", "linkpath", "GNU.sparse.major", "SCHILY.xattr.security.capability"} {
 		change(key+" besides", func(r []record) []record { return append(r, record{key, "1"}) })
 	}
-	change("in order 1 0 2", func(r []record) []record { return []record{r[1], r[0], r[2]} })
-	change("in order 0 2 1", func(r []record) []record { return []record{r[0], r[2], r[1]} })
+	change("in order 1 0 2 3", func(r []record) []record { return []record{r[1], r[0], r[2], r[3]} })
+	change("in order 0 1 3 2", func(r []record) []record { return []record{r[0], r[1], r[3], r[2]} })
 	raw := func(name string, edit func(h []byte)) {
 		out = append(out, forgery{"PAX " + name, 0, "", func(f *forge) { edit(f.cells[0].headers) }})
 	}
@@ -147,7 +150,7 @@ func warcForgeries() (out []forgery) {
 				"folded":           func(l string) string { return strings.Replace(l, ": ", ":\r\n ", 1) },
 			} {
 				where := n
-				if where < atIndex && how == "missing" && (name == "WARC-IP-Address" || name == "WARC-Truncated" || name == "WARC-Refers-To-Date") {
+				if where < atIndex && how == "missing" && (name == "WARC-IP-Address" || name == "WARC-Refers-To-Date") {
 					if name == "WARC-IP-Address" {
 						continue // optional, and nothing else tells of it: another record, as good
 					}

@@ -32,6 +32,14 @@ const (
 	ServerNotModified = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
+// Why a body is not complete, in the terms of WARC.
+const (
+	TruncatedLength      = "length"     // a limit of the one who fetched or stored it
+	TruncatedTime        = "time"       // it came too slowly
+	TruncatedDisconnect  = "disconnect" // it broke off
+	TruncatedUnspecified = "unspecified"
+)
+
 // Record is what a robot passes to a Writer: one exchange with a server.
 type Record struct {
 	Kind Kind
@@ -48,8 +56,8 @@ type Record struct {
 	// It is used for a Page that is stored whole, and is not checked.
 	Deflated *Deflated
 
-	// Truncated says why the body is not complete: "length", "time", "disconnect" or "unspecified".
-	// It is empty if the body is complete.
+	// Truncated says why the body is not complete, by one of the Truncated constants. It is empty
+	// if the body is complete.
 	Truncated string
 
 	// Preferences are what the response asks of those who use it, as package preference writes it.

@@ -13,16 +13,18 @@ import (
 // tarEntry is the content of one file's tar headers. The headers' bytes follow from it, so a reader
 // checks them by building them again.
 type tarEntry struct {
-	name      string
-	size      int64
-	modified  time.Time
-	url, mime string // kept as extended attributes; empty for index and manifest cells
+	name     string
+	size     int64
+	modified time.Time
+
+	url, mime, truncated string // kept as extended attributes; empty for index and manifest cells
 }
 
-// The two extended attributes of a page; GNU tar and bsdtar restore them with --xattrs.
+// The extended attributes of a page; GNU tar and bsdtar restore them with --xattrs.
 const (
-	attrURL  = "SCHILY.xattr.user.xdg.origin.url"
-	attrMIME = "SCHILY.xattr.user.mime_type"
+	attrURL       = "SCHILY.xattr.user.xdg.origin.url"
+	attrMIME      = "SCHILY.xattr.user.mime_type"
+	attrTruncated = "SCHILY.xattr.user.warc.truncated"
 )
 
 const (
@@ -46,6 +48,9 @@ func (e *tarEntry) appendTo(out []byte) []byte {
 	if e.mime != "" {
 		pax = appendPAX(pax, attrMIME, e.mime)
 	}
+	if e.truncated != "" {
+		pax = appendPAX(pax, attrTruncated, e.truncated)
+	}
 	if e.url != "" {
 		pax = appendPAX(pax, attrURL, e.url)
 	}
@@ -58,7 +63,7 @@ func (e *tarEntry) appendTo(out []byte) []byte {
 }
 
 // paxKeys is an upper limit for the length of a page's PAX records without their values.
-const paxKeys = 128
+const paxKeys = 192
 
 func appendTarHeader(out []byte, name string, kind byte, size int64, modified time.Time) []byte {
 	var h [blockSize]byte
@@ -187,6 +192,8 @@ func parsePAX(s string, e *tarEntry) error {
 			field = &e.url
 		case attrMIME:
 			field = &e.mime
+		case attrTruncated:
+			field = &e.truncated
 		default:
 			return fmt.Errorf("key %q is not one that segments use", key)
 		}

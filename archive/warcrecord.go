@@ -168,7 +168,7 @@ func parseWARC(head []byte) (*warcHead, error) {
 // check returns an error if the header has something that no record may have.
 func (h *warcHead) check() error {
 	switch h.truncated {
-	case "", "length", "time", "disconnect", "unspecified":
+	case "", TruncatedLength, TruncatedTime, TruncatedDisconnect, TruncatedUnspecified:
 	default:
 		return fmt.Errorf("truncated is %q, want length, time, disconnect or unspecified", h.truncated)
 	}
@@ -293,7 +293,7 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 
 // tarEntry returns the tar headers of a page.
 func (c *Cell) tarEntry() *tarEntry {
-	e := &tarEntry{name: c.Name, size: c.BodyLen, modified: c.Time, url: c.URL, mime: c.MIME}
+	e := &tarEntry{name: c.Name, size: c.BodyLen, modified: c.Time, url: c.URL, mime: c.MIME, truncated: c.Truncated}
 	if c.MIME == UnknownMIME {
 		e.mime = ""
 	}

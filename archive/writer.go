@@ -226,7 +226,7 @@ func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 			return nil, fmt.Errorf("URL of %d bytes is too long for a record's head of %d", len(h.url), maxWP)
 		}
 		http = append(bytes.Clone(http[:i]), crlf2...)
-		h.truncated = "length"
+		h.truncated = TruncatedLength
 	}
 }
 
@@ -251,7 +251,7 @@ func (w *Writer) page(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
 		return nil, err
 	}
 	if cut {
-		h.truncated = "length"
+		h.truncated = TruncatedLength
 		if sum.payload == nil { // the given digest is that of the whole body
 			sum.payload = sha256.New()
 			if err := w.body.decodeTo(sum.payload); err != nil {
@@ -280,7 +280,7 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 		}
 	}
 	if most := max(0, min(maxCutBody, w.room(0))); int64(len(data)) > most {
-		data, h.truncated = data[:most], "length"
+		data, h.truncated = data[:most], TruncatedLength
 	}
 	for {
 		sum := newBodySum(http)
@@ -295,7 +295,7 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 			return w.assemble(h, block, new(fileSum))
 		}
 		// Deflated size grows with the length: aim a little below what fits.
-		data, h.truncated = data[:min(len(data)*(maxWP-maxWP/16)/size, len(data)*15/16)], "length"
+		data, h.truncated = data[:min(len(data)*(maxWP-maxWP/16)/size, len(data)*15/16)], TruncatedLength
 	}
 }
 

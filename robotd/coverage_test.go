@@ -25,7 +25,7 @@ func spooledCoverage(t *testing.T, r *Robot, host string) (sum wire.Coverage) {
 		for _, h := range m.Coverage {
 			if h.Host == host {
 				sum.Collected, sum.Unchanged = sum.Collected+h.Collected, sum.Unchanged+h.Unchanged
-				sum.Left, sum.LeftWhy, sum.Later = h.Left, h.LeftWhy, h.Later
+				sum.Left, sum.LeftWhy, sum.Later, sum.Truncated = h.Left, h.LeftWhy, h.Later, h.Truncated
 			}
 		}
 		if err := r.records.Batches.Remove(b.ID); err != nil {

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
+	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,5 +92,119 @@ func TestSitemapsByPath(t *testing.T) {
 		if !asked[path] {
 			t.Errorf("the sitemap %s was not fetched", path)
 		}
+	}
+}
+
+// TestAnswerThatBreaksOff: a page that breaks off is asked for again in the same night. If it does
+// so each time, what came is kept, marked. What is known of the whole page stays.
+func TestAnswerThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
+	cfg.Interval, cfg.Window = 20*time.Second, "02:00-08:00 UTC"
+	text := strings.Repeat("a long page, ", 4000) + "<a href=/after.html>x</a>"
+	var mu sync.Mutex
+	day, asked, known := 0, make(map[string]int), false
+	nights(t, cfg, 3, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path]++
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		switch r.URL.Path {
+		case "/once.html":
+			if asked[r.URL.Path] == 1 {
+				io.WriteString(w, text[:9000])
+				return
+			}
+		case "/second.html":
+			w.Header().Set("ETag", `"second"`)
+			if day == 1 {
+				io.WriteString(w, text[:9000])
+				return
+			}
+			if known = r.Header.Get("If-None-Match") == `"second"`; known {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		case "/":
+			w.Header().Del("Content-Length")
+			fmt.Fprint(w, "<a href=/once.html>x</a><a href=/second.html>x</a>")
+			return
+		case "/robots.txt":
+			w.Header().Del("Content-Length")
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, text)
+	}, func(r *Robot, _ int) {
+		mu.Lock()
+		defer mu.Unlock()
+		got := spooledCoverage(t, r, "www.a.test")
+		if n := asked["/once.html"]; n != 2 || asked["/after.html"] != 1 {
+			t.Errorf("night %d: the page that broke off once was asked for %d times: %v", day+1, n, asked)
+		}
+		wantAsked, wantCut := 1, int64(0)
+		if day == 1 {
+			wantAsked, wantCut = 3, 1
+		}
+		if n := asked["/second.html"]; n != wantAsked || got.Truncated["disconnect"] != wantCut {
+			t.Errorf("night %d: the other was asked for %d times, and %d pages are cut; want %d and %d", day+1, n, got.Truncated["disconnect"], wantAsked, wantCut)
+		}
+		clear(asked)
+		day++
+	})
+	if !known {
+		t.Error("in the third night nothing is known of the page that was whole in the first")
+	}
+}
+
+// TestLongFileIsKnown: a file longer than page.max_bytes, and a page whose checksum is wrong, are
+// as known as any other: an unchanged one is not taken and stored again.
+func TestLongFileIsKnown(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
+	cfg.Interval, cfg.Window, cfg.Page.MaxBytes = 20*time.Second, "02:00-08:00 UTC", 64<<10
+	var damaged bytes.Buffer
+	z := gzip.NewWriter(&damaged)
+	io.WriteString(z, "<p>a page")
+	testkit.Must(t, z.Close())
+	copy(damaged.Bytes()[damaged.Len()-8:], "12345678")
+	long := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
+	var mu sync.Mutex
+	day, sent := 0, make(map[string]bool)
+	nights(t, cfg, 2, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if tag, ok := strings.CutPrefix(r.URL.Path, "/tagged"); ok {
+			w.Header().Set("ETag", `"`+tag+`"`)
+			if day == 1 {
+				sent[tag] = r.Header.Get("If-None-Match") == `"`+tag+`"`
+			}
+		}
+		switch {
+		case r.URL.Path == "/robots.txt":
+			http.NotFound(w, r)
+		case r.URL.Path == "/":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<a href=/tagged1.bin>x</a><a href=/2.bin>x</a><a href=/tagged3.html>x</a><a href=/4.html>x</a>")
+		case strings.HasSuffix(r.URL.Path, ".bin"):
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Write(long)
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(damaged.Bytes())
+		}
+	}, func(r *Robot, _ int) {
+		mu.Lock()
+		defer mu.Unlock()
+		got := spooledCoverage(t, r, "www.a.test")
+		if day == 0 && got.Truncated["length"] != 2 || day == 1 && (got.Unchanged != 5 || got.Collected != 0) {
+			t.Errorf("night %d: %+v", day+1, got)
+		}
+		day++
+	})
+	if !sent["1.bin"] || !sent["3.html"] {
+		t.Errorf("the second night asks whether a file has changed: %v", sent)
 	}
 }

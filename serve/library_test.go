@@ -302,6 +302,12 @@ func TestCurrent(t *testing.T) {
 	}
 	day := func(n int) time.Time { return dayOne.AddDate(0, 0, n) }
 	page := func(body string, n int) *archive.Record { return servetest.Page(url, body, day(n)) }
+	cut := func(body, why string, hours int) *archive.Record {
+		r := servetest.Page(url, body, day(0).Add(time.Duration(hours)*time.Hour))
+		r.Truncated = why
+		return r
+	}
+	const off = archive.TruncatedDisconnect
 	for _, c := range []struct {
 		name     string
 		editions [][]*archive.Record
@@ -322,6 +328,20 @@ func TestCurrent(t *testing.T) {
 		{"asked twice in a second", [][]*archive.Record{{page("a", 0), servetest.Answer(url, 429, day(0)), servetest.Answer(url, 404, day(0).Add(time.Millisecond))}}, []string{"a"}},
 		{"ill, then a late page", [][]*archive.Record{{servetest.Answer(url, 500, day(1))}, {page("a", 0)}}, []string{"a"}},
 		{"never a page", [][]*archive.Record{{servetest.Answer(url, 500, day(1))}}, nil},
+		{"broken off", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24)}}, []string{"a"}},
+		{"too slow", [][]*archive.Record{{page("a", 0)}, {cut("b", archive.TruncatedTime, 24)}}, []string{"a"}},
+		{"cut by a limit", [][]*archive.Record{{page("a", 0)}, {cut("b", archive.TruncatedLength, 24)}}, []string{"b"}},
+		{"broken off from the first", [][]*archive.Record{{cut("a", off, 0)}, {cut("b", off, 24)}}, []string{"b"}},
+		{"whole at last", [][]*archive.Record{{cut("a", off, 0)}, {page("b", 1)}, {cut("c", off, 48)}}, []string{"b"}},
+		{"broken off in three nights", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24)}, {cut("c", off, 48)}, {cut("d", off, 72)}}, []string{"d"}},
+		{"in four", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24)}, {cut("c", off, 48)}, {cut("d", off, 72)}, {cut("e", off, 96)}}, []string{"e"}},
+		{"three times in two nights", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24), cut("c", off, 28)}, {cut("d", off, 48)}}, []string{"a"}},
+		{"whole after two", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24)}, {cut("c", off, 48)},
+			{servetest.Again(url, "a", day(0), day(3))}, {cut("d", off, 96)}, {cut("e", off, 120)}}, []string{"a"}},
+		{"whole after three", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24)}, {cut("c", off, 48)}, {cut("d", off, 72)},
+			{page("e", 4)}, {cut("f", off, 120)}}, []string{"e"}},
+		{"gone after one", [][]*archive.Record{{page("a", 0)}, {cut("b", off, 24)}, {servetest.Answer(url, 404, day(2))}}, nil},
+		{"broken off after gone", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 404, day(1))}, {cut("b", off, 48)}}, []string{"b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := servetest.New(t, nil)

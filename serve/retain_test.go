@@ -21,7 +21,8 @@ import (
 )
 
 // crawl is what a robot brings of one host from day to day: full records of new
-// and changed pages, revisits of some that are as they were, and failures.
+// and changed pages, revisits of some that are as they were, pages that broke off,
+// and failures.
 type crawl struct {
 	host   string
 	random *rand.Rand
@@ -47,6 +48,10 @@ func (c *crawl) day(at time.Time) (records []*archive.Record) {
 			records = append(records, servetest.Answer(c.url(i), 410, at))
 		case n == 11:
 			records = append(records, servetest.Answer(c.url(i), 503, at))
+		case n < 15:
+			broken := servetest.Page(c.url(i), fmt.Sprintf("a part of page %d of %v", i, at), at)
+			broken.Truncated = archive.TruncatedDisconnect
+			records = append(records, broken)
 		}
 	}
 	if len(records) == 0 {

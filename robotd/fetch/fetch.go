@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"sheaf/archive"
 	"sheaf/archive/deflate"
 	"sheaf/internal/coding"
 	"sheaf/internal/limits"
@@ -116,7 +117,7 @@ type Response struct {
 	Header    http.Header // as received
 	Size      int64       // bytes of the decoded body that were kept
 	Digest    string      // of the body: "sha256:" and base32
-	Truncated string      // why the body is not complete: one of the Truncated constants; empty: it is
+	Truncated string      // why the body is not complete: one of archive's Truncated constants; empty: it is
 	Garbled   bool        // the body was not in a declared coding, and is as it came, or its checksum is wrong
 	// Certificate is one of the Cert constants; empty: the certificate is valid, or none was
 	// needed.
@@ -135,13 +136,6 @@ type Response struct {
 	packed *spool // the body deflated; nil: it is not
 }
 
-// Why a body is not complete, in the terms of WARC: values of Response.Truncated.
-const (
-	TruncatedLength     = "length"     // a limit of this side cut it
-	TruncatedTime       = "time"       // it came too slowly
-	TruncatedDisconnect = "disconnect" // it broke off, or cannot be decoded to its end
-)
-
 // Body opens the decoded body at its start. It may be called several times before Close.
 func (r *Response) Body() io.ReadSeekCloser { return r.body.open() }
 
@@ -156,10 +150,15 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 	return b, err
 }
 
+// BrokeOff reports whether the body was not received up to its end, or up to a limit of this side.
+func (r *Response) BrokeOff() bool {
+	return r.Truncated != "" && r.Truncated != archive.TruncatedLength
+}
+
 // Whole returns the first n bytes of a body that decides something, such as a robots.txt. A body
 // that broke off, or was not in its coding, is an error: nothing follows from it.
 func (r *Response) Whole(n int64) ([]byte, error) {
-	if r.Truncated != "" && r.Truncated != TruncatedLength {
+	if r.BrokeOff() {
 		return nil, fmt.Errorf("the answer is not whole (%s)", r.Truncated)
 	}
 	if r.Garbled {
@@ -351,7 +350,7 @@ func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *c
 		bomb := out.size > freeOfRatio && out.size > raw.n*f.opt.MaxRatio
 		switch {
 		case over || bomb:
-			return TruncatedLength, nil
+			return archive.TruncatedLength, nil
 		case err == io.EOF:
 			return "", nil
 		case err != nil:
@@ -363,9 +362,9 @@ func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *c
 // reason returns why a body ended early.
 func reason(ctx context.Context, err error) string {
 	if errors.Is(err, errTooSlow) || ctx.Err() != nil {
-		return TruncatedTime
+		return archive.TruncatedTime
 	}
-	return TruncatedDisconnect
+	return archive.TruncatedDisconnect
 }
 
 type countingReader struct {

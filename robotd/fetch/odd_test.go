@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/internal/testkit"
 )
 
@@ -75,7 +76,7 @@ func oddAnswers() []odd {
 		{name: "length quoted", answer: length(` "26"`)},
 		{name: "length folded", answer: length("\r\n 26")},
 		{name: "length too short", answer: length(" 20"), body: oddPage[:20]},
-		{name: "length too long", answer: length(" 30"), truncated: TruncatedDisconnect},
+		{name: "length too long", answer: length(" 30"), truncated: archive.TruncatedDisconnect},
 
 		{name: "transfer identity", answer: transfer("identity", oddPage)},
 		{name: "transfer none", answer: transfer("none", oddPage)},
@@ -105,11 +106,11 @@ func oddAnswers() []odd {
 		{name: "chunks without line ends after them", answer: transfer("chunked", "a\r\n"+oddPage[:10]+"10\r\n"+oddPage[10:]+"0\r\n\r\n")},
 		{name: "chunks with a trailer", answer: transfer("chunked", "1a\r\n"+oddPage+"\r\n0\r\nX-A: b\r\n\r\n")},
 		{name: "chunks without the last empty line", answer: transfer("chunked", "1a\r\n"+oddPage+"\r\n0\r\n")},
-		{name: "chunks without the last one", answer: transfer("chunked", "1a\r\n"+oddPage+"\r\n"), truncated: TruncatedDisconnect},
-		{name: "chunks that end in one", answer: transfer("chunked", "30\r\n"+oddPage), truncated: TruncatedDisconnect},
-		{name: "chunks and then none", answer: transfer("chunked", "1a\r\n"+oddPage+"\r\nzz\r\n"), truncated: TruncatedDisconnect},
-		{name: "chunks beyond all numbers", answer: transfer("chunked", "fffffffffffffffffff\r\n"+oddPage), truncated: TruncatedDisconnect},
-		{name: "no chunks", answer: transfer("chunked", ""), body: nothing, truncated: TruncatedDisconnect},
+		{name: "chunks without the last one", answer: transfer("chunked", "1a\r\n"+oddPage+"\r\n"), truncated: archive.TruncatedDisconnect},
+		{name: "chunks that end in one", answer: transfer("chunked", "30\r\n"+oddPage), truncated: archive.TruncatedDisconnect},
+		{name: "chunks and then none", answer: transfer("chunked", "1a\r\n"+oddPage+"\r\nzz\r\n"), truncated: archive.TruncatedDisconnect},
+		{name: "chunks beyond all numbers", answer: transfer("chunked", "fffffffffffffffffff\r\n"+oddPage), truncated: archive.TruncatedDisconnect},
+		{name: "no chunks", answer: transfer("chunked", ""), body: nothing, truncated: archive.TruncatedDisconnect},
 
 		{name: "http/1.1", answer: line("http/1.1 200 OK")},
 		{name: "HTTP/2", answer: line("HTTP/2 200 OK")},
@@ -145,8 +146,8 @@ func oddAnswers() []odd {
 		{name: "a zero byte in a value", answer: head("X: a\x00b\r\nContent-Length: 26")},
 		{name: "a fold at the beginning", answer: head(" X: a\r\nContent-Length: 26")},
 		{name: "a field of 70 KB", answer: head("X: " + strings.Repeat("x", 70_000) + "\r\nContent-Length: 26")},
-		{name: "a header without end", answer: "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", body: nothing, truncated: TruncatedDisconnect},
-		{name: "a header that ends in a line", answer: "HTTP/1.1 200 OK\r\nContent-Ty", body: nothing, truncated: TruncatedDisconnect},
+		{name: "a header without end", answer: "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", body: nothing, truncated: archive.TruncatedDisconnect},
+		{name: "a header that ends in a line", answer: "HTTP/1.1 200 OK\r\nContent-Ty", body: nothing, truncated: archive.TruncatedDisconnect},
 
 		{name: "br and plain", answer: content("br", oddPage), garbled: true},
 		{name: "zstd and plain", answer: content("zstd", oddPage), garbled: true},
@@ -158,7 +159,7 @@ func oddAnswers() []odd {
 		{name: "gzip without checksum", answer: content("gzip", gz[:len(gz)-8])},
 		{name: "gzip with a wrong checksum", answer: content("gzip", gz[:len(gz)-8]+"12345678"), garbled: true},
 		{name: "zlib with a wrong checksum", answer: content("deflate", zl[:len(zl)-4]+"1234"), garbled: true},
-		{name: "gzip that ends early", answer: content("gzip", gz[:len(gz)-14]), body: oddPage[:25], truncated: TruncatedDisconnect},
+		{name: "gzip that ends early", answer: content("gzip", gz[:len(gz)-14]), body: oddPage[:25], truncated: archive.TruncatedDisconnect},
 	}
 }
 

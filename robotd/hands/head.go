@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/datadir"
 	"sheaf/robotd/fetch"
@@ -378,7 +379,7 @@ func (a *answer) check(addr netip.Addr, since time.Duration) error {
 		return fmt.Errorf("status %d", r.Status)
 	case len(r.HTTP) > maxHeader || !bytes.HasSuffix(r.HTTP, crlf2):
 		return errors.New("the header is too long, or does not end with an empty line")
-	case !slices.Contains([]string{"", fetch.TruncatedLength, fetch.TruncatedTime, fetch.TruncatedDisconnect}, r.Truncated):
+	case !slices.Contains([]string{"", archive.TruncatedLength, archive.TruncatedTime, archive.TruncatedDisconnect}, r.Truncated):
 		return fmt.Errorf("truncated by %.50q", r.Truncated)
 	case !slices.Contains(certificates, r.Certificate):
 		return fmt.Errorf("certificate %.50q", r.Certificate)

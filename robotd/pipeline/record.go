@@ -22,7 +22,7 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))
 	}
 	notModified := resp.Status == http.StatusNotModified
-	same := resp.IsPage() && resp.Truncated == "" && resp.Digest == t.known.Digest
+	same := resp.IsPage() && !resp.BrokeOff() && resp.Digest == t.known.Digest
 	switch {
 	case resp.IsPage() && t.mark != verdict.None:
 		return rec, frontier.Visit{} // what is known of the page itself stays
@@ -35,8 +35,8 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 		return rec, refreshed(t.known, resp.Header)
 	case resp.IsPage():
 		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
-		if resp.Truncated != "" {
-			return rec, frontier.Visit{} // the next visit takes it in full too
+		if resp.BrokeOff() {
+			return rec, frontier.Visit{}
 		}
 		return rec, refreshed(frontier.Visit{Digest: resp.Digest}, resp.Header)
 	case resp.Status == http.StatusNotFound || resp.Status == http.StatusGone || resp.Status/100 == 3:

@@ -99,7 +99,8 @@ func (s *storing) settle(t *turn) error {
 	}
 	h := t.host
 	s.judgeServer(t)
-	if (t.err != nil || Failed(t.resp.Status)) && t.entry.Tries+1 < s.settings.Tries {
+	again := t.err != nil || Failed(t.resp.Status) || t.resp.IsPage() && t.resp.BrokeOff()
+	if again && t.entry.Tries+1 < s.settings.Tries {
 		return h.Front.Retry()
 	}
 	if err := s.queue(t); err != nil {
@@ -256,11 +257,14 @@ func (s *storing) append(t *turn) error {
 	var tapped []byte
 	err := s.batches.Append(t.name, rec, func(cell batch.Cell) error {
 		tapped = s.tapped(&cell)
-		if cell.Truncated != "" { // perhaps for want of room in the segment: the next visit takes it in full
-			visit = frontier.Visit{}
-		}
 		if rec.Kind == archive.Page {
-			visit.Full = cell.Time
+			cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the latter for want of room in the segment
+			switch visit.Full = cell.Time; {
+			case cut && t.past.Digest != "":
+				visit = frontier.Visit{} // what is known of the whole page stays
+			case cut:
+				visit = frontier.Visit{Full: cell.Time} // the next visit takes it in full
+			}
 		}
 		done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
 		err := t.host.Front.Finish(done)
@@ -275,8 +279,12 @@ func (s *storing) append(t *turn) error {
 	if tapped != nil {
 		s.tap.Offer(tapped)
 	}
-	s.watched.Visited(t.name, t.entry, rec.Kind, t.past, visit, t.resp.Start)
-	if err := s.watched.Stored(t.name, rec, t.known.Digest != ""); err != nil {
+	seen := *rec
+	if rec.Kind == archive.Page && t.resp.BrokeOff() {
+		seen.Kind = archive.Response // it does not show whether the page has changed
+	}
+	s.watched.Visited(t.name, t.entry, seen.Kind, t.past, visit, t.resp.Start)
+	if err := s.watched.Stored(t.name, &seen, t.known.Digest != ""); err != nil {
 		return err
 	}
 	s.tally.count(rec.Kind, t.resp.Certificate == "")

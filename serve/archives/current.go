@@ -22,7 +22,9 @@ type spot struct {
 // instant, the one published later counts as later, and of one second a page counts as later than
 // another answer: WARC/1.0 has no fractions, and crawlers ask again at once.
 //
-//   - A full record stands for the URL from then on.
+//   - A full record stands for the URL from then on. One that broke off takes the place of a whole
+//     one only if two others of earlier nights did too, with no whole one in between. What a limit
+//     of the robot has cut counts as whole.
 //   - A revisit confirms the record that it refers to, and is not itself chosen unless it says that
 //     the page is gone, and what it refers to is not here.
 //   - An answer that the page is gone (404, 410) or has moved for good (301, 308) takes its place:
@@ -80,39 +82,67 @@ func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
 }
 
 // decisive returns the record that stands for a URL now, followed by the records that make it so.
-// If one of them were missing, another record might stand for the URL; no other record matters.
+// If one of them were missing, another record might stand for the URL, now or after later ones; no
+// other record matters.
 func decisive(parts []archive.Part, records []spot) (by []spot) {
 	isPage := false
 	var away []spot                  // the last answer that the page is gone, if any
+	var cuts []spot                  // pages that broke off, one a night, since a whole page stood
 	full := make(map[string]spot, 1) // by digest: pages
 	lost := make(map[string]spot)    // by digest: answers that the page is gone
-	for _, s := range records {
-		switch cell := &parts[s.part].Index.Cells[s.cell]; cell.Kind {
-		case archive.Page:
-			full[cell.Digest] = s
-			by, isPage = append(by[:0], s), true
-		case archive.Revisit:
-			if gone(cell.Status) {
-				if original, found := lost[cell.Digest]; found {
-					away = append(away[:0], original, s)
-				} else {
-					away = append(away[:0], s)
-				}
-				by, isPage = append(by[:0], away...), false
-			} else if original, found := full[cell.Digest]; found {
-				by, isPage = append(by[:0], original, s), true
-			}
-		case archive.Response:
-			switch {
-			case gone(cell.Status):
-				by, isPage = append(by[:0], s), false
-				away, lost[cell.Digest] = append(away[:0], s), s
-			case !isPage:
-				by = append(append(by[:0], s), away...)
+	cellOf := func(s spot) *archive.Cell { return &parts[s.part].Index.Cells[s.cell] }
+	stand := func(page, s spot) {
+		switch {
+		case !cellOf(page).Cut():
+			cuts = nil
+		case isPage && !cellOf(by[0]).Cut():
+			if cuts = another(cuts, s); len(cuts) < enoughCuts {
+				return
 			}
 		}
+		if by, isPage = append(by[:0], page), true; page != s {
+			by = append(by, s)
+		}
 	}
-	return by
+	for _, s := range records {
+		switch cell := cellOf(s); {
+		case cell.Kind == archive.Page:
+			full[cell.Digest] = s
+			stand(s, s)
+		case cell.Kind == archive.Revisit && gone(cell.Status):
+			away = away[:0]
+			if original, found := lost[cell.Digest]; found {
+				away = append(away, original)
+			}
+			away = append(away, s)
+			by, isPage, cuts = append(by[:0], away...), false, nil
+		case cell.Kind == archive.Revisit:
+			if original, found := full[cell.Digest]; found {
+				stand(original, s)
+			}
+		case gone(cell.Status):
+			by, isPage, cuts = append(by[:0], s), false, nil
+			away, lost[cell.Digest] = append(away[:0], s), s
+		case !isPage:
+			by = append(append(by[:0], s), away...)
+		}
+	}
+	return append(by, cuts...)
+}
+
+// A whole page gives way to one that broke off after so many nights in which it did, and a visit
+// after so much time is one of another night.
+const (
+	enoughCuts = 3
+	night      = 12 * time.Hour
+)
+
+// another adds a page that broke off to those of earlier nights.
+func another(cuts []spot, s spot) []spot {
+	if n := len(cuts); n > 0 && s.time.Sub(cuts[n-1].time) < night {
+		return cuts
+	}
+	return append(cuts, s)
 }
 
 // needed returns the sequence numbers of the segments without which the archive, which has the
