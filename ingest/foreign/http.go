@@ -20,6 +20,7 @@ type response struct {
 	status    int
 	head      []byte
 	came      []byte                     // the head as it came
+	ranges    string                     // its Content-Range
 	alone     []byte                     // the head for a record without the body, which another has
 	size      int64                      // of the body, or parseResponse's limit if the body is longer
 	decoded   bool                       // the body had a content coding
@@ -65,12 +66,26 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	if !coded.chunked && (!removed || !r.decoded) && h.fits(r.size) && h.plain(head) {
 		r.head = head
 	}
-	r.came = head
+	r.came, r.ranges = head, h.get("Content-Range")
 	r.body = func() (io.Reader, func()) {
 		in, closeIt, _ := open()
 		return &beginning{in, r.size}, closeIt
 	}
 	return r, nil
+}
+
+// isPage reports whether the body is all of a page. Browsers ask for films in parts, and the first
+// part may be all of it.
+func (r *response) isPage() bool {
+	switch r.status {
+	case http.StatusOK, http.StatusNonAuthoritativeInfo:
+		return true
+	case http.StatusPartialContent:
+		var first, last, size int64
+		n, err := fmt.Sscanf(strings.ToLower(r.ranges), "bytes %d-%d/%d", &first, &last, &size)
+		return n == 3 && err == nil && first == 0 && last == size-1
+	}
+	return false
 }
 
 // beginning reads the first bytes of r, and not what is wrong behind them.

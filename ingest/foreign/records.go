@@ -137,7 +137,7 @@ func (c *conversion) response(r *warcRecord) error {
 		answer.truncated = "" // it has no body
 	}
 	rec.Kind, rec.HTTP, rec.Truncated = archive.Response, answer.head, cmp.Or(rec.Truncated, answer.truncated)
-	if answer.status == http.StatusOK || answer.status == http.StatusNonAuthoritativeInfo {
+	if answer.isPage() {
 		rec.Kind = archive.Page
 	}
 	body, done := answer.body()

@@ -143,3 +143,15 @@ func TestRevisitsKeepTheirHeads(t *testing.T) {
 	}
 	checkLossless(t, data, c)
 }
+
+// An answer to a request for a range is the page if it has all of it, and no page if it has a part.
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	for of, kind := range map[string]archive.Kind{"bytes 0-3/4": archive.Page, "Bytes 0-3/4": archive.Page, "bytes 0-3/5": archive.Response, "bytes 1-4/5": archive.Response, "bytes 0-3/*": archive.Response, "": archive.Response} {
+		c, err := convert(t, rec("1.0", "response", "http://a.example.jp/film", answer, "HTTP/1.1 206 Partial Content\r\nContent-Range: "+of+"\r\n\r\nfilm"), nil)
+		testkit.Must(t, err)
+		if len(c.cells) != 1 || c.cells[0].Kind != kind || c.cells[0].Status != 206 {
+			t.Errorf("%q: %+v", of, c.cells)
+		}
+	}
+}

@@ -87,3 +87,76 @@ func TestRevisitsOfAnything(t *testing.T) {
 		}
 	}
 }
+
+// Of several answers in one second the page is shown, and never a part of it for the whole.
+func TestOneSecond(t *testing.T) {
+	s := newSite(t)
+	const root = "http://www.waseda.ac.jp"
+	page := func(path string) *archive.Record { return servetest.Page(root+path, "good "+path, at(22, 1)) }
+	other := func(path, head string) *archive.Record {
+		return answer(archive.Response, root+path, head, "bad", at(22, 1))
+	}
+	cut := servetest.Page(root+"/t", "cut", at(22, 1))
+	cut.Truncated = "disconnect"
+	s.Publish("20261122", map[string][]*archive.Record{host: {
+		page("/p"), other("/p", "HTTP/1.1 429 Too Many Requests"), page("/q"), other("/q", "HTTP/1.1 302 Found\nLocation: /login"),
+		other("/s", "HTTP/1.1 503 Busy"), page("/s"), page("/g"), other("/g", "HTTP/1.1 404 Not Found"), page("/t"), cut,
+		other("/u", "HTTP/1.1 429 Too Many Requests"), other("/u", "HTTP/1.1 301 Moved\nLocation: /p"), other("/u", "HTTP/1.1 429 Too Many Requests"),
+		page("/film"), answer(archive.Response, root+"/film", "HTTP/1.1 206 Partial Content\nContent-Range: bytes 0-0/9", "x", at(22, 2)),
+		answer(archive.Response, root+"/part", "HTTP/1.1 206 Partial Content\nContent-Range: bytes 0-0/9", "x", at(22, 2)),
+		answer(archive.Page, root+"/all", "HTTP/1.1 206 Partial Content\nContent-Range: bytes 0-8/9", "good /all", at(22, 2)),
+	}})
+	s.Publish("20261123", map[string][]*archive.Record{host: {answer(archive.Response, root+"/p", "HTTP/1.1 404 Not Found", "no more", at(25, 1))}})
+	for _, path := range []string{"/p", "/q", "/s", "/g", "/t", "/film", "/all"} {
+		for _, when := range []string{"20261122", "20261122010000", "20261122010000id_", "20261122020000id_"} {
+			if resp, body, hops := s.follow(t, "/web/"+when+"/"+root+path); resp.StatusCode != 200 || !strings.Contains(body, "good "+path) {
+				t.Errorf("%s: %s %q", hops, resp.Status, body)
+			}
+		}
+	}
+	if resp, body, _ := s.follow(t, "/web/2026/"+root+"/p"); resp.StatusCode != 404 || !strings.Contains(body, "no more") {
+		t.Errorf("gone later: %s %s", resp.Status, body)
+	}
+	if resp, body, hops := s.follow(t, ofDay(22, "", root+"/u")); resp.StatusCode != 200 || !strings.Contains(body, "good /p") {
+		t.Errorf("%s: %s %s", hops, resp.Status, body)
+	}
+	for path, want := range map[string]string{"/part": "206 bytes 0-0/9 x", "/all": "206 bytes 0-3/9 good"} {
+		resp, body, _ := s.follow(t, "/web/2026id_/"+root+path, "Range", "bytes=0-3")
+		if got := strings.Join([]string{resp.Status[:3], resp.Header.Get("Content-Range"), body}, " "); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	if resp, body, _ := s.follow(t, "/web/2026/"+root+"/part"); resp.StatusCode != 206 || body != "x" {
+		t.Errorf("a part: %s %q", resp.Status, body)
+	}
+}
+
+// Every redirect ends, at a page or at one that says where it led.
+func TestRedirectsEnd(t *testing.T) {
+	s := newSite(t)
+	const root = "http://www.waseda.ac.jp"
+	to := func(path, to string) *archive.Record {
+		return answer(archive.Response, root+path, "HTTP/1.1 302 Found\nLocation: "+to, "", at(22, 1))
+	}
+	second := func(path string) *archive.Record {
+		return servetest.Page(root+path, "real "+path, at(22, 1).Add(2*time.Second))
+	}
+	records := []*archive.Record{
+		to("/page", "/page"), second("/page"), to("/dir", "/dir/"), second("/dir/"), to("/Page2", "/page2"), second("/page2"),
+		to("/never", "/never"), to("/one", "/two"), to("/two", "/one"), to("/lost", "/nowhere"),
+	}
+	for _, n := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d"} {
+		records = append(records, to("/long"+n, "/long"+string(n[0]+1)))
+	}
+	s.Publish("20261122", map[string][]*archive.Record{host: records})
+	for path, want := range map[string]string{
+		"/page": "real /page", "/dir": "real /dir/", "/Page2": "real /page2", "/never": "elsewhere", "/one": "elsewhere", "/two": "elsewhere",
+		"/lost": "is not here", "/long0": "elsewhere", "/longd": "is not here",
+	} {
+		for _, place := range []string{ofDay(22, "", root+path), ofDay(22, "if_", root+path), "/web/2026/" + root + path, "/timegate/" + root + path} {
+			if resp, body, hops := s.follow(t, place); !strings.Contains(body, want) {
+				t.Errorf("%q: %s %.300s, want %s", hops, resp.Status, body, want)
+			}
+		}
+	}
+}

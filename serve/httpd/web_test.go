@@ -283,9 +283,10 @@ func TestSelfRedirect(t *testing.T) {
 		ofDay(22, "", "http://www.waseda.ac.jp/x"):  "200 here",
 		"/web/http://waseda.ac.jp/x":                "200 here",
 		"/timegate/http://www.waseda.ac.jp/x":       "200 here",
-		ofDay(22, "", "https://www.waseda.ac.jp/y"): "404",
-		"/timegate/https://www.waseda.ac.jp/y":      "404",
-		"/web/1999/http://www.waseda.ac.jp/y":       "404",
+		ofDay(22, "", "https://www.waseda.ac.jp/y"): "200 elsewhere",
+		ofDay(22, "", "http://www.waseda.ac.jp/y"):  "200 elsewhere",
+		"/timegate/https://www.waseda.ac.jp/y":      "200 elsewhere",
+		"/web/1999/http://www.waseda.ac.jp/y":       "200 elsewhere",
 	} {
 		for hops := 0; ; hops++ {
 			resp, body := s.doText(t, path)

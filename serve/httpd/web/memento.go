@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"sheaf/archive"
 	"sheaf/internal/mediatype"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -61,6 +62,9 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 	h.Set("ETag", etag)
 	h.Set("Accept-Ranges", "none") // send takes it back for bodies that are sent as stored
 	originalHeaders(h, answer)
+	if answer.Status == http.StatusPartialContent {
+		partHeaders(h, c, answer)
+	}
 	if c.Truncated != "" {
 		h.Set("X-Archive-Truncated", c.Truncated)
 	}
@@ -68,7 +72,7 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 	start := time.Now()
 	defer func() { p.Sender.Record(r, a, start, out) }()
 	if mode != replay.Bytes && answer.Status/100 == 3 && answer.Get("Location") != "" {
-		return p.redirect(out, r, c, answer, mode)
+		return p.redirect(out, r, a, c, answer, mode)
 	}
 	if mode == replay.Bytes {
 		policy(h, storedType(answer), false)
@@ -86,16 +90,23 @@ type pacedAnswer struct {
 
 func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-// redirect answers with a stored redirect. It leads to the target in the archive.
-func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, c *records.Capture, answer *records.Response, mode replay.Mode) error {
-	to := locationOf(c, answer)
-	if to == "" {
+// redirect answers with a stored redirect. It leads to the target in the archive, or to a page that
+// says what it was, if nobody would get to the end of it.
+func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Account, c *records.Capture, answer *records.Response, mode replay.Mode) error {
+	to, place := locationOf(c, answer), ""
+	if to != "" {
+		var err error
+		if place, err = p.lead(r.Context(), a, c, to, mode); err != nil {
+			return err
+		}
+	}
+	if place == "" {
 		return webpage.Show(w, r, http.StatusOK, redirectTemplate, struct {
 			screen
 			To string
 		}{p.screen(r, c.URL), answer.Get("Location")})
 	}
-	w.Header().Set("Location", p.origin(r)+replay.Path(c.Time, mode, to))
+	w.Header().Set("Location", p.origin(r)+place)
 	w.WriteHeader(shownStatus(answer.Status))
 	return nil
 }
@@ -104,11 +115,21 @@ func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, c *records.Capt
 // that is about the connection or the login of then.
 func shownStatus(status int) int {
 	switch {
-	case status < 200, status > 599, status == http.StatusNotModified, status == http.StatusPartialContent,
+	case status < 200, status > 599, status == http.StatusNotModified,
 		status == http.StatusProxyAuthRequired, status == http.StatusUnauthorized, status == http.StatusRequestTimeout:
 		return http.StatusOK
 	}
 	return status
+}
+
+// partHeaders makes a stored 206 whole if its body is all of the page, and else says which part it
+// is.
+func partHeaders(h http.Header, c *records.Capture, answer *records.Response) {
+	if body := answered(c); body.Kind == archive.Page || c.Original != nil && c.Original.Kind == archive.Page {
+		answer.Status = http.StatusOK
+	} else if of := answer.Get("Content-Range"); plain(of) && of != "" && c.Truncated == "" {
+		h.Set("Content-Range", of)
+	}
 }
 
 // Bounds of the stored headers that are shown.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -15,33 +16,76 @@ import (
 	"sheaf/serve/replay"
 )
 
-// mementos are the versions of one page that can be shown, by time. Of several versions in the same
-// second and of the same URL there is only the last.
+// mementos are the versions of one page that can be shown, by time. Of several answers in the same
+// second and of the same URL there is only the one that says most of the page, and of these the
+// last. A part of a body is no version if all of the body is there.
 type mementos []*records.Capture
 
 // mementos returns the versions of a page. If there are none it answers so, and returns nil.
 func (p *Pages) mementos(w http.ResponseWriter, r *http.Request, a *account.Account, url string) (mementos, error) {
-	captures, err := p.Library.Records.Captures(r.Context(), a, url)
+	all, err := p.versionsOf(r.Context(), a, url)
+	if err == nil && len(all) == 0 {
+		err = p.missing(w, r, a, url)
+	}
+	return all, err
+}
+
+// versionsOf returns the versions of a page, or nil if there are none.
+func (p *Pages) versionsOf(ctx context.Context, a *account.Account, url string) (all mementos, err error) {
+	captures, err := p.Library.Records.Captures(ctx, a, url)
 	if err != nil {
 		return nil, err
 	}
-	var all mementos
+	whole := slices.ContainsFunc(captures, func(c *records.Capture) bool { return c.Stands() && rank(c) <= rankCut })
 	for _, c := range captures {
-		if !c.Stands() {
+		if !c.Stands() || whole && rank(c) == rankPart {
 			continue // a revisit whose original is missing, or a record that is no page's
 		}
-		for n := len(all) - 1; n >= 0 && replay.Timestamp(all[n].Time) == replay.Timestamp(c.Time); n-- {
-			if all[n].URL == c.URL {
-				all = slices.Delete(all, n, n+1)
-				break
-			}
+		switch n := all.last(c); {
+		case n < 0:
+			all = append(all, c)
+		case rank(c) <= rank(all[n]):
+			all = append(slices.Delete(all, n, n+1), c)
 		}
-		all = append(all, c)
-	}
-	if len(all) == 0 {
-		return nil, p.missing(w, r, a, url)
 	}
 	return all, nil
+}
+
+// last returns the index of the version of a record's second and URL, among the last ones; -1:
+// there is none.
+func (m mementos) last(c *records.Capture) int {
+	for i, v := range slices.Backward(m) {
+		switch {
+		case replay.Timestamp(v.Time) != replay.Timestamp(c.Time):
+			return -1
+		case v.URL == c.URL:
+			return i
+		}
+	}
+	return -1
+}
+
+// Ranks of answers: how much they say of a page.
+const (
+	rankPage    = iota
+	rankCut     // a page that is not whole
+	rankAnswer  // such as a redirect, or that the page is gone
+	rankPart    // of a body
+	rankTrouble // of the server, which passes
+)
+
+func rank(c *records.Capture) int {
+	switch of := answered(c); {
+	case trouble(c):
+		return rankTrouble
+	case of.Status == http.StatusPartialContent && of.Kind != archive.Page:
+		return rankPart
+	case of.Status/100 != 2:
+		return rankAnswer
+	case truncated(c) != "":
+		return rankCut
+	}
+	return rankPage
 }
 
 // at returns the index of the version of exactly that second, or -1 if there is none. It prefers
@@ -80,27 +124,67 @@ func trouble(c *records.Capture) bool {
 // maxSelfRedirects is how many versions are looked into for one that leads somewhere.
 const maxSelfRedirects = 50
 
-// choose returns the index of the version nearest to a time that shows something, or -1 if there is
-// none. Redirects from http to https, or to the name with www, are passed over: these count as one
-// page, so such a version would lead to itself.
+// choose returns the index of the version nearest to a time that shows something; of versions that
+// show nothing, the nearest. Redirects from http to https, or to the name with www, show nothing:
+// these count as one page, so such a version would lead to itself.
 func (m mementos) choose(ctx context.Context, t time.Time) (int, error) {
 	skip := make(map[int]bool)
 	for range maxSelfRedirects {
 		i := m.nearest(t, skip)
-		if i < 0 || !redirects(m[i]) {
-			return i, nil
+		if i < 0 {
+			break
 		}
-		answer, err := m[i].Response(ctx)
-		if err != nil {
-			return -1, err
-		}
-		answer.Body.Close()
-		if to := locationOf(m[i], answer); to == "" || naming.SURT(to) != naming.SURT(m[i].URL) {
-			return i, nil
+		to, err := leadsTo(ctx, m[i])
+		if err != nil || to == "" || naming.SURT(to) != naming.SURT(m[i].URL) {
+			return i, err
 		}
 		skip[i] = true
 	}
-	return -1, nil
+	return m.nearest(t, nil), nil
+}
+
+// leadsTo returns where a version leads if it is a redirect; otherwise "".
+func leadsTo(ctx context.Context, c *records.Capture) (string, error) {
+	if !redirects(c) {
+		return "", nil
+	}
+	answer, err := c.Response(ctx)
+	if err != nil {
+		return "", err
+	}
+	return locationOf(c, answer), answer.Body.Close()
+}
+
+// maxHops is how many stored redirects lead on, one after the other. Browsers follow 20.
+const maxHops = 9
+
+// lead returns the path to which a redirect leads, to a URL, in a mode. It is "" if the redirects
+// that follow never end at a page: they lead in a circle, or too far.
+func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture, to string, mode replay.Mode) (first string, err error) {
+	seen, at := map[string]bool{path(c): true}, c.Time
+	for range maxHops {
+		all, err := p.versionsOf(ctx, a, to)
+		if err != nil {
+			return "", err
+		}
+		next := replay.Path(at, mode, to)
+		if len(all) == 0 {
+			return cmp.Or(first, next), nil
+		}
+		i, err := all.choose(ctx, at)
+		if err != nil {
+			return "", err
+		}
+		if c = all[i]; seen[path(c)] {
+			return "", nil
+		}
+		seen[path(c)], at = true, c.Time
+		first = cmp.Or(first, replay.Path(c.Time, mode, c.URL))
+		if to, err = leadsTo(ctx, c); err != nil || to == "" {
+			return first, err
+		}
+	}
+	return "", nil
 }
 
 func redirects(c *records.Capture) bool { return answered(c).Status/100 == 3 }
