@@ -3,10 +3,10 @@ package robotd
 import (
 	"runtime"
 	"runtime/debug"
+	"testing"
+
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
-	"testing"
-	"time"
 )
 
 // The more is in use, the smaller a part of it may lie there as garbage; and what was set
@@ -24,11 +24,10 @@ func TestHoldMemory(t *testing.T) {
 		return now
 	}
 	held := make([]byte, 256<<20)
-	for deadline := time.Now().Add(testkit.Patience); percent() != leastGarbage; time.Sleep(10 * time.Millisecond) {
-		if runtime.GC(); time.Now().After(deadline) {
-			t.Fatalf("with 256 MiB in use GOGC is %d, want %d", percent(), leastGarbage)
-		}
-	}
+	testkit.Until(t, "with 256 MiB in use GOGC is the least", func() bool {
+		runtime.GC()
+		return percent() == leastGarbage
+	})
 	runtime.KeepAlive(held)
 	if debug.SetMemoryLimit(-1) != 1<<40 {
 		t.Error("the limit is not set")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -213,6 +212,7 @@ func TestKill(t *testing.T) {
 	cfg.Cycle = 24 * time.Hour // no midnight ends it
 	cfg.Concurrency = hosts
 	cfg.Once = false
+	random := testkit.Random(t)
 	for life := range kills {
 		cfg.Contact = fmt.Sprintf("https://sheaf.test/life%d", life)
 		before := s.arrived()
@@ -223,7 +223,7 @@ func TestKill(t *testing.T) {
 			w.hold(t)
 			testkit.Until(t, "a batch", func() bool { return s.arrived() > before })
 		case 3: // perhaps while it starts
-			time.Sleep(rand.N(200 * time.Millisecond))
+			testkit.Moment(random, 200*time.Millisecond)
 		default:
 			testkit.Until(t, "a part of the pages", func() bool { return w.fetched() >= (life+1)*hosts*pages/(kills+2) })
 		}

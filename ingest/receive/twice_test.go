@@ -2,6 +2,7 @@ package receive_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -56,16 +56,17 @@ func (h *house) stor(b *batchtest.Batch) error {
 func (h *house) race(byHTTP, byFTP *batchtest.Batch) (status, reply string) {
 	h.t.Helper()
 	testkit.Tool(h.t, "curl")
-	deadline := time.Now().Add(time.Minute)
+	ctx, cancel := context.WithTimeout(h.t.Context(), testkit.Patience)
+	defer cancel()
 	var both sync.WaitGroup
 	both.Go(func() {
-		for status = h.curl(byHTTP); status != "200" && status != "202" && status != "409" && time.Now().Before(deadline); status = h.curl(byHTTP) {
+		for status = h.curl(byHTTP); status != "200" && status != "202" && status != "409" && ctx.Err() == nil; status = h.curl(byHTTP) {
 		}
 	})
 	both.Go(func() {
 		for {
 			err := h.stor(byFTP)
-			if reply = fmt.Sprint(err); err == nil || strings.Contains(reply, string(wire.ReasonIDReuse)) || time.Now().After(deadline) {
+			if reply = fmt.Sprint(err); err == nil || strings.Contains(reply, string(wire.ReasonIDReuse)) || ctx.Err() != nil {
 				return
 			}
 		}

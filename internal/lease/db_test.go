@@ -66,7 +66,7 @@ func TestDBPassesOverWhoStandsStill(t *testing.T) {
 	source := dbtest.Source(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := openDB(t, source)
-		j := &judge{t: t}
+		j := &judge{t: t, random: testkit.Random(t)}
 		stale := still(t, d, "publish", "still")
 		testkit.Must(t, j.write("still", stale))
 		still(t, d, "publish", "waits, and stands still too")

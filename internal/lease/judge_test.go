@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"sheaf/internal/lease"
+	"sheaf/internal/testkit"
 )
 
 // judge is the resource that a lease guards. It accepts writes in the order of tokens, and records
 // the turns.
 type judge struct {
-	t  *testing.T
-	mu sync.Mutex // guards what follows
+	t      *testing.T
+	random *rand.Rand
+	mu     sync.Mutex // guards what follows
 
 	highest int64
 	holder  string
@@ -80,7 +83,7 @@ func (j *judge) contend(ctx context.Context, who string, l lease.Locker, turns i
 				if err != nil {
 					return err
 				}
-				time.Sleep(2 * time.Millisecond)
+				testkit.Moment(j.random, 4*time.Millisecond) // in which nobody else may write
 			}
 			return nil
 		})

@@ -91,7 +91,7 @@ func TestQuorumChanges(t *testing.T) {
 	late := l.Addr().String()
 	openQuorum(t, quorum.Options{Options: lease.Options{TTL: ttl}, Members: members, Listener: l, Address: late, File: filepath.Join(t.TempDir(), "leases.json")})
 
-	j := &judge{t: t}
+	j := &judge{t: t, random: testkit.Random(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	for n := range 2 {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { testkit.InMemory(m) }
 // asked returns how many clients hold a name or wait for it.
 func suite(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {
 	t.Run("turns", func(t *testing.T) {
-		j := &judge{t: t}
+		j := &judge{t: t, random: testkit.Random(t)}
 		var all sync.WaitGroup
 		const clients, each = 4, 5
 		for n := range clients {

@@ -10,21 +10,31 @@ import (
 	"time"
 )
 
-// Random returns random numbers for a test, other ones in each run. The test logs their seed, and
+// randoms has the random numbers of the tests that run, by name.
+var randoms sync.Map
+
+// Random returns the test's random numbers, other ones in each run. The test logs their seed, and
 // SHEAF_TEST_SEED sets it, to repeat a run. Goroutines may share them; the order in which these ask
 // is not repeated.
 func Random(t testing.TB) *rand.Rand {
 	t.Helper()
+	if r, ok := randoms.Load(t.Name()); ok {
+		return r.(*rand.Rand)
+	}
 	seed := rand.Uint64()
 	if text := os.Getenv("SHEAF_TEST_SEED"); text != "" {
 		var err error
 		seed, err = strconv.ParseUint(text, 10, 64)
 		Must(t, err)
 	}
-	t.Logf("SHEAF_TEST_SEED=%d", seed)
 	name := fnv.New64()
 	name.Write([]byte(t.Name()))
-	return rand.New(&sharedSource{source: rand.NewPCG(seed, name.Sum64())})
+	r, again := randoms.LoadOrStore(t.Name(), rand.New(&sharedSource{source: rand.NewPCG(seed, name.Sum64())}))
+	if !again {
+		t.Logf("SHEAF_TEST_SEED=%d", seed)
+		t.Cleanup(func() { randoms.Delete(t.Name()) })
+	}
+	return r.(*rand.Rand)
 }
 
 // sharedSource is a source of random numbers for several goroutines.

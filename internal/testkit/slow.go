@@ -34,6 +34,16 @@ func DialSmall(t testing.TB, addr string) net.Conn {
 	return c
 }
 
+// Trickle writes bytes one by one, with a pause after each, until all are written or one cannot be.
+func Trickle(w io.Writer, bytes []byte, pause time.Duration) {
+	for _, b := range bytes {
+		if _, err := w.Write([]byte{b}); err != nil {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
 // ReadSlowly reads n bytes evenly within about the time given and returns how many there were.
 func ReadSlowly(t testing.TB, r io.Reader, n int64, within time.Duration) int64 {
 	t.Helper()

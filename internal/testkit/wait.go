@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"iter"
 	"testing"
 	"time"
 )
@@ -9,7 +10,7 @@ import (
 // long, because the machine may be busy; a hang still ends.
 const Patience = 2 * time.Minute
 
-// longestPause is how long a test waits before it looks again.
+// longestPause is how long a test waits before it looks again at what can be seen quickly.
 const longestPause = 20 * time.Millisecond
 
 // Must fails the test at once if err is not nil.
@@ -26,6 +27,7 @@ func Eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	pause := time.Millisecond
 	for end := time.Now().Add(Patience); ; time.Sleep(pause) {
+		began := time.Now()
 		err := try()
 		if err == nil {
 			return
@@ -33,7 +35,7 @@ func Eventually(t testing.TB, what string, try func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v: %v", what, Patience, err)
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, max(longestPause, 2*time.Since(began))) // another program may need the processor
 	}
 }
 
@@ -57,6 +59,16 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	case <-time.After(Patience):
 		t.Fatalf("%s: not within %v", what, Patience)
 		panic("not reached")
+	}
+}
+
+// For repeats a loop until a time is over: for tests that search for faults, in how many rounds fit
+// into it.
+func For(d time.Duration) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		end := time.Now().Add(d)
+		for n := 0; time.Now().Before(end) && yield(n); n++ {
+		}
 	}
 }
 

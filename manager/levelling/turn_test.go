@@ -177,9 +177,7 @@ func TestStalePlanner(t *testing.T) {
 			release := slow.Levelling.HoldPlanning()
 			ended := make(chan error, 1)
 			go func() { _, err := slow.Levelling.Rebalance(t.Context(), false); ended <- err }()
-			for b.token(t, p.db) == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			testkit.Until(t, "it has its turn", func() bool { return b.token(t, p.db) > 0 })
 			if plan, err := quick.Levelling.Rebalance(t.Context(), false); err != nil || plan.Moved == 0 {
 				t.Fatalf("%+v, %v", plan, err)
 			}

@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
+
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
@@ -176,12 +178,7 @@ func TestBounds(t *testing.T) {
 	w.Close()
 	trickle := func(w io.Writer) {
 		io.WriteString(w, "HTTP/1.1 200 OK\r\n\r\n")
-		for range 200 {
-			if _, err := io.WriteString(w, "."); err != nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		testkit.Trickle(w, make([]byte, 1<<20), 10*time.Millisecond)
 	}
 	slow := func(o *Options) { o.RateWindow, o.MinRate = 50*time.Millisecond, 10_000 }
 	for _, tt := range []struct {
@@ -212,7 +209,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	hang := func(io.Writer) { time.Sleep(time.Second) }
+	hang := func(w io.Writer) { io.Copy(io.Discard, w.(io.Reader)) } // until the client is gone
 	for _, tt := range []struct {
 		name   string
 		url    string
@@ -270,9 +267,9 @@ func TestErrors(t *testing.T) {
 	if _, err := f.Resolve(t.Context(), "elsewhere.example"); KindOf(err) != DNS {
 		t.Errorf("no name server: %v", err)
 	}
-	addr, _ := raw(t, hang)
+	addr, requests := raw(t, hang)
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
+	go func() { <-requests; cancel() }()
 	if _, err := fetcher(t, addr, nil).Get(ctx, Request{URL: "http://www.example.jp/"}); KindOf(err) != Canceled {
 		t.Errorf("canceled: %v", err)
 	}

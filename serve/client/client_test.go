@@ -51,6 +51,14 @@ func service(t *testing.T) (*servetest.Site, *client.Client) {
 	return s, of(t, server.URL)
 }
 
+// notify is a transport that calls a function before it sends a request.
+type notify func()
+
+func (n notify) RoundTrip(r *http.Request) (*http.Response, error) {
+	n()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // of returns a client of a service, as alice.
 func of(t *testing.T, text string) *client.Client {
 	t.Helper()
@@ -79,8 +87,10 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 	published := make(chan error, 1)
+	asked := make(chan struct{})
+	c.HTTP.Transport = notify(func() { close(asked) })
 	go func() {
-		time.Sleep(100 * time.Millisecond)
+		<-asked
 		_, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: "www.waseda.ac.jp", Reason: "r", By: "b"})
 		published <- err
 	}()
@@ -88,6 +98,7 @@ func TestChanges(t *testing.T) {
 	if err := errors.Join(err, <-published); err != nil || len(page.Events) != 1 || page.Events[0].Op != feed.Delete {
 		t.Errorf("after waiting: %+v, %v", page, err)
 	}
+	c.HTTP.Transport = nil
 	at.Mark = "another"
 	if _, err := c.Changes(t.Context(), at, client.Selection{}, 1, 0); client.Status(err) != http.StatusGone {
 		t.Errorf("with a cursor of another feed: %v", err)

@@ -40,20 +40,12 @@ func TestDescriptorsRunOut(t *testing.T) {
 		defer c.Close()
 		crowd = append(crowd, c)
 	}
-	for deadline := time.Now().Add(testkit.Patience); open() < int(limit)-1; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d descriptors of %d are open", open(), limit)
-		}
-	}
-	time.Sleep(50 * time.Millisecond) // for it to try
+	testkit.Until(t, "all descriptors are open", func() bool { return open() >= int(limit)-1 })
+	testkit.Throughout(t, "it stays up while it has none", 50*time.Millisecond, func() error { return unix.Kill(p.PIDs[0], 0) })
 	for _, c := range crowd {
 		c.Close()
 	}
-	for deadline := time.Now().Add(testkit.Patience); open() > int(limit)-8; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d descriptors of %d are still open", open(), limit)
-		}
-	}
+	testkit.Until(t, "descriptors are closed", func() bool { return open() <= int(limit)-8 })
 	if got := retr(t, login(t, p.Addr, "jp"), dir+"20261121.tar.gz", 0); string(got) != string(want) {
 		t.Errorf("%d bytes, want %d", len(got), len(want))
 	}

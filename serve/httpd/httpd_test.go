@@ -344,22 +344,15 @@ func TestDownloadsAreRecorded(t *testing.T) {
 	s.do(t, "GET", "jp", edition+".tar.gz", "Range", "bytes=0-99")
 	s.do(t, "HEAD", "jp", edition+".tar.gz")
 	s.do(t, "GET", "jp", "/pub/")
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		list, err := s.Log.List(t.Context(), transfers.Filter{Who: "jp"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list) == 2 {
-			if list[0].Bytes != 100 || list[1].Bytes != int64(len(whole)) || list[1].Outcome != transfers.OK || list[1].Name != "/jp/ac/waseda/www/20261121.tar.gz" {
-				t.Errorf("%+v", list)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d transfers recorded: %+v", len(list), list)
-		}
-		time.Sleep(10 * time.Millisecond)
+	var list []transfers.Transfer
+	testkit.Until(t, "two transfers are recorded", func() bool {
+		var err error
+		list, err = s.Log.List(t.Context(), transfers.Filter{Who: "jp"})
+		testkit.Must(t, err)
+		return len(list) == 2
+	})
+	if list[0].Bytes != 100 || list[1].Bytes != int64(len(whole)) || list[1].Outcome != transfers.OK || list[1].Name != "/jp/ac/waseda/www/20261121.tar.gz" {
+		t.Errorf("%+v", list)
 	}
 }
 

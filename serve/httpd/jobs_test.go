@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -43,17 +42,13 @@ func (c *crawl) status(t *testing.T, account, path string) api.JobStatus {
 }
 
 // finished waits until a job has ended.
-func (c *crawl) finished(t *testing.T, account, path string) api.JobStatus {
+func (c *crawl) finished(t *testing.T, account, path string) (st api.JobStatus) {
 	t.Helper()
-	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
-		st := c.status(t, account, path)
-		if st.State == api.JobDone || st.State == api.JobFailed {
-			return st
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: still %+v", path, st)
-		}
-	}
+	testkit.Until(t, "the job has ended", func() bool {
+		st = c.status(t, account, path)
+		return st.State == api.JobDone || st.State == api.JobFailed
+	})
+	return st
 }
 
 func (c *crawl) post(t *testing.T, account, path, list string) string {

@@ -123,19 +123,12 @@ func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 	master := startServer(t, listens(addr), program, "-c", file, "-p", dir, "-e", "stderr")
 	pid := master.Cmd.Process.Pid
 	var workers []string
-	for range 500 { // it listens before it has workers
+	testkit.Until(t, "nginx has workers", func() bool { // it listens before
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if workers = strings.Fields(string(text)); len(workers) == runtime.NumCPU() {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if len(workers) == 0 {
-		t.Fatal("nginx has no workers")
-	}
+		testkit.Must(t, err)
+		workers = strings.Fields(string(text))
+		return len(workers) == runtime.NumCPU()
+	})
 	p := &servetest.Process{Addr: addr, Secure: ssl != ""}
 	for _, worker := range workers {
 		n, err := strconv.Atoi(worker)

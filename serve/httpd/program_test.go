@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/archive"
 	"sheaf/internal/api"
@@ -62,13 +61,13 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 	}
 
 	p = serveSheaf(t, program, data)
-	st := jobOf(t, p, at)
-	for end := time.Now().Add(3 * time.Minute); st.State != api.JobDone; st = jobOf(t, p, at) {
-		if st.State == api.JobFailed || time.Now().After(end) {
+	var st api.JobStatus
+	testkit.Until(t, "the job is done", func() bool {
+		if st = jobOf(t, p, at); st.State == api.JobFailed {
 			t.Fatalf("%+v", st)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return st.State == api.JobDone
+	})
 	var got []string
 	for _, r := range recordsOf(t, string(get(t, p, st.Result))) {
 		url, _, _ := strings.Cut(r, " ")
@@ -102,14 +101,10 @@ func testServiceAnswersByTheIndex(t *testing.T, program string) {
 	const ask = "/v1/cdx?url=example.jp/*&output=text&fl=url,timestamp,filename,offset,length&limit=100000"
 	before := get(t, p, ask)
 	var told query.Pages
-	for end := time.Now().Add(3 * time.Minute); told.Pages < 3; time.Sleep(100 * time.Millisecond) {
-		if err := json.Unmarshal(get(t, p, "/v1/cdx?url=example.jp/*&pageSize=1&showNumPages=true"), &told); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no index after three minutes: %+v", told)
-		}
-	}
+	testkit.Until(t, "there is an index", func() bool {
+		testkit.Must(t, json.Unmarshal(get(t, p, "/v1/cdx?url=example.jp/*&pageSize=1&showNumPages=true"), &told))
+		return told.Pages >= 3
+	})
 	if after := get(t, p, ask); !bytes.Equal(after, before) || bytes.Count(after, []byte("\n")) != len(records) {
 		t.Errorf("%d lines by the index, %d without it", bytes.Count(after, []byte("\n")), bytes.Count(before, []byte("\n")))
 	}

@@ -69,12 +69,16 @@ func TestWatches(t *testing.T) {
 		t.Fatalf("%s %v %s", resp.Status, resp.Header, text)
 	}
 	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/", "other words", day.AddDate(10, 0, 0))}})
-	if err := watches.Run(once(t, func() bool {
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- watches.Run(ctx) }()
+	testkit.Until(t, "a notice", func() bool {
 		n, err := watches.Notices(t.Context(), "jp", "", 10)
-		return err != nil || len(n) == 1
-	})); err != nil {
-		t.Fatal(err)
-	}
+		testkit.Must(t, err)
+		return len(n) == 1
+	})
+	end()
+	testkit.Must(t, <-ended)
 	if resp, body := s.do(t, "GET", "jp", at); resp.StatusCode != 200 || !strings.Contains(string(body), `"what":"changed"`) {
 		t.Errorf("%s %s", resp.Status, body)
 	}
@@ -106,16 +110,4 @@ func TestWatches(t *testing.T) {
 	if resp, _ := s.do(t, "GET", "jp", at); resp.StatusCode != 404 {
 		t.Errorf("after its end: %s", resp.Status)
 	}
-}
-
-// once returns a context that ends when done returns true.
-func once(t *testing.T, done func() bool) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	go func() {
-		defer cancel()
-		for !done() && ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
-	return ctx
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,19 +36,13 @@ func TestMain(m *testing.M) {
 }
 
 // child starts a mirror in a process of its own.
-func child(t *testing.T, opt Options, out io.Writer) *exec.Cmd {
+func child(t *testing.T, opt Options) *testkit.Process {
 	t.Helper()
 	text, err := json.Marshal(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childOptions+"="+string(text))
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd
+	return testkit.Start(t, "", cmd)
 }
 
 // TestKill kills the mirror's process 6 times (in its long form, 30 times), at any moment, while
@@ -66,7 +58,7 @@ func TestKill(t *testing.T) {
 		opt := s.options(scheme, dir)
 		opt.Forms = append(opt.Forms, "current.tar.gz")
 		opt.Once, opt.Poll = false, 100*time.Millisecond
-		random := rand.New(rand.NewPCG(3, uint64(len(scheme))))
+		random := testkit.Random(t)
 		hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.keio.ac.jp", "other.jp"}
 		underway := 0
 		for round := range kills {
@@ -85,19 +77,16 @@ func TestKill(t *testing.T) {
 			if round%2 == 0 {
 				opt.Limit = 512 << 10
 			}
-			var out bytes.Buffer
-			c := child(t, opt, &out)
-			if round%2 == 0 { // once a download is under way, which on a busy machine may take its time
-				s.downloading(dir, 3*time.Second)
-				time.Sleep(rand.N(60 * time.Millisecond))
+			c := child(t, opt)
+			if round%2 == 0 { // once a download is under way, or there was none
+				c.Ready(t, func() error { return downloading(dir, c.Log) })
+				testkit.Moment(random, 60*time.Millisecond)
 			} else {
-				time.Sleep(rand.N(300 * time.Millisecond))
+				testkit.Moment(random, 300*time.Millisecond)
 			}
-			if err := c.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-				t.Fatalf("ended by itself: %v\n%s", err, &out)
+			c.Kill()
+			if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "killed") {
+				t.Fatalf("ended by itself: %v\n%s", err, testkit.Tail(c.Log))
 			}
 			s.partlyEqual(dir)
 			if parts, _ := os.ReadDir(filepath.Join(dir, ownDir, partialDir)); len(parts) > 0 {
@@ -114,13 +103,14 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// downloading returns when a download is under way into dir, or after some time without one.
-func (s *site) downloading(dir string, atMost time.Duration) {
-	for deadline := time.Now().Add(atMost); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if parts, _ := os.ReadDir(filepath.Join(dir, ownDir, partialDir)); len(parts) > 0 {
-			return
-		}
+// downloading returns an error until a download is under way into dir, or the mirror's log says
+// that it has all there is.
+func downloading(dir, log string) error {
+	parts, _ := os.ReadDir(filepath.Join(dir, ownDir, partialDir)) // which it may not have made yet
+	if text, err := os.ReadFile(log); err != nil || len(parts) == 0 && !bytes.Contains(text, []byte("current: ")) {
+		return fmt.Errorf("no download is under way (%v): %s", err, text)
 	}
+	return nil
 }
 
 // partlyEqual expects every file that has its name to be whole, as the service has it or had it.

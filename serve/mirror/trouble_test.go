@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -289,11 +288,9 @@ func TestServiceRestarts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.publish(day, 2, 100_000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp", "a.jp", "b.jp")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
+	addr, random := testkit.Addresses(t, 1)[0], testkit.Random(t)
+	l, err := net.Listen("tcp", addr)
+	testkit.Must(t, err)
 	server := &http.Server{Handler: s}
 	go server.Serve(l)
 	restarts := 0
@@ -307,7 +304,7 @@ func TestServiceRestarts(t *testing.T) {
 			return
 		}
 		server.Close()
-		time.Sleep(time.Duration(rand.N(200)) * time.Millisecond)
+		testkit.Moment(random, 200*time.Millisecond)
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			t.Error(err)

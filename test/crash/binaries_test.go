@@ -3,7 +3,6 @@ package crash
 import (
 	"archive/zip"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -187,10 +186,10 @@ func TestBinaries(t *testing.T) {
 		})
 	}
 
-	kills := map[string]int{}
-	for end := time.Now().Add(runTime(t)); time.Now().Before(end); {
-		time.Sleep(100*time.Millisecond + rand.N(500*time.Millisecond))
-		p := pick([]*program{server, server, robots[0], robots[1]})
+	kills, random := map[string]int{}, testkit.Random(t)
+	for range testkit.For(runTime(t)) {
+		testkit.Moment(random, 700*time.Millisecond)
+		p := pick(t, []*program{server, server, robots[0], robots[1]})
 		p.kill()
 		if !p.wait() {
 			kills[filepath.Base(p.path)]++

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -79,8 +78,8 @@ func newDeployment(t *testing.T) *deployment {
 	d := &deployment{
 		fleet: &fleet{installation: newInstallation(t, "")}, project: servicetest.LoadCompose(t), sheaf: testkit.Build(t, "sheaf/cmd/sheaf"),
 		nodes: map[string]*running{}, control: dbtest.Start(t), kills: map[string]int{},
-		proxyIP: fmt.Sprintf("127.%d.%d.%d", 192+rand.N(63), rand.N(256), 1+rand.N(254)),
 	}
+	d.proxyIP, _, _ = net.SplitHostPort(testkit.Addresses(t, 1)[0]) // it has both
 	bucket := storetest.StartVersity(t).Options(t)
 	d.store = newFaultyStore(t, bucket.Endpoint)
 	d.base = map[string]any{
@@ -272,7 +271,7 @@ func (d *deployment) work(ctx context.Context) *sync.WaitGroup {
 				if err := up.Drain(d.t.Context()); err != nil {
 					d.t.Errorf("robot %s: %v", m.Name, err)
 				}
-				time.Sleep(breath)
+				testkit.Moment(testkit.Random(d.t), 2*breath)
 			}
 		})
 	}
@@ -290,7 +289,12 @@ func (d *deployment) checkAll(consumers func()) {
 		s.ready()
 	}
 	awaitEmpty(t, d.role("ingest"))
-	time.Sleep(2 * readersLag) // what one publishes the readers of the others see that much later
+	cfg, err := service.Load("", d.base)
+	testkit.Must(t, err)
+	objects, err := service.OpenStore(t.Context(), cfg)
+	testkit.Must(t, err)
+	defer objects.Close()
+	awaitReaders(t, objects, d.role("serve"))
 	consumers()
 	d.calmQuota()
 	for _, s := range d.role("serve") {
@@ -300,11 +304,6 @@ func (d *deployment) checkAll(consumers func()) {
 	for _, s := range d.nodes {
 		s.program.kill()
 	}
-	cfg, err := service.Load("", d.base)
-	testkit.Must(t, err)
-	objects, err := service.OpenStore(t.Context(), cfg)
-	testkit.Must(t, err)
-	defer objects.Close()
 	d.checkCatalogIn(objects, batches)
 	report := d.fsck(d.sheaf, (&installation{settings: d.base}).flags()...)
 	if report.Batches != int64(len(batches)) || report.Segments != report.Verified {
@@ -435,7 +434,7 @@ func (d *deployment) checkReaders(byFTP, byProxy, closed, quota *reader) {
 
 // someFile returns a path of all of a host that has something.
 func (d *deployment) someFile() (host, path string) {
-	m := pick(d.members)
+	m := pick(d.t, d.members)
 	host = m.hosts[0]
 	return host, "/" + naming.HostPath(host) + "/all.tar.gz"
 }

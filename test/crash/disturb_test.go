@@ -6,7 +6,6 @@ import (
 	"io"
 	"log"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -46,7 +45,7 @@ func (d *deployment) account(name string, opening *window.Schedule, quota int64)
 	rate, err := bandwidth.ParseRates(fmt.Sprint(quotaRate))
 	testkit.Must(d.t, err)
 	a := account.Account{Name: name, Domains: []string{"*"}, Window: opening, Rate: rate, Quota: quota}
-	testkit.Must(d.t, pick(d.role("serve")).operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: a, Password: name + "'s"}, nil))
+	testkit.Must(d.t, pick(d.t, d.role("serve")).operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: a, Password: name + "'s"}, nil))
 }
 
 // disturb kills processes until the time is over, now and then while the database is away or the
@@ -60,21 +59,22 @@ func (d *deployment) disturb(last time.Duration) {
 		{func() { away = time.Now(); d.outages++; d.control.Stop() }, func() { d.control.Start(d.t); d.outage += time.Since(away) }},
 	}
 	var left []string // processes that this round has not killed yet
-	for end, n := time.Now().Add(last), 0; time.Now().Before(end); n++ {
+	random := testkit.Random(d.t)
+	for n := range testkit.For(last) {
 		if len(left) < 2 {
 			left = slices.Collect(maps.Keys(d.nodes))
-			rand.Shuffle(len(left), func(i, k int) { left[i], left[k] = left[k], left[i] })
+			random.Shuffle(len(left), func(i, k int) { left[i], left[k] = left[k], left[i] })
 		}
 		fault := faults[n%len(faults)]
 		fault.begin()
-		time.Sleep(rand.N(2 * time.Second))
-		names := left[:1+rand.N(2)]
+		testkit.Moment(random, 2*time.Second)
+		names := left[:1+random.IntN(2)]
 		left = left[len(names):]
 		for _, name := range names {
 			d.nodes[name].program.kill()
 			d.kills[strings.TrimRight(name, "123")]++
 		}
-		time.Sleep(rand.N(2 * time.Second))
+		testkit.Moment(random, 2*time.Second)
 		fault.end()
 		for _, name := range names {
 			d.nodes[name].program.start()
@@ -82,7 +82,7 @@ func (d *deployment) disturb(last time.Duration) {
 		for _, name := range names {
 			d.nodes[name].ready()
 		}
-		time.Sleep(rand.N(2 * time.Second))
+		testkit.Moment(random, 2*time.Second)
 	}
 }
 
@@ -121,7 +121,7 @@ func newFaultyStore(t testing.TB, endpoint string) *faultyStore {
 			return
 		}
 		f.failed.Add(1)
-		switch rand.N(3) {
+		switch testkit.Random(t).IntN(3) {
 		case 0:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case 1: // it was done, and nobody is told

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/internal/testkit"
 )
@@ -42,11 +41,7 @@ func start(t testing.TB, o order, log string) *process {
 	greeted := make(chan bool, 1)
 	go p.listen(out, greeted)
 	t.Cleanup(func() { p.kill(); p.in.Close() })
-	select {
-	case <-greeted:
-	case <-time.After(testkit.Patience):
-		t.Fatalf("a child did not come up; %s", testkit.Tail(log))
-	}
+	testkit.Receive(t, "a child comes up", greeted)
 	return p
 }
 
@@ -69,16 +64,11 @@ func (p *process) listen(out io.Reader, greeted chan<- bool) {
 }
 
 // await waits until the process has killed itself, and returns the boundary.
-func (p *process) await(t testing.TB, log string) string {
+func (p *process) await(t testing.TB) string {
 	t.Helper()
-	select {
-	case at := <-p.died:
-		p.died <- at
-		return at
-	case <-time.After(testkit.Patience):
-		t.Fatalf("the service lives on; %s", testkit.Tail(log))
-		return ""
-	}
+	at := testkit.Receive(t, "the service's end", p.died)
+	p.died <- at
+	return at
 }
 
 // kill kills the process, as a power cut would, and waits for its end.

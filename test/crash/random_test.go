@@ -3,7 +3,6 @@ package crash
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -113,7 +112,7 @@ func TestKilledAtRandom(t *testing.T) {
 			break
 		}
 		tally.count(h, h.killSomehow(tally))
-		h.start(tally.bootDeath())
+		h.start(bootDeath(t))
 	}
 	stop()
 	if at := h.kill(); at != "" {
@@ -136,10 +135,11 @@ func TestKilledAtRandom(t *testing.T) {
 // killSomehow kills the service: at any moment, or at a write of the state that was met least
 // often, if it comes within a second. It returns that write, or "".
 func (h *installation) killSomehow(t *tally) string {
-	wait := time.Duration(rand.Int64N(int64(300 * time.Millisecond)))
-	if rand.IntN(2) > 0 {
+	random := testkit.Random(h.t)
+	wait := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
+	if random.IntN(2) > 0 {
 		least, _ := t.least()
-		h.doom(pick(states[least].deaths))
+		h.doom(pick(h.t, states[least].deaths))
 		wait = time.Second
 	}
 	select {
@@ -150,7 +150,7 @@ func (h *installation) killSomehow(t *tally) string {
 	return h.kill()
 }
 
-func pick[T any](list []T) T { return list[rand.IntN(len(list))] }
+func pick[T any](t testing.TB, list []T) T { return list[testkit.Random(t).IntN(len(list))] }
 
 // tally counts the kills.
 type tally struct {
@@ -172,11 +172,12 @@ func (t *tally) least() (state, kills int) {
 }
 
 // bootDeath returns, now and then, a death for a process that has hardly started.
-func (t *tally) bootDeath() *death {
-	if rand.IntN(5) > 0 {
+func bootDeath(t testing.TB) *death {
+	t.Helper()
+	if testkit.Random(t).IntN(5) > 0 {
 		return nil
 	}
-	d := pick(pick(states).deaths)
+	d := pick(t, pick(t, states).deaths)
 	d.Since = ""
 	return &d
 }
@@ -238,11 +239,12 @@ type member struct {
 // work lets every robot make and upload batches until ctx ends, and then upload the rest.
 func (f *fleet) work(ctx context.Context) *sync.WaitGroup {
 	var g sync.WaitGroup
+	random := testkit.Random(f.t)
 	for i, m := range f.members {
 		g.Go(func() {
 			for n := int64(1); ctx.Err() == nil; n += 2 {
 				for k := range int64(2) {
-					c := m.make(f.t, n+k, 2, 4<<10+rand.IntN(16<<10), m.hosts[:1+rand.IntN(len(m.hosts))]...)
+					c := m.make(f.t, n+k, 2, 4<<10+random.IntN(16<<10), m.hosts[:1+random.IntN(len(m.hosts))]...)
 					if (n+k)%5 == int64(i) {
 						c.damage()
 					}

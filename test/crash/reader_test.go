@@ -210,7 +210,7 @@ func (c *consumer) lookOnce(ctx context.Context) error {
 		}
 	}
 	if n := len(list.Editions); n > 0 { // what was published stays as it was
-		name := pick(list.Editions).Name
+		name := pick(c.t, list.Editions).Name
 		again, err := c.get(ctx, "/pub/editions/"+name+"/MANIFEST")
 		if err != nil {
 			return err

@@ -42,13 +42,14 @@ type madeBatch struct {
 func (r *robot) make(t testing.TB, n int64, pages, size int, hosts ...string) *madeBatch {
 	t.Helper()
 	c := new(madeBatch)
+	random := rand.New(rand.NewPCG(testkit.Random(t).Uint64(), 0))
 	var shares []batchtest.Host
 	for _, name := range hosts {
 		var list []batchtest.Page
 		for i := range pages {
 			body := make([]byte, size)
 			for j := range body {
-				body[j] = byte(rand.Uint32())
+				body[j] = byte(random.Uint32())
 			}
 			p := batchtest.Page{Path: fmt.Sprintf("/%s/%d/%d.bin", r.Name, n, i), Body: append(body, fmt.Sprintf("%s %d %d", name, n, i)...)}
 			list = append(list, p)
@@ -158,7 +159,7 @@ func (h *installation) target(r *robot, desk *upload.Service, by way) upload.Tar
 		return &appender{addr: drop, robot: r}
 	case cutHTTP:
 		cut := *desk
-		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{left: 1}).dial, DisableKeepAlives: true}, Timeout: testkit.Patience}
+		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{random: testkit.Random(h.t), left: 1}).dial, DisableKeepAlives: true}, Timeout: testkit.Patience}
 		return &cut
 	}
 	return desk
@@ -166,6 +167,8 @@ func (h *installation) target(r *robot, desk *upload.Service, by way) upload.Tar
 
 // cutter breaks some connections after a part of the data.
 type cutter struct {
+	random *rand.Rand
+
 	mu   sync.Mutex // guards what follows
 	left int        // connections still to be broken
 	odds float64    // that a later one is broken
@@ -179,7 +182,7 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	return &cutConn{Conn: conn, cutter: c, budget: cutAfter/2 + rand.IntN(cutAfter/2), ended: make(chan struct{})}, nil
+	return &cutConn{Conn: conn, cutter: c, budget: cutAfter/2 + c.random.IntN(cutAfter/2), ended: make(chan struct{})}, nil
 }
 
 func (c *cutter) cuts() bool {
@@ -189,7 +192,7 @@ func (c *cutter) cuts() bool {
 		c.left--
 		return true
 	}
-	return rand.Float64() < c.odds
+	return c.random.Float64() < c.odds
 }
 
 // cutConn breaks when its budget is used up: it sends no more, and ends when the server has seen

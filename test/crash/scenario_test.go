@@ -105,7 +105,7 @@ func (s *trial) drained(done <-chan error) {
 // died waits for the ordered death, and checks what it left.
 func (s *trial) died() {
 	s.t.Helper()
-	if at := s.await(s.t, s.log); at != s.die.String() {
+	if at := s.await(s.t); at != s.die.String() {
 		s.t.Fatalf("the service died at %q, not %s; %s", at, s.die, testkit.Tail(s.log))
 	}
 	if state := s.installation.state(s.batches[0].ID); s.state != anyhow && state != s.state {
@@ -243,7 +243,7 @@ func (s *trial) keep() {
 	}
 	s.kill()
 	p := start(s.t, order{Settings: s.settings, Keep: keeping, Ahead: 100 * time.Hour, Host: down}, s.log)
-	if at := p.await(s.t, s.log); at != "ended by itself: <nil>" {
+	if at := p.await(s.t); at != "ended by itself: <nil>" {
 		s.t.Errorf("%s: %s; %s", keeping, at, testkit.Tail(s.log))
 	}
 	s.start(nil)
@@ -269,7 +269,7 @@ func (s *trial) age() {
 	}
 	s.kill()
 	p := start(s.t, order{Settings: s.settings, Keep: retaining, Ahead: 300 * time.Hour}, s.log)
-	if at := p.await(s.t, s.log); at != "ended by itself: <nil>" {
+	if at := p.await(s.t); at != "ended by itself: <nil>" {
 		s.t.Errorf("%s: %s; %s", retaining, at, testkit.Tail(s.log))
 	}
 	s.start(nil)

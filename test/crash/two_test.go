@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
@@ -230,7 +233,7 @@ func (p *pair) listFrom(dead int, at *stopwatch) {
 	}
 }
 
-// breath is a robot's pause between two batches, which leaves processor time to others.
+// breath is a robot's pause between two batches, on average, which leaves processor time to others.
 const breath = 50 * time.Millisecond
 
 // workAtBoth lets every robot make batches and upload them to either service until ctx ends.
@@ -253,7 +256,7 @@ func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 			for n := int64(1); ctx.Err() == nil; n++ {
 				c := m.make(p.t, n, 2, 8<<10, m.hosts[:1+int(n)%len(m.hosts)]...)
 				p.register(c)
-				time.Sleep(breath)
+				testkit.Moment(testkit.Random(p.t), 2*breath)
 				if err := m.spool.add(c); err != nil {
 					p.t.Error(err)
 				}
@@ -295,10 +298,6 @@ func (p *pair) consume(t *testing.T) (end func()) {
 	return func() { close(over); g.Wait() }
 }
 
-// readersLag is the age of the newest version that readers of one process may see when another
-// publishes (see cmd/sheaf/service).
-const readersLag = time.Second
-
 // awaitEmpty waits until the buffers of all services are empty.
 func awaitEmpty(t *testing.T, services []*running) {
 	t.Helper()
@@ -316,21 +315,46 @@ func awaitEmpty(t *testing.T, services []*running) {
 	})
 }
 
+// awaitReaders waits until the readers of all services see the newest version: what one of them
+// publishes those of the others see a moment later.
+func awaitReaders(t *testing.T, objects store.Store, services []*running) {
+	t.Helper()
+	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
+	testkit.Must(t, err)
+	newest, err := c.Pin(t.Context())
+	testkit.Must(t, err)
+	defer newest.Release()
+	for _, s := range services {
+		reader := &consumer{fleet: &fleet{installation: s.installation}, url: s.url()}
+		testkit.Eventually(t, "its readers see the newest version", func() error {
+			var version api.VersionDocument
+			text, err := reader.get(t.Context(), "/v1/version")
+			if err == nil {
+				err = json.Unmarshal(text, &version)
+			}
+			if err != nil || version.Catalog < newest.Version() {
+				return fmt.Errorf("version %d of %d: %w", version.Catalog, newest.Version(), err)
+			}
+			return nil
+		})
+	}
+}
+
 // checkTwo is checkEnd for both services.
 func (p *pair) checkTwo(t *testing.T) {
 	batches := p.all()
 	p.checkSpools(t, batches)
 	awaitEmpty(t, p.services[:])
-	time.Sleep(2 * readersLag) // what one publishes the readers of the other see that much later
-	for n, s := range p.services {
-		s.checkDownloads(batches)
-		p.kill(n)
-	}
 	cfg, err := service.Load("", p.services[0].settings)
 	testkit.Must(t, err)
 	objects, err := service.OpenStore(t.Context(), cfg)
 	testkit.Must(t, err)
 	defer objects.Close()
+	awaitReaders(t, objects, p.services[:])
+	for n, s := range p.services {
+		s.checkDownloads(batches)
+		p.kill(n)
+	}
 	p.checkCatalogIn(objects, batches)
 	report := p.fsck(p.sheaf, p.services[0].flags()...)
 	if report.Batches != int64(len(batches)) || report.Segments != report.Verified {

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,11 +42,12 @@ func TestRollingUpgrade(t *testing.T) {
 		s.program.path = after
 		at.restart()
 		p.start(n)
-		for end := time.Now().Add(runTime(t)); time.Now().Before(end); time.Sleep(breath) {
+		testkit.Throughout(t, "both programs work", runTime(t), func() error {
 			if s.program.life.HasEnded() || p.services[1-n].program.life.HasEnded() {
-				t.Fatal("a program has ended")
+				return errors.New("a program has ended")
 			}
-		}
+			return nil
+		})
 		testkit.Eventually(t, "batches are taken and published", func() error { return at.reachedSince("taken", "published") })
 		for _, k := range p.services {
 			testkit.Eventually(t, "both are ready", func() error { return k.operate(http.MethodGet, "/readyz", nil, nil) })

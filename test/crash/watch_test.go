@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -126,7 +125,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	for n := range 2 { // and at any moment
 		k := n % 2
 		bring(2)
-		time.Sleep(rand.N(time.Second))
+		testkit.Moment(testkit.Random(t), time.Second)
 		s.nodes[k].program.kill()
 		bring(1)
 		s.nodes[k].program.start()

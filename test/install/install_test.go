@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"aead.dev/minisign"
 
@@ -101,13 +100,10 @@ func (o *operator) robot(name string) roster.Robot {
 	return roster.Robot{}
 }
 
-// until waits for a condition that is checked by running programs, so it looks seldom.
+// until waits for a condition.
 func (o *operator) until(what string, holds func() bool) {
 	o.t.Helper()
-	testkit.Until(o.t, what, func() bool {
-		time.Sleep(100 * time.Millisecond)
-		return holds()
-	})
+	testkit.Until(o.t, what, holds)
 }
 
 // TestPartnerSite goes through a robot's life on a bare machine: installed by the printed line,

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -185,16 +186,26 @@ func TestFramedAttacks(t *testing.T) {
 			windows.Add(1)
 		}
 	})
+	quiet := func() {
+		t.Helper()
+		testkit.Throughout(t, "nothing leaves the archive", moment, func() error {
+			if seen := told.seen(); len(seen) > 0 || downloads.Load() > 0 || windows.Load() > 0 {
+				return fmt.Errorf("requests %v, %d downloads, %d windows", seen, downloads.Load(), windows.Load())
+			}
+			return nil
+		})
+	}
+	quietly := func(context.Context) error { quiet(); return nil }
 	for _, way := range []string{"/", "/i.html"} {
 		url := base + "/web/20261121030000/http://" + host + way
 		// Check that the frames are there, so that there was something to run.
 		const loaded = `(() => { let n = 0; (function count(w) { for (let i = 0; i < w.frames.length; i++) { n++; count(w.frames[i]) } })(window); return n >= WANT && document.readyState })()`
 		look(t, ctx, url, strings.Replace(loaded, "WANT", fmt.Sprint(len(all)), 1), "complete")
-		time.Sleep(moment)
+		quiet()
 		var ran string
 		const submit = `(() => { let done = 0; (function each(w) { try { for (const f of w.document.forms) if (!f.closest('#sheaf-archive-banner')) { f.submit(); done++ } } catch (e) {} for (let i = 0; i < w.frames.length; i++) each(w.frames[i]) })(window); return done })()`
 		var forms int
-		if err := chromedp.Run(ctx, chromedp.Evaluate(submit, &forms), chromedp.Sleep(moment),
+		if err := chromedp.Run(ctx, chromedp.Evaluate(submit, &forms), chromedp.ActionFunc(quietly),
 			chromedp.Evaluate(`String(document.documentElement.dataset.ran) + " " + location.href`, &ran)); err != nil {
 			t.Fatal(err)
 		}
@@ -218,16 +229,11 @@ func TestFramedAttacks(t *testing.T) {
 				t.Errorf("%s: a window shows %s", way, target.URL)
 			}
 		}
-		if seen := told.seen(); len(seen) > 0 {
-			t.Errorf("%s: requests left the archive: %v", way, seen)
-		}
-		if downloads.Load() > 0 || windows.Load() > 0 {
-			t.Errorf("%s: %d downloads began, %d windows were opened", way, downloads.Load(), windows.Load())
-		}
+		quiet()
 	}
 	// The page whose type can be read in two ways, outside a frame.
 	var ran string
-	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/web/20261121030000id_/http://"+host+"/twotypes.html"), chromedp.Sleep(moment),
+	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/web/20261121030000id_/http://"+host+"/twotypes.html"), chromedp.ActionFunc(quietly),
 		chromedp.Evaluate(`String(document.documentElement.dataset.ran)`, &ran)); err != nil || ran != "undefined" || len(told.seen()) > 0 {
 		t.Errorf("a page with two types: %s, %v, %v", ran, told.seen(), err)
 	}

@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -104,12 +103,10 @@ func TestSmallDisk(t *testing.T) {
 	seen := &answers{seen: make(map[int]int)}
 	service := h.service()
 	service.Client = &http.Client{Transport: seen}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	var robots sync.WaitGroup
 	for _, u := range []*upload.Uploader{h.uploader(service), other.uploader(h.drop())} {
 		robots.Go(func() {
-			if err := u.Drain(ctx); err != nil {
+			if err := u.Drain(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -121,16 +118,18 @@ func TestSmallDisk(t *testing.T) {
 		return seen.seen[503]+seen.seen[507] > 0 && told452.MatchString(other.log.String())
 	}
 	peak := 0.0
-	for published := int64(0); published < int64(len(all)) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+	published := 0
+	testkit.Until(t, "all is published", func() bool {
 		room, err := space.RoomOn(dir)
 		testkit.Must(t, err)
 		peak = max(peak, float64(room.Bytes-room.Free)/float64(room.Bytes))
 		if refused() {
-			_, n, err := h.in.Publisher.Now(ctx)
+			_, n, err := h.in.Publisher.Now(t.Context())
 			testkit.Must(t, err)
-			published += int64(n)
+			published += n
 		}
-	}
+		return published == len(all)
+	})
 	robots.Wait()
 	for _, b := range all[:6] {
 		h.wantPublished(b)
@@ -190,19 +189,23 @@ func TestDiskFilledByOthers(t *testing.T) {
 		return
 	}
 	h := newInstallation(t, setup{dir: dir, store: store, receiver: soon})
-	for n, by := range []way{h.service(), h.drop()} {
+	filler := filepath.Join(dir, "filler")
+	var fill sync.Once
+	moved := func(at int64, _ bool) {
+		if at > mib {
+			fill.Do(func() { fillDisk(t, filler) })
+		}
+	}
+	service, drop := h.service(), h.drop()
+	service.Moved, drop.Moved = moved, moved
+	for n, by := range []way{service, drop} {
 		b := large(t, h.robots, int64(n+1), 40*mib)
 		h.put(b)
-		filler := filepath.Join(dir, "filler")
-		stop := make(chan struct{})
-		var others sync.WaitGroup
-		others.Go(func() { fillOnce(t, filler, stop, filepath.Join(dir, "buffers", "receive", "*")) })
+		fill = sync.Once{}
 		// It depends on the network whether the answer is seen before the connection breaks.
 		if err := by.Send(t.Context(), h.spooled()[0]); err == nil {
 			t.Errorf("%s: sent through a full disk", by.Name())
 		}
-		close(stop)
-		others.Wait()
 		kept, _ := filepath.Glob(filepath.Join(dir, "buffers", "receive", string(b.ID)+"*"))
 		if len(kept) != 2 {
 			t.Errorf("%s: what came is not kept: %v", by.Name(), kept)
@@ -214,24 +217,14 @@ func TestDiskFilledByOthers(t *testing.T) {
 	}
 }
 
-// fillOnce waits until a file has its first bytes, and fills the disk completely.
-func fillOnce(t *testing.T, filler string, stop <-chan struct{}, pattern string) {
+// fillDisk makes a file that takes all that is left of a disk.
+func fillDisk(t *testing.T, filler string) {
 	f, err := os.Create(filler)
-	testkit.Must(t, err)
-	defer f.Close()
-	for begun := false; !begun; time.Sleep(100 * time.Microsecond) {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		files, _ := filepath.Glob(pattern)
-		for _, path := range files {
-			if st, err := os.Stat(path); err == nil && st.Size() > mib {
-				begun = true
-			}
-		}
+	if err != nil {
+		t.Error(err)
+		return
 	}
+	defer f.Close()
 	for block := make([]byte, mib); err == nil; _, err = f.Write(block) {
 	}
 	if !errors.Is(err, unix.ENOSPC) {

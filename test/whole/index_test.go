@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
@@ -23,16 +22,14 @@ func TestIndexFollows(t *testing.T) {
 	testkit.Must(t, err)
 	defer objects.Close()
 	reader := urlindex.NewReader(objects, urlindex.ReaderOptions{})
-	covered := func(least int64) *urlindex.View {
+	covered := func(least int64) (v *urlindex.View) {
 		t.Helper()
-		for {
-			v, err := reader.Current(t.Context())
+		testkit.Until(t, "the index has a segment of each host", func() bool {
+			v, err = reader.Current(t.Context())
 			testkit.Must(t, err)
-			if v.State() >= least && v.Through() >= 2 { // a segment of each host
-				return v
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+			return v.State() >= least && v.Through() >= 2
+		})
+		return v
 	}
 	look := func(v *urlindex.View) {
 		t.Helper()

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jlaffaye/ftp"
 
@@ -109,33 +108,23 @@ func (h *graphs) day(t *testing.T) string {
 	}
 	drained := make(chan error, 1)
 	go func() { drained <- h.robot.Drain(t.Context()) }()
-	var edition string
-	for {
+	testkit.Until(t, "a batch is ready", func() (ready bool) {
 		var list struct{ Batches []struct{ State wire.State } }
-		if err := h.Do(t.Context(), http.MethodGet, "/v1/admin/batches", nil, &list); err != nil {
-			t.Fatal(err)
-		}
-		ready := false
+		testkit.Must(t, h.Do(t.Context(), http.MethodGet, "/v1/admin/batches", nil, &list))
 		for _, b := range list.Batches {
 			if b.State == wire.StateQuarantined {
 				t.Fatalf("%+v", b)
 			}
 			ready = ready || b.State == wire.StatePostSplit
 		}
-		if ready {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return ready
+	})
 	var published struct{ Edition string }
 	if err := h.Do(t.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
 		t.Fatal(err)
 	}
-	edition = published.Edition
-	if err := <-drained; err != nil {
-		t.Fatal(err)
-	}
-	return edition
+	testkit.Must(t, <-drained)
+	return published.Edition
 }
 
 // same fetches an archive's links by HTTP and by FTP and compares their lines.

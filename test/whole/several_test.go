@@ -68,20 +68,11 @@ func (s *sharedSite) visits() (once, more int) {
 	return once, more
 }
 
-// gaps counts the requests that came sooner than an interval after the previous one, and returns
-// the shortest gap.
-func (s *sharedSite) gaps(interval time.Duration) (requests, early int, least time.Duration) {
+// took returns the number of requests, and the time from the first to the last.
+func (s *sharedSite) took() (requests int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least = time.Hour
-	for i := 1; i < len(s.begun); i++ {
-		gap := s.begun[i].Sub(s.begun[i-1])
-		least = min(least, gap)
-		if gap < interval {
-			early++
-		}
-	}
-	return len(s.begun), early, least
+	return len(s.begun), s.begun[len(s.begun)-1].Sub(s.begun[0])
 }
 
 // sharing is a service and its robots.

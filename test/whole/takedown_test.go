@@ -124,11 +124,11 @@ func (h *withdrawer) bring(n int64) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- u.Drain(ctx) }()
-	for published := 0; published == 0; time.Sleep(20 * time.Millisecond) {
+	testkit.Until(h, "the batch is published", func() bool {
 		var p struct{ Batches int }
 		testkit.Must(h, h.admin.Do(ctx, http.MethodPost, "/v1/admin/publish", nil, &p))
-		published = p.Batches
-	}
+		return p.Batches > 0
+	})
 	testkit.Must(h, <-done)
 	if s.ended != "published" {
 		h.Fatalf("batch %s ended as %q", b.ID, s.ended)

@@ -140,17 +140,17 @@ func TestNoticeOfAChange(t *testing.T) {
 	var draining sync.WaitGroup
 	defer draining.Wait()
 	defer stop()
+	collected := make(chan struct{}, 10)
 	draining.Go(func() {
-		for ctx.Err() == nil {
+		for range collected {
 			robot.Drain(ctx)
-			time.Sleep(20 * time.Millisecond)
 		}
 	})
+	defer close(collected)
 	cycle := func() {
 		t.Helper()
-		if err := robot.Cycle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, robot.Cycle(t.Context()))
+		collected <- struct{}{}
 	}
 
 	// No link leads to the page and the form: they are visited because they are watched.
@@ -167,7 +167,8 @@ func TestNoticeOfAChange(t *testing.T) {
 	}
 	cycle()
 	pages.say("a tortoise")
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // links tell versions apart by the second
+	second := time.Now().Unix()
+	testkit.Until(t, "the next second, as links tell versions apart by it", func() bool { return time.Now().Unix() > second })
 	cycle()
 	told := c.wait(4)
 	if len(told) > 4 {

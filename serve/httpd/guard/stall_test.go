@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sheaf/internal/testkit"
@@ -79,32 +80,31 @@ func TestStandstill(t *testing.T) {
 // TestUnstallKeepsConnections: the deadline of an answer's body does not end the connection for the
 // next one.
 func TestUnstallKeepsConnections(t *testing.T) {
-	testkit.Slow(t)
-	const patience = 100 * time.Millisecond
-	server := httptest.NewServer(unstall(patience, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/body" {
-			w.Write([]byte("ok"))
-			return
+	synctest.Test(t, func(t *testing.T) {
+		listener := make(pipes)
+		server := &http.Server{Handler: unstall(StallTime, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/body" {
+				w.Write([]byte("ok"))
+				return
+			}
+			w.WriteHeader(http.StatusNotModified)
+		}))}
+		go server.Serve(listener)
+		defer server.Close()
+		client, conn := net.Pipe()
+		defer client.Close()
+		listener <- conn
+		replies := bufio.NewReader(client)
+		for _, path := range []string{"/body", "/none"} {
+			_, err := io.WriteString(client, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
+			testkit.Must(t, err)
+			resp, err := http.ReadResponse(replies, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			time.Sleep(3 * StallTime)
 		}
-		w.WriteHeader(http.StatusNotModified)
-	})))
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	replies := bufio.NewReader(conn)
-	for _, path := range []string{"/body", "/none"} {
-		if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.ReadResponse(replies, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		time.Sleep(3 * patience)
-	}
+	})
 }
