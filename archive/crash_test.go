@@ -20,7 +20,7 @@ func TestReopenAtEveryByte(t *testing.T) {
 		return []*Record{
 			page("/a.html", "text/html", []byte("first"), 0),
 			{Kind: Response, URL: "http://" + testHost + "/b", Time: testTime, HTTP: []byte("HTTP/1.1 404 No\r\n\r\n"), Body: strings.NewReader("no")},
-			page("/c.html", "text/html", testkit.Text(3000, 7), 1),
+			page("/c.html", "text/html", testkit.Text(800, 7), 1),
 		}
 	}
 	want, x := seal(t, records(), "crash")

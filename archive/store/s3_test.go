@@ -65,10 +65,10 @@ func TestS3Parts(t *testing.T) {
 func testParts(t *testing.T, o store.S3Options) {
 	o.MaxPut = 5 << 20
 	s := openS3(t, o)
-	const size = 12<<20 + 1
+	const size = 6<<20 + 1
 	var won atomic.Int64
 	var wg sync.WaitGroup
-	for i := range byte(6) {
+	for i := range byte(3) {
 		wg.Go(func() {
 			data := bytes.Repeat([]byte{i}, size)
 			switch err := s.Put(t.Context(), "big", io.MultiReader(bytes.NewReader(data)), size); {

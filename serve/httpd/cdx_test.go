@@ -84,13 +84,13 @@ func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []s
 }
 
 // Every query, in parts of any size, must give what a plain search over the same records gives.
-// SHEAF_TEST_QUERIES is the number of random queries, 150 by default.
+// SHEAF_TEST_QUERIES is the number of random queries.
 func TestQueriesAgainstReference(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	c := newCrawl(t, 4, 400, query.Budget{Records: 1200})
 	r := rand.New(rand.NewPCG(1, 9))
-	questions := 150
+	questions := testkit.Size(75, 150)
 	if n, err := strconv.Atoi(os.Getenv("SHEAF_TEST_QUERIES")); err == nil {
 		questions = n
 	}

@@ -37,7 +37,7 @@ func parquetReaders(t *testing.T) func(script, in string, answer any, args ...st
 // DuckDB answers the questions of docs/queries.md, and others whose answer is known, from a table
 // on disk. hyparquet reads a host from the service over ranges.
 func TestOthersReadTheTable(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	run := parquetReaders(t)
 	c := newCrawl(t, 3, 300, query.Budget{})
 	_, body := c.do(t, "GET", "all", "/v1/tables/records.parquet", "")
