@@ -2,82 +2,96 @@ package certs
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
+	"golang.org/x/crypto/acme/autocert"
+
 	"sheaf/internal/db"
 )
 
-// rows are what processes share in the database's table acme.
-type rows struct{ db *sql.DB }
-
-// get returns a row's value, or "" if there is no such row.
-func (r rows) get(ctx context.Context, name string) (string, error) {
-	return r.one(ctx, `SELECT value FROM acme WHERE name = ?`, name)
+// rows are what processes share of one authority in the database's table acme. It is an
+// autocert.Cache.
+type rows struct {
+	db        *sql.DB
+	authority string // begins the names of the rows
 }
 
-// newest returns the value of the row that was written last, of those whose names begin with
-// prefix.
-func (r rows) newest(ctx context.Context, prefix string) (string, error) {
-	return r.one(ctx, `SELECT value FROM acme WHERE substr(name, 1, ?) = ? ORDER BY at_ms DESC LIMIT 1`, len(prefix), prefix)
-}
-
-func (r rows) one(ctx context.Context, query string, args ...any) (value string, err error) {
-	err = r.db.QueryRowContext(ctx, query, args...).Scan(&value)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("the database's certificates: %w", err)
+// Get implements autocert.Cache.
+func (r rows) Get(ctx context.Context, key string) (value []byte, err error) {
+	err = r.db.QueryRowContext(ctx, `SELECT value FROM acme WHERE name = ?`, r.name(key)).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, autocert.ErrCacheMiss
 	}
-	return value, nil
+	return value, failed(err)
 }
 
-func (r rows) put(ctx context.Context, name, value string) error {
+// Put implements autocert.Cache.
+func (r rows) Put(ctx context.Context, key string, value []byte) error {
 	return r.exec(ctx, `INSERT INTO acme (name, value, at_ms) VALUES (?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value, at_ms = excluded.at_ms`, name, value, db.Millis(time.Now()))
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value, at_ms = excluded.at_ms`, r.name(key), string(value), db.Millis(time.Now()))
 }
 
-func (r rows) delete(ctx context.Context, name string) error {
-	return r.exec(ctx, `DELETE FROM acme WHERE name = ?`, name)
+// Delete implements autocert.Cache.
+func (r rows) Delete(ctx context.Context, key string) error {
+	return r.exec(ctx, `DELETE FROM acme WHERE name = ?`, r.name(key))
 }
+
+func (r rows) name(key string) string { return r.authority + " " + key }
 
 func (r rows) exec(ctx context.Context, query string, args ...any) error {
-	if _, err := r.db.ExecContext(ctx, query, args...); err != nil {
+	_, err := r.db.ExecContext(ctx, query, args...)
+	return failed(err)
+}
+
+func failed(err error) error {
+	if err != nil {
 		return fmt.Errorf("the database's certificates: %w", err)
 	}
 	return nil
 }
 
+// has reports whether there is a certificate of a name that clients take now.
+func (r rows) has(ctx context.Context, name string, now time.Time) (bool, error) {
+	text, err := r.Get(ctx, name)
+	if err != nil {
+		if errors.Is(err, autocert.ErrCacheMiss) {
+			err = nil
+		}
+		return false, err
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	return err == nil && valid(pair.Leaf, now) == nil && pair.Leaf.VerifyHostname(name) == nil, nil
+}
+
 // claim reports whether this process may begin an attempt now. Each attempt that is not followed by
-// delete makes the next wait longer, in all processes and after restarts too: authorities refuse
+// Delete makes the next wait longer, in all processes and after restarts too: authorities refuse
 // whoever fails often.
-func (r rows) claim(ctx context.Context, name string, now time.Time) (mine bool, err error) {
-	if err := r.exec(ctx, `INSERT INTO acme (name, value, at_ms) VALUES (?, '0', 0) ON CONFLICT (name) DO NOTHING`, name); err != nil {
+func (r rows) claim(ctx context.Context, key string, now time.Time) (mine bool, err error) {
+	if err := r.exec(ctx, `INSERT INTO acme (name, value, at_ms) VALUES (?, '0', 0) ON CONFLICT (name) DO NOTHING`, r.name(key)); err != nil {
 		return false, err
 	}
-	value, err := r.get(ctx, name)
+	value, err := r.Get(ctx, key)
 	if err != nil {
 		return false, err
 	}
-	failures, _ := strconv.Atoi(value)
+	failures, _ := strconv.Atoi(string(value))
 	changed, err := db.Changed(r.db.ExecContext(ctx, `UPDATE acme SET value = ?, at_ms = ? WHERE name = ? AND value = ? AND at_ms <= ?`,
-		strconv.Itoa(failures+1), db.Millis(now.Add(pause(failures))), name, value, db.Millis(now)))
-	if err != nil {
-		return false, fmt.Errorf("the database's certificates: %w", err)
-	}
-	return changed == 1, nil
+		strconv.Itoa(failures+1), db.Millis(now.Add(pause(failures))), r.name(key), string(value), db.Millis(now)))
+	return changed == 1, failed(err)
 }
 
 // pause returns how long after the beginning of an attempt the next may begin. Let's Encrypt allows
-// five failures an hour.
+// five failures an hour, and autocert may take five minutes.
 func pause(failures int) time.Duration {
 	switch failures {
 	case 0:
-		return time.Minute // more than attemptTime
+		return 6 * time.Minute
 	case 1:
-		return 5 * time.Minute
-	case 2:
 		return 20 * time.Minute
 	}
 	return time.Hour

@@ -76,8 +76,8 @@ func TestACME(t *testing.T) {
 		}
 		return err
 	})
-	if err := first.VerifyHostname(names[0]); err != nil || !strings.Contains(first.Issuer.CommonName, "Pebble") {
-		t.Errorf("%v by %s: %v", first.DNSNames, first.Issuer, err)
+	if !strings.Contains(first.Issuer.CommonName, "Pebble") {
+		t.Errorf("%v by %s", first.DNSNames, first.Issuer)
 	}
 	testkit.Eventually(t, "health", func() error { return s.certs.check(t.Context()) })
 	if left, ok := scrape(t, s).Value("sheaf_certificate_remaining_seconds", "setting", "tls.acme"); !ok || left < 23*3600 || left > 24*3600 {
@@ -89,22 +89,28 @@ func TestACME(t *testing.T) {
 		t.Errorf("the web server speaks %q", p)
 	}
 	web.Close()
+	unnamed, err := tls.Dial("tcp", a.web, &tls.Config{InsecureSkipVerify: true}) // an old client
+	testkit.Must(t, err)
+	if err := unnamed.ConnectionState().PeerCertificates[0].VerifyHostname(names[0]); err != nil {
+		t.Errorf("a client that names no server gets another certificate: %v", err)
+	}
+	unnamed.Close()
 
 	// A restart takes the certificate that there is.
 	testkit.Must(t, stop())
 	s, stop = start(t, meteredSettings(t, settings))
 	testkit.Eventually(t, "the certificate after a restart", func() error {
-		again, err := a.leaf(t, a.web, names[0])
+		again, err := a.leaf(t, a.web, names[1])
 		if err == nil && !again.Equal(first) {
 			err = errors.New("it is another one")
 		}
 		return err
 	})
-	var attempts int
-	testkit.Must(t, s.state.db.QueryRow(`SELECT COUNT(*) FROM acme WHERE name LIKE 'attempt %' OR name LIKE 'answer %'`).Scan(&attempts))
-	if attempts != 0 {
-		t.Errorf("%d attempts and answers are left over", attempts)
-	}
+	testkit.Until(t, "no attempts and answers are left over", func() bool {
+		var n int
+		testkit.Must(t, s.state.db.QueryRow(`SELECT COUNT(*) FROM acme WHERE name LIKE '% attempt %' OR name LIKE '%+token'`).Scan(&n))
+		return n == 0
+	})
 	testkit.Must(t, stop())
 }
 
@@ -148,14 +154,15 @@ func TestACMEOfSeveralProcesses(t *testing.T) {
 	})
 }
 
-// A certificate is renewed when a third of its time is left. Until then it is served.
+// A certificate is renewed when a third of its time is left, also if that was while the service was
+// down. Until then it is served.
 func TestACMERenewal(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	a := newAuthority(t)
 	settings := a.settings("archive.example.jp")
-	settings["http.listen"] = a.web
-	s := metered(t, settings)
+	settings["http.listen"], settings["data"] = a.web, t.TempDir()
+	s, stop := start(t, meteredSettings(t, settings))
 	shown := func() (*x509.Certificate, error) {
 		c, err := tls.Dial("tcp", a.web, &tls.Config{InsecureSkipVerify: true, ServerName: "archive.example.jp"})
 		if err != nil {
@@ -171,13 +178,20 @@ func TestACMERenewal(t *testing.T) {
 	})
 
 	aged, key := testkit.Certificate(t, "archive.example.jp", time.Now().Add(-17*time.Hour), time.Now().Add(7*time.Hour))
-	_, err := s.state.db.Exec(`UPDATE acme SET value = ? WHERE name LIKE 'certificate %'`, string(key)+string(aged))
+	_, err := s.state.db.Exec(`UPDATE acme SET value = ? WHERE name LIKE '% archive.example.jp'`, string(key)+string(aged))
 	testkit.Must(t, err)
+	testkit.Must(t, stop())
+	start(t, meteredSettings(t, settings))
+	began := false
 	testkit.Eventually(t, "another certificate in place of the one with 7 of 24 hours left", func() error {
 		now, err := shown()
 		if err != nil {
-			t.Fatalf("without a certificate before its renewal: %v", err)
+			if began {
+				t.Fatalf("without a certificate before its renewal: %v", err)
+			}
+			return err
 		}
+		began = true
 		if now.Equal(first) || now.Issuer.CommonName == "archive.example.jp" {
 			return fmt.Errorf("it shows one by %s", now.Issuer)
 		}
@@ -202,8 +216,8 @@ func TestACMEFails(t *testing.T) {
 	})
 	var value string
 	var next int64
-	testkit.Must(t, s.state.db.QueryRow(`SELECT value, at_ms FROM acme WHERE name LIKE 'attempt %'`).Scan(&value, &next))
-	if in := time.Until(time.UnixMilli(next)); value != "1" || in < 30*time.Second || in > time.Minute {
+	testkit.Must(t, s.state.db.QueryRow(`SELECT value, at_ms FROM acme WHERE name LIKE '% attempt %'`).Scan(&value, &next))
+	if in := time.Until(time.UnixMilli(next)); value != "1" || in < time.Minute || in > 6*time.Minute {
 		t.Errorf("after %s failure the next attempt begins in %v", value, in)
 	}
 	if _, err := tls.Dial("tcp", strings.TrimPrefix(s.Addresses().HTTP, "https://"), &tls.Config{InsecureSkipVerify: true}); err == nil {
