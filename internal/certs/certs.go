@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -35,6 +36,23 @@ type State struct {
 // own, so that a session of one cannot be continued at another.
 func Config(s Source) *tls.Config {
 	return &tls.Config{GetCertificate: s.GetCertificate, MinVersion: tls.VersionTLS12}
+}
+
+// Pool reads a PEM file of certificate authorities. Without a file, it returns nil, which is the
+// system's.
+func Pool(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return pool, nil
 }
 
 // valid returns an error if clients refuse the certificate now because of its dates.

@@ -6,11 +6,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +15,8 @@ import (
 	"unicode"
 
 	"github.com/wneessen/go-mail"
+
+	"sheaf/internal/certs"
 )
 
 // Server says how mails are sent.
@@ -122,13 +121,9 @@ func (s *Server) client() (*mail.Client, error) {
 	}
 	options := []mail.Option{mail.WithPort(n), mail.WithTimeout(s.WaitTime())}
 	if s.Roots != "" {
-		roots, err := os.ReadFile(s.Roots)
+		pool, err := certs.Pool(s.Roots)
 		if err != nil {
 			return nil, err
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(roots) {
-			return nil, fmt.Errorf("%s holds no certificate", s.Roots)
 		}
 		options = append(options, mail.WithTLSConfig(&tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}))
 	}

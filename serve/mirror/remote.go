@@ -2,13 +2,12 @@ package mirror
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"time"
 
+	"sheaf/internal/certs"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -65,7 +64,7 @@ func dial(ctx context.Context, opt Options) (remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := authorities(opt.CAFile)
+	trusted, err := certs.Pool(opt.CAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -76,21 +75,4 @@ func dial(ctx context.Context, opt Options) (remote, error) {
 		return newFTP(ctx, to, user, password, trusted), nil
 	}
 	return nil, fmt.Errorf("%q: want http, https, ftp or ftpes", to.Redacted())
-}
-
-// authorities reads a PEM file of certificate authorities. Without a file, it returns nil, for the
-// system's.
-func authorities(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificates", file)
-	}
-	return pool, nil
 }

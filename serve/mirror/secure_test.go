@@ -63,7 +63,7 @@ func TestSecure(t *testing.T) {
 	if err := os.WriteFile(opt.CAFile, []byte("not PEM"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), opt); err == nil || !strings.Contains(err.Error(), "no certificates") {
+	if _, err := Run(t.Context(), opt); err == nil || !strings.Contains(err.Error(), "no certificate in PEM") {
 		t.Errorf("an authority that is none: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/upkeep"
+	"sheaf/internal/certs"
 	"sheaf/internal/settings"
 )
 
@@ -260,9 +260,9 @@ func (s *Store) options() (store.S3Options, error) {
 		opt.SecretKey = strings.TrimSpace(string(text))
 	}
 	if s.CA != "" {
-		pool, err := authorities("store.ca", s.CA)
+		pool, err := certs.Pool(s.CA)
 		if err != nil {
-			return opt, err
+			return opt, fmt.Errorf("settings: store.ca: %w", err)
 		}
 		opt.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -301,17 +301,4 @@ func (s *Store) blame(err error) error {
 		}
 	}
 	return fmt.Errorf("settings: store: %w", err)
-}
-
-// authorities reads the PEM file that a setting names.
-func authorities(key, file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("settings: %s: %w", key, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("settings: %s: %q holds no certificate in PEM", key, file)
-	}
-	return pool, nil
 }

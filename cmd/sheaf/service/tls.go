@@ -55,14 +55,12 @@ func (t *TLS) given() bool { return t.Cert != "" || len(t.ACME.Names) > 0 }
 const defaultDirectory = "https://acme-v02.api.letsencrypt.org/directory"
 
 // source returns the ACME of these settings.
-func (a *ACME) source(control *sql.DB, every time.Duration, log *slog.Logger) (_ certs.Source, err error) {
-	opt := certs.Options{Names: a.Names, Email: a.Email, Directory: a.Directory, DB: control, Every: every, Log: log}
-	if a.CA != "" {
-		if opt.Roots, err = authorities("tls.acme.ca", a.CA); err != nil {
-			return nil, err
-		}
+func (a *ACME) source(control *sql.DB, every time.Duration, log *slog.Logger) (certs.Source, error) {
+	roots, err := certs.Pool(a.CA)
+	if err != nil {
+		return nil, fmt.Errorf("settings: tls.acme.ca: %w", err)
 	}
-	return certs.NewACME(opt), nil
+	return certs.NewACME(certs.Options{Names: a.Names, Email: a.Email, Directory: a.Directory, Roots: roots, DB: control, Every: every, Log: log}), nil
 }
 
 // maxCertificateLook is the longest time between two looks at the files of certificates.
