@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"sheaf/archive/deflate"
+	nameless "sheaf/internal/scratch"
 )
 
 // spoolMemory limits what a spool keeps in memory, in bytes.
@@ -26,11 +27,10 @@ func (s *spool) Write(p []byte) (int, error) {
 		return s.mem.Write(p)
 	}
 	if s.file == nil {
-		f, err := os.CreateTemp(s.dir, ".spool-*")
+		f, err := nameless.File(s.dir)
 		if err != nil {
 			return 0, err
 		}
-		os.Remove(f.Name()) // the file remains until it is closed
 		s.file = f
 	}
 	n, err := s.file.Write(p)

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/others"
+	"sheaf/internal/scratch"
 )
 
 // convert converts a foreign file to a batch, in a file of its own, and returns what Infer returns.
@@ -26,11 +27,11 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, opt Impor
 			os.Remove(out.Name())
 		}
 	}()
-	rest, err := os.CreateTemp(dir, "others-*.warc.gz")
+	rest, err := scratch.File(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rest.Close(), os.Remove(rest.Name())) }()
+	defer func() { err = errors.Join(err, rest.Close()) }()
 	buffered := bufio.NewWriter(rest)
 
 	start := time.Now()

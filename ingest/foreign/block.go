@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"os"
+
+	"sheaf/internal/scratch"
 )
 
 // maxMemory is the longest block, in bytes, that is held in memory. A longer one is held in a file.
@@ -28,10 +30,9 @@ func (b *block) fill(r io.Reader) error {
 	} else if err != nil {
 		return err
 	}
-	if b.file, err = os.CreateTemp(b.dir, "block-*"); err != nil {
+	if b.file, err = scratch.File(b.dir); err != nil {
 		return err
 	}
-	os.Remove(b.file.Name()) // it lives until it is closed
 	if _, err := b.file.Write(b.mem.Bytes()); err != nil {
 		return err
 	}

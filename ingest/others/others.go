@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/foreign"
+	"sheaf/internal/scratch"
 	"sheaf/internal/wire"
 )
 
@@ -28,18 +29,18 @@ func Keep(ctx context.Context, s store.Store, dir string, id wire.BatchID, f *os
 	if result.Others == 0 {
 		return nil
 	}
-	sorted, err := os.CreateTemp(dir, "others-*.warc.gz")
+	sorted, err := scratch.File(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, sorted.Close(), os.Remove(sorted.Name())) }()
+	defer func() { err = errors.Join(err, sorted.Close()) }()
 	of := slices.Clone(result.OthersOf)
 	slices.SortStableFunc(of, func(a, b foreign.Stretch) int { return cmp.Compare(a.Host, b.Host) })
-	index, err := os.CreateTemp(dir, "others-*.json")
+	index, err := scratch.File(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, index.Close(), os.Remove(index.Name())) }()
+	defer func() { err = errors.Join(err, index.Close()) }()
 
 	out, lines := bufio.NewWriterSize(sorted, 256<<10), bufio.NewWriter(index)
 	enc := json.NewEncoder(lines)

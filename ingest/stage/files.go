@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/buffers"
 	"sheaf/ingest/ledger"
+	"sheaf/internal/scratch"
 	"sheaf/internal/wire"
 )
 
@@ -89,7 +90,7 @@ func (e *Env) Open(ctx context.Context, b *ledger.Batch) (_ *os.File, err error)
 	if local, ok := store.AsLocal(e.Objects); ok {
 		return local.OpenFile(key)
 	}
-	f, err := os.CreateTemp(e.Buffers.Converting(), "incoming-*")
+	f, err := scratch.File(e.Buffers.Converting())
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +99,6 @@ func (e *Env) Open(ctx context.Context, b *ledger.Batch) (_ *os.File, err error)
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, err
-	}
 	r, err := e.Objects.Open(ctx, key, 0, -1)
 	if err != nil {
 		return nil, err

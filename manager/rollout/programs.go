@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"sheaf/archive/store"
 	"sheaf/internal/release"
+	"sheaf/internal/scratch"
 )
 
 // Prefix begins the keys of the robots' programs in the object store. The keys are
@@ -27,11 +27,10 @@ func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) 
 	}
 	// A temporary file, because the store needs the size first and must not get a damaged
 	// program.
-	f, err := os.CreateTemp("", "sheaf-program-*")
+	f, err := scratch.File("")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
 	defer f.Close()
 	sum := sha256.New()
 	size, err := io.Copy(io.MultiWriter(f, sum), r)

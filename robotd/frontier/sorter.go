@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"sheaf/internal/scratch"
 )
 
 // sortChunk is the number of visits that are sorted in memory.
@@ -39,14 +41,11 @@ func (s *sorter) order() {
 }
 
 func (s *sorter) spill() error {
-	f, err := os.CreateTemp(s.dir, "sort-*")
+	f, err := scratch.File(s.dir)
 	if err != nil {
 		return err
 	}
 	s.files = append(s.files, f)
-	if err := os.Remove(f.Name()); err != nil {
-		return err
-	}
 	s.order()
 	w := bufio.NewWriter(f)
 	var line []byte

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"sort"
+
+	"sheaf/internal/scratch"
 )
 
 const (
@@ -76,12 +78,9 @@ func (s *fileSource) next() (uint64, bool, error) {
 
 // writeRun merges sources with at most total keys into a run in dir.
 func writeRun(dir string, total int64, sources []source) (r *run, err error) {
-	f, err := os.CreateTemp(dir, "run-*")
+	f, err := scratch.File(dir)
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	defer func() {
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/scratch"
 	"sheaf/internal/servicekey"
 )
 
@@ -137,7 +138,7 @@ func (b *backupWriter) next(name string) (io.Writer, error) {
 	if err := b.flush(); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(b.dir, "entry-*")
+	f, err := scratch.File(b.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (b *backupWriter) flush() (err error) {
 	if b.name == "" {
 		return nil
 	}
-	defer func() { err = errors.Join(err, b.file.Close(), os.Remove(b.file.Name())) }()
+	defer func() { err = errors.Join(err, b.file.Close()) }()
 	name := b.name
 	b.name = ""
 	size, err := b.file.Seek(0, io.SeekCurrent)
