@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
 )
@@ -26,52 +27,40 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return every(ctx, sweepEvery, func(now time.Time) {
-			_, err := m.Hosts.RefreshAddresses(ctx, now.Add(-hosts.RefreshAfter))
+		return loop.Every(ctx, sweepEvery, func(ctx context.Context) error {
+			_, err := m.Hosts.RefreshAddresses(ctx, time.Now().Add(-hosts.RefreshAfter))
 			failed("looking up addresses", err)
 			_, err = m.Hosts.EnterWatched(ctx)
 			failed("entering hosts that consumers watch", err)
-		})
+			return nil
+		}, nil)
 	})
 	g.Go(func() error {
 		silence := sweepEvery
 		if lease := m.opt.Balance.Lease; lease > 0 {
 			silence = min(silence, max(wire.LeaseMargin(lease), time.Millisecond))
 		}
-		return every(ctx, silence, func(now time.Time) {
+		return loop.Every(ctx, silence, func(ctx context.Context) error {
 			failed("looking for silent robots", m.Roster.Lapse(ctx, m.Assignments.Now()))
 			failed("forgetting old hand-overs", m.Assignments.DropHandovers(ctx, ""))
 			if m.opt.Balance.During {
-				failed("levelling", m.Levelling.Level(ctx, now))
+				failed("levelling", m.Levelling.Level(ctx, time.Now()))
 			}
-		})
+			return nil
+		}, nil)
 	})
 	g.Go(func() error {
-		return every(ctx, compareEvery, func(time.Time) { failed("comparing the robots' copies", m.Copies.Update(ctx)) })
+		return loop.Every(ctx, compareEvery, m.Copies.Update, func(err error) { failed("comparing the robots' copies", err) })
 	})
 	g.Go(func() error { // apart from the others, because it may have to wait for its turn
-		return every(ctx, sweepEvery, func(time.Time) {
+		return loop.Every(ctx, sweepEvery, func(ctx context.Context) error {
 			plan, err := m.Levelling.PlanToday(ctx)
-			failed("the day's plan", err)
 			if err == nil && !plan.Made.IsZero() {
 				m.opt.Log.InfoContext(ctx, "the day's plan is made", "generation", plan.Generation, "moved", plan.Moved,
 					"makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
 			}
-		})
+			return err
+		}, func(err error) { failed("the day's plan", err) })
 	})
 	return g.Wait()
-}
-
-// every calls f now and then at each interval, until ctx ends. It returns ctx's error.
-func every(ctx context.Context, interval time.Duration, f func(now time.Time)) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		f(time.Now())
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/control"
 	"sheaf/robotd/status"
 )
@@ -153,10 +154,8 @@ func (w watcher) live(ctx context.Context, term terminal) error {
 		if !running {
 			return errNotRunning
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, time.Second) {
 			return nil
-		case <-time.After(time.Second):
 		}
 	}
 }

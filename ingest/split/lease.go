@@ -8,6 +8,7 @@ import (
 
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/stage"
+	"sheaf/internal/loop"
 )
 
 // Several processes may work on one ledger and one set of batch files. A process holds the batch
@@ -25,23 +26,15 @@ func (s *Splitter) hold(ctx context.Context, b *ledger.Batch) (held context.Cont
 	held, cancel := context.WithCancelCause(ctx)
 	var extending sync.WaitGroup
 	extending.Go(func() {
-		every := time.NewTicker(s.opt.Lease / 3)
-		defer every.Stop()
-		for {
-			select {
-			case <-held.Done():
-				return
-			case <-every.C:
-			}
-			err := s.extend(held, b, s.opt.Now().Add(s.opt.Lease))
-			switch {
-			case errors.Is(err, ledger.ErrLost):
+		_ = loop.After(held, s.opt.Lease/3, func(ctx context.Context) error {
+			err := s.extend(ctx, b, s.opt.Now().Add(s.opt.Lease))
+			if errors.Is(err, ledger.ErrLost) {
 				cancel(ledger.ErrLost)
-				return
-			case err != nil && held.Err() == nil:
-				s.opt.Log.ErrorContext(ctx, "cannot extend the lease on a batch; once it has passed, another process may take the batch over", "batch", b.Batch, "err", err)
 			}
-		}
+			return err
+		}, func(err error) {
+			s.opt.Log.ErrorContext(ctx, "cannot extend the lease on a batch; once it has passed, another process may take the batch over", "batch", b.Batch, "err", err)
+		})
 	})
 	return held, func() {
 		cancel(nil)

@@ -12,6 +12,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 )
@@ -34,18 +35,10 @@ func NewIndexer(builder *urlindex.Builder, every time.Duration, leases lease.Loc
 // work repeated at the next look. Run returns nil.
 func (x *Indexer) Run(ctx context.Context) error {
 	return hold(ctx, x.leases, leaseIndex, x.every, x.log, func(ctx context.Context) error {
-		look := time.NewTicker(x.every)
-		defer look.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-look.C:
-				if err := x.builder.Update(ctx); err != nil && ctx.Err() == nil {
-					x.log.ErrorContext(ctx, "URL index: the update failed and will be repeated", "err", err)
-				}
-			}
-		}
+		_ = loop.After(ctx, x.every, x.builder.Update, func(err error) {
+			x.log.ErrorContext(ctx, "URL index: the update failed and will be repeated", "err", err)
+		})
+		return context.Cause(ctx)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 )
 
 // Names of the leases.
@@ -32,10 +33,7 @@ func hold(ctx context.Context, leases lease.Locker, name string, pause time.Dura
 			break
 		}
 		log.WarnContext(ctx, "upkeep: this process no longer has the lease; waiting for it", "lease", name, "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		loop.Pause(ctx, pause)
 	}
 	return nil
 }

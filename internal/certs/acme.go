@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+
+	"sheaf/internal/loop"
 )
 
 // ALPN is the protocol by which an authority asks a web server to prove that it has a name
@@ -131,18 +133,16 @@ func (a *ACME) State() State {
 
 // Run implements Source. It gets the first certificate of each name; the manager renews it.
 func (a *ACME) Run(ctx context.Context) error {
-	for {
+	return loop.Every(ctx, a.opt.Every, func(ctx context.Context) (err error) {
 		for _, name := range a.opt.Names {
-			if err := a.look(ctx, name); err != nil && ctx.Err() == nil {
-				a.opt.Log.ErrorContext(ctx, "tls: no certificate by ACME", "host", name, "url", a.opt.Directory, "err", err)
+			if failed := a.look(ctx, name); failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", name, failed))
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(a.opt.Every):
-		}
-	}
+		return err
+	}, func(err error) {
+		a.opt.Log.ErrorContext(ctx, "tls: no certificate by ACME", "url", a.opt.Directory, "err", err)
+	})
 }
 
 // look has the manager serve the certificate of a name that is in the database. If there is none,

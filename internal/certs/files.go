@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // Files is the certificate in two PEM files. It is read again when their contents change. While
@@ -41,16 +43,7 @@ func Open(section, cert, key string, every time.Duration, log *slog.Logger) (*Fi
 // Run implements Source. It reads the files rather than asking for their times: they may be links
 // that are turned to other files, or written twice within a clock tick.
 func (f *Files) Run(ctx context.Context) error {
-	ticker := time.NewTicker(f.every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-ticker.C:
-			f.look(now)
-		}
-	}
+	return loop.After(ctx, f.every, func(context.Context) error { f.look(time.Now()); return nil }, nil)
 }
 
 // look reads the files, and takes what is in them if it is good and new.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 )
 
 // DB grants leases through the control database. Each name has a queue of rows, numbered by tokens
@@ -132,7 +133,7 @@ func (w *waiter) wait(ctx context.Context) error {
 				return err
 			}
 		}
-		if !pause(ctx, min(w.opt.TTL/50, longestLook)) {
+		if !loop.Pause(ctx, min(w.opt.TTL/50, longestLook)) {
 			return context.Cause(ctx)
 		}
 	}
@@ -201,7 +202,7 @@ func (w *waiter) keep(ctx context.Context) error {
 		if soon := time.Now().Add(w.opt.TTL / 20); last != nil && next.Before(soon) {
 			next = soon
 		}
-		if !pause(ctx, min(time.Until(next), time.Until(end))) {
+		if !loop.Pause(ctx, min(time.Until(next), time.Until(end))) {
 			return nil
 		}
 		bounded, cancel := context.WithDeadline(ctx, end)

@@ -75,13 +75,3 @@ func Under(ctx context.Context, token int64, keep func(context.Context) error, f
 	}
 	return err
 }
-
-// pause waits for d. It returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}

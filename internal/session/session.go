@@ -21,6 +21,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/webpage"
 )
 
@@ -156,18 +157,7 @@ func (s *Sessions) End(w http.ResponseWriter, r *http.Request) error {
 // Run deletes sessions that have ended, at once and every hour, until ctx ends. Tell is told of
 // errors; they pass by themselves.
 func (s *Sessions) Run(ctx context.Context, tell func(error)) error {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
-	for {
-		if err := s.store.trim(ctx); err != nil && ctx.Err() == nil {
-			tell(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return loop.Every(ctx, time.Hour, s.store.trim, tell)
 }
 
 // overTLS reports whether the client of a request has come by TLS, so that its cookies can be kept

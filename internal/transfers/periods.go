@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 )
 
 // Besides the single transfers the database has sums: by the hour in which a transfer began, and
@@ -197,18 +198,7 @@ type Keeping struct {
 // Run drops what has been kept long enough, at once and every hour, until ctx ends. Tell is told of
 // errors; they pass by themselves.
 func (l *Log) Run(ctx context.Context, k Keeping, tell func(error)) error {
-	every := time.NewTicker(time.Hour)
-	defer every.Stop()
-	for {
-		if err := l.trim(ctx, k, time.Now()); err != nil && ctx.Err() == nil {
-			tell(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-every.C:
-		}
-	}
+	return loop.Every(ctx, time.Hour, func(ctx context.Context) error { return l.trim(ctx, k, time.Now()) }, tell)
 }
 
 // blankAtOnce is how many addresses one statement removes, so that no other writer waits for long.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/loop"
 	"sheaf/robotd/diskguard"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
@@ -63,10 +64,8 @@ func Serve(ctx context.Context, opt HandOptions) error {
 			wait = dialAgain
 		}
 		opt.Log.WarnContext(ctx, "no connection to the head", "address", opt.Head, "again", wait, "err", err)
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, wait) {
 			return nil
-		case <-time.After(wait):
 		}
 	}
 }
@@ -235,10 +234,8 @@ func (w *work) ping(ctx context.Context) error {
 		case <-time.After(left): // the connection takes nothing
 			return errSilent
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, min(left, w.terms.Lease/4)) {
 			return context.Cause(ctx)
-		case <-time.After(min(left, w.terms.Lease/4)):
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/robotd/client"
 )
 
@@ -39,10 +40,8 @@ func (s *Session) AwaitList(ctx context.Context, patience time.Duration) error {
 			err = why
 		}
 		s.opt.Log.WarnContext(ctx, "waiting for the service and its list of hosts", "again", wait, "err", err)
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, wait) {
 			return ctx.Err()
-		case <-time.After(wait):
 		}
 	}
 	return nil

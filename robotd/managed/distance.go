@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
@@ -115,7 +116,7 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 	case ask.Address != "" && addr.Addr() != had:
 		return failed(fmt.Sprintf("the host is at %s here, and other robots leave only %s alone", addr.Addr(), had))
 	}
-	if !rest(ctx, p.interval) { // another robot may have been there a moment ago
+	if !loop.Pause(ctx, p.interval) { // another robot may have been there a moment ago
 		return result, false
 	}
 	get := func(url string) (*fetch.Response, error) {
@@ -134,7 +135,7 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 		if !rules.Allowed(p.agent, weburl.PathQuery(url)) {
 			continue
 		}
-		if !rest(ctx, interval) || !p.admission.MayVisit(time.Now()) {
+		if !loop.Pause(ctx, interval) || !p.admission.MayVisit(time.Now()) {
 			return result, false
 		}
 		links, err := p.fetch(get, url, &result)
@@ -150,16 +151,6 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 		}
 	}
 	return result, true
-}
-
-// rest waits. It returns false if ctx ends before.
-func rest(ctx context.Context, interval time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(interval):
-		return true
-	}
 }
 
 // fetch fetches one file and adds it to the result. It returns the URLs to which the file leads.

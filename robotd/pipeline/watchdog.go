@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // watchdog looks after the fetch workers (the statistics thread of the paper of 1997). If a fetch
@@ -60,18 +62,12 @@ func (w *watch) progress() { w.moved.Store(time.Now().UnixNano()) }
 
 // run looks at the fetches again and again until ctx ends.
 func (d *watchdog) run(ctx context.Context) {
-	ticker := time.NewTicker(min(d.stall/4, waitsLonger/2))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	_ = loop.After(ctx, min(d.stall/4, waitsLonger/2), func(context.Context) error {
 		for _, t := range d.look(time.Now()) {
 			d.lose(t)
 		}
-	}
+		return nil
+	}, nil)
 }
 
 // look cancels fetches without progress. It returns the turns of workers that have not returned

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 	"sheaf/serve/account"
 )
 
@@ -66,18 +67,10 @@ func (x *Rules) Veil(ctx context.Context, a *account.Account, scope account.Scop
 
 // Run reads the rules again every few seconds, until ctx ends.
 func (x *Rules) Run(ctx context.Context) error {
-	tick := time.NewTicker(readEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if _, err := x.read(ctx); err != nil && ctx.Err() == nil {
-			x.log.WarnContext(ctx, "access rules could not be read again; they stay as they were", "err", err)
-		}
-	}
+	read := func(ctx context.Context) error { _, err := x.read(ctx); return err }
+	return loop.After(ctx, readEvery, read, func(err error) {
+		x.log.WarnContext(ctx, "access rules could not be read again; they stay as they were", "err", err)
+	})
 }
 
 // read reads the rules in force.

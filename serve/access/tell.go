@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 	"sheaf/serve/account"
 )
 
@@ -28,18 +29,10 @@ var errMany = errors.New("too many to tell")
 // Tell has the change feed of a catalog tell of what embargoes have set free, until ctx ends. If
 // several processes do so, the feed may say the same twice.
 func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
-	for {
-		if err := x.TellNow(ctx, c); err != nil && ctx.Err() == nil {
-			x.log.ErrorContext(ctx, "the change feed does not tell of an embargo's end yet", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	tell := func(ctx context.Context) error { return x.TellNow(ctx, c) }
+	return loop.Every(ctx, tellEvery, tell, func(err error) {
+		x.log.ErrorContext(ctx, "the change feed does not tell of an embargo's end yet", "err", err)
+	})
 }
 
 // TellNow tells of what embargoes have set free up to a minute ago.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // lookEvery is the interval at which accounts in use are read again, to learn what other processes
@@ -148,18 +150,9 @@ func (g *followers) names() []string {
 // Watch reads accounts in use again every few seconds, until ctx ends. While the database cannot be
 // read they stay as they were.
 func (a *Accounts) Watch(ctx context.Context, log *slog.Logger) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := a.look(ctx); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "accounts in use could not be read again; they stay as they were", "err", err)
-		}
-	}
+	return loop.After(ctx, lookEvery, a.look, func(err error) {
+		log.WarnContext(ctx, "accounts in use could not be read again; they stay as they were", "err", err)
+	})
 }
 
 func (a *Accounts) look(ctx context.Context) error {

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // ErrAway says that accounts cannot be checked: the database does not answer, and the accounts in
@@ -54,18 +56,9 @@ func (a *Accounts) Run(ctx context.Context) error {
 	if a.memory == nil {
 		return nil
 	}
-	tick := time.NewTicker(listEvery)
-	defer tick.Stop()
-	for {
-		if err := a.Learn(ctx); err != nil && ctx.Err() == nil {
-			a.memory.log.WarnContext(ctx, "accounts cannot be read; known accounts stay valid", "after", a.memory.keep, "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return loop.Every(ctx, listEvery, a.Learn, func(err error) {
+		a.memory.log.WarnContext(ctx, "accounts cannot be read; known accounts stay valid", "after", a.memory.keep, "err", err)
+	})
 }
 
 // Learn reads all accounts into memory. Offline must have been called. Run does the same, at its

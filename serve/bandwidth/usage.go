@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 )
 
 // every is the interval of sending the counts to the database.
@@ -149,17 +150,8 @@ func (m *Meter) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	swept := ""
-	for {
-		select {
-		case <-ctx.Done():
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
-			defer cancel()
-			return m.Flush(bounded)
-		case <-tick.C:
-		}
+	_ = loop.After(ctx, every, func(ctx context.Context) error {
 		err := m.Flush(ctx)
 		if day := m.today(); err == nil && day != swept {
 			_, err = m.DB.ExecContext(ctx, `DELETE FROM account_bytes WHERE day < ?`,
@@ -168,8 +160,11 @@ func (m *Meter) Run(ctx context.Context) error {
 				swept = day
 			}
 		}
-		if err != nil && ctx.Err() == nil {
-			m.Log.WarnContext(ctx, "bandwidth: bytes not counted in the database; trying again", "err", err)
-		}
-	}
+		return err
+	}, func(err error) {
+		m.Log.WarnContext(ctx, "bandwidth: bytes not counted in the database; trying again", "err", err)
+	})
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+	defer cancel()
+	return m.Flush(bounded)
 }

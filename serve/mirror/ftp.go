@@ -21,6 +21,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
+	"sheaf/internal/loop"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -130,10 +131,8 @@ func (r *ftpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Durat
 		if time.Until(deadline) <= 0 {
 			return page, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, time.Until(deadline)) {
 			return page, ctx.Err()
-		case <-time.After(time.Until(deadline)):
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
@@ -75,10 +76,8 @@ func (m *Maker) Run(ctx context.Context) error {
 		if err := m.Update(ctx); err != nil && !errors.Is(err, errMore) && ctx.Err() == nil {
 			m.opt.Log.ErrorContext(ctx, "tables: making them failed and will be repeated", "err", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, max(m.opt.Every, (share-1)*time.Since(begun))) {
 			return nil
-		case <-time.After(max(m.opt.Every, (share-1)*time.Since(begun))):
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"sheaf/internal/loop"
 )
 
 // Run follows the change feed and delivers notices until ctx ends. It may run in several processes
@@ -28,10 +30,7 @@ func (s *Watches) repeat(ctx context.Context, pause time.Duration, what string, 
 		if more && err == nil {
 			continue
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		loop.Pause(ctx, pause)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/quorum"
+	"sheaf/internal/loop"
 )
 
 // leaseTTL is short, since a server grants nothing for that time after its start.
@@ -209,10 +210,7 @@ func (g *grantors) askers(ctx context.Context, n int) (stop func(), err error) {
 			defer c.Close()
 			for ctx.Err() == nil {
 				_ = c.Do(ctx, fmt.Sprint("name ", n%3), func(context.Context, int64) error { return nil }) // ends with ctx
-				select {
-				case <-ctx.Done():
-				case <-time.After(1500 * time.Millisecond):
-				}
+				loop.Pause(ctx, 1500*time.Millisecond)
 			}
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/client"
@@ -187,10 +188,8 @@ func (r *robot) work(ctx context.Context) {
 	defer cancel()
 	wait := time.Duration(mathrand.Int64N(int64(r.every))) // not all at once
 	for {
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 		wait = r.every
 		r.beat(context.WithoutCancel(ctx))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/ingest/ledger"
+	"sheaf/internal/loop"
 	"sheaf/internal/mailer"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
@@ -24,18 +25,8 @@ const (
 
 // Run looks every minute which robots are silent or stuck, and tells their sites, until ctx ends.
 func (s *Partners) Run(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		if err := s.Look(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.opt.Log.ErrorContext(ctx, "robots' troubles could not be looked for", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	look := func(ctx context.Context) error { return s.Look(ctx, time.Now()) }
+	return loop.Every(ctx, lookEvery, look, func(err error) { s.opt.Log.ErrorContext(ctx, "robots' troubles could not be looked for", "err", err) })
 }
 
 // Look notes which robots are silent or stuck at a time, and tells their sites of what has begun

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 	"sheaf/manager/hosts"
 )
 
@@ -137,18 +138,7 @@ func (d *Desk) granter(ctx context.Context, id string) (by string, err error) {
 // of a removed domain, or of a removed host at another port, lets old requests expire, and forgets
 // askers' networks.
 func (d *Desk) Run(ctx context.Context) error {
-	tick := time.NewTicker(d.opt.Poll)
-	defer tick.Stop()
-	for {
-		if err := d.tidy(ctx); err != nil && ctx.Err() == nil {
-			d.opt.Log.ErrorContext(ctx, "removals: some could not be looked after", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return loop.Every(ctx, d.opt.Poll, d.tidy, func(err error) { d.opt.Log.ErrorContext(ctx, "removals: some could not be looked after", "err", err) })
 }
 
 func (d *Desk) tidy(ctx context.Context) error {

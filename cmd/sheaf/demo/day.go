@@ -15,6 +15,7 @@ import (
 	"sheaf/cmd/sheaf/service"
 	"sheaf/ingest/ledger"
 	"sheaf/internal/api"
+	"sheaf/internal/loop"
 	"sheaf/internal/operators"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -175,10 +176,8 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 		if there >= n*len(d.robots) {
 			break
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, 50*time.Millisecond) {
 			return "", ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	var published struct {
@@ -196,10 +195,8 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 // progress tells every second how many pages the robots have, until ctx ends.
 func (d *day) progress(ctx context.Context, n int) {
 	for last := int64(0); ; {
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, time.Second) {
 			return
-		case <-time.After(time.Second):
 		}
 		if pages := d.pages(); pages > last { // a robot that has ended its cycle begins at 0 again
 			d.to.Tell(Event{Kind: "progress", Day: n, Pages: int(pages), Text: fmt.Sprintf("day %d: %d answers", n, pages)})

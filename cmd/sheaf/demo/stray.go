@@ -16,6 +16,7 @@ import (
 
 	"sheaf/ingest/ledger"
 	"sheaf/internal/api"
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 	"sheaf/robotd/identity"
 )
@@ -50,10 +51,8 @@ func (d *day) stray(ctx context.Context) (ledger.Batch, error) {
 		if len(list.Batches) > 0 {
 			return list.Batches[0], nil
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, 100*time.Millisecond) {
 			return ledger.Batch{}, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // trouble tells why batches do not arrive, until ctx ends: a robot does not collect because its
@@ -19,10 +21,8 @@ func (d *day) trouble(ctx context.Context, n int) {
 		}
 	}
 	for {
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, time.Second) {
 			return
-		case <-time.After(time.Second):
 		}
 		for i, r := range d.robots {
 			status, err := r.Status()

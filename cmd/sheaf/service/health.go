@@ -20,6 +20,7 @@ import (
 	"sheaf/ingest/space"
 	"sheaf/internal/api"
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 	"sheaf/serve"
 	"sheaf/ui/board"
 )
@@ -263,16 +264,7 @@ const lookEvery = time.Minute
 // keepLooking makes all checks regularly until ctx ends, so that the log tells what fails also
 // where nobody asks. The one of the clock corrects the time by which robots' leases end.
 func (h *health) keepLooking(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			h.look()
-		}
-	}
+	return loop.After(ctx, lookEvery, func(context.Context) error { h.look(); return nil }, nil)
 }
 
 // look makes all checks at the same time.

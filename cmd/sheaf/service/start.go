@@ -20,6 +20,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/flock"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 	"sheaf/internal/servicekey"
 )
 
@@ -168,10 +169,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 			told = time.Now()
 			log.WarnContext(ctx, "the database is away; waiting for it", "until", begun.Add(cfg.Database.Wait).Format(time.RFC3339), "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(databaseLook):
-		}
+		loop.Pause(ctx, databaseLook)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/internal/durable"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 )
 
 // Options are the settings of a Locker.
@@ -209,10 +210,8 @@ func (l *Locker) all(ctx context.Context, q request) (map[string]answer, error) 
 		if q.Config.quorum(func(server string) bool { _, ok := heard[server]; return ok }) {
 			return heard, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, 100*time.Millisecond) {
 			return nil, errors.Join(ErrNoQuorum, failed, context.Cause(ctx))
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
@@ -307,10 +306,8 @@ func (l *Locker) change(ctx context.Context, c *change) error {
 			l.learn(c.joint)
 		}
 		l.mu.Unlock()
-		select {
-		case <-ctx.Done():
+		if !loop.Pause(ctx, 100*time.Millisecond) {
 			return errors.Join(ErrNoQuorum, context.Cause(ctx))
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -1,0 +1,46 @@
+// Package loop does something again and again, or later, until a context ends.
+package loop
+
+import (
+	"context"
+	"time"
+)
+
+// Every calls f at once and then at each interval, until ctx ends. Calls do not overlap: one that
+// is due while f runs follows it. Every gives f's errors to tell, which may be nil if f has none,
+// but for those after ctx has ended. It returns nil.
+func Every(ctx context.Context, interval time.Duration, f func(context.Context) error, tell func(error)) error {
+	return every(ctx, interval, true, f, tell)
+}
+
+// After is Every, but for the first call, which comes when the first interval is over.
+func After(ctx context.Context, interval time.Duration, f func(context.Context) error, tell func(error)) error {
+	return every(ctx, interval, false, f, tell)
+}
+
+func every(ctx context.Context, interval time.Duration, now bool, f func(context.Context) error, tell func(error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for ; ; now = true {
+		if now {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				tell(err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Pause waits for d. It returns false at once if ctx ends before.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return ctx.Err() == nil
+	}
+}
