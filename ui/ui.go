@@ -92,13 +92,7 @@ func Register(r *mux.Router, opt Options) error {
 var pages embed.FS
 
 // page reads one page's template.
-func page(name string) *template.Template {
-	text, err := pages.ReadFile("pages/" + name + ".html")
-	if err != nil {
-		panic(err) // it is in the program
-	}
-	return webpage.Parse(string(text))
-}
+func page(name string) *template.Template { return webpage.ParseFiles(pages, "pages/"+name+".html") }
 
 // base is the service's URL for commands that the reader may copy: that of the settings, or the
 // address to which the reader's client has connected. A Host header that names something else is

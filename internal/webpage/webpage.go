@@ -6,7 +6,7 @@ package webpage
 import (
 	"bytes"
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -96,6 +96,19 @@ var layout = template.Must(template.New("layout").Parse(layoutText))
 // methods of Page.
 func Parse(text string) *template.Template {
 	return template.Must(template.Must(layout.Clone()).Parse(text))
+}
+
+// ParseFiles is Parse for templates in files of the program, which are joined.
+func ParseFiles(files embed.FS, names ...string) *template.Template {
+	var all []byte
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // it is in the program
+		}
+		all = append(all, text...)
+	}
+	return Parse(string(all))
 }
 
 // Show answers with a page, whose data embeds Page. If the template fails, nothing is written.

@@ -15,15 +15,7 @@ var pages embed.FS
 
 // parse reads one page's template.
 func parse(name string) *template.Template {
-	var text []byte
-	for _, file := range []string{"common.html", name + ".html"} {
-		part, err := pages.ReadFile(file)
-		if err != nil {
-			panic(err) // it is in the program
-		}
-		text = append(text, part...)
-	}
-	return webpage.Parse(string(text))
+	return webpage.ParseFiles(pages, "common.html", name+".html")
 }
 
 // page is what all pages of the board have in common.

@@ -13,7 +13,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -97,15 +96,6 @@ func Register(r *mux.Router, opt Options) error {
 //go:embed *.html
 var texts embed.FS
 
-// parse reads one page's template.
-func parse(name string) *template.Template {
-	text, err := texts.ReadFile(name + ".html")
-	if err != nil {
-		panic(err) // it is in the program
-	}
-	return webpage.Parse(string(text))
-}
-
 // loginPage asks for a name and a password.
 type loginPage struct {
 	webpage.Page
@@ -120,7 +110,7 @@ type loginPage struct {
 	Forgotten bool // accounts log in here, whose passwords can be set anew
 }
 
-var loginTemplate = parse("login")
+var loginTemplate = webpage.ParseFiles(texts, "login.html")
 
 func (p *pages) ask(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")

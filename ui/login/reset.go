@@ -27,7 +27,7 @@ type resetPage struct {
 	Expired bool   // the link is good no more
 }
 
-var resetTemplate = parse("reset")
+var resetTemplate = webpage.ParseFiles(texts, "reset.html")
 
 func (p *pages) showReset(w http.ResponseWriter, r *http.Request, status int, data resetPage) error {
 	data.Page, data.Sends = p.Site.For(r), p.Mails != nil && p.Mails.Sends()
