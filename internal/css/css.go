@@ -44,6 +44,8 @@ func Refs(sheet []byte, leads func(byte) bool) iter.Seq[Ref] {
 					i += n
 					n, raw = s.str(rest[n:])
 				}
+			case c == '@' && hasPrefixFold(rest, "@namespace"):
+				n = s.rule(rest) // its address is a name, and nothing is fetched from there
 			case (c == 'i' || c == 'I') && hasPrefixFold(rest, "image-set("):
 				n = len("image-set(")
 				inSet = 1
@@ -70,6 +72,23 @@ func Refs(sheet []byte, leads func(byte) bool) iter.Seq[Ref] {
 type scanner struct{ leads func(byte) bool }
 
 func (s scanner) lead(c byte) bool { return s.leads != nil && s.leads(c) }
+
+// rule measures an at-rule without a block, up to its semicolon.
+func (s scanner) rule(text []byte) (n int) {
+	for n < len(text) && text[n] != ';' && text[n] != '{' {
+		step := 1
+		switch rest := text[n:]; {
+		case s.lead(rest[0]):
+			step = 2
+		case isQuote(rest[0]):
+			step, _ = s.str(rest)
+		case hasPrefixFold(rest, "url("):
+			step, _ = s.url(rest)
+		}
+		n += max(step, 1)
+	}
+	return min(n, len(text))
+}
 
 // url measures "url(…)" and finds what is in it; raw is nil where it has no end.
 func (s scanner) url(text []byte) (n int, raw []byte) {

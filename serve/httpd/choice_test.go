@@ -160,3 +160,27 @@ func TestRedirectsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A page whose address has a percent sign that begins no escape opens by our own links, and a
+// Refresh header leads on as the element does.
+func TestLonePercentAndRefreshHeader(t *testing.T) {
+	s := newSite(t)
+	const root = "http://www.waseda.ac.jp"
+	s.Publish("20261122", map[string][]*archive.Record{host: {
+		servetest.Page(root+"/100%", "a hundred", at(22, 1)), servetest.Page(root+"/bad%zz", "bad", at(22, 1)),
+		answer(archive.Page, root+"/refresh", "HTTP/1.1 200 OK\nContent-Type: text/html\nRefresh: 0; url=/next", "<p>wait", at(22, 1)),
+	}})
+	for path, want := range map[string]string{"/100%25": "a hundred", "/bad%25zz": "bad"} {
+		for _, place := range []string{ofDay(22, "", root+path), ofDay(22, "id_", root+path), "/web/2026/" + root + path, "/timegate/" + root + path} {
+			if resp, body, hops := s.follow(t, place); resp.StatusCode != 200 || !strings.Contains(body, want) {
+				t.Errorf("%q: %s", hops, resp.Status)
+			}
+		}
+		if _, body := s.doText(t, "/timemap/link/"+root+path); !strings.Contains(body, ofDay(22, "", root+path)+">") {
+			t.Errorf("%s: its TimeMap has another address: %s", path, body)
+		}
+	}
+	if _, body := s.doText(t, ofDay(22, "", root+"/refresh")); !strings.Contains(body, `href="`+ofDay(22, "", root+"/next")+`"`) {
+		t.Errorf("a Refresh header leads nowhere: %s", body)
+	}
+}

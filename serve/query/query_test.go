@@ -46,6 +46,7 @@ func TestParseTarget(t *testing.T) {
 		"http://192.0.2.1/x*":               {Match: records.MatchPrefix, Host: "192.0.2.1", Key: "192.0.2.1)/x"},
 		"example.jp/a/*":                    {Match: records.MatchPrefix, Host: "example.jp", Key: "jp,example)/a/"},
 		"example.jp/a?*":                    {Match: records.MatchPrefix, Host: "example.jp", Key: "jp,example)/a?"},
+		" example.jp/a ":                    {Match: records.MatchExact, Host: "example.jp", Key: "jp,example)/a"},
 		"*.jp":                              {Match: records.MatchDomain, Host: "jp"},
 		"*.www.example.jp/*":                {Match: records.MatchDomain, Host: "www.example.jp"},
 		"http://u:p@example.jp.:81/a":       {Match: records.MatchExact, Host: "example.jp:81", Key: "jp,example:81)/a"},
@@ -55,6 +56,10 @@ func TestParseTarget(t *testing.T) {
 		if got, err := parseTarget(text, 0); err != nil || got != want {
 			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
 		}
+	}
+	star := records.Target{Match: records.MatchExact, Host: "example.jp", Key: "jp,example)/a*"}
+	if got, err := parseTarget("http://example.jp/a*", records.MatchExact); err != nil || got != star {
+		t.Errorf("exact with an asterisk: %+v %v, want %+v", got, err, star)
 	}
 }
 

@@ -17,11 +17,12 @@ var matches = map[string]records.Match{
 	"exact": records.MatchExact, "prefix": records.MatchPrefix, "host": records.MatchHost, "domain": records.MatchDomain,
 }
 
-// parseTarget parses a search target. match is from matchType, or 0 if that is not given; wildcards
-// in the text must agree with it.
+// parseTarget parses a search target. match is from matchType, or 0 if that is not given. Asterisks
+// in the text must agree with it; with MatchExact they are part of the URL.
 func parseTarget(text string, match records.Match) (records.Target, error) {
-	rest, wild := text, records.Match(0)
-	if r, ok := strings.CutPrefix(rest, "*."); ok {
+	rest, wild := strings.TrimSpace(text), records.Match(0)
+	if match == records.MatchExact { // an asterisk is part of the URL
+	} else if r, ok := strings.CutPrefix(rest, "*."); ok {
 		rest, wild = r, records.MatchDomain
 		rest = strings.TrimSuffix(strings.TrimSuffix(rest, "*"), "/")
 	} else if r, ok := strings.CutSuffix(rest, "*"); ok {

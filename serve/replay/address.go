@@ -160,5 +160,23 @@ func ParseURL(s string) (string, error) {
 
 // Path returns the address of a version of a page.
 func Path(t time.Time, mode Mode, url string) string {
-	return Root + Timestamp(t) + string(mode) + "/" + url
+	return Root + Timestamp(t) + string(mode) + "/" + InPath(url)
 }
+
+// InPath returns a URL as it stands in the path of a request: a percent sign that begins no escape
+// is escaped, as servers refuse such a path. The URL has the same key (naming.SURT) as before.
+func InPath(url string) string {
+	if !strings.Contains(url, "%") {
+		return url
+	}
+	var b strings.Builder
+	for i := range len(url) {
+		b.WriteByte(url[i])
+		if url[i] == '%' && (i+2 >= len(url) || !isHex(url[i+1]) || !isHex(url[i+2])) {
+			b.WriteString("25")
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }

@@ -1,6 +1,10 @@
 package replay
 
-import "strings"
+import (
+	"strings"
+
+	"sheaf/internal/weburl"
+)
 
 // srcset rewrites a list such as "a.png 1x, b.png 2x". A comma within a URL is part of it; a comma
 // at its end is a separator (HTML, 4.8.4.2.2).
@@ -61,6 +65,20 @@ func (l *linker) refresh(content string) change {
 		return change{what: goes}
 	}
 	return change{}
+}
+
+// Refresh returns where a Refresh header of a page leads, as an absolute URL; "": nowhere.
+func Refresh(header, page string) string {
+	base, err := weburl.New(page, nil)
+	_, ref, ok := cutRefresh(header)
+	if err != nil || !ok {
+		return ""
+	}
+	to, err := base.Resolve(ref, nil)
+	if err != nil || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
+		return ""
+	}
+	return to
 }
 
 // cutRefresh parses a refresh as loosely as the HTML standard (4.2.5.3).

@@ -211,12 +211,16 @@ func (w *rewriter) leftOut(t *tag) bool {
 			return true
 		}
 	case "link":
+		hint := false
 		for rel := range strings.FieldsSeq(strings.ToLower(t.get(w.linker, "rel"))) {
 			switch rel {
 			case "dns-prefetch", "preconnect", "prefetch", "prerender", "preload", "modulepreload", "manifest":
-				return true
+				hint = true
+			default:
+				return false // it is more than a hint, such as a style sheet
 			}
 		}
+		return hint
 	}
 	return false
 }

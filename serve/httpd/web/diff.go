@@ -26,7 +26,7 @@ var diffTemplate = webpage.Parse(diffText)
 
 // diffPath returns the path of the comparison of two versions of a page.
 func diffPath(from, to time.Time, url string) string {
-	return api.PathDiff + replay.Timestamp(from) + "/" + replay.Timestamp(to) + "/" + url
+	return api.PathDiff + replay.Timestamp(from) + "/" + replay.Timestamp(to) + "/" + replay.InPath(url)
 }
 
 // parsePair parses the address of a comparison.

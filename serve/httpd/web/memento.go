@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	_ "embed"
 	"html/template"
 	"io"
@@ -208,6 +209,7 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 	if err != nil {
 		return err
 	}
+	doc.Refresh = cmp.Or(doc.Refresh, replay.Refresh(answer.Get("Refresh"), c.URL))
 	h := w.Header()
 	policy(h, contentType, mode == replay.Frame && doc.Kind == replay.HTML)
 	if doc.Kind == replay.Other {

@@ -93,7 +93,7 @@ func rank(c *records.Capture) int {
 func (m mementos) at(t time.Time, url string) int {
 	found := -1
 	for i, c := range m {
-		if replay.Timestamp(c.Time) == replay.Timestamp(t) && (found < 0 || c.URL == url) {
+		if replay.Timestamp(c.Time) == replay.Timestamp(t) && (found < 0 || replay.InPath(c.URL) == replay.InPath(url)) {
 			found = i
 		}
 	}

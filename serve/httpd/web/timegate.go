@@ -63,7 +63,7 @@ func mementoLink(origin string, c *records.Capture, rel string) related {
 func about(origin, url, rel string, m stretch) []related {
 	return []related{
 		{url, `rel="original"`},
-		{origin + api.PathTimeGate + url, `rel="timegate"`},
+		{origin + api.PathTimeGate + replay.InPath(url), `rel="timegate"`},
 		timeMapLink(origin, url, rel, m),
 	}
 }

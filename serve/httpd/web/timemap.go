@@ -138,7 +138,7 @@ func (p *Pages) timeMap(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 func timeMapPath(origin, form, url string, m stretch) string {
-	return origin + api.PathTimeMap + form + "/" + m.name() + url
+	return origin + api.PathTimeMap + form + "/" + m.name() + replay.InPath(url)
 }
 
 func timeMapLink(origin, url, rel string, m stretch) related {

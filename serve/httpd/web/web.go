@@ -85,7 +85,7 @@ func target(r *http.Request, prefix string) string {
 func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
 
 // allVersions returns the path of a page's list of versions.
-func allVersions(url string) string { return replay.Root + "*/" + url }
+func allVersions(url string) string { return replay.Root + "*/" + replay.InPath(url) }
 
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
 // to the time in the path.
@@ -105,7 +105,7 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	switch {
 	case address.All:
 		return p.versions(w, r, all, address.URL)
-	case address.Full && i >= 0 && all[i].URL == address.URL:
+	case address.Full && i >= 0 && replay.InPath(all[i].URL) == replay.InPath(address.URL):
 		return p.memento(w, r, a, all, i, address.Mode)
 	case !address.Full || i < 0 || redirects(all[i]):
 		if i, err = all.choose(r.Context(), address.Time); err != nil {
