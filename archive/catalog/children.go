@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Children lists a directory of the tree of reversed host names: up to limit entries below path, in
@@ -16,11 +15,7 @@ func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) 
 	if err != nil {
 		return nil, err
 	}
-	d := directory{snapshot: s, table: openTable(runs), of: tableSummary, published: publishedOfSummary}
-	if !allSummed(runs) {
-		d.of, d.published = tableHost, publishedOfRow
-	}
-	d.prefix = d.of + keyOfPath(path)
+	d := directory{snapshot: s, table: openTable(runs), prefix: tableSummary + keyOfPath(path)}
 	start := d.prefix
 	if after != "" {
 		start += afterSubtree(after)
@@ -32,14 +27,11 @@ func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) 
 	return children, nil
 }
 
-// directory walks one directory of the tree, by the hosts' summaries or, if runs lack these, by
-// their entries.
+// directory walks one directory of the tree by the hosts' summaries.
 type directory struct {
-	snapshot  *Snapshot
-	table     *table
-	of        string                              // the table that is walked
-	published func(row []byte) (time.Time, error) // parses its rows
-	prefix    string                              // of the rows below the directory
+	snapshot *Snapshot
+	table    *table
+	prefix   string // of the rows below the directory
 }
 
 func (d *directory) list(ctx context.Context, start string, limit int) (children []Child, err error) {
@@ -48,7 +40,7 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	}
 	stones := d.snapshot.catalog.current().tombstones
 	for d.table.under(d.prefix) && (limit <= 0 || len(children) < limit) {
-		name, _, _ := strings.Cut(hostOfRow(d.table.Row())[len(d.prefix)-len(d.of):], ",")
+		name, _, _ := strings.Cut(hostOfRow(d.table.Row())[len(d.prefix)-len(tableSummary):], ",")
 		child := Child{Name: name, Modified: d.snapshot.Published()}
 		if err := d.leaf(ctx, &child, stones); err != nil {
 			return nil, err
@@ -69,8 +61,8 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 // leaf reads the rows of the child's own host, if it is one. If nothing of the host is taken down,
 // it reads only the last.
 func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) error {
-	key := d.prefix[len(d.of):] + child.Name
-	rows := d.of + key + " "
+	key := d.prefix[len(tableSummary):] + child.Name
+	rows := tableSummary + key + " "
 	if !d.table.under(rows) {
 		return nil
 	}
@@ -80,7 +72,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 			return err
 		}
 		child.Leaf = true
-		child.Modified, err = d.published(last)
+		child.Modified, err = publishedOfSummary(last)
 		return err
 	}
 	entries := tableHost + key + " "
@@ -107,7 +99,7 @@ func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) 
 			child.Inner = err == nil
 			return err
 		}
-		if err := d.table.advance(ctx, d.of+key+" ~"); err != nil {
+		if err := d.table.advance(ctx, tableSummary+key+" ~"); err != nil {
 			return err
 		}
 	}

@@ -101,14 +101,6 @@ func (s *Snapshot) EditionSizes(ctx context.Context, name, prefix string) iter.S
 			yield(HostSize{}, fmt.Errorf("catalog: edition %q: %w", name, err))
 			return
 		}
-		if !r.Summed {
-			for h, err := range summaries(ctx, []*run{r}, tableHost, prefix, prefix) {
-				if !yield(HostSize{Key(h.Host), h.Bytes}, err) {
-					return
-				}
-			}
-			return
-		}
 		for row, err := range pass(ctx, []*run{r}, tableSummary+prefix) {
 			var h HostSize
 			if err == nil {

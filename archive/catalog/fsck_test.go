@@ -9,7 +9,6 @@ import (
 	"iter"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
@@ -121,33 +120,6 @@ func TestFsckFindsDamage(t *testing.T) {
 			case report.OK():
 				t.Errorf("%s %s: fsck finds nothing", info.Key, name)
 			}
-		}
-	}
-}
-
-// Of a batch that an older program published the catalog does not have the manifest's digest.
-func TestFsckReadsOldManifests(t *testing.T) {
-	st := newStore(t)
-	now := time.Now().UTC()
-	m := wire.Manifest{Format: wire.ManifestFormat, Batch: "r1-20261121T000000Z-1", Robot: "r1", Size: 1, SHA256: wire.Digest(nil), Created: now}
-	text, err := m.Unsigned()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := wire.ManifestKey(m.Batch)
-	if err := st.Put(t.Context(), key, bytes.NewReader(text), int64(len(text))); err != nil {
-		t.Fatal(err)
-	}
-	line := putSegment(t, st, "a.jp", string(m.Batch))
-	line.BatchSHA256 = m.SHA256
-	p := publication(string(m.Batch), line)
-	p.Batches[0].SHA256 = m.SHA256
-	publish(t, open(t, st), p)
-	wantClean(t, st)
-	for name, data := range map[string][]byte{"no manifest": text[:len(text)/2], "another": bytes.ReplaceAll(text, []byte(m.SHA256), []byte(wire.Digest([]byte("x"))))} {
-		report, err := catalog.Fsck(t.Context(), &damaged{st, key, data}, catalog.FsckOptions{TempDir: t.TempDir(), Deep: true})
-		if err != nil || report.Found != 1 || report.Problems[0].Where != key {
-			t.Errorf("%s: %+v, %v", name, report.Problems, err)
 		}
 	}
 }

@@ -18,7 +18,6 @@ type runRef struct {
 	Rows       int64  `json:"rows"`
 	Tombstones int64  `json:"tombstones,omitempty"` // rows of that table
 	Expired    int64  `json:"expired,omitempty"`    // rows of that table
-	Summed     bool   `json:"summed,omitempty"`     // each of its hosts has a summary
 	Summaries  int64  `json:"summaries,omitempty"`  // rows of that table
 	SHA256     string `json:"sha256"`
 

@@ -88,7 +88,7 @@ func (w *runWriter) finish() (runRef, error) {
 		return runRef{}, err
 	}
 	var err error
-	w.ref.Summed, w.ref.Size = true, w.out.Size()
+	w.ref.Size = w.out.Size()
 	w.ref.SHA256, err = w.out.Finish()
 	return w.ref, err
 }

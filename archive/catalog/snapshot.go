@@ -138,7 +138,7 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 	}
 	stones, expired := s.catalog.current().tombstones, openExpiries(runs)
 	var hosts []HostInfo
-	for sum, err := range eachSummary(ctx, runs, surtPrefix, start) {
+	for sum, err := range summaries(ctx, runs, tableSummary, surtPrefix, start) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: hosts under %q: %w", surtPrefix, err)
 		}

@@ -88,27 +88,8 @@ func publishedOfSummary(row []byte) (time.Time, error) {
 	return fromNanoseconds(of.Published), err
 }
 
-// allSummed reports whether all runs have summaries of their hosts. Runs of earlier versions of
-// this program have none until they are merged.
-func allSummed(runs []*run) bool {
-	for _, r := range runs {
-		if !r.Summed {
-			return false
-		}
-	}
-	return true
-}
-
-// eachSummary walks the hosts whose keys begin with prefix and are at or behind start, each summed
-// up over all runs.
-func eachSummary(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[summary, error] {
-	if !allSummed(runs) {
-		return summaries(ctx, runs, tableHost, prefix, start)
-	}
-	return summaries(ctx, runs, tableSummary, prefix, start)
-}
-
-// summaries is like eachSummary, from one table: that of entries or that of summaries.
+// summaries walks the hosts whose keys begin with prefix and are at or behind start, each summed up
+// over all runs. It reads one table: that of summaries or, to check these, that of entries.
 func summaries(ctx context.Context, runs []*run, table, prefix, start string) iter.Seq2[summary, error] {
 	return func(yield func(summary, error) bool) {
 		var s summary // of the host that is read
@@ -159,7 +140,7 @@ func summaryFrom(table string, row []byte) (summary, error) {
 
 // putSummaries adds the summaries of all hosts of several runs to the run that is made of them.
 func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
-	for s, err := range eachSummary(ctx, runs, "", "") {
+	for s, err := range summaries(ctx, runs, tableSummary, "", "") {
 		if err != nil {
 			return err
 		}

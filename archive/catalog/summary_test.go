@@ -2,13 +2,10 @@ package catalog_test
 
 import (
 	"fmt"
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 
 	"sheaf/archive/catalog"
-	"sheaf/archive/store"
 	"sheaf/internal/testkit"
 )
 
@@ -154,48 +151,5 @@ func TestSummaries(t *testing.T) {
 	}
 	if paged != "h0.jp h1.jp h3.jp h4.jp " {
 		t.Errorf("page by page: %s", paged)
-	}
-}
-
-// A catalog of a version of this program that wrote no summaries (the store in
-// testdata: four editions, one merge, one take-down) is read as well, and gets them by merging.
-func TestCatalogWithoutSummaries(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/unsummed")); err != nil {
-		t.Fatal(err)
-	}
-	st, err := store.OpenFS(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	wantClean(t, st)
-	c := openWith(t, st, catalog.Options{Fanout: 3})
-	wantHost(t, pin(t, c), "www.a.jp", "b0 b1 b2 b3")
-	was, brought := lists(t, pin(t, c)), sizes(t, pin(t, c))
-	if err := c.Merge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if is := lists(t, pin(t, c)); is != was {
-		t.Errorf("listed %s, after a merge %s", was, is)
-	}
-	if is := sizes(t, pin(t, c)); is != brought || !strings.Contains(is, " jp,a,www ") {
-		t.Errorf("editions brought %s, after a merge %s", brought, is)
-	}
-	wantClean(t, st)
-	if got, _, err := pin(t, c).Changes(t.Context(), 0, "", 100); err != nil || len(got) != 11 {
-		t.Errorf("%d changes, %v", len(got), err)
-	}
-	for i := range 6 { // until no run of old is left
-		id := fmt.Sprintf("new%d", i)
-		publish(t, c, publication(id, putSegment(t, st, "a.jp", id), putSegment(t, st, "new.jp", id)))
-		if err := c.Merge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		lists(t, pin(t, c))
-	}
-	wantHost(t, pin(t, c), "a.jp", "b0 b1 b2 b3 new0 new1 new2 new3 new4 new5")
-	if report := wantClean(t, st); report.Editions != 10 {
-		t.Errorf("%+v", report)
 	}
 }

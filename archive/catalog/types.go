@@ -73,8 +73,8 @@ type View struct {
 type Batch struct {
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey. It is empty for
-	// batches without a manifest, and for those that were published before manifests were kept.
+	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey; empty: there is
+	// none.
 	Manifest string `json:"manifest,omitempty"`
 
 	Collection wire.Collection `json:"collection,omitzero"` // to which it belongs; zero: none
