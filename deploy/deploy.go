@@ -2,9 +2,18 @@
 // the robots' install script, guides. The service hands the script out.
 package deploy
 
-import _ "embed" // for the script
+import _ "embed" // for the files
 
 // InstallRobot is the shell script that installs, upgrades and removes a robot.
 //
 //go:embed install-robot.sh
 var InstallRobot string
+
+// Sheaf and Robotd are the settings of the two programs with their defaults. The comments say what
+// each does.
+//
+//go:embed sheaf.yaml
+var Sheaf string
+
+//go:embed robotd.yaml
+var Robotd string

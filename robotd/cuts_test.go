@@ -35,7 +35,7 @@ func TestNoLinkIsLostSilently(t *testing.T) {
 	web.robots = "Sitemap: http://www.cut.test/sitemap.xml\n"
 	s := newService(t, "http://www.cut.test/")
 	cfg := testConfig(t, s, map[string]string{"www.cut.test": web.addr})
-	cfg.Page.MaxDepth, cfg.Links.Record, cfg.Links.Max = 0, true, 1000 // the links are found, and not visited
+	cfg.Page.MaxDepth, cfg.Links.Record = 0, true // the links are found, and not visited
 	r, err := New(cfg, testLog(t))
 	if err != nil {
 		t.Fatal(err)

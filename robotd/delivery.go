@@ -57,7 +57,7 @@ func (d *delivery) uploader(cfg *config.Config, id *identity.Identity, keys wire
 	}
 	u = upload.New(upload.Options{
 		Spool: d.records.Batches, Targets: targets, Receipts: upload.NewReceiptSources(receipts...), Log: d.log,
-		Poll: cfg.Upload.Poll, BackOff: cfg.Upload.BackOff, Published: d.published, Quarantined: d.quarantined,
+		Poll: cfg.Upload.Poll, BackOff: min(cfg.Upload.Poll, backOff), Published: d.published, Quarantined: d.quarantined,
 	})
 	return u, nil
 }
@@ -85,27 +85,27 @@ func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 	return nil
 }
 
-// targetURLs returns the ways to the service. With upload.by: ftp, HTTP still gives the receipts if
-// it can, and takes the batches while FTP does not answer.
-func targetURLs(cfg *config.Config, id *identity.Identity) ([]string, error) {
-	if len(cfg.Upload.Targets) > 0 {
-		return cfg.Upload.Targets, nil
+// backOff is the longest wait after a failed upload; it doubles with each further one.
+const backOff = 10 * time.Second
+
+// targetURLs returns the ways to the service as URLs.
+func targetURLs(cfg *config.Config, id *identity.Identity) (urls []string, err error) {
+	if len(cfg.Upload.Targets) == 0 {
+		return cfg.Manager, nil
 	}
-	web := cfg.Manager
-	if cfg.Upload.URL != "" {
-		web = []string{cfg.Upload.URL}
+	for _, t := range cfg.Upload.Targets {
+		switch {
+		case t == config.HTTP:
+			urls = append(urls, cfg.Manager...)
+		case t != config.FTP:
+			urls = append(urls, t)
+		case id.FTP == "":
+			return nil, settings.Wrong("upload.targets", config.FTP, "the service named no FTP server; want ftp://host:port")
+		default:
+			urls = append(urls, "ftp://"+id.FTP)
+		}
 	}
-	if cfg.Upload.By != "ftp" {
-		return web, nil
-	}
-	addr := cfg.Upload.FTP
-	if addr == "" {
-		addr = id.FTP
-	}
-	if addr == "" {
-		return nil, errors.New(`setting upload.by: ftp: the service named no FTP server; set upload.ftp to host:port`)
-	}
-	return append([]string{"ftp://" + addr}, web...), nil
+	return urls, nil
 }
 
 // target takes batches and gives out receipts.

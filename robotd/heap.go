@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sheaf/robotd/config"
 	"sync/atomic"
 )
 
@@ -15,18 +14,21 @@ const (
 	mostGarbage  = 200
 )
 
-// HoldMemory keeps the process small. The heap grows by about memory.garbage bytes beyond the
-// memory in use before it is collected, and the whole process seldom beyond memory.limit. Go's own
+// garbage is how many bytes that are no longer used gather before they are collected.
+const garbage = 8 << 20
+
+// HoldMemory keeps the process small. The heap grows by about 8 MiB beyond the memory in use before
+// it is collected, and the whole process seldom beyond the limit in bytes; 0: no limit. Go's own
 // rule, as much garbage as there is memory in use, wastes processor time on a robot of a hundred
 // hosts and memory on one of ten thousand. GOGC and GOMEMLIMIT in the environment have priority
 // over the settings. HoldMemory is for a process that is only a robot. The returned function ends
 // it and restores what was set before.
-func HoldMemory(cfg config.Memory) (stop func()) {
-	h := &heap{garbage: cfg.Garbage, limit: -1, percent: -1}
-	if cfg.Limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		h.limit = debug.SetMemoryLimit(cfg.Limit)
+func HoldMemory(limit int64) (stop func()) {
+	h := &heap{limit: -1, percent: -1}
+	if limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		h.limit = debug.SetMemoryLimit(limit)
 	}
-	if cfg.Garbage > 0 && os.Getenv("GOGC") == "" {
+	if os.Getenv("GOGC") == "" {
 		h.percent = debug.SetGCPercent(100)
 		h.adjust()
 	}
@@ -35,7 +37,6 @@ func HoldMemory(cfg config.Memory) (stop func()) {
 
 // heap sets the garbage collector by the memory in use.
 type heap struct {
-	garbage int64
 	over    atomic.Bool
 	limit   int64 // memory limit before; negative: it was not changed
 	percent int   // GOGC before; negative: it was not changed
@@ -54,7 +55,7 @@ func (h *heap) adjust() {
 		}
 	}
 	live, is := sample[0].Value.Uint64(), sample[1].Value.Uint64()
-	if want := garbagePercent(h.garbage, live); want != int(is) {
+	if want := garbagePercent(live); want != int(is) {
 		debug.SetGCPercent(want)
 	}
 	type sentinel struct{ _ [4]*heap } // large enough to have its own memory block
@@ -71,8 +72,8 @@ func (h *heap) stop() {
 	}
 }
 
-// garbagePercent returns the GOGC with which so many bytes of garbage gather beside the live ones.
-func garbagePercent(garbage int64, live uint64) int {
+// garbagePercent returns the GOGC with which the garbage gathers beside so many bytes of live ones.
+func garbagePercent(live uint64) int {
 	percent := 100 * uint64(garbage) / max(live, 1)
 	percent = min(max(percent, leastGarbage), mostGarbage)
 	const step = 5 // each change stops the world for a moment

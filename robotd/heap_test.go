@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"sheaf/internal/testkit"
-	"sheaf/robotd/config"
 )
 
 // The more is in use, the smaller a part of it may lie there as garbage; and what was set
@@ -17,7 +16,7 @@ func TestHoldMemory(t *testing.T) {
 	before := debug.SetGCPercent(150)
 	defer debug.SetGCPercent(before)
 	limit := debug.SetMemoryLimit(-1)
-	stop := HoldMemory(config.Memory{Garbage: 16 << 20, Limit: 1 << 40})
+	stop := HoldMemory(1 << 40)
 	percent := func() int {
 		now := debug.SetGCPercent(100)
 		debug.SetGCPercent(now)
@@ -39,8 +38,8 @@ func TestHoldMemory(t *testing.T) {
 	for _, tt := range []struct {
 		live uint64
 		want int
-	}{{0, mostGarbage}, {1 << 20, mostGarbage}, {16 << 20, 100}, {32 << 20, 50}, {1 << 30, leastGarbage}} {
-		if got := garbagePercent(16<<20, tt.live); got != tt.want {
+	}{{0, mostGarbage}, {1 << 20, mostGarbage}, {8 << 20, 100}, {16 << 20, 50}, {1 << 30, leastGarbage}} {
+		if got := garbagePercent(tt.live); got != tt.want {
 			t.Errorf("beside %d in use: %d %%, want %d", tt.live, got, tt.want)
 		}
 	}

@@ -42,7 +42,7 @@ func runAsRobot(settings string) int {
 			stop := profile(dir)
 			defer stop()
 		}
-		defer HoldMemory(cfg.Memory)()
+		defer HoldMemory(cfg.Memory.Limit)()
 		err = Run(ctx, cfg, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {

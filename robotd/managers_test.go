@@ -51,7 +51,7 @@ func TestNextManager(t *testing.T) {
 	}
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
 	cfg.Manager = []string{process("one"), process("two")}
-	cfg.Upload.Poll, cfg.Upload.BackOff = 5*time.Millisecond, 5*time.Millisecond
+	cfg.Upload.Poll = 5 * time.Millisecond
 	for _, down := range []string{"one", "two"} {
 		mu.Lock()
 		clear(dead)

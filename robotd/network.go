@@ -76,6 +76,9 @@ func openTap(cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
 	return t, nil
 }
 
+// tapBuffer is how many bytes are queued for each consumer of the tap.
+const tapBuffer = 16 << 20
+
 func listenTap(path string, cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
 	// Every stream begins like the warc.gz of no records.
 	empty, err := archive.NewView(archive.WARC, nil)
@@ -91,5 +94,5 @@ func listenTap(path string, cfg *config.Config, log *slog.Logger) (*tap.Tap, err
 	if err != nil {
 		return nil, err
 	}
-	return tap.Listen(tap.Options{Path: path, Buffer: cfg.Tap.Buffer, Wait: cfg.Tap.Wait, Start: start, Log: log})
+	return tap.Listen(tap.Options{Path: path, Buffer: tapBuffer, Wait: cfg.Tap.Wait, Start: start, Log: log})
 }

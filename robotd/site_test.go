@@ -190,7 +190,7 @@ func testConfig(t testing.TB, s *service, hosts map[string]string) config.Config
 	cfg.Adapt.Max = 0
 	cfg.Window = "always"
 	cfg.Disk.Free = 0 // whatever else fills the disk
-	cfg.Upload.Poll, cfg.Upload.BackOff = 10*time.Millisecond, 10*time.Millisecond
+	cfg.Upload.Poll = 10 * time.Millisecond
 	cfg.Network.Hosts = hosts
 	cfg.Network.AllowPrivate = true
 	cfg.Once = true

@@ -88,7 +88,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	g := guard.New(accounts, nil, "", slog.New(slog.DiscardHandler))
 	g.Sessions = session.New(session.Options{DB: site.DB})
 	mails := mailer.NewOutbox(site.DB, new(mailer.Server), nil)
-	keepers, err := operators.NewStore(site.DB, "", servetest.Cheap, nil)
+	keepers, err := operators.NewStore(site.DB, servetest.Cheap, nil)
 	testkit.Must(t, err)
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{

@@ -64,7 +64,7 @@ func runCommand() *cobra.Command {
 			if dry, err := cmd.Flags().GetBool("dry-run"); err != nil || dry {
 				return errors.Join(err, dryRun(cmd, cfg))
 			}
-			defer robotd.HoldMemory(cfg.Memory)()
+			defer robotd.HoldMemory(cfg.Memory.Limit)()
 			return robotd.Run(cmd.Context(), cfg, logger(cmd, cfg))
 		},
 	}

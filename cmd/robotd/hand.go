@@ -34,7 +34,7 @@ func handCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer robotd.HoldMemory(cfg.Memory)()
+		defer robotd.HoldMemory(cfg.Memory.Limit)()
 		return robotd.Hand(cmd.Context(), cfg, *head, text, *turns, logger(cmd, cfg))
 	}
 	cmd.AddCommand(handInviteCommand(), handRemoveCommand())

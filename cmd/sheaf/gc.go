@@ -24,8 +24,8 @@ func gcCommand() *cobra.Command {
 		Short: "Delete stored objects that nothing needs",
 		Long: `Find objects in the store that no edition and no reader needs: runs that were merged, the remains of
 failed attempts, hosts that are taken down and, if collect.keep is set, old editions. They are condemned
-now, and deleted by a later collection if nothing needs them until then (collect.delay). The service
-does this by itself (collect.every).`,
+now, and deleted by a collection at least a day later if nothing needs them then. The service does this
+by itself every six hours.`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			c.HTTP.Timeout = collectTimeout

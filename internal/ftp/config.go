@@ -25,7 +25,6 @@ type Config struct {
 	Contact      string     // whom to ask, told to clients that are turned away; may be empty
 	PublicIP     netip.Addr // IPv4 address told in PASV replies; default: the address that the client reached
 	PassivePorts [2]int     // first and last port for passive data connections; default: any
-	NoActive     bool       // refuse PORT and EPRT
 
 	// Proxies are trusted to tell their clients' addresses: each control connection and each data
 	// connection from them must begin with a PROXY header (version 1 or 2).

@@ -171,13 +171,13 @@ func TestHelpIsTrue(t *testing.T) {
 // TestFeatIsTrue asks for every feature that FEAT names.
 func TestFeatIsTrue(t *testing.T) {
 	certificate, _ := certificate(t)
-	for _, cfg := range []Config{{}, {NoActive: true}, {TLS: certificate}} {
+	for _, cfg := range []Config{{}, {TLS: certificate}} {
 		c := login(t, start(t, newMemory(map[string]string{"/d/x": "1"}), func(c *Config) {
-			c.TLS, c.NoActive = cfg.TLS, cfg.NoActive
+			c.TLS = cfg.TLS
 		}).addr)
 		feats := c.cmd("211", "FEAT")
-		if strings.Contains(feats, "AUTH TLS") != (cfg.TLS != nil) || strings.Contains(feats, "EPRT") == cfg.NoActive {
-			t.Errorf("with TLS %t and NoActive %t, FEAT gave %q", cfg.TLS != nil, cfg.NoActive, feats)
+		if strings.Contains(feats, "AUTH TLS") != (cfg.TLS != nil) {
+			t.Errorf("with TLS %t, FEAT gave %q", cfg.TLS != nil, feats)
 		}
 		for line := range strings.Lines(feats) {
 			if line[0] != ' ' {

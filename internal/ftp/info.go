@@ -15,10 +15,7 @@ func (i *info) feat(string) {
 	if i.cfg.TLS != nil {
 		features = append(features, "AUTH TLS", "PBSZ", "PROT")
 	}
-	if !i.cfg.NoActive {
-		features = append(features, "EPRT")
-	}
-	features = append(features, "EPSV", "HASH SHA-256*", "MDTM", "MLST "+i.tree.facts.feature(),
+	features = append(features, "EPRT", "EPSV", "HASH SHA-256*", "MDTM", "MLST "+i.tree.facts.feature(),
 		"REST STREAM", "SIZE", "TVFS", "UTF8", "XSHA256", "End")
 	i.d.reply(211, "%s", strings.Join(features, "\n"))
 }

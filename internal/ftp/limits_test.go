@@ -70,9 +70,6 @@ func TestBounceIsRefused(t *testing.T) {
 		t.Errorf("active mode gave %q", b)
 	}
 	c.expect("226")
-
-	c = login(t, start(t, m, func(c *Config) { c.NoActive = true }).addr)
-	c.cmd("502", "PORT 127,0,0,1,40,0")
 }
 
 // TestForeignDataPeer connects to a passive port from another address.

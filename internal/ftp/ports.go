@@ -146,8 +146,6 @@ func (p *ports) eprt(arg string) {
 // system service, so that nobody can use the server to reach others.
 func (p *ports) connectTo(to netip.AddrPort) {
 	switch {
-	case p.cfg.NoActive:
-		p.d.reply(502, "Active mode is off; use PASV or EPSV")
 	case p.onlyEPSV:
 		p.d.reply(503, "After EPSV ALL there is only EPSV")
 	case to.Addr() != p.client || to.Port() < 1024:

@@ -9,9 +9,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"strings"
-
-	"sheaf/internal/settings"
 )
 
 // Values of Settings.Format.
@@ -25,32 +22,16 @@ const requestKey = "request"
 
 // Settings is how a program writes its log.
 type Settings struct {
-	Format string `mapstructure:"format"` // text or json
-	Level  string `mapstructure:"level"`  // the least important lines that are written: debug, info, warn or error
-}
-
-// Default returns text from info upwards.
-func Default() Settings { return Settings{Format: text, Level: "info"} }
-
-// Check checks the settings, which are those under the key log.
-func (s Settings) Check(is *settings.Checks) {
-	is.Require(s.Format == text || s.Format == json, "log.format", s.Format, "want text or json")
-	_, ok := s.level()
-	is.Require(ok, "log.level", s.Level, "want debug, info, warn or error")
-}
-
-func (s Settings) level() (slog.Level, bool) {
-	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
-		if s.Level == strings.ToLower(level.String()) {
-			return level, true
-		}
-	}
-	return slog.LevelInfo, false
+	Format string `mapstructure:"format" want:"text or json"`              // text or json
+	Level  string `mapstructure:"level" want:"debug, info, warn or error"` // the least important lines that are written: debug, info, warn or error
 }
 
 // New returns a logger that writes to w. The settings must have been checked.
 func (s Settings) New(w io.Writer) *slog.Logger {
-	level, _ := s.level()
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
+		level = slog.LevelInfo
+	}
 	opt := &slog.HandlerOptions{Level: level}
 	if s.Format == json {
 		return slog.New(WithRequests(slog.NewJSONHandler(w, opt)))

@@ -25,6 +25,9 @@ import (
 // only read. Each route for operators goes through it, so no other place says who may do what.
 type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
 
+// TokenName is the name under which the token acts.
+const TokenName = "token"
+
 // Door knows operators by their names and passwords, by the token, or by a browser's session.
 // Programs give a name and a password by HTTP Basic, or the token as Authorization: Bearer. The
 // token may also stand in the place of the password, with any name. All fields are needed, but
@@ -32,7 +35,6 @@ type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
 type Door struct {
 	Store      *Store
 	Token      string
-	TokenName  string // under which the token acts
 	TokenFile  string // where the token is, for messages
 	Limit      *guesses.Limiter
 	Sessions   *session.Sessions
@@ -61,7 +63,7 @@ func (d *Door) Login(ctx context.Context, name, password, remote string) (o Oper
 }
 
 // holder is the operator that the token stands for.
-func (d *Door) holder() Operator { return Operator{Name: d.TokenName, Role: Admin} }
+func (d *Door) holder() Operator { return Operator{Name: TokenName, Role: Admin} }
 
 func (d *Door) isToken(given string) bool {
 	want, got := sha256.Sum256([]byte(d.Token)), sha256.Sum256([]byte(given))
@@ -87,7 +89,7 @@ func (d *Door) known(r *http.Request) (w who, given bool, err error) {
 // who returns the operator of a request. given reports whether it has credentials.
 func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		ok, err := d.Limit.Check(r.Context(), guesses.Try{Realm: guesses.Operator, Name: d.TokenName, Secret: token, Remote: r.RemoteAddr},
+		ok, err := d.Limit.Check(r.Context(), guesses.Try{Realm: guesses.Operator, Name: TokenName, Secret: token, Remote: r.RemoteAddr},
 			func(context.Context) (bool, error) { return d.isToken(token), nil })
 		if err == nil && !ok {
 			err = ErrCredentials

@@ -71,21 +71,20 @@ const seenEvery = time.Minute
 // Store keeps operators in the database. Its methods may be called concurrently. What a method has
 // changed is durable when it returns nil, and so is its row in the audit log.
 type Store struct {
-	db       *sql.DB
-	checker  *passwords.Checker
-	cost     passwords.Cost // of new passwords
-	limit    *guesses.Limiter
-	reserved string // the token's name
+	db      *sql.DB
+	checker *passwords.Checker
+	cost    passwords.Cost // of new passwords
+	limit   *guesses.Limiter
 }
 
 // NewStore keeps operators in a database, whose migrations must have run. cost is spent on new
-// passwords. No operator can have the name reserved.
-func NewStore(database *sql.DB, reserved string, cost passwords.Cost, limit *guesses.Limiter) (*Store, error) {
+// passwords. No operator can have the name TokenName.
+func NewStore(database *sql.DB, cost passwords.Cost, limit *guesses.Limiter) (*Store, error) {
 	checker, err := passwords.NewChecker(cost)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: database, checker: checker, cost: cost, limit: limit, reserved: reserved}, nil
+	return &Store{db: database, checker: checker, cost: cost, limit: limit}, nil
 }
 
 // OperatorChange says what to change in an operator. Nil fields stay as they are.
@@ -128,8 +127,8 @@ func (s *Store) check(name string, role Role) error {
 	switch {
 	case !ValidName(name):
 		return fmt.Errorf("%w: name %.100q: want 1 to 63 lower-case letters, digits, dots, hyphens or underscores", ErrInvalid, name)
-	case name == s.reserved:
-		return fmt.Errorf("%w: %s is the name of the token's holder (operators.token_name)", ErrInvalid, name)
+	case name == TokenName:
+		return fmt.Errorf("%w: %s is the name of the token's holder", ErrInvalid, name)
 	case !slices.Contains(Roles(), role):
 		return fmt.Errorf("%w: role %.100q: want viewer, operator or admin", ErrInvalid, role)
 	}

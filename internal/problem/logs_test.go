@@ -10,7 +10,6 @@ import (
 
 	"sheaf/internal/logs"
 	"sheaf/internal/peer"
-	"sheaf/internal/settings"
 	"sheaf/internal/testkit"
 )
 
@@ -70,23 +69,10 @@ func TestLines(t *testing.T) {
 		t.Errorf("the line is %s", out.String())
 	}
 	out.Reset()
-	logs.Default().New(&out).LogAttrs(ctx, slog.LevelInfo, "text")
-	logs.Default().New(&out).Info("no request")
+	log = logs.Settings{Format: "text", Level: "info"}.New(&out)
+	log.LogAttrs(ctx, slog.LevelInfo, "text")
+	log.Info("no request")
 	if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.HasSuffix(lines[0], "msg=text request=r1") || !strings.HasSuffix(lines[1], `msg="no request"`) {
 		t.Errorf("the lines are %q", lines)
-	}
-}
-
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[logs.Settings]string{
-		logs.Default(): "", {Format: "json", Level: "debug"}: "",
-		{Format: "xml", Level: "info"}: `log.format: "xml"`, {Format: "text", Level: "loud"}: `log.level: "loud"`,
-	} {
-		var is settings.Checks
-		s.Check(&is)
-		if err := is.Err(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v", s, err)
-		}
 	}
 }

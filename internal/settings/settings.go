@@ -1,8 +1,10 @@
 // Package settings reads the settings of both programs, sheaf and robotd.
 //
-// A program's settings are a struct whose fields have mapstructure tags and hold the defaults. Load
-// puts over them a YAML file, the environment and the command line, in this order. All errors are
-// reported at once, and each names the key and the value.
+// A program's settings are a struct. A field's mapstructure tag has its key, and its want tag what
+// the value must be (see Checks.Fields); a field with the key "-" is no setting. A YAML file says
+// what each key means, and has its default, which Defaults sets. Load puts over them another YAML
+// file, the environment and the command line, in this order. All errors are reported at once, and
+// each names the key and the value.
 //
 // A field of the type int64 is a number of bytes, and may be written as 64KiB (see bytesize).
 // Durations need a unit. In the environment and on the command line, the items of a list are
@@ -34,6 +36,28 @@ type Source struct {
 	File      string         // YAML; empty: none
 	Prefix    string         // of names in the environment: with SHEAF, the setting http.listen is SHEAF_HTTP_LISTEN
 	Overrides map[string]any // by keys such as "http.listen"; they come before all else
+}
+
+// Defaults sets all settings of a struct, given as a pointer, to what a YAML text has. The text is
+// part of the program: Defaults panics unless it has all keys and no others.
+func Defaults(into any, text string) {
+	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter))
+	v.SetConfigType("yaml")
+	all := fieldsOf(reflect.ValueOf(into).Elem(), "")
+	err := v.ReadConfig(strings.NewReader(text))
+	if err == nil {
+		err = errors.Join(checkKeys(v, all)...)
+	}
+	for _, f := range all {
+		if value := v.Get(f.key); value != nil {
+			err = errors.Join(err, f.set(value))
+		} else if f.value.Kind() != reflect.Map { // viper does not have empty ones
+			err = errors.Join(err, fmt.Errorf("settings: no default for %s", dotted(f.key)))
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // Load reads settings into a struct that holds the defaults, given as a pointer. A setting with an
@@ -70,16 +94,19 @@ func Load(into any, from Source) error {
 type field struct {
 	key    string
 	value  reflect.Value // addressable
+	want   string        // see Checks.Fields; empty: any value
 	secret bool
 }
 
 // fieldsOf returns the settings in a struct whose own key is given.
 func fieldsOf(v reflect.Value, prefix string) (all []field) {
 	for i := range v.NumField() {
-		key, squash := strings.CutSuffix(v.Type().Field(i).Tag.Get("mapstructure"), ",squash")
+		tag := v.Type().Field(i).Tag
+		key, squash := strings.CutSuffix(tag.Get("mapstructure"), ",squash")
 		switch {
+		case key == "-":
 		case v.Field(i).Kind() != reflect.Struct:
-			all = append(all, field{prefix + key, v.Field(i), v.Type().Field(i).Tag.Get("secret") != ""})
+			all = append(all, field{prefix + key, v.Field(i), tag.Get("want"), tag.Get("secret") != ""})
 		case squash:
 			all = append(all, fieldsOf(v.Field(i), prefix)...)
 		default:
@@ -160,30 +187,6 @@ func describe(t reflect.Type) string {
 	}
 	return "a number"
 }
-
-// Wrong returns the error for a setting that cannot be used. why says what is wanted, such as "want
-// an address, such as 0.0.0.0:8080".
-func Wrong(key string, value any, why string) error {
-	return fmt.Errorf("settings: %s: %q: %s", key, fmt.Sprint(value), why)
-}
-
-// Checks collects the errors of settings that cannot be used.
-type Checks struct{ errs []error }
-
-// Require adds an error for a setting, unless ok; see Wrong.
-func (c *Checks) Require(ok bool, key string, value any, why string) {
-	if !ok {
-		c.errs = append(c.errs, Wrong(key, value, why))
-	}
-}
-
-// RequireBoth adds an error if only one of two settings is given. key and other are their keys.
-func (c *Checks) RequireBoth(key, value, other, otherValue string) {
-	c.Require((value == "") == (otherValue == ""), key, value, "needs "+other+", and the other way round")
-}
-
-// Err returns all errors, or nil if there are none.
-func (c *Checks) Err() error { return errors.Join(c.errs...) }
 
 func dotted(key string) string { return strings.ReplaceAll(key, delimiter, ".") }
 

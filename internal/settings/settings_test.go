@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -112,5 +113,59 @@ func TestWrongValues(t *testing.T) {
 	}
 	if c.Data != "data" || c.Poll != time.Minute || c.Number != 1 {
 		t.Errorf("the defaults are gone: %+v", c)
+	}
+}
+
+// TestDefaults shows that a text must have each key, and no other.
+func TestDefaults(t *testing.T) {
+	type small struct {
+		Poll  time.Duration `mapstructure:"poll"`
+		Names []string      `mapstructure:"names"`
+		Fixed int           `mapstructure:"-"`
+	}
+	s := small{Fixed: 7}
+	settings.Defaults(&s, "poll: 1m # between two looks\nnames: [a, b]\n")
+	if want := (small{time.Minute, []string{"a", "b"}, 7}); !reflect.DeepEqual(s, want) {
+		t.Errorf("%+v, want %+v", s, want)
+	}
+	for text, says := range map[string]string{"poll: 1m": "names", "poll: 1m\nnames: []\ncolour: red": "colour", "poll: 1\nnames: []": "poll"} {
+		func() {
+			defer func() {
+				if why := fmt.Sprint(recover()); !strings.Contains(why, says) {
+					t.Errorf("%q: %s, want a word on %s", text, why, says)
+				}
+			}()
+			settings.Defaults(&small{}, text)
+		}()
+	}
+}
+
+// TestFields shows what want tags mean.
+func TestFields(t *testing.T) {
+	type wants struct {
+		Above   int64         `mapstructure:"above" want:"above 1KiB"`
+		Least   time.Duration `mapstructure:"least" want:"at least 1s"`
+		Between int           `mapstructure:"between" want:"1 to 9"`
+		One     string        `mapstructure:"one" want:"red, green or blue"`
+		Listen  string        `mapstructure:"listen" want:"host:port"`
+		Public  string        `mapstructure:"public" want:"http or https URL, or nothing"`
+	}
+	good := wants{1025, time.Second, 9, "green", ":80", ""}
+	for key, change := range map[string]func(*wants){
+		"":        func(w *wants) { w.Between, w.Listen, w.Public = 1, "[::1]:0", "https://a.example.jp/x" },
+		"above":   func(w *wants) { w.Above = 1024 },
+		"least":   func(w *wants) { w.Least-- },
+		"between": func(w *wants) { w.Between = 10 },
+		"one":     func(w *wants) { w.One = "" },
+		"listen":  func(w *wants) { w.Listen = "" },
+		"public":  func(w *wants) { w.Public = "ftp://a.example.jp" },
+	} {
+		w := good
+		change(&w)
+		var is settings.Checks
+		is.Fields(&w)
+		if err := is.Err(); (err == nil) != (key == "") || err != nil && (strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "settings: "+key+": ")) {
+			t.Errorf("%s: %v", key, err)
+		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"slices"
-	"strings"
 )
 
 // Show returns the settings in a struct, given as a pointer, as lines such as `http.listen:
@@ -13,9 +11,6 @@ import (
 // set. A URL is shown without its password. secrets are the values that are left out.
 func Show(of any) (lines, secrets []string) {
 	for _, f := range fieldsOf(reflect.ValueOf(of).Elem(), "") {
-		if slices.Contains(strings.Split(f.key, delimiter), "-") { // no setting
-			continue
-		}
 		value := fmt.Sprintf("%v", f.value.Interface())
 		switch {
 		case f.secret && value != "":

@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"sheaf/internal/limits"
+	"sheaf/deploy"
 	"sheaf/internal/logs"
-	"sheaf/robotd/schedule"
+	"sheaf/internal/settings"
 )
 
 // Config has the settings. Each can be set in a YAML file under the name in its tag, or in the
-// environment: there, upload.poll is ROBOTD_UPLOAD_POLL.
+// environment: there, upload.poll is ROBOTD_UPLOAD_POLL. deploy/robotd.yaml says what each does,
+// and has its default. Fields without a key are constants that only tests change.
 type Config struct {
 	// DataDir is the robot's folder. The comment of package robotd lists its files.
 	DataDir string `mapstructure:"data"`
@@ -32,7 +33,7 @@ type Config struct {
 
 	// Modules says how many workers extract and store pages, and how many pages may wait for them.
 	// Concurrency says how many fetch.
-	Modules Modules `mapstructure:"modules"`
+	Modules Modules `mapstructure:"-"`
 
 	// Memory bounds the memory of the process.
 	Memory Memory `mapstructure:"memory"`
@@ -67,7 +68,7 @@ type Config struct {
 // Visits says how often and how much hosts are visited.
 type Visits struct {
 	// Interval is the time between two runs at one IP address.
-	Interval time.Duration `mapstructure:"interval"`
+	Interval time.Duration `mapstructure:"interval" want:"at least 0s"`
 
 	// Run bounds what a robot fetches in one turn at an address.
 	Run Run `mapstructure:"run"`
@@ -76,11 +77,11 @@ type Visits struct {
 	Adapt Adapt `mapstructure:"adapt"`
 
 	// Concurrency is how many hosts are visited at once.
-	Concurrency int `mapstructure:"concurrency"`
+	Concurrency int `mapstructure:"concurrency" want:"1 to 100000"`
 
 	// Express is the least time between two express batches, which are made at once when a watched
 	// page has changed; 0: changes come with the other pages.
-	Express time.Duration `mapstructure:"express"`
+	Express time.Duration `mapstructure:"express" want:"at least 0s"`
 
 	// Watch bounds how often pages that consumers watch are visited.
 	Watch Watch `mapstructure:"watch"`
@@ -100,7 +101,7 @@ type Cycles struct {
 
 	// Cycle is the time between the beginnings of two cycles; 0: one cycle a day, which begins when
 	// the window first opens.
-	Cycle time.Duration `mapstructure:"cycle"`
+	Cycle time.Duration `mapstructure:"cycle" want:"at least 0s"`
 
 	// Once ends the daemon after one cycle, when its batches are published.
 	Once bool `mapstructure:"once"`
@@ -117,14 +118,11 @@ type Cycles struct {
 // Report says how a robot speaks with the manager and with its operator.
 type Report struct {
 	// Poll is the time between two questions to the manager for a new list or a restart.
-	Poll time.Duration `mapstructure:"poll"`
+	Poll time.Duration `mapstructure:"poll" want:"at least 1s"`
 
 	// Heartbeat is the time between two heartbeats, which tell the manager how far the robot is and
 	// bring back its orders; 0: none.
-	Heartbeat time.Duration `mapstructure:"heartbeat"`
-
-	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
-	Statistics time.Duration `mapstructure:"statistics"`
+	Heartbeat time.Duration `mapstructure:"heartbeat" want:"at least 0s"`
 
 	// Log is how the log is written.
 	Log logs.Settings `mapstructure:"log"`
@@ -137,88 +135,82 @@ type Report struct {
 // Run bounds a run: the pages that are fetched in one turn at an address, over one connection
 // (Keep-Alive). A run ends when the server closes the connection.
 type Run struct {
-	Pages int           `mapstructure:"pages"` // 1: there is an interval between any two pages
-	Time  time.Duration `mapstructure:"time"`  // after this no further page of the run is requested
+	Pages int `mapstructure:"pages" want:"at least 1"` // 1: there is an interval between any two pages
 }
 
 // Adapt bounds the interval of an address as it adapts to how fast the server answers.
 type Adapt struct {
-	Min time.Duration `mapstructure:"min"` // for addresses whose answers stay fast; 0: Interval
-	Max time.Duration `mapstructure:"max"` // for addresses whose answers slow down or fail; 0: Interval
+	Min time.Duration `mapstructure:"min" want:"at least 0s"` // for addresses whose answers stay fast; 0: Interval
+	Max time.Duration `mapstructure:"max" want:"at least 0s"` // for addresses whose answers slow down or fail; 0: Interval
 }
 
 // Watch bounds how often watched pages are visited. Within these bounds a page is visited as often
 // as it changes, and at least once a cycle.
 type Watch struct {
-	Every time.Duration `mapstructure:"every"` // least time between two visits to a page; 0: pages are visited once a cycle
-	Share float64       `mapstructure:"share"` // part of a host's time that such visits may take
+	Every time.Duration `mapstructure:"every" want:"at least 0s"` // least time between two visits to a page; 0: pages are visited once a cycle
 }
 
 // Limits bounds the traffic of the robot; 0: no limit.
 type Limits struct {
-	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second received from web servers
-	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, in the window's time zone
-	Monthly   int64 `mapstructure:"monthly"`   // bytes of pages a month
+	Bandwidth int64 `mapstructure:"bandwidth" want:"at least 0"` // bytes per second received from web servers
+	Daily     int64 `mapstructure:"daily" want:"at least 0"`     // bytes of pages a day, in the window's time zone
+	Monthly   int64 `mapstructure:"monthly" want:"at least 0"`   // bytes of pages a month
 }
 
 // Modules are the stages behind the fetches, which are joined by queues.
 type Modules struct {
-	Extract Module `mapstructure:"extract"` // find links, and judge pages
-	Store   Module `mapstructure:"store"`   // compress and write records
+	Extract Module // find links, and judge pages
+	Store   Module // compress and write records
 }
 
 // Module is one of them. A full queue holds up the module before it.
 type Module struct {
-	Workers int `mapstructure:"workers"` // 0: one for each core
-	Queue   int `mapstructure:"queue"`   // pages that may wait; 0: four for each worker
+	Workers int // 0: one for each core
+	Queue   int // pages that may wait; 0: four for each worker
 }
 
 // Memory bounds the memory of the process.
 type Memory struct {
-	Garbage int64 `mapstructure:"garbage"` // bytes of garbage that gather before they are collected; 0: by Go's own rule
-	Limit   int64 `mapstructure:"limit"`   // bytes of the whole process, beyond which garbage is collected at once; 0: none
+	Limit int64 `mapstructure:"limit" want:"at least 0"` // bytes of the whole process, beyond which garbage is collected at once; 0: none
 }
 
 // Disk bounds the use of the disk. At either bound nothing more is collected until batches are
 // published and leave the disk. 0: no bound.
 type Disk struct {
-	Free  int64 `mapstructure:"free"`  // bytes that stay free, also after the next batch is made
-	Spool int64 `mapstructure:"spool"` // bytes of batches that are not published yet
+	Free  int64 `mapstructure:"free" want:"at least 0"`  // bytes that stay free, also after the next batch is made
+	Spool int64 `mapstructure:"spool" want:"at least 0"` // bytes of batches that are not published yet
 }
 
 // Revisit says which known pages are visited in a cycle if the window has no time for all of them,
 // and when the visit of a host begins.
 type Revisit struct {
-	By         string        `mapstructure:"by"`          // a schedule.Rule; "all": every page, even if a cycle takes many nights
-	AtLeast    time.Duration `mapstructure:"at_least"`    // longest time between two visits to a page, if there is enough time
-	QuickHours bool          `mapstructure:"quick_hours"` // begin in the hours in which the host's server was fastest
+	By         string        `mapstructure:"by"`                           // a schedule.Rule; "all": every page, even if a cycle takes many nights
+	AtLeast    time.Duration `mapstructure:"at_least" want:"24h to 1440h"` // longest time between two visits to a page, if there is enough time
+	QuickHours bool          `mapstructure:"-"`                            // begin in the hours in which the host's server was fastest
 }
 
 // Page bounds what is taken of a host.
 type Page struct {
-	MaxBytes    int64         `mapstructure:"max_bytes"`     // of one page; the rest is cut off
-	Timeout     time.Duration `mapstructure:"timeout"`       // for one page
-	Stall       time.Duration `mapstructure:"stall"`         // time without a byte after which a fetch is ended and tried later
-	MaxPerHost  int           `mapstructure:"max_per_host"`  // pages of one host in a cycle
-	MaxDepth    int           `mapstructure:"max_depth"`     // links from a seed
-	MaxPath     int           `mapstructure:"max_path"`      // bytes of path and query
-	Tries       int           `mapstructure:"tries"`         // tries for a page that cannot be fetched
-	Full        time.Duration `mapstructure:"full"`          // longest time between two full copies of a page that does not change
-	Rules       time.Duration `mapstructure:"rules"`         // time for which a robots.txt holds, at most 24h; below the time from night to night each night has its record
-	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
-	Probe       bool          `mapstructure:"probe"`         // request a page that cannot exist from each host once a cycle, to know its error page
-	Forms       bool          `mapstructure:"forms"`         // send GET forms with their default values, and take the answers
+	MaxBytes    int64         `mapstructure:"max_bytes" want:"above 0"`       // of one page; the rest is cut off
+	Timeout     time.Duration `mapstructure:"timeout" want:"above 0s"`        // for one page
+	Stall       time.Duration `mapstructure:"-"`                              // time without a byte after which a fetch is ended and tried later
+	MaxPerHost  int           `mapstructure:"max_per_host" want:"at least 1"` // pages of one host in a cycle
+	MaxDepth    int           `mapstructure:"max_depth" want:"at least 0"`    // links from a seed
+	Tries       int           `mapstructure:"-"`                              // tries for a page that cannot be fetched
+	Full        time.Duration `mapstructure:"full" want:"at least 0s"`        // longest time between two full copies of a page that does not change
+	ObeyRelLink bool          `mapstructure:"obey_nofollow"`                  // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
+	Probe       bool          `mapstructure:"probe"`                          // request a page that cannot exist from each host once a cycle, to know its error page
+	Forms       bool          `mapstructure:"forms"`                          // send GET forms with their default values, and take the answers
 }
 
 // Links says which links of pages are recorded. It does not affect which are followed.
 type Links struct {
 	Record bool `mapstructure:"record"`
-	Max    int  `mapstructure:"max"` // links of one page; further ones are left out
 }
 
 // TLS is about web servers only. Connections to manager, upload targets and updates always verify.
 type TLS struct {
-	Verify string `mapstructure:"verify"` // TLSRecord or TLSRefuse
+	Verify string `mapstructure:"verify" want:"record or refuse"` // TLSRecord or TLSRefuse
 }
 
 // Values of tls.verify.
@@ -229,31 +221,27 @@ const (
 
 // Batch says when batches are made.
 type Batch struct {
-	Size  int64 `mapstructure:"size"`  // bytes in open segments at which a batch is made before the cycle ends
-	Level int   `mapstructure:"level"` // of compression, 1 to 9
+	Size  int64 `mapstructure:"size" want:"above 0"` // bytes in open segments at which a batch is made before the cycle ends
+	Level int   `mapstructure:"-"`                   // of compression, 1 to 9
 }
 
 // Tap lets programs on this machine read records as they are stored; see package tap.
 type Tap struct {
-	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: tap.sock in the data folder; "none": no tap
-	Buffer int64         `mapstructure:"buffer"` // bytes queued for each consumer
-	Wait   time.Duration `mapstructure:"wait"`   // time that a record waits for room in a consumer's queue before it is dropped
+	Socket string        `mapstructure:"socket"`               // path of a Unix socket; empty: tap.sock in the data folder; "none": no tap
+	Wait   time.Duration `mapstructure:"wait" want:"0s to 1m"` // time that a record waits for room in a consumer's queue before it is dropped
 }
 
 // Upload says how batches get to the service.
 type Upload struct {
-	By  string `mapstructure:"by"`  // "http" or "ftp"
-	URL string `mapstructure:"url"` // URL of the service for batches; empty: the manager's
-	FTP string `mapstructure:"ftp"` // host:port; empty: the one that the manager named when the robot joined
-	// Targets are the ways to the service as URLs, in the order of preference, in place of By, URL
-	// and FTP: http://, https://, ftp://, and ftps:// for FTP with AUTH TLS.
+	// Targets are the ways to the service as URLs, in the order of preference: http://, https://,
+	// ftp://, and ftps:// for FTP with AUTH TLS. HTTP stands for the manager's URLs, FTP for the
+	// address that the manager named when the robot joined. Empty: HTTP.
 	Targets []string `mapstructure:"targets"`
 	// Proxy is the URL of an HTTP (CONNECT) or SOCKS5 proxy to the targets, with its name and
 	// password if it needs them; "direct": no proxy; empty: as in HTTPS_PROXY, FTP_PROXY, ALL_PROXY
 	// and NO_PROXY.
-	Proxy   string        `mapstructure:"proxy"`
-	Poll    time.Duration `mapstructure:"poll"`     // time between two requests for a receipt
-	BackOff time.Duration `mapstructure:"back_off"` // wait after a failed upload, doubled with each further one
+	Proxy string        `mapstructure:"proxy"`
+	Poll  time.Duration `mapstructure:"poll" want:"above 0s"` // time between two requests for a receipt
 }
 
 // Network says how hosts are reached.
@@ -266,7 +254,7 @@ type Network struct {
 	Resolver string `mapstructure:"resolver"`
 
 	// Relearn is the time between two look-ups of a host.
-	Relearn time.Duration `mapstructure:"relearn"`
+	Relearn time.Duration `mapstructure:"-"`
 
 	// Ranges are ranges of addresses that each count as one address, such as "192.0.2.0/28".
 	Ranges []string `mapstructure:"ranges"`
@@ -276,7 +264,7 @@ type Network struct {
 
 	// Proxy is the URL of an HTTP or SOCKS5 proxy for pages. Requests to the service use
 	// HTTPS_PROXY and its like in the environment.
-	Proxy string `mapstructure:"proxy"`
+	Proxy string `mapstructure:"proxy" want:"http, https or socks5 URL, or nothing"`
 }
 
 // Update says how the program is replaced, which only happens under robotd supervise.
@@ -285,51 +273,39 @@ type Update struct {
 	// Key is the minisign public key of releases; empty: the one that the service named when the
 	// robot joined.
 	Key   string        `mapstructure:"key"`
-	Trial time.Duration `mapstructure:"trial"` // time in which a new program must report to the manager; otherwise the old one is put back
+	Trial time.Duration `mapstructure:"trial" want:"at least 1s"` // time in which a new program must report to the manager; otherwise the old one is put back
 }
 
 // Hands are other machines of the site that fetch for the robot; see package hands.
 type Hands struct {
-	Listen string `mapstructure:"listen"` // host:port at which hands connect; empty: there are none
-	Self   bool   `mapstructure:"self"`   // the robot itself fetches too while hands are connected
+	Listen string `mapstructure:"listen" want:"host:port, or nothing"` // host:port at which hands connect; empty: there are none
+	Self   bool   `mapstructure:"self"`                                // the robot itself fetches too while hands are connected
 
-	Lease time.Duration `mapstructure:"-"` // of a hand; 0: hands.LeaseTime. Only tests choose another.
+	Lease time.Duration `mapstructure:"-"` // of a hand; 0: hands.LeaseTime
 }
 
 // Default returns the default settings.
 func Default() Config {
-	return Config{
-		DataDir: "robotd-data",
-		Visits: Visits{
-			Interval: 20 * time.Second, Run: Run{Pages: 1, Time: time.Minute}, Adapt: Adapt{Max: 2 * time.Minute}, Concurrency: 100,
-			Express: 5 * time.Minute, Watch: Watch{Every: 10 * time.Minute, Share: 0.5},
-		},
-		Cycles: Cycles{Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", LogAt: "09:00"},
-		Report: Report{Poll: time.Hour, Heartbeat: 5 * time.Minute, Statistics: 10 * time.Minute, Log: logs.Default()},
-
-		Memory:  Memory{Garbage: 8 << 20, Limit: 512 << 20},
-		Disk:    Disk{Free: 512 << 20, Spool: 50 << 30},
-		Revisit: Revisit{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
-		Page: Page{
-			MaxBytes: limits.PageBytes, Timeout: 10 * time.Minute, Stall: time.Minute,
-			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
-			Tries: 3, Full: 30 * 24 * time.Hour, Rules: 20 * time.Hour, Probe: true,
-		},
-		TLS:    TLS{Verify: TLSRecord},
-		Links:  Links{Record: true, Max: 1000},
-		Batch:  Batch{Size: 1 << 30, Level: 6},
-		Tap:    Tap{Buffer: 16 << 20},
-		Upload: Upload{By: "http", Poll: time.Minute, BackOff: 10 * time.Second},
-
+	c := Config{
+		Revisit: Revisit{QuickHours: true},
+		Page:    Page{Stall: time.Minute, Tries: 3},
+		Batch:   Batch{Level: 6},
 		Network: Network{Relearn: time.Hour},
-		Update:  Update{Enabled: true, Trial: 10 * time.Minute},
 	}
+	settings.Defaults(&c, deploy.Robotd)
+	return c
 }
 
 // UserAgent returns the User-Agent of a program of the given version.
 func (c *Config) UserAgent(version string) string {
 	return fmt.Sprintf("sheaf-robotd/%s (+%s)", version, c.Contact)
 }
+
+// Short names of targets.
+const (
+	HTTP = "http" // the manager's URLs
+	FTP  = "ftp"  // the address that the manager named when the robot joined
+)
 
 // NoTap is the value of tap.socket for a robot without a tap.
 const NoTap = "none"

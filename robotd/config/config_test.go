@@ -14,7 +14,7 @@ func TestLoad(t *testing.T) {
 contact: mailto:robot@sheaf.test
 interval: 30s
 window: 22:00-06:00 Asia/Tokyo
-upload: {by: ftp, poll: 5s}
+upload: {targets: [ftp, http], poll: 5s}
 network:
   allow_private: true
   hosts:
@@ -32,7 +32,7 @@ network:
 	if _, err := cfg.Plan(); err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Interval != 30*time.Second || cfg.Upload.By != "ftp" || cfg.Upload.Poll != 7*time.Second ||
+	if cfg.Interval != 30*time.Second || len(cfg.Upload.Targets) != 2 || cfg.Upload.Poll != 7*time.Second ||
 		cfg.Concurrency != 10 || cfg.Network.Hosts["www.a.test"] != "127.0.0.2:8080" || cfg.Page.Tries != 3 {
 		t.Errorf("loaded %+v", cfg)
 	}
@@ -47,17 +47,21 @@ func TestWrongSettings(t *testing.T) {
 		"interval: soon":                         `"soon"`,
 		"interval: -1s":                          `settings: interval: "-1s"`,
 		"concurrency: 0":                         `settings: concurrency: "0"`,
-		"modules: {store: {workers: -1}}":        `settings: modules.store.workers: "-1"`,
-		"modules: {extract: {queue: 1000000}}":   `settings: modules.extract.queue: "1000000"`,
 		"window: nights":                         `settings: window: "nights"`,
 		"for: 2h":                                `settings: for: "2h0m0s"`,
 		"log_at: noon":                           `settings: log_at: "noon"`,
-		"upload: {by: pigeon}":                   `settings: upload.by: "pigeon"`,
-		"upload: {url: ftp://x}":                 `settings: upload.url: "ftp://x"`,
-		"page: {tries: 0}":                       `settings: page.tries: "0"`,
+		"upload: {targets: [pigeon]}":            `settings: upload.targets: "pigeon"`,
+		"upload: {poll: 0s}":                     `settings: upload.poll: "0s": want above 0s`,
+		"page: {max_depth: -1}":                  `settings: page.max_depth: "-1": want at least 0`,
+		"page: {max_bytes: 1TiB}":                `settings: page.max_bytes: "1099511627776"`,
+		"revisit: {at_least: 1h}":                `settings: revisit.at_least: "1h0m0s": want 24h to 1440h`,
+		"tls: {verify: never}":                   `settings: tls.verify: "never": want record or refuse`,
+		"hands: {listen: nowhere}":               `settings: hands.listen: "nowhere": want host:port, or nothing`,
+		"network: {proxy: ftp://x}":              `settings: network.proxy: "ftp://x": want http, https or socks5 URL`,
+		"log: {level: loud}":                     `settings: log.level: "loud"`,
 		"network: {hosts: {a.test: nowhere}}":    `settings: network.hosts.a.test: "nowhere"`,
 		"intervall: 20s":                         "intervall",
-		"batch: {level: 12}":                     `settings: batch.level: "12"`,
+		"batch: {level: 12}":                     "there is no key batch.level",
 	} {
 		file := filepath.Join(t.TempDir(), "robotd.yaml")
 		if !strings.HasPrefix(text, "contact") {

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
 	"sheaf/robotd/datadir"
@@ -85,7 +86,7 @@ func (id *Identity) save(dir string) error {
 func (id *Identity) joinAny(ctx context.Context, urls []string, ask wire.JoinRequest) error {
 	errs := []error{errors.New("no service is reached")}
 	for _, u := range urls {
-		if !config.IsURL(u, "http", "https") {
+		if !settings.IsURL(u, "http", "https") {
 			return fmt.Errorf("%q is not an http or https URL", u)
 		}
 	}

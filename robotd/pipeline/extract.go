@@ -19,6 +19,12 @@ import (
 // maxRedirects is how many redirects in a row are followed.
 const maxRedirects = 10
 
+// Limits of links.
+const (
+	maxPath  = 2048 // bytes of path and query of those that are followed
+	maxLinks = 1000 // of one page in the archive; further ones are only counted
+)
+
 // NotRecorded is why links are missing in the archive. They are followed all the same.
 const NotRecorded = "not_recorded"
 
@@ -102,13 +108,13 @@ func (x *extracting) page(t *turn) {
 }
 
 // refer notes the links of a page for the archive, whether they are followed or not. The links
-// beyond the bound of the settings are only counted.
+// beyond maxLinks are only counted.
 func (x *extracting) refer(t *turn, links ...extract.Link) {
 	if !x.record.Record {
 		return
 	}
 	for i, l := range links {
-		if len(t.outlinks) >= x.record.Max {
+		if len(t.outlinks) >= maxLinks {
 			t.cut(t.name, NotRecorded, t.entry.URL, len(links)-i)
 			return
 		}
@@ -166,7 +172,7 @@ func (x *extracting) follow(t *turn, url string, e frontier.Entry) {
 // may.
 func (x *extracting) mayFollow(url string) (why string) {
 	path := weburl.PathQuery(url)
-	if len(path) > x.settings.MaxPath {
+	if len(path) > maxPath {
 		return "length"
 	}
 	return trap.Check(path, time.Now())

@@ -121,12 +121,12 @@ func New(opt Options) *Pipeline {
 		requests: requests, judge: judge, hosts: hosts, moves: man.Moves, omits: opt.Omits, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
 		found: rec.Found, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		robots: &robots{
-			agent: man.Agent, believe: cfg.Page.Rules, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests,
+			agent: man.Agent, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests,
 			hosts: hosts, patience: patience, batches: rec.Batches, journal: rec.Journal, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		},
 	}
 	p.runs = &runs{
-		most: cfg.Run.Time, pages: opt.Hours.Pace.RunPages, agent: man.Agent, gate: man.Gate, source: opt.Source, admission: man.Admission, hosts: hosts,
+		pages: opt.Hours.Pace.RunPages, agent: man.Agent, gate: man.Gate, source: opt.Source, admission: man.Admission, hosts: hosts,
 		patience: patience, pool: newWorkerPool(cfg.Concurrency), backlog: &backlog{shrinks: make(chan struct{}, 1)},
 		fetching: p.fetching, visit: fetching.visit, extract: p.extracting.in, ended: opt.Ended, stop: opt.Stop, fail: fail, log: opt.Log,
 	}

@@ -22,10 +22,13 @@ import (
 // maxRulesHops is how many redirects may lead to a robots.txt (RFC 9309, 2.3.1.2).
 const maxRulesHops = 5
 
+// believed is how long a robots.txt holds: below the time from night to night, so that each night
+// has its record, and at most a day (RFC 9309, 2.4).
+const believed = 20 * time.Hour
+
 // robots gets the robots.txt of hosts.
 type robots struct {
 	agent    string
-	believe  time.Duration // a robots.txt is believed for this long
 	kept     *hoststate.Rules
 	shared   *polite.Library
 	gate     *polite.Gate
@@ -188,7 +191,7 @@ func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func()
 		return
 	}
 	h.recovered()
-	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(r.believe)
+	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(believed)
 	if err := r.kept.Save(ru.scheme, h.Name, verdict.Text, ru.until); err != nil {
 		r.fail(t, err)
 		return

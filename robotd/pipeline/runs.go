@@ -11,9 +11,11 @@ import (
 	"sheaf/robotd/polite"
 )
 
+// maxRun is the time after which a run asks for no further page.
+const maxRun = time.Minute
+
 // runs takes hosts from the gate and makes runs at their addresses.
 type runs struct {
-	most      time.Duration         // after which a run asks for no further page
 	pages     func(host string) int // of a run
 	agent     string
 	gate      *polite.Gate
@@ -75,7 +77,7 @@ func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string,
 		if !end() {
 			return false
 		}
-		if t.fetched && pages < most && time.Since(began) < r.most && r.mayGoOn(t) {
+		if t.fetched && pages < most && time.Since(began) < maxRun && r.mayGoOn(t) {
 			t.stored = make(chan struct{})
 			r.backlog.add()
 			r.extract <- t

@@ -119,10 +119,13 @@ func (p *Pages) merge(host string, pages map[string]*page) {
 	p.pace(host, h, slices.Collect(maps.Values(pages))...)
 }
 
+// maxShare is the part of a host's time that visits to watched pages may take.
+const maxShare = 0.5
+
 // pace sets the time of the next visit to some pages of a host. The caller holds mu.
 func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	server := p.opt.Servers.Get(host)
-	room := p.opt.Settings.Share * p.opt.Pace.Room(host, server.Addr, 24*time.Hour)
+	room := maxShare * p.opt.Pace.Room(host, server.Addr, 24*time.Hour)
 	all := slices.Collect(maps.Values(h.pages))
 	known := make([]schedule.Watched, len(all))
 	for i, page := range all {

@@ -143,15 +143,15 @@ func TestBinaries(t *testing.T) {
 	}
 	var robots []*program
 	var hurry []func() // each lets a robot that does not run visit without intervals
-	for _, by := range []string{"http", "ftp"} {
+	for by, targets := range map[string]string{"http": "http", "ftp": "ftp, http"} {
 		var admitted manager.AdmitResponse
 		testkit.Must(t, h.operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: "by-" + by}, &admitted))
 		data := filepath.Join(t.TempDir(), "robot")
 		if out, err := exec.Command(robotd, "join", h.url(), admitted.Token, "--data", data).CombinedOutput(); err != nil {
 			t.Fatalf("robotd join: %v: %s", err, out)
 		}
-		settings := robotSettings(t, w, data, by, runTime(t)/time.Duration(2*most))
-		hurry = append(hurry, func() { robotSettings(t, w, data, by, 0) })
+		settings := robotSettings(t, w, data, targets, runTime(t)/time.Duration(2*most))
+		hurry = append(hurry, func() { robotSettings(t, w, data, targets, 0) })
 		p := &program{t: t, path: robotd, log: data + ".log", args: []string{"--once", "--config", settings}}
 		p.start()
 		robots = append(robots, p)
@@ -218,7 +218,7 @@ func TestBinaries(t *testing.T) {
 }
 
 // robotSettings writes a robot's settings: a long crawl in small batches.
-func robotSettings(t *testing.T, w *web, data, by string, interval time.Duration) string {
+func robotSettings(t *testing.T, w *web, data, targets string, interval time.Duration) string {
 	text := fmt.Sprintf(`data: %s
 contact: https://robots.waseda.ac.jp/
 interval: %s
@@ -226,11 +226,11 @@ window: always
 poll: 1s
 batch: {size: 60000}
 disk: {free: 0}
-upload: {by: %s, poll: 50ms, back_off: 50ms}
+upload: {targets: [%s], poll: 50ms}
 network:
   allow_private: true
   hosts:
-`, data, max(interval, time.Millisecond), by)
+`, data, max(interval, time.Millisecond), targets)
 	for host, at := range w.at {
 		text += fmt.Sprintf("    %s: %s\n", host, at)
 	}

@@ -45,7 +45,7 @@ func newInstallation(t testing.TB, from string) *installation {
 	h.settings = map[string]any{
 		"data": h.data, "http.listen": listen[0], "metrics": "", "download.listen": listen[1], "drop.listen": listen[2],
 		"publish.window": "always", "balance.at": "", "access.anonymous": "*", "poll": "200ms", "stop": "1s",
-		"uploads.full": 100, "uploads.drained": 100,
+		"uploads.full": 100,
 	}
 	t.Cleanup(func() {
 		if t.Failed() && exists(h.log) {

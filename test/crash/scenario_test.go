@@ -44,7 +44,7 @@ type trial struct {
 var (
 	sent     = scenario{"by http", byHTTP, (*trial).upload, (*trial).allPublished, nil}
 	woken    = scenario{"by http, no polls", byHTTP, (*trial).upload, (*trial).allPublished, noPolls}
-	packed   = scenario{"in packs", byHTTP, (*trial).upload, (*trial).allPublished, map[string]any{"packs.below": "1MiB", "packs.size": "1MiB"}}
+	packed   = scenario{"in packs", byHTTP, (*trial).upload, (*trial).allPublished, map[string]any{"packs.below": "1MiB"}}
 	cut      = scenario{"by http, cut", cutHTTP, (*trial).upload, (*trial).allPublished, nil}
 	dropped  = scenario{"by ftp", byFTP, (*trial).upload, (*trial).allPublished, noPolls}
 	appended = scenario{"by ftp, appended", byAppend, (*trial).upload, (*trial).allPublished, nil}

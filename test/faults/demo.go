@@ -64,7 +64,7 @@ func (d *demo) begin(settings map[string]any) {
 	all := map[string]any{
 		"data": d.data, "http.listen": d.at.http, "download.listen": d.at.download, "drop.listen": d.at.drop, "metrics": d.at.metrics,
 		"poll": "50ms", "stop": "1s", "drop.quiet": "1s", "drop.cut_off": "2s", "publish.window": "never", "balance.at": "", "balance.during": false,
-		"uploads.full": 100, "uploads.drained": 100,
+		"uploads.full": 100,
 	}
 	maps.Copy(all, settings)
 	d.data = all["data"].(string)

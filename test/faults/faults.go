@@ -184,7 +184,7 @@ func diskFull(d *demo) course {
 		testkit.Missing(d, "needs to mount a tmpfs, which root may, and others in a namespace of their own: unshare -Urm go run ./test/faults disk: %v", err)
 	}
 	var batch string
-	return course{settings: map[string]any{"data": disk, "uploads.full": 60, "uploads.drained": 30}, cause: func() metricstest.Families {
+	return course{settings: map[string]any{"data": disk, "uploads.full": 60}, cause: func() metricstest.Families {
 		d.tell("fault", "a large damaged batch lies in the quarantine, and other files on the disk")
 		d.join("waseda")
 		d.store("large.tar.gz", testBytes(10<<20))

@@ -54,7 +54,7 @@ func serve(t *testing.T) *operator {
 	t.Helper()
 	o := &operator{t: t, program: testkit.Build(t, "sheaf/cmd/sheaf"), data: t.TempDir()}
 	service := testkit.Start(t, "", exec.Command(o.program, "serve", "--data", o.data, "--set", "http.listen=127.0.0.1:0", "--set", "metrics=",
-		"--set", "download.listen=", "--set", "drop.listen=", "--set", "publish.window=always", "--set", "poll=100ms", "--set", "uploads.full=100", "--set", "uploads.drained=100"))
+		"--set", "download.listen=", "--set", "drop.listen=", "--set", "publish.window=always", "--set", "poll=100ms", "--set", "uploads.full=100"))
 	o.url = address(t, service)
 	return o
 }

@@ -139,7 +139,7 @@ func service() (rows []row, err error) {
 func start(ctx context.Context, dir string, log *slog.Logger) (operator *client.Client, end func() error, err error) {
 	cfg, err := programs.Load("", map[string]any{
 		"data": filepath.Join(dir, "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
-		"poll": "100ms", "publish.window": "always", "balance.at": "", "balance.during": false, "uploads.full": 100, "uploads.drained": 100,
+		"poll": "100ms", "publish.window": "always", "balance.at": "", "balance.during": false, "uploads.full": 100,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -30,7 +30,7 @@ func StartProgram(t testing.TB, settings ...string) *Program {
 	all := append([]string{
 		"data=" + p.Data, "http.listen=" + at[0], "metrics=", "download.listen=" + at[1], "drop.listen=" + at[2],
 		"publish.window=always", "balance.at=", "balance.during=false", "poll=50ms", "stop=1s",
-		"uploads.full=100", "uploads.drained=100",
+		"uploads.full=100",
 	}, settings...)
 	p.args = []string{"serve"}
 	for _, s := range all {

@@ -48,7 +48,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	t.Helper()
 	all := map[string]any{
 		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
-		"publish.window": "never", "balance.at": "", "uploads.full": 100, "uploads.drained": 100,
+		"publish.window": "never", "balance.at": "", "uploads.full": 100,
 	}
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)

@@ -43,7 +43,7 @@ func TestThreeChangesInACycle(t *testing.T) {
 	data := filepath.Join(dir, "service")
 	program := exec.Command(testkit.Build(t, "sheaf/cmd/sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+at[0], "--set", "metrics=", "--set", "download.listen="+at[1],
 		"--set", "drop.listen="+at[2], "--set", "publish.window=never", "--set", "poll=50ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true",
-		"--set", "uploads.full=100", "--set", "uploads.drained=100")
+		"--set", "uploads.full=100")
 	running := testkit.Start(t, "", program)
 	c.url = "http://" + at[0]
 	var op *client.Client

@@ -98,7 +98,7 @@ func (d *day) join(ctx context.Context, name string) error {
 	cfg.Network.AllowPrivate = true
 	cfg.Upload.Poll = 100 * time.Millisecond
 	if name == robots[1] {
-		cfg.Upload.By = "ftp"
+		cfg.Upload.Targets = []string{config.FTP, config.HTTP}
 	}
 	if _, err := robotd.Join(ctx, d.service.Addresses().HTTP, admitted.Token, cfg.DataDir); err != nil {
 		return err

@@ -64,7 +64,7 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	settings := map[string]any{
 		"data": filepath.Join(dir, "service"), "zone": "Asia/Tokyo",
 		"http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"uploads.full": 98, "uploads.drained": 97, // the demo is small, and the disk may be fuller than that of a service
+		"uploads.full":     98,      // the demo is small, and the disk may be fuller than that of a service
 		"publish.window":   "never", // the demo publishes when all batches of a day are there
 		"hosts.suffixes":   []string{"example.jp", "example.ac.jp"},
 		"access.anonymous": []string{"example.jp"}, // so that who opens the front page sees an archive; the rest is for accounts

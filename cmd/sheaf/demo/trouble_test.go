@@ -58,7 +58,7 @@ func TestDiskTooFull(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			to := &impatient{cancel: cancel, reason: c.reason}
-			err := Run(ctx, Options{Once: true, Data: filepath.Join(dir, "demo"), Settings: map[string]any{"uploads.full": 1, "uploads.drained": 1}}, to)
+			err := Run(ctx, Options{Once: true, Data: filepath.Join(dir, "demo"), Settings: map[string]any{"uploads.full": 1}}, to)
 			if ctx.Err() == nil {
 				t.Fatalf("it ended with %v, after %+v", err, to.events)
 			}

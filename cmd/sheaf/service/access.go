@@ -12,13 +12,13 @@ import (
 // Access is the settings of who may fetch what, and how fast. Rates are in the grammar of
 // bandwidth.ParseRates; an empty one is no limit.
 type Access struct {
-	Anonymous     []string      `mapstructure:"anonymous"`      // domains that everybody may fetch without an account
-	Offline       time.Duration `mapstructure:"offline"`        // for which known accounts may log in while the database is away; 0: they may not
-	Grace         time.Duration `mapstructure:"grace"`          // for which a transfer may run on after its window
-	Rate          string        `mapstructure:"rate"`           // of all downloads together, shared evenly by accounts
-	AnonymousRate string        `mapstructure:"anonymous_rate"` // of all without an account, shared evenly by addresses
-	AddressRate   string        `mapstructure:"address_rate"`   // of each address without an account, loopback aside
-	Contact       string        `mapstructure:"contact"`        // for consumers' questions
+	Anonymous     []string      `mapstructure:"anonymous"`                  // domains that everybody may fetch without an account
+	Offline       time.Duration `mapstructure:"offline" want:"at least 0s"` // for which known accounts may log in while the database is away; 0: they may not
+	Grace         time.Duration `mapstructure:"grace" want:"at least 0s"`   // for which a transfer may run on after its window
+	Rate          string        `mapstructure:"rate"`                       // of all downloads together, shared evenly by accounts
+	AnonymousRate string        `mapstructure:"anonymous_rate"`             // of all without an account, shared evenly by addresses
+	AddressRate   string        `mapstructure:"address_rate"`               // of each address without an account, loopback aside
+	Contact       string        `mapstructure:"contact"`                    // for consumers' questions
 }
 
 func (a *Access) check(is *settings.Checks) {
@@ -26,7 +26,6 @@ func (a *Access) check(is *settings.Checks) {
 		_, err := rates(r[1])
 		is.Require(err == nil, r[0], r[1], fmt.Sprint(err))
 	}
-	is.Require(a.Offline >= 0, "access.offline", a.Offline, wantNatural)
 }
 
 // account returns the account of clients that give no credentials, or nil if there is none.

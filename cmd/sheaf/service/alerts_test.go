@@ -207,7 +207,7 @@ func meteredSettings(t *testing.T, settings map[string]any) map[string]any {
 	t.Helper()
 	all := map[string]any{
 		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "metrics": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"stop": "1s", "uploads.full": "100", "uploads.drained": "100", "publish.window": "never", "balance.at": "",
+		"stop": "1s", "uploads.full": "100", "publish.window": "never", "balance.at": "",
 	}
 	maps.Copy(all, settings)
 	return all

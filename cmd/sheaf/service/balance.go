@@ -11,23 +11,22 @@ import (
 
 // Balance is the settings of how hosts are shared out among robots.
 type Balance struct {
-	At     string        `mapstructure:"at"`     // time of day, such as 01:00; empty: never
-	During bool          `mapstructure:"during"` // also move hosts that have not been begun during the night
-	Lease  time.Duration `mapstructure:"lease"`  // how long a robot may go on without hearing from the service, before its hosts go to others; 0: without end
-	Brief  bool          `mapstructure:"-"`      // allows a Lease shorter than any operator should choose, for tests
-	Probes int           `mapstructure:"probes"` // distances that each robot is asked to measure after a plan
-	Window time.Duration `mapstructure:"window"` // length of a night of collecting; 0: unknown
-	Split  bool          `mapstructure:"split"`  // share the URLs of a host that does not fit into Window among robots
+	At     string        `mapstructure:"at"`                        // time of day, such as 01:00; empty: never
+	During bool          `mapstructure:"during"`                    // also move hosts that have not been begun during the night
+	Lease  time.Duration `mapstructure:"lease"`                     // how long a robot may go on without hearing from the service, before its hosts go to others; 0: without end
+	Brief  bool          `mapstructure:"-"`                         // allows a Lease shorter than any operator should choose, for tests
+	Window time.Duration `mapstructure:"window" want:"at least 0s"` // length of a night of collecting, beyond which robots share a host; 0: unknown
 }
 
-const minLease = 10 * time.Minute // two heartbeats
+const (
+	minLease = 10 * time.Minute // two heartbeats
+	probes   = 4                // distances that each robot is asked to measure after a plan
+)
 
 func (b Balance) check(is *settings.Checks) {
 	_, err := b.at()
 	is.Require(err == nil, "balance.at", b.At, "want a time of day, such as 01:00")
 	is.Require(b.Lease == 0 || (b.Lease >= minLease || b.Brief) && b.Lease <= wire.MaxLease, "balance.lease", b.Lease, fmt.Sprintf("want 0, or from %v to %v", minLease, wire.MaxLease))
-	is.Require(b.Probes >= 0, "balance.probes", b.Probes, wantNatural)
-	is.Require(b.Window >= 0, "balance.window", b.Window, wantNatural)
 }
 
 // at returns At as the time since midnight.
@@ -44,6 +43,6 @@ func (b Balance) options(zone *time.Location) manager.Balance {
 	at, err := b.at()
 	return manager.Balance{
 		Daily: b.At != "" && err == nil, At: at, Zone: zone,
-		During: b.During, Lease: b.Lease, Probes: b.Probes, Window: b.Window, Split: b.Split,
+		During: b.During, Lease: b.Lease, Probes: probes, Window: b.Window, Split: true,
 	}
 }

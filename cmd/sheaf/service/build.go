@@ -153,7 +153,7 @@ func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.R
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
-		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), s.cfg.Serve.Access.Contact, s.cfg.Stop, s.log)
+		c, err := s.cfg.Download.server(l, tlsConfig(s.certs.download), &s.cfg.Serve, s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		Window: publishWindow, Zone: b.site.Zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
 		ForeignHosts:  directories,
 		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
-		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: b.cfg.Ingest.Packs.Size},
+		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: packSize},
 		InStore:       b.cfg.Ingest.Uploads.Accepted == inStore,
 		Boundary:      b.boundary("ingest"),
 	})
@@ -319,10 +319,10 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		return nil, err
 	}
 	receiver, err := receive.New(ctx, receive.Options{
-		Disks: b.disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Drained) / 100},
+		Disks: b.disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Full-goOnBelow) / 100},
 		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
 		Transfers: b.state.monitor.Transfers(b.transfers.log), Running: b.transfers.running, Guesses: b.guesses, Log: b.log,
-		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: int64(b.cfg.Ingest.Uploads.Least),
+		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: slowUpload,
 		Boundary: b.boundary("receive"),
 	})
 	if err != nil {
@@ -330,7 +330,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	}
 	collector := upkeep.NewCollector(upkeep.CollectorOptions{
 		Catalog: a.catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: a.library.Expendable, Leases: b.state.leases, Log: b.log,
-		Merge: b.cfg.Poll, Every: b.cfg.Ingest.Collect.Every, Delay: b.cfg.Ingest.Collect.Delay, Keep: b.cfg.Ingest.Collect.Keep,
+		Merge: b.cfg.Poll, Every: collectEvery, Delay: catalog.MinDelay, Keep: b.cfg.Ingest.Collect.Keep,
 	})
 	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
 	b.batches = in

@@ -14,17 +14,16 @@ import (
 
 // FTP is the settings that both FTP servers have.
 type FTP struct {
-	Listen  string   `mapstructure:"listen"` // host:port; empty: no such server
-	Public  string   `mapstructure:"public"` // IPv4 address that passive mode announces; empty: the local one
-	Ports   []int    `mapstructure:"ports"`  // first and last port of passive mode; 0 and 0: any
-	Cert    string   `mapstructure:"cert"`   // PEM files; with both, AUTH TLS is offered; empty: those of tls
+	Listen  string   `mapstructure:"listen" want:"host:port, or nothing"` // host:port; empty: no such server
+	Public  string   `mapstructure:"public"`                              // IPv4 address that passive mode announces; empty: the local one
+	Ports   []int    `mapstructure:"ports"`                               // first and last port of passive mode; 0 and 0: any
+	Cert    string   `mapstructure:"cert"`                                // PEM files; with both, AUTH TLS is offered; empty: those of tls
 	Key     string   `mapstructure:"key"`
 	Proxies []string `mapstructure:"proxies"` // networks whose connections must begin with a PROXY header
 }
 
 // check checks the settings of the server whose section is key.
 func (f *FTP) check(is *settings.Checks, key string) {
-	is.Require(f.Listen == "" || isAddress(f.Listen), key+".listen", f.Listen, wantAddress)
 	is.Require(f.Public == "" || net.ParseIP(f.Public).To4() != nil, key+".public", f.Public, "want an IPv4 address")
 	is.Require(len(f.Ports) == 2 && 0 <= f.Ports[0] && f.Ports[0] <= f.Ports[1] && f.Ports[1] <= 65535, key+".ports", f.Ports,
 		"want the first and the last port, such as [50000, 50999]")
@@ -45,36 +44,25 @@ func (f *FTP) server(l net.Listener, secure *tls.Config, stop time.Duration, log
 // Download is the settings of the FTP server for consumers.
 type Download struct {
 	FTP         `mapstructure:",squash"`
-	Implicit    string        `mapstructure:"implicit"`     // host:port at which clients begin with TLS; empty: nowhere
-	Greeting    string        `mapstructure:"greeting"`     // first line that clients see; empty: a plain one
-	RequireTLS  bool          `mapstructure:"require_tls"`  // for passwords and data
-	Active      bool          `mapstructure:"active"`       // allow PORT and EPRT, to the client's own address
-	Idle        time.Duration `mapstructure:"idle"`         // between two commands
-	DataTimeout time.Duration `mapstructure:"data_timeout"` // for a data connection to open, or without a byte
-	Connections int           `mapstructure:"connections"`  // at once
-	PerAddress  int           `mapstructure:"per_address"`  // of them, from one address (of IPv6, a /64 network)
-	PerAccount  int           `mapstructure:"per_account"`  // of them, of one account
+	Implicit    string `mapstructure:"implicit" want:"host:port, or nothing"` // host:port at which clients begin with TLS; empty: nowhere
+	RequireTLS  bool   `mapstructure:"require_tls"`                           // for passwords and data
+	Connections int    `mapstructure:"connections" want:"above 0"`            // at once
+	PerAddress  int    `mapstructure:"per_address" want:"above 0"`            // of them, from one address (of IPv6, a /64 network)
+	PerAccount  int    `mapstructure:"per_account" want:"above 0"`            // of them, of one account
 }
 
 // check checks the settings. shared says whether there is a certificate in section tls.
 func (d *Download) check(is *settings.Checks, shared bool) {
 	d.FTP.check(is, "download")
 	is.Require(!d.RequireTLS || d.Cert != "" || shared, "download.require_tls", d.RequireTLS, "needs download.cert or tls.cert")
-	is.Require(d.Implicit == "" || isAddress(d.Implicit), "download.implicit", d.Implicit, wantAddress)
 	is.Require(d.Implicit == "" || d.Listen != "", "download.implicit", d.Implicit, "needs download.listen; with download.require_tls that serves no clear text either")
 	is.Require(d.Implicit == "" || d.Cert != "" || shared, "download.implicit", d.Implicit, "needs download.cert or tls.cert")
-	is.Require(d.Idle > 0, "download.idle", d.Idle, wantPositive)
-	is.Require(d.DataTimeout > 0, "download.data_timeout", d.DataTimeout, wantPositive)
-	is.Require(d.Connections > 0, "download.connections", d.Connections, wantPositive)
-	is.Require(d.PerAddress > 0, "download.per_address", d.PerAddress, wantPositive)
-	is.Require(d.PerAccount > 0, "download.per_account", d.PerAccount, wantPositive)
 }
 
 // server returns the configuration of the server for consumers.
-func (d *Download) server(l net.Listener, secure *tls.Config, contact string, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
+func (d *Download) server(l net.Listener, secure *tls.Config, serve *Serve, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
 	c, err := d.FTP.server(l, secure, stop, log)
-	c.Greeting, c.Contact, c.RequireTLS, c.NoActive = d.Greeting, contact, d.RequireTLS, !d.Active
-	c.IdleTimeout, c.DataTimeout = d.Idle, d.DataTimeout
+	c.Greeting, c.Contact, c.RequireTLS = serve.Site.Name, serve.Access.Contact, d.RequireTLS
 	c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = d.Connections, d.PerAddress, d.PerAccount
 	return c, err
 }
@@ -82,13 +70,12 @@ func (d *Download) server(l net.Listener, secure *tls.Config, contact string, st
 // Drop is the settings of the FTP server for robots' batches.
 type Drop struct {
 	FTP    `mapstructure:",squash"`
-	Quiet  time.Duration `mapstructure:"quiet"`   // without a byte, after which a file without a manifest is read; 0: never
-	CutOff time.Duration `mapstructure:"cut_off"` // for which such a file may stay incomplete before it is quarantined
-	Hosts  string        `mapstructure:"hosts"`   // file with a directory and its host in each line; empty: none
+	Quiet  time.Duration `mapstructure:"quiet" want:"at least 0s"` // without a byte, after which a file without a manifest is read; 0: never
+	CutOff time.Duration `mapstructure:"cut_off"`                  // for which such a file may stay incomplete before it is quarantined
+	Hosts  string        `mapstructure:"hosts"`                    // file with a directory and its host in each line; empty: none
 }
 
 func (d *Drop) check(is *settings.Checks) {
 	d.FTP.check(is, "drop")
-	is.Require(d.Quiet >= 0, "drop.quiet", d.Quiet, wantNatural)
 	is.Require(d.CutOff > 0 && d.CutOff >= d.Quiet, "drop.cut_off", d.CutOff, "must be above 0 and not less than drop.quiet")
 }

@@ -77,7 +77,7 @@ func wantWell(t *testing.T, s *Service) {
 func TestHealthSeesWhatIsAway(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	settings := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s", "uploads.full": "100", "uploads.drained": "100"}
+	settings := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s", "uploads.full": "100"}
 	s := run(t, settings)
 	wantWell(t, s)
 	c, err := catalog.Open(t.Context(), s.state.objects, catalog.Options{})
@@ -111,7 +111,7 @@ func TestHealthSeesFullDisk(t *testing.T) {
 	if data == "" {
 		return // it was done in a namespace of its own
 	}
-	s := run(t, map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s", "uploads.full": "60", "uploads.drained": "10"})
+	s := run(t, map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s", "uploads.full": "60"})
 	wantWell(t, s)
 	fill := filepath.Join(data, "else")
 	testkit.Must(t, os.WriteFile(fill, make([]byte, 40<<20), 0o600))

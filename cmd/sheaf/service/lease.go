@@ -26,8 +26,8 @@ const (
 
 // Lease is the settings by which several processes agree on who does what only one may do.
 type Lease struct {
-	Kind   string        `mapstructure:"kind"` // leaseDatabase or leaseQuorum
-	TTL    time.Duration `mapstructure:"ttl"`  // of silence, after which a process loses its lease
+	Kind   string        `mapstructure:"kind"`                   // leaseDatabase or leaseQuorum
+	TTL    time.Duration `mapstructure:"ttl" want:"at least 2s"` // of silence, after which a process loses its lease
 	Quorum Quorum        `mapstructure:"quorum"`
 }
 
@@ -58,7 +58,6 @@ func (q *Quorum) check(is *settings.Checks) {
 }
 
 func (l *Lease) check(is *settings.Checks) {
-	is.Require(l.TTL >= 2*time.Second, "lease.ttl", l.TTL, "want at least 2s")
 	switch l.Kind {
 	case leaseDatabase:
 		is.Require(len(l.Quorum.Members) == 0, "lease.kind", l.Kind, "takes no lease.quorum.members; want quorum")

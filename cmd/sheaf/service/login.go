@@ -15,8 +15,8 @@ import (
 
 // Login is the settings of how people log in with a browser.
 type Login struct {
-	Idle time.Duration `mapstructure:"idle"` // after which a session ends that is not used
-	Life time.Duration `mapstructure:"life"` // after which every session ends
+	Idle time.Duration `mapstructure:"idle" want:"at least 1m"` // after which a session ends that is not used
+	Life time.Duration `mapstructure:"life"`                    // after which every session ends
 	OIDC OIDC          `mapstructure:"oidc"`
 
 	Passwords passwords.Cost `mapstructure:"-"` // of new passwords; only tests choose another
@@ -34,7 +34,6 @@ type OIDC struct {
 }
 
 func (l *Login) check(is *settings.Checks) {
-	is.Require(l.Idle >= time.Minute, "login.idle", l.Idle, "want at least 1m")
 	is.Require(l.Life >= l.Idle, "login.life", l.Life, "want at least login.idle")
 	o := &l.OIDC
 	if o.Issuer == "" {

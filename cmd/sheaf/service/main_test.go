@@ -16,7 +16,7 @@ func testConfig(t testing.TB, settings map[string]any) Config {
 	t.Helper()
 	all := map[string]any{
 		"http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "",
-		"publish.window": "never", "balance.at": "", "uploads.full": 100, "uploads.drained": 100,
+		"publish.window": "never", "balance.at": "", "uploads.full": 100,
 	}
 	maps.Copy(all, settings)
 	cfg, err := Load("", all)

@@ -273,7 +273,7 @@ func TestOIDCRoles(t *testing.T) {
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("without a password: %d", w.Code)
 	}
-	store, err := operators.NewStore(site.state.db, "token", servetest.Cheap, nil)
+	store, err := operators.NewStore(site.state.db, servetest.Cheap, nil)
 	testkit.Must(t, err)
 	for what, c := range map[string]operators.OperatorChange{"role": {Role: new(operators.Admin)}, "password": {Password: new("")}} {
 		if _, _, err := store.Change(t.Context(), "olga", c); !errors.Is(err, operators.ErrInvalid) {

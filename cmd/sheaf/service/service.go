@@ -146,7 +146,7 @@ func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (er
 			continue
 		}
 		*one.to, err = lc.Listen(ctx, "tcp", one.addr)
-		if one.addr == defaultMetrics && errors.Is(err, syscall.EADDRINUSE) {
+		if one.addr == defaults().Observe.Metrics && errors.Is(err, syscall.EADDRINUSE) {
 			log.WarnContext(ctx, "another process has the address of metrics; this one has none: give it an address of its own (setting metrics)", "address", one.addr)
 			continue
 		}

@@ -33,7 +33,7 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 	if err := s.open(ctx, cfg, log); err != nil {
 		return "", err
 	}
-	store, err := operators.NewStore(s.db, cfg.Operators.TokenName, passwords.DefaultCost, guesses.New(log))
+	store, err := operators.NewStore(s.db, passwords.DefaultCost, guesses.New(log))
 	if err != nil {
 		return "", err
 	}

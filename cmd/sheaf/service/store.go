@@ -28,30 +28,33 @@ const (
 	storeS3 = "s3"
 )
 
+// How many operations of a process S3 may have at once.
+const (
+	readsAtOnce  = 64
+	writesAtOnce = 16
+)
+
 // storeOpening bounds how long a start waits for a service of objects.
 const storeOpening = 30 * time.Second
 
 // Store is the settings of the object store. All but Kind are for storeS3.
 type Store struct {
-	Kind          string `mapstructure:"kind"`     // storeFS: a directory in Data; storeS3: a bucket
-	Endpoint      string `mapstructure:"endpoint"` // URL
-	Public        string `mapstructure:"public"`   // its URL for clients whom http.redirect sends there; empty: Endpoint
-	Bucket        string `mapstructure:"bucket"`   // must exist
-	Prefix        string `mapstructure:"prefix"`   // of all keys
+	Kind          string `mapstructure:"kind" want:"fs or s3"` // storeFS: a directory in Data; storeS3: a bucket
+	Endpoint      string `mapstructure:"endpoint"`             // URL
+	Public        string `mapstructure:"public"`               // its URL for clients whom http.redirect sends there; empty: Endpoint
+	Bucket        string `mapstructure:"bucket"`               // must exist
+	Prefix        string `mapstructure:"prefix"`               // of all keys
 	Region        string `mapstructure:"region"`
 	CA            string `mapstructure:"ca"`                      // PEM file with the endpoint's authorities; empty: the system's
 	AccessKey     string `mapstructure:"access_key" secret:"yes"` // empty, as the secret: taken from the AWS environment or files
 	SecretKey     string `mapstructure:"secret_key" secret:"yes"` // or
 	SecretKeyFile string `mapstructure:"secret_key_file"`         // the file that has it
-	Reads         int    `mapstructure:"reads"`                   // operations at once
-	Writes        int    `mapstructure:"writes"`                  // operations at once
-	Attempts      int    `mapstructure:"attempts"`                // of an operation that fails for a passing reason
 
 	// The following are for all kinds.
 	Copy  string `mapstructure:"copy"` // address of a second copy, as OpenStoreAt takes it; empty: none
 	Scrub struct {
-		Every time.Duration `mapstructure:"every"` // everything is read and verified once in this time; 0: never
-		Rate  int64         `mapstructure:"rate"`  // bytes a second that are read for that at most
+		Every time.Duration `mapstructure:"every" want:"at least 0s"` // everything is read and verified once in this time; 0: never
+		Rate  int64         `mapstructure:"rate" want:"above 0"`      // bytes a second that are read for that at most
 	} `mapstructure:"scrub"`
 }
 
@@ -61,18 +64,11 @@ func (s *Store) check(is *settings.Checks) {
 		_, _, err := storeAt(s.Copy)
 		is.Require(err == nil, "store.copy", s.Copy, "want a directory or http(s)://HOST[:PORT]/BUCKET[/PREFIX]")
 	}
-	is.Require(s.Scrub.Every >= 0, "store.scrub.every", s.Scrub.Every, "want 0 or more")
-	is.Require(s.Scrub.Rate > 0, "store.scrub.rate", s.Scrub.Rate, wantPositive)
-	switch s.Kind {
-	case storeFS:
+	if s.Kind != storeS3 {
 		is.Require(s.Endpoint == "" && s.Bucket == "" && s.Public == "", "store.kind", s.Kind, "takes no store.endpoint, store.public or store.bucket; want s3")
 		return
-	case storeS3:
-	default:
-		is.Require(false, "store.kind", s.Kind, "want fs or s3")
-		return
 	}
-	is.Require(strings.HasPrefix(s.Endpoint, "http://") || strings.HasPrefix(s.Endpoint, "https://"), "store.endpoint", s.Endpoint,
+	is.Require(settings.IsURL(s.Endpoint, "http", "https"), "store.endpoint", s.Endpoint,
 		"want a URL, such as https://s3.example.jp:9000")
 	public, err := url.Parse(s.Public)
 	is.Require(s.Public == "" || err == nil && public.Host != "" && (public.Scheme == "http" || public.Scheme == "https") && strings.Trim(public.Path, "/") == "",
@@ -83,9 +79,6 @@ func (s *Store) check(is *settings.Checks) {
 	is.Require(s.SecretKey == "" || s.SecretKeyFile == "", "store.secret_key_file", s.SecretKeyFile, "and store.secret_key are both given")
 	is.Require((s.AccessKey == "") == (s.SecretKey == "" && s.SecretKeyFile == ""), "store.access_key", s.AccessKey,
 		"needs store.secret_key or store.secret_key_file, and the other way round")
-	is.Require(s.Reads > 0, "store.reads", s.Reads, wantPositive)
-	is.Require(s.Writes > 0, "store.writes", s.Writes, wantPositive)
-	is.Require(s.Attempts > 0, "store.attempts", s.Attempts, wantPositive)
 }
 
 // Objects is the store of a service, metered.
@@ -281,8 +274,8 @@ func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
 	if err != nil {
 		return nil, s.blame(err)
 	}
-	meter := store.NewMeter(store.NewLimit(objects, s.Reads, s.Writes))
-	return &Objects{Store: store.NewRetry(meter, store.RetryOptions{Attempts: s.Attempts}), meter: meter, under: objects}, nil
+	meter := store.NewMeter(store.NewLimit(objects, readsAtOnce, writesAtOnce))
+	return &Objects{Store: store.NewRetry(meter, store.RetryOptions{}), meter: meter, under: objects}, nil
 }
 
 // blame names the setting that an error of the service comes from.

@@ -24,7 +24,7 @@ type TLS struct {
 	Cert string        `mapstructure:"cert"` // PEM files
 	Key  string        `mapstructure:"key"`
 	ACME ACME          `mapstructure:"acme"`
-	HSTS time.Duration `mapstructure:"hsts"` // for which browsers shall use nothing but https; 0: not said
+	HSTS time.Duration `mapstructure:"hsts" want:"at least 0s"` // for which browsers shall use nothing but https; 0: not said
 }
 
 // ACME is the settings of a certificate that the service itself gets and renews.
@@ -45,7 +45,6 @@ func (t *TLS) check(is *settings.Checks) {
 	u, err := url.Parse(a.Directory)
 	is.Require(err == nil && u.Scheme == "https" && u.Host != "", "tls.acme.directory", a.Directory, "want an https URL, such as "+defaultDirectory)
 	is.Require(a.Email == "" || strings.Contains(a.Email, "@"), "tls.acme.email", a.Email, "want a mail address")
-	is.Require(t.HSTS >= 0, "tls.hsts", t.HSTS, wantNatural)
 }
 
 // given reports whether there is such a certificate.

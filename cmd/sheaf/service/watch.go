@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/mail"
 	"os"
-	"slices"
 	"strings"
 
 	"sheaf/internal/mailer"
@@ -13,31 +12,27 @@ import (
 
 // Watch is the settings of how consumers are told of changes.
 type Watch struct {
-	Limit           int  `mapstructure:"limit"`            // watches of one account
-	Confirmed       bool `mapstructure:"confirmed"`        // mail addresses need no confirmation
-	PrivateWebhooks bool `mapstructure:"private_webhooks"` // webhooks may be at private addresses and on this machine
+	Limit           int  `mapstructure:"limit" want:"above 0"` // watches of one account
+	Confirmed       bool `mapstructure:"confirmed"`            // mail addresses need no confirmation
+	PrivateWebhooks bool `mapstructure:"private_webhooks"`     // webhooks may be at private addresses and on this machine
 	Mail            Mail `mapstructure:"mail"`
 }
 
 // Mail is the settings of outgoing mail.
 type Mail struct {
-	Server       string `mapstructure:"server"` // SMTP, host:port; empty: no mails are sent
-	From         string `mapstructure:"from"`   // bare address
-	TLS          string `mapstructure:"tls"`    // a mailer.TLS
-	User         string `mapstructure:"user"`   // empty: no login
+	Server       string `mapstructure:"server" want:"host:port, or nothing"` // SMTP, host:port; empty: no mails are sent
+	From         string `mapstructure:"from"`                                // bare address
+	TLS          string `mapstructure:"tls" want:"starttls, tls or none"`    // a mailer.TLS
+	User         string `mapstructure:"user"`                                // empty: no login
 	PasswordFile string `mapstructure:"password_file"`
 	Roots        string `mapstructure:"roots"` // PEM file with the server's authorities; empty: the system's
 }
 
 func (w *Watch) check(is *settings.Checks) {
-	is.Require(w.Limit > 0, "watch.limit", w.Limit, wantPositive)
 	m := &w.Mail
-	is.Require(slices.Contains([]mailer.TLS{mailer.StartTLS, mailer.Implicit, mailer.NoTLS}, mailer.TLS(m.TLS)), "watch.mail.tls", m.TLS,
-		"want starttls, tls or none")
 	if m.Server == "" {
 		return
 	}
-	is.Require(isAddress(m.Server), "watch.mail.server", m.Server, "want host:port, such as mail.example.jp:587")
 	a, err := mail.ParseAddress(m.From)
 	is.Require(err == nil && a.Address == m.From, "watch.mail.from", m.From, "want a bare address, such as archive@example.jp")
 }
