@@ -34,14 +34,6 @@ fi
 for module in . test/oidc test/acme test/manifests test/bench/colly deploy/packages; do
   fetch 300 "the Go modules of $module" go -C "$module" mod download
 done
-# The commit whose program an upgrade begins with may need other versions. A shallow clone does not have it.
-yesterday=$(sed -n 's/^const Yesterday = "\(.*\)"/\1/p' internal/testkit/yesterday.go)
-old=$(mktemp -d)
-if git -c safe.directory="$PWD" archive "$yesterday" go.mod go.sum 2>/dev/null | tar -x -C "$old" 2>/dev/null; then
-  fetch 300 "the Go modules of $yesterday" go -C "$old" mod download
-fi
-rm -r "$old"
-
 PATH="$PATH:$(go env GOPATH)/bin"
 have versitygw || fetch 600 versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 # AGPL, so never in go.mod.
