@@ -256,6 +256,7 @@ func testLeaseOfTheDead(t *testing.T, restart bool) {
 	h := newInstallation(t)
 	h.opt.Limits.Lease = time.Hour
 	h.opt.Limits.Poll, h.opt.Limits.Splitters = 20*time.Millisecond, 1
+	h.opt.Window = window.Never() // or the frozen one might hold the lock of publishers
 	frozen, let := h.freeze("stage")
 	h.open().run()
 	defer let()
@@ -263,7 +264,7 @@ func testLeaseOfTheDead(t *testing.T, restart bool) {
 	h.accept(b)
 	<-frozen
 	slow := h.in
-	h.opt.Boundary = nil
+	h.opt.Boundary, h.opt.Window = nil, nil
 	other := h.beside().run()
 	next := batchtest.Make(t, h.robots, 2, twoHosts(2)...)
 	other.accept(next)
