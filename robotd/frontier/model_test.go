@@ -93,8 +93,8 @@ func TestManyHosts(t *testing.T) {
 
 // A sorter returns every page once, as it was added last, however often it spilled.
 func TestSorter(t *testing.T) {
-	for _, limit := range []int{1, 7, 1000} {
-		s := &sorter{dir: t.TempDir(), host: "www.example.jp:8080", limit: limit}
+	for _, limit := range []int{1, 700, 1 << 20} {
+		s := newSorter(t.TempDir(), "www.example.jp:8080", limit)
 		want := make(map[uint64]known)
 		for n := range 300 {
 			e := page(n * n % 97)
@@ -107,12 +107,12 @@ func TestSorter(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		sources, err := s.sources()
+		source, err := s.source()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var keys []uint64
-		err = mergeKnown(sources, func(k known, _ int) error {
+		err = mergeKnown([]knownSource{source}, func(k known, _ int) error {
 			keys = append(keys, k.key)
 			w := want[k.key]
 			if k != w {

@@ -51,8 +51,7 @@ func settleBefore(temp, dir, host string, cycle int64) error {
 }
 
 func settle(temp, dir, host string, cycle int64) (err error) {
-	s := &sorter{dir: temp, host: host, limit: sortChunk}
-	left := &sorter{dir: temp, host: host, limit: sortChunk}
+	s, left := newSorter(temp, host, sortMemory), newSorter(temp, host, sortMemory)
 	defer func() { err = errors.Join(err, s.close(), left.close()) }()
 	var newest time.Time
 	err = eachVisited(dir, host, cycle, func(k known) error {
@@ -91,11 +90,11 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 	if old.cycle >= cycle { // a crash came after the renaming: they are in it
 		links = linkCounts{}
 	}
-	below, err := left.sources()
+	below, err := left.source()
 	if err != nil {
 		return err
 	}
-	above, err := fresh.sources()
+	above, err := fresh.source()
 	if err != nil {
 		return err
 	}
@@ -112,9 +111,9 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 	w := bufio.NewWriter(tmp)
 	fmt.Fprintf(w, "%s%d\n", stateHeader, cycle)
 	pages := 0
-	err = mergeKnown(slices.Concat(below, []knownSource{old}, above), func(k known, from int) error {
+	err = mergeKnown([]knownSource{below, old, above}, func(k known, from int) error {
 		visited := k.visit.learned()
-		if k.visit.Gone || from == len(below) && (!visited || !k.visit.Full.After(forget)) {
+		if k.visit.Gone || from == 1 && (!visited || !k.visit.Full.After(forget)) {
 			return nil
 		}
 		if !visited {

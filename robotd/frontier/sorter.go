@@ -1,113 +1,76 @@
 package frontier
 
 import (
-	"bufio"
-	"cmp"
-	"errors"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
-	"slices"
+	"math"
 
-	"sheaf/internal/scratch"
+	"sheaf/archive/sortedrun"
 )
 
-// sortChunk is the number of visits that are sorted in memory.
-const sortChunk = 1 << 14
+// sortMemory is how many bytes of visits are sorted in memory.
+const sortMemory = 1 << 20
 
-// sorter sorts visits by their keys. If there are many, it uses temporary files. Of several visits
-// to a page it keeps the last.
+// sorter sorts visits by their keys, in files if there are many. Of several visits to a page it
+// keeps the last.
 type sorter struct {
-	dir, host string
-	limit     int // maximum length of chunk
-	chunk     []known
-	files     []*os.File // sorted lines as in the state, older files first; the files have no names
+	host string
+	rows *sortedrun.Sorter // lines as in the state, each behind its key and its number
+	n    uint64
+	row  []byte
+}
+
+// newSorter returns a sorter that holds limit bytes in memory, and has its file in dir.
+func newSorter(dir, host string, limit int) *sorter {
+	return &sorter{host: host, rows: sortedrun.NewSorter(dir, limit, bytes.Compare)}
 }
 
 func (s *sorter) add(k known) error {
-	if s.chunk = append(s.chunk, k); len(s.chunk) < s.limit {
-		return nil
-	}
-	return s.spill()
+	s.n++
+	head := binary.BigEndian.AppendUint64(make([]byte, 0, keyDigits), k.key)
+	head = binary.BigEndian.AppendUint64(head, math.MaxUint64-s.n) // the last visit comes first
+	s.row = k.append(hex.AppendEncode(s.row[:0], head), s.host)
+	return s.rows.Add(s.row)
 }
 
-func (s *sorter) empty() bool { return len(s.chunk)+len(s.files) == 0 }
+func (s *sorter) empty() bool { return s.n == 0 }
 
-// order sorts the chunk and keeps the last visit to each page.
-func (s *sorter) order() {
-	slices.Reverse(s.chunk) // so that a page's last visit comes first, and is kept
-	slices.SortStableFunc(s.chunk, func(a, b known) int { return cmp.Compare(a.key, b.key) })
-	s.chunk = slices.CompactFunc(s.chunk, func(a, b known) bool { return a.key == b.key })
+func (s *sorter) close() error { return s.rows.Close() }
+
+// source returns the visits that were added.
+func (s *sorter) source() (knownSource, error) {
+	rows, err := s.rows.Rows(context.Background())
+	return &sorted{host: s.host, rows: rows}, err
 }
 
-func (s *sorter) spill() error {
-	f, err := scratch.File(s.dir)
-	if err != nil {
-		return err
-	}
-	s.files = append(s.files, f)
-	s.order()
-	w := bufio.NewWriter(f)
-	var line []byte
-	for _, k := range s.chunk {
-		line = k.append(line[:0], s.host)
-		if _, err := w.Write(line); err != nil {
-			return err
+// sorted is the visits of a sorter.
+type sorted struct {
+	host string
+	rows *sortedrun.Merged
+	last []byte // key of the page that next has returned
+}
+
+const (
+	keyDigits = 16
+	rowDigits = 2 * keyDigits
+)
+
+func (s *sorted) next() (known, bool, error) {
+	for row := s.rows.Row(); row != nil; row = s.rows.Row() {
+		k, ok := known{}, !bytes.Equal(row[:keyDigits], s.last)
+		if ok {
+			s.last = append(s.last[:0], row[:keyDigits]...)
+			var read bool
+			if k, read = parseKnown(row[rowDigits:], s.host); !read {
+				return k, false, fmt.Errorf("line %.200q of the sorted visits differs from what was written", row)
+			}
+		}
+		if err := s.rows.Next(context.Background()); err != nil || ok {
+			return k, err == nil, err
 		}
 	}
-	clear(s.chunk)
-	s.chunk = s.chunk[:0]
-	return w.Flush()
-}
-
-// sources returns the added visits as sorted sources, older ones first.
-func (s *sorter) sources() ([]knownSource, error) {
-	s.order()
-	var all []knownSource
-	for _, f := range s.files {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return nil, err
-		}
-		all = append(all, &chunkReader{s.host, &lineReader{f: f, r: bufio.NewReader(f)}})
-	}
-	return append(all, &chunkSlice{s.chunk}), nil
-}
-
-func (s *sorter) close() error {
-	var errs []error
-	for _, f := range s.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
-
-type chunkReader struct {
-	host  string
-	lines *lineReader
-}
-
-func (c *chunkReader) next() (known, bool, error) {
-	line, err := c.lines.next()
-	if err == io.EOF {
-		return known{}, false, nil
-	}
-	if err != nil {
-		return known{}, false, err
-	}
-	k, ok := parseKnown(line, c.host)
-	if !ok {
-		return k, false, fmt.Errorf("line %.200q of the sorted visits differs from what was written", line)
-	}
-	return k, true, nil
-}
-
-type chunkSlice struct{ left []known }
-
-func (c *chunkSlice) next() (known, bool, error) {
-	if len(c.left) == 0 {
-		return known{}, false, nil
-	}
-	k := c.left[0]
-	c.left = c.left[1:]
-	return k, true, nil
+	return known{}, false, nil
 }
