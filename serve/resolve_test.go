@@ -12,6 +12,17 @@ import (
 	"sheaf/serve/servetest"
 )
 
+// A process that has not seen a publication yet of which another process knows finds nothing new.
+func TestPublishedBehindTheNewest(t *testing.T) {
+	s := servetest.New(t, nil)
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": {servetest.Page("http://www.example.jp/", "x", dayOne)}})
+	_, newest, err := s.Library.Records.Published(t.Context(), -1, 0)
+	testkit.Must(t, err)
+	if segments, last, err := s.Library.Records.Published(t.Context(), newest+1, 10); err != nil || len(segments) > 0 || last != newest+1 {
+		t.Errorf("%d segments, %d, %v", len(segments), last, err)
+	}
+}
+
 // What a revisit refers to is the page of the instant that it names, else the
 // latest of the same content before it.
 func TestWhatRevisitsReferTo(t *testing.T) {

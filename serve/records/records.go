@@ -71,15 +71,19 @@ func (r *Records) currentIndex(ctx context.Context) *urlindex.View {
 
 // Published returns up to limit segments that were published behind the number since of the change
 // feed, whoever may see them, and the number up to which these are all. If since is negative, it
-// returns the end of the feed only.
+// returns the end of the feed only. Another process may have seen a publication that this one has
+// not seen yet: then nothing comes behind since.
 func (r *Records) Published(ctx context.Context, since int64, limit int) (segments []catalog.SegmentEntry, last int64, err error) {
 	snap, err := r.archive.Catalog.PinWithin(ctx, r.archive.Lag)
 	if err != nil {
 		return nil, 0, fmt.Errorf("serve: %w", err)
 	}
 	defer snap.Release()
-	if since < 0 {
-		return nil, snap.Last(), nil
+	switch newest := snap.Last(); {
+	case since < 0:
+		return nil, newest, nil
+	case since > newest:
+		return nil, since, nil
 	}
 	changes, last, err := snap.Changes(ctx, since, "", limit)
 	if err != nil {
