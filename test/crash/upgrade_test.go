@@ -18,7 +18,7 @@ import (
 // both. Nothing is lost or published twice, what was published keeps its bytes, and a consumer who
 // is turned away gets its answer at the other service.
 func TestRollingUpgrade(t *testing.T) {
-	notShort(t)
+	onlyLong(t)
 	t.Parallel()
 	version := func(v string) (program string) {
 		return testkit.Build(t, "sheaf/cmd/sheaf", "-ldflags", "-X sheaf/cmd/sheaf/service.release="+v)
