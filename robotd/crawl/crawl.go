@@ -42,8 +42,9 @@ type Crawl struct {
 	list      *assignment.Current
 	log       *slog.Logger
 
-	mu       sync.Mutex // guards starting
+	mu       sync.Mutex // guards all below
 	starting int        // calls that may still bring hosts into the gate
+	ending   bool       // no further visit is to begin
 }
 
 func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
@@ -89,7 +90,7 @@ func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 		case <-ctx.Done():
 		}
 	})
-	if err := c.Start(beginning, seeds); err != nil {
+	if _, err := c.Start(beginning, seeds); err != nil {
 		c.fail(err)
 	}
 	c.started(-1)
@@ -102,25 +103,40 @@ func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 
 // end lets no further visit begin.
 func (c *Crawl) end(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLocked(why)
+}
+
+// endLocked is end for callers that hold mu.
+func (c *Crawl) endLocked(why error) {
+	c.ending = true
 	select {
 	case c.ends <- why:
 	default: // it is ending
 	}
 }
 
-// Start takes those hosts into the crawl that are not in it.
-func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) error {
-	c.started(1)
+// Start takes those hosts into the crawl that are not in it. It reports whether they are visited: a
+// crawl that is ending takes none.
+func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken bool, err error) {
+	if !c.started(1) {
+		c.started(-1)
+		return false, nil
+	}
 	defer c.started(-1)
-	return c.entrance.startAll(ctx, seeds)
+	return true, c.entrance.startAll(ctx, seeds)
 }
 
-// started counts the calls that may still bring hosts into the gate.
-func (c *Crawl) started(n int) {
+// started counts the calls that may still bring hosts into the gate. It reports whether the crawl
+// goes on; while there are such calls, it does not end for want of hosts.
+func (c *Crawl) started(n int) (goesOn bool) {
 	c.mu.Lock()
 	c.starting += n
+	goesOn = !c.ending
 	c.mu.Unlock()
 	c.endIfExhausted()
+	return goesOn
 }
 
 // Crowded returns how many addresses wait for a free worker although their interval has passed: the
@@ -135,8 +151,10 @@ func (c *Crawl) IsStarting() bool {
 }
 
 func (c *Crawl) endIfExhausted() {
-	if !c.IsStarting() && c.hosts.Exhausted() {
-		c.end(errExhausted)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.starting == 0 && c.hosts.Exhausted() {
+		c.endLocked(errExhausted)
 	}
 }
 

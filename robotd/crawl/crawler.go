@@ -140,10 +140,7 @@ func (r *Crawler) QueueDue(ctx context.Context) error {
 	}
 	c := r.Current()
 	if c == nil {
-		select {
-		case r.wanted <- struct{}{}:
-		default: // it has one already
-		}
+		r.want()
 		return nil
 	}
 	due, err := r.pushDue(now)
@@ -163,7 +160,19 @@ func (r *Crawler) QueueDue(ctx context.Context) error {
 	if len(late) == 0 {
 		return nil
 	}
-	return c.Start(ctx, late)
+	taken, err := c.Start(ctx, late)
+	if err == nil && !taken {
+		r.want()
+	}
+	return err
+}
+
+// want asks for a short crawl.
+func (r *Crawler) want() {
+	select {
+	case r.wanted <- struct{}{}:
+	default: // it is asked for already
+	}
 }
 
 // pushDue queues the pages that should be visited now.

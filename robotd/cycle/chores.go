@@ -50,7 +50,6 @@ func (c *Course) withChores(ctx context.Context, fn func(context.Context) error)
 		})
 	}
 	g.Go(func() error { return c.opt.Admission.Watch(ctx, c.opt.Sealer.Seal) })
-	g.Go(func() error { return c.opt.Prober.Run(ctx) })
 	g.Go(func() error {
 		defer stop()
 		return fn(ctx)

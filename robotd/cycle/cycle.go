@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"sheaf/robotd/admission"
 	"sheaf/robotd/config"
 	"sheaf/robotd/crawl"
@@ -45,7 +47,26 @@ type Course struct{ opt Options }
 func New(opt Options) *Course { return &Course{opt} }
 
 // Run runs one cycle after another until ctx ends.
-func (c *Course) Run(ctx context.Context) error {
+func (c *Course) Run(ctx context.Context) error { return c.withProber(ctx, c.run) }
+
+// Cycle runs one cycle: the one that was interrupted, or the next. The batch is then in the spool.
+func (c *Course) Cycle(ctx context.Context) error { return c.withProber(ctx, c.cycle) }
+
+// withProber runs fn with the prober beside it: a probe goes on when a cycle ends. The prober ends
+// with fn.
+func (c *Course) withProber(ctx context.Context, fn func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.opt.Prober.Run(ctx) })
+	g.Go(func() error {
+		defer stop()
+		return fn(ctx)
+	})
+	return g.Wait()
+}
+
+func (c *Course) run(ctx context.Context) error {
 	for {
 		if err := c.waitForCycle(ctx); err != nil {
 			return err
@@ -56,7 +77,7 @@ func (c *Course) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := c.Cycle(ctx); err != nil {
+		if err := c.cycle(ctx); err != nil {
 			return err
 		}
 	}
@@ -112,8 +133,7 @@ func (c *Course) round() revisit.Round {
 	return revisit.NewRound(c.opt.Settings, c.opt.Plan, last.Number, last.Began)
 }
 
-// Cycle runs one cycle: the one that was interrupted, or the next. The batch is then in the spool.
-func (c *Course) Cycle(ctx context.Context) error {
+func (c *Course) cycle(ctx context.Context) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
@@ -123,7 +143,7 @@ func (c *Course) Cycle(ctx context.Context) error {
 	} else if err := session.AskWatches(ctx); err != nil {
 		return err
 	}
-	session.ClearGained()
+	session.TakeGained()
 	if !list.Known() {
 		return managed.ErrNoList
 	}
@@ -134,12 +154,10 @@ func (c *Course) Cycle(ctx context.Context) error {
 		if err := c.crawl(ctx); err != nil {
 			return err
 		}
-		before := list.List()
 		if err := session.Beat(ctx); err != nil { // tells the manager that there is nothing left
 			return err
 		}
-		session.ClearGained()
-		more = list.List().Gained(before)
+		more = session.TakeGained()
 	}
 	if err := c.opt.Sealer.Seal(ctx); err != nil {
 		return err

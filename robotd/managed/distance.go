@@ -74,7 +74,8 @@ func (p *Prober) Run(ctx context.Context) error {
 				}
 				host := weburl.Host(ask.URL)
 				p.progress.measured(host, result)
-				if err := p.journal.Comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed); err != nil {
+				err := p.journal.Comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed)
+				if err := p.admission.Tolerate(err); err != nil {
 					return err
 				}
 			}
@@ -83,13 +84,17 @@ func (p *Prober) Run(ctx context.Context) error {
 }
 
 // measureIn is measure in the time in which the robot has the address for itself. The time counts
-// on the clock of leases, which goes on while the machine is stopped.
+// on the clock of leases, which goes on while the machine is stopped. If half of it is over, because
+// the order had to wait, nothing is measured.
 func (p *Prober) measureIn(ctx context.Context, sent assignment.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)
 	}
 	end := sent + assignment.Instant(time.Duration(ask.ForMS)*time.Millisecond)
 	left := func() time.Duration { return time.Duration(end - assignment.Sent()) }
+	if left() < time.Duration(ask.ForMS)*time.Millisecond/2 {
+		return result, false
+	}
 	own, cancel := context.WithTimeout(ctx, left())
 	defer cancel()
 	result, ok = p.measure(own, ask, func() bool { return left() > 0 && p.lease.MayVisit() })

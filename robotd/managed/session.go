@@ -82,11 +82,14 @@ func (s *Session) subscribe(ctx context.Context) error {
 // Gained has an element when the list has got hosts that no crawl visits.
 func (s *Session) Gained() <-chan struct{} { return s.gained }
 
-// ClearGained notes that all hosts of the list are being visited.
-func (s *Session) ClearGained() {
+// TakeGained reports whether Gained has an element, and removes it: all hosts of the list are
+// visited now.
+func (s *Session) TakeGained() bool {
 	select {
 	case <-s.gained:
+		return true
 	default:
+		return false
 	}
 }
 
