@@ -24,7 +24,7 @@ type begunGroup struct {
 // only if the robot cannot visit its hosts as often as their intervals allow, for want of free
 // workers or of room on its line. Otherwise no host would end sooner at another robot. The groups
 // are dealt out so that all these robots have about as many URLs left.
-func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string) (moved int, err error) {
+func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string, coming coming) (moved int, err error) {
 	var left, crowded, every int64
 	var rate float64
 	err = l.db.QueryRowContext(ctx, `SELECT left_urls, rate, crowded, every FROM heartbeats WHERE robot = ?`, robot).Scan(&left, &rate, &crowded, &every)
@@ -34,14 +34,9 @@ func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string) 
 	if crowded == 0 || rate <= 0 || every <= 0 || float64(left)/rate*1000 < worthwhile*float64(every) {
 		return 0, nil
 	}
-	// Hosts that an idle robot has not begun are on their way to it.
-	free, err := db.Column[string](ctx, l.db, `
-		SELECT r.name FROM robots r WHERE r.name IN `+db.Tuple(len(idle))+` AND NOT EXISTS (
-			SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
-			WHERE a.robot = r.name AND a.to_generation IS NULL AND d.host IS NULL)
-		ORDER BY r.name`, db.Args(idle)...)
-	if err != nil || len(free) == 0 {
-		return 0, err
+	free := slices.DeleteFunc(slices.Clone(idle), func(robot string) bool { return len(coming[robot]) > 0 })
+	if len(free) == 0 {
+		return 0, nil
 	}
 	groups, err := l.begunGroups(ctx, robot)
 	if err != nil {

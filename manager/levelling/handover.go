@@ -2,6 +2,7 @@ package levelling
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -42,12 +43,16 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 		return 0, err
 	}
 	delete(l.shipments, robot)
-	var waiting bool
+	coming, err := comingTo(ctx, l.db, idle)
+	if err != nil {
+		return 0, err
+	}
 	if len(idle) > 0 {
-		if moved, err = l.shareBegun(ctx, robot, idle); err != nil || moved > 0 {
+		if moved, err = l.shareBegun(ctx, robot, idle, coming); err != nil || moved > 0 {
 			return moved, err
 		}
 	}
+	var waiting bool
 	err = l.db.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
 		WHERE a.robot = ? AND a.to_generation IS NULL AND d.host IS NULL)`, robot).Scan(&waiting)
@@ -74,13 +79,44 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 		return 0, fmt.Errorf("balance: %w", err)
 	}
 	h.to = slices.Clone(h.groups.from)
-	h.feed(idle)
+	h.feed(idle, coming)
 	if len(shipments) > 0 {
 		if err := l.ship(ctx, h, shipments); err != nil {
 			return 0, err
 		}
 	}
 	return l.carryOut(ctx, h)
+}
+
+// coming has, by robot, hosts that are on their way to robots that were idle when they were last
+// heard of: hosts that they have not begun, and got since. What else such a robot has not begun it
+// cannot visit now, such as a host that it does not reach.
+type coming map[string]map[string]bool
+
+// comingTo returns the hosts that are on their way to idle robots.
+func comingTo(ctx context.Context, q db.Queryer, idle []string) (coming, error) {
+	to := coming{}
+	if len(idle) == 0 {
+		return to, nil
+	}
+	err := db.Each(ctx, q, func(rows *sql.Rows) error {
+		var robot, host string
+		if err := rows.Scan(&robot, &host); err != nil {
+			return err
+		}
+		if to[robot] == nil {
+			to[robot] = map[string]bool{}
+		}
+		to[robot][host] = true
+		return nil
+	}, `
+		SELECT a.robot, a.host FROM heartbeats b CROSS JOIN assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
+		WHERE b.robot IN `+db.Tuple(len(idle))+` AND a.robot = b.robot AND a.to_generation IS NULL AND a.from_generation > b.generation AND d.host IS NULL`,
+		db.Args(idle)...)
+	if err != nil {
+		return nil, fmt.Errorf("balance: hosts on their way: %w", err)
+	}
+	return to, nil
 }
 
 // carryOut moves the groups that are to have another robot, unless the robot has begun them

@@ -2,6 +2,8 @@ package levelling
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -17,13 +19,14 @@ import (
 )
 
 const (
-	probeDoubt = 3                   // an estimate may be wrong by this factor if nothing tells how well estimates fit
-	probeMore  = 15                  // times as many probes are made while they would change much
-	probeLeast = 0.001               // part of the night by which a probe must be able to shorten it to be worth one of these
-	probeFiles = 10                  // asked for; the paper's 50 take a quarter of an hour at 20 s each
-	probesOnce = 2                   // asked for with one heartbeat
-	probeAgain = 3 * time.Hour       // after which an unanswered probe is asked for again
-	probeOld   = 30 * 24 * time.Hour // after which a measured distance is measured anew
+	probeDoubt = 3                              // an estimate may be wrong by this factor if nothing tells how well estimates fit
+	probeMore  = 15                             // times as many probes are made while they would change much
+	probeLeast = 0.001                          // part of the night by which a probe must be able to shorten it to be worth one of these
+	probeFiles = 10                             // asked for; the paper's 50 take a quarter of an hour at 20 s each
+	probesOnce = 2                              // that a robot is asked for at a time
+	probeAgain = assign.ProbeTime + time.Minute // after which an unanswered probe is asked for again
+	probeLater = 3 * time.Hour                  // the same, if that was in vain before, or the host's address could not be had alone
+	probeOld   = 30 * 24 * time.Hour            // after which a measured distance is measured anew
 )
 
 // setDoubt sets by how much estimates may be wrong. own is how much single pairs differ from
@@ -74,29 +77,39 @@ func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) 
 }
 
 // ProbesFor returns the probes that the robot is to be asked for now, and notes that it is asked. A
-// probe is asked for when the robot has the address for itself: see assign.HoldForProbe.
+// probe is asked for when the robot has the address for itself: see assign.HoldForProbe. A robot
+// that does not answer in its time has lost the order, or could not visit the host; it is asked
+// again soon, and then only now and then, since each time the host's own robot has to wait.
 func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk, error) {
 	now := time.Now()
-	unprobed, other := assign.Unprobed(robot)
-	held, own := assign.HeldForProbe(robot)
-	hosts, err := db.Column[string](ctx, l.db, `
-		SELECT p.host FROM probes p CROSS JOIN hosts h
-		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted'
-			AND NOT EXISTS (SELECT 1 FROM refused_prefixes r WHERE r.host = h.name) -- a probe follows links
-			AND `+unprobed+`
-		ORDER BY CASE WHEN `+held+` THEN 0 ELSE 1 END, p.asked, p.host LIMIT ?`,
-		slices.Concat([]any{robot, db.Millis(now.Add(-probeAgain))}, other, own, []any{probesOnce})...)
+	due, err := dueProbes(ctx, l.db, robot, now)
 	if err != nil {
 		return nil, err
 	}
 	var asks []wire.ProbeAsk
-	for _, host := range hosts {
+	note := func(host, fault string, asked int64) error {
+		_, err := l.db.ExecContext(ctx, `UPDATE probes SET asked = ?, fault = ? WHERE robot = ? AND host = ?`, asked, fault, robot, host)
+		return err
+	}
+	for _, d := range due {
+		host := d.host
+		if d.asked > 0 { // it had its time, and needs another
+			d.fault = "not answered in time"
+			if err := errors.Join(l.assignments.EndProbes(ctx, robot, []string{host}), note(host, d.fault, 0)); err != nil {
+				return nil, err
+			}
+		}
 		may, tooLong, address, err := l.assignments.HoldForProbe(ctx, robot, host)
 		if err != nil {
 			return nil, err
 		}
-		if !may && !tooLong {
-			continue // not yet
+		if tooLong { // others first
+			if err := note(host, "its address could not be had alone", db.Millis(now)); err != nil {
+				return nil, err
+			}
+		}
+		if !may {
+			continue
 		}
 		var url string
 		err = l.db.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(url) FROM seeds WHERE host = ?), '')`, host).Scan(&url)
@@ -106,11 +119,8 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 		if url == "" {
 			url = "http://" + host + "/"
 		}
-		if _, err := l.db.ExecContext(ctx, `UPDATE probes SET asked = ? WHERE robot = ? AND host = ?`, db.Millis(now), robot, host); err != nil {
+		if err := note(host, d.fault, db.Millis(now)); err != nil {
 			return nil, err
-		}
-		if tooLong {
-			continue // others first
 		}
 		ask := wire.ProbeAsk{URL: url, Files: probeFiles, ForMS: assign.ProbeTime.Milliseconds()}
 		if _, err := netip.ParseAddr(address); err == nil { // else no address of the host is known
@@ -119,6 +129,34 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 		asks = append(asks, ask)
 	}
 	return asks, nil
+}
+
+// dueProbe is a probe that a robot may be asked for.
+type dueProbe struct {
+	host, fault string // fault: why it was in vain before
+	asked       int64  // when it was asked for; 0: it was not, or is to be asked for again
+}
+
+// dueProbes returns the probes that a robot is to be asked for as soon as it has their addresses
+// for itself.
+func dueProbes(ctx context.Context, q db.Queryer, robot string, now time.Time) ([]dueProbe, error) {
+	unprobed, other := assign.Unprobed(robot)
+	held, own := assign.HeldForProbe(robot)
+	lost := db.Millis(now.Add(-probeAgain))
+	var out int // asked for and not answered
+	err := q.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM probes p CROSS JOIN hosts h
+		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked >= ? AND `+held, slices.Concat([]any{robot, lost}, own)...).Scan(&out)
+	if err != nil || out >= probesOnce {
+		return nil, err
+	}
+	return db.List(ctx, q, func(rows *sql.Rows, d *dueProbe) error { return rows.Scan(&d.host, &d.asked, &d.fault) }, `
+		SELECT p.host, p.asked, p.fault FROM probes p CROSS JOIN hosts h
+		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked < CASE WHEN p.fault = '' THEN CAST(? AS BIGINT) ELSE ? END AND h.state = 'accepted'
+			AND NOT EXISTS (SELECT 1 FROM refused_prefixes r WHERE r.host = h.name) -- a probe follows links
+			AND `+unprobed+`
+		ORDER BY CASE WHEN `+held+` THEN 0 ELSE 1 END, p.asked, p.host LIMIT ?`,
+		slices.Concat([]any{robot, lost, db.Millis(now.Add(-probeLater))}, other, own, []any{probesOnce - out})...)
 }
 
 // NoteProbes notes what the robot has measured, by host. It ignores what the robot was not asked

@@ -20,16 +20,19 @@ type handover struct {
 	work   work
 }
 
-// feed gives idle robots some of the giver's groups.
-func (h *handover) feed(idle []string) {
+// feed gives idle robots some of the giver's groups. Of what these robots have, only hosts that are
+// on their way to them count.
+func (h *handover) feed(idle []string, coming coming) {
 	for _, robot := range idle {
 		taker, ok := h.snap.robot(robot)
 		if !ok {
 			continue
 		}
-		night := balance.Night{Waiting: make([][]int, len(h.snap.robots)), Busy: h.work.busy, Pace: h.work.pace}
+		night := balance.Night{Waiting: make([][]int, len(h.snap.robots)), Busy: slices.Clone(h.work.busy), Pace: h.work.pace}
+		night.Busy[taker] = 0
 		for n, i := range h.to {
-			if i == h.giver || i == taker {
+			comes := h.groups.from[n] != taker || slices.ContainsFunc(h.groups.hosts[n], func(j int) bool { return coming[robot][h.snap.hosts[j]] })
+			if i == h.giver || i == taker && comes {
 				night.Waiting[i] = append(night.Waiting[i], n)
 			}
 		}

@@ -42,16 +42,21 @@ type Crawl struct {
 	list      *assignment.Current
 	log       *slog.Logger
 
-	mu       sync.Mutex // guards all below
-	starting int        // calls that may still bring hosts into the gate
-	ending   bool       // no further visit is to begin
+	mu     sync.Mutex // guards starts
+	starts starts
+}
+
+// starts says whether hosts may still come into the gate.
+type starts struct {
+	now    int  // calls that may still bring some
+	ending bool // no further visit is to begin
 }
 
 func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
 	cfg, man, rec := opt.Settings, &opt.Manners, &opt.Records
 	c := &Crawl{
 		fail: fail, ends: make(chan error, 1), round: round, short: resting != nil, settings: cfg, window: opt.Plan.Window, gate: man.Gate, admission: man.Admission,
-		watched: rec.Watched, batches: rec.Batches, ledger: rec.Ledger, tally: rec.Tally, list: opt.List, log: opt.Log, starting: 1,
+		watched: rec.Watched, batches: rec.Batches, ledger: rec.Ledger, tally: rec.Tally, list: opt.List, log: opt.Log, starts: starts{now: 1},
 		hours: &revisit.Hours{Servers: opt.Servers, Plan: opt.Plan, Pace: opt.Pace, Round: round, Use: cfg.Revisit.QuickHours},
 	}
 	c.pipe = pipeline.New(pipeline.Options{
@@ -110,7 +115,7 @@ func (c *Crawl) end(why error) {
 
 // endLocked is end for callers that hold mu.
 func (c *Crawl) endLocked(why error) {
-	c.ending = true
+	c.starts.ending = true
 	select {
 	case c.ends <- why:
 	default: // it is ending
@@ -132,8 +137,8 @@ func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken boo
 // goes on; while there are such calls, it does not end for want of hosts.
 func (c *Crawl) started(n int) (goesOn bool) {
 	c.mu.Lock()
-	c.starting += n
-	goesOn = !c.ending
+	c.starts.now += n
+	goesOn = !c.starts.ending
 	c.mu.Unlock()
 	c.endIfExhausted()
 	return goesOn
@@ -147,13 +152,13 @@ func (c *Crawl) Crowded(now time.Time) int { return c.gate.Late(now, c.settings.
 func (c *Crawl) IsStarting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.starting > 0
+	return c.starts.now > 0
 }
 
 func (c *Crawl) endIfExhausted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.starting == 0 && c.hosts.Exhausted() {
+	if c.starts.now == 0 && c.hosts.Exhausted() {
 		c.endLocked(errExhausted)
 	}
 }

@@ -84,8 +84,8 @@ func (p *Prober) Run(ctx context.Context) error {
 }
 
 // measureIn is measure in the time in which the robot has the address for itself. The time counts
-// on the clock of leases, which goes on while the machine is stopped. If half of it is over, because
-// the order had to wait, nothing is measured.
+// on the clock of leases, which goes on while the machine is stopped. If half of it is over,
+// because the order had to wait, nothing is measured.
 func (p *Prober) measureIn(ctx context.Context, sent assignment.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)

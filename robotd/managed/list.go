@@ -116,8 +116,8 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
 }
 
-// takeUp brings the changes of the list into the current crawl. Without one that takes new hosts, it
-// tells of them by Gained.
+// takeUp brings the changes of the list into the current crawl. Without one that takes new hosts,
+// it tells of them by Gained.
 func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignment.List) error {
 	if c != nil {
 		if err := c.Renew(ctx, old); err != nil {
