@@ -38,7 +38,8 @@ func ReadJSONIfAny(w http.ResponseWriter, r *http.Request, v any) error {
 // readJSON returns io.EOF for an empty body.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if given := r.Header.Get("Content-Type"); given != "" {
-		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/json" {
+		kind, _, err := mime.ParseMediaType(given)
+		if err != nil || kind != "application/json" && kind != "application/octet-stream" { // which says nothing
 			return New(http.StatusUnsupportedMediaType, "media_type", fmt.Sprintf("a body of %.100q; send JSON, as application/json", given))
 		}
 	}

@@ -24,6 +24,7 @@ func TestReadJSON(t *testing.T) {
 	}{
 		"right":          {"application/json", `{"host": "www.example.jp", "edition": "20261121"}`, ""},
 		"no type":        {"", `{"host": "www.example.jp"}`, ""},
+		"any bytes":      {"application/octet-stream", `{"host": "www.example.jp"}`, ""}, // as robots say
 		"charset":        {"application/json; charset=utf-8", `{}`, ""},
 		"misspelt":       {"application/json", `{"host": "www.example.jp", "edtion": "20261121"}`, "bad_body"},
 		"something else": {"application/json", `{} {}`, "bad_body"},
