@@ -89,7 +89,7 @@ func TestCircles(t *testing.T) {
 
 // TestCorpus: no link between the pages of the shared corpus is taken for a trap.
 func TestCorpus(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	links, calendars, circles := 0, make(map[string]*Calendars), make(map[string]*Circles)
 	pages := make(map[string]bool)
 	type way struct{ host, from, to string }
