@@ -37,7 +37,7 @@ func demoCommand() *cobra.Command {
 			return demo.Run(cmd.Context(), opt, tell)
 		},
 	}
-	cmd.Flags().BoolVar(&opt.Once, "once", false, "check everything, then end; the exit status is 0 if all is right")
+	cmd.Flags().BoolVar(&opt.Once, "once", false, "end after the second day; the exit status is 0 if it was published")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print lines of JSON")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the service's and the robots' logs too")
 	cmd.Flags().StringVar(&opt.Data, "data", "", "keep everything in this directory (default: a temporary one)")

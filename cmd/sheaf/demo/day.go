@@ -35,8 +35,8 @@ type day struct {
 	to      Teller
 
 	operator *client.Client
-	account  credentials // of a consumer
-	keeper   credentials // of an operator
+	account  account.NewAccount    // of a consumer
+	keeper   operators.NewOperator // with a role
 	robots   []*robotd.Robot
 }
 
@@ -70,14 +70,14 @@ func (d *day) prepare(ctx context.Context) error {
 	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminAccounts, made, &made); err != nil {
 		return err
 	}
-	d.account = credentials{name: made.Name, password: made.Password}
+	d.account = made
 	keeper := operators.NewOperator{Operator: operators.Operator{Name: operatorName, Role: operators.Admin}}
 	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminOperators, keeper, &keeper); err != nil {
 		return err
 	}
-	d.keeper = credentials{name: keeper.Name, password: keeper.Password}
+	d.keeper = keeper
 	at := d.service.Addresses()
-	d.to.Tell(Event{Kind: "ready", HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
+	d.to.Tell(Event{Kind: "ready", HTTP: at.HTTP, FTP: at.Download, Account: d.account.Name, Password: d.account.Password,
 		Text: fmt.Sprintf("%d sites on loopback, %d robots, service at %s", len(d.web.Hosts()), len(d.robots), at.HTTP)})
 	return nil
 }
@@ -122,9 +122,8 @@ func (d *day) close() error {
 	return errors.Join(errs...)
 }
 
-// collect lets every robot visit its hosts once, publishes what they upload, and returns the
-// edition's name.
-func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
+// collect lets every robot visit its hosts once, and publishes what they upload.
+func (d *day) collect(ctx context.Context, n int) error {
 	began := time.Now()
 	d.to.Tell(Event{Kind: "collecting", Day: n, Text: fmt.Sprintf("day %d: the robots collect", n)})
 	waiting, arrived := context.WithCancel(ctx)
@@ -136,10 +135,10 @@ func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 	}
 	ticking, done := context.WithCancel(ctx)
 	go d.progress(ticking, n)
-	err = g.Wait()
+	err := g.Wait()
 	done()
 	if err != nil {
-		return "", err
+		return err
 	}
 	d.to.Tell(Event{Kind: "collected", Day: n, Took: time.Since(began),
 		Text: fmt.Sprintf("day %d: collected in %.1f s; the batches travel", n, time.Since(began).Seconds())})
@@ -148,27 +147,24 @@ func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 	for _, r := range d.robots {
 		g.Go(func() error { return r.Drain(draining) })
 	}
-	g.Go(func() error {
-		edition, err = d.publish(draining, n)
-		return err
-	})
-	return edition, g.Wait()
+	g.Go(func() error { return d.publish(draining, n) })
+	return g.Wait()
 }
 
 // publish waits until every robot's batch of day n is split, and publishes.
-func (d *day) publish(ctx context.Context, n int) (string, error) {
+func (d *day) publish(ctx context.Context, n int) error {
 	for {
 		var list struct {
 			Batches []ledger.Batch `json:"batches"`
 		}
 		if err := d.operator.Do(ctx, http.MethodGet, api.PathAdminBatches, nil, &list); err != nil {
-			return "", err
+			return err
 		}
 		there := 0
 		for _, b := range list.Batches {
 			switch b.State {
 			case wire.StateQuarantined:
-				return "", fmt.Errorf("batch %s is quarantined: %s: %s", b.ID, b.Reason, b.Detail)
+				return fmt.Errorf("batch %s is quarantined: %s: %s", b.ID, b.Reason, b.Detail)
 			case wire.StatePostSplit, wire.StatePublished:
 				there++
 			}
@@ -177,7 +173,7 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 			break
 		}
 		if !loop.Pause(ctx, 50*time.Millisecond) {
-			return "", ctx.Err()
+			return ctx.Err()
 		}
 	}
 	var published struct {
@@ -185,11 +181,11 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 		Edition string
 	}
 	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminPublish, nil, &published); err != nil {
-		return "", err
+		return err
 	}
 	d.to.Tell(Event{Kind: "published", Day: n, Edition: published.Edition,
 		Text: fmt.Sprintf("day %d: edition %s is public, out of %d batches", n, published.Edition, published.Batches)})
-	return published.Edition, nil
+	return nil
 }
 
 // progress tells every second how many pages the robots have, until ctx ends.
@@ -221,15 +217,15 @@ func (d *day) report(ctx context.Context) error {
 		return err
 	}
 	reader := *d.operator
-	reader.Token, reader.User, reader.Password = "", d.account.name, d.account.password
+	reader.Token, reader.User, reader.Password = "", d.account.Name, d.account.Password
 	var list api.EditionList
 	if err := reader.Do(ctx, http.MethodGet, api.PathEditions, nil, &list); err != nil {
 		return err
 	}
 	at := d.service.Addresses()
 	d.to.Report(Report{
-		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
-		Operator: d.keeper.name, OperatorPassword: d.keeper.password, Transfers: moved.Totals, Editions: list.Editions, Data: d.dir,
+		HTTP: at.HTTP, FTP: at.Download, Account: d.account.Name, Password: d.account.Password,
+		Operator: d.keeper.Name, OperatorPassword: d.keeper.Password, Transfers: moved.Totals, Editions: list.Editions, Data: d.dir,
 	})
 	return nil
 }

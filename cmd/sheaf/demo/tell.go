@@ -12,12 +12,11 @@ import (
 
 // Event is a step of the demo.
 type Event struct {
-	Kind     string        `json:"event"` // ready, collecting, progress, collected, waiting, published, checked, quarantined
+	Kind     string        `json:"event"` // ready, collecting, progress, collected, waiting, published, quarantined
 	Text     string        `json:"text"`  // for people
 	Day      int           `json:"day,omitempty"`
 	Edition  string        `json:"edition,omitempty"`
 	Pages    int           `json:"pages,omitempty"`
-	Current  int           `json:"current,omitempty"` // pages in current, where checked
 	Took     time.Duration `json:"took,omitempty"`    // nanoseconds
 	HTTP     string        `json:"http,omitempty"`    // URL
 	FTP      string        `json:"ftp,omitempty"`     // host:port
@@ -38,7 +37,8 @@ type Report struct {
 	Editions         []api.Edition         `json:"editions"`
 }
 
-// Teller is told what the demo does. Its methods are called concurrently.
+// Teller is told what the demo does. Its methods are called concurrently; the demo waits until they
+// return.
 type Teller interface {
 	Tell(Event)
 	Report(Report)
