@@ -111,16 +111,18 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 			name, done.Batch, done.State, done.Hosts, done.Pages, done.Responses, done.Revisits, done.Others)
 		writeLosses(w, name, lossText, done.Losses)
 		writeLosses(w, name, asideText, done.Aside)
+		writeLosses(w, name, unreadText, done.Unread)
 	})
 }
 
 // What is counted of a file.
 const (
-	lossText  = "left out %d damaged places"
-	asideText = "%d records kept apart are found at no address"
+	lossText   = "left out %d damaged places"
+	asideText  = "%d records kept apart are found at no address"
+	unreadText = "%d files of the WACZ were not read"
 )
 
-// writeLosses says what was left out of a damaged file, or is found at no address.
+// writeLosses says what was left out of a file, or is found at no address.
 func writeLosses(w io.Writer, name, what string, l foreign.Losses) {
 	if l.Lost == 0 {
 		return
@@ -196,6 +198,7 @@ func convertFile(cmd *cobra.Command, name string, flags importOptions) (err erro
 			output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
 		writeLosses(w, name, lossText, result.Losses)
 		writeLosses(w, name, asideText, result.Aside)
+		writeLosses(w, name, unreadText, result.Unread)
 	})
 }
 

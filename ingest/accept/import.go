@@ -21,6 +21,8 @@ type Imported struct {
 	Others    int64        `json:"others"` // records kept beside the batch
 	foreign.Losses
 	Aside foreign.Losses `json:"aside,omitzero"` // of the others, those at whose address a reader finds nothing
+
+	Unread foreign.Losses `json:"unread,omitzero"` // see foreign.Result
 }
 
 // ImportOptions say how a foreign file is to be read.
@@ -55,7 +57,7 @@ func (a *Acceptor) Import(ctx context.Context, path string, opt ImportOptions) (
 	done := &Imported{Batch: b.Batch, State: b.State, Fresh: fresh, Hosts: len(found.Manifest.Hosts)}
 	if c := found.Converted; c != nil {
 		done.Kind, done.Pages, done.Responses, done.Revisits, done.Others = c.Kind, c.Pages, c.Responses, c.Revisits, c.Others
-		done.Losses, done.Aside = c.Losses, c.Aside
+		done.Losses, done.Aside, done.Unread = c.Losses, c.Aside, c.Unread
 	}
 	return done, nil
 }

@@ -55,6 +55,10 @@ type Result struct {
 	// Aside are the records among the others that answer for an address, and that no reader finds
 	// there, and why.
 	Aside Losses `json:"aside,omitzero"`
+
+	// Unread are the entries of a WACZ that hold records and were not read, or that its
+	// datapackage.json names and that are missing, and why. Their offsets are those in the zip.
+	Unread Losses `json:"unread,omitzero"`
 }
 
 // Is returns the kind of a file that Convert can convert. It is empty for other files, such as
@@ -124,7 +128,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	defer in.close()
 	c := &conversion{
-		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum)}, block: block{dir: dir}, exchange: exchange{block: block{dir: dir}},
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{Kind: kind, SHA256: hex.EncodeToString(sum), Unread: in.unread}, block: block{dir: dir}, exchange: exchange{block: block{dir: dir}},
 		others:    newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),

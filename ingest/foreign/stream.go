@@ -31,6 +31,7 @@ type stream struct {
 	parts *parts // of a file that is read leniently; nil: of others
 
 	entries []*zip.File       // of a WACZ, its WARC files
+	unread  Losses            // of a WACZ, see Result.Unread
 	file    *io.SectionReader // the WACZ itself
 }
 

@@ -4,22 +4,29 @@ import (
 	"archive/zip"
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"sheaf/internal/wire"
 )
 
 // A WACZ (https://specs.webrecorder.net/wacz/1.1.1/) is a zip with WARC files in its folder
-// archive. The rest, an index and lists of pages, follows from them and is not read.
+// archive, or where its datapackage.json says. The rest, an index and lists of pages, follows from
+// the WARC files and is not read.
 const (
-	waczBegins = "PK\x03\x04"
-	waczFolder = "archive"
+	waczBegins  = "PK\x03\x04"
+	waczFolder  = "archive"
+	waczPackage = "datapackage.json"
 )
+
+// maxPackage is how many bytes a WACZ's datapackage.json may have.
+const maxPackage = 8 << 20
 
 // maxDirectory is how many bytes of a zip may be read to find its entries. The list takes some
 // times as much memory.
@@ -46,20 +53,106 @@ func openWACZ(ctx context.Context, file *os.File, limits Limits) (*stream, error
 	}
 	in.unlimited, s.file = true, io.NewSectionReader(file, 0, size)
 	for _, f := range z.File {
-		name := strings.ToLower(f.Name)
 		if _, err := f.DataOffset(); s.disk != nil {
 			return nil, s.disk
 		} else if err != nil {
 			return nil, wrong(0, "", wire.ReasonCorruptMember, "%.200q: the list of entries says that it is where it is not", f.Name)
 		}
-		if path.Dir(name) == waczFolder && (strings.HasSuffix(name, ".warc") || strings.HasSuffix(name, ".warc.gz")) {
-			s.entries = append(s.entries, f)
-		}
+	}
+	if err := s.choose(z.File); err != nil {
+		return nil, err
 	}
 	if len(s.entries) == 0 {
-		return nil, wrong(0, "", wire.ReasonForeign, "the zip has no %s/*.warc.gz, so it is no WACZ", waczFolder)
+		return nil, wrong(0, "", wire.ReasonForeign, "the zip has no %s/*.warc.gz, and no %s that names one, so it is no WACZ", waczFolder, waczPackage)
 	}
 	return s, nil
+}
+
+// choose makes the WARC files of a WACZ the stream's entries. What else holds records, or is named
+// and not there, becomes unread.
+func (s *stream) choose(files []*zip.File) error {
+	var named []string
+	for _, f := range files {
+		if f.Name != waczPackage {
+			continue
+		}
+		paths, err := s.resources(f)
+		var over *Error
+		switch {
+		case s.disk != nil:
+			return s.disk
+		case errors.As(err, &over):
+			return err
+		case err != nil:
+			s.unread.add(unread(f, wire.ReasonCorruptMember, "its list of resources cannot be read: %v", err))
+		}
+		named = append(named, paths...)
+	}
+	there := make(map[string]bool, len(files))
+	for _, f := range files {
+		there[f.Name] = true
+	}
+	missing := make(map[string]bool, len(named))
+	for _, name := range named {
+		if !there[name] && !missing[name] {
+			s.unread.add(Loss{Reason: wire.ReasonTruncated, Detail: fmt.Sprintf("%.200q: %s names it, and the zip does not have it", name, waczPackage)})
+		}
+		missing[name] = !there[name]
+	}
+	for _, f := range files {
+		_, names := missing[f.Name]
+		switch {
+		case hasSuffix(f.Name, ".warc", ".warc.gz") && (names || path.Dir(strings.ToLower(f.Name)) == waczFolder):
+			s.entries = append(s.entries, f)
+		case hasSuffix(f.Name, ".warc", ".warc.gz"):
+			s.unread.add(unread(f, wire.ReasonForeign, "a WARC outside the folder %s that %s does not name", waczFolder, waczPackage))
+		case hasSuffix(f.Name, ".warc.zst", ".arc", ".arc.gz", ".wacz"):
+			s.unread.add(unread(f, wire.ReasonForeign, "only .warc and .warc.gz are read in a WACZ; import it by itself"))
+		}
+	}
+	return nil
+}
+
+// resources returns the paths that a datapackage.json names.
+func (s *stream) resources(f *zip.File) (paths []string, err error) {
+	in, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() // only memory is given back
+	text, err := io.ReadAll(io.LimitReader(checked{in, s.meter}, maxPackage+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxPackage {
+		return nil, fmt.Errorf("it has more than %d bytes, the limit", maxPackage)
+	}
+	var list struct {
+		Resources []struct {
+			Path string `json:"path"`
+		} `json:"resources"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	for _, r := range list.Resources {
+		if r.Path != "" { // otherwise the list itself has the resource's data
+			paths = append(paths, path.Clean(r.Path))
+		}
+	}
+	return paths, nil
+}
+
+// unread says why an entry was not read.
+func unread(f *zip.File, reason wire.Reason, format string, args ...any) Loss {
+	at, _ := f.DataOffset() // openWACZ has asked for it
+	return Loss{Offset: at, Reason: reason, Detail: fmt.Sprintf("%.200q: %s", f.Name, fmt.Sprintf(format, args...))}
+}
+
+// hasSuffix reports whether a name ends with one of the suffixes, in any case.
+func hasSuffix(name string, suffixes ...string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 // directoryLimit limits how much of a file is read until unlimited is set.

@@ -66,6 +66,64 @@ func TestWACZ(t *testing.T) {
 	}
 }
 
+// The WARCs that datapackage.json names are read wherever they lie. Other entries with records, and
+// named ones that are missing, are counted and named, by a strict and by a lenient conversion.
+func TestNamedInWACZ(t *testing.T) {
+	t.Parallel()
+	records, more := crawl("1.1"), numbered(3)
+	want, err := convert(t, strings.Join(records, "")+strings.Join(more, ""), nil)
+	testkit.Must(t, err)
+	both := []string{"archive/1.warc.gz", gz(records...), "records/deep/2.warc*", strings.Join(more, "")}
+	resources := func(paths ...string) string {
+		var list []string
+		for _, p := range paths {
+			list = append(list, fmt.Sprintf(`{"name": "x", "path": %q, "hash": "sha256:00", "bytes": 1}`, p))
+		}
+		return `{"profile": "data-package", "resources": [{"name": "inline", "data": [1]}, ` + strings.Join(list, ", ") + "]}"
+	}
+	for name, c := range map[string]struct {
+		entries []string
+		unread  []string
+	}{
+		"elsewhere":            {append(both, "datapackage.json*", resources("archive/1.warc.gz", "records/deep/2.warc", "records/deep/2.warc")), nil},
+		"a path with dots":     {append(both, "datapackage.json", resources("./records/deep/2.warc")), nil},
+		"the list comes first": {append([]string{"datapackage.json", resources("records/deep/2.warc")}, both...), nil},
+		"missing": {
+			append(both, "datapackage.json", resources("records/deep/2.warc", "archive/3.warc.gz", "archive/3.warc.gz", "indexes/index.cdx")),
+			[]string{`"archive/3.warc.gz": datapackage.json names it`, `"indexes/index.cdx": datapackage.json names it`},
+		},
+		"others with records": {
+			append(both, "other/4.warc.gz", gz(numbered(5)...), "archive/5.warc.zst", "x", "6.WACZ", "x", "old/7.arc.gz", "x", "pages/pages.jsonl", "x", "datapackage.json", resources("records/deep/2.warc", "6.WACZ")),
+			[]string{`"other/4.warc.gz": a WARC outside the folder archive`, `"archive/5.warc.zst": only .warc`, `"6.WACZ": only .warc`, `"old/7.arc.gz": only .warc`},
+		},
+	} {
+		for _, lenient := range []bool{false, true} {
+			got, err := convertAs(t, wacz(t, c.entries...), Options{Lenient: lenient})
+			if err != nil {
+				t.Errorf("%s, lenient %t: %v", name, lenient, err)
+				continue
+			}
+			if got.Pages != want.Pages || got.Responses != want.Responses || got.Revisits != want.Revisits || got.Others != want.Others || got.Lost > 0 {
+				t.Errorf("%s, lenient %t: %+v, want %+v", name, lenient, got, want.Result)
+			}
+			if got.Unread.Lost != int64(len(c.unread)) || len(got.Unread.Losses) != len(c.unread) {
+				t.Errorf("%s, lenient %t: unread %+v, want %d", name, lenient, got.Unread, len(c.unread))
+				continue
+			}
+			for n, says := range c.unread {
+				if l := got.Unread.Losses[n]; !strings.HasPrefix(l.Detail, says) || l.Reason == "" || l.Offset == 0 != strings.HasSuffix(says, "names it") {
+					t.Errorf("%s, lenient %t: unread %+v, want …%s…", name, lenient, l, says)
+				}
+			}
+		}
+	}
+	got, err := convertAs(t, wacz(t, "archive/1.warc.gz", gz(records...), "records/2.warc", more[0], "datapackage.json", `{"resources": 7}`), Options{})
+	testkit.Must(t, err)
+	if got.Unread.Lost != 2 || !strings.Contains(got.Unread.Losses[0].Detail, "list of resources") || !strings.Contains(got.Unread.Losses[1].Detail, "records/2.warc") {
+		t.Errorf("a list that is none: unread %+v", got.Unread)
+	}
+}
+
 // What is wrong with a WACZ is named with its entry and place. What expands without end is refused.
 func TestWrongWACZ(t *testing.T) {
 	t.Parallel()
