@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +92,7 @@ func TestVolumes(t *testing.T) {
 	if !slices.Equal(listed, hosts) || len(byVolume) < 4 {
 		t.Errorf("%d volumes have %q, want %q", len(byVolume), listed, hosts)
 	}
+	random := testkit.Random(t)
 	for volume := range byVolume {
 		name := volumesDir + "/" + volume
 		warc, tgz := read(t, library, everyone, name+".warc.gz"), read(t, library, everyone, name+".tar.gz")
@@ -115,8 +115,8 @@ func TestVolumes(t *testing.T) {
 			f, err := library.Tree.Open(t.Context(), everyone, name+suffix)
 			testkit.Must(t, err)
 			for range 50 {
-				off := rand.Int64N(f.Size)
-				n := rand.Int64N(f.Size - off)
+				off := random.Int64N(f.Size)
+				n := random.Int64N(f.Size - off)
 				if got := readRange(t, f, off, n); got != string(data[off:off+n]) {
 					t.Errorf("%s%s: %d bytes at %d differ", name, suffix, n, off)
 				}

@@ -2,13 +2,14 @@ package client
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net/http"
-	"sheaf/internal/wire"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // The manager's clock is 90 s behind. Every answer tells it to the second, several
@@ -18,10 +19,11 @@ func TestClock(t *testing.T) {
 }
 
 func testClock(t *testing.T) {
+	random := testkit.Random(t)
 	behind := 90 * time.Second
 	m := New([]string{"http://manager.test"}, "r1", "", &http.Client{
 		Transport: dated(func() time.Time {
-			time.Sleep(rand.N(10 * time.Millisecond)) // on the way
+			testkit.Moment(random, 10*time.Millisecond) // on the way
 			return time.Now().Add(-behind)
 		}),
 	})

@@ -3,7 +3,6 @@ package frontier
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,13 +23,13 @@ var damages = map[string]func(b []byte, at int) []byte{
 // everyByte in the environment makes the tests damage every byte, instead of one in seven.
 const everyByte = "SHEAF_TEST_DAMAGE"
 
-func bytesOf(size int) func(yield func(int) bool) {
+func bytesOf(t *testing.T, size int) func(yield func(int) bool) {
 	step := 7
 	if os.Getenv(everyByte) != "" {
 		step = 1
 	}
 	return func(yield func(int) bool) {
-		for n := rand.IntN(step); n < size; n += step {
+		for n := testkit.Random(t).IntN(step); n < size; n += step {
 			if !yield(n) {
 				return
 			}
@@ -65,7 +64,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 		}
 		size := sizeOf(t, filepath.Join(whole, path))
 		for name, damage := range damages {
-			for n := range bytesOf(size) {
+			for n := range bytesOf(t, size) {
 				dir := t.TempDir()
 				if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 					t.Fatal(err)
@@ -165,7 +164,7 @@ func TestDamagedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, damage := range damages {
-		for n := range bytesOf(sizeOf(t, filepath.Join(whole, path))) {
+		for n := range bytesOf(t, sizeOf(t, filepath.Join(whole, path))) {
 			for _, settle := range []bool{false, true} { // before or after the robot has read it
 				dir := t.TempDir()
 				if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {

@@ -5,12 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 func address(n int) netip.Addr {
@@ -27,7 +28,7 @@ func TestManners(t *testing.T) {
 			addresses, hostsEach, visits, workers = 50, 4, 5, 20
 			interval                              = 20 * time.Second
 		)
-		g := NewGate(GateOptions{Interval: interval})
+		g, random := NewGate(GateOptions{Interval: interval}), testkit.Random(t)
 		for i := range addresses * hostsEach {
 			g.Add(address(i%addresses), fmt.Sprintf("host%d", i))
 		}
@@ -56,7 +57,7 @@ func TestManners(t *testing.T) {
 				}
 				busy[addr] = true
 				mu.Unlock()
-				time.Sleep(rand.N(10 * time.Second))
+				testkit.Moment(random, 10*time.Second)
 				mu.Lock()
 				busy[addr] = false
 				end[addr] = time.Now()
