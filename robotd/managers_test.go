@@ -334,23 +334,21 @@ func TestJoinByTheNext(t *testing.T) {
 		}
 	}))
 	defer cut.Close()
-	dead := httptest.NewServer(nil)
-	dead.Close()
 	if _, err := Join(t.Context(), cut.URL+","+s.URL, token, t.TempDir()); err == nil {
 		t.Error("a robot joined with a token that may be used up")
 	}
-	dir := filepath.Join(t.TempDir(), "robot")
-	if _, err := Join(t.Context(), dead.URL, token, dir); err == nil {
+	dir, dead := filepath.Join(t.TempDir(), "robot"), "http://"+testkit.Addresses(t, 1)[0]
+	if _, err := Join(t.Context(), dead, token, dir); err == nil {
 		t.Error("a robot joined nobody")
 	}
-	if name, err := Join(t.Context(), dead.URL+"/, "+s.URL, token, dir); err != nil || name != "r1" {
+	if name, err := Join(t.Context(), dead+"/, "+s.URL, token, dir); err != nil || name != "r1" {
 		t.Fatalf("%q, %v", name, err)
 	}
 	id, err := identity.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := id.Managers(nil); !slices.Equal(got, []string{dead.URL, s.URL}) {
+	if got := id.Managers(nil); !slices.Equal(got, []string{dead, s.URL}) {
 		t.Errorf("it remembers %q", got)
 	}
 }

@@ -108,14 +108,15 @@ func TestForeignDataPeer(t *testing.T) {
 }
 
 func TestPassivePorts(t *testing.T) {
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	addresses := testkit.Addresses(t, 2)
+	own, err := net.Listen("tcp", addresses[0])
+	testkit.Must(t, err)
+	busy, err := net.Listen("tcp", addresses[1])
+	testkit.Must(t, err)
 	defer busy.Close()
 	port := busy.Addr().(*net.TCPAddr).Port
 	c := login(t, start(t, newMemory(nil), func(c *Config) {
-		c.PassivePorts = [2]int{port, port}
+		c.Listener, c.PassivePorts = own, [2]int{port, port}
 		c.PublicIP = netip.MustParseAddr("192.0.2.7")
 	}).addr)
 	c.cmd("425", "PASV")

@@ -25,16 +25,17 @@ type running struct {
 
 func start(t testing.TB, h Handler, change func(*Config)) *running {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := Config{Listener: l, Log: slog.New(slog.DiscardHandler), StopTimeout: time.Second}
+	cfg := Config{Log: slog.New(slog.DiscardHandler), StopTimeout: time.Second}
 	if change != nil {
 		change(&cfg)
 	}
+	if cfg.Listener == nil {
+		var err error
+		cfg.Listener, err = net.Listen("tcp", "127.0.0.1:0")
+		testkit.Must(t, err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{l.Addr().String(), cancel, make(chan error, 1)}
+	r := &running{cfg.Listener.Addr().String(), cancel, make(chan error, 1)}
 	go func() { r.done <- Run(ctx, cfg, h); close(r.done) }()
 	t.Cleanup(func() {
 		cancel()

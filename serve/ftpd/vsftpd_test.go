@@ -167,6 +167,10 @@ func retrieve(p *process, file string, times int, size int64) error {
 		return err
 	}
 	defer c.Close()
+	host, _, err := net.SplitHostPort(p.Addr)
+	if err != nil {
+		return err
+	}
 	control := textproto.NewConn(c)
 	secure := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	say := func(code int, line string) (string, error) {
@@ -202,7 +206,7 @@ func retrieve(p *process, file string, times int, size int64) error {
 			return err
 		}
 		port := strings.Trim(text[strings.Index(text, "(")+1:], "|)")
-		d, err := net.Dial("tcp", "127.0.0.1:"+port)
+		d, err := net.Dial("tcp", net.JoinHostPort(host, port))
 		if err != nil {
 			return err
 		}
@@ -228,24 +232,20 @@ func retrieve(p *process, file string, times int, size int64) error {
 // serveVsftpd starts vsftpd over a directory, with further settings. With any, it speaks TLS.
 func serveVsftpd(b *testing.B, program, root string, settings ...string) *process {
 	dir := b.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	addr := testkit.Addresses(b, 1)[0]
+	host, port, err := net.SplitHostPort(addr)
+	testkit.Must(b, err)
 	for d := root; len(d) > len(os.TempDir()); d = filepath.Dir(d) {
 		os.Chmod(d, 0o755) // vsftpd reads as the user ftp
 	}
 	config := filepath.Join(dir, "vsftpd.conf")
-	text := fmt.Sprintf("listen=YES\nlisten_address=127.0.0.1\nlisten_port=%d\nbackground=NO\nanonymous_enable=YES\nno_anon_password=NO\nanon_root=%s\n"+
-		"secure_chroot_dir=%s\nseccomp_sandbox=NO\nxferlog_enable=NO\nmax_clients=0\nmax_per_ip=0\nrun_as_launching_user=NO\n", port, root, root) +
+	text := fmt.Sprintf("listen=YES\nlisten_address=%s\nlisten_port=%s\nbackground=NO\nanonymous_enable=YES\nno_anon_password=NO\nanon_root=%s\n"+
+		"secure_chroot_dir=%s\nseccomp_sandbox=NO\nxferlog_enable=NO\nmax_clients=0\nmax_per_ip=0\nrun_as_launching_user=NO\n", host, port, root, root) +
 		strings.Join(append(settings, ""), "\n")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	p := testkit.Start(b, "", exec.Command(program, config))
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	p.Ready(b, func() error {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {

@@ -64,16 +64,6 @@ func overTLS(t testing.TB) (sheaf []string, nginx string) {
 	return []string{"http.cert=" + cert, "http.key=" + key}, " ssl_certificate " + cert + ";\n ssl_certificate_key " + key + ";\n"
 }
 
-// freeAddress returns an address on which nothing listens, for a program that cannot say which port
-// it has found.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // listens is for startServer: the server is ready when it takes connections.
 func listens(addr string) func(string) bool {
 	return func(string) bool {
@@ -89,7 +79,7 @@ func listens(addr string) func(string) bool {
 func serveRclone(t testing.TB, o store.S3Options) *servetest.Process {
 	t.Helper()
 	t.Setenv("AWS_CA_BUNDLE", "") // with which rclone 1.60 does not start
-	addr := freeAddress(t)
+	addr := testkit.Addresses(t, 1)[0]
 	p := startServer(t, listens(addr), testkit.Tool(t, "rclone"), "--config", "/dev/null", "--s3-provider", "Other", "--s3-endpoint", o.Endpoint,
 		"--s3-access-key-id", o.AccessKey, "--s3-secret-access-key", o.SecretKey, "serve", "http", "--addr", addr, ":s3:"+o.Bucket)
 	return &servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}, Kill: p.Kill}
@@ -100,7 +90,7 @@ func serveRclone(t testing.TB, o store.S3Options) *servetest.Process {
 func serveNginx(t testing.TB, root, ssl string) *servetest.Process {
 	t.Helper()
 	program := testkit.Tool(t, "nginx")
-	addr := freeAddress(t)
+	addr := testkit.Addresses(t, 1)[0]
 	dir := t.TempDir()
 	user := ""
 	if os.Geteuid() == 0 {

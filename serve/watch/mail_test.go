@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,18 +36,15 @@ func newPostOffice(t *testing.T) *postOffice {
 		testkit.Missing(t, "%s has no aiosmtpd (Debian: python3-aiosmtpd)", python)
 	}
 	dir := t.TempDir()
-	cert, key := testkit.CertificateFiles(t, dir, "mail")
+	address := testkit.Addresses(t, 1)[0]
+	host, port, err := net.SplitHostPort(address)
+	testkit.Must(t, err)
+	cert, key := testkit.CertificateFiles(t, dir, host)
 	mails := filepath.Join(dir, "mails")
 	if err := os.Mkdir(mails, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	server := exec.Command(python, "testdata/smtpd.py", strconv.Itoa(port), cert, key, mails)
+	server := exec.Command(python, "testdata/smtpd.py", host, port, cert, key, mails)
 	server.Stderr = os.Stderr
 	in, err := server.StdinPipe()
 	if err != nil {
@@ -69,7 +65,7 @@ func newPostOffice(t *testing.T) *postOffice {
 		t.Fatalf("the mail server says %q, %v", line, err)
 	}
 	return &postOffice{t, mails, &mailer.Server{
-		Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), From: "archive@sheaf.example.jp",
+		Address: address, From: "archive@sheaf.example.jp",
 		User: "sheaf", Password: "geheim", TLS: mailer.StartTLS, Roots: cert,
 	}}
 }

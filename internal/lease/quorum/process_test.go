@@ -112,13 +112,7 @@ func TestProcesses(t *testing.T) {
 	judge := httptest.NewServer(j)
 	defer judge.Close()
 	dir := t.TempDir()
-	var members []string
-	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		testkit.Must(t, err)
-		members = append(members, l.Addr().String())
-		testkit.Must(t, l.Close())
-	}
+	members := testkit.Addresses(t, 3)
 	start := func(n int) *testkit.Process {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "QUORUM_ADDRESS="+members[n], "QUORUM_MEMBERS="+strings.Join(members, ","),

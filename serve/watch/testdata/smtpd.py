@@ -1,6 +1,6 @@
 """A mail server for tests: STARTTLS, a login, and a directory that mails go into.
 
-usage: smtpd.py PORT CERT KEY DIRECTORY    says "ready", then runs until its standard input ends
+usage: smtpd.py ADDRESS PORT CERT KEY DIRECTORY    says "ready", then runs until its standard input ends
 
 later@example.jp is refused for the time being the first time; nobody@example.jp is refused.
 """
@@ -11,7 +11,7 @@ import sys
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-port, cert, key, directory = sys.argv[1:]
+address, port, cert, key, directory = sys.argv[1:]
 refused = set()
 
 
@@ -44,7 +44,7 @@ def authenticate(server, session, envelope, mechanism, data):
 context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 context.load_cert_chain(cert, key)
 controller = Controller(
-    Handler(), hostname="127.0.0.1", port=int(port), tls_context=context,
+    Handler(), hostname=address, port=int(port), tls_context=context,
     require_starttls=True, authenticator=authenticate, auth_required=True, ready_timeout=60, # seconds, on a busy machine
 )
 controller.start()
