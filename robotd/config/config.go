@@ -124,6 +124,9 @@ type Report struct {
 	// bring back its orders; 0: none.
 	Heartbeat time.Duration `mapstructure:"heartbeat" want:"at least 0s"`
 
+	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
+	Statistics time.Duration `mapstructure:"statistics" want:"at least 0s"`
+
 	// Log is how the log is written.
 	Log logs.Settings `mapstructure:"log"`
 
@@ -193,10 +196,11 @@ type Revisit struct {
 type Page struct {
 	MaxBytes    int64         `mapstructure:"max_bytes" want:"above 0"`       // of one page; the rest is cut off
 	Timeout     time.Duration `mapstructure:"timeout" want:"above 0s"`        // for one page
-	Stall       time.Duration `mapstructure:"-"`                              // time without a byte after which a fetch is ended and tried later
+	Stall       time.Duration `mapstructure:"stall" want:"above 0s"`          // time without a byte after which a fetch is ended and tried later
 	MaxPerHost  int           `mapstructure:"max_per_host" want:"at least 1"` // pages of one host in a cycle
 	MaxDepth    int           `mapstructure:"max_depth" want:"at least 0"`    // links from a seed
-	Tries       int           `mapstructure:"-"`                              // tries for a page that cannot be fetched
+	Tries       int           `mapstructure:"tries" want:"at least 1"`        // tries for a page that cannot be fetched
+	Rules       time.Duration `mapstructure:"rules" want:"1m to 24h"`         // time for which a robots.txt holds (RFC 9309, 2.4); below the time from night to night each night has its record
 	Full        time.Duration `mapstructure:"full" want:"at least 0s"`        // longest time between two full copies of a page that does not change
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"`                  // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
 	Probe       bool          `mapstructure:"probe"`                          // request a page that cannot exist from each host once a cycle, to know its error page
@@ -288,7 +292,6 @@ type Hands struct {
 func Default() Config {
 	c := Config{
 		Revisit: Revisit{QuickHours: true},
-		Page:    Page{Stall: time.Minute, Tries: 3},
 		Batch:   Batch{Level: 6},
 		Network: Network{Relearn: time.Hour},
 	}

@@ -98,6 +98,8 @@ func (c *Course) chores() []chore {
 	every(rounds.Checkpoint, c.opt.Crawler.Checkpoint)
 	every(time.Hour, func(context.Context) error { return c.opt.Servers.Save() })
 	every(rounds.Status, func(context.Context) error { return c.opt.SaveStatus() })
-	every(10*time.Minute, func(context.Context) error { return c.opt.Statistics() })
+	if cfg.Statistics > 0 {
+		every(cfg.Statistics, func(context.Context) error { return c.opt.Statistics() })
+	}
 	return all
 }

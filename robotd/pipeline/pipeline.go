@@ -121,7 +121,7 @@ func New(opt Options) *Pipeline {
 		requests: requests, judge: judge, hosts: hosts, moves: man.Moves, omits: opt.Omits, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
 		found: rec.Found, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		robots: &robots{
-			agent: man.Agent, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests,
+			agent: man.Agent, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests, believed: cfg.Page.Rules,
 			hosts: hosts, patience: patience, batches: rec.Batches, journal: rec.Journal, spend: man.Admission.Spend, fail: fail, log: opt.Log,
 		},
 	}

@@ -22,10 +22,6 @@ import (
 // maxRulesHops is how many redirects may lead to a robots.txt (RFC 9309, 2.3.1.2).
 const maxRulesHops = 5
 
-// believed is how long a robots.txt holds: below the time from night to night, so that each night
-// has its record, and at most a day (RFC 9309, 2.4).
-const believed = 20 * time.Hour
-
 // robots gets the robots.txt of hosts.
 type robots struct {
 	agent    string
@@ -35,6 +31,7 @@ type robots struct {
 	requests *requests
 	hosts    *Hosts
 	patience *patience
+	believed time.Duration // how long a robots.txt holds
 	batches  *batch.Store
 	journal  *reports.Log
 	spend    func(bytes int64)
@@ -191,7 +188,7 @@ func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func()
 		return
 	}
 	h.recovered()
-	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(believed)
+	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(r.believed)
 	if err := r.kept.Save(ru.scheme, h.Name, verdict.Text, ru.until); err != nil {
 		r.fail(t, err)
 		return

@@ -172,9 +172,6 @@ func checkSameData(file string) error {
 	return nil
 }
 
-// wantAddress is what several checks say.
-const wantAddress = "want host:port, such as 0.0.0.0:8080"
-
 // leastKept is the minimum of collect.keep: a consumer that comes once a day misses no edition.
 const leastKept = 48 * time.Hour
 
