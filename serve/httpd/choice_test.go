@@ -88,6 +88,38 @@ func TestRevisitsOfAnything(t *testing.T) {
 	}
 }
 
+// A timestamp that is not whole names a period. The last version within it is shown. One outside it
+// is shown only if the period has none, even if that one is nearer to the period's end.
+func TestVersionOfAPeriod(t *testing.T) {
+	s := newSite(t)
+	const root = "http://www.waseda.ac.jp"
+	to := func(path string) string { return "HTTP/1.1 301 Moved\nLocation: " + path }
+	day := func(year, month, day int) time.Time {
+		return time.Date(year, time.Month(month), day, 1, 0, 0, 0, time.UTC)
+	}
+	s.Publish("20261122", map[string][]*archive.Record{host: {
+		servetest.Page(root+"/a", "one", day(2020, 1, 2)), servetest.Page(root+"/a", "two", day(2020, 1, 30)), servetest.Page(root+"/a", "three", day(2021, 1, 1)),
+		servetest.Page(root+"/b", "old", day(2020, 1, 2)), answer(archive.Response, root+"/b", "HTTP/1.1 404 Not Found", "gone", day(2021, 1, 1)),
+		servetest.Page(root+"/c", "old", day(2020, 1, 2)), answer(archive.Response, root+"/c", "HTTP/1.1 503 Busy", "busy", day(2021, 1, 1)),
+		servetest.Page("https://www.waseda.ac.jp/d", "old", day(2019, 12, 1)), answer(archive.Response, root+"/d", to("https://www.waseda.ac.jp/d"), "", day(2020, 12, 1)),
+	}})
+	for path, want := range map[string]string{
+		"/web/2020/" + root + "/a": "two", "/web/202001/" + root + "/a": "two", "/web/20200102/" + root + "/a": "one", "/web/2020010201/" + root + "/a": "one",
+		"/web/20200102id_/" + root + "/a": "one", "/web/2021/" + root + "/a": "three", "/web/2022/" + root + "/a": "three", "/web/2019/" + root + "/a": "one",
+		"/web/202012/" + root + "/a": "three", "/web/20201231235959/" + root + "/a": "three", "/web/2/" + root + "/a": "three", "/web/" + root + "/a": "three",
+		"/web/2020/" + root + "/b": "old", "/web/2021/" + root + "/b": "gone", "/web/2021/" + root + "/c": "old", "/web/2020/" + root + "/d": "old",
+	} {
+		if resp, body, hops := s.follow(t, path); resp.StatusCode >= 500 || !strings.Contains(body, want) {
+			t.Errorf("%s: %s %.200q, want %s", hops, resp.Status, body, want)
+		}
+	}
+	for _, path := range []string{"/diff/2020/2021/" + root + "/a", "/diff?from=2020&to=2021&url=" + root + "/a"} {
+		if resp, _, hops := s.follow(t, path); resp.StatusCode != 200 || !strings.HasSuffix(hops[len(hops)-1], "/diff/20200130010000/20210101010000/"+root+"/a") {
+			t.Errorf("%s: %s", hops, resp.Status)
+		}
+	}
+}
+
 // Of several answers in one second the page is shown, and never a part of it for the whole.
 func TestOneSecond(t *testing.T) {
 	s := newSite(t)

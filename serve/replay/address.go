@@ -25,11 +25,19 @@ const (
 
 // Address identifies a version of a page, or all of them.
 type Address struct {
-	Time time.Time // end of the given second, day or year; zero: the newest version
-	Full bool      // Time was given to the second
-	All  bool      // the list of versions, "*"
-	Mode Mode
-	URL  string // absolute, as weburl.URL.Bare returns it
+	Period      // the given one; zero: the newest version
+	Full   bool // it is one second
+	All    bool // the list of versions, "*"
+	Mode   Mode
+	URL    string // absolute, as weburl.URL.Bare returns it
+}
+
+// Period is what a timestamp means: a second, an hour, a day, a month or a year.
+type Period struct{ Since, Time time.Time } // its first and its last second
+
+// Has reports whether a time is within the period.
+func (p Period) Has(t time.Time) bool {
+	return !t.Before(p.Since) && t.Before(p.Time.Add(time.Second))
 }
 
 // Errors of ParseAddress and ParseURL.
@@ -51,7 +59,7 @@ func ParseAddress(s string) (Address, error) {
 		}
 		if digits > 0 {
 			var err error
-			if a.Time, err = ParseTimestamp(stamp); err != nil {
+			if a.Period, err = ParsePeriod(stamp); err != nil {
 				return Address{}, err
 			}
 			a.Full = digits == len(Layout)
@@ -101,32 +109,35 @@ const Layout = "20060102150405"
 // Timestamp formats a time for an address.
 func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
 
-// ParseTimestamp parses a timestamp, which may be shortened after any digit from the year's last
-// on. Like other web archives it takes "2026" as the end of that year. A single 2 is the far
-// future: the newest version.
+// ParseTimestamp returns the last second of the period that a timestamp means.
 func ParseTimestamp(s string) (time.Time, error) {
+	p, err := ParsePeriod(s)
+	return p.Time, err
+}
+
+// ParsePeriod parses a timestamp, which may be shortened after any digit from the year's last on.
+// A single 2 is the far future: the newest version.
+func ParsePeriod(s string) (p Period, err error) {
 	const latest = "29991231235959"
 	bad := fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
 	if s == "2" {
 		s = latest
 	}
 	if len(s) < 4 || len(s) > len(Layout) || leadingDigits(s) != len(s) {
-		return time.Time{}, bad
+		return Period{}, bad
 	}
 	// Ignore half of a month or day.
 	s = s[:len(s)&^1]
-	if t, err := time.Parse(Layout[:len(s)], s); err != nil || t.Year() < 1 {
-		return time.Time{}, bad
+	if p.Since, err = time.Parse(Layout[:len(s)], s); err != nil || p.Since.Year() < 1 {
+		return Period{}, bad
 	}
 	if len(s) == 6 { // the last day of the month
-		t, _ := time.Parse("200601", s)
-		s = t.AddDate(0, 1, -1).Format("20060102")
+		s = p.Since.AddDate(0, 1, -1).Format("20060102")
 	}
-	t, err := time.Parse(Layout, s+latest[len(s):])
-	if err != nil {
-		return time.Time{}, bad
+	if p.Time, err = time.Parse(Layout, s+latest[len(s):]); err != nil {
+		return Period{}, bad
 	}
-	return t, nil
+	return p, nil
 }
 
 // ParseURL parses the URL of a page from a request's path and query, in escaped form. The default

@@ -98,12 +98,14 @@ func FuzzAddress(f *testing.F) {
 }
 
 func TestTimestamps(t *testing.T) {
-	for in, want := range map[string]string{
-		"20261121030000": "20261121030000", "2026112103": "20261121035959", "202602": "20260228235959", "20240": "20241231235959",
-		"2026": "20261231235959", "2": "29991231235959", "20261": "20261231235959", "20240229": "20240229235959",
+	for in, want := range map[string]struct{ first, last string }{
+		"20261121030000": {"20261121030000", "20261121030000"}, "2026112103": {"20261121030000", "20261121035959"},
+		"202602": {"20260201000000", "20260228235959"}, "20240": {"20240101000000", "20241231235959"},
+		"2026": {"20260101000000", "20261231235959"}, "2": {"29991231235959", "29991231235959"},
+		"20261": {"20260101000000", "20261231235959"}, "20240229": {"20240229000000", "20240229235959"},
 	} {
-		if got, err := ParseTimestamp(in); err != nil || Timestamp(got) != want {
-			t.Errorf("%s is %s, %v; want %s", in, Timestamp(got), err, want)
+		if got, err := ParsePeriod(in); err != nil || Timestamp(got.Since) != want.first || Timestamp(got.Time) != want.last {
+			t.Errorf("%s is %v, %v; want %v", in, got, err, want)
 		}
 	}
 	for _, in := range []string{"", "1", "20", "202", "20261301", "20260230", "00001231", "20261121250000", "202611210300001", "2026x"} {
@@ -115,11 +117,11 @@ func TestTimestamps(t *testing.T) {
 
 func TestParseAddress(t *testing.T) {
 	for in, want := range map[string]Address{
-		"20261121030000/http://www.a.jp/x?b=http://c/": {Time: then, Full: true, URL: "http://www.a.jp/x?b=http://c/"},
-		"20261121030000id_/https://www.a.jp":           {Time: then, Full: true, Mode: Bytes, URL: "https://www.a.jp/"},
-		"20261121030000im_/HTTP:/WWW.a.jp//x":          {Time: then, Full: true, Mode: Frame, URL: "http://www.a.jp//x"},
+		"20261121030000/http://www.a.jp/x?b=http://c/": {Period: Period{then, then}, Full: true, URL: "http://www.a.jp/x?b=http://c/"},
+		"20261121030000id_/https://www.a.jp":           {Period: Period{then, then}, Full: true, Mode: Bytes, URL: "https://www.a.jp/"},
+		"20261121030000im_/HTTP:/WWW.a.jp//x":          {Period: Period{then, then}, Full: true, Mode: Frame, URL: "http://www.a.jp//x"},
 		"*/www.a.jp/":                                  {All: true, URL: "http://www.a.jp/"},
-		"2026*/www.a.jp/":                              {All: true, Time: time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC), URL: "http://www.a.jp/"},
+		"2026*/www.a.jp/":                              {All: true, Period: Period{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)}, URL: "http://www.a.jp/"},
 		"www.a.jp:8080/":                               {URL: "http://www.a.jp:8080/"},
 		"http://www.a.jp/2026/":                        {URL: "http://www.a.jp/2026/"},
 		"id_/http%3A%2F%2Fwww.a.jp%2Fa%2520b":          {Mode: Bytes, URL: "http://www.a.jp/a%20b"},

@@ -30,9 +30,9 @@ func diffPath(from, to time.Time, url string) string {
 }
 
 // parsePair parses the address of a comparison.
-func parsePair(first, second, page string) (from, to time.Time, url string, err error) {
-	from, err1 := replay.ParseTimestamp(first)
-	to, err2 := replay.ParseTimestamp(second)
+func parsePair(first, second, page string) (from, to replay.Period, url string, err error) {
+	from, err1 := replay.ParsePeriod(first)
+	to, err2 := replay.ParsePeriod(second)
 	url, err3 := replay.ParseURL(page)
 	return from, to, url, cmp.Or(err1, err2, err3)
 }
@@ -41,16 +41,17 @@ func parsePair(first, second, page string) (from, to time.Time, url string, err 
 // comparison.
 func (p *Pages) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 	query := r.URL.Query()
-	from, to, url, err := parsePair(query.Get("from"), query.Get("to"), query.Get("url"))
+	from, to := query.Get("from"), query.Get("to")
+	_, _, url, err := parsePair(from, to, query.Get("url"))
 	if err != nil {
 		return err
 	}
-	reply.Found(w, p.origin(r)+diffPath(from, to, url))
+	reply.Found(w, p.origin(r)+api.PathDiff+from+"/"+to+"/"+replay.InPath(url))
 	return nil
 }
 
 // diff serves /diff/<timestamp>/<timestamp>/<URL>. If there are no versions of these seconds it
-// redirects to the nearest ones.
+// redirects to the nearest ones, as web does.
 func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	first, rest, _ := strings.Cut(target(r, api.PathDiff), "/")
 	second, rest, _ := strings.Cut(rest, "/")
@@ -62,7 +63,7 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 	if all == nil {
 		return err
 	}
-	i, j := all.at(from, url), all.at(to, url)
+	i, j := all.at(from.Time, url), all.at(to.Time, url)
 	if i < 0 || j < 0 {
 		reply.Found(w, p.origin(r)+diffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
 		return nil

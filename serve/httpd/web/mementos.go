@@ -100,17 +100,18 @@ func (m mementos) at(t time.Time, url string) int {
 	return found
 }
 
-// nearest returns the index of the version nearest to a time, or -1 if skip has them all. The zero
-// time is now. Versions that show a server's passing trouble count only if there is nothing else.
-func (m mementos) nearest(t time.Time, skip map[int]bool) int {
+// nearest returns the index of the version within a period that is nearest to its end or, if there
+// is none, of the version nearest to its end at all; -1 if skip has them all. The zero period is
+// now. Versions that show a server's passing trouble count only if there is nothing else.
+func (m mementos) nearest(p replay.Period, skip map[int]bool) int {
 	best := -1
 	for i, c := range m {
 		switch {
 		case skip[i]:
 		case best < 0, trouble(m[best]) && !trouble(c):
 			best = i
-		case trouble(c) && !trouble(m[best]):
-		case t.IsZero(), c.Time.Sub(t).Abs() <= m[best].Time.Sub(t).Abs():
+		case trouble(c) && !trouble(m[best]), p.Has(m[best].Time) && !p.Has(c.Time):
+		case p.Time.IsZero(), p.Has(c.Time) && !p.Has(m[best].Time), c.Time.Sub(p.Time).Abs() <= m[best].Time.Sub(p.Time).Abs():
 			best = i
 		}
 	}
@@ -124,13 +125,13 @@ func trouble(c *records.Capture) bool {
 // maxSelfRedirects is how many versions are looked into for one that leads somewhere.
 const maxSelfRedirects = 50
 
-// choose returns the index of the version nearest to a time that shows something; of versions that
-// show nothing, the nearest. Redirects from http to https, or to the name with www, show nothing:
-// these count as one page, so such a version would lead to itself.
-func (m mementos) choose(ctx context.Context, t time.Time) (int, error) {
+// choose returns the index of the version that nearest would return of those that show something;
+// of versions that show nothing, the nearest. Redirects from http to https, or to the name with
+// www, show nothing: these count as one page, so such a version would lead to itself.
+func (m mementos) choose(ctx context.Context, p replay.Period) (int, error) {
 	skip := make(map[int]bool)
 	for range maxSelfRedirects {
-		i := m.nearest(t, skip)
+		i := m.nearest(p, skip)
 		if i < 0 {
 			break
 		}
@@ -140,7 +141,7 @@ func (m mementos) choose(ctx context.Context, t time.Time) (int, error) {
 		}
 		skip[i] = true
 	}
-	return m.nearest(t, nil), nil
+	return m.nearest(p, nil), nil
 }
 
 // leadsTo returns where a version leads if it is a redirect; otherwise "".
@@ -171,7 +172,7 @@ func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture
 		if len(all) == 0 {
 			return cmp.Or(first, next), nil
 		}
-		i, err := all.choose(ctx, at)
+		i, err := all.choose(ctx, replay.Period{Since: at, Time: at})
 		if err != nil {
 			return "", err
 		}

@@ -34,7 +34,7 @@ func (p *Pages) timeGate(w http.ResponseWriter, r *http.Request, a *account.Acco
 	if all == nil {
 		return err
 	}
-	i, err := all.choose(r.Context(), wanted)
+	i, err := all.choose(r.Context(), replay.Period{Since: wanted, Time: wanted})
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, 
 func allVersions(url string) string { return replay.Root + "*/" + replay.InPath(url) }
 
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
-// to the time in the path.
+// to the period in the path.
 func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	if r.URL.EscapedPath() == replay.Root && (reply.WantsHTML(r) || r.URL.Query().Has("url")) {
 		return p.ask(w, r)
@@ -108,7 +108,7 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	case address.Full && i >= 0 && replay.InPath(all[i].URL) == replay.InPath(address.URL):
 		return p.memento(w, r, a, all, i, address.Mode)
 	case !address.Full || i < 0 || redirects(all[i]):
-		if i, err = all.choose(r.Context(), address.Time); err != nil {
+		if i, err = all.choose(r.Context(), address.Period); err != nil {
 			return err
 		}
 	}
