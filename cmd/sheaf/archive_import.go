@@ -40,7 +40,8 @@ With --collection the files become part of a collection, which consumers see wit
 (sheaf collection ls), can query, and which can be restricted (sheaf access) and taken down as a whole.
 
 A host map is a file with the name of a directory and its host in each line, for directories that do not
-have the name of their host. With -o, the file is converted here, and nothing is sent.
+have the name of their host. A tar may hold one beside these directories; that of --hosts decides before it.
+All of a tar's directories may lie in one. With -o, the file is converted here, and nothing is sent.
 
 A damaged file is refused. With --lenient, only damaged records of a WARC, ARC or WACZ are left out: those
 whose digest or length is wrong, those in a damaged gzip member or Zstandard frame, and the one in which a

@@ -122,7 +122,17 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	if opt.inflate == nil {
 		opt.inflate = newGunzip
 	}
-	in, kind, err := beginAs(ctx, file, opt)
+	kind, err := Is(ctx, file, opt.Lenient)
+	if err != nil {
+		return nil, err
+	}
+	var tree *folders
+	if kind == Tree {
+		if tree, err = survey(ctx, file, opt); err != nil {
+			return nil, err
+		}
+	}
+	in, err := beginAs(ctx, file, kind, opt)
 	if err != nil {
 		return nil, advise(err, kind)
 	}
@@ -133,6 +143,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
 		head:      bufio.NewReaderSize(nil, preference.Searched),
+		folders:   tree,
 	}
 	defer c.segments.drop()
 	defer c.block.reset()
@@ -147,24 +158,18 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 }
 
 // beginAs begins to read a file as its kind and the options want it.
-func beginAs(ctx context.Context, file *os.File, opt Options) (*stream, Kind, error) {
-	kind, err := Is(ctx, file, opt.Lenient)
-	if err != nil {
-		return nil, "", err
-	}
+func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*stream, error) {
 	switch {
 	case kind == WACZ:
 		in, err := openWACZ(ctx, file, opt.Limits)
 		if fault := (*Error)(nil); opt.Lenient && errors.As(err, &fault) {
 			in, err = openLenient(ctx, file, kind, opt.Limits) // as one damaged WARC
 		}
-		return in, kind, err
+		return in, err
 	case opt.Lenient && kind != Tree:
-		in, err := openLenient(ctx, file, kind, opt.Limits)
-		return in, kind, err
+		return openLenient(ctx, file, kind, opt.Limits)
 	}
-	in, err := begin(ctx, file, opt.Limits, opt.inflate)
-	return in, kind, err
+	return begin(ctx, file, opt.Limits, opt.inflate)
 }
 
 // advise adds to the error of a damaged file what may help.
@@ -195,11 +200,7 @@ func (c *conversion) convert(in *stream) (err error) {
 	default:
 		err = wrong(0, "", wire.ReasonForeign, "neither a WARC, an ARC, a WACZ, nor a tar of page files")
 	}
-	var fault *Error
-	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {
-		err = in.whole(fault)
-	}
-	return err
+	return in.whole(err)
 }
 
 func digest(ctx context.Context, file *os.File) ([]byte, error) {
@@ -224,6 +225,7 @@ type conversion struct {
 	originals map[original]page // pages that revisits may refer to
 	newest    time.Time
 	head      *bufio.Reader // of the body in hand
+	folders   *folders      // of a tree
 	about     time.Time     // of the newest record beside the batch, other than the file's description of itself
 }
 

@@ -1,7 +1,8 @@
 // Package foreign converts what others have collected to a batch: WARC files (versions 1.0 and 1.1)
 // and ARC files (versions 1 and 2), plain, in one gzip member, with a member for each record, or in
 // Zstandard; WACZ files, of which the WARC files are read (see Result.Unread); and tar.gz trees of
-// page files, as the robots of 1999 sent them.
+// page files, as the robots of 1999 sent them. The directories of a tree's hosts may all lie in
+// one, and host maps beside them or beside that one.
 //
 // An import is treated as one more robot. The result is a whole batch, with hosts, index and
 // manifest, and every later step treats it as any batch: it is verified to its last byte, can be

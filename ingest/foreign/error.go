@@ -58,13 +58,16 @@ func (s *stream) ended(err error) error {
 	return err
 }
 
-// whole reads the rest of a file with a fault, and returns the fault. If the file turns out to be
-// cut off it returns that instead: the rest may still come.
-func (s *stream) whole(fault *Error) error {
-	_, err := io.Copy(io.Discard, s)
-	var cut *Error
-	if err = s.reading(err, fault.Entry); s.disk != nil || errors.As(err, &cut) && cut.Reason == wire.ReasonTruncated {
+// whole reads the rest of a file if err is a fault of it, and returns err. If the file turns out to
+// be cut off it returns that instead: the rest may still come.
+func (s *stream) whole(err error) error {
+	var fault, cut *Error
+	if !errors.As(err, &fault) || fault.Reason == wire.ReasonTruncated {
 		return err
 	}
-	return fault
+	_, rerr := io.Copy(io.Discard, s)
+	if rerr = s.reading(rerr, fault.Entry); s.disk != nil || errors.As(rerr, &cut) && cut.Reason == wire.ReasonTruncated {
+		return rerr
+	}
+	return err
 }

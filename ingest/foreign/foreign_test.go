@@ -452,7 +452,7 @@ func TestHostMap(t *testing.T) {
 		"1f3a/x": "www.example.jp x", "a/b/c/d": "other.example.jp:8080 c/d", "0f/a1/www.x.jp/p/q.html": "www.x.jp p/q.html",
 		"www.x.jp_81/q": "www.x.jp:81 q", "nohost/x.html": "", "x.html": "", "dir/www.x.jp/p": "",
 	} {
-		host, rest, ok := m.find(path)
+		host, rest, ok := (&folders{hosts: []HostMap{m}}).find(path)
 		if got := strings.TrimSpace(host + " " + rest); got != want || ok != (want != "") {
 			t.Errorf("%s: %q %v, want %q", path, got, ok, want)
 		}

@@ -12,7 +12,7 @@ import (
 
 // HostMap maps directories of a tree to their hosts. It is needed if the directories are not named
 // after the hosts: old robots hashed the names. A directory is a path in the tree, without slashes
-// at its ends.
+// at its ends, and without the directory that all of the tree may lie in.
 type HostMap map[string]string
 
 // ReadHostMap reads a host map from a file; see ParseHostMap.
@@ -42,7 +42,7 @@ func ParseHostMap(r io.Reader) (HostMap, error) {
 		if len(f) != 2 {
 			return nil, fmt.Errorf("host map, line %d: %d words, want a directory and its host", n, len(f))
 		}
-		dir, host := strings.Trim(f[0], "/"), strings.ToLower(f[1])
+		dir, host := strings.Trim(strings.TrimPrefix(f[0], "./"), "/"), strings.ToLower(f[1])
 		if got, err := naming.HostOf("http://" + host + "/"); err != nil || got != host || dir == "" {
 			return nil, fmt.Errorf("host map, line %d: %q is not a directory, or %q not a host", n, f[0], f[1])
 		}
@@ -60,9 +60,8 @@ func ParseHostMap(r io.Reader) (HostMap, error) {
 // maxDepth limits the directories above a host's.
 const maxDepth = 4
 
-// find splits a file's path into its host and the path there. If a directory of the path is in the
-// map, the longest one tells the host. Otherwise the first directory that is named like a host
-// does, if only directories of hash digits are before it.
+// find splits a file's path into its host and the path there, by the longest directory of the path
+// that is in the map.
 func (m HostMap) find(path string) (host, rest string, ok bool) {
 	parts := strings.SplitN(path, "/", maxDepth+2)
 	for n := len(parts) - 1; n > 0; n-- {
@@ -71,6 +70,13 @@ func (m HostMap) find(path string) (host, rest string, ok bool) {
 			return host, path[len(dir)+1:], true
 		}
 	}
+	return "", "", false
+}
+
+// named splits a file's path into its host and the path there, by the first directory that is named
+// like a host, if only directories of hash digits are before it.
+func named(path string) (host, rest string, ok bool) {
+	parts := strings.SplitN(path, "/", maxDepth+2)
 	for n := range len(parts) - 1 {
 		if host, ok := hostLike(parts[n]); ok {
 			return host, strings.Join(parts[n+1:], "/"), true

@@ -3,6 +3,7 @@ package foreign
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"path"
@@ -17,34 +18,52 @@ import (
 // tree converts a tar of page files, with one directory for each host. A page has its file's time.
 // Its URL is the file's path, with bytes that a URL cannot have escaped; index.html stands for its
 // directory. Several tars may follow one another.
-func (c *conversion) tree(in *stream) error {
+func (c *conversion) tree(in *stream) error { return in.eachEntry(c.ctx, c.treeEntry) }
+
+// tarEntry is an entry of a tar.
+type tarEntry struct {
+	*tar.Header
+	at   int64 // offset in the inflated file
+	body io.Reader
+}
+
+// path returns the entry's path in the tree.
+func (e *tarEntry) path() string { return strings.TrimPrefix(e.Name, "./") }
+
+// isFile reports whether the entry is a file. Sparse and contiguous files are read as any other.
+func (e *tarEntry) isFile() bool {
+	return e.Typeflag == tar.TypeReg || e.Typeflag == tar.TypeGNUSparse || e.Typeflag == tar.TypeCont
+}
+
+// eachEntry calls do with each entry of the tars in the stream, up to the first error.
+func (s *stream) eachEntry(ctx context.Context, do func(*stream, *tarEntry) error) error {
 	for {
-		if err := c.oneTree(in); err != nil {
+		if err := s.entriesOfTar(ctx, do); err != nil {
 			return err
 		}
 		// The end of the gzip stream is the proof that the file is whole.
-		if more, err := in.nextTar(); err != nil || !more {
+		if more, err := s.nextTar(); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// oneTree converts a tar up to the two blocks of zeros that end it.
-func (c *conversion) oneTree(in *stream) error {
-	t := tar.NewReader(in)
+// entriesOfTar is eachEntry for a tar up to the two blocks of zeros that end it.
+func (s *stream) entriesOfTar(ctx context.Context, do func(*stream, *tarEntry) error) error {
+	t := tar.NewReader(s)
 	for {
-		at := in.n
+		at := s.n
 		h, err := t.Next()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return in.reading(err, "")
+			return s.reading(err, "")
 		}
-		if err := c.meter.entry(); err != nil {
+		if err := s.meter.entry(); err != nil {
 			return wrong(at, h.Name, wire.ReasonBombRatio, "%v", err)
 		}
-		if err := c.treeEntry(in, at, h, t); err != nil {
+		if err := do(s, &tarEntry{h, at, ctxio.Reader(ctx, t)}); err != nil {
 			return err
 		}
 	}
@@ -74,43 +93,46 @@ func (s *stream) nextTar() (bool, error) {
 	}
 }
 
-func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Reader) error {
-	name := strings.TrimPrefix(h.Name, "./")
-	switch h.Typeflag {
-	case tar.TypeReg, 'S', '7': // sparse and contiguous files are read as any other
-	case tar.TypeDir, tar.TypeXGlobalHeader:
+func (c *conversion) treeEntry(in *stream, e *tarEntry) error {
+	name := e.path()
+	switch {
+	case e.isFile():
+	case e.Typeflag == tar.TypeDir, e.Typeflag == tar.TypeXGlobalHeader:
 		return nil
-	case tar.TypeLink, tar.TypeSymlink:
-		return wrong(at, h.Name, wire.ReasonLinkEntry, "a link to %.100q; pack the files themselves (tar --dereference --hard-dereference)", h.Linkname)
+	case e.Typeflag == tar.TypeLink, e.Typeflag == tar.TypeSymlink:
+		return wrong(e.at, e.Name, wire.ReasonLinkEntry, "a link to %.100q; pack the files themselves (tar --dereference --hard-dereference)", e.Linkname)
 	default:
-		return wrong(at, h.Name, wire.ReasonCorruptMember, "an entry of type %q is no page", h.Typeflag)
+		return wrong(e.at, e.Name, wire.ReasonCorruptMember, "an entry of type %q is no page", e.Typeflag)
 	}
 	if strings.HasPrefix(name, "/") || path.Clean(name) != name || strings.HasPrefix(name, "../") || name == ".." {
-		return wrong(at, h.Name, wire.ReasonPathEscape, "the path is not one within the tree")
+		return wrong(e.at, e.Name, wire.ReasonPathEscape, "the path is not one within the tree")
 	}
-	host, rest, ok := c.opt.Hosts.find(name)
+	if c.folders.maps[name] {
+		return nil
+	}
+	host, rest, ok := c.folders.find(name)
 	if !ok {
-		return wrong(at, h.Name, wire.ReasonForeign, "no directory of it is called like a host, and the host map has none of them; give a host map with a line for the directory")
+		return wrong(e.at, e.Name, wire.ReasonForeign, "no directory of it is called like a host or is in a host map; give a host map with a line for the directory. Before the hosts' directories may be one, the same for all files")
 	}
-	if sparse(h) {
-		if err := c.meter.made(h.Size); err != nil {
-			return wrong(at, h.Name, wire.ReasonBombRatio, "%v", err)
+	if sparse(e.Header) {
+		if err := c.meter.made(e.Size); err != nil {
+			return wrong(e.at, e.Name, wire.ReasonBombRatio, "%v", err)
 		}
 	}
-	if err := c.block.fill(ctxio.Reader(c.ctx, body)); err != nil {
-		return in.reading(err, h.Name)
+	if err := c.block.fill(e.body); err != nil {
+		return in.reading(err, e.Name)
 	}
 	media, err := mediaOf(rest, &c.block)
 	if err != nil {
 		return err
 	}
 	_, err = c.append(&archive.Record{
-		Kind: archive.Page, URL: "http://" + host + "/" + escapePath(rest), Time: h.ModTime.UTC(),
+		Kind: archive.Page, URL: "http://" + host + "/" + escapePath(rest), Time: e.ModTime.UTC(),
 		HTTP: fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: tar\r\n\r\n", media, c.block.size),
 		Body: c.block.from(0),
 	})
 	if err != nil {
-		return in.refused(err, at, h.Name)
+		return in.refused(err, e.at, e.Name)
 	}
 	return nil
 }

@@ -342,16 +342,18 @@ func TestNotTaken(t *testing.T) {
 
 // TestTreeOf1999: a tar.gz of page files, put and nothing more, is public ten quiet minutes later,
 // under the host that its directory is called by or that the host map gives, and once however often
-// it comes.
+// it comes. One directory may be before those of the hosts.
 func TestTreeOf1999(t *testing.T) {
 	inDrop(t, func(t *testing.T, d *drop) {
 		for range 2 {
 			d.put("monday.tgz", 0, tarGz(t, "www.example.jp"))
 			d.put("tuesday.tgz", 0, tarGz(t, "1f3a9c"))
+			d.put("wednesday.tgz", 0, tarGz(t, "html/www.x.example.jp"))
+			d.put("thursday.tgz", 0, tarGz(t, "html/1f3a9c"))
 			d.pass(11 * time.Minute)
 		}
 		list := d.batches()
-		if len(list) != 2 {
+		if len(list) != 4 {
 			t.Fatalf("%+v", list)
 		}
 		for _, b := range list {
@@ -362,10 +364,10 @@ func TestTreeOf1999(t *testing.T) {
 		s, err := d.cat.Pin(t.Context())
 		testkit.Must(t, err)
 		defer s.Release()
-		for _, host := range []string{"www.example.jp", "hashed.example.jp"} {
+		for host, want := range map[string]int{"www.example.jp": 1, "hashed.example.jp": 2, "www.x.example.jp": 1} {
 			lines, err := s.Host(t.Context(), host)
 			testkit.Must(t, err)
-			if len(lines) != 1 || lines[0].Files != 20 {
+			if len(lines) != want || lines[0].Files != 20 {
 				t.Errorf("%s: %+v", host, lines)
 			}
 		}

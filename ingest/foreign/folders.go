@@ -1,0 +1,133 @@
+package foreign
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sheaf/internal/wire"
+)
+
+// folders says which host's each directory of a tree is.
+type folders struct {
+	hosts   []HostMap       // the operator's, then those in the tree; the first that has a directory decides
+	maps    map[string]bool // paths of files that are host maps and no pages
+	leading string          // the directory in which all others lie; empty: there is none
+}
+
+// maxTreeMaps limits the bytes of the host maps in one tree, together.
+const maxTreeMaps = 16 << 20
+
+// survey reads a tree for its folders. The hosts' directories may all lie in one directory, of any
+// name. What lies beside them, or beside that directory, has to be a host map.
+func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
+	in, err := begin(ctx, file, opt.Limits, opt.inflate)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	v := surveyor{folders: folders{hosts: []HostMap{opt.Hosts}, maps: map[string]bool{}}, left: maxTreeMaps}
+	if err := in.eachEntry(ctx, v.entry); err != nil {
+		return nil, in.whole(err)
+	}
+	f := &v.folders
+	for _, m := range v.beside {
+		f.add(m)
+	}
+	if v.several {
+		f.leading = ""
+	} else if _, _, host := f.find(f.leading + "/file"); !host {
+		for _, m := range v.inside {
+			f.add(m)
+		}
+		v.noMap = cmp.Or(v.noMap, v.noMapInside)
+	}
+	if v.noMap != nil {
+		return nil, v.noMap
+	}
+	return f, nil
+}
+
+// surveyor makes folders from the entries of a tree.
+type surveyor struct {
+	folders               // leading is the first directory of the last file
+	several     bool      // there is more than one first directory
+	beside      []treeMap // in no directory
+	inside      []treeMap // in the first directory, which may be a host's
+	noMap       *Error    // of the first file in no directory that is no host map
+	noMapInside *Error    // of the first such file in the first directory
+	left        int64     // bytes of host maps that may still come
+}
+
+// treeMap is a host map in a tree.
+type treeMap struct {
+	path  string
+	hosts HostMap
+}
+
+func (f *folders) add(m treeMap) { f.hosts, f.maps[m.path] = append(f.hosts, m.hosts), true }
+
+func (v *surveyor) entry(in *stream, e *tarEntry) error {
+	if !e.isFile() {
+		return nil
+	}
+	dir, rest, nested := strings.Cut(e.path(), "/")
+	if nested {
+		v.several = v.several || v.leading != "" && v.leading != dir
+		v.leading = dir
+	}
+	if strings.Contains(rest, "/") {
+		return nil
+	}
+	maps, noMap := &v.beside, &v.noMap
+	if nested {
+		maps, noMap = &v.inside, &v.noMapInside
+	}
+	m, err := v.hostMap(e)
+	switch {
+	case err == nil:
+		*maps = append(*maps, treeMap{e.path(), m})
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return in.reading(err, e.Name)
+	case *noMap == nil:
+		*noMap = wrong(e.at, e.Name, wire.ReasonForeign, "no directory of it is called like a host or is in a host map, and it is no host map itself (%v); give a host map with a line for the directory", err)
+	}
+	return nil
+}
+
+func (v *surveyor) hostMap(e *tarEntry) (HostMap, error) {
+	if e.Size > v.left {
+		return nil, fmt.Errorf("host maps may have %d bytes together", maxTreeMaps)
+	}
+	m, err := ParseHostMap(e.body)
+	if err == nil {
+		v.left -= e.Size
+	}
+	return m, err
+}
+
+// find splits a file's path into its host and the path there. A host map decides before the name of
+// a directory does.
+func (f *folders) find(path string) (host, rest string, ok bool) {
+	paths := []string{path}
+	if inner, ok := strings.CutPrefix(path, f.leading+"/"); ok && f.leading != "" {
+		paths = append(paths, inner)
+	}
+	for _, m := range f.hosts {
+		for _, p := range paths {
+			if host, rest, ok := m.find(p); ok {
+				return host, rest, true
+			}
+		}
+	}
+	for _, p := range paths {
+		if host, rest, ok := named(p); ok {
+			return host, rest, true
+		}
+	}
+	return "", "", false
+}
