@@ -69,7 +69,13 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.status, a.body = http.StatusNotModified, nil
 	}
 	w.WriteHeader(a.status)
+	// What is noted before the body is sent is noted before the visitor can have gone, however busy
+	// the machine is.
+	s.leave()
 	w.Write(a.body)
+}
+
+func (s *site) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy--

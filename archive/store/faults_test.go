@@ -153,17 +153,15 @@ func TestS3Stalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			if err := do(ctx, patient); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("cancelled: %v", err)
 			}
 			cancel()
-			if err := do(t.Context(), hasty); err == nil || errors.Is(err, store.ErrNotExist) {
+			ctx, cancel = context.WithTimeout(t.Context(), testkit.Patience)
+			defer cancel()
+			if err := do(ctx, hasty); err == nil || errors.Is(err, store.ErrNotExist) || ctx.Err() != nil {
 				t.Errorf("stalled: %v", err)
-			}
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("the call took %s", took)
 			}
 		})
 	}

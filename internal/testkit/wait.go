@@ -10,6 +10,11 @@ import (
 // long, because the machine may be busy; a hang still ends.
 const Patience = 2 * time.Minute
 
+// Slower is how many times slower than an idle machine a test's machine may be. A limit of the
+// product within which a test's own work must be done is what that takes on an idle machine, times
+// Slower.
+const Slower = 10
+
 // longestPause is how long a test waits before it looks again at what can be seen quickly.
 const longestPause = 20 * time.Millisecond
 

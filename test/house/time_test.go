@@ -37,15 +37,10 @@ var byTheClock = map[string][]string{
 		"lease_test.go run", "revisit_test.go ServeHTTP", "time_test.go until", "watchedpages_test.go ServeHTTP",
 	},
 	"a bound that a slow machine may break, to be replaced": {
-		"acme_test.go TestACMEFails", "attack_test.go TestFramedAttacks", "clock_test.go TestClock",
-		"clock_test.go TestClocksApart", "faults_test.go TestS3Stalls",
-		"hanging_test.go TestPagesWhileTheDatabaseHangs", "measure_test.go TestDownloadTakesUntilItIsAcknowledged",
-		"random_test.go TestKilledAtRandom", "site_test.go enter", "smtp_test.go TestMailServerHangs",
-		"tap_test.go TestStuckConsumer", "tls_test.go TestReplacedCertificate",
-		"trouble_test.go TestComesBackLater", "web_test.go enter",
+		"random_test.go TestKilledAtRandom",
 	},
-	"excuses a machine that is slow": {
-		"transfer_test.go TestKilledUploads",
+	"excuses a machine that is slow, or waits as long as the same took before": {
+		"attack_test.go TestFramedAttacks", "transfer_test.go TestKilledUploads",
 	},
 	"reads what the program prints as it runs": {
 		"imports_test.go TestImportsFlowDown", "mail_test.go newPostOffice", "sendfile_test.go serveInProcess",
@@ -56,9 +51,11 @@ var byTheClock = map[string][]string{
 		"attack_test.go TestParallelGuesses", "away_test.go TestDatabaseAway",
 		"changes_test.go TestChangesAreWaitedFor", "disturb_test.go disturb", "fan_test.go TestWideLevelsFanOut",
 		"handover_test.go night", "hands_test.go TestLostHand", "lease_test.go happen",
-		"lslr_test.go TestLongListOfManyHosts", "message_test.go TestWrongMessages", "nights_test.go recordNights",
-		"process_test.go TestProcesses", "stopwatch_test.go note", "two_test.go testTwoServices",
-		"watch_test.go claimsEnd", "watchprocesses_test.go TestThreeChangesInACycle",
+		"lslr_test.go TestLongListOfManyHosts", "measure_test.go TestDownloadTakesUntilItIsAcknowledged",
+		"message_test.go TestWrongMessages", "nights_test.go recordNights", "process_test.go TestProcesses",
+		"site_test.go enter", "stopwatch_test.go note", "trouble_test.go TestComesBackLater",
+		"two_test.go testTwoServices", "watch_test.go claimsEnd",
+		"watchprocesses_test.go TestThreeChangesInACycle", "web_test.go enter",
 	},
 }
 
