@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"golang.org/x/text/encoding/htmlindex"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -245,6 +246,82 @@ func TestTableOfHosts(t *testing.T) {
 	for _, parameters := range []string{"?cursor=x", "?limit=3", "?edition=20261101"} {
 		if resp, _ := c.do(t, "GET", "all", "/v1/tables/hosts.parquet"+parameters, ""); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d", parameters, resp.StatusCode)
+		}
+	}
+}
+
+// A table of records says in which charset each text is written: as its header or itself declares,
+// or as its bytes show.
+func TestCharsetsInATable(t *testing.T) {
+	t.Parallel()
+	c := &crawl{Site: servetest.New(t, nil)}
+	c.Account("all", "always", "*")
+	const text = "<title>日本語のページ</title><p>これは、ひらがなとカタカナと漢字の混ざった文章です。</p>"
+	in := func(name, text string) string {
+		if name == "utf-8" {
+			return text
+		}
+		enc, err := htmlindex.Get(name)
+		testkit.Must(t, err)
+		text, err = enc.NewEncoder().String(text)
+		testkit.Must(t, err)
+		return text
+	}
+	var all []*archive.Record
+	want := make(map[string]string)
+	add := func(name string, kind archive.Kind, header, body, charset string) {
+		url := "http://a.example.jp/" + name
+		all = append(all, answer(kind, url, header, body, day))
+		want[url] = charset
+	}
+	html := func(parameter string) string {
+		return "HTTP/1.1 200 OK\nContent-Type: text/html" + parameter
+	}
+	for label, name := range map[string]string{"shift_jis": "Shift_JIS", "euc-jp": "EUC-JP", "iso-2022-jp": "ISO-2022-JP", "utf-8": "UTF-8"} {
+		add("header-"+label, archive.Page, html("; charset="+label), in(label, text), name)
+		add("meta-"+label, archive.Page, html(""), in(label, `<meta http-equiv="Content-Type" content="text/html; charset=`+label+`">`+text), name)
+		add("neither-"+label, archive.Page, html(""), in(label, text), name)
+		add("wrong-"+label, archive.Page, html("; charset="+map[bool]string{true: "euc-jp", false: "utf-8"}[label == "utf-8"]), in(label, text), name)
+		add("plain-"+label, archive.Page, "HTTP/1.1 200 OK\nContent-Type: text/plain", in(label, "日本語の文章です。"), name)
+		add("untyped-"+label, archive.Page, "HTTP/1.1 200 OK", in(label, "<html>"+text), name)
+		add("late-"+label, archive.Page, html(""), "<!--"+strings.Repeat("-", 20<<10)+"-->"+in(label, text), name)
+		add("long-"+label, archive.Page, html(""), in(label, strings.Repeat(text, 1000)), name)
+		add("gone-"+label, archive.Response, "HTTP/1.1 404 Not Found\nContent-Type: text/html", in(label, text), name)
+	}
+	add("mark", archive.Page, html("; charset=shift_jis"), "\ufeff"+text, "UTF-8")
+	add("ascii", archive.Page, html(""), "<p>ascii", "windows-1252")
+	add("xml", archive.Page, "HTTP/1.1 200 OK\nContent-Type: application/rss+xml", `<?xml version="1.0"?><rss/>`, "UTF-8")
+	add("cyrillic", archive.Page, html("; charset=x-mac-cyrillic"), "<p>\x80", "x-mac-cyrillic")
+	add("image", archive.Page, "HTTP/1.1 200 OK\nContent-Type: image/png", "\x89PNG\r\n\x1a\n", "")
+	add("untyped-image", archive.Page, "HTTP/1.1 200 OK", "\x89PNG\r\n\x1a\n", "")
+	add("empty", archive.Response, "HTTP/1.1 301 Moved\nContent-Type: text/html; charset=utf-8\nLocation: /", "", "")
+	c.Publish("20261101", map[string][]*archive.Record{"a.example.jp": all})
+	again := servetest.Again("http://a.example.jp/ascii", "<p>ascii", day, day.AddDate(0, 0, 1))
+	c.Publish("20261102", map[string][]*archive.Record{"a.example.jp": {again}})
+	c.Index()
+	c.serve(t, query.Budget{})
+	_, body := c.do(t, "GET", "all", "/v1/tables/records.parquet", "")
+	type charsetRow struct {
+		URL      string  `parquet:"url"`
+		Kind     string  `parquet:"kind"`
+		Charset  *string `parquet:"content_charset,optional"`
+		Language *string `parquet:"content_languages,optional"`
+	}
+	rows, err := parquet.Read[charsetRow](strings.NewReader(body), int64(len(body)))
+	testkit.Must(t, err)
+	if len(rows) != len(all)+1 {
+		t.Fatalf("%d rows, want %d", len(rows), len(all)+1)
+	}
+	for _, r := range rows {
+		charset, got := want[r.URL], ""
+		if r.Kind == "revisit" {
+			charset = ""
+		}
+		if r.Charset != nil {
+			got = *r.Charset
+		}
+		if got != charset || (r.Charset == nil) != (charset == "") || r.Language != nil {
+			t.Errorf("%s, a %s: %q, want %q", r.URL, r.Kind, got, charset)
 		}
 	}
 }

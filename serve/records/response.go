@@ -146,23 +146,43 @@ func (c *Capture) WARCField(ctx context.Context, name string) (string, error) {
 	return strings.Join(values, ", "), nil
 }
 
+// Beginning returns the record's own status and headers, without Body, and the first bytes of its
+// body, at most limit. They are not checked. It fails with a *DamageError if they cannot be read.
+func (c *Capture) Beginning(ctx context.Context, limit int64) (r *Response, body []byte, err error) {
+	r, err = orFromCopy(func() (r *Response, err error) {
+		r, body, err = c.beginning(ctx, limit)
+		return r, err
+	})
+	return r, body, err
+}
+
 // head reads a stored record up to its body, and nothing of that.
 func (c *Capture) head(ctx context.Context) (*Response, error) {
+	r, _, err := c.beginning(ctx, 0)
+	return r, err
+}
+
+func (c *Capture) beginning(ctx context.Context, limit int64) (*Response, []byte, error) {
 	stored, err := c.Record(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer stored.Close()
 	from := &storedRecord{ReadCloser: stored}
 	zr, err := gzip.NewReader(from)
 	if err != nil {
-		return nil, c.damage(ctx, from, err)
+		return nil, nil, c.damage(ctx, from, err)
 	}
-	r, err := readResponse(bufio.NewReader(zr))
+	in := bufio.NewReader(zr)
+	r, err := readResponse(in)
 	if err != nil {
-		return nil, c.damage(ctx, from, err)
+		return nil, nil, c.damage(ctx, from, err)
 	}
-	return r, nil
+	body := make([]byte, min(r.Size, limit))
+	if _, err := io.ReadFull(in, body); err != nil {
+		return nil, nil, c.damage(ctx, from, err)
+	}
+	return r, body, nil
 }
 
 // readResponse reads a decompressed record up to its body.

@@ -45,8 +45,8 @@ type hostColumns struct {
 	Port             int32  `parquet:"url_port,optional,dict"`
 }
 
-// fetchColumns are what the server answered. Sheaf's index does not have the columns that are never
-// set; they are here so that queries written for Common Crawl run.
+// fetchColumns are what the server answered. Sheaf does not know the columns that are never set;
+// they are here so that queries written for Common Crawl run.
 type fetchColumns struct {
 	Time         int64  `parquet:"fetch_time,timestamp(microsecond)"`
 	Status       int32  `parquet:"fetch_status,dict"`
@@ -54,7 +54,7 @@ type fetchColumns struct {
 	Digest       string `parquet:"content_digest,optional"`
 	MIME         string `parquet:"content_mime_type,optional,dict"`
 	MIMEDetected string `parquet:"content_mime_detected,optional,dict"` // never set
-	Charset      string `parquet:"content_charset,optional,dict"`       // never set
+	Charset      string `parquet:"content_charset,optional,dict"`       // see charsetOf
 	Languages    string `parquet:"content_languages,optional,dict"`     // never set
 	Truncated    string `parquet:"content_truncated,optional,dict"`
 }
@@ -88,7 +88,8 @@ type preferenceColumns struct {
 	License        string `parquet:"license,optional,dict"`
 }
 
-// rowOf returns a record's row but for its place. of has the columns of the record's host.
+// rowOf returns a record's row but for its place and charset. of has the columns of the record's
+// host.
 func rowOf(c *records.Capture, of hostColumns) row {
 	r := row{SURTKey: c.URLKey, URL: c.URL, hostColumns: of}
 	scheme, rest, _ := strings.Cut(c.URL, "://")

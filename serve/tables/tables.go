@@ -129,7 +129,7 @@ func (x *Tables) Make(ctx context.Context, a *account.Account, name string, fill
 		if err := fill(w); err != nil {
 			return 0, err
 		}
-		return w.rows, w.close()
+		return w.rows, w.finish(ctx)
 	})
 }
 
@@ -185,11 +185,12 @@ const (
 type recordWriter struct {
 	to   *parquet.GenericWriter[row]
 	next []row
+	of   []*records.Capture // the records of next
 	rows int64
 	size counted
 
 	host hostColumns // of the host of the last record
-	of   string      // its name
+	name string      // of that host
 }
 
 // counted counts the bytes that pass.
@@ -220,24 +221,30 @@ func newParquet[T any](to io.Writer) *parquet.GenericWriter[T] {
 func (w *recordWriter) Size() int64 { return w.size.bytes }
 
 func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) {
-	if c.Segment.Host != w.of {
-		w.of, w.host = c.Segment.Host, columnsOf(c.Segment.Host)
+	if c.Segment.Host != w.name {
+		w.name, w.host = c.Segment.Host, columnsOf(c.Segment.Host)
 	}
 	r := rowOf(c, w.host)
 	if r.Filename, r.Offset, err = c.Place(ctx); err != nil {
 		return err
 	}
 	w.rows++
-	if w.next = append(w.next, r); len(w.next) < atOnce {
+	w.next, w.of = append(w.next, r), append(w.of, c)
+	if len(w.next) < atOnce {
 		return nil
 	}
-	return w.flush()
+	return w.flush(ctx)
 }
 
-func (w *recordWriter) flush() error {
-	_, err := w.to.Write(w.next)
-	w.next = w.next[:0]
+func (w *recordWriter) flush(ctx context.Context) error {
+	err := setCharsets(ctx, w.next, w.of)
+	if err == nil {
+		_, err = w.to.Write(w.next)
+	}
+	w.next, w.of = w.next[:0], w.of[:0]
 	return err
 }
 
-func (w *recordWriter) close() error { return errors.Join(w.flush(), w.to.Close()) }
+func (w *recordWriter) finish(ctx context.Context) error {
+	return errors.Join(w.flush(ctx), w.to.Close())
+}
