@@ -110,7 +110,6 @@ func FuzzControl(f *testing.F) {
 	l := &pipes{make(chan net.Conn), make(chan struct{})}
 	var log crashes
 	start(f, guardedLogin{newMemory(map[string]string{"/a.txt": "text", "/dir/b.txt": "more"})}, func(c *Config) {
-		c.Listener.Close()
 		c.Listener, c.Log = l, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 		c.IdleTimeout, c.LoginTimeout, c.DataTimeout = 100*time.Millisecond, 100*time.Millisecond, time.Millisecond
 		c.MaxPerAddr, c.MaxPerAccount = 1000, 1000

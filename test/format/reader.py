@@ -158,10 +158,10 @@ def tar_header(name, kind, size, seconds):
     return bytes(block)
 
 
-def tar_headers(name, size, seconds, mime="", url=""):
+def tar_headers(name, size, seconds, mime="", truncated="", url=""):
     pax = b""
     for key, value in ("path", name if len(name) > 100 else ""), ("SCHILY.xattr.user.mime_type", mime), \
-            ("SCHILY.xattr.user.xdg.origin.url", url):
+            ("SCHILY.xattr.user.warc.truncated", truncated), ("SCHILY.xattr.user.xdg.origin.url", url):
         record = f" {key}={value}\n".encode()
         digits = len(str(len(record)))
         digits = len(str(len(record) + digits))
@@ -251,7 +251,8 @@ class Cell:
         self.record = self.file[b.start + 49:b.end - 8 - len(self.pad)] + self.file[b.start + 28:b.start + 45]
         if self.headers:
             self.kind, self.name = "page", file_name(self.url)
-            want = tar_headers(self.name, len(self.body), self.nanoseconds // 10**9, self.mime, self.url if len(self.url) <= 2048 else "")
+            want = tar_headers(self.name, len(self.body), self.nanoseconds // 10**9, self.mime,
+                               self.warc.get("WARC-Truncated", ""), self.url if len(self.url) <= 2048 else "")
             need(self.headers == want, self.offset, "the tar headers are not those of the record")
 
     def read_warc(self, lines):
