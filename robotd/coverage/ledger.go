@@ -10,7 +10,7 @@
 // Links are cut for these reasons. Unless noted otherwise, each count is of links:
 //
 //	depth           more links away from a seed than page.max_depth
-//	length          longer than page.max_path, or than a URL may be
+//	length          with more than 2,048 bytes of path and query, or longer than a URL may be
 //	host_full       the host has page.max_per_host URLs in this cycle
 //	host_name       the name cannot be that of a host
 //	redirects       the next redirect in a chain that is too long
@@ -21,7 +21,7 @@
 //	page_bytes      counts pages that are longer than the 8 MiB that are searched
 //	sitemap_bytes   counts sitemaps and feeds that are longer than 50 MiB
 //	form_fields     counts forms with more fields than are sent
-//	not_recorded    followed, but beyond links.max and so not in the archive
+//	not_recorded    followed, but beyond the first 1,000 of a page and so not in the archive
 package coverage
 
 import (

@@ -159,7 +159,7 @@ func (f *fleet) admit(name string) *robot {
 	r := &robot{name: name, config: filepath.Join(f.dir, name+".yaml")}
 	var text strings.Builder
 	fmt.Fprintf(&text, "data: %s\ncontact: https://robots.example.ac.jp/\nwindow: always\ninterval: %v\nheartbeat: 150ms\npoll: 1s\ncycle: %v\nconcurrency: %d\n", data, f.interval, f.cycle, f.width)
-	fmt.Fprintf(&text, "adapt: {max: 0s}\ndisk: {free: 0}\npage: {probe: false}\nupload: {poll: 100ms, back_off: 100ms}\ntap: {socket: none}\nnetwork:\n  allow_private: true\n  hosts:\n")
+	fmt.Fprintf(&text, "adapt: {max: 0s}\ndisk: {free: 0}\npage: {probe: false}\nupload: {poll: 100ms}\ntap: {socket: none}\nnetwork:\n  allow_private: true\n  hosts:\n")
 	for host, at := range f.web.at {
 		_, port, _ := net.SplitHostPort(host)
 		fmt.Fprintf(&text, "    %q: %q\n", host, at[0]+":"+port)

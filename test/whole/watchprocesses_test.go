@@ -82,7 +82,7 @@ heartbeat: 1s
 express: 500ms
 watch: {every: 500ms}
 disk: {free: 0}
-upload: {poll: 50ms, back_off: 50ms}
+upload: {poll: 50ms}
 network: {allow_private: true, hosts: {%s: "%s"}}
 `, robot, host, web.Listener.Addr())
 	testkit.Must(t, os.WriteFile(settings, []byte(text), 0o600))
