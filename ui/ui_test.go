@@ -86,7 +86,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	testkit.Must(t, moved.Record(t.Context(), transfers.Transfer{At: time.Now(), Direction: transfers.Download, Protocol: "ftp", Who: "reader",
 		Name: "/jp/ac/waseda/www/current.tar.gz", Bytes: 123_456_789, Took: 42 * time.Second, Outcome: transfers.OK}))
 	g := guard.New(accounts, nil, "", slog.New(slog.DiscardHandler))
-	g.Sessions = session.New(session.Options{DB: site.DB})
+	g.Sessions = session.New(session.Options{DB: site.DB, Slower: testkit.Slower})
 	mails := mailer.NewOutbox(site.DB, new(mailer.Server), nil)
 	keepers, err := operators.NewStore(site.DB, servetest.Cheap, nil)
 	testkit.Must(t, err)

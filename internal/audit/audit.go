@@ -124,6 +124,10 @@ func short(text string, most int) string {
 type Options struct {
 	DB  *sql.DB
 	Log *slog.Logger // is told of rows that could not be written; nil: discards
+
+	// Slower multiplies the limits of the database for a row without which an act does not begin;
+	// 0: 1.
+	Slower int
 }
 
 // Log is the audit log. Its methods may be called from many goroutines at once. A nil Log keeps
@@ -132,6 +136,8 @@ type Log struct {
 	db    *sql.DB
 	log   *slog.Logger
 	later chan Row // log-ins of programs, which Run writes
+
+	slower time.Duration // factor of beginTime and readyTime
 
 	mu       sync.Mutex             // guards the following
 	logins   map[loginKey]time.Time // when they were last written
@@ -143,7 +149,7 @@ func New(opt Options) *Log {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int)}
+	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), slower: time.Duration(max(1, opt.Slower)), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int)}
 }
 
 // Write writes a row. It is durable when Write returns nil.
@@ -209,7 +215,7 @@ func (r *Row) said() ([]any, error) {
 
 // ready fails if a row could not be written now.
 func (l *Log) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	ctx, cancel := context.WithTimeout(ctx, readyTime*l.slower)
 	defer cancel()
 	var last int64
 	return l.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM audit`).Scan(&last)

@@ -85,7 +85,7 @@ func Begin(ctx context.Context) error {
 		return problem.New(http.StatusTooManyRequests, "too_many_acts", "too much came from this address within an hour; try again later")
 	}
 	row.Outcome = Begun
-	bounded, cancel := context.WithTimeout(ctx, beginTime)
+	bounded, cancel := context.WithTimeout(ctx, beginTime*e.log.slower)
 	defer cancel()
 	id, err := Insert(bounded, e.log.db, row)
 	if err != nil {

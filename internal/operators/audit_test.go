@@ -51,7 +51,7 @@ func send(h http.Handler, name, remote string) int {
 // if that writes it.
 func TestRowComesBeforeTheAct(t *testing.T) {
 	d := openLog(t)
-	log := audit.New(audit.Options{DB: d})
+	log := audit.New(audit.Options{DB: d, Slower: testkit.Slower})
 	for name, c := range map[string]struct {
 		act     func(ctx context.Context, w http.ResponseWriter) error
 		outcome audit.Outcome
@@ -109,7 +109,7 @@ func TestRowComesBeforeTheAct(t *testing.T) {
 // bounded number. Nothing is done for them beyond that, and the other networks go on.
 func TestVisitorsCannotFillTheLog(t *testing.T) {
 	d := openLog(t)
-	log := audit.New(audit.Options{DB: d})
+	log := audit.New(audit.Options{DB: d, Slower: testkit.Slower})
 	guessing := log.Handler(audit.Login, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
 	for range 20 {
 		send(guessing, "", "192.0.2.1:7")
@@ -145,7 +145,7 @@ func TestKeeping(t *testing.T) {
 		d, err := db.Open(t.Context(), source)
 		testkit.Must(t, err)
 		defer d.Close()
-		log := audit.New(audit.Options{DB: d})
+		log := audit.New(audit.Options{DB: d, Slower: testkit.Slower})
 		write := func(age time.Duration) {
 			testkit.Must(t, log.Write(t.Context(), audit.Row{
 				At: time.Now().Add(-age), Kind: audit.Operator, Name: age.String(), Address: "192.0.2.1:7", Act: audit.Add, Outcome: audit.OK,

@@ -3,6 +3,7 @@ package operators_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,7 +68,7 @@ func TestSessions(t *testing.T) {
 	for engine, source := range map[string]func(testing.TB) string{"SQLite": dbtest.SQLite, "PostgreSQL": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {
 			d := openAt(t, source(t))
-			one, two := session.New(session.Options{DB: d}), session.New(session.Options{DB: d})
+			one, two := session.New(session.Options{DB: d, Slower: testkit.Slower}), session.New(session.Options{DB: d, Slower: testkit.Slower})
 			b := &browser{cookie: "planted"}
 			c := b.login(t, one, session.Account, "alice")
 			if b.cookie == "planted" || !c.HttpOnly || c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" {
@@ -138,6 +139,25 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
+// While the database hangs, a request learns in time that nobody can say who has logged in.
+func TestSessionsWhileTheDatabaseHangs(t *testing.T) {
+	source := dbtest.SQLite(t)
+	for slower, want := range map[int]time.Duration{0: 3 * time.Second, 1: 3 * time.Second, testkit.Slower: testkit.Slower * 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			d := openAt(t, source)
+			d.SetMaxOpenConns(1) // and the one is taken
+			taken, err := d.Conn(t.Context())
+			testkit.Must(t, err)
+			defer taken.Close()
+			s, began := session.New(session.Options{DB: d, Slower: slower}), time.Now()
+			_, _, err = s.Who((&browser{"a token"}).request(), session.Account)
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != want {
+				t.Errorf("%d times slower: %v after %v, want it after %v", slower, err, took, want)
+			}
+		})
+	}
+}
+
 // Cookies are kept to TLS where the client came by TLS, also if that ends at a proxy.
 func TestSecureCookies(t *testing.T) {
 	d := openAt(t, dbtest.SQLite(t))
@@ -150,7 +170,7 @@ func TestSecureCookies(t *testing.T) {
 		"behind a proxy": {"https://archive.example.jp", "http://127.0.0.1/", true},
 		"TLS":            {"", "https://archive.example.jp/", true},
 	} {
-		s := session.New(session.Options{DB: d, Public: c.public})
+		s := session.New(session.Options{DB: d, Slower: testkit.Slower, Public: c.public})
 		w := httptest.NewRecorder()
 		testkit.Must(t, s.Begin(w, httptest.NewRequest("GET", c.url, nil), session.Who{Kind: session.Account, Name: "alice", Mark: "m"}))
 		cookie := w.Result().Cookies()[0]
@@ -172,7 +192,7 @@ func TestSecureCookies(t *testing.T) {
 // Browsers without credentials are led to the log-in page and back; programs, forms, and browsers
 // that have given a password are not.
 func TestAsk(t *testing.T) {
-	s := session.New(session.Options{DB: openAt(t, dbtest.SQLite(t))})
+	s := session.New(session.Options{DB: openAt(t, dbtest.SQLite(t)), Slower: testkit.Slower})
 	for name, c := range map[string]struct {
 		method, accept, authorization string
 		want                          bool

@@ -61,6 +61,7 @@ type Options struct {
 	Idle   time.Duration // after which a session ends that is not used; default DefaultIdle
 	Life   time.Duration // after which every session ends; default DefaultLife
 	Public string        // the service's own URL, if it is behind a proxy
+	Slower int           // times the usual limit that the database has to say who has logged in; 0: 1
 }
 
 // Sessions keeps sessions. Its methods may be called from many goroutines at once. A nil Sessions
@@ -68,7 +69,8 @@ type Options struct {
 type Sessions struct {
 	manager *scs.SessionManager
 	store   *store
-	secure  bool // clients come by TLS, which ends at a proxy
+	secure  bool          // clients come by TLS, which ends at a proxy
+	limit   time.Duration // for the database to say who has logged in
 }
 
 // New keeps sessions in a database, whose migrations must have run.
@@ -76,7 +78,7 @@ func New(opt Options) *Sessions {
 	s := &store{db: opt.DB, idle: cmp.Or(opt.Idle, DefaultIdle), life: cmp.Or(opt.Life, DefaultLife)}
 	// scs.New would also make a store in memory, with a goroutine.
 	m := &scs.SessionManager{IdleTimeout: min(s.idle, s.life), Lifetime: s.life, Store: s, HashTokenInStore: true, Codec: scs.GobCodec{}}
-	return &Sessions{manager: m, store: s, secure: strings.HasPrefix(opt.Public, "https:")}
+	return &Sessions{manager: m, store: s, secure: strings.HasPrefix(opt.Public, "https:"), limit: queryTime * time.Duration(max(1, opt.Slower))}
 }
 
 // Given reports whether a request carries the cookie of a session, which may have ended.
@@ -91,7 +93,7 @@ func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error)
 	if !s.Given(r) {
 		return Who{}, false, nil
 	}
-	bounded, cancel := context.WithTimeout(r.Context(), queryTime)
+	bounded, cancel := context.WithTimeout(r.Context(), s.limit)
 	defer cancel()
 	ctx, err := s.manager.Load(bounded, s.token(r))
 	if err != nil {

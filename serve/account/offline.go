@@ -29,8 +29,9 @@ const (
 
 // memory is what a process knows of the accounts, so that it can work while the database is away.
 type memory struct {
-	keep time.Duration // how long after the database's last answer it may be used
-	log  *slog.Logger
+	keep  time.Duration // how long after the database's last answer it may be used
+	limit time.Duration // for the database's answer about one account
+	log   *slog.Logger
 
 	mu     sync.Mutex                   // guards what follows
 	rows   map[string]stored            // by name; nil: never read completely
@@ -45,10 +46,11 @@ type stored struct {
 	phc     string
 }
 
-// Offline lets known accounts be used for so long after the database's last answer. It must be
-// called before everything else, and needs Run.
-func (a *Accounts) Offline(keep time.Duration, log *slog.Logger) {
-	a.memory = &memory{keep: keep, log: log}
+// Offline lets known accounts be used for so long after the database's last answer. The database is
+// away if it takes slower times as long as usual for an answer; 0 means 1. Offline must be called
+// before everything else, and needs Run.
+func (a *Accounts) Offline(keep time.Duration, slower int, log *slog.Logger) {
+	a.memory = &memory{keep: keep, limit: queryTimeout * time.Duration(max(1, slower)), log: log}
 }
 
 // Run keeps all accounts in memory until ctx ends, if Offline was called.
@@ -93,7 +95,7 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 	if m.paused() {
 		return m.get(name, errSilent)
 	}
-	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
+	bounded, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
 	account, phc, err := a.load(bounded, name)
 	switch {
@@ -118,7 +120,7 @@ func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Tok
 	if m.paused() {
 		return m.getToken(hash, errSilent)
 	}
-	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
+	bounded, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
 	t, err := a.loadToken(bounded, hash)
 	switch {

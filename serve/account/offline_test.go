@@ -28,7 +28,7 @@ func TestAccountsWithoutDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		const keep = time.Hour
-		accounts.Offline(keep, slog.New(slog.DiscardHandler))
+		accounts.Offline(keep, 0, slog.New(slog.DiscardHandler))
 		for _, name := range []string{"alice", "bob", "carol"} {
 			if _, _, err := accounts.Create(t.Context(), account.Account{Name: name, Domains: []string{"jp"}}, name+"'s password"); err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAccountsUnknownWithoutDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if keep > 0 {
-			accounts.Offline(keep, slog.New(slog.DiscardHandler))
+			accounts.Offline(keep, 0, slog.New(slog.DiscardHandler))
 		}
 		if _, _, err := accounts.Create(t.Context(), account.Account{Name: "alice", Domains: []string{"jp"}}, "secret"); err != nil {
 			t.Fatal(err)

@@ -135,7 +135,7 @@ func TestTokensExpireAndOutlastTheDatabase(t *testing.T) {
 		testkit.Must(t, err)
 		accounts, err := account.NewAccounts(control, nil, servetest.Cheap)
 		testkit.Must(t, err)
-		accounts.Offline(time.Hour, slog.New(slog.DiscardHandler))
+		accounts.Offline(time.Hour, 0, slog.New(slog.DiscardHandler))
 		_, _, err = accounts.Create(t.Context(), account.Account{Name: "alice", Domains: []string{"jp"}}, "secret")
 		testkit.Must(t, err)
 		made := func(expires time.Duration) string {

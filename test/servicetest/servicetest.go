@@ -33,10 +33,10 @@ type Service struct {
 	t testing.TB
 }
 
-// Start runs a service until the test ends. Its passwords are quick to hash. Unless settings say
-// otherwise, it has a temporary directory and free ports, takes uploads however full the disk is,
-// and does nothing because of the time of day: it publishes when it is told to, and makes no daily
-// plan.
+// Start runs a service until the test ends. Its passwords are quick to hash, and its database may
+// be slow. Unless settings say otherwise, it has a temporary directory and free ports, takes
+// uploads however full the disk is, and does nothing because of the time of day: it publishes when
+// it is told to, and makes no daily plan.
 func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
 	return StartWith(t, settings, func(*service.Config) {}, options...)
@@ -53,7 +53,7 @@ func StartWith(t testing.TB, settings map[string]any, change func(*service.Confi
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
 	testkit.Must(t, err)
-	cfg.Login.Passwords = servetest.Cheap
+	cfg.Login.Passwords, cfg.Slower = servetest.Cheap, testkit.Slower
 	change(&cfg)
 	if _, err := os.Stat(cfg.Data); os.IsNotExist(err) && cfg.Database.URL == "" {
 		testkit.Must(t, os.MkdirAll(cfg.Data, 0o700))

@@ -108,7 +108,7 @@ func (s *Service) builder() (*builder, error) {
 		transfers: traffic{log: transfers.New(s.state.db), running: new(transfers.Running)}, guesses: guesses.New(s.log),
 	}
 	login := &s.cfg.Login
-	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public})
+	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public, Slower: s.cfg.Slower})
 	if err := b.operators(); err != nil {
 		return nil, err
 	}
@@ -390,7 +390,7 @@ func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
 // ended.
 func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler, settle func(context.Context) error, err error) {
 	if b.cfg.Serve.Access.Offline > 0 {
-		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.log)
+		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.cfg.Slower, b.log)
 		if err := a.accounts.Learn(ctx); err != nil { // before the process is ready
 			return nil, nil, fmt.Errorf("read the accounts: %w", err)
 		}

@@ -57,6 +57,10 @@ type Config struct {
 
 	Poll time.Duration `mapstructure:"poll" want:"above 0s"`    // between two looks for work
 	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long running transfers may take at a stop
+
+	// Slower multiplies the limits for what health checks, and for the database's answer to who
+	// somebody is; 0: 1. Only tests set it, as their machine may be slow.
+	Slower int `mapstructure:"-"`
 }
 
 // Observe is how a process shows what it does.

@@ -71,7 +71,9 @@ func importFile(t *testing.T, s *Service, text string) *client.Client {
 func TestPagesWhileTheDatabaseHangs(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	s, err := New(t.Context(), testConfig(t, map[string]any{"data": t.TempDir(), "access.anonymous": []string{"jp"}, "stop": "1s", "download.listen": "127.0.0.1:0"}), slog.New(slog.DiscardHandler))
+	cfg := testConfig(t, map[string]any{"data": t.TempDir(), "access.anonymous": []string{"jp"}, "stop": "1s", "download.listen": "127.0.0.1:0"})
+	cfg.Slower = 1
+	s, err := New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	publishPage(t, s, "http://www.example.jp/")
 	addAccount(t, s, "reader", "reader's password")

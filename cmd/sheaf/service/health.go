@@ -68,7 +68,7 @@ const (
 )
 
 const (
-	healthWait = 2 * time.Second // for one check
+	healthWait = 2 * time.Second // for one check; see Config.Slower
 	healthKept = 3 * time.Second // for which a result is reused
 	leastFree  = 16 << 20        // bytes; a data directory with less counts as full
 )
@@ -78,6 +78,7 @@ const (
 type checkup struct {
 	name string
 	look func(context.Context) error
+	wait time.Duration // for a look
 	log  *slog.Logger
 
 	mu     sync.Mutex // guards the fields below
@@ -103,7 +104,7 @@ func (c *checkup) get() HealthCheck {
 	if done == nil {
 		return last
 	}
-	timeout := time.NewTimer(healthWait)
+	timeout := time.NewTimer(c.wait)
 	defer timeout.Stop()
 	select {
 	case <-done:
@@ -111,12 +112,12 @@ func (c *checkup) get() HealthCheck {
 		defer c.mu.Unlock()
 		return c.result
 	case <-timeout.C:
-		return HealthCheck{Name: c.name, Status: healthDown, Detail: fmt.Sprintf("has not answered for %v", healthWait), Checked: time.Now()}
+		return HealthCheck{Name: c.name, Status: healthDown, Detail: fmt.Sprintf("has not answered for %v", c.wait), Checked: time.Now()}
 	}
 }
 
 func (c *checkup) run(done chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), healthWait)
+	ctx, cancel := context.WithTimeout(context.Background(), c.wait)
 	defer cancel()
 	err := c.look(ctx)
 	result := HealthCheck{Name: c.name, Status: healthOK, Checked: time.Now()}
@@ -127,7 +128,7 @@ func (c *checkup) run(done chan struct{}) {
 		case errors.As(err, &a):
 			result.Detail = a.Error()
 		case errors.Is(err, context.DeadlineExceeded):
-			result.Detail = fmt.Sprintf("has not answered for %v", healthWait)
+			result.Detail = fmt.Sprintf("has not answered for %v", c.wait)
 		}
 	}
 	c.mu.Lock()
@@ -147,7 +148,8 @@ func (c *checkup) run(done chan struct{}) {
 type health struct {
 	log     *slog.Logger
 	roles   []string
-	offline bool // roleServe works while the database is away
+	offline bool          // roleServe works while the database is away
+	wait    time.Duration // for one check
 	checks  []*checkup
 	clock   *db.Clock    // nil: there is only one machine's
 	damaged func() int64 // damaged records that were asked for; nil: none can be
@@ -156,7 +158,7 @@ type health struct {
 // newHealth returns the health of a process without its rooms. watchCatalog and watchUploads add
 // theirs.
 func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
-	h := &health{log: log, roles: cfg.Roles, offline: cfg.Serve.Access.Offline > 0}
+	h := &health{log: log, roles: cfg.Roles, offline: cfg.Serve.Access.Offline > 0, wait: healthWait * time.Duration(max(1, cfg.Slower))}
 	h.add(checkDatabase, func(ctx context.Context) error {
 		var n int
 		return s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM service_key`).Scan(&n)
@@ -181,7 +183,7 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 }
 
 func (h *health) add(name string, look func(context.Context) error) {
-	h.checks = append(h.checks, &checkup{name: name, look: look, log: h.log})
+	h.checks = append(h.checks, &checkup{name: name, look: look, wait: h.wait, log: h.log})
 }
 
 func (h *health) watchCatalog(c *catalog.Catalog, l *serve.Library) {

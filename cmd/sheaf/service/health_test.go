@@ -130,7 +130,7 @@ func TestHealthSeesFullDisk(t *testing.T) {
 func TestCheckupHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, hang := 0, make(chan struct{})
-		c := &checkup{name: "disk", log: slog.New(slog.DiscardHandler), look: func(context.Context) error {
+		c := &checkup{name: "disk", wait: healthWait, log: slog.New(slog.DiscardHandler), look: func(context.Context) error {
 			looks++
 			if hang != nil {
 				<-hang

@@ -11,7 +11,8 @@ import (
 func TestMain(m *testing.M) { testkit.InMemory(m) }
 
 // testConfig loads the settings of a service on free ports, without FTP. Unless settings say
-// otherwise, it does nothing because of the time of day. Its passwords are quick to hash.
+// otherwise, it does nothing because of the time of day. Its passwords are quick to hash, and
+// its database may be slow.
 func testConfig(t testing.TB, settings map[string]any) Config {
 	t.Helper()
 	all := map[string]any{
@@ -21,6 +22,6 @@ func testConfig(t testing.TB, settings map[string]any) Config {
 	maps.Copy(all, settings)
 	cfg, err := Load("", all)
 	testkit.Must(t, err)
-	cfg.Login.Passwords = servetest.Cheap
+	cfg.Login.Passwords, cfg.Slower = servetest.Cheap, testkit.Slower
 	return cfg
 }

@@ -18,7 +18,7 @@ type Audit struct {
 // operators makes what knows the operators, and the log of what is done. Every process keeps the
 // log, as each may be the only one.
 func (b *builder) operators() error {
-	b.audit = audit.New(audit.Options{DB: b.state.db, Log: b.log})
+	b.audit = audit.New(audit.Options{DB: b.state.db, Log: b.log, Slower: b.cfg.Slower})
 	b.guesses.Told = b.audit.Try
 	store, err := operators.NewStore(b.state.db, b.cfg.Login.Passwords, b.guesses)
 	if err != nil {
@@ -26,7 +26,7 @@ func (b *builder) operators() error {
 	}
 	b.door = &operators.Door{
 		Store: store, Token: b.state.token, TokenFile: tokenFile, Limit: b.guesses, Sessions: b.sessions,
-		Audit: b.audit, SameOrigin: guard.SameOrigin(b.cfg.HTTP.Public), Log: b.log,
+		Audit: b.audit, SameOrigin: guard.SameOrigin(b.cfg.HTTP.Public), Slower: b.cfg.Slower, Log: b.log,
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
 		return b.audit.Run(ctx, audit.Keeping{Rows: b.cfg.Audit.Keep, Addresses: b.cfg.Audit.Addresses})
