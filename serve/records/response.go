@@ -2,7 +2,6 @@ package records
 
 import (
 	"bufio"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -169,17 +168,17 @@ func (c *Capture) beginning(ctx context.Context, limit int64) (*Response, []byte
 	}
 	defer stored.Close()
 	from := &storedRecord{ReadCloser: stored}
-	zr, err := gzip.NewReader(from)
-	if err != nil {
+	in := unzippers.Get().(*unzipper)
+	defer unzippers.Put(in)
+	if err := in.reset(from); err != nil {
 		return nil, nil, c.damage(ctx, from, err)
 	}
-	in := bufio.NewReader(zr)
-	r, err := readResponse(in)
+	r, err := readResponse(in.text)
 	if err != nil {
 		return nil, nil, c.damage(ctx, from, err)
 	}
 	body := make([]byte, min(r.Size, limit))
-	if _, err := io.ReadFull(in, body); err != nil {
+	if _, err := io.ReadFull(in.text, body); err != nil {
 		return nil, nil, c.damage(ctx, from, err)
 	}
 	return r, body, nil

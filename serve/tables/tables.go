@@ -3,10 +3,11 @@
 // Spark. docs/queries.md describes the columns.
 //
 // A table of records is a file in a temporary folder or, of a job, in the object store. It is
-// written once, as records come, and holds no more than a row group in memory. The rows come host
-// by host in the order of the tree, and of each host by url_surtkey and fetch_time. Pages are
-// small, and their least and greatest values are in the file's index, so a reader that wants one
-// host or domain fetches a few ranges.
+// written once, as records come, and holds no more than a row group in memory. All but the charset
+// is in the index; for that the beginning of each text is read. The rows come host by host in the
+// order of the tree, and of each host by url_surtkey and fetch_time. Pages are small, and their
+// least and greatest values are in the file's index, so a reader that wants one host or domain
+// fetches a few ranges.
 package tables
 
 import (
