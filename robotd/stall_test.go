@@ -23,7 +23,7 @@ func TestStalledHost(t *testing.T) {
 	})
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)
 	cfg.Network.Resolver = w.names.LocalAddr().String()
-	cfg.Page.Stall = 2 * time.Second // long enough for a busy machine's other answers
+	cfg.Page.Stall = testkit.Slower * 200 * time.Millisecond // long enough for the other answers
 	if err := Run(t.Context(), cfg, testLog(t)); err != nil {
 		t.Fatal(err)
 	}

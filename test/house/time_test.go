@@ -36,9 +36,6 @@ var byTheClock = map[string][]string{
 	"only called in bubbles, by a name that others have": {
 		"lease_test.go run", "revisit_test.go ServeHTTP", "time_test.go until", "watchedpages_test.go ServeHTTP",
 	},
-	"a bound that a slow machine may break, to be replaced": {
-		"random_test.go TestKilledAtRandom",
-	},
 	"excuses a machine that is slow, or waits as long as the same took before": {
 		"attack_test.go TestFramedAttacks", "transfer_test.go TestKilledUploads",
 	},
