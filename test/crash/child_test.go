@@ -26,6 +26,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
@@ -92,7 +93,7 @@ func child(text string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Login.Passwords = servetest.Cheap
+	cfg.Login.Passwords, cfg.Slower = servetest.Cheap, testkit.Slower
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s, err := service.New(context.Background(), cfg, log, service.WithBoundary(r.boundary))
 	if err != nil {
