@@ -158,7 +158,7 @@ func TestWays(t *testing.T) {
 		"/web/" + page:                                            ofDay(25, "", "https://waseda.ac.jp/d/p.html"),
 		"/web/2/" + page:                                          ofDay(25, "", "https://waseda.ac.jp/d/p.html"),
 		"/web/id_/" + page:                                        ofDay(25, "id_", "https://waseda.ac.jp/d/p.html"),
-		"/web/20261123/" + page:                                   ofDay(24, "", page), // the end of the 23rd is nearer to it
+		"/web/20261123/" + page:                                   ofDay(23, "", page), // though the end of the day is nearer to the next
 		"/web/2026112301/" + page:                                 ofDay(23, "", page),
 		"/web/19990101000000im_/" + page:                          ofDay(22, "if_", page),
 		"/web/20261122010000/www.waseda.ac.jp/d/p.html":           "",
