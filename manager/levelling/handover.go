@@ -42,6 +42,7 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	if err != nil || len(idle) == 0 && len(l.pending.of(robot)) == 0 {
 		return 0, err
 	}
+	shipments := l.pending.take(robot) // what does not pass now is worked out anew: old decisions do harm
 	coming, err := comingTo(ctx, l.db, idle)
 	if err != nil {
 		return 0, err
@@ -55,7 +56,7 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	if err != nil {
 		return 0, err
 	}
-	return l.carryOut(ctx, robot, append(fed, l.pending.take(robot)...))
+	return l.carryOut(ctx, robot, append(fed, shipments...))
 }
 
 // feed chooses groups of a robot's hosts that idle robots are to get.

@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/costs"
 )
 
-// ship chooses the hosts that pass along the edges of the tree, by the robots that have them. Hosts
-// that would pass along several edges go to the last robot at once.
+// ship chooses the hosts that pass along the edges of the tree, by the robots that have them. Each
+// passes along one edge: a robot passes on only what it has already.
 func (l *Leveller) ship(ctx context.Context, active []Backlog, rounds [][]balance.Ship) (map[string][]shipment, error) {
 	var names, givers []string
 	for i, b := range active {
@@ -73,8 +73,8 @@ type shipping struct {
 func (h *shipping) along(from, to int, urls float64) {
 	c := h.groups.costs
 	var held []int
-	for n, i := range h.to {
-		if i == from {
+	for n, i := range h.to { // what it is about to get stays
+		if i == from && h.groups.from[n] == from {
 			held = append(held, n)
 		}
 	}

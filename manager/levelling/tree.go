@@ -11,7 +11,8 @@ import (
 
 // Level looks at the backlogs. If they differ enough, it works out which hosts robots are to pass
 // on along the tree (paper 000, 3.3). HandOver carries it out with each robot's next heartbeat,
-// unless the robot has begun a host by then. Call it every minute, in one goroutine.
+// unless the robot has begun a host by then, or gives hosts that it has begun to idle robots. Call
+// it every minute, in one goroutine.
 func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	active, err := l.active(ctx, now)
 	if err != nil || l.making.Load() { // a plan levels more than this
