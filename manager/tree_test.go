@@ -13,8 +13,8 @@ import (
 	"sheaf/manager"
 )
 
-// Operators see the tree of the robots at work and what each is due. Robots without hosts pass
-// none.
+// Operators see the tree of the robots at work, what each is due, and what the last levellings had
+// them pass on.
 func TestTreeIsShown(t *testing.T) {
 	t.Parallel()
 	s := startWith(t, dns{}, manager.Balance{During: true})
@@ -39,17 +39,20 @@ func TestTreeIsShown(t *testing.T) {
 		if n.Left != left[n.Robot] || n.Due != 400 {
 			t.Errorf("%+v, of which 400 are due to each robot", n)
 		}
-		over := float64(n.Left) - n.Due
-		for _, below := range a.Tree {
-			if below.Parent == n.Robot {
-				over += below.Over
-			}
-		}
-		if math.Abs(n.Over-over) > 1e-9 {
-			t.Errorf("%+v, and with all below it it has %.0f too many", n, over)
+		left[n.Robot] -= 400
+	}
+	for _, round := range a.Flows {
+		for _, f := range round {
+			left[f.From] -= int64(f.URLs)
+			left[f.To] += int64(f.URLs)
 		}
 	}
-	if len(a.Flows) > 0 || len(a.Levelled) > 0 {
-		t.Errorf("%v are to pass, %v were", a.Flows, a.Levelled)
+	for robot, over := range left {
+		if over != 0 {
+			t.Errorf("after the flows %v, %s would have %d URLs too many", a.Flows, robot, over)
+		}
+	}
+	if len(a.Levelled) != 1 || a.Levelled[0].Left != 1200 || len(a.Levelled[0].Flows) == 0 {
+		t.Errorf("of the last levellings it shows %+v", a.Levelled)
 	}
 }

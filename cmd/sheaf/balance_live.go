@@ -26,7 +26,7 @@ func balanceShow() *cobra.Command {
 	tree := false
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show the present plan, how much each robot has left, and what will pass between them",
+		Short: "Show the present plan, how much each robot has left, and what would level that",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			show := showBalance
@@ -40,13 +40,13 @@ func balanceShow() *cobra.Command {
 	return cmd
 }
 
-// showTree shows the tree of the robots at work, what each has left and is due, what passes with
-// the next heartbeats, and what passed lately.
+// showTree shows the tree of the robots at work, what each has left and is due, and what passed
+// along its edges lately.
 func showTree(w io.Writer, a manager.BalanceResponse) {
 	fmt.Fprintf(w, "%d URLs left at %d robots that are at work, %.0f on the mean.\n", a.Left, len(a.Tree), a.Mean)
 	if len(a.Tree) > 0 {
 		depth := map[string]int{}
-		table(w, "robot\tleft\tdue\tto be level", a.Tree, func(n levelling.Node) []any {
+		table(w, "robot\tleft\tdue\tpasses", a.Tree, func(n levelling.Node) []any {
 			if n.Parent != "" {
 				depth[n.Robot] = depth[n.Parent] + 1
 			}
@@ -61,14 +61,14 @@ func showTree(w io.Writer, a manager.BalanceResponse) {
 			return []any{strings.Repeat("  ", depth[n.Robot]) + n.Robot, n.Left, fmt.Sprintf("%.0f", n.Due), passes}
 		})
 	}
-	showFlows(w, "With the next heartbeats will pass", a.Flows)
+	showFlows(w, "Now this would level them", a.Flows)
 	for _, l := range a.Levelled {
 		fmt.Fprintf(w, "\n%s: %d URLs were left, %.0f on the mean; ", moment(l.Made), l.Left, l.Mean)
 		showFlows(w, "to be passed on were", l.Flows)
 	}
 }
 
-// showFlows shows what passes between robots.
+// showFlows shows what passes along the edges of the tree.
 func showFlows(w io.Writer, what string, rounds [][]levelling.EdgeFlow) {
 	if len(rounds) > 0 {
 		fmt.Fprintln(w, what+":")
@@ -91,7 +91,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	})
 	showEnds(w, a.Ends, a.Nights)
 	fmt.Fprintf(w, "\n%d URLs left at the robots that are at work, %.0f on the mean.\n", a.Left, a.Mean)
-	showFlows(w, "With the next heartbeats will pass", a.Flows)
+	showFlows(w, "This would level them", a.Flows)
 	if len(a.Copies) > 0 {
 		fmt.Fprintln(w)
 		table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {

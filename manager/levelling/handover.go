@@ -9,7 +9,6 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/manager/assign"
-	"sheaf/manager/balance"
 )
 
 // freshFor is how old a heartbeat may be for a robot's hosts to be moved by what it says.
@@ -35,14 +34,15 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	}
 	l.planning.Lock()
 	defer l.planning.Unlock()
+	shipments := l.shipments[robot]
 	fresh := db.Millis(now.Add(-freshFor))
 	idle, err := db.Column[string](ctx, l.db, `
 		SELECT b.robot FROM heartbeats b JOIN robots r ON r.name = b.robot
 		WHERE b.phase = 'idle' AND b.at >= ? AND b.robot <> ? AND r.subscribed = 1 AND r.lapsed = 0 ORDER BY b.robot`, fresh, robot)
-	if err != nil || len(idle) == 0 && len(l.pending.of(robot)) == 0 {
+	if err != nil || len(shipments)+len(idle) == 0 {
 		return 0, err
 	}
-	shipments := l.pending.take(robot) // what does not pass now is worked out anew: old decisions do harm
+	delete(l.shipments, robot)
 	coming, err := comingTo(ctx, l.db, idle)
 	if err != nil {
 		return 0, err
@@ -52,87 +52,40 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 			return moved, err
 		}
 	}
-	fed, err := l.feed(ctx, robot, idle, coming)
-	if err != nil {
-		return 0, err
-	}
-	return l.carryOut(ctx, robot, append(fed, shipments...))
-}
-
-// feed chooses groups of a robot's hosts that idle robots are to get.
-func (l *Leveller) feed(ctx context.Context, robot string, idle []string, coming coming) ([]shipment, error) {
-	if len(idle) == 0 {
-		return nil, nil
-	}
 	var waiting bool
-	err := l.db.QueryRowContext(ctx, `
+	err = l.db.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
 		WHERE a.robot = ? AND a.to_generation IS NULL AND d.host IS NULL)`, robot).Scan(&waiting)
 	if err != nil || !waiting {
-		return nil, err
+		return 0, err
 	}
 	filter := movable(append([]string{robot}, idle...))
+	for _, s := range shipments {
+		filter.robots = append(filter.robots, s.to)
+	}
 	s, err := l.snapshot(ctx, filter)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	giver, ok := s.robot(robot)
 	if !ok || !slices.Contains(s.at, giver) {
-		return nil, nil
+		return 0, nil
 	}
 	h := &handover{snap: s, giver: giver}
 	if h.work, err = l.workOf(ctx, s, filter.robots); err != nil {
-		return nil, err
+		return 0, err
 	}
 	if h.groups, err = s.groups(s.cost); err != nil {
-		return nil, fmt.Errorf("balance: %w", err)
+		return 0, fmt.Errorf("balance: %w", err)
 	}
 	h.to = slices.Clone(h.groups.from)
 	h.feed(idle, coming)
-	return h.shipments(), nil
-}
-
-// handover decides which hosts one robot, the giver, hands on.
-type handover struct {
-	snap   *snapshot
-	giver  int
-	groups grouping
-	to     balance.Plan // by group
-	work   work
-}
-
-// shipments returns the giver's groups that are to have another robot.
-func (h *handover) shipments() (list []shipment) {
-	for n, to := range h.to {
-		if h.groups.from[n] == h.giver && to != h.giver {
-			list = append(list, shipment{to: h.snap.robots[to], hosts: h.snap.names(h.groups.hosts[n])})
+	if len(shipments) > 0 {
+		if err := l.ship(ctx, h, shipments); err != nil {
+			return 0, err
 		}
 	}
-	return list
-}
-
-// feed gives idle robots some of the giver's groups. Of what these robots have, only hosts that are
-// on their way to them count.
-func (h *handover) feed(idle []string, coming coming) {
-	for _, robot := range idle {
-		taker, ok := h.snap.robot(robot)
-		if !ok {
-			continue
-		}
-		night := balance.Night{Waiting: make([][]int, len(h.snap.robots)), Busy: slices.Clone(h.work.busy), Pace: h.work.pace}
-		night.Busy[taker] = 0
-		for n, i := range h.to {
-			comes := h.groups.from[n] != taker || slices.ContainsFunc(h.groups.hosts[n], func(j int) bool { return coming[robot][h.snap.hosts[j]] })
-			if i == h.giver || i == taker && comes {
-				night.Waiting[i] = append(night.Waiting[i], n)
-			}
-		}
-		for _, t := range balance.Take(h.groups.costs, night, taker) {
-			if t.From == h.giver {
-				h.to[t.Host] = taker
-			}
-		}
-	}
+	return l.carryOut(ctx, h)
 }
 
 // coming has, by robot, hosts that are on their way to robots that were idle when they were last
@@ -166,30 +119,30 @@ func comingTo(ctx context.Context, q db.Queryer, idle []string) (coming, error) 
 	return to, nil
 }
 
-// carryOut moves groups of a robot's hosts, unless the robot has begun one of the group meanwhile.
-// A group that is in the list twice goes by the first. It returns how many hosts it has moved.
-func (l *Leveller) carryOut(ctx context.Context, robot string, list []shipment) (moved int, err error) {
-	if len(list) == 0 {
-		return 0, nil
-	}
+// carryOut moves the groups that are to have another robot, unless the robot has begun them
+// meanwhile. It returns how many hosts it has moved.
+func (l *Leveller) carryOut(ctx context.Context, h *handover) (moved int, err error) {
 	err = l.assignments.Change(ctx, func(t *assign.Tx) (err error) {
 		var transfers []assign.Transfer
-		sent := map[string]bool{} // by a host of the group
-		for _, s := range list {
-			begun, err := anyBegun(ctx, t, s.hosts, robot)
+		for n, to := range h.to {
+			from := h.groups.from[n]
+			if from < 0 || from == to {
+				continue
+			}
+			hosts := h.snap.names(h.groups.hosts[n])
+			begun, err := anyBegun(ctx, t, hosts, h.snap.robots[from])
 			if err != nil {
 				return err
 			}
-			if !begun && !sent[s.hosts[0]] {
-				transfers = append(transfers, assign.Transfer{Hosts: s.hosts, From: robot, To: s.to})
-				sent[s.hosts[0]] = true
+			if !begun {
+				transfers = append(transfers, assign.Transfer{Hosts: hosts, From: h.snap.robots[from], To: h.snap.robots[to]})
 			}
 		}
 		moved, err = t.Move(ctx, transfers...)
 		return err
 	})
 	if err == nil && moved > 0 {
-		l.opt.Log.InfoContext(ctx, "hosts handed on that were not begun", "robot", robot, "hosts", moved)
+		l.opt.Log.InfoContext(ctx, "hosts handed on that were not begun", "robot", h.snap.robots[h.giver], "hosts", moved)
 	}
 	return moved, err
 }

@@ -36,45 +36,10 @@ type Options struct {
 	Log    *slog.Logger   // nil: discards
 }
 
-// shipment is a group of hosts that a robot is to pass on.
+// shipment is work that a robot is to pass to a neighbour in the tree.
 type shipment struct {
-	to    string
-	hosts []string
-	urls  float64 // that they took in their last night; 1 for each host of which that is not known
-}
-
-// pending is what each robot is to pass on with its next heartbeat.
-type pending struct {
-	mu        sync.Mutex
-	shipments map[string][]shipment // by robot
-}
-
-func (p *pending) set(shipments map[string][]shipment) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shipments = shipments
-}
-
-// of returns what a robot is to pass on.
-func (p *pending) of(robot string) []shipment {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.shipments[robot]
-}
-
-// take is of, and forgets it.
-func (p *pending) take(robot string) []shipment {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.shipments[robot]
-	delete(p.shipments, robot)
-	return list
-}
-
-func (p *pending) flows() [][]EdgeFlow {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return passing(p.shipments)
+	to   string
+	urls float64
 }
 
 // robotTree is a tree of robots and when it was made.
@@ -91,10 +56,9 @@ type Leveller struct {
 	opt         Options
 	trigger     *balance.Trigger
 
-	planning sync.Mutex  // held while a plan or a hand-over is made
-	making   atomic.Bool // a plan is being made
-
-	pending pending
+	planning  sync.Mutex            // held while a plan or a hand-over is made; guards shipments
+	shipments map[string][]shipment // by robot: what it is to pass to its neighbours
+	making    atomic.Bool           // a plan is being made
 
 	tree atomic.Pointer[robotTree] // nil: none was made yet
 }

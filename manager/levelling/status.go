@@ -24,7 +24,7 @@ type Status struct {
 	Left     int64        `json:"left"`           // URLs known and not collected, of all robots at work
 	Mean     float64      `json:"mean"`           // of Left, over these robots
 	Tree     []Node       `json:"tree"`           // of the robots at work, parents first
-	Flows    [][]EdgeFlow `json:"flows"`          // that pass with their next heartbeats, in one round
+	Flows    [][]EdgeFlow `json:"flows"`          // that would level their backlogs by their rates, in rounds
 	Levelled []Levelling  `json:"levelled"`       // the last levellings, the latest first
 	Probes   int64        `json:"probes_waiting"` // distances that robots are still to measure
 	Nights   []Night      `json:"nights"`         // the last of each robot, the latest first: predicted against actual
@@ -47,7 +47,7 @@ type Node struct {
 	Over   float64 `json:"over"` // Left less Due of the robot and all below it: what is to pass to its parent
 }
 
-// Levelling is what robots at work were to pass on at one time, in rounds.
+// Levelling is what robots at work were to pass on at one time.
 type Levelling struct {
 	Made  time.Time    `json:"made"`
 	Left  int64        `json:"left"` // URLs, of all of them
@@ -55,7 +55,7 @@ type Levelling struct {
 	Flows [][]EdgeFlow `json:"flows"`
 }
 
-// EdgeFlow is what passes from one robot to another.
+// EdgeFlow is what is to pass along an edge of the tree.
 type EdgeFlow struct {
 	From string  `json:"from"`
 	To   string  `json:"to"`
@@ -100,7 +100,7 @@ func (l *Leveller) Status(ctx context.Context) (s Status, err error) {
 // shownNights is how many nights of each robot Status shows.
 const shownNights = 3
 
-// addFlows adds the tree, and what passes with the robots' next heartbeats.
+// addFlows works out what would pass along the edges of the tree now.
 func (l *Leveller) addFlows(ctx context.Context, s *Status) (err error) {
 	if s.Levelled, err = l.lastLevellings(ctx); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (l *Leveller) addFlows(ctx context.Context, s *Status) (err error) {
 			active = append(active, b)
 		}
 	}
-	s.Tree, s.Flows = []Node{}, l.pending.flows()
+	s.Tree, s.Flows = []Node{}, [][]EdgeFlow{}
 	if len(active) == 0 {
 		return nil
 	}
@@ -120,6 +120,7 @@ func (l *Leveller) addFlows(ctx context.Context, s *Status) (err error) {
 	if err != nil {
 		return err
 	}
+	s.Flows = flows(active, tree)
 	sums, _ := balance.Sum(tree, left(active), rates(active))
 	for _, i := range sums.Order {
 		n := Node{Robot: active[i].Robot, Left: active[i].Left, Due: sums.Due[i], Over: sums.Over[i]}
@@ -139,9 +140,21 @@ func mean(active []Backlog) (all int64, mean float64) {
 	return all, float64(all) / float64(len(active))
 }
 
-// flows returns what should pass along the edges of a tree so that all end together, in rounds.
-func flows(active []Backlog, tree balance.Tree) [][]balance.Ship {
-	return balance.Shipping(tree, left(active), rates(active))
+// flows returns what is to pass along the edges of a tree so that all end together, in rounds.
+func flows(active []Backlog, tree balance.Tree) [][]EdgeFlow {
+	rounds := [][]EdgeFlow{}
+	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
+		var flows []EdgeFlow
+		for _, ship := range round {
+			if ship.Load >= 1 {
+				flows = append(flows, EdgeFlow{active[ship.From].Robot, active[ship.To].Robot, ship.Load})
+			}
+		}
+		if flows != nil {
+			rounds = append(rounds, flows)
+		}
+	}
+	return rounds
 }
 
 // keptLevellings is how many levellings are kept for Status.

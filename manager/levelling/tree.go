@@ -9,10 +9,9 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Level looks at the backlogs. If they differ enough, it works out which hosts robots are to pass
-// on along the tree (paper 000, 3.3). HandOver carries it out with each robot's next heartbeat,
-// unless the robot has begun a host by then, or gives hosts that it has begun to idle robots. Call
-// it every minute, in one goroutine.
+// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to
+// their neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next
+// heartbeat. Call it every minute, in one goroutine.
 func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	active, err := l.active(ctx, now)
 	if err != nil || l.making.Load() { // a plan levels more than this
@@ -25,16 +24,17 @@ func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	shipments, err := l.ship(ctx, active, flows(active, tree))
-	if err != nil {
-		return err
-	}
-	l.pending.set(shipments)
-	if len(shipments) == 0 {
-		return nil
-	}
-	one := Levelling{Made: now, Flows: passing(shipments)}
+	one := Levelling{Made: now, Flows: flows(active, tree)}
 	one.Left, one.Mean = mean(active)
+	shipments := map[string][]shipment{}
+	for _, round := range one.Flows {
+		for _, f := range round {
+			shipments[f.From] = append(shipments[f.From], shipment{f.To, f.URLs})
+		}
+	}
+	l.planning.Lock()
+	l.shipments = shipments
+	l.planning.Unlock()
 	return l.noteLevelling(ctx, one)
 }
 
