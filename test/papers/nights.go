@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 // nights makes the rows of nights with predictions that are wrong. Tests of the manager play them,
 // since they need its insides.
 func nights() ([]row, error) {
-	out, err := exec.Command("go", "test", "-count=1", "-v", "-run", "^(TestPredictedNights|TestNightWithWrongPredictions)$", "./manager").CombinedOutput()
+	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^(TestPredictedNights|TestNightWithWrongPredictions)$", "./manager")
+	cmd.Env = append(os.Environ(), "SHEAF_TEST_FULL=1")
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("go test ./manager: %w: %s", err, out)
 	}
