@@ -65,6 +65,7 @@ func tablesIn(edition string) (names []string) {
 // A mirror has the tables that the service has, follows what becomes of them, and deletes those
 // that nobody wants any more.
 func TestTables(t *testing.T) {
+	testkit.Slow(t)
 	each(t, func(t *testing.T, scheme string) {
 		s := newTableSite(t)
 		s.make()
