@@ -246,6 +246,8 @@ func TestExpendable(t *testing.T) {
 	at := func(day int) time.Time { return dayOne.AddDate(0, 0, day) }
 	const p, q = "http://a.jp/p.html", "http://a.jp/q.html"
 	last := []*archive.Record{servetest.Page("http://a.jp/", "home", at(9))}
+	elsewhere := servetest.Again("http://a.jp/copy.html", "1", at(0), at(1))
+	elsewhere.RefersTo = p
 	for _, c := range []struct {
 		name     string
 		segments [][]*archive.Record
@@ -265,6 +267,14 @@ func TestExpendable(t *testing.T) {
 		{"original of a revisit that stays", [][]*archive.Record{
 			{servetest.Page(p, "1", at(0))}, {servetest.Again(p, "1", at(0), at(1)), servetest.Page(q, "1", at(1))},
 			{servetest.Page(p, "2", at(2))}, last}, "---"},
+		{"original of a revisit of the same second", [][]*archive.Record{
+			{servetest.Page(p, "1", at(0))}, {servetest.Again(p, "1", at(0), at(0)), servetest.Page(q, "1", at(1))},
+			{servetest.Page(p, "2", at(2))}, last}, "---"},
+		{"original that was published after its revisit", [][]*archive.Record{
+			{servetest.Again(p, "1", at(0), at(0)), servetest.Page(q, "1", at(1))}, {servetest.Page(p, "1", at(0))},
+			{servetest.Page(p, "2", at(2))}, last}, "---"},
+		{"original at another URL", [][]*archive.Record{
+			{servetest.Page(p, "1", at(0))}, {elsewhere, servetest.Page(q, "1", at(1))}, {servetest.Page(p, "2", at(2))}, last}, "---"},
 		{"published late", [][]*archive.Record{{servetest.Page(p, "2", at(3))}, {servetest.Page(p, "1", at(0))}, last}, "-x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

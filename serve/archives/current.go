@@ -14,7 +14,7 @@ import (
 type spot struct {
 	part, cell int
 	time       time.Time
-	rank       int // 1: it is a page; 0: another answer
+	rank       int // 1: a page, or a revisit of one; 0: another answer
 }
 
 // latest chooses, from parts in the order of publication, the record that stands for each URL now.
@@ -22,9 +22,9 @@ type spot struct {
 // instant, the one published later counts as later, and of one second a page counts as later than
 // another answer: WARC/1.0 has no fractions, and crawlers ask again at once.
 //
-//   - A full record stands for the URL from then on. One that broke off takes the place of a whole
-//     one only if two others of earlier nights did too, with no whole one in between. What a limit
-//     of the robot has cut counts as whole.
+//   - A full record stands for the URL from then on. A page that broke off replaces a whole page
+//     only after three nights in a row in which the page broke off. What a limit of the robot has
+//     cut counts as whole.
 //   - A revisit confirms the record that it refers to, and is not itself chosen unless it says that
 //     the page is gone, and what it refers to is not here.
 //   - An answer that the page is gone (404, 410) or has moved for good (301, 308) takes its place:
@@ -57,7 +57,7 @@ func spots(parts []archive.Part) map[string][]spot {
 		for c := range chosen(part) {
 			cell := &part.Index.Cells[c]
 			s := spot{p, c, cell.Time, 0}
-			if cell.Kind == archive.Page {
+			if cell.Kind == archive.Page || cell.Kind == archive.Revisit && !gone(cell.Status) {
 				s.rank = 1
 			}
 			urls[cell.URL] = append(urls[cell.URL], s)

@@ -1,9 +1,9 @@
 package archives
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,7 +49,7 @@ func Expendable(ctx context.Context, store *visible.Segments, segments []catalog
 // keeping finds the segments of a host that must stay.
 type keeping struct {
 	parts []archive.Part
-	urls  map[string][]spot // each in the order of time, then of publication
+	urls  map[string][]spot // each in the order of spots
 	stays []bool            // by part
 }
 
@@ -66,39 +66,55 @@ func (k *keeping) keepCurrent() {
 	}
 }
 
-// keepOriginals keeps the pages that revisits in the other kept segments refer to. A segment that
-// is kept for one of them may contain revisits itself, so it repeats this until no segment is
+// moment is a URL at a second.
+type moment struct {
+	url     string
+	seconds int64
+}
+
+// keepOriginals keeps the answers that revisits in the other kept segments may refer to: those of
+// the URL and second that the revisit names, and the latest before it with its digest. A segment
+// that is kept for one of them may contain revisits itself, so it repeats this until no segment is
 // added.
 func (k *keeping) keepOriginals() {
+	at := make(map[moment][]spot)
+	for url, records := range k.urls {
+		for _, s := range records {
+			if cell := k.cell(s); cell.Kind != archive.Revisit {
+				when := moment{url, cell.Time.Unix()}
+				at[when] = append(at[when], s)
+			}
+		}
+	}
 	for added := true; added; {
 		added = false
-		for _, records := range k.urls {
+		for url, records := range k.urls {
 			full := make(map[string]spot, 1) // by digest, the latest so far
-			at := make(map[time.Time]spot, len(records))
 			for _, s := range records {
 				cell := k.cell(s)
-				if cell.Kind == archive.Revisit && k.stays[s.part] {
-					original, ok := full[cell.Digest]
-					added = k.keep(original, ok) || added
-					original, ok = at[cell.RefersDate.UTC()]
-					added = k.keep(original, ok) || added
-				}
 				if cell.Kind != archive.Revisit {
 					full[cell.Digest] = s
+					continue
 				}
-				at[cell.Time.UTC()] = s
+				if !k.stays[s.part] {
+					continue
+				}
+				if original, ok := full[cell.Digest]; ok {
+					added = k.keep(original) || added
+				}
+				for _, original := range at[moment{cmp.Or(cell.RefersTo, url), cell.RefersDate.Unix()}] {
+					added = k.keep(original) || added
+				}
 			}
 		}
 	}
 }
 
-// keep keeps the segment of a record, if there is one, and reports whether it was not kept before.
-func (k *keeping) keep(s spot, ok bool) bool {
-	if !ok || k.stays[s.part] {
-		return false
-	}
+// keep keeps the segment of a record, and reports whether it was not kept before.
+func (k *keeping) keep(s spot) (added bool) {
+	added = !k.stays[s.part]
 	k.stays[s.part] = true
-	return true
+	return added
 }
 
 // check computes current without the expendable segments. It must be the same, by the way the
