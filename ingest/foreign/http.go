@@ -23,7 +23,7 @@ type response struct {
 	ranges    string                     // its Content-Range
 	alone     []byte                     // the head for a record without the body, which another has
 	size      int64                      // of the body, or parseResponse's limit if the body is longer
-	decoded   bool                       // the body had a content coding
+	decoded   bool                       // the body had a coding other than chunked
 	truncated string                     // why the body is not complete, as archive.Record has it; empty: it is
 	damaged   bool                       // some of what came of the body cannot be decoded
 	body      func() (io.Reader, func()) // opens the decoded body
@@ -60,7 +60,7 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	if h.promises(r.status) > r.size && r.size < limit && r.truncated == "" && !coded.chunked && len(coded.content) == 0 {
 		r.truncated = "disconnect"
 	}
-	r.decoded = len(coded.content) > 0
+	r.decoded = len(coded.content) > 0 || len(coded.transfer) > 0
 	r.alone = h.alone(head)
 	r.head = h.stored(r.status, r.size, removed)
 	if !coded.chunked && (!removed || !r.decoded) && h.fits(r.size) && h.plain(head) {
@@ -137,7 +137,7 @@ func codingsOf(h httpHead) codings {
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(h.values("Transfer-Encoding"), ",")), ",") {
 		if name = strings.TrimSpace(name); name == "chunked" {
 			c.chunked = true
-		} else {
+		} else if name != "" && name != "identity" {
 			c.transfer = append(c.transfer, name)
 		}
 	}

@@ -68,27 +68,33 @@ func TestExpansionIsBounded(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"www.example.jp/a.html": "a", "www.example.jp/b.html": "b", "www.example.jp/c.html": strings.Repeat("c", 9<<10)}
 	three := tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html", "www.example.jp/b.html", "www.example.jp/c.html")
-	bodies := ""
-	for n := range 3 {
-		bodies += rec("1.1", "response", fmt.Sprintf("http://a.example.jp/%d", n), answer, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"+gz(strings.Repeat("z", 8<<10)))
+	coded := func(field string) (records string) {
+		for n := range 3 {
+			records += rec("1.1", "response", fmt.Sprintf("http://a.example.jp/%d", n), answer, "HTTP/1.1 200 OK\r\n"+field+"\r\n\r\n"+gz(strings.Repeat("z", 8<<10)))
+		}
+		return records
 	}
+	bodies, transferred := coded("Content-Encoding: gzip"), coded("Transfer-Encoding: gzip")
 	for name, c := range map[string]struct {
 		data   string
 		limits Limits
 		says   string // empty: it is taken
 	}{
-		"sparse GNU":              {gz(sparseGNU()), Limits{}, "200 for each"},
-		"sparse PAX 1.0":          {gz(sparsePAX("1.0")), Limits{}, "200 for each"},
-		"sparse PAX 0.1":          {gz(sparsePAX("0.1")), Limits{}, "200 for each"},
-		"sparse, not gzipped":     {sparseGNU(), Limits{}, "200 for each"},
-		"sparse by setting":       {gz(sparseGNU()), Limits{Bytes: 1 << 20}, "import.max_bytes"},
-		"tar over the bytes":      {three, Limits{Bytes: 8 << 10}, "import.max_bytes"},
-		"tar within the bytes":    {three, Limits{Bytes: 32 << 10}, ""},
-		"tar over the entries":    {three, Limits{Entries: 2}, "import.max_entries"},
-		"tar within the entries":  {three, Limits{Entries: 3}, ""},
-		"bodies over the bytes":   {bodies, Limits{Bytes: 20 << 10}, "import.max_bytes"},
-		"bodies within the bytes": {bodies, Limits{Bytes: 30 << 10}, ""},
-		"WARC over the entries":   {bodies, Limits{Entries: 2}, "import.max_entries"},
+		"sparse GNU":                {gz(sparseGNU()), Limits{}, "200 for each"},
+		"sparse PAX 1.0":            {gz(sparsePAX("1.0")), Limits{}, "200 for each"},
+		"sparse PAX 0.1":            {gz(sparsePAX("0.1")), Limits{}, "200 for each"},
+		"sparse, not gzipped":       {sparseGNU(), Limits{}, "200 for each"},
+		"sparse by setting":         {gz(sparseGNU()), Limits{Bytes: 1 << 20}, "import.max_bytes"},
+		"tar over the bytes":        {three, Limits{Bytes: 8 << 10}, "import.max_bytes"},
+		"tar within the bytes":      {three, Limits{Bytes: 32 << 10}, ""},
+		"tar over the entries":      {three, Limits{Entries: 2}, "import.max_entries"},
+		"tar within the entries":    {three, Limits{Entries: 3}, ""},
+		"bodies over the bytes":     {bodies, Limits{Bytes: 20 << 10}, "import.max_bytes"},
+		"bodies within the bytes":   {bodies, Limits{Bytes: 30 << 10}, ""},
+		"transfer over the bytes":   {transferred, Limits{Bytes: 20 << 10}, "import.max_bytes"},
+		"transfer within the bytes": {transferred, Limits{Bytes: 30 << 10}, ""},
+		"chunks over the bytes":     {coded("Transfer-Encoding: gzip, chunked"), Limits{Bytes: 20 << 10}, "import.max_bytes"},
+		"WARC over the entries":     {bodies, Limits{Entries: 2}, "import.max_entries"},
 	} {
 		_, err := convertWithin(t, t.Context(), c.data, c.limits, io.Discard)
 		var fault *Error
