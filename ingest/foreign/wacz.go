@@ -69,13 +69,20 @@ func openWACZ(ctx context.Context, file *os.File, limits Limits) (*stream, error
 }
 
 // choose makes the WARC files of a WACZ the stream's entries. What else holds records, or is named
-// and not there, becomes unread.
+// and not there, becomes unread. Only the first list of resources is read, so that what the lists
+// name takes a bounded amount of memory.
 func (s *stream) choose(files []*zip.File) error {
 	var named []string
+	listed := false
 	for _, f := range files {
 		if f.Name != waczPackage {
 			continue
 		}
+		if listed {
+			s.unread.add(unread(f, wire.ReasonForeign, "another list of resources; only the first is read"))
+			continue
+		}
+		listed = true
 		paths, err := s.resources(f)
 		var over *Error
 		switch {

@@ -88,6 +88,10 @@ func TestNamedInWACZ(t *testing.T) {
 		"elsewhere":            {append(both, "datapackage.json*", resources("archive/1.warc.gz", "records/deep/2.warc", "records/deep/2.warc")), nil},
 		"a path with dots":     {append(both, "datapackage.json", resources("./records/deep/2.warc")), nil},
 		"the list comes first": {append([]string{"datapackage.json", resources("records/deep/2.warc")}, both...), nil},
+		"two lists, of which the first counts": {
+			append(both, "datapackage.json", resources("records/deep/2.warc"), "other/4.warc.gz", gz(numbered(5)...), "datapackage.json", resources("other/4.warc.gz", "5.warc")),
+			[]string{`"datapackage.json": another list of resources`, `"other/4.warc.gz": a WARC outside`},
+		},
 		"missing": {
 			append(both, "datapackage.json", resources("records/deep/2.warc", "archive/3.warc.gz", "archive/3.warc.gz", "indexes/index.cdx")),
 			[]string{`"archive/3.warc.gz": datapackage.json names it`, `"indexes/index.cdx": datapackage.json names it`},
