@@ -45,6 +45,8 @@ func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 			f.add(m)
 		}
 		v.noMap = cmp.Or(v.noMap, v.noMapInside)
+	} else { // it is a host's, and what lies in it are pages
+		f.leading = ""
 	}
 	if v.noMap != nil {
 		return nil, v.noMap

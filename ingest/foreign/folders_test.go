@@ -64,6 +64,7 @@ func TestPagesLikeHostMaps(t *testing.T) {
 	}{
 		"in a host's directory":        {[]string{"www.x.jp/hosts.txt", "www.x.jp/www.y.jp/hosts"}, nil, []string{"http://www.x.jp/hosts.txt", "http://www.x.jp/www.y.jp/hosts"}},
 		"in a host's, in the leading":  {[]string{"html/www.x.jp/hosts", "html/www.x.jp/1f3a9c/hosts"}, nil, []string{"http://www.x.jp/1f3a9c/hosts", "http://www.x.jp/hosts"}},
+		"below it, in the map":         {[]string{"www.x.jp/docs/a.html"}, HostMap{"docs": "www.other.jp"}, []string{"http://www.x.jp/docs/a.html"}},
 		"in a directory of the map":    {[]string{"77aa00/hosts", "77aa00/1f3a9c/a"}, HostMap{"77aa00": "www.x.jp"}, []string{"http://www.x.jp/1f3a9c/a", "http://www.x.jp/hosts"}},
 		"in one of the map in the tar": {[]string{"1f3a9c/a", "1f3a9c/b/c", "map"}, nil, []string{"http://www.other.jp/a", "http://www.other.jp/b/c"}},
 	} {
