@@ -12,15 +12,19 @@ import (
 	"sheaf/internal/wire"
 )
 
-// folders says which host's each directory of a tree is.
+// folders maps each directory of a tree to its host.
 type folders struct {
 	hosts   []HostMap       // the operator's, then those in the tree; the first that has a directory decides
 	maps    map[string]bool // paths of files that are host maps and no pages
 	leading string          // the directory in which all others lie; empty: there is none
 }
 
-// maxTreeMaps limits the bytes of the host maps in one tree, together.
-const maxTreeMaps = 16 << 20
+// Limits of the host maps in one tree: bytes, together, and maps in one place, as each is asked
+// about each file.
+const (
+	maxTreeMaps = 16 << 20
+	maxMaps     = 16
+)
 
 // survey reads a tree for its folders. The hosts' directories may all lie in one directory, of any
 // name. What lies beside them, or beside that directory, has to be a host map.
@@ -89,7 +93,7 @@ func (v *surveyor) entry(in *stream, e *tarEntry) error {
 	if nested {
 		maps, noMap = &v.inside, &v.noMapInside
 	}
-	m, err := v.hostMap(e)
+	m, err := v.hostMap(e, len(*maps))
 	switch {
 	case err == nil:
 		*maps = append(*maps, treeMap{e.path(), m})
@@ -101,15 +105,23 @@ func (v *surveyor) entry(in *stream, e *tarEntry) error {
 	return nil
 }
 
-func (v *surveyor) hostMap(e *tarEntry) (HostMap, error) {
-	if e.Size > v.left {
+// hostMap reads a host map, of which before others of the same place have come.
+func (v *surveyor) hostMap(e *tarEntry, before int) (HostMap, error) {
+	switch {
+	case before == maxMaps:
+		return nil, fmt.Errorf("it comes after the limit of %d host maps", maxMaps)
+	case e.Size > v.left:
 		return nil, fmt.Errorf("host maps may have %d bytes together", maxTreeMaps)
 	}
 	m, err := ParseHostMap(e.body)
-	if err == nil {
-		v.left -= e.Size
+	switch {
+	case err != nil:
+		return nil, err
+	case len(m) == 0:
+		return nil, errors.New("it names no directory")
 	}
-	return m, err
+	v.left -= e.Size
+	return m, nil
 }
 
 // find splits a file's path into its host and the path there. A host map decides before the name of

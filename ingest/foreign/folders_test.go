@@ -3,6 +3,7 @@ package foreign
 import (
 	"archive/tar"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,6 +58,11 @@ func TestTreeInDirectory(t *testing.T) {
 // A page is never taken for a host map, nor a host's directory for one that the hosts lie in.
 func TestPagesLikeHostMaps(t *testing.T) {
 	const line = "1f3a9c www.other.jp\n"
+	var manyPages, manyURLs []string
+	for n := range maxMaps + 1 {
+		page := fmt.Sprintf("www.x.jp/%02d", n)
+		manyPages, manyURLs = append(manyPages, page), append(manyURLs, "http://"+page)
+	}
 	for name, c := range map[string]struct {
 		names []string
 		hosts HostMap
@@ -64,6 +70,7 @@ func TestPagesLikeHostMaps(t *testing.T) {
 	}{
 		"in a host's directory":        {[]string{"www.x.jp/hosts.txt", "www.x.jp/www.y.jp/hosts"}, nil, []string{"http://www.x.jp/hosts.txt", "http://www.x.jp/www.y.jp/hosts"}},
 		"in a host's, in the leading":  {[]string{"html/www.x.jp/hosts", "html/www.x.jp/1f3a9c/hosts"}, nil, []string{"http://www.x.jp/1f3a9c/hosts", "http://www.x.jp/hosts"}},
+		"many in a host's directory":   {manyPages, nil, manyURLs},
 		"below it, in the map":         {[]string{"www.x.jp/docs/a.html"}, HostMap{"docs": "www.other.jp"}, []string{"http://www.x.jp/docs/a.html"}},
 		"in a directory of the map":    {[]string{"77aa00/hosts", "77aa00/1f3a9c/a"}, HostMap{"77aa00": "www.x.jp"}, []string{"http://www.x.jp/1f3a9c/a", "http://www.x.jp/hosts"}},
 		"in one of the map in the tar": {[]string{"1f3a9c/a", "1f3a9c/b/c", "map"}, nil, []string{"http://www.other.jp/a", "http://www.other.jp/b/c"}},
@@ -81,11 +88,18 @@ func TestPagesLikeHostMaps(t *testing.T) {
 
 // What no host can be told of is refused, and the reason names the file.
 func TestTreeOfNoHosts(t *testing.T) {
+	var manyMaps []string
+	for n := range maxMaps + 1 {
+		manyMaps = append(manyMaps, fmt.Sprintf("hosts%d", n))
+	}
 	for name, c := range map[string]struct {
 		names []string
 		text  string
 		says  []string
 	}{
+		"an empty file beside the hosts":    {[]string{"html/www.x.jp/a", "html/index.html"}, "", []string{"html/index.html", "names no directory"}},
+		"comments beside the directory":     {[]string{"html/www.x.jp/a", "README"}, "# Read this first\n", []string{"README", "names no directory"}},
+		"more maps than are read":           {append([]string{"1f3a9c/a"}, manyMaps...), "1f3a9c www.x.jp\n", []string{manyMaps[maxMaps], "the limit of 16 host maps"}},
 		"two directories that hosts lie in": {[]string{"html/www.x.jp/a", "text/www.y.jp/a"}, "", []string{"html/www.x.jp/a", "the same for all"}},
 		"two levels of them":                {[]string{"prs/html/www.x.jp/a"}, "", []string{"prs/html/www.x.jp/a", "host map"}},
 		"one of no host":                    {[]string{"html/www.x.jp/a", "html/b/a"}, "", []string{"html/b/a", "host map"}},
