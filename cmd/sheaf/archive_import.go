@@ -33,8 +33,8 @@ func archiveImport() *cobra.Command {
 
 FILE is a WARC file (1.0 or 1.1) or an ARC file (1), each plain, in gzip or in Zstandard; a WACZ file; a tar
 or tar.gz file with one directory for each host; or a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
-nor other answers (requests, metadata, …) are kept apart: see sheaf batch others. Of these the report names
-those that answer for an address, where nobody finds them, and says why.
+nor other answers (requests, metadata, …) are kept apart: see sheaf batch others. The report names those of
+them that are answers but cannot be found at their address, and says why.
 
 With --collection the files become part of a collection, which consumers see with its source and licence
 (sheaf collection ls), can query, and which can be restricted (sheaf access) and taken down as a whole.

@@ -12,7 +12,8 @@ import (
 	"sync"
 )
 
-// reasons logs and keeps why an authority gives no certificate, which autocert does not tell.
+// reasons is the transport to an authority. It logs and keeps the authority's reasons for a
+// refusal, because autocert drops them.
 type reasons struct {
 	to  http.RoundTripper
 	log *slog.Logger

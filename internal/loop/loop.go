@@ -7,8 +7,8 @@ import (
 )
 
 // Every calls f at once and then at each interval, until ctx ends. Calls do not overlap: one that
-// is due while f runs follows it. Every gives f's errors to tell, which may be nil if f has none,
-// but for those after ctx has ended. It returns nil.
+// is due while f runs follows it. Every passes f's errors to tell, except those after ctx has
+// ended. If f never fails, tell may be nil. Every returns nil.
 func Every(ctx context.Context, interval time.Duration, f func(context.Context) error, tell func(error)) error {
 	return every(ctx, interval, true, f, tell)
 }

@@ -88,9 +88,9 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	return l.carryOut(ctx, h)
 }
 
-// coming has, by robot, hosts that are on their way to robots that were idle when they were last
-// heard of: hosts that they have not begun, and got since. What else such a robot has not begun it
-// cannot visit now, such as a host that it does not reach.
+// coming has, for each idle robot, the hosts that it was given after its last heartbeat and has not
+// begun. Other hosts that an idle robot has not begun do not count: it cannot visit them now, for
+// example because it does not reach them.
 type coming map[string]map[string]bool
 
 // comingTo returns the hosts that are on their way to idle robots.
