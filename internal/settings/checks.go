@@ -103,7 +103,10 @@ func alternatives(text string) []string {
 // IsAddress reports whether a text is host:port, where the host may be missing.
 func IsAddress(text string) bool {
 	_, port, err := net.SplitHostPort(text)
-	n, _ := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && (n > 0 || port == "0")
 }
 

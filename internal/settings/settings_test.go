@@ -169,3 +169,16 @@ func TestFields(t *testing.T) {
 		}
 	}
 }
+
+// A port is a number that there can be. Of any other, a server would say at its start only that it
+// cannot listen.
+func TestIsAddress(t *testing.T) {
+	for text, want := range map[string]bool{
+		":80": true, "[::1]:0": true, "a.example.jp:65535": true,
+		":65536": false, ":70000": false, ":-1": false, ":http": false, ":": false, "a.example.jp": false, "": false,
+	} {
+		if got := settings.IsAddress(text); got != want {
+			t.Errorf("IsAddress(%q) is %v", text, got)
+		}
+	}
+}
