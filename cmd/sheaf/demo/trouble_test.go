@@ -40,11 +40,12 @@ func TestDiskTooFull(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, disk string
+		other      int // bytes that are taken already
 		collects   bool
 		reason     string
 	}{
-		{"for uploads", "size=1g", true, "no room"},
-		{"for collecting", "size=32m", false, "must stay free"},
+		{"for uploads", "size=1g", 256 << 20, true, "no room"}, // above the least uploads.full
+		{"for collecting", "size=32m", 16 << 20, false, "must stay free"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.collects { // the whole demo
@@ -54,11 +55,11 @@ func TestDiskTooFull(t *testing.T) {
 			if dir == "" {
 				return // ran in a user namespace
 			}
-			testkit.Must(t, os.WriteFile(filepath.Join(dir, "other"), make([]byte, 16<<20), 0o600))
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "other"), make([]byte, c.other), 0o600))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			to := &impatient{cancel: cancel, reason: c.reason}
-			err := Run(ctx, Options{Once: true, Data: filepath.Join(dir, "demo"), Settings: map[string]any{"uploads.full": 1}}, to)
+			err := Run(ctx, Options{Once: true, Data: filepath.Join(dir, "demo"), Settings: map[string]any{"uploads.full": 20}}, to)
 			if ctx.Err() == nil {
 				t.Fatalf("it ended with %v, after %+v", err, to.events)
 			}

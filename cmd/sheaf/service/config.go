@@ -72,7 +72,7 @@ type Observe struct {
 // Ingest is the settings of the room that accepts and publishes batches.
 type Ingest struct {
 	Uploads struct {
-		Full     int    `mapstructure:"full" want:"1 to 100"`               // per cent of a disk, above which uploads are refused
+		Full     int    `mapstructure:"full" want:"20 to 100"`              // per cent of a disk, above which uploads are refused
 		Accepted string `mapstructure:"accepted" want:"directory or store"` // where accepted batches lie: inDirectory or inStore
 	} `mapstructure:"uploads"`
 	Import struct {
@@ -135,7 +135,7 @@ const (
 	packSize     = 256 << 20     // bytes of a shared object, about
 	collectEvery = 6 * time.Hour // between two collections
 	slowUpload   = 10            // bytes a second, averaged over five minutes, below which an upload is ended and continues later
-	goOnBelow    = 10            // per cent of a disk by which it must fall below uploads.full before uploads are accepted again
+	goOnBelow    = 10            // per cent of a disk by which it must fall below uploads.full before uploads are accepted again; the bounds of uploads.full leave room for it
 )
 
 // defaults returns the settings that hold where nothing else is said.

@@ -25,6 +25,7 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"packs: {below: -1}", "packs.below", "-1"},
 		{"stop: soon", "stop", "soon"},
 		{"uploads: {full: 101}", "uploads.full", "101"},
+		{"uploads: {full: 19}", "uploads.full", "want 20 to 100"},
 		{"uploads: {accepted: bucket}", "uploads.accepted", "bucket"},
 		{"store: {kind: floppy}", "store.kind", "floppy"},
 		{"store: {bucket: b}", "store.kind", "fs"},
