@@ -9,6 +9,10 @@ type Bases struct {
 	set   []base
 }
 
+// mostBases is how many bases may be open at once. An element below as many keeps the base of the
+// element around it: each base is a URL of its own in memory, and elements may be nested without end.
+const mostBases = 64
+
 type base struct {
 	depth int
 	url   *weburl.URL
@@ -18,7 +22,7 @@ type base struct {
 // against the base of the element around it, or else against outer.
 func (b *Bases) Start(value string, outer *weburl.URL) {
 	b.depth++
-	if value == "" {
+	if value == "" || len(b.set) == mostBases {
 		return
 	}
 	abs, err := b.In(outer).Resolve(value, nil)

@@ -118,6 +118,31 @@ func TestBases(t *testing.T) {
 	is("http://h/d/")
 }
 
+// However deep a document is nested, few bases are in memory.
+func TestNestedBases(t *testing.T) {
+	t.Parallel()
+	outer, err := weburl.New("http://h/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const depth = 100_000
+	var b markup.Bases
+	made := make(map[*weburl.URL]bool)
+	for range depth {
+		b.Start("a/", outer)
+		made[b.In(outer)] = true
+	}
+	if len(made) > 100 {
+		t.Errorf("%d elements have %d bases of their own", depth, len(made))
+	}
+	for range depth {
+		b.End()
+	}
+	if b.In(outer) != outer {
+		t.Errorf("after the end of all elements the base is %s", b.In(outer))
+	}
+}
+
 // A tokenizer keeps all bytes of a document, whatever it is.
 func FuzzTokenizer(f *testing.F) {
 	f.Add("<svg><title/><![CDATA[x]]></svg><script>", false)
