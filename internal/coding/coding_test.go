@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,6 +17,23 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
+
+// The members of a body share the memory in which they are decoded.
+func TestManyMembers(t *testing.T) {
+	const members = 1000
+	text := strings.Repeat(gz(""), members) + gz("end")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b := Decode(strings.NewReader(text), []string{"gzip"})
+	defer b.Close()
+	if got, err := io.ReadAll(b); string(got) != "end" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / members; each > 1<<10 {
+		t.Errorf("a member took %d bytes of memory", each)
+	}
+}
 
 func gz(s string) string {
 	var b bytes.Buffer

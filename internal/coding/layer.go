@@ -20,7 +20,7 @@ type layer struct {
 	coding string
 	source io.Reader
 	failed error  // of source
-	sure   bool   // the body is in the coding, or not
+	sure   bool   // it is decided whether the body is in the coding
 	kept   []byte // all that came from source, until the layer is sure
 
 	absent, damaged bool // see Body
@@ -31,8 +31,8 @@ type layer struct {
 
 const (
 	proof    = 256       // decoded bytes that show that a body is in its coding
-	mostKept = 256 << 10 // bytes of a body by which that must show
-	empty    = 16        // bytes that nothing at all may be encoded in
+	mostKept = 256 << 10 // bytes of a body that are kept until that shows
+	empty    = 16        // longest encoding of an empty body, in bytes
 )
 
 func (l *layer) Read(p []byte) (int, error) {
@@ -153,6 +153,7 @@ type deflated struct {
 	sum     hash.Hash32
 	gzip    bool
 	z       io.ReadCloser // of the member in hand; nil: there is none
+	spent   io.ReadCloser // what read the members before; its memory serves the next one
 	over    bool
 }
 
@@ -166,7 +167,12 @@ func (d *deflated) Read(p []byte) (int, error) {
 				return 0, err
 			}
 		}
-		d.z = flate.NewReader(d.in)
+		if d.spent == nil {
+			d.spent = flate.NewReader(d.in)
+		} else if err := d.spent.(flate.Resetter).Reset(d.in, nil); err != nil {
+			return 0, err
+		}
+		d.z = d.spent
 		d.sum.Reset()
 	}
 	n, err := d.z.Read(p)
