@@ -57,7 +57,10 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 		if err != nil {
 			return nil, &kindError{Protocol, err}
 		}
-		if 100 <= head.status && head.status < 200 && head.status != http.StatusSwitchingProtocols && !head.cut {
+		if 100 <= head.status && head.status < 200 && head.status != http.StatusSwitchingProtocols {
+			if head.cut {
+				return nil, &kindError{Protocol, io.ErrUnexpectedEOF}
+			}
 			if budget -= head.size() + 1; budget <= 0 {
 				return nil, &kindError{Protocol, errLongHeader}
 			}
@@ -67,18 +70,22 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 	}
 }
 
-// hasHeader skips what servers write before a status line, and reports whether there is one, or
-// bytes that are no text. Otherwise the answer is of HTTP/0.9: the page and nothing else.
+// hasHeader skips blanks and a byte order mark before a status line. It returns false if the answer
+// is text without a status line, which is a page by HTTP/0.9.
 func hasHeader(r *bufio.Reader) bool {
 	const most = 16 // bytes before a status line
 	for n := range most {
-		start, _ := r.Peek(n + len(bom) + len("HTTP"))
+		start, err := r.Peek(n + len(bom) + len("HTTP"))
 		if len(start) <= n {
-			break
+			return true // only blanks came: the connection broke off
 		}
-		if rest := strings.TrimPrefix(string(start[n:]), bom); beginsHTTP(rest) {
+		rest := strings.TrimPrefix(string(start[n:]), bom)
+		switch {
+		case beginsHTTP(rest):
 			_, _ = r.Discard(len(start) - len(rest)) // it lies in the buffer
 			return true
+		case err != nil && len(rest) < len("HTTP") && strings.EqualFold(rest, "HTTP"[:len(rest)]):
+			return true // it broke off within the first word
 		}
 		if !strings.ContainsRune(" \t\r\n", rune(start[n])) {
 			break

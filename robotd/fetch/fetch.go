@@ -308,7 +308,7 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 // readBody decodes the body into resp and writes its stored header block. A body that breaks off is
 // no error; a fault on this side or a cancellation is.
 func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, limit int64) error {
-	raw := &countingReader{r: ans.body}
+	raw := &countingReader{r: ans.body, left: limit + freeOfRatio}
 	expected := min(ans.length, limit)
 	if len(ans.codings) > 0 {
 		expected = -1
@@ -331,10 +331,12 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, lim
 	return nil
 }
 
+// freeOfRatio is how many bytes of a body may be received or decoded before the two are compared.
+const freeOfRatio = 1 << 20
+
 // copyBody fills the spool within the limits. It returns why the body is not complete, and an error
 // only if the spool fails.
 func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader, limit int64) (string, error) {
-	const freeOfRatio = 1 << 20
 	pooled := f.copying.Get().(*[]byte)
 	defer f.copying.Put(pooled)
 	buf := *pooled
@@ -349,7 +351,7 @@ func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *c
 		}
 		bomb := out.size > freeOfRatio && out.size > raw.n*f.opt.MaxRatio
 		switch {
-		case over || bomb:
+		case over || bomb || raw.left < 0:
 			return archive.TruncatedLength, nil
 		case err == io.EOF:
 			return "", nil
@@ -367,13 +369,20 @@ func reason(ctx context.Context, err error) string {
 	return archive.TruncatedDisconnect
 }
 
+// countingReader counts the bytes of a body as it is received. It ends after a number of bytes, since
+// a body may be long and have next to nothing in it, such as compressed members that are empty.
 type countingReader struct {
-	r io.Reader
-	n int64
+	r    io.Reader
+	n    int64
+	left int64 // negative: there was more, and no more is read
 }
 
 func (c *countingReader) Read(p []byte) (int, error) {
+	if c.left < 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
 	n, err := c.r.Read(p)
 	c.n += int64(n)
+	c.left -= int64(n)
 	return n, err
 }

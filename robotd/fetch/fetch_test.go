@@ -176,6 +176,25 @@ func TestBounds(t *testing.T) {
 	w := gzip.NewWriter(&bomb)
 	w.Write(make([]byte, 8<<20))
 	w.Close()
+	var member bytes.Buffer
+	w.Reset(&member)
+	w.Close()
+	hollow := func(w io.Writer) { // members without a byte
+		io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n")
+		for many := bytes.Repeat(member.Bytes(), 1000); ; {
+			if _, err := w.Write(many); err != nil {
+				return
+			}
+		}
+	}
+	named := func(w io.Writer) { // a member with a name that does not end
+		io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x00")
+		for many := bytes.Repeat([]byte("x"), 64<<10); ; {
+			if _, err := w.Write(many); err != nil {
+				return
+			}
+		}
+	}
 	trickle := func(w io.Writer) {
 		io.WriteString(w, "HTTP/1.1 200 OK\r\n\r\n")
 		testkit.Trickle(w, make([]byte, 1<<20), 10*time.Millisecond)
@@ -191,6 +210,8 @@ func TestBounds(t *testing.T) {
 		{"size", text("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1000)), func(o *Options) { o.MaxBody = 999 }, "length", 999},
 		{"just the size", text("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1000)), func(o *Options) { o.MaxBody = 1000 }, "", 1000},
 		{"ratio", text("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + bomb.String()), nil, "length", 2 << 20},
+		{"empty members without end", hollow, func(o *Options) { o.MaxBody = 1000 }, "length", 0},
+		{"a name without end", named, func(o *Options) { o.MaxBody = 1000 }, "length", 1000},
 		{"rate", trickle, slow, "time", 50},
 		{"time", trickle, func(o *Options) { o.Timeout = 100 * time.Millisecond }, "time", 50},
 		{"length that lies", text("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"), nil, "disconnect", 5},

@@ -136,7 +136,10 @@ func oddAnswers() []odd {
 		{name: "lines with CR", answer: strings.ReplaceAll(length(" 26"), "\r\n", "\r"), kind: Protocol},
 		{name: "HTTP/0.9", answer: oddPage},
 		{name: "HTTP/0.9, a banner", answer: "SSH-2.0-OpenSSH_9.2\r\n", body: "SSH-2.0-OpenSSH_9.2\r\n"},
+		{name: "no byte of a page", answer: "\r\n", kind: Protocol},
+		{name: "a first word that breaks off", answer: "HTT", kind: Protocol},
 		{name: "no text", answer: "\x15\x03\x01\x00\x02\x02\x0a", kind: Protocol},
+		{name: "100 that breaks off", answer: "HTTP/1.1 100 Continue\r\nX: ", kind: Protocol},
 		{name: "100 first", answer: "HTTP/1.1 100 Continue\r\n\r\n" + length(" 26")},
 
 		{name: "a line without a colon", answer: head("nonsense\r\nContent-Length: 26")},
