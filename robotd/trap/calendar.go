@@ -109,27 +109,30 @@ func faceOf(pathQuery string, p *extract.Page) uint64 {
 		}
 		return ' '
 	}, dateWords.ReplaceAllString(p.Title+" "+p.Text, ""))
+	own := make(map[string]bool) // the numbers of the page's own URL
+	for _, n := range digits.FindAllString(pathQuery, -1) {
+		own[strings.TrimLeft(n, "0")] = true
+	}
 	var links []string
 	for _, l := range p.Links {
-		links = append(links, undated(pathQuery, l))
+		links = append(links, undated(own, l))
 	}
 	slices.Sort(links)
 	links = append(slices.Compact(links), strings.Join(strings.Fields(text), ""))
 	return maphash.String(seed, strings.Join(links, "\n"))
 }
 
-// undated returns a link's URL without the date to which it leads, or that of its page. A picture's
-// URL is returned as it is: that of another day is another picture.
-func undated(pathQuery string, l extract.Link) string {
+// undated returns a link's URL without the date to which it leads, or the numbers of its page's own
+// URL. A picture's URL is returned as it is: that of another day is another picture.
+func undated(own map[string]bool, l extract.Link) string {
 	switch {
 	case !l.Text:
 		return l.URL
 	case keyOf(weburl.PathQuery(l.URL)) != "":
 		return digits.ReplaceAllString(l.URL, "")
 	}
-	own := digits.FindAllString(pathQuery, -1)
 	return digits.ReplaceAllStringFunc(l.URL, func(n string) string {
-		if slices.ContainsFunc(own, func(o string) bool { return strings.TrimLeft(o, "0") == strings.TrimLeft(n, "0") }) {
+		if own[strings.TrimLeft(n, "0")] {
 			return ""
 		}
 		return n

@@ -82,9 +82,10 @@ type Circles struct {
 // maxCircles is how many such directories a host may have.
 const maxCircles = 100
 
-// Endless reports whether a link of a page leads deeper into a circle. Only directories count that
-// lie below that of their page, if segments come again in both: so a real tree in which names come
-// twice is not taken for a circle.
+// Endless reports whether a link of a page leads deeper into a circle. A directory counts only if
+// it lies below the page's own directory, and if both repeat segments. So a real tree in which a
+// name comes twice is not a circle. Once a host has maxCircles such directories, every further one
+// is endless, until the crawl of the host ends.
 func (c *Circles) Endless(page, link string) bool {
 	from, to := directory(page), directory(link)
 	if len(to) <= len(from) || !strings.HasPrefix(to, from) || again(to) < 2 || again(from) < 1 || c.seen[to] {
@@ -108,11 +109,12 @@ func directory(pathQuery string) string {
 
 // again counts the segments of a path that equal an earlier one, except for numbers.
 func again(path string) (n int) {
-	segments := strings.Split(strings.Trim(path, "/"), "/")
-	for i, s := range segments {
-		if !isNumber(s) && slices.Contains(segments[:i], s) {
+	met := make(map[string]bool)
+	for s := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if met[s] && !isNumber(s) {
 			n++
 		}
+		met[s] = true
 	}
 	return n
 }
