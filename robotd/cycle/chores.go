@@ -98,8 +98,6 @@ func (c *Course) chores() []chore {
 	every(rounds.Checkpoint, c.opt.Crawler.Checkpoint)
 	every(time.Hour, func(context.Context) error { return c.opt.Servers.Save() })
 	every(rounds.Status, func(context.Context) error { return c.opt.SaveStatus() })
-	if cfg.Statistics > 0 {
-		every(cfg.Statistics, func(context.Context) error { return c.opt.Statistics() })
-	}
+	every(cfg.Statistics, func(context.Context) error { return c.opt.Statistics() })
 	return all
 }

@@ -328,6 +328,14 @@ func TestHeadAfterAKill(t *testing.T) {
 			t.Errorf("it waited for %v", waited)
 		}
 	})
+	testkit.Must(t, datadir.Replace(filepath.Join(s.dir, outFile), nil, 0o644)) // by a loss of power
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		testkit.Must(t, Left(s.dir, log))
+		if waited := time.Since(began); waited <= LeaseTime {
+			t.Errorf("of a lease that is not known it waited for %v", waited)
+		}
+	})
 	testkit.Must(t, datadir.Replace(filepath.Join(s.dir, outFile), []byte("10s"), 0o644))
 	testkit.Must(t, s.Head.Close())
 	synctest.Test(t, func(t *testing.T) {

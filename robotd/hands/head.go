@@ -87,7 +87,7 @@ func Left(dir string, log *slog.Logger) error {
 	}
 	lease, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		lease = LeaseTime // a loss of power may have left the file empty
 	}
 	wait := lease + margin(lease)
 	log.Info("the robot was killed while its hands had turns; waiting until they have surely stopped", "after", wait)

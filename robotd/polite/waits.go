@@ -41,7 +41,7 @@ func (w *waits) late(wait time.Duration) bool {
 	}
 	slices.Sort(last)
 	median, this := last[len(last)/2], scale(wait)
-	if this <= median+octave || this <= scale(lateSlack+time.Duration(float64(time.Millisecond)*math.Exp2(float64(median)/octave))) {
+	if int(this) <= int(median)+octave || this <= scale(lateSlack+time.Duration(float64(time.Millisecond)*math.Exp2(float64(median)/octave))) {
 		return false
 	}
 	asLate := 0
