@@ -1,6 +1,7 @@
 package robotd
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -57,19 +58,9 @@ func TestDeadAddressIsNotADeadHost(t *testing.T) {
 				r := inBubble(t, cfg, network, []string{"http://www.a.test/"})
 				go server.Serve(network)
 				defer server.Close()
-				told := make(chan struct{})
-				go func() { // the manager is told of moves
-					for {
-						select {
-						case <-told:
-							return
-						case <-time.After(2 * time.Second):
-							r.manners.Moves.Told(r.manners.Moves.Found())
-						}
-					}
-				}()
+				told := tellMoves(r)
 				testkit.Must(t, r.Cycle(t.Context()))
-				close(told)
+				told()
 				if got := spooledCoverage(t, r, "www.a.test"); got.Collected != pages+1 || len(got.Failed) > 0 {
 					t.Errorf("%d pages, want %d, and none failed: %+v", got.Collected, pages+1, got)
 				}
@@ -95,4 +86,50 @@ func TestDeadAddressIsNotADeadHost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// tellMoves tells the manager of the robot's moves, until the function that it returns is called.
+func tellMoves(r *Robot) (end func()) {
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(2 * time.Second):
+				r.manners.Moves.Told(r.manners.Moves.Found())
+			}
+		}
+	}()
+	return func() { close(ended) }
+}
+
+// A name server may name addresses without end. If several in a row take no connection, the host
+// has failed, and rests.
+func TestManyDeadAddresses(t *testing.T) {
+	t.Parallel()
+	var all []string
+	dead := make(map[string]bool)
+	for i := range 40 {
+		all = append(all, fmt.Sprintf("192.0.2.%d:80", i+1))
+		dead[all[i]] = true
+	}
+	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": strings.Join(all, " ")})
+	cfg.Interval, cfg.Window, cfg.Page.Tries = 20*time.Second, "02:00-08:00 UTC", 1
+	synctest.Test(t, func(t *testing.T) {
+		network := newPipes()
+		network.dead = dead
+		r := inBubble(t, cfg, network, []string{"http://www.a.test/"})
+		told := tellMoves(r)
+		defer told()
+		testkit.Must(t, r.Cycle(t.Context()))
+		testkit.Must(t, r.Close())
+		n := 1 // connections until the host rests
+		for n < len(network.dialed) && network.dialed[n].at.Sub(network.dialed[n-1].at) < 2*time.Minute {
+			n++
+		}
+		if n < 2 || n > 10 {
+			t.Errorf("the host rests after %d of %d connections", n, len(network.dialed))
+		}
+	})
 }

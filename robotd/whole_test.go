@@ -40,6 +40,7 @@ func TestRobotsTxtThatBreaksOff(t *testing.T) {
 		"zstd":    length(len(text), "Content-Encoding: zstd\r\n") + text,
 		"deflate": length(len(text), "Content-Encoding: deflate\r\n") + text,
 		"part":    strings.Replace(length(len(cut))+cut, "200 OK", "206 Partial Content", 1),
+		"moved":   "HTTP/1.1 301 Moved Permanently\r\nLoca",
 		"none":    "HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\nnot",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,7 +114,8 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 func RobotsVerdict(resp *fetch.Response, err error) polite.Verdict {
 	status, body := 0, []byte(nil)
 	if err == nil {
-		if status = resp.Status; status/100 == 2 {
+		status = resp.Status
+		if status/100 == 2 || status/100 == 3 && resp.Header.Get("Location") == "" {
 			body, err = resp.Whole(polite.MaxRobots + 1)
 		}
 	}
@@ -139,7 +140,7 @@ func (r *robots) elsewhere(ctx context.Context, t *turn, ru *rules, err error) b
 	}
 	way.dead = append(way.dead, t.addr)
 	addr, err := r.requests.fetcher.ResolveAgain(ctx, name, netip.Addr{}, way.dead...)
-	if err != nil || slices.Contains(way.dead, addr.Addr()) {
+	if err != nil || len(way.dead) >= mostDead || slices.Contains(way.dead, addr.Addr()) {
 		return false
 	}
 	way.addr = addr
@@ -232,7 +233,7 @@ func (r *robots) pushSitemaps(t *turn, ru *rules, read *polite.Robots) {
 		return
 	}
 	putOff, err := frontier.PushNow(h.Front, entries...)
-	h.Later.Add(int64(-putOff))
+	h.Later.Store(max(0, h.Later.Load()-int64(putOff))) // a crawl within a cycle does not know what was put off
 	if err != nil {
 		r.fail(t, err)
 	}

@@ -99,7 +99,7 @@ func (s *storing) settle(t *turn) error {
 	}
 	h := t.host
 	s.judgeServer(t)
-	again := t.err != nil || Failed(t.resp.Status) || t.resp.IsPage() && t.resp.BrokeOff()
+	again := t.err != nil || Failed(t.resp.Status) || (t.resp.IsPage() || t.resp.Status/100 == 3) && t.resp.BrokeOff()
 	if again && t.entry.Tries+1 < s.settings.Tries {
 		return h.Front.Retry()
 	}

@@ -109,6 +109,9 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 	return resp, err
 }
 
+// mostDead is how many addresses of a host are tried before the host has failed.
+const mostDead = 8
+
 // elsewhere reports whether a fetch has failed because the host's address takes no connection,
 // while the host has another one. The host then moves in its next turn, an interval later, and has
 // not failed.
@@ -119,7 +122,7 @@ func (r *requests) elsewhere(ctx context.Context, t *turn, err error) bool {
 	p := &t.host.place
 	p.dead = append(p.dead, t.addr)
 	to, err := r.fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
-	if err != nil || slices.Contains(p.dead, to.Addr()) {
+	if err != nil || len(p.dead) >= mostDead || slices.Contains(p.dead, to.Addr()) {
 		p.dead = nil // one may answer again
 		return false
 	}
