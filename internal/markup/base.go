@@ -10,7 +10,8 @@ type Bases struct {
 }
 
 // mostBases is how many bases may be open at once. An element below as many keeps the base of the
-// element around it: each base is a URL of its own in memory, and elements may be nested without end.
+// element around it: each base is a URL of its own in memory, and elements may be nested without
+// end.
 const mostBases = 64
 
 type base struct {

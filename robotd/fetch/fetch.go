@@ -369,8 +369,9 @@ func reason(ctx context.Context, err error) string {
 	return archive.TruncatedDisconnect
 }
 
-// countingReader counts the bytes of a body as it is received. It ends after a number of bytes, since
-// a body may be long and have next to nothing in it, such as compressed members that are empty.
+// countingReader counts the bytes of a body as it is received. It ends after a number of bytes,
+// since a body may be long and have next to nothing in it, such as compressed members that are
+// empty.
 type countingReader struct {
 	r    io.Reader
 	n    int64
