@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/loop"
 )
@@ -39,15 +40,25 @@ type Options struct {
 // renewed when a third of its time is left, or 30 days if that is less. Keys and certificates lie
 // in the database. So any process may ask, and any may answer the authority, which comes by TLS to
 // port 443 of the name. As long as a name has no certificate, one process at a time asks for it.
+// The names are asked for independently: one that fails or hangs delays no other.
 type ACME struct {
 	opt     Options
 	rows    rows
 	manager *autocert.Manager
 	reasons *reasons
 
-	mu  sync.Mutex          // guards may
-	may map[string]struct{} // names for which the manager may serve a certificate, and ask for it
+	mu     sync.Mutex       // guards stages
+	stages map[string]stage // by name
 }
+
+// stage is how far a name is.
+type stage int
+
+const (
+	stageMissing stage = iota // there is no certificate
+	stageAsking               // the manager may ask for one. Whoever asks the manager now waits for minutes
+	stageServed               // the manager has one
+)
 
 // NewACME returns certificates that Run gets.
 func NewACME(opt Options) *ACME {
@@ -57,7 +68,7 @@ func NewACME(opt Options) *ACME {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: opt.Roots}
-	a := &ACME{opt: opt, rows: rows{opt.DB, opt.Directory}, reasons: &reasons{to: transport, log: opt.Log}, may: make(map[string]struct{})}
+	a := &ACME{opt: opt, rows: rows{opt.DB, opt.Directory}, reasons: newReasons(transport, opt.Log), stages: make(map[string]stage)}
 	a.manager = &autocert.Manager{
 		Prompt: autocert.AcceptTOS, Cache: a.rows, HostPolicy: a.policy, Email: opt.Email,
 		Client: &acme.Client{DirectoryURL: opt.Directory, HTTPClient: &http.Client{Transport: a.reasons}, UserAgent: "sheaf"},
@@ -70,23 +81,24 @@ func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name,
 // policy is asked by the manager before it serves a certificate, or asks for one. Handshakes must
 // not make it ask: authorities refuse whoever fails often.
 func (a *ACME) policy(_ context.Context, name string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, ok := a.may[name]; !ok {
-		return errors.New("there is no certificate yet")
+	if a.stage(name) == stageMissing {
+		return errMissing
 	}
 	return nil
 }
 
-// let allows the manager to serve the certificate of a name, or forbids it.
-func (a *ACME) let(name string, may bool) {
+var errMissing = errors.New("there is no certificate yet")
+
+func (a *ACME) stage(name string) stage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if may {
-		a.may[name] = struct{}{}
-	} else {
-		delete(a.may, name)
-	}
+	return a.stages[name]
+}
+
+func (a *ACME) set(name string, s stage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stages[name] = s
 }
 
 // GetCertificate implements Source. An authority that comes for an answer gets it, also if another
@@ -99,10 +111,19 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	if !slices.Contains(a.opt.Names, name) {
 		name = a.opt.Names[0]
 	}
+	return a.present(name)
+}
+
+// present returns the certificate of a name, and an error at once if there is none yet.
+func (a *ACME) present(name string) (*tls.Certificate, error) {
+	if a.stage(name) != stageServed {
+		return nil, errMissing
+	}
 	return a.of(name)
 }
 
-// of returns the certificate of a name. Without the cipher suite, the manager would ask for a
+// of returns the certificate of a name. If the manager has none, it asks for one, which may take
+// five minutes. Without the cipher suite, the manager would ask for a
 // second one with RSA, for clients of long ago.
 func (a *ACME) of(name string) (*tls.Certificate, error) {
 	return a.manager.GetCertificate(&tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
@@ -112,16 +133,17 @@ func (a *ACME) of(name string) (*tls.Certificate, error) {
 func (a *ACME) State() State {
 	s := State{Setting: "tls.acme"}
 	for _, name := range a.opt.Names {
-		c, err := a.of(name)
+		c, err := a.present(name)
 		switch {
 		case err != nil:
-			err = errors.Join(err, a.reasons.last())
+			s.Missing = append(s.Missing, name)
+			err = errors.Join(err, a.reasons.last(name))
 		default:
 			if s.NotAfter.IsZero() || c.Leaf.NotAfter.Before(s.NotAfter) {
 				s.NotAfter = c.Leaf.NotAfter
 			}
 			if err = valid(c.Leaf, time.Now()); err == nil && time.Until(c.Leaf.NotAfter) < c.Leaf.NotAfter.Sub(c.Leaf.NotBefore)/6 {
-				err = a.reasons.last()
+				err = a.reasons.last(name)
 			}
 		}
 		if err != nil {
@@ -133,22 +155,21 @@ func (a *ACME) State() State {
 
 // Run implements Source. It gets the first certificate of each name; the manager renews it.
 func (a *ACME) Run(ctx context.Context) error {
-	return loop.Every(ctx, a.opt.Every, func(ctx context.Context) (err error) {
-		for _, name := range a.opt.Names {
-			if failed := a.look(ctx, name); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%s: %w", name, failed))
-			}
-		}
-		return err
-	}, func(err error) {
-		a.opt.Log.ErrorContext(ctx, "tls: no certificate by ACME", "url", a.opt.Directory, "err", err)
-	})
+	var names errgroup.Group
+	for _, name := range a.opt.Names {
+		names.Go(func() error {
+			return loop.Every(ctx, a.opt.Every, func(ctx context.Context) error { return a.look(ctx, name) }, func(err error) {
+				a.opt.Log.ErrorContext(ctx, "tls: no certificate by ACME", "host", name, "url", a.opt.Directory, "err", err)
+			})
+		})
+	}
+	return names.Wait()
 }
 
 // look has the manager serve the certificate of a name that is in the database. If there is none,
 // and no other process is at it, the manager asks for one.
 func (a *ACME) look(ctx context.Context, name string) error {
-	if a.policy(ctx, name) == nil {
+	if a.stage(name) == stageServed {
 		return nil
 	}
 	there, err := a.rows.has(ctx, name, time.Now())
@@ -161,7 +182,7 @@ func (a *ACME) look(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	a.let(name, true)
+	a.set(name, stageAsking)
 	got := make(chan error, 1)
 	go func() { // the manager gives up after five minutes
 		_, err := a.of(name)
@@ -173,9 +194,27 @@ func (a *ACME) look(ctx context.Context, name string) error {
 	case err = <-got:
 	}
 	if err != nil {
-		a.let(name, there) // what is in the database is served before long
+		if there { // what is in the database is served before long
+			a.set(name, stageServed)
+		} else {
+			a.set(name, stageMissing)
+		}
 		return err
 	}
+	a.set(name, stageServed)
 	a.opt.Log.InfoContext(ctx, "tls: a certificate by ACME", "host", name)
+	return a.keep(ctx, name, attempt)
+}
+
+// keep ends an attempt, if the certificate is in the database. The manager does not tell if it
+// could not store it there. Then no process must ask again at once, nor this one after a restart.
+func (a *ACME) keep(ctx context.Context, name, attempt string) error {
+	there, err := a.rows.has(ctx, name, time.Now())
+	if err == nil && !there {
+		err = errors.New("the certificate could not be stored in the database: only this process serves it, and it is asked for again after a restart")
+	}
+	if err != nil {
+		return err
+	}
 	return a.rows.Delete(ctx, attempt)
 }

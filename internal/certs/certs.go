@@ -29,6 +29,7 @@ type Source interface {
 type State struct {
 	Setting  string    // by which the settings name it, such as http.cert
 	NotAfter time.Time // end of the certificate that is served; zero: there is none yet
+	Missing  []string  // names that have no certificate, while others may have one
 	Err      error     // why it could not be replaced, or why clients refuse it; nil: all is well
 }
 

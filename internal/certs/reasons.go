@@ -2,7 +2,9 @@ package certs
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -18,20 +20,40 @@ type reasons struct {
 	to  http.RoundTripper
 	log *slog.Logger
 
-	mu  sync.Mutex // guards why
-	why error      // nil since a certificate was given
+	mu  sync.Mutex       // guards why
+	why map[string]error // by name, "" for what concerns all; none since a certificate was given
 }
 
-func (r *reasons) last() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.why
+func newReasons(to http.RoundTripper, log *slog.Logger) *reasons {
+	return &reasons{to: to, log: log, why: make(map[string]error)}
 }
 
-func (r *reasons) note(why error) {
+// last returns why the authority refused a name last, or any name.
+func (r *reasons) last(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.why = why
+	return errors.Join(r.why[name], r.why[""])
+}
+
+func (r *reasons) note(name string, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.why[name] = why
+}
+
+// given forgets the reasons that no longer hold, because the authority gave this certificate.
+func (r *reasons) given(chain []byte) {
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		return
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return
+	}
+	for _, name := range append(leaf.DNSNames, "") {
+		r.note(name, nil)
+	}
 }
 
 // maxAnswer bounds the answers of an authority, in bytes.
@@ -41,30 +63,30 @@ const maxAnswer = 1 << 20
 func (r *reasons) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.to.RoundTrip(req)
 	if err != nil {
-		r.note(err)
+		r.note("", err)
 		return nil, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		r.note(err)
+		r.note("", err)
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	switch why := refusal(resp, text); {
+	switch name, why := refusal(resp, text); {
 	case why != nil:
 		r.log.ErrorContext(req.Context(), "tls: the authority gives no certificate", "url", req.URL.String(), "err", why)
-		r.note(why)
+		r.note(name, why)
 	case form == "application/pem-certificate-chain":
-		r.note(nil)
+		r.given(text)
 	}
 	return resp, nil
 }
 
 // refusal returns the reason in an answer of an authority (RFC 8555, sections 6.7 and 7.1.4), or
-// nil.
-func refusal(resp *http.Response, text []byte) error {
+// nil, and the name that it concerns, if it says so.
+func refusal(resp *http.Response, text []byte) (name string, why error) {
 	const again = "urn:ietf:params:acme:error:badNonce" // which asks for the same request again
 	type problem struct{ Type, Detail string }
 	var said struct {
@@ -73,7 +95,6 @@ func refusal(resp *http.Response, text []byte) error {
 		Challenges []struct{ Error problem }
 	}
 	_ = json.Unmarshal(text, &said) // certificates are no JSON
-	var why error
 	for _, c := range said.Challenges {
 		if c.Error.Detail != "" {
 			why = errors.Join(why, fmt.Errorf("the authority must reach this service at port 443 of %s: %s", said.Identifier.Value, c.Error.Detail))
@@ -82,5 +103,5 @@ func refusal(resp *http.Response, text []byte) error {
 	if resp.StatusCode >= http.StatusBadRequest && said.Type != again {
 		why = errors.Join(why, fmt.Errorf("the authority answers %s: %s", resp.Status, said.Detail))
 	}
-	return why
+	return said.Identifier.Value, why
 }

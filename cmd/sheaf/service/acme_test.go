@@ -1,14 +1,22 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -24,8 +32,9 @@ import (
 
 // authority is a certificate authority on loopback, which reaches names at one port of it.
 type authority struct {
-	directory, ca, root string // URL; PEM files
-	web                 string // host:port at which it looks for answers
+	directory     string // URL
+	ca, key, root string // PEM files: the certificate and key of the URL, and what signs what it gives
+	web           string // host:port at which it looks for answers
 }
 
 func newAuthority(t *testing.T) authority {
@@ -33,7 +42,7 @@ func newAuthority(t *testing.T) authority {
 	program, dir, at := testkit.BuildModule(t, "test/acme"), t.TempDir(), testkit.Addresses(t, 3)
 	host, _, _ := net.SplitHostPort(at[0])
 	cert, key := testkit.CertificateFiles(t, dir, host)
-	a := authority{"https://" + at[0] + "/dir", cert, filepath.Join(dir, "root.pem"), at[2]}
+	a := authority{"https://" + at[0] + "/dir", cert, key, filepath.Join(dir, "root.pem"), at[2]}
 	testkit.Start(t, "", exec.Command(program, at[0], at[1], a.web, cert, key, a.root)).Ready(t, func() error {
 		c, err := net.Dial("tcp", at[0])
 		if err == nil {
@@ -47,6 +56,56 @@ func newAuthority(t *testing.T) authority {
 // settings are those of a service that asks a.
 func (a authority) settings(names ...string) map[string]any {
 	return map[string]any{"tls.acme.names": names, "tls.acme.directory": a.directory, "tls.acme.ca": a.ca, "tls.acme.email": "ops@example.jp", "poll": "50ms"}
+}
+
+// source returns certificates of names that a gives, which lie in the database control.
+func (a authority) source(t *testing.T, control *sql.DB, log io.Writer, names ...string) certs.Source {
+	t.Helper()
+	source, err := (&ACME{Names: names, Directory: a.directory, CA: a.ca}).source(control, 20*time.Millisecond, slog.New(slog.NewTextHandler(log, nil)))
+	testkit.Must(t, err)
+	return source
+}
+
+// answer starts a web server with the certificates of source, where a looks for answers.
+func (a authority) answer(t *testing.T, source certs.Source) {
+	t.Helper()
+	l, err := tls.Listen("tcp", a.web, (&certificates{http: source}).web())
+	testkit.Must(t, err)
+	server := &http.Server{Handler: hello, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+}
+
+// holding returns a with a proxy before it that holds the orders for name until let is closed.
+func (a authority) holding(t *testing.T, name string, let <-chan struct{}) authority {
+	t.Helper()
+	to, err := url.Parse(a.directory)
+	testkit.Must(t, err)
+	trusting := &tls.Config{RootCAs: trusting(t, a.ca)}
+	proxy := &httputil.ReverseProxy{Transport: &http.Transport{TLSClientConfig: trusting}, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, r.In.Host // the authority's answers have URLs of the proxy
+	}}
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		var signed struct{ Payload string }
+		_ = json.Unmarshal(text, &signed)
+		if payload, _ := base64.RawURLEncoding.DecodeString(signed.Payload); bytes.Contains(payload, []byte(name)) {
+			<-let
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		proxy.ServeHTTP(w, r)
+	}))
+	cert, err := tls.LoadX509KeyPair(a.ca, a.key)
+	testkit.Must(t, err)
+	front.Listener.Close()
+	host, _, _ := net.SplitHostPort(to.Host)
+	front.Listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	testkit.Must(t, err)
+	front.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	a.directory = front.URL + "/dir"
+	return a
 }
 
 // leaf returns the certificate that a service shows to clients of name which trust the authority.
@@ -122,35 +181,88 @@ func TestACMEOfSeveralProcesses(t *testing.T) {
 	a := newAuthority(t)
 	control, err := db.Open(t.Context(), dbtest.Source(t))
 	testkit.Must(t, err)
-	defer control.Close()
-	process := func() *certs.ACME {
-		source, err := (&ACME{Names: []string{"archive.example.jp"}, Directory: a.directory, CA: a.ca}).source(control, 20*time.Millisecond, slog.New(slog.DiscardHandler))
-		testkit.Must(t, err)
-		return source.(*certs.ACME)
-	}
-	asks, answers := process(), process()
-	config := (&certificates{http: answers}).web()
-	l, err := tls.Listen("tcp", a.web, config)
-	testkit.Must(t, err)
-	server := &http.Server{Handler: hello, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
-	go server.Serve(l)
-	defer server.Close()
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	running.Go(func() { asks.Run(ctx) })
+	t.Cleanup(func() { control.Close() })
+	asks, answers := a.source(t, control, io.Discard, "archive.example.jp"), a.source(t, control, io.Discard, "archive.example.jp")
+	a.answer(t, answers)
+	running(t, asks)
 	testkit.Eventually(t, "a certificate", func() error { return asks.State().Err })
 	if err := answers.State().Err; err == nil {
 		t.Error("the other process has asked for a certificate of its own")
 	}
-	running.Go(func() { answers.Run(ctx) })
+	running(t, answers)
 	testkit.Eventually(t, "the certificate at the other process", func() error {
 		if err := answers.State().Err; err != nil || !answers.State().NotAfter.Equal(asks.State().NotAfter) {
 			return fmt.Errorf("%v, %w", answers.State().NotAfter, err)
 		}
 		_, err := a.leaf(t, a.web, "archive.example.jp")
 		return err
+	})
+}
+
+// A name for which the authority does not answer delays no other. Health names it alone.
+func TestACMEOfOneNameHangs(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	const hangs, works = "hangs.example.jp", "archive.example.jp"
+	let := make(chan struct{})
+	a := newAuthority(t).holding(t, hangs, let)
+	control, err := db.Open(t.Context(), dbtest.Source(t))
+	testkit.Must(t, err)
+	t.Cleanup(func() { control.Close() })
+	source := a.source(t, control, io.Discard, hangs, works)
+	a.answer(t, source)
+	running(t, source)
+	health := &certificates{all: []certs.Source{source}}
+	testkit.Eventually(t, "the certificate of the other name", func() error {
+		_, err := a.leaf(t, a.web, works)
+		return err
+	})
+	if err := health.check(t.Context()); err == nil || !strings.Contains(err.Error(), "no certificate of "+hangs+";") || strings.Contains(err.Error(), works) {
+		t.Errorf("health says %v", err)
+	}
+	if _, err := a.leaf(t, a.web, hangs); err == nil {
+		t.Error("there is a certificate that nobody gave")
+	}
+	close(let)
+	testkit.Eventually(t, "the certificate of the name that hung", func() error { return health.check(t.Context()) })
+}
+
+// A certificate that could not be stored is served, and the attempt stays counted: others, and this
+// process after a restart, must not ask at once.
+func TestACMEOfAFullDatabase(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	a := newAuthority(t)
+	control, err := db.Open(t.Context(), dbtest.SQLite(t))
+	testkit.Must(t, err)
+	t.Cleanup(func() { control.Close() })
+	_, err = control.Exec(`CREATE TRIGGER full BEFORE INSERT ON acme WHEN NEW.name LIKE '%/dir archive.example.jp' BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+	testkit.Must(t, err)
+	log := make(said, 100)
+	source := a.source(t, control, log, "archive.example.jp")
+	a.answer(t, source)
+	running(t, source)
+	testkit.Eventually(t, "the certificate", func() error {
+		_, err := a.leaf(t, a.web, "archive.example.jp")
+		return err
+	})
+	log.await(t, "could not be stored")
+	var failures string
+	testkit.Must(t, control.QueryRow(`SELECT value FROM acme WHERE name LIKE '% attempt %'`).Scan(&failures))
+	if failures != "1" {
+		t.Errorf("%s attempts are counted, want 1", failures)
+	}
+}
+
+// running runs source until the test ends.
+func running(t *testing.T, source certs.Source) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() { source.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		wait.Wait()
 	})
 }
 

@@ -27,9 +27,9 @@ type TLS struct {
 	HSTS time.Duration `mapstructure:"hsts" want:"at least 0s"` // for which browsers shall use nothing but https; 0: not said
 }
 
-// ACME is the settings of a certificate that the service itself gets and renews.
+// ACME is the settings of certificates that the service itself gets and renews.
 type ACME struct {
-	Names     []string `mapstructure:"names"`     // in the certificate; empty: none is asked for
+	Names     []string `mapstructure:"names"`     // each gets a certificate of its own; empty: none is asked for
 	Email     string   `mapstructure:"email"`     // for the authority's warnings
 	Directory string   `mapstructure:"directory"` // the authority's URL
 	CA        string   `mapstructure:"ca"`        // PEM file of the authority's own authorities; empty: the system's
@@ -133,7 +133,10 @@ func (c *certificates) check(context.Context) error {
 	for _, source := range c.all {
 		if state := source.State(); state.Err != nil {
 			problem := "there is no certificate; the service's log says why"
-			if !state.NotAfter.IsZero() {
+			switch {
+			case len(state.Missing) > 0:
+				problem = fmt.Sprintf("there is no certificate of %s; the service's log says why", strings.Join(state.Missing, ", "))
+			case !state.NotAfter.IsZero():
 				problem = fmt.Sprintf("the certificate expires at %s, and there is no good new one; the service's log says why", state.NotAfter.UTC().Format(time.RFC3339))
 			}
 			errs = append(errs, state.Err, advice(state.Setting+": "+problem))
