@@ -28,7 +28,7 @@ func (c *Costs) WithChains(chain Func) (*Costs, error) {
 			return nil, err
 		}
 	}
-	with.longest = max(with.longest, shortest)
+	with.longest, with.chain = max(with.longest, shortest), shortest
 	return &with, nil
 }
 

@@ -36,6 +36,7 @@ type Costs struct {
 	excluded func(i, j int) bool // pairs that WithChains excludes; nil: none. Lower bounds do without
 	stop     func() error
 	longest  float64 // ms; no plan is shorter, because of one host or, see WithChains, one chain
+	chain    float64 // ms; no plan is shorter, because of one chain; see WithChains
 	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest
 	// at the prices by which they were picked comes first.
 	keep    int

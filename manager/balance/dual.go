@@ -163,3 +163,45 @@ func overAll(c *Costs, price []float64) float64 {
 	}
 	return total
 }
+
+// Halves are the costs of hosts by each of two limits of the robots. A robot ends when its sums of
+// both are through. That is earlier than the sum of its hosts' greater halves.
+type Halves struct {
+	A, B Row
+	ByB  []bool // by robot: its sum of B is thought to be greater
+}
+
+// Bound returns how long every plan takes at least, in ms, if hosts cost these halves, and not what
+// the plan with the prices was made with. The chains of c hold too. apart is that of ReplanApart.
+func (c *Costs) Bound(h Halves, price []float64, apart [][]int) float64 {
+	merge := func(pick func(i int, a, b float64) float64) *Costs {
+		by := *c
+		by.excluded = nil
+		by.row = func(j int, ms []float64) {
+			b := make([]float64, len(ms))
+			h.A(j, ms)
+			h.B(j, b)
+			for i := range ms {
+				ms[i] = pick(i, ms[i], b[i])
+			}
+		}
+		return &by
+	}
+	bound := c.chain
+	for _, one := range []*Costs{
+		merge(func(_ int, a, _ float64) float64 { return a }),
+		merge(func(_ int, _, b float64) float64 { return b }),
+		merge(func(i int, a, b float64) float64 {
+			if h.ByB[i] {
+				return b
+			}
+			return a
+		}),
+	} { // of each robot only one sum counts
+		bound = max(bound, overAll(one, price)+apartBound(one, price, apart))
+	}
+	single := merge(func(_ int, a, b float64) float64 { return max(a, b) })
+	alone := make([]float64, workers())
+	single.rows(func(w, _ int, ms []float64) { alone[w] = max(alone[w], slices.Min(ms)) })
+	return max(bound, slices.Max(alone), longestApart(single, apart))
+}

@@ -151,6 +151,33 @@ func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
 	return ends
 }
 
+// bound returns the time in ms before which no plan ends. The result's own bound may be too late:
+// it adds the time of each host at the scarcer limit of its robot, but a robot's transfers and
+// bytes add up apart.
+func (s *snapshot) bound(it *items, r balance.Result) float64 {
+	if !slices.ContainsFunc(s.paces, func(p balance.Pace) bool { return p.Line.Most > 0 }) {
+		return r.Bound // only one limit is known
+	}
+	width, line := *s, *s
+	width.paces, line.paces = slices.Clone(s.paces), slices.Clone(s.paces)
+	for i := range s.paces {
+		width.paces[i].Line, line.paces[i].Width = balance.Limit{}, balance.Limit{}
+	}
+	width.estimateRates()
+	line.estimateRates()
+	transfers, bytes := make([]float64, len(s.robots)), make([]float64, len(s.robots))
+	for n, i := range r.Plan {
+		w := s.itemWork(it, i, n)
+		transfers[i] += width.paces[i].Time(w)
+		bytes[i] += line.paces[i].Time(w)
+	}
+	halves := balance.Halves{A: it.row(&width), B: it.row(&line), ByB: make([]bool, len(s.robots))}
+	for i := range s.robots {
+		halves.ByB[i] = bytes[i] > transfers[i]
+	}
+	return it.costs.Bound(halves, r.Prices, it.apart)
+}
+
 // last returns the end of the robot that ends last.
 func last(ends []RobotEnd) (e RobotEnd) {
 	for _, r := range ends {

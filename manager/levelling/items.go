@@ -17,13 +17,14 @@ type items struct {
 	hosts  [][]int // by item
 	groups int     // how many items are groups
 	apart  [][]int // sets of items that have to go to different robots
+	fixed  []bool  // by host: it stays where it is
 }
 
 // items returns what is to be planned. Hosts for which fixed is true stay where they are. stop ends
 // the work; see balance.Pairs.
 func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error) {
 	g := s.joined()
-	it = &items{from: g.from, hosts: g.hosts, groups: len(g.hosts)}
+	it = &items{from: g.from, hosts: g.hosts, groups: len(g.hosts), fixed: fixed}
 	for j := range s.hosts {
 		if len(s.others[j]) == 0 {
 			continue
@@ -36,25 +37,33 @@ func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error)
 		it.apart = append(it.apart, set)
 	}
 	s.estimateRates()
-	stays := func(n int, j int) (at int, ok bool) {
-		if at = s.at[j]; n >= it.groups {
-			at = it.from[n] // it may stay, even if it was begun
-		}
-		return at, at >= 0 && fixed[j]
-	}
 	it.costs, err = balance.Pairs{Robots: len(s.robots), Hosts: len(it.hosts), Stop: stop, Cost: func(i, n int) float64 {
 		sum := 0.0
 		for _, j := range it.hosts[n] {
-			if at, ok := stays(n, j); ok && at != i {
+			if at, ok := it.stays(s, n, j); ok && at != i {
 				return math.Inf(1)
 			}
 			sum += s.time(i, j)
 		}
 		return sum
-	}, Row: func(n int, ms []float64) {
+	}, Row: it.row(s)}.Costs()
+	return it, err
+}
+
+// stays reports whether host j of item n stays, and at which robot.
+func (it *items) stays(s *snapshot, n, j int) (at int, ok bool) {
+	if at = s.at[j]; n >= it.groups {
+		at = it.from[n] // it may stay, even if it was begun
+	}
+	return at, at >= 0 && it.fixed[j]
+}
+
+// row returns the costs of items at all robots, by what s knows.
+func (it *items) row(s *snapshot) balance.Row {
+	return func(n int, ms []float64) {
 		for _, j := range it.hosts[n] {
 			s.addTimes(j, ms)
-			if at, ok := stays(n, j); ok {
+			if at, ok := it.stays(s, n, j); ok {
 				for i := range ms {
 					if i != at {
 						ms[i] = math.Inf(1)
@@ -62,8 +71,7 @@ func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error)
 				}
 			}
 		}
-	}}.Costs()
-	return it, err
+	}
 }
 
 // moves returns the items that a plan gives to other robots, those of one giver together. It leaves

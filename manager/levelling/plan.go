@@ -133,6 +133,7 @@ func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Optio
 	if err := p.course.step(ctx, stepExplain); err != nil {
 		return err
 	}
+	p.result.Bound = s.bound(it, p.result)
 	p.Made, p.Bound = time.Now().UTC().Truncate(time.Millisecond), p.result.Bound
 	p.Ends = s.ends(it, p.result.Plan)
 	before := s.ends(it, it.from)
