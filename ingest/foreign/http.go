@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"sheaf/archive"
 	"sheaf/internal/coding"
 )
 
@@ -58,7 +59,7 @@ func parseResponse(block *block, limit int64) (*response, error) {
 		return nil, err
 	}
 	if h.promises(r.status) > r.size && r.size < limit && r.truncated == "" && !coded.chunked && len(coded.content) == 0 {
-		r.truncated = "disconnect"
+		r.truncated = archive.TruncatedDisconnect
 	}
 	r.decoded = len(coded.content) > 0 || len(coded.transfer) > 0
 	r.alone = h.alone(head)
@@ -119,9 +120,9 @@ func (r *response) measure(open func() (*coding.Body, func(), bool), limit int64
 	case errors.As(err, &disk):
 		return false, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		r.truncated = "disconnect"
+		r.truncated = archive.TruncatedDisconnect
 	default:
-		r.truncated, r.damaged = "unspecified", true
+		r.truncated, r.damaged = archive.TruncatedUnspecified, true
 	}
 	return removed, nil
 }

@@ -23,6 +23,7 @@ type original struct{ url, digest string }
 type page struct {
 	digest string
 	time   time.Time
+	full   bool // it is a page, and its body is whole
 }
 
 // records converts the records of a WARC, or of another format that next reads as one.
@@ -113,13 +114,13 @@ func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
 		rec.IP = ip.String()
 	}
 	switch why := r.get("WARC-Truncated"); why {
-	case "", "length", "time", "disconnect":
+	case "", archive.TruncatedLength, archive.TruncatedTime, archive.TruncatedDisconnect:
 		rec.Truncated = why
 	default:
-		rec.Truncated = "unspecified"
+		rec.Truncated = archive.TruncatedUnspecified
 	}
 	if rec.Truncated == "" && r.get("WARC-Segment-Number") != "" { // the rest is in records of the type continuation
-		rec.Truncated = "unspecified"
+		rec.Truncated = archive.TruncatedUnspecified
 	}
 	return rec, nil
 }
@@ -155,7 +156,7 @@ func (c *conversion) response(r *warcRecord) error {
 func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bool) error {
 	cell, err := c.append(rec)
 	if err == nil {
-		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
+		c.mayBeOriginal(original{rec.URL, r.payload()}, page{cell.Digest, cell.Time, cell.Kind == archive.Page && cell.Truncated == ""})
 	}
 	switch {
 	case err == nil && cell.Truncated != rec.Truncated:
@@ -164,6 +165,14 @@ func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bo
 		return c.originalHead(r)
 	}
 	return err
+}
+
+// mayBeOriginal notes an answer to which later revisits may refer. Of several with one digest these
+// refer to the last page whose body is whole, if there is one, and else to the last answer.
+func (c *conversion) mayBeOriginal(id original, p page) {
+	if id.digest == "" || p.full || !c.originals[id].full {
+		c.originals[id] = p
+	}
 }
 
 // parse reads the HTTP response in the record's block.
@@ -222,7 +231,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 	date, _ := r.time("WARC-Refers-To-Date") // zero where it is not given
 	known, ok := c.originals[original{refersTo, r.payload()}]
 	if !ok || r.payload() == "" && !known.time.Equal(date) {
-		known = page{digest.stored(), date}
+		known = page{digest: digest.stored(), time: date}
 	}
 	rec.Kind, rec.Truncated = archive.Revisit, ""
 	rec.PayloadDigest, rec.RefersTo, rec.RefersDate = known.digest, refersTo, known.time

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +153,33 @@ func TestRanges(t *testing.T) {
 		testkit.Must(t, err)
 		if len(c.cells) != 1 || c.cells[0].Kind != kind || c.cells[0].Status != 206 {
 			t.Errorf("%q: %+v", of, c.cells)
+		}
+	}
+}
+
+// Of several answers with one digest, a revisit refers to the page whose body is whole: to no error
+// page of the same bytes, and to nothing that broke off.
+func TestRevisitsReferToWholePages(t *testing.T) {
+	t.Parallel()
+	const url, digest = "http://a.example.jp/", answer + "WARC-Payload-Digest: sha1:P\r\n"
+	at := func(minute int, record string) string {
+		return strings.Replace(record, "T12:00:00Z", fmt.Sprintf("T12:%02d:00Z", minute), 1)
+	}
+	others := map[string]string{
+		"an error page": rec("1.1", "response", url, digest, "HTTP/1.1 404 Not Found\r\n\r\npage"),
+		"a cut page":    rec("1.1", "response", url, digest+"WARC-Truncated: disconnect\r\n", "HTTP/1.1 200 OK\r\n\r\npage"),
+		"a part":        rec("1.1", "response", url, digest, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/9\r\n\r\npage"),
+	}
+	page := rec("1.1", "response", url, digest, "HTTP/1.1 200 OK\r\n\r\npage")
+	revisit := rec("1.1", "revisit", url, digest, "HTTP/1.1 200 OK\r\n\r\n")
+	for name, other := range others {
+		for _, data := range []string{at(1, page) + at(2, other), at(1, other) + at(2, page)} {
+			c, err := convert(t, data+at(3, revisit), nil)
+			testkit.Must(t, err)
+			whole := slices.IndexFunc(c.cells, func(c archive.Cell) bool { return c.Kind == archive.Page && c.Truncated == "" })
+			if got := c.cells[2]; got.Kind != archive.Revisit || !got.RefersDate.Equal(c.cells[whole].Time) {
+				t.Errorf("%s: the revisit refers to %v, want %v", name, got.RefersDate, c.cells[whole].Time)
+			}
 		}
 	}
 }

@@ -13,11 +13,12 @@ import (
 // maxLosses is how many losses a Result lists. The others are only counted.
 const maxLosses = 100
 
-// Loss is a place of a file that a conversion could not use, or that a lenient one could not. In a
-// WACZ it is one of the entry that the detail names.
+// Loss is a place of a file that a conversion could not use. A strict conversion counts in the
+// inflated file: Offset is 0, and Within says where the record begins. In a WACZ the place is one of
+// the entry that the detail names.
 type Loss struct {
-	Offset int64       `json:"offset"`           // in the file as it came; of the member, if it is compressed
-	Within int64       `json:"within,omitempty"` // inflated bytes from the member's beginning to the record
+	Offset int64       `json:"offset"`           // of a lenient conversion: in the file as it came; of the member, if it is compressed
+	Within int64       `json:"within,omitempty"` // inflated bytes from there to the record
 	URL    string      `json:"url,omitempty"`    // of the record, if it could be read
 	Reason wire.Reason `json:"reason"`
 	Detail string      `json:"detail"`
