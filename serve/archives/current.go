@@ -87,7 +87,7 @@ func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
 func decisive(parts []archive.Part, records []spot) (by []spot) {
 	isPage := false
 	var away []spot                  // the last answer that the page is gone, if any
-	var cuts []spot                  // pages that broke off, one a night, since a whole page stood
+	var cuts []visit                 // to pages that broke off, one a night, since a whole page stood
 	full := make(map[string]spot, 1) // by digest: pages
 	lost := make(map[string]spot)    // by digest: answers that the page is gone
 	cellOf := func(s spot) *archive.Cell { return &parts[s.part].Index.Cells[s.cell] }
@@ -96,13 +96,11 @@ func decisive(parts []archive.Part, records []spot) (by []spot) {
 		case !cellOf(page).Cut():
 			cuts = nil
 		case isPage && !cellOf(by[0]).Cut():
-			if cuts = another(cuts, s); len(cuts) < enoughCuts {
+			if cuts = another(cuts, visit{page, s}); len(cuts) < enoughCuts {
 				return
 			}
 		}
-		if by, isPage = append(by[:0], page), true; page != s {
-			by = append(by, s)
-		}
+		by, isPage = visit{page, s}.records(by[:0]), true
 	}
 	for _, s := range records {
 		switch cell := cellOf(s); {
@@ -127,7 +125,21 @@ func decisive(parts []archive.Part, records []spot) (by []spot) {
 			by = append(append(by[:0], s), away...)
 		}
 	}
-	return append(by, cuts...)
+	for _, v := range cuts {
+		by = v.records(by)
+	}
+	return by
+}
+
+// visit is a page and the record that says that it was there: the page itself, or a revisit of it.
+type visit struct{ page, by spot }
+
+// records appends the records of the visit.
+func (v visit) records(to []spot) []spot {
+	if to = append(to, v.page); v.by != v.page {
+		to = append(to, v.by)
+	}
+	return to
 }
 
 // A whole page gives way to one that broke off after so many nights in which it did, and a visit
@@ -137,12 +149,12 @@ const (
 	night      = 12 * time.Hour
 )
 
-// another adds a page that broke off to those of earlier nights.
-func another(cuts []spot, s spot) []spot {
-	if n := len(cuts); n > 0 && s.time.Sub(cuts[n-1].time) < night {
+// another adds a visit to a page that broke off to those of earlier nights.
+func another(cuts []visit, v visit) []visit {
+	if n := len(cuts); n > 0 && v.by.time.Sub(cuts[n-1].by.time) < night {
 		return cuts
 	}
-	return append(cuts, s)
+	return append(cuts, v)
 }
 
 // needed returns the sequence numbers of the segments without which the archive, which has the

@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -177,15 +178,30 @@ func TestRedirectsEnd(t *testing.T) {
 		to("/page", "/page"), second("/page"), to("/dir", "/dir/"), second("/dir/"), to("/Page2", "/page2"), second("/page2"),
 		to("/never", "/never"), to("/one", "/two"), to("/two", "/one"), to("/lost", "/nowhere"),
 	}
+	records = append(records, to("/toempty", "/empty"), servetest.Page(root+"/empty", "of before", at(20, 1)),
+		answer(archive.Response, root+"/empty", "HTTP/1.1 302 Found\nLocation: ", "moved nowhere", at(22, 1)))
+	// Walls send each visit back to where it came from. So many versions are not all looked into.
+	records = append(records, to("/wall0", "/wall1"), second("/wall3"))
+	for i := 1; i <= 2; i++ {
+		for n := range 25 {
+			wall := to(fmt.Sprint("/wall", i), fmt.Sprint("/wall", i))
+			wall.Time = at(23-i, 1).Add(time.Duration(n) * time.Second)
+			records = append(records, wall)
+		}
+		door := to(fmt.Sprint("/wall", i), fmt.Sprint("/wall", i+1))
+		door.Time = at(22-i, 1)
+		records = append(records, door)
+	}
 	for _, n := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d"} {
 		records = append(records, to("/long"+n, "/long"+string(n[0]+1)))
 	}
 	s.Publish("20261122", map[string][]*archive.Record{host: records})
 	for path, want := range map[string]string{
 		"/page": "real /page", "/dir": "real /dir/", "/Page2": "real /page2", "/never": "elsewhere", "/one": "elsewhere", "/two": "elsewhere",
+		"/toempty": "moved nowhere", "/wall0": "elsewhere", "/wall2": "real /wall3",
 		"/lost": "is not here", "/long0": "elsewhere", "/longd": "is not here",
 	} {
-		for _, place := range []string{ofDay(22, "", root+path), ofDay(22, "if_", root+path), "/web/2026/" + root + path, "/timegate/" + root + path} {
+		for _, place := range []string{ofDay(22, "", root+path), ofDay(22, "if_", root+path), "/web/20261122/" + root + path, "/timegate/" + root + path} {
 			if resp, body, hops := s.follow(t, place); !strings.Contains(body, want) {
 				t.Errorf("%q: %s %.300s, want %s", hops, resp.Status, body, want)
 			}

@@ -52,8 +52,11 @@ func (w *rewriter) markup(r io.Reader) error {
 			w.beforeContent()
 			return w.ends(z, r, token)
 		case skipped != "" && within == z.XML():
-			if name, _ := z.TagName(); kind == html.EndTagToken && markup.Local(string(name)) == skipped {
+			switch name, _ := z.TagName(); {
+			case kind == html.EndTagToken && markup.Local(string(name)) == skipped:
 				skipped = ""
+			case w.xml && (kind == html.StartTagToken || kind == html.SelfClosingTagToken):
+				w.bases.Start("", w.base) // its end tag is counted, too
 			}
 		case kind == html.TextToken:
 			w.text(token, raw, z.XML())

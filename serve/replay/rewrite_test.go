@@ -239,6 +239,8 @@ func TestXML(t *testing.T) {
 		"style": {xhtml, `<html><style>a{b:url(c?d&amp;e)} a>b{}</style><style><![CDATA[a{b:url(c?d&e)}]]></style><style>a&gt;b{}</style></html>`,
 			`<html><style>a{b:url("` + at + `d/c?d&amp;e")} a&gt;b{}</style><style><![CDATA[a{b:url("` + at + `d/c?d&e")}]]></style><style>a&gt;b{}</style></html>`},
 		"base":       {xhtml, `<html xml:base="/b/"><a href="x"/><p xml:base="c/"><a href="x"/></p><a href="x"/></html>`, `<html ><a href="` + at + `b/x"/><p ><a href="` + at + `b/c/x"/></p><a href="` + at + `b/x"/></html>`},
+		"base and what is left out": {xhtml, `<html xml:base="/b/"><script><g><h/></g></script><link rel="prefetch"><g/></link><a href="x"/><p xml:base="c/"><script><g></g></script><a href="x"/></p><a href="x"/></html>`,
+			`<html ><a href="` + at + `b/x"/><p ><a href="` + at + `b/c/x"/></p><a href="` + at + `b/x"/></html>`},
 		"sheet":      {xhtml, `<?xml version="1.0"?><?xml-stylesheet type="text/css" href='/s.css?a&amp;b'?><html/>`, `<?xml version="1.0"?><?xml-stylesheet type="text/css" href="` + at + `s.css?a&amp;b" ?><html/>`},
 		"sitemap":    {"text/xml", `<?xml-stylesheet href="/m.xsl" ?><urlset><loc>http://h/</loc><a href="x"/><script/></urlset>`, `<?xml-stylesheet href="` + at + `m.xsl" ?><urlset><loc>http://h/</loc><a href="x"/><script/></urlset>`},
 		"XSLT":       {"text/xsl", `<xsl:stylesheet><xsl:include href="/i.xsl"/><a href="{loc}"/></xsl:stylesheet>`, `<xsl:stylesheet><xsl:include href="` + at + `i.xsl"/><a href="{loc}"/></xsl:stylesheet>`},

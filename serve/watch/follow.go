@@ -125,7 +125,7 @@ func (f *follower) lookOnce(ctx context.Context, w *Watch, a *account.Account, s
 func (f *follower) lookFor(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry) (notices []*found, err error) {
 	var cells []*archive.Cell
 	err = f.records.Each(ctx, a, seg, func(c *archive.Cell) bool {
-		if c.Kind != archive.Revisit && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {
+		if (c.Kind != archive.Revisit || isGone(c)) && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {
 			cells = append(cells, c)
 		}
 		return true

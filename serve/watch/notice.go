@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"time"
 
@@ -102,10 +103,10 @@ func judge(cell *archive.Cell, captures []*records.Capture) (what What, before t
 		switch {
 		case c.Kind == archive.Page:
 			last, seen, gone = c.Cell, c.Time, false
-		case c.Kind == archive.Revisit && c.Original != nil:
-			last, seen, gone = c.Original.Cell, c.Time, false
-		case isGone(c.Cell):
+		case isGone(c.Cell) || c.Original != nil && isGone(c.Original.Cell):
 			gone = true
+		case c.Original != nil && c.Original.Kind == archive.Page:
+			last, seen, gone = c.Original.Cell, c.Time, false
 		}
 	}
 	switch {
@@ -121,6 +122,7 @@ func judge(cell *archive.Cell, captures []*records.Capture) (what What, before t
 	return "", time.Time{}, false
 }
 
+// isGone reports whether a record, or a revisit's own head, says that the page is gone.
 func isGone(c *archive.Cell) bool {
-	return c.Kind == archive.Response && (c.Status == 404 || c.Status == 410)
+	return c.Kind != archive.Page && (c.Status == http.StatusNotFound || c.Status == http.StatusGone)
 }

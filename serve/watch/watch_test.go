@@ -157,6 +157,26 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// A revisit of an answer that the page is gone is no visit to a page.
+func TestRevisitsOfWhatIsGone(t *testing.T) {
+	b := newBench(t, nil)
+	w := b.add(watch.Wish{URL: page})
+	revisit := func(status, n int) *archive.Record {
+		r := servetest.Again(page, "", b.day(2), b.day(n))
+		r.HTTP = fmt.Appendf(nil, "HTTP/1.1 %d Status\r\n\r\n", status)
+		return r
+	}
+	for n, record := range []*archive.Record{
+		servetest.Page(page, "here", b.day(1)), servetest.Answer(page, 404, b.day(2)), revisit(404, 3), revisit(304, 4), servetest.Page(page, "here", b.day(5)), revisit(404, 6),
+	} {
+		b.Publish(b.day(n+1).Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": {record}})
+		b.look()
+	}
+	if got, want := b.told(w.ID), []string{"back " + page, "gone " + page, "gone " + page, "new " + page}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
 // TestScopeAndEnd: a watch tells nothing that its account may not see, nor when account or watch
 // are gone.
 func TestScopeAndEnd(t *testing.T) {

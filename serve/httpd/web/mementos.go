@@ -122,15 +122,16 @@ func trouble(c *records.Capture) bool {
 	return c.Kind != archive.Page && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
 }
 
-// maxSelfRedirects is how many versions are looked into for one that leads somewhere.
-const maxSelfRedirects = 50
+// maxLookedInto is how many versions are looked into for one that leads somewhere, for one request.
+const maxLookedInto = 50
 
 // choose returns the index of the version that nearest would return of those that show something;
 // of versions that show nothing, the nearest. Redirects from http to https, or to the name with
-// www, show nothing: these count as one page, so such a version would lead to itself.
-func (m mementos) choose(ctx context.Context, p replay.Period) (int, error) {
+// www, show nothing: these count as one page, so such a version would lead to itself. It looks into
+// left versions at most, and counts left down.
+func (m mementos) choose(ctx context.Context, p replay.Period, left *int) (int, error) {
 	skip := make(map[int]bool)
-	for range maxSelfRedirects {
+	for ; *left > 0; *left-- {
 		i := m.nearest(p, skip)
 		if i < 0 {
 			break
@@ -162,7 +163,7 @@ const maxHops = 9
 // lead returns the path to which a redirect leads, to a URL, in a mode. It is "" if the redirects
 // that follow never end at a page: they lead in a circle, or too far.
 func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture, to string, mode replay.Mode) (first string, err error) {
-	seen, at := map[string]bool{path(c): true}, c.Time
+	seen, at, left := map[string]bool{path(c): true}, c.Time, maxLookedInto
 	for range maxHops {
 		all, err := p.versionsOf(ctx, a, to)
 		if err != nil {
@@ -172,7 +173,7 @@ func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture
 		if len(all) == 0 {
 			return cmp.Or(first, next), nil
 		}
-		i, err := all.choose(ctx, replay.Period{Since: at, Time: at})
+		i, err := all.choose(ctx, replay.Period{Since: at, Time: at}, &left)
 		if err != nil {
 			return "", err
 		}
@@ -198,15 +199,16 @@ func answered(c *records.Capture) *records.Capture {
 	return c
 }
 
-// locationOf returns where a stored redirect leads, as an absolute URL, or "" if that is no web
-// address.
+// locationOf returns where a stored redirect leads, as an absolute URL. It returns "" if that is no
+// web address, or if the redirect does not say.
 func locationOf(c *records.Capture, answer *records.Response) string {
 	base, err := weburl.New(c.URL, nil)
 	if err != nil {
 		return ""
 	}
-	to, err := base.Resolve(answer.Get("Location"), nil)
-	if err != nil || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
+	location := answer.Get("Location")
+	to, err := base.Resolve(location, nil)
+	if err != nil || location == "" || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
 		return ""
 	}
 	return to

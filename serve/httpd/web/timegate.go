@@ -34,7 +34,8 @@ func (p *Pages) timeGate(w http.ResponseWriter, r *http.Request, a *account.Acco
 	if all == nil {
 		return err
 	}
-	i, err := all.choose(r.Context(), replay.Period{Since: wanted, Time: wanted})
+	left := maxLookedInto
+	i, err := all.choose(r.Context(), replay.Period{Since: wanted, Time: wanted}, &left)
 	if err != nil {
 		return err
 	}

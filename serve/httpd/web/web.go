@@ -108,7 +108,8 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	case address.Full && i >= 0 && replay.InPath(all[i].URL) == replay.InPath(address.URL):
 		return p.memento(w, r, a, all, i, address.Mode)
 	case !address.Full || i < 0 || redirects(all[i]):
-		if i, err = all.choose(r.Context(), address.Period); err != nil {
+		left := maxLookedInto
+		if i, err = all.choose(r.Context(), address.Period, &left); err != nil {
 			return err
 		}
 	}
