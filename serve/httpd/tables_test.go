@@ -250,8 +250,8 @@ func TestTableOfHosts(t *testing.T) {
 	}
 }
 
-// A table of records says in which charset each text is written: as its header or itself declares,
-// or as its bytes show.
+// A job's table of records says in which charset each text is written: as its header or itself
+// declares, or as its bytes show. A table that is answered at once does not read the texts.
 func TestCharsetsInATable(t *testing.T) {
 	t.Parallel()
 	c := &crawl{Site: servetest.New(t, nil)}
@@ -300,19 +300,30 @@ func TestCharsetsInATable(t *testing.T) {
 	c.Publish("20261102", map[string][]*archive.Record{"a.example.jp": {again}})
 	c.Index()
 	c.serve(t, query.Budget{})
-	_, body := c.do(t, "GET", "all", "/v1/tables/records.parquet", "")
+	c.work(t)
+	job := c.post(t, "all", "/v1/tables/records.parquet", "")
+	c.finished(t, "all", job)
 	type charsetRow struct {
 		URL      string  `parquet:"url"`
 		Kind     string  `parquet:"kind"`
 		Charset  *string `parquet:"content_charset,optional"`
 		Language *string `parquet:"content_languages,optional"`
 	}
-	rows, err := parquet.Read[charsetRow](strings.NewReader(body), int64(len(body)))
-	testkit.Must(t, err)
-	if len(rows) != len(all)+1 {
-		t.Fatalf("%d rows, want %d", len(rows), len(all)+1)
+	read := func(path string) []charsetRow {
+		_, body := c.do(t, "GET", "all", path, "")
+		rows, err := parquet.Read[charsetRow](strings.NewReader(body), int64(len(body)))
+		testkit.Must(t, err)
+		if len(rows) != len(all)+1 {
+			t.Fatalf("%s: %d rows, want %d", path, len(rows), len(all)+1)
+		}
+		return rows
 	}
-	for _, r := range rows {
+	for _, r := range read("/v1/tables/records.parquet") {
+		if r.Charset != nil {
+			t.Errorf("%s: the client waited for its charset, %s", r.URL, *r.Charset)
+		}
+	}
+	for _, r := range read(job + "/records.parquet") {
 		charset, got := want[r.URL], ""
 		if r.Kind == "revisit" {
 			charset = ""

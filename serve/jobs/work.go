@@ -198,7 +198,7 @@ func (j *Jobs) gather(ctx context.Context, a *account.Account, q *query.Query, p
 
 // tabulate makes a table of the records that a query finds, and stores its bytes.
 func (j *Jobs) tabulate(ctx context.Context, a *account.Account, q *query.Query, p *progress) (result, error) {
-	table, err := j.library.Tables.Make(ctx, a, p.job.Form, func(to tables.Sink) error {
+	table, err := j.library.Tables.Make(ctx, a, p.job.Form, tables.OfBodies, func(to tables.Sink) error {
 		p.size = to.Size
 		_, err := q.Tabulate(ctx, j.library.Records, a, to, p.budget(ctx), p.found)
 		return err

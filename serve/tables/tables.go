@@ -4,10 +4,10 @@
 //
 // A table of records is a file in a temporary folder or, of a job, in the object store. It is
 // written once, as records come, and holds no more than a row group in memory. All but the charset
-// is in the index; for that the beginning of each text is read. The rows come host by host in the
-// order of the tree, and of each host by url_surtkey and fetch_time. Pages are small, and their
-// least and greatest values are in the file's index, so a reader that wants one host or domain
-// fetches a few ranges.
+// is in the index. For the charset the beginning of each text is read, which takes too long for a
+// table that a client waits for: there it is NULL. The rows come host by host in the order of the
+// tree, and of each host by url_surtkey and fetch_time. Pages are small, and their least and greatest
+// values are in the file's index, so a reader that wants one host or domain fetches a few ranges.
 package tables
 
 import (
@@ -116,8 +116,17 @@ type Sink interface {
 // OfRecords reports whether a table of this name is made of the records that a query finds.
 func OfRecords(name string) bool { return name == RecordsName || name == LinksName }
 
+// Depth says what a table of records is made of.
+type Depth int
+
+// Depths.
+const (
+	OfIndex  Depth = iota // the index alone
+	OfBodies              // the index, and the beginning of each text, for its charset
+)
+
 // Make makes the table of a name, RecordsName or LinksName, of the records that fill adds.
-func (x *Tables) Make(ctx context.Context, a *account.Account, name string, fill func(Sink) error) (*Table, error) {
+func (x *Tables) Make(ctx context.Context, a *account.Account, name string, depth Depth, fill func(Sink) error) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
 		if name == LinksName {
 			w := newLinkWriter(to, x.Archive.Segments)
@@ -126,7 +135,7 @@ func (x *Tables) Make(ctx context.Context, a *account.Account, name string, fill
 			}
 			return w.rows, w.finish(ctx)
 		}
-		w := newRecordWriter(to)
+		w := newRecordWriter(to, depth)
 		if err := fill(w); err != nil {
 			return 0, err
 		}
@@ -190,6 +199,8 @@ type recordWriter struct {
 	rows int64
 	size counted
 
+	depth Depth
+
 	host hostColumns // of the host of the last record
 	name string      // of that host
 }
@@ -206,8 +217,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func newRecordWriter(to io.Writer) *recordWriter {
-	w := &recordWriter{size: counted{Writer: to}}
+func newRecordWriter(to io.Writer, depth Depth) *recordWriter {
+	w := &recordWriter{size: counted{Writer: to}, depth: depth}
 	w.to = newParquet[row](&w.size)
 	return w
 }
@@ -237,8 +248,10 @@ func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) 
 	return w.flush(ctx)
 }
 
-func (w *recordWriter) flush(ctx context.Context) error {
-	err := setCharsets(ctx, w.next, w.of)
+func (w *recordWriter) flush(ctx context.Context) (err error) {
+	if w.depth == OfBodies {
+		err = setCharsets(ctx, w.next, w.of)
+	}
 	if err == nil {
 		_, err = w.to.Write(w.next)
 	}

@@ -125,7 +125,7 @@ func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.A
 	if name == HostsName {
 		return x.Hosts(ctx, a, func() ([]coverage.Coverage, error) { return coverage.OfHosts(ctx, x.Archive, a, hosts) })
 	}
-	return x.Make(ctx, a, name, func(to Sink) error {
+	return x.Make(ctx, a, name, OfBodies, func(to Sink) error {
 		for _, h := range hosts {
 			err := from.OfHost(ctx, a, h, func(c *records.Capture) error { return to.Add(ctx, c) })
 			if err != nil {

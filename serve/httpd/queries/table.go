@@ -89,7 +89,7 @@ func (q *Queries) tabulate(ctx context.Context, a *account.Account, name string,
 	if wanted.Limit == 0 {
 		asked.Limit = query.MaxLimit
 	}
-	return q.Library.Tables.Make(ctx, a, name, func(to tables.Sink) error {
+	return q.Library.Tables.Make(ctx, a, name, tables.OfIndex, func(to tables.Sink) error {
 		n := 0
 		next, err := asked.Tabulate(ctx, q.Library.Records, a, to, q.Budget, func() { n++ })
 		if err == nil && next != nil && n != wanted.Limit {
