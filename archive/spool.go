@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"sheaf/archive/deflate"
-	nameless "sheaf/internal/scratch"
+	"sheaf/internal/scratch"
 )
 
 // spoolMemory limits what a spool keeps in memory, in bytes.
@@ -27,7 +27,7 @@ func (s *spool) Write(p []byte) (int, error) {
 		return s.mem.Write(p)
 	}
 	if s.file == nil {
-		f, err := nameless.File(s.dir)
+		f, err := scratch.File(s.dir)
 		if err != nil {
 			return 0, err
 		}

@@ -43,7 +43,7 @@ type Writer struct {
 	decoded  int64  // number of bytes that these decode to
 	sum      uint32 // CRC-32 of these bytes, if summed
 	summed   bool   // this process has written all of them
-	*scratch        // nil between calls if the writer uses a pool
+	*buffers        // nil between calls if the writer uses a pool
 }
 
 // Create begins a segment of the host at path, which must not exist. segmentID names the index
@@ -89,7 +89,7 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	w := &Writer{host: host, segment: segmentID, opt: opt}
 	if opt.Pool == nil {
 		var err error
-		if w.scratch, err = newScratch(opt); err != nil {
+		if w.buffers, err = newBuffers(opt); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +186,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	}
 	undo := func() error { return nil }
 	if len(r.Links) > 0 && r.Kind != Revisit {
-		undo, w.scratch.links, err = linkLogOf(w.file.Name()).add(w.size, r, w.scratch.links)
+		undo, w.buffers.links, err = linkLogOf(w.file.Name()).add(w.size, r, w.buffers.links)
 	}
 	if err == nil {
 		if err = w.write(cell); err != nil {

@@ -16,14 +16,14 @@ import (
 // a low memory limit collects many times a second.
 type WriterPool struct {
 	mu   sync.Mutex // guards idle
-	idle []*scratch
+	idle []*buffers
 }
 
 // maxIdle limits the sets of buffers that a pool keeps.
 const maxIdle = 4
 
-// scratch is the set of buffers of one append. It holds no data between two appends.
-type scratch struct {
+// buffers is the set of buffers of one append. It holds no data between two appends.
+type buffers struct {
 	compress *deflate.Compressor
 	body     spool
 	links    []byte // the links of one record
@@ -42,7 +42,7 @@ type scratch struct {
 const readBack = 64 << 10
 
 // walker returns a walker that reads what was written. Each call invalidates the walker before.
-func (s *scratch) walker(r io.Reader, opt VerifyOptions) *walker {
+func (s *buffers) walker(r io.Reader, opt VerifyOptions) *walker {
 	if s.back == nil {
 		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: deflate.NewInflater()}
 	}
@@ -57,12 +57,12 @@ func (w *Writer) verify() VerifyOptions {
 	return VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20}
 }
 
-func newScratch(opt WriterOptions) (*scratch, error) {
+func newBuffers(opt WriterOptions) (*buffers, error) {
 	c, err := deflate.NewCompressor(opt.Level)
 	if err != nil {
 		return nil, err
 	}
-	return &scratch{compress: c, body: spool{dir: opt.TempDir}, copying: make([]byte, 32<<10)}, nil
+	return &buffers{compress: c, body: spool{dir: opt.TempDir}, copying: make([]byte, 32<<10)}, nil
 }
 
 // borrow assigns a set of buffers to the writer until the returned function is called.
@@ -71,20 +71,20 @@ func (w *Writer) borrow() (giveBack func(), err error) {
 	if pool == nil {
 		return w.body.reset, nil
 	}
-	if w.scratch = pool.take(); w.scratch == nil {
-		if w.scratch, err = newScratch(w.opt); err != nil {
+	if w.buffers = pool.take(); w.buffers == nil {
+		if w.buffers, err = newBuffers(w.opt); err != nil {
 			return nil, err
 		}
 	}
 	return func() {
 		w.body.reset()
-		pool.put(w.scratch)
-		w.scratch = nil
+		pool.put(w.buffers)
+		w.buffers = nil
 	}, nil
 }
 
 // take returns an idle set of buffers, or nil.
-func (p *WriterPool) take() *scratch {
+func (p *WriterPool) take() *buffers {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) == 0 {
@@ -97,7 +97,7 @@ func (p *WriterPool) take() *scratch {
 	return s
 }
 
-func (p *WriterPool) put(s *scratch) {
+func (p *WriterPool) put(s *buffers) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) < maxIdle {

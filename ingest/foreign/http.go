@@ -21,8 +21,7 @@ type response struct {
 	status    int
 	head      []byte
 	came      []byte                     // the head as it came
-	ranges    string                     // its Content-Range
-	alone     []byte                     // the head for a record without the body, which another has
+	fields    httpHead                   // of that
 	size      int64                      // of the body, or parseResponse's limit if the body is longer
 	decoded   bool                       // the body had a coding other than chunked
 	truncated string                     // why the body is not complete, as archive.Record has it; empty: it is
@@ -62,12 +61,11 @@ func parseResponse(block *block, limit int64) (*response, error) {
 		r.truncated = archive.TruncatedDisconnect
 	}
 	r.decoded = len(coded.content) > 0 || len(coded.transfer) > 0
-	r.alone = h.alone(head)
 	r.head = h.stored(r.status, r.size, removed)
 	if !coded.chunked && (!removed || !r.decoded) && h.fits(r.size) && h.plain(head) {
 		r.head = head
 	}
-	r.came, r.ranges = head, h.get("Content-Range")
+	r.came, r.fields = head, h
 	r.body = func() (io.Reader, func()) {
 		in, closeIt, _ := open()
 		return &beginning{in, r.size}, closeIt
@@ -83,7 +81,7 @@ func (r *response) isPage() bool {
 		return true
 	case http.StatusPartialContent:
 		var first, last, size int64
-		n, err := fmt.Sscanf(strings.ToLower(r.ranges), "bytes %d-%d/%d", &first, &last, &size)
+		n, err := fmt.Sscanf(strings.ToLower(r.fields.get("Content-Range")), "bytes %d-%d/%d", &first, &last, &size)
 		return n == 3 && err == nil && first == 0 && last == size-1
 	}
 	return false
@@ -254,11 +252,12 @@ func (h httpHead) promises(status int) int64 {
 	return n
 }
 
-// alone returns the header, which came as head, for a body that another record has. It is stored
+// alone returns the head for a record without the body, which another record has. It is stored
 // without codings.
-func (h httpHead) alone(head []byte) []byte {
-	if len(h.values("Transfer-Encoding")) == 0 && len(h.values("Content-Encoding")) == 0 && h.plain(head) {
-		return head
+func (r *response) alone() []byte {
+	h := r.fields
+	if len(h.values("Transfer-Encoding")) == 0 && len(h.values("Content-Encoding")) == 0 && h.plain(r.came) {
+		return r.came
 	}
 	return h.stored(http.StatusOK, -1, true)
 }

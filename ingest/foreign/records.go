@@ -245,7 +245,8 @@ func (c *conversion) revisit(r *warcRecord) error {
 		if err != nil {
 			return err
 		}
-		rec.HTTP, whole, body = answer.alone, whole && bytes.Equal(answer.alone, answer.came), answer.size
+		rec.HTTP, body = answer.alone(), answer.size
+		whole = whole && bytes.Equal(rec.HTTP, answer.came)
 	}
 	switch _, err = c.append(rec); {
 	case err == nil && body > 0:
