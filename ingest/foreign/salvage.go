@@ -14,7 +14,7 @@ import (
 const maxLosses = 100
 
 // Loss is a place of a file that a conversion could not use. A strict conversion counts in the
-// inflated file: Offset is 0, and Within says where the record begins. In a WACZ the place is one of
+// inflated file: Offset is 0, and Within says where the record begins. In a WACZ the place is in
 // the entry that the detail names.
 type Loss struct {
 	Offset int64       `json:"offset"`           // of a lenient conversion: in the file as it came; of the member, if it is compressed

@@ -238,7 +238,7 @@ func TestXML(t *testing.T) {
 		"prefixes":    {"text/xml", `<h:html><h:script>f()</h:script><h:a href="x"/></h:html>`, `<h:html><h:a href="` + at + `d/x"/></h:html>`},
 		"style": {xhtml, `<html><style>a{b:url(c?d&amp;e)} a>b{}</style><style><![CDATA[a{b:url(c?d&e)}]]></style><style>a&gt;b{}</style></html>`,
 			`<html><style>a{b:url("` + at + `d/c?d&amp;e")} a&gt;b{}</style><style><![CDATA[a{b:url("` + at + `d/c?d&e")}]]></style><style>a&gt;b{}</style></html>`},
-		"base":       {xhtml, `<html xml:base="/b/"><a href="x"/><p xml:base="c/"><a href="x"/></p><a href="x"/></html>`, `<html ><a href="` + at + `b/x"/><p ><a href="` + at + `b/c/x"/></p><a href="` + at + `b/x"/></html>`},
+		"base": {xhtml, `<html xml:base="/b/"><a href="x"/><p xml:base="c/"><a href="x"/></p><a href="x"/></html>`, `<html ><a href="` + at + `b/x"/><p ><a href="` + at + `b/c/x"/></p><a href="` + at + `b/x"/></html>`},
 		"base and what is left out": {xhtml, `<html xml:base="/b/"><script><g><h/></g></script><link rel="prefetch"><g/></link><a href="x"/><p xml:base="c/"><script><g></g></script><a href="x"/></p><a href="x"/></html>`,
 			`<html ><a href="` + at + `b/x"/><p ><a href="` + at + `b/c/x"/></p><a href="` + at + `b/x"/></html>`},
 		"sheet":      {xhtml, `<?xml version="1.0"?><?xml-stylesheet type="text/css" href='/s.css?a&amp;b'?><html/>`, `<?xml version="1.0"?><?xml-stylesheet type="text/css" href="` + at + `s.css?a&amp;b" ?><html/>`},
