@@ -134,10 +134,7 @@ func TestLossless(t *testing.T) {
 // What wget has written is still to be had.
 func TestLosslessWget(t *testing.T) {
 	t.Parallel()
-	wget, err := exec.LookPath("wget")
-	if err != nil {
-		testkit.Missing(t, "wget: %v", err)
-	}
+	wget := testkit.Tool(t, "wget")
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("X-Custom", "a;  b")
