@@ -12,9 +12,9 @@ type Tombstone struct {
 	Host string `json:"host"`
 	// Edition, if set, limits it to what this edition brought of the host.
 	Edition string `json:"edition,omitempty"`
-	// URLPrefix, if set, limits it to records whose URL has this prefix. The catalog knows no URLs:
-	// it still returns the entry, and the reader of the segment must leave the records out. See
-	// Snapshot.Tombstones.
+	// URLPrefix, if set, limits it to records that this prefix names: see weburl.Prefix, whose form
+	// it has. The catalog knows no URLs: it still returns the entry, and the reader of the segment
+	// must leave the records out. See Snapshot.Tombstones.
 	URLPrefix string `json:"url_prefix,omitempty"`
 	// Collection, if set, limits it to what was imported as this collection.
 	Collection string    `json:"collection,omitempty"`

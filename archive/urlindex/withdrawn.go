@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/weburl"
 )
 
 // withdrawn reports which rows are gone for good: their entry has expired, or they are erased. A
@@ -91,7 +92,7 @@ func (w *withdrawn) isExpired(seq int64) bool {
 func covered(r *Row, stones []catalog.Tombstone) bool {
 	host := r.Host()
 	for _, t := range stones {
-		if t.Host == host && t.Collection == "" && r.Seq <= t.Through && (t.Edition == "" || t.Edition == r.edition()) && strings.HasPrefix(r.URL, t.URLPrefix) {
+		if t.Host == host && t.Collection == "" && r.Seq <= t.Through && (t.Edition == "" || t.Edition == r.edition()) && (t.URLPrefix == "" || weburl.PrefixOf(t.URLPrefix).Holds(r.URL)) {
 			return true
 		}
 	}

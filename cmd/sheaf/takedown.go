@@ -41,7 +41,7 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
-	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins with this")
+	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins with this, by http and https")
 	if path == api.PathAdminTakedowns {
 		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "accept a host, or an edition, of which nothing was published")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/weburl"
 )
 
 // Takedowns lets operators take archives down and lift that again.
@@ -208,6 +208,9 @@ func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, 
 		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix, Collection: ask.Collection,
 		Reason: ask.Reason, By: operators.By(r.Context(), ask.By),
 	}
+	if p, err := weburl.ParsePrefix(ask.URLPrefix); err == nil {
+		ask.URLPrefix = p.String()
+	}
 	audit.Note(r.Context(), audit.Row{Object: objectOf(ask.Tombstone), Reason: ask.Reason})
 	if err := CheckTakedown(ask.Tombstone); err != nil {
 		return ask, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
@@ -303,9 +306,9 @@ func CheckTakedown(t catalog.Tombstone) error {
 	if t.URLPrefix == "" {
 		return nil
 	}
-	u, err := url.Parse(t.URLPrefix)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host != t.Host || u.Path == "" {
-		return fmt.Errorf("URL prefix %q does not begin with http://%s/ or https://%s/", t.URLPrefix, t.Host, t.Host)
+	p, err := weburl.ParsePrefix(t.URLPrefix)
+	if err == nil && p.Host() != t.Host {
+		err = fmt.Errorf("URL prefix %q does not begin with http://%s/ or https://%s/", t.URLPrefix, t.Host, t.Host)
 	}
-	return nil
+	return err
 }

@@ -142,6 +142,12 @@ func isASCII(s string) bool {
 // unescapeUnreserved decodes %XX of unreserved characters and writes the digits of the others in
 // upper case (RFC 3986, 6.2.2.1 and 6.2.2.2).
 func unescapeUnreserved(s string) string {
+	return unescape(s, func(c byte) bool { return plain(c) || c == '.' || c == '~' })
+}
+
+// unescape decodes %XX of the characters that have a plain form, and writes the digits of the
+// others in upper case.
+func unescape(s string, hasPlain func(c byte) bool) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
@@ -152,7 +158,7 @@ func unescapeUnreserved(s string) string {
 		case !ok:
 			out = append(out, s[i])
 			continue
-		case (plain(c) || c == '.' || c == '~') && !joins(out, c):
+		case hasPlain(c) && !joins(out, c):
 			out = append(out, c)
 		default:
 			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15])

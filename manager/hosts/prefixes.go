@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 )
@@ -19,8 +19,7 @@ const maxPrefixes = 100
 // ErrPrefixNotRefused says that a prefix is not refused.
 var ErrPrefixNotRefused = errors.New("this prefix is not refused; sheaf host prefix ls lists those that are")
 
-// RefusedPrefix is a part of a host that robots leave out: the pages whose URL begins with it, by
-// http and https.
+// RefusedPrefix is a part of a host that robots leave out: the pages that weburl.Prefix says.
 type RefusedPrefix struct {
 	URL    string    `json:"url"` // with http, such as http://www.example.jp/private/
 	Since  time.Time `json:"since,omitzero"`
@@ -31,11 +30,12 @@ type RefusedPrefix struct {
 // prefixOf splits a URL into a host and the path and query with which URLs are to begin.
 func prefixOf(url string) (host, path string, err error) {
 	normal, host, err := wire.NormalizeURL(url)
+	var p weburl.Prefix
 	if err == nil {
-		_, path, _ = strings.Cut(normal, "//"+host)
-		if len(path) > wire.MaxOmit {
-			err = fmt.Errorf("it is longer than %d bytes", wire.MaxOmit)
-		}
+		p, err = weburl.ParsePrefix(normal)
+	}
+	if path = p.Path(); err == nil && len(path) > wire.MaxOmit {
+		err = fmt.Errorf("it is longer than %d bytes", wire.MaxOmit)
 	}
 	if err == nil && path == "/" {
 		err = errors.New("it is a whole host; sheaf host rm removes one")

@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,11 +57,9 @@ func (c *Current) Shortest(host string) time.Duration { return c.List().Shortest
 // RunPages returns how many pages of a host an operator has one visit fetch; 0: none has.
 func (c *Current) RunPages(host string) int { return c.List().RunPages[host] }
 
-// Omits reports whether the manager has a URL of a host left out, which is in the robots' canonical
-// form.
+// Omits reports whether the manager has a URL of a host left out.
 func (c *Current) Omits(host, url string) bool {
-	paths := c.List().Omits[host]
-	return len(paths) > 0 && slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(weburl.PathQuery(url), path) })
+	return slices.ContainsFunc(c.List().Omits[host], func(path string) bool { return weburl.PrefixOf("http://" + host + path).Holds(url) })
 }
 
 // Share returns what of a host is this robot's.

@@ -75,7 +75,7 @@ func (l *List) Add(line wire.HostLine) {
 			l.Omits = make(map[string][]string)
 		}
 		host := weburl.Host(line.URL)
-		l.Omits[host] = append(l.Omits[host], weburl.PathQuery(weburl.Canonical("http://"+host+line.Omit)))
+		l.Omits[host] = append(l.Omits[host], line.Omit)
 	}
 	if line.Handover != "" {
 		if l.Handovers == nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
-	"sheaf/archive/naming"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
@@ -138,19 +137,4 @@ func TestRules(t *testing.T) {
 	if testkit.Must(t, err); v != nil {
 		t.Errorf("a removed rule hides: %+v", v)
 	}
-}
-
-func FuzzURLPrefix(f *testing.F) {
-	for _, text := range []string{"http://www.example.jp/", "https://例え.jp/x", "http://[::1]:8080/a", "http://a.jp", "http:///", "x"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if !validPrefix(text) {
-			return
-		}
-		host, _, _ := strings.Cut(bare(text), "/")
-		if name, err := naming.HostFromPath(naming.HostPath(host)); err != nil || name != host {
-			t.Errorf("%q names the host %q, at a place of %q: %v", text, host, name, err)
-		}
-	})
 }

@@ -33,7 +33,7 @@ type Rule struct {
 
 	// What it names. Everything that is set must fit.
 	Domain     string    `json:"domain,omitempty"`     // a host and all below it; "*": every host
-	URLPrefix  string    `json:"url_prefix,omitempty"` // of a URL, by http and by https
+	URLPrefix  string    `json:"url_prefix,omitempty"` // pages that it names as a weburl.Prefix
 	Collection string    `json:"collection,omitempty"` // with which it was imported
 	From       time.Time `json:"from,omitzero"`        // fetched at this time or later
 	To         time.Time `json:"to,omitzero"`          // fetched before this time
@@ -71,8 +71,6 @@ func (r *Rule) check() error {
 		return bad("domain", r.Domain, "want a lower-case name such as jp or waseda.ac.jp, or * for every host")
 	case r.Domain != "" && r.URLPrefix != "":
 		return bad("url_prefix", r.URLPrefix, "it names the host itself; leave the domain out")
-	case r.URLPrefix != "" && !validPrefix(r.URLPrefix):
-		return bad("url_prefix", r.URLPrefix, "want the beginning of a URL as the archive has it, with the whole host and a path, such as http://www.example.jp/private/")
 	case r.Collection != "" && !wire.ValidCollection(r.Collection):
 		return bad("collection", r.Collection, wire.CollectionForm)
 	case !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To):
@@ -88,6 +86,9 @@ func (r *Rule) check() error {
 	case r.Reason == "" || len(r.Reason) > maxText:
 		return bad("reason", r.Reason, "say why in up to 2000 bytes")
 	}
+	if given := r.URLPrefix; r.checkPrefix() != nil {
+		return bad("url_prefix", given, "want the beginning of a URL with the whole host and a path, such as http://www.example.jp/private/")
+	}
 	for _, a := range r.Accounts {
 		if !account.IsName(a) {
 			return bad("accounts", a, "want an account's name")
@@ -102,28 +103,18 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// validPrefix reports whether a text is the beginning of normal URLs of one host.
-func validPrefix(text string) bool {
-	host, _, ok := strings.Cut(bare(text), "/")
-	if len(text) > maxText || bare(text) == text || !ok {
-		return false
+// checkPrefix returns an error unless the prefix names pages of a host as archives name them. It
+// brings the prefix into its normal form.
+func (r *Rule) checkPrefix() error {
+	if r.URLPrefix == "" {
+		return nil
 	}
-	if name, err := naming.HostFromPath(naming.HostPath(host)); err != nil || name != host {
-		return false
+	p, err := weburl.ParsePrefix(r.URLPrefix)
+	if name, bad := naming.HostFromPath(naming.HostPath(p.Host())); err == nil && (bad != nil || name != p.Host() || len(r.URLPrefix) > maxText) {
+		err = fmt.Errorf("its host cannot be in the archive, or it is longer than %d bytes", maxText)
 	}
-	origin := text[:len(text)-len(bare(text))+len(host)+1]
-	url, err := weburl.Parse("", origin, nil)
-	return err == nil && url == origin
-}
-
-// bare returns a URL without its scheme.
-func bare(url string) string {
-	for _, scheme := range []string{"http://", "https://"} {
-		if rest, ok := strings.CutPrefix(url, scheme); ok {
-			return rest
-		}
-	}
-	return url
+	r.URLPrefix = p.String()
+	return err
 }
 
 // openTo reports whether the rule hides nothing from a reader, whenever that is.
@@ -146,8 +137,7 @@ func (r *Rule) since(now time.Time) time.Time {
 func (r *Rule) place() (place string, exact bool) {
 	switch {
 	case r.URLPrefix != "":
-		host, _, _ := strings.Cut(bare(r.URLPrefix), "/")
-		return naming.HostPath(host), true
+		return naming.HostPath(weburl.PrefixOf(r.URLPrefix).Host()), true
 	case r.Domain == "" || r.Domain == "*":
 		return "", false
 	}

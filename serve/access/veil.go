@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/weburl"
 	"sheaf/serve/account"
 )
 
@@ -21,10 +22,11 @@ type Veil struct {
 // applied is a rule that hides something from the reader.
 type applied struct {
 	Rule
-	place string    // of the hosts of which it may name something
-	exact bool      // only the host at the place
-	since time.Time // it hides only segments that were published later
-	ended bool      // its embargo: it hides nothing any more
+	pages weburl.Prefix // with a URL prefix: those that it names
+	place string        // of the hosts of which it may name something
+	exact bool          // only the host at the place
+	since time.Time     // it hides only segments that were published later
+	ended bool          // its embargo: it hides nothing any more
 }
 
 // newVeil returns what rules hide from a reader at a time; nil: nothing.
@@ -36,7 +38,10 @@ func newVeil(rules []stored, a *account.Account, scope account.Scope, now time.T
 			continue
 		}
 		v.mark += fmt.Sprintf(" %d.%d", r.ID, r.Epoch)
-		v.rules = append(v.rules, applied{Rule: r.Rule, place: place, exact: exact, since: r.since(now), ended: !r.Until.IsZero() && !now.Before(r.Until)})
+		v.rules = append(v.rules, applied{
+			Rule: r.Rule, pages: weburl.PrefixOf(r.URLPrefix), place: place, exact: exact,
+			since: r.since(now), ended: !r.Until.IsZero() && !now.Before(r.Until),
+		})
 	}
 	if v.mark == "" {
 		return nil
@@ -122,7 +127,7 @@ func (v *Veil) MayHide(l catalog.SegmentEntry) bool {
 // was fetched, at is zero: it is hidden if it would be at any time.
 func (v *Veil) HidesRecord(l catalog.SegmentEntry, url string, at time.Time) bool {
 	return v.any(func(r *applied) bool {
-		return r.names(&l) && (r.URLPrefix == "" || strings.HasPrefix(bare(url), bare(r.URLPrefix))) &&
+		return r.names(&l) && (r.URLPrefix == "" || r.pages.Holds(url)) &&
 			(at.IsZero() || (r.From.IsZero() || !at.Before(r.From)) && (r.To.IsZero() || at.Before(r.To)))
 	})
 }
@@ -138,10 +143,9 @@ func (v *Veil) HidesHost(host string) bool {
 // HidesSome reports whether URLs of a host that begin with a prefix may be hidden by a rule about
 // URLs.
 func (v *Veil) HidesSome(host, prefix string) bool {
-	place := naming.HostPath(host)
+	place, pages := naming.HostPath(host), weburl.PrefixOf(prefix)
 	return v.any(func(r *applied) bool {
-		return r.URLPrefix != "" && !r.ended && r.holds(place) &&
-			(strings.HasPrefix(bare(prefix), bare(r.URLPrefix)) || strings.HasPrefix(bare(r.URLPrefix), bare(prefix)))
+		return r.URLPrefix != "" && !r.ended && r.holds(place) && r.pages.Meets(pages)
 	})
 }
 

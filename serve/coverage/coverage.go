@@ -18,6 +18,7 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/internal/bytecache"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 	"sheaf/serve/records"
@@ -221,20 +222,20 @@ func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in cata
 	if len(wanted) == 0 || !v.Scope.Holds(naming.HostPath(c.Host)) || v.Veil.Hides(in) {
 		return c, false
 	}
-	var taken []catalog.Tombstone
+	var taken []weburl.Prefix
 	for _, t := range v.Snap.Tombstones(c.Host) {
 		switch {
 		case t.Edition != "" && t.Edition != in.Edition || t.Act == catalog.Erase, t.Collection != "":
 		case t.URLPrefix == "":
 			return c, false
 		default:
-			taken = append(taken, t)
+			taken = append(taken, weburl.PrefixOf(t.URLPrefix))
 		}
 	}
 	c.URLs = slices.DeleteFunc(slices.Clone(c.URLs), func(u wire.CoveredURL) bool {
 		key := naming.SURT(u.URL)
 		return v.Veil.HidesRecord(in, u.URL, in.Last) ||
-			slices.ContainsFunc(taken, func(t catalog.Tombstone) bool { return strings.HasPrefix(u.URL, t.URLPrefix) }) ||
+			slices.ContainsFunc(taken, func(p weburl.Prefix) bool { return p.Holds(u.URL) }) ||
 			!slices.ContainsFunc(wanted, func(t records.Target) bool { return t.Holds(key) })
 	})
 	return c, true

@@ -36,7 +36,8 @@ type Event struct {
 	Edition string    `json:"edition,omitempty"` // empty: all editions
 	// Why is the reason of a Delete or Reseal: "takedown", "lifted" or "expired".
 	Why string `json:"why,omitempty"`
-	// URLPrefix limits a Reseal to the records whose URL has the prefix.
+	// URLPrefix limits a Reseal to the records whose URL has the prefix, by http or https and in
+	// any spelling.
 	URLPrefix string `json:"url_prefix,omitempty"`
 
 	// The following fields are only set for Put. Files is empty if the catalog does not know the

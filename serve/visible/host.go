@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/weburl"
 	"sheaf/serve/access"
 )
 
@@ -22,8 +23,19 @@ type Host struct {
 	Tombstones int       // number of take-downs that the host has
 
 	stones []catalog.Tombstone // the take-downs
-	taken  []catalog.Tombstone // those of single URLs
+	taken  []takenPages        // those of single URLs
 	veil   *access.Veil        // hides records; nil: none
+}
+
+// takenPages are pages that are taken down by their URLs.
+type takenPages struct {
+	catalog.Tombstone
+	prefix weburl.Prefix
+}
+
+// in reports whether the take-down counts for a segment.
+func (t takenPages) in(seg catalog.SegmentEntry) bool {
+	return t.Edition == "" || t.Edition == seg.Edition
 }
 
 // Modified returns the time of the host's newest segment.
@@ -52,14 +64,14 @@ func (h *Host) Withheld() string {
 // MayLack reports whether records of a segment may be taken down or hidden.
 func (h *Host) MayLack(seg catalog.SegmentEntry) bool {
 	return h.veil.MayHide(seg) ||
-		slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool { return t.Edition == "" || t.Edition == seg.Edition })
+		slices.ContainsFunc(h.taken, func(t takenPages) bool { return t.in(seg) })
 }
 
 // Gone reports whether a record of a segment, of a URL that was fetched at a time, is taken down or
 // hidden. If the time is not known, it is zero.
 func (h *Host) Gone(seg catalog.SegmentEntry, url string, at time.Time) bool {
-	return h.veil.HidesRecord(seg, url, at) || slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool {
-		return (t.Edition == "" || t.Edition == seg.Edition) && strings.HasPrefix(url, t.URLPrefix)
+	return h.veil.HidesRecord(seg, url, at) || slices.ContainsFunc(h.taken, func(t takenPages) bool {
+		return t.in(seg) && t.prefix.Holds(url)
 	})
 }
 

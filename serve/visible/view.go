@@ -11,6 +11,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/bytecache"
+	"sheaf/internal/weburl"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
 )
@@ -113,7 +114,7 @@ func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	}
 	for _, t := range stones {
 		if t.URLPrefix != "" {
-			h.taken = append(h.taken, t)
+			h.taken = append(h.taken, takenPages{t, weburl.PrefixOf(t.URLPrefix)})
 		}
 	}
 	return h

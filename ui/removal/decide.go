@@ -84,7 +84,7 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 		err = d.opt.Hosts.RefuseDomain(ctx, hosts.RefusedDomain{Domain: t.host, By: by, Reason: reason})
 	}
 	if err == nil && r.Wish == Remove && r.Kind != Domain {
-		_, err = d.opt.Takedowns.Take(ctx, t.stones(reason, by)...)
+		_, err = d.opt.Takedowns.Take(ctx, t.stone(reason, by))
 	}
 	if err == nil {
 		err = d.takeShown(ctx, r, by)

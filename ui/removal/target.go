@@ -13,6 +13,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/publicaddr"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -63,7 +64,11 @@ func parseTarget(kind Kind, text string) (t target, err error) {
 		if bare {
 			return t, errWhole
 		}
-		t.text = normal
+		p, err := weburl.ParsePrefix(normal)
+		if err != nil || p.Host() != host {
+			return t, errTarget
+		}
+		t.text = p.String()
 	case Domain:
 		if !bare || u.Port() != "" || t.address().IsValid() {
 			return t, errTarget
@@ -79,10 +84,8 @@ func parseTarget(kind Kind, text string) (t target, err error) {
 		return t, errNotPublic
 	}
 	if kind != Domain {
-		for _, stone := range t.stones("asked for", "") { // a grant must not fail later
-			if err := upkeep.CheckTakedown(stone); err != nil {
-				return t, errTarget
-			}
+		if err := upkeep.CheckTakedown(t.stone("asked for", "")); err != nil { // a grant must not fail later
+			return t, errTarget
 		}
 	}
 	return t, nil
@@ -92,9 +95,7 @@ func parseTarget(kind Kind, text string) (t target, err error) {
 func (r *Request) target() target {
 	t := target{kind: r.Kind, text: r.Target, host: r.Target}
 	if r.Kind == Prefix {
-		if u, err := url.Parse(r.Target); err == nil {
-			t.host = u.Host
-		}
+		t.host = weburl.PrefixOf(r.Target).Host()
 	}
 	return t
 }
@@ -155,16 +156,13 @@ func (t target) addresses() (list []string) {
 	return list
 }
 
-// stones returns the take-downs of a host or URL prefix. A prefix holds for http and https.
-func (t target) stones(reason, by string) (list []catalog.Tombstone) {
-	if t.kind != Prefix {
-		return []catalog.Tombstone{{Host: t.host, Reason: reason, By: by}}
+// stone returns the take-down of a host or URL prefix.
+func (t target) stone(reason, by string) catalog.Tombstone {
+	s := catalog.Tombstone{Host: t.host, Reason: reason, By: by}
+	if t.kind == Prefix {
+		s.URLPrefix = t.text
 	}
-	_, rest, _ := strings.Cut(t.text, "://")
-	for _, scheme := range []string{"http", "https"} {
-		list = append(list, catalog.Tombstone{Host: t.host, URLPrefix: scheme + "://" + rest, Reason: reason, By: by})
-	}
-	return list
+	return s
 }
 
 // parseAddress reads a bare mail address.

@@ -1,0 +1,106 @@
+package weburl
+
+import (
+	"errors"
+	"strings"
+)
+
+// Prefix names the pages of one host whose URLs begin alike. It is the one rule for whatever hides
+// or leaves out pages by the beginning of their URLs: take-downs, access rules, removals, and what
+// robots are not to collect.
+//
+//   - It holds by http and by https, whichever it is written with. A scheme's default port is none.
+//   - It holds for the host as written: www.example.jp and example.jp are two hosts.
+//   - Two spellings of one URL (RFC 3986, section 6.2.2) are one: "%70rivate" is "private", "%e3"
+//     is "%E3", "a/../private" is "private". So are "%28" and "(", which servers do not tell apart.
+//     A letter of a path in another case is another letter.
+//   - A session ID (see session.go) in a URL or in the prefix makes no difference.
+type Prefix struct {
+	host string
+	path string // with a query, if it has one, as String gives it
+	bare string // path without session IDs
+}
+
+// Reasons why a text is no prefix.
+var (
+	errPrefixForm   = errors.New("want the beginning of a URL with the whole host and a path, such as http://www.example.jp/private/")
+	errPrefixEscape = errors.New("ends within a percent-encoded byte; leave the % out, or complete it")
+	errPrefixDots   = errors.New("ends in a segment . or .., which names another path; write that path")
+)
+
+// ParsePrefix reads what a person has written as a prefix. The path that it names is never wider
+// than what is written.
+func ParsePrefix(text string) (Prefix, error) {
+	scheme, rest, ok := cutScheme(text)
+	if !ok || scheme != "http" && scheme != "https" || !strings.HasPrefix(rest, "//") {
+		return Prefix{}, &Error{text, errPrefixForm}
+	}
+	host, path, ok := strings.Cut(rest[2:], "/")
+	if !ok || host == "" || strings.ContainsAny(host, `?#@\`) || strings.Contains(path, "#") || clean(text) != text {
+		return Prefix{}, &Error{text, errPrefixForm}
+	}
+	if at := strings.LastIndexByte(text, '%'); at >= 0 && at >= len(text)-2 {
+		return Prefix{}, &Error{text, errPrefixEscape}
+	}
+	if last := path[strings.LastIndexAny(path, `/\`)+1:]; !strings.Contains(path, "?") && dots(last) > 0 {
+		return Prefix{}, &Error{text, errPrefixDots}
+	}
+	if _, err := New(text, nil); err != nil {
+		return Prefix{}, err
+	}
+	p := PrefixOf(text)
+	if PrefixOf(p.String()) != p { // odd hosts, such as one of points only
+		return Prefix{}, &Error{text, errPrefixForm}
+	}
+	return p, nil
+}
+
+// PrefixOf is ParsePrefix for a text that was checked when it was kept.
+func PrefixOf(text string) Prefix {
+	host, path, bare := spell(text)
+	return Prefix{host, path, bare}
+}
+
+// Host returns the host, in the form of the function Host.
+func (p Prefix) Host() string { return p.host }
+
+// Path returns the path, and the query if there is one, with which the URLs begin.
+func (p Prefix) Path() string { return p.path }
+
+// String returns the prefix in the form in which it is kept: of all its spellings the same.
+func (p Prefix) String() string { return "http://" + p.host + p.path }
+
+// Holds reports whether the prefix names the page at an absolute URL.
+func (p Prefix) Holds(url string) bool {
+	host, path, bare := spell(url)
+	return host == p.host && (strings.HasPrefix(path, p.path) || strings.HasPrefix(bare, p.bare))
+}
+
+// Meets reports whether a page may be named by both prefixes.
+func (p Prefix) Meets(o Prefix) bool {
+	return p.host == o.host && (strings.HasPrefix(p.bare, o.bare) || strings.HasPrefix(o.bare, p.bare))
+}
+
+// spell returns a URL's host, and its path with the query: in the one spelling that all have, and
+// without session IDs. What cannot be parsed stays as it is.
+func spell(url string) (host, path, bare string) {
+	u, err := New(url, nil)
+	if err != nil {
+		_, rest, _ := strings.Cut(url, "://")
+		host, path, _ = strings.Cut(rest, "/")
+		return strings.ToLower(host), "/" + path, "/" + path
+	}
+	c := URL{path: unescape(u.path, plainInPath), query: unescape(u.query, plainInQuery), hasQuery: u.hasQuery}
+	path = c.PathQuery()
+	if c.path, c.query = dropSessions(c.path, c.query); c.query == "" && u.query != "" {
+		c.hasQuery = false
+	}
+	c.host, c.port = strings.TrimRight(u.host, "."), u.port
+	return c.Host(), path, c.PathQuery()
+}
+
+// plainInPath reports whether a byte of a path may stand as it is, and then divides nothing.
+func plainInPath(c byte) bool { return !pathSet.has(c) && strings.IndexByte(`%/\`, c) < 0 }
+
+// plainInQuery is plainInPath for a query.
+func plainInQuery(c byte) bool { return !specialQuerySet.has(c) && strings.IndexByte("%&=+;", c) < 0 }

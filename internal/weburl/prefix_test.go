@@ -1,0 +1,81 @@
+package weburl
+
+import "testing"
+
+// A prefix names every spelling of the pages below it, by both schemes, and no other page.
+func TestPrefix(t *testing.T) {
+	const host = "www.example.jp"
+	for prefix, c := range map[string]struct {
+		kept      string
+		holds     []string
+		holdsNone []string
+	}{
+		"http://" + host + "/private/": {"http://" + host + "/private/",
+			[]string{
+				"http://" + host + "/private/", "https://" + host + "/private/a?b", "http://" + host + ":80/private/", "https://" + host + ":443/private/",
+				"HTTP://WWW.Example.JP/private/", "http://" + host + "/%70rivate/", "http://" + host + "/p%72ivat%65/a", "http://" + host + "/a/../private/",
+				"http://" + host + "./private/", "http://user@" + host + "/private/", "http://" + host + "/%2e/private/",
+				"http://" + host + "/private;jsessionid=0123456789abcdef/a", `http://` + host + `\private\a`,
+			},
+			[]string{
+				"http://" + host + "/private", "http://" + host + "/privately/", "http://" + host + "/a/private/", "http://example.jp/private/", "http://" + host + ":8080/private/",
+				"https://" + host + ":80/private/", "http://" + host + "/Private/", "http://" + host + "/private/../a", "http://" + host + ".evil.example/private/", "http://" + host + "/private%2Fa",
+			}},
+		"HTTPS://WWW.EXAMPLE.JP:443/%7Eme/%e3%81": {"http://" + host + "/~me/%E3%81",
+			[]string{"http://" + host + "/~me/%e3%81%82", "https://" + host + "/%7eme/あ"}, []string{"http://" + host + "/~me/%E3"}},
+		"http://" + host + "/~me/(a|b)?x=1&y='": {"http://" + host + "/~me/(a|b)?x=1&y=%27",
+			[]string{"https://" + host + "/~me/%28a%7Cb%29?x=1&y=%27z", "http://" + host + "/~me/(a|b)?PHPSESSID=1&x=1&y='"},
+			[]string{"http://" + host + "/~me/(a|b)?x=1%26y='", "http://" + host + "/~me/(a|b)%3Fx=1&y='"}},
+		"http://" + host + "/a?": {"http://" + host + "/a?", []string{"http://" + host + "/a?", "http://" + host + "/a?b"}, []string{"http://" + host + "/a", "http://" + host + "/ab"}},
+		"http://" + host + "/":   {"http://" + host + "/", []string{"https://" + host, "https://" + host + "/?x"}, []string{"http://example.jp/"}},
+		"http://" + host + "/p?sid=0a1b2c3d4e5f": {"http://" + host + "/p?sid=0a1b2c3d4e5f",
+			[]string{"http://" + host + "/p?sid=9f8e7d6c5b4a"}, []string{"http://" + host + "/q"}},
+		"http://[2001:DB8::1]:8080/x": {"http://[2001:db8::1]:8080/x", []string{"https://[2001:db8:0::1]:8080/x"}, []string{"http://[2001:db8::1]/x"}},
+	} {
+		p, err := ParsePrefix(prefix)
+		if err != nil || p.String() != c.kept || p != PrefixOf(c.kept) {
+			t.Errorf("%s is kept as %s, %v; want %s", prefix, p, err, c.kept)
+		}
+		for _, url := range c.holds {
+			if !p.Holds(url) {
+				t.Errorf("%s does not hold %s", prefix, url)
+			}
+		}
+		for _, url := range c.holdsNone {
+			if p.Holds(url) {
+				t.Errorf("%s holds %s", prefix, url)
+			}
+		}
+	}
+	for _, text := range []string{
+		"", "http://www.example.jp", "ftp://www.example.jp/", "www.example.jp/private/", "http:///a", "http:/www.example.jp/", "http://u@www.example.jp/", "http://www.example.jp/a#b",
+		"http://www.example.jp/%7", "http://www.example.jp/a%", "http://www.example.jp/a/..", "http://www.example.jp/a/%2e", "http://www.example.jp/ ", "http://a b/", "http://x:y/",
+	} {
+		if p, err := ParsePrefix(text); err == nil {
+			t.Errorf("%q is the prefix %s", text, p)
+		}
+	}
+	meet := func(a, b string) bool { return PrefixOf(a).Meets(PrefixOf(b)) }
+	if !meet("http://a.jp/x/", "https://a.jp/%78") || !meet("http://a.jp/x", "http://a.jp/x/y") || meet("http://a.jp/x/", "http://a.jp/y/") || meet("http://a.jp/", "http://b.jp/") {
+		t.Error("prefixes meet wrongly")
+	}
+}
+
+// What a person writes is refused or has one form, which names itself.
+func FuzzPrefix(f *testing.F) {
+	for _, text := range []string{"http://www.example.jp/", "https://例え.jp/x?y", "http://[::1]:8080/a", "http://a.jp", "http:///", "x", "http://a.jp/%%66", "http://a.jp/;sid=0a1b2c3d4e5f/..;x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePrefix(text)
+		if err != nil {
+			return
+		}
+		if again := PrefixOf(p.String()); again != p {
+			t.Errorf("%q is kept as %q, which is %q", text, p, again)
+		}
+		if !p.Holds(text) || !p.Holds(p.String()) {
+			t.Errorf("%q does not hold itself, %q", text, p)
+		}
+	})
+}
