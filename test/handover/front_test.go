@@ -70,8 +70,12 @@ func (f *front) listen(t *testing.T, address, port, server string) {
 		// A robot that is gone has been there all the same.
 		pass.ServeHTTP(answer, r.WithContext(t.Context()))
 		_, contact, _ := strings.Cut(strings.TrimSuffix(r.UserAgent(), ")"), "(+")
+		to := time.Now()
+		if r.Context().Err() != nil { // the robot hung up some time before; its visit ended then
+			to = from
+		}
 		f.mu.Lock()
-		f.visits[address] = append(f.visits[address], frontVisit{contact, from, time.Now()})
+		f.visits[address] = append(f.visits[address], frontVisit{contact, from, to})
 		f.mu.Unlock()
 		for name, values := range answer.Header() {
 			w.Header()[name] = values
