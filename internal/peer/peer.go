@@ -21,3 +21,19 @@ func Network(a netip.Addr) netip.Prefix {
 	p, _ := a.Prefix(min(a.BitLen(), 64)) // fails only for the zero Addr
 	return p
 }
+
+// Neighbourhood returns the network around a client, for shares that many addresses of one owner
+// must not fill together: an IPv4 /24, or an IPv6 /56. It is the zero Prefix for the zero Addr and
+// for loopback, where a proxy may stand.
+func Neighbourhood(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	if a.IsLoopback() {
+		return netip.Prefix{}
+	}
+	bits := 56
+	if a.Is4() {
+		bits = 24
+	}
+	p, _ := a.Prefix(bits) // fails only for the zero Addr
+	return p
+}

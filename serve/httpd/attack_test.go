@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/guesses"
 	"sheaf/internal/testkit"
+	"sheaf/serve/tables"
 )
 
 // ask makes a request with the password given, and returns the answer with its body read.
@@ -99,6 +102,72 @@ func TestCrossSiteRequests(t *testing.T) {
 		if resp, body := s.ask(t, "POST", "/v1/watches", "jp", "jp", wish, header...); resp.StatusCode != 201 {
 			t.Errorf("%s: %s %s", name, resp.Status, body)
 		}
+	}
+}
+
+// slowReader takes nothing of an answer until let is closed. It tells when the answer begins.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	begins chan<- struct{}
+	let    <-chan struct{}
+	once   sync.Once
+}
+
+func (s *slowReader) Write(p []byte) (int, error) {
+	s.once.Do(func() { s.begins <- struct{}{} })
+	<-s.let
+	return len(p), nil
+}
+
+// slowBody sends one letter, and the rest when let is closed.
+type slowBody struct {
+	waits chan<- struct{}
+	let   <-chan struct{}
+	sent  bool
+}
+
+func (s *slowBody) Read(p []byte) (int, error) {
+	if !s.sent {
+		s.sent = true
+		return copy(p, "w"), nil
+	}
+	s.waits <- struct{}{}
+	<-s.let
+	return 0, io.EOF
+}
+
+// Clients that read their answers slowly, or send their lists slowly, keep nobody else from asking,
+// not even their own account.
+func TestSlowClientsKeepNoPlace(t *testing.T) {
+	s := newSite(t)
+	const crowd = 20 // more than one account's places of each kind
+	target := "?url=" + host + "&matchType=host"
+	for _, request := range []struct{ method, path string }{
+		{"GET", api.PathCDX + target}, {"GET", api.PathCDX + target + "&showNumPages=true"}, {"GET", api.PathCoverage + target},
+		{"GET", api.PathPages + ".tar.gz" + target}, {"GET", api.PathTables + tables.RecordsName + target}, {"GET", api.PathTables + tables.HostsName + target},
+		{"GET", api.PathChanges + "?since=0&wait=300"}, {"POST", api.PathCDX}, {"POST", api.PathCoverage},
+	} {
+		let, slow := make(chan struct{}), make(chan struct{})
+		var running sync.WaitGroup
+		for range crowd {
+			req := httptest.NewRequest(request.method, request.path, nil)
+			req.SetBasicAuth("jp", "jp")
+			var w http.ResponseWriter = &slowReader{ResponseRecorder: httptest.NewRecorder(), begins: slow, let: let}
+			if request.method == "POST" {
+				req.Body, w = io.NopCloser(&slowBody{waits: slow, let: let}), httptest.NewRecorder()
+			}
+			running.Go(func() { s.handler.ServeHTTP(w, req) })
+			testkit.Receive(t, "a slow client of "+request.path, slow)
+		}
+		quick := httptest.NewRecorder()
+		req := httptest.NewRequest(request.method, request.path, strings.NewReader(host))
+		req.SetBasicAuth("jp", "jp")
+		s.handler.ServeHTTP(quick, req)
+		if quick.Code != http.StatusOK && quick.Code != http.StatusAccepted || quick.Body.Len() == 0 {
+			t.Errorf("%s %s beside slow clients: %d %s", request.method, request.path, quick.Code, quick.Body)
+		}
+		close(let)
+		running.Wait()
 	}
 }
 

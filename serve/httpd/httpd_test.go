@@ -37,7 +37,8 @@ const host = "www.waseda.ac.jp"
 // site is a service with the accounts jp (all of jp), keio and shut, whose window is never open.
 type site struct {
 	*servetest.Site
-	url string
+	url     string
+	handler http.Handler
 }
 
 func newSite(t *testing.T) site {
@@ -69,7 +70,7 @@ func newSite(t *testing.T) site {
 	}
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
-	return site{s, server.URL}
+	return site{s, server.URL, router}
 }
 
 // noise is text that does not compress well.

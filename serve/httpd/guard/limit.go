@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"sync"
 	"time"
@@ -22,16 +23,21 @@ const (
 	// Requests that wait for changes. Each looks for them twice a second.
 	accountPolls, allPolls = 16, 1000
 
+	// Long bodies that are being received, which need no other place meanwhile.
+	accountBodies, allBodies = 4, 32
+
 	// retry is when a request that was turned away may be sent again.
 	retry = 5 * time.Second
 )
 
 func allSearches() int { return 4 * runtime.GOMAXPROCS(0) }
 
-// Limits bound how many requests that cost much are under way, of one account and of all.
-// Anonymous requests count by network address. Its methods may be called from many goroutines at
-// once.
-type Limits struct{ searches, lists, polls *gate }
+// Limits bound how many requests that cost much are under way, of one account, of one network and
+// of all. Anonymous requests count by network address. A request keeps its place while the machine
+// works for it: not while its body comes, nor while its answer is sent. So a slow client delays
+// only itself. Its methods may be called from many goroutines at once, and so may each leave, which
+// may be called again.
+type Limits struct{ searches, lists, polls, bodies *gate }
 
 // NewLimits returns the limits of one service.
 func NewLimits() *Limits {
@@ -39,11 +45,12 @@ func NewLimits() *Limits {
 		searches: newGate(accountSearches, allSearches(), "searches", "searches"),
 		lists:    newGate(accountLists, allLists, "searches for a list", "lists"),
 		polls:    newGate(accountPolls, allPolls, "requests that wait for changes", "waits"),
+		bodies:   newGate(accountBodies, allBodies, "long lists on their way", "bodies"),
 	}
 }
 
 // Search counts a search until leave is called. It fails with the problem to answer. Call it before
-// reading the body, which may be a list.
+// parsing the body, which may be a list, and after receiving it.
 func (l *Limits) Search(r *http.Request, a *account.Account) (leave func(), err error) {
 	if r.Method != http.MethodPost {
 		return l.searches.enter(r, a)
@@ -72,45 +79,62 @@ func (l *Limits) Poll(r *http.Request, a *account.Account) (leave func(), err er
 	return l.polls.enter(r, a)
 }
 
+// Body counts a request whose long body is received, until leave is called. It fails with the
+// problem to answer.
+func (l *Limits) Body(r *http.Request, a *account.Account) (leave func(), err error) {
+	return l.bodies.enter(r, a)
+}
+
 // gate lets a bounded number of requests of one kind in.
 type gate struct {
 	perAccount, total int
 	what              string // name of the requests, in the plural
 	reason            string // of a problem, for programs
 
-	mu  sync.Mutex // guards the following
-	by  map[string]int
-	all int
+	mu     sync.Mutex // guards the following
+	by     map[string]int
+	around map[netip.Prefix]int // by neighbourhood; see peer.Neighbourhood
+	all    int
 }
 
 func newGate(perAccount, total int, what, reason string) *gate {
-	return &gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int)}
+	return &gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int), around: make(map[netip.Prefix]int)}
 }
 
+// enter lets a request in, or returns why not. A neighbourhood gets half of the places at most. The
+// last quarter is for accounts that have none, so that a few accounts cannot fill all.
 func (g *gate) enter(r *http.Request, a *account.Account) (leave func(), err error) {
-	payer := a.Name
+	client := peer.Addr(r.RemoteAddr)
+	payer, around := a.Name, peer.Neighbourhood(client)
 	if payer == account.Anonymous {
-		payer += " " + peer.Network(peer.Addr(r.RemoteAddr)).String()
+		payer += " " + peer.Network(client).String()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.by[payer] >= g.perAccount:
+	switch mine := g.by[payer]; {
+	case mine >= g.perAccount, mine > 0 && g.all >= g.total-g.total/4:
 		return nil, Busy(http.StatusTooManyRequests, "too_many_"+g.reason,
-			fmt.Sprintf("this account has %d %s under way; wait for one of them", g.perAccount, g.what))
+			fmt.Sprintf("this account has %d %s under way; wait for one of them", mine, g.what))
+	case around.IsValid() && g.around[around] >= g.total/2:
+		return nil, Busy(http.StatusTooManyRequests, "too_many_"+g.reason,
+			fmt.Sprintf("clients of %s have %d %s under way; wait for one of them", around, g.around[around], g.what))
 	case g.all >= g.total:
 		return nil, Busy(http.StatusServiceUnavailable, g.reason+"_busy", fmt.Sprintf("as many %s are under way as the service does at once", g.what))
 	}
 	g.by[payer]++
+	g.around[around]++
 	g.all++
-	return func() {
+	return sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.all--
 		if g.by[payer]--; g.by[payer] == 0 {
 			delete(g.by, payer)
 		}
-	}, nil
+		if g.around[around]--; g.around[around] == 0 {
+			delete(g.around, around)
+		}
+	}), nil
 }
 
 // Busy returns a problem that asks to come again in a few seconds.

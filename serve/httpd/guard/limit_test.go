@@ -14,9 +14,10 @@ import (
 // One account cannot use all the room, and all accounts together have a limit too. A refused client
 // is told when to come again.
 func TestLimits(t *testing.T) {
-	l := NewLimits()
+	l, places := NewLimits(), 0
 	status := func(name string) int {
-		_, err := l.Search(httptest.NewRequest("GET", "/", nil), &account.Account{Name: name})
+		places++
+		_, err := l.Search(from(fmt.Sprintf("192.0.%d.1:7", places)), &account.Account{Name: name})
 		var p *problem.Error
 		if err == nil {
 			return 0
@@ -26,7 +27,7 @@ func TestLimits(t *testing.T) {
 		}
 		return p.Status
 	}
-	leave, err := l.Search(httptest.NewRequest("GET", "/", nil), &account.Account{Name: "a"})
+	leave, err := l.Search(from("198.51.100.1:7"), &account.Account{Name: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,37 @@ func TestLimits(t *testing.T) {
 		t.Errorf("one too many of all: %d", got)
 	}
 	leave()
-	if got := status("a"); got != 0 {
+	if got := status("next"); got != 0 {
 		t.Errorf("after another has left: %d", got)
+	}
+}
+
+// from returns a request of a client.
+func from(remote string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = remote
+	return r
+}
+
+// Neither two accounts nor all accounts of one network can fill all places.
+func TestSharesOfLimits(t *testing.T) {
+	for name, around := range map[string]func(n int) string{
+		"two accounts": func(n int) string { return fmt.Sprintf("192.0.%d.1:7", n) },
+		"one network":  func(n int) string { return fmt.Sprintf("192.0.2.%d:7", n) },
+		"one network of IPv6": func(n int) string {
+			return fmt.Sprintf("[2001:db8:0:%x::1]:7", n)
+		},
+	} {
+		l := NewLimits()
+		for n := range 10 * allSearches() {
+			who := fmt.Sprint("account ", n)
+			if name == "two accounts" {
+				who = fmt.Sprint("account ", n%2)
+			}
+			_, _ = l.Search(from(around(n%200)), &account.Account{Name: who})
+		}
+		if _, err := l.Search(from("203.0.113.9:7"), &account.Account{Name: "another"}); err != nil {
+			t.Errorf("%s keep another account out: %v", name, err)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
@@ -26,7 +25,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 	if err := refuse(r.URL.Query(), "is for files; index lines tell of revisits as they are", "originals"); err != nil {
 		return err
 	}
-	leave, err := q.Limits.Search(r, a)
+	leave, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
@@ -43,7 +42,12 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		wanted.Limit = defaultLines
 	}
 	if wanted.CountsPages() {
-		return q.countPages(w, r, a, wanted)
+		pages, err := wanted.Pages(r.Context(), q.Library.Records, a)
+		if err != nil {
+			return err
+		}
+		leave() // sending is no search
+		return sendPages(w, wanted, pages)
 	}
 	body := newSpool(wanted.Gzip() && reply.TakesGzip(r))
 	defer body.to.Close()
@@ -56,9 +60,6 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 	if body.zip != nil {
 		h.Set("Content-Encoding", "gzip")
 	}
-	h.Set("Content-Type", wanted.Output.ContentType())
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("ETag", body.to.etag())
 	if next != nil {
 		values := r.URL.Query()
 		values.Del("resumeKey")
@@ -66,7 +67,8 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		values.Set("cursor", next.String())
 		reply.Link(w, r, values, "next")
 	}
-	http.ServeContent(w, r, "", time.Time{}, body.to.content())
+	leave()
+	body.send(w, r, wanted.Output.ContentType())
 	return nil
 }
 
@@ -92,17 +94,13 @@ func (q *Queries) lines(r *http.Request, a *account.Account, wanted *query.Query
 	return next, errors.Join(flush(), body.finish())
 }
 
-// countPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the
+// sendPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the
 // Internet Archive does, the number alone.
-func (q *Queries) countPages(w http.ResponseWriter, r *http.Request, a *account.Account, wanted *query.Query) error {
-	pages, err := wanted.Pages(r.Context(), q.Library.Records, a)
-	if err != nil {
-		return err
-	}
+func sendPages(w http.ResponseWriter, wanted *query.Query, pages query.Pages) error {
 	if wanted.Output != query.Text {
 		return problem.JSON(w, http.StatusOK, pages)
 	}
 	w.Header().Set("Content-Type", wanted.Output.ContentType())
-	_, err = fmt.Fprintln(w, pages.Pages)
+	_, err := fmt.Fprintln(w, pages.Pages)
 	return err
 }

@@ -45,9 +45,10 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 	if n := len(selection.SURT) + len(selection.Domains) + len(selection.Hosts); n > maxSelected {
 		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, maxSelected))
 	}
+	leave := func() {}
 	if wait > 0 {
-		leave, err := q.Limits.Poll(r, a)
-		if err != nil {
+		var err error
+		if leave, err = q.Limits.Poll(r, a); err != nil {
 			return err
 		}
 		defer leave()
@@ -62,6 +63,7 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 	}
 	at := feed.Cursor{Since: since, Mark: values.Get("mark")}
 	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, int(limit), time.Duration(wait)*time.Second, q.Stopping)
+	leave() // sending is no wait
 	switch {
 	case errors.Is(err, changes.ErrFuture):
 		return problem.New(http.StatusBadRequest, "future", fmt.Sprintf("nothing has the number %d yet; follow the answer's next, or begin at since=0", since))
@@ -75,5 +77,5 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		return err
 	}
 	link(page.Next, "next")
-	return problem.JSON(w, http.StatusOK, page)
+	return sendJSON(w, r, page)
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"sheaf/internal/api"
-	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
 	"sheaf/serve/httpd/reply"
@@ -20,7 +19,7 @@ const maxCoverage, defaultCoverage = 10_000, 1000
 // list as /v1/cdx does, a limit and a cursor.
 func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	values := r.URL.Query()
-	leave, err := q.Limits.Search(r, a)
+	leave, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,8 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 	for _, c := range found {
 		list.Coverage = append(list.Coverage, api.Coverage(c))
 	}
-	return problem.JSON(w, http.StatusOK, list)
+	leave() // sending is no search
+	return sendJSON(w, r, list)
 }
 
 // readCoverage reads what coverage is wanted, with a limit.

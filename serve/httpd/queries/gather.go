@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"github.com/gorilla/mux"
 
@@ -19,11 +18,10 @@ import (
 // and takes Range. Records are not compressed anew. The file is what the query gives now, so its
 // ETag changes with the archive. Queries for too much are for jobs.
 func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	leave, err := q.Limits.Search(r, a)
+	leave, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	leave = sync.OnceFunc(leave)
 	defer leave()
 	wanted, err := readPagesQuery(w, r)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/jobs"
-	"sheaf/serve/query"
 	"sheaf/serve/tables"
 )
 
@@ -70,12 +69,17 @@ func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], path.Ba
 // create makes a job of a query for pages or for a table of them. The body may be a list of URLs
 // and hosts, as that of /v1/cdx.
 func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	release, err := receive(j.limits, w, r, a)
+	if err != nil {
+		return err
+	}
+	defer release()
 	leave, err := j.limits.List(r, a)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, query.MaxListBytes))
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
 	}
@@ -99,6 +103,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 	if err != nil {
 		return err
 	}
+	leave()
 	w.Header().Set("Location", api.PathJobs+"/"+job.ID)
 	return problem.JSON(w, http.StatusAccepted, statusOf(job))
 }

@@ -35,7 +35,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 		values.Set("after", next)
 		reply.Link(w, r, values, "next")
 	}
-	return problem.JSON(w, http.StatusOK, list)
+	return sendJSON(w, r, list)
 }
 
 func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Account) error {

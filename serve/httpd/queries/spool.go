@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"hash"
 	"io"
+	"net/http"
 	"os"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -16,7 +19,7 @@ import (
 const (
 	// spoolMemory is how many bytes of an answer are held in memory. The rest is in a temporary
 	// file.
-	spoolMemory = 1 << 20
+	spoolMemory = 256 << 10
 
 	// worthGzip is the least length of an answer that is compressed, in bytes.
 	worthGzip = 4 << 10
@@ -55,7 +58,27 @@ func (s *spool) finish() error {
 	return s.zip.Close()
 }
 
-// stored is what of an answer is to be sent.
+// send answers with what was written. A client that reads slowly costs spoolMemory and a file.
+func (s *spool) send(w http.ResponseWriter, r *http.Request, contentType string) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("ETag", s.to.etag())
+	http.ServeContent(w, r, "", time.Time{}, s.to.content())
+}
+
+// sendJSON answers with v in JSON, which is not held in memory while it is sent.
+func sendJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	body := newSpool(false)
+	defer body.to.Close()
+	if err := json.NewEncoder(body).Encode(v); err != nil {
+		return err
+	}
+	body.send(w, r, "application/json")
+	return nil
+}
+
+// stored is what of an answer is to be sent, or what has come of a request.
 type stored struct {
 	head bytes.Buffer
 	rest *os.File // nil as long as the answer is short

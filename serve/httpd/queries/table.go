@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"sync"
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
@@ -19,11 +18,10 @@ import (
 // size, a strong ETag and ranges. Queries for too much are for jobs.
 func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	name := path.Base(r.URL.Path)
-	leave, err := q.Limits.Search(r, a)
+	leave, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	leave = sync.OnceFunc(leave)
 	defer leave()
 	wanted, err := readTableQuery(w, r)
 	if err != nil {
@@ -52,11 +50,10 @@ func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.A
 // hostTable serves a table of coverage, which takes the parameters of /v1/coverage but for its
 // cursor.
 func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	leave, err := q.Limits.Search(r, a)
+	leave, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	leave = sync.OnceFunc(leave)
 	defer leave()
 	if err := refuse(r.URL.Query(), "is for lists; a table is whole, or refused", "cursor", "limit"); err != nil {
 		return err
