@@ -18,7 +18,7 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	if err := h.check(); err != nil {
 		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
 	}
-	c := Cell{Offset: w.size, BodyLen: file.n, BodyCRC: file.crc}
+	c := Cell{Place: Place{Offset: w.size, BodyLen: file.n, BodyCRC: file.crc}}
 	httpEnd := bytes.Index(block, []byte(crlf2)) + len(crlf2)
 	if err := h.fillCell(&c, w.host, block[:httpEnd]); err != nil {
 		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
@@ -88,7 +88,7 @@ func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer
 	if err := run.Close(); err != nil {
 		return Cell{}, err
 	}
-	c := Cell{Offset: w.size, Name: name, BodyLen: sum.n, BodyCRC: sum.crc}
+	c := Cell{Name: name, Place: Place{Offset: w.size, BodyLen: sum.n, BodyCRC: sum.crc}}
 	out := w.frame(&c, (&tarEntry{name: name, size: sum.n, modified: modified}).headers(), nil)
 	return c, w.write(out)
 }

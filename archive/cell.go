@@ -11,8 +11,8 @@ import (
 	"sheaf/archive/naming"
 )
 
-// Cell is what the index says of one cell: what the record is, and where its parts are. It is all
-// that a view needs. Offsets are from the segment's start.
+// Cell is what the index says of one cell: what the record is, and where its parts are. Offsets are
+// from the segment's start.
 type Cell struct {
 	Kind      Kind
 	URLKey    string // of naming.SURT
@@ -26,14 +26,19 @@ type Cell struct {
 	Reference
 	Preferences string // as in Record
 
+	Place
+}
+
+// Place is where a cell's parts are. It has what views need of a cell, and no text.
+type Place struct {
 	Offset int64 // of T, the cell's first byte
 	TLen   int64 // T's length
 	BLen   int64 // B's length; B follows T
 
 	HeaderLen int64  // tar headers, decoded; 0 where the cell is WARC-only
-	HeaderCRC uint32 // of the tar headers
 	HeadLen   int64  // WP: gzip header and blocks of the WARC and HTTP headers
 	BodyLen   int64  // the file, decoded
+	HeaderCRC uint32 // of the tar headers
 	BodyCRC   uint32 // of the file, without padding
 	RecordCRC uint32 // of the record's bytes in the WARC view
 }
@@ -45,7 +50,7 @@ type Reference struct {
 }
 
 // Len returns the cell's length in bytes.
-func (c *Cell) Len() int64 { return c.TLen + c.BLen }
+func (c *Place) Len() int64 { return c.TLen + c.BLen }
 
 // Cut reports whether the record's body broke off. What a limit of the writer has cut did not.
 func (c *Cell) Cut() bool { return c.Truncated != "" && c.Truncated != TruncatedLength }
@@ -56,21 +61,21 @@ type span struct{ off, n int64 }
 func (s span) end() int64 { return s.off + s.n }
 
 // headerBlocks returns the blocks of the tar headers.
-func (c *Cell) headerBlocks() span { return span{c.Offset + memberHead, c.TLen - emptyMember} }
+func (c *Place) headerBlocks() span { return span{c.Offset + memberHead, c.TLen - emptyMember} }
 
 // recordTail returns the data of WS.
-func (c *Cell) recordTail() span {
+func (c *Place) recordTail() span {
 	return span{c.Offset + c.TLen + memberHead + fieldHead, wsSize}
 }
 
 // record returns the range from WP's data to the end of the body's blocks.
-func (c *Cell) record() span {
+func (c *Place) record() span {
 	start := c.Offset + c.TLen + bodyHead
 	return span{start, c.bodyBlocks().end() - start}
 }
 
 // bodyBlocks returns the blocks of the file.
-func (c *Cell) bodyBlocks() span {
+func (c *Place) bodyBlocks() span {
 	start := c.Offset + c.TLen + memberHead
 	if c.HeadLen > 0 { // else WS and WP are absent: an index cell
 		start = c.Offset + c.TLen + bodyHead + c.HeadLen
@@ -79,10 +84,10 @@ func (c *Cell) bodyBlocks() span {
 }
 
 // WARCLength returns the length of the record in the WARC view.
-func (c *Cell) WARCLength() int64 { return c.record().n + wsSize }
+func (c *Place) WARCLength() int64 { return c.record().n + wsSize }
 
 // Check checks that the numbers fit one another, so that views can rely on them.
-func (c *Cell) Check() error {
+func (c *Place) Check() error {
 	const most = 1 << 50
 	for _, n := range []int64{c.Offset, c.TLen, c.BLen, c.HeaderLen, c.HeadLen, c.BodyLen} {
 		if n < 0 || n > most {

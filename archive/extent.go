@@ -31,13 +31,13 @@ func (v *View) Extents(off, n int64) (extent.Reader, error) {
 	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
 	}
-	for _, p := range v.parts {
-		if _, ok := p.Source.(FileOpener); !ok {
+	for _, src := range v.sources {
+		if _, ok := src.(FileOpener); !ok {
 			return nil, nil
 		}
 	}
 	x := &extents{walk: v.walk(off, n), part: -1, buf: make([]byte, 0, min(extentBuffer, n))}
-	if len(v.parts) == 0 {
+	if len(v.sources) == 0 {
 		return x, nil
 	}
 	local, err := x.open(0)
@@ -70,7 +70,7 @@ func (x *extents) open(part int) (bool, error) {
 		return false, err
 	}
 	x.window = x.window[:0]
-	if x.file, x.base, err = x.v.parts[part].Source.(FileOpener).OpenFile(); err != nil || x.file == nil {
+	if x.file, x.base, err = x.v.sources[part].(FileOpener).OpenFile(); err != nil || x.file == nil {
 		return false, err
 	}
 	x.part = part

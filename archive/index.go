@@ -1,12 +1,10 @@
 package archive
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -24,28 +22,6 @@ type Index struct {
 
 // HasLinks reports whether the segment has a links cell.
 func (x *Index) HasLinks() bool { return x.links != nil }
-
-// CDXJ writes the standard index lines of the segment's WARC view, sorted by key and time. filename
-// is the name of that file.
-func (x *Index) CDXJ(w io.Writer, filename string) error {
-	return x.CDXJAt(w, filename, int64(len(warcInfo())))
-}
-
-// CDXJAt is like CDXJ, for a file in which the segment's first record is at offset first.
-func (x *Index) CDXJAt(w io.Writer, filename string, first int64) error {
-	lines := make([]string, len(x.Cells))
-	for i := range x.Cells {
-		c := &x.Cells[i]
-		lines[i] = string(c.appendJSON(nil, c.standardLine(first, filename)))
-		first += c.WARCLength()
-	}
-	slices.Sort(lines)
-	bw := bufio.NewWriter(w)
-	for _, line := range lines {
-		bw.WriteString(line)
-	}
-	return bw.Flush()
-}
 
 // ReadIndex reads a segment's index: where the end member says, or from the cells themselves if it
 // does not say. size is the segment's.

@@ -189,7 +189,7 @@ func TestForgedLinks(t *testing.T) {
 	}
 	cell := func(data []byte, name, content string) ([]byte, Cell) {
 		headers := (&tarEntry{name: name, size: int64(len(content)), modified: f.time}).headers()
-		c := Cell{Offset: int64(len(data)), HeaderLen: int64(len(headers)), HeaderCRC: crcmath.Of(headers), BodyLen: int64(len(content)), BodyCRC: crcmath.Of([]byte(content))}
+		c := Cell{Place: Place{Offset: int64(len(data)), HeaderLen: int64(len(headers)), HeaderCRC: crcmath.Of(headers), BodyLen: int64(len(content)), BodyCRC: crcmath.Of([]byte(content))}}
 		out := f.tarOnly(data, headers, []byte(content), nil)
 		c.TLen = int64(emptyMember + len(f.comp.Run(headers)))
 		c.BLen = int64(len(out)) - c.Offset - c.TLen

@@ -1,11 +1,9 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"sheaf/archive/naming"
@@ -76,25 +74,6 @@ func VerifyFile(ctx context.Context, src Source, size int64, opt VerifyOptions, 
 		}
 	}
 	return nil
-}
-
-// WriteCDXJ writes the standard index lines of the WARC view of whole parts, sorted by key and
-// time, with filename as the view's name.
-func WriteCDXJ(w io.Writer, filename string, parts []Part) error {
-	var all bytes.Buffer
-	at := int64(len(warcInfo()))
-	for _, p := range parts {
-		if err := p.Index.CDXJAt(&all, filename, at); err != nil {
-			return err
-		}
-		for i := range p.Index.Cells {
-			at += p.Index.Cells[i].WARCLength()
-		}
-	}
-	lines := strings.SplitAfter(all.String(), "\n")
-	slices.Sort(lines)
-	_, err := io.WriteString(w, strings.Join(lines, ""))
-	return err
 }
 
 // partSource is the Source of a part that begins at base.

@@ -129,7 +129,7 @@ func TestPartsOfFiles(t *testing.T) {
 			v, err := NewView(WARC, found)
 			testkit.Must(t, err)
 			var lines bytes.Buffer
-			testkit.Must(t, WriteCDXJ(&lines, "x.warc.gz", found))
+			testkit.Must(t, WriteCDXJ(t.Context(), &lines, "x.warc.gz", found))
 			if n := int64(bytes.Count(lines.Bytes(), []byte("\n"))); n != records || v.Size() == 0 {
 				t.Errorf("%s: %d lines of CDXJ for %d records", name, n, records)
 			}

@@ -72,7 +72,7 @@ func (w *walk) refill() {
 		w.pieces = append(w.pieces, piece{given: v.end})
 	default:
 		w.cell = v.refs[w.next]
-		w.pieces = v.appendCell(w.pieces, w.cell.cell)
+		w.pieces = v.appendCell(w.pieces, &w.cell.cell)
 		w.next++
 	}
 	skip := w.off - begin
@@ -85,7 +85,7 @@ func (w *walk) refill() {
 }
 
 // appendCell appends the pieces of a cell in the view.
-func (v *View) appendCell(pieces []piece, c *Cell) []piece {
+func (v *View) appendCell(pieces []piece, c *Place) []piece {
 	switch v.kind {
 	case Members:
 		return append(pieces, piece{stored: span{c.Offset, c.Len()}})

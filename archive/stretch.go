@@ -24,7 +24,8 @@ func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 	if kind != Members && kind != Single && kind != WARC {
 		return nil, Stretch{}, fmt.Errorf("stretch of %s: view kind %q is not %s, %s or %s", part.Index.Host, kind, Members, Single, WARC)
 	}
-	v := &View{kind: kind, parts: []Part{part}}
+	v := &View{kind: kind}
+	v.grow([]Part{part})
 	if err := v.addPart(0, part); err != nil {
 		return nil, Stretch{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"sync"
 
 	"sheaf/archive/crcmath"
@@ -29,13 +30,42 @@ type Part struct {
 	Cells  []int  // numbers of the wanted cells, in the wanted order; nil: all
 }
 
+// wanted yields the wanted cells.
+func (p Part) wanted() iter.Seq[*Cell] {
+	return func(yield func(*Cell) bool) {
+		if p.Cells == nil {
+			for n := range p.Index.Cells {
+				if !yield(&p.Index.Cells[n]) {
+					return
+				}
+			}
+			return
+		}
+		for _, n := range p.Cells {
+			if !yield(&p.Index.Cells[n]) {
+				return
+			}
+		}
+	}
+}
+
+// check checks that the wanted cells are there.
+func (p Part) check() error {
+	for _, n := range p.Cells {
+		if n < 0 || n >= len(p.Index.Cells) {
+			return fmt.Errorf("segment of %s: cell %d of %d", p.Index.Host, n, len(p.Index.Cells))
+		}
+	}
+	return nil
+}
+
 // View is a file that is computed from indexes: its size and any range of it are known without
-// reading what is before. It may be used concurrently.
+// reading what is before. It does not keep the indexes. It may be used concurrently.
 type View struct {
-	kind  ViewKind
-	parts []Part
-	etag  string
-	whole bool // the stored bytes of one segment, including the end member
+	kind    ViewKind
+	sources []Source // of the parts
+	etag    string
+	whole   bool // the stored bytes of one segment, including the end member
 
 	start []byte // before the first cell
 	refs  []cellRef
@@ -46,12 +76,12 @@ type View struct {
 
 type cellRef struct {
 	part int
-	cell *Cell
+	cell Place
 }
 
 // NewView makes a view. A members view of one whole segment is the stored segment itself.
 func NewView(kind ViewKind, parts []Part) (*View, error) {
-	v := &View{kind: kind, parts: parts, etag: viewETag(kind, parts)}
+	v := &View{kind: kind, etag: viewETag(kind, parts)}
 	switch kind {
 	case Members:
 		v.whole = len(parts) == 1 && parts[0].Cells == nil && parts[0].Index.IndexLength > 0
@@ -67,6 +97,7 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 		return nil, fmt.Errorf("view kind %q is not %s, %s, %s or %s", kind, Members, Single, WARC, Links)
 	}
 	v.size = int64(len(v.start))
+	v.grow(parts)
 	for i, p := range parts {
 		if err := v.addPart(i, p); err != nil {
 			return nil, err
@@ -86,40 +117,48 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 	return v, nil
 }
 
+// grow makes room for the cells of parts.
+func (v *View) grow(parts []Part) {
+	n := 0
+	for _, p := range parts {
+		if n += len(p.Cells); p.Cells == nil {
+			n += len(p.Index.Cells) + 2 // with those of links and index
+		}
+	}
+	if v.kind != Links {
+		v.refs, v.ends = make([]cellRef, 0, n), make([]int64, 0, n)
+	}
+}
+
 func (v *View) addPart(i int, p Part) error {
+	v.sources = append(v.sources, p.Source)
 	if v.kind == Links {
 		if p.Cells != nil {
 			return fmt.Errorf("part %d (%s): a choice of cells has no links view", i, p.Index.Host)
 		}
 		if p.Index.links != nil {
-			v.addCell(i, p.Index.links)
+			v.addCell(i, &p.Index.links.Place)
 		}
 		return nil
 	}
-	if p.Cells != nil {
-		for _, n := range p.Cells {
-			if n < 0 || n >= len(p.Index.Cells) {
-				return fmt.Errorf("part %d (%s): cell %d of %d", i, p.Index.Host, n, len(p.Index.Cells))
-			}
-			v.addCell(i, &p.Index.Cells[n])
-		}
-		return nil
+	if err := p.check(); err != nil {
+		return err
 	}
-	for n := range p.Index.Cells {
-		v.addCell(i, &p.Index.Cells[n])
+	for c := range p.wanted() {
+		v.addCell(i, &c.Place)
 	}
-	if v.kind != WARC {
+	if v.kind != WARC && p.Cells == nil {
 		if p.Index.links != nil {
-			v.addCell(i, p.Index.links)
+			v.addCell(i, &p.Index.links.Place)
 		}
 		if p.Index.IndexLength > 0 {
-			v.addCell(i, &p.Index.self)
+			v.addCell(i, &p.Index.self.Place)
 		}
 	}
 	return nil
 }
 
-func (v *View) addCell(part int, c *Cell) {
+func (v *View) addCell(part int, c *Place) {
 	if v.kind == Single && c.HeaderLen == 0 { // WARC-only: nothing in a tar
 		return
 	}
@@ -133,7 +172,7 @@ func (v *View) addCell(part int, c *Cell) {
 	case Links:
 		v.size += c.bodyBlocks().n
 	}
-	v.refs = append(v.refs, cellRef{part, c})
+	v.refs = append(v.refs, cellRef{part, *c})
 	v.ends = append(v.ends, v.size)
 }
 
@@ -149,6 +188,9 @@ func (v *View) tarSum() (crc uint32, n int64) {
 	}
 	return crc, n
 }
+
+// Held returns about what the view takes in memory, in bytes.
+func (v *View) Held() int64 { return 256 + int64(cap(v.refs))*80 }
 
 // Size returns the view's length in bytes.
 func (v *View) Size() int64 { return v.size }
@@ -168,7 +210,7 @@ func (v *View) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 		return nil, err
 	}
 	if v.whole {
-		return v.parts[0].Source.OpenRange(ctx, off, n)
+		return v.sources[0].OpenRange(ctx, off, n)
 	}
 	return &viewReader{walk: v.walk(off, n), src: gatherReader{ctx: ctx}}, nil
 }
@@ -220,7 +262,7 @@ func (r *viewReader) nextCell() error {
 		return nil // the view's start or end
 	}
 	if !r.src.holds(r.cell) {
-		r.src.begin(r.v.parts[r.cell.part].Source, r.cell.part, r.run())
+		r.src.begin(r.v.sources[r.cell.part], r.cell.part, r.run())
 	}
 	if r.v.kind != WARC {
 		return nil

@@ -147,7 +147,7 @@ func TestWARCRecordsLieWhereCDXJSays(t *testing.T) {
 		t.Errorf("records end at %d of %d", off, len(warc))
 	}
 	var cdxj bytes.Buffer
-	if err := x.CDXJ(&cdxj, "x.warc.gz"); err != nil {
+	if err := WriteCDXJ(t.Context(), &cdxj, "x.warc.gz", []Part{{Index: x}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(cdxj.String()), "\n")

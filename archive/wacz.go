@@ -1,21 +1,24 @@
 package archive
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"slices"
+	"os"
 	"strings"
 	"time"
 
 	"sheaf/archive/crcmath"
 	"sheaf/internal/extent"
+	"sheaf/internal/scratch"
 )
 
 // The names of the files in a WACZ (https://specs.webrecorder.net/wacz/1.1.1/).
@@ -42,56 +45,98 @@ type WACZOptions struct {
 }
 
 // WACZ is a zip file of stored files around a WARC view: its index in compressed blocks (ZipNum),
-// its pages, and a description. A player reads what it needs by ranges. Nothing is compressed again
-// except for the index, which is in memory: some 60 bytes for each record.
+// its pages, and a description. A player reads what it needs by ranges. The records are not
+// compressed again. What follows them, some 300 bytes for each, is in a temporary file, which is
+// deleted when nobody refers to the WACZ any more.
 type WACZ struct {
-	frame // of the data: its local header, and what follows it
-	warc  *View
+	start []byte // the local header of the data
+	warc  *View  // the data
+	end   *os.File
+	after int64 // length of end
 	etag  string
 }
 
 // NewWACZ makes a WACZ.
-func NewWACZ(parts []Part, opt WACZOptions) (*WACZ, error) {
+func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err error) {
 	warc, err := NewView(WARC, parts)
 	if err != nil {
 		return nil, err
 	}
-	index, blocks, err := waczIndexes(warc)
+	files, err := waczFiles(ctx, parts, opt, warc.size)
+	defer func() {
+		for _, f := range files {
+			err = errors.Join(err, f.file.Close())
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	pages := waczPageList(warc)
-	files := []waczFile{{waczIndex, index}, {waczBlocks, blocks}, {waczPages, pages}}
-	describe, err := waczDescription(opt, warc.size, files)
-	if err != nil {
+	z := &WACZ{warc: warc}
+	if z.end, err = scratch.File(""); err != nil {
 		return nil, err
 	}
-	files = append(files, waczFile{waczPackage, describe})
-
-	z := &WACZ{warc: warc, frame: frame{stored: warc.size}}
-	entries := []zipEntry{{name: waczData, size: warc.size, crc: warc.crc()}}
-	z.start = entries[0].localHeader(opt.Created)
-	base := int64(len(z.start)) + warc.size
-	for _, f := range files {
-		e := zipEntry{name: f.name, size: int64(len(f.body)), crc: crc32.ChecksumIEEE(f.body), offset: base + int64(len(z.end))}
-		z.end = append(append(z.end, e.localHeader(opt.Created)...), f.body...)
-		entries = append(entries, e)
+	sum := sha256.New()
+	io.WriteString(sum, warc.etag)
+	if err := z.finish(io.MultiWriter(z.end, sum), files, opt.Created); err != nil {
+		return nil, errors.Join(err, z.end.Close())
 	}
-	z.end = append(z.end, zipDirectory(entries, base+int64(len(z.end)), opt.Created)...)
-	sum := sha256.Sum256(append([]byte(warc.etag), z.end...))
-	z.etag = fmt.Sprintf(`"wacz%s-%s"`, viewVersion, hex.EncodeToString(sum[:16]))
+	z.etag = fmt.Sprintf(`"wacz%s-%s"`, viewVersion, hex.EncodeToString(sum.Sum(nil)[:16]))
 	return z, nil
 }
+
+// finish makes what is before the data, and writes to end what follows: the other files and the
+// zip's directory.
+func (z *WACZ) finish(end io.Writer, files []waczFile, created time.Time) error {
+	entries := []zipEntry{{name: waczData, size: z.warc.size, crc: z.warc.crc()}}
+	z.start = entries[0].localHeader(created)
+	base := int64(len(z.start)) + z.warc.size
+	for _, f := range files {
+		e := zipEntry{name: f.name, size: f.size, crc: f.crc, offset: base + z.after}
+		header := e.localHeader(created)
+		if _, err := io.Copy(end, io.MultiReader(bytes.NewReader(header), io.NewSectionReader(f.file, 0, f.size))); err != nil {
+			return err
+		}
+		entries, z.after = append(entries, e), z.after+int64(len(header))+f.size
+	}
+	directory := zipDirectory(entries, base+z.after, created)
+	z.after += int64(len(directory))
+	_, err := end.Write(directory)
+	return err
+}
+
+// Size returns the length of the file, in bytes.
+func (z *WACZ) Size() int64 { return int64(len(z.start)) + z.warc.size + z.after }
 
 // ETag returns a strong entity tag, quoted.
 func (z *WACZ) ETag() string { return z.etag }
 
-// Held returns the number of bytes of the file that are in memory.
-func (z *WACZ) Held() int64 { return int64(len(z.start) + len(z.end)) }
+// Held returns about what the file takes in memory, in bytes.
+func (z *WACZ) Held() int64 { return int64(len(z.start)) + z.warc.Held() }
+
+// divide returns what a range of the file consists of: a part of start, the data from offset from
+// to offset to, and a part of end.
+func (z *WACZ) divide(off, n int64) (head []byte, from, to int64, tail *io.SectionReader, err error) {
+	if err := checkRange(off, n, z.Size()); err != nil {
+		return nil, 0, 0, nil, err
+	}
+	begin := int64(len(z.start))
+	end := begin + z.warc.size
+	from, to = min(max(off, begin), end)-begin, min(max(off+n, begin), end)-begin
+	first := max(off-end, 0)
+	return z.start[min(off, begin):min(off+n, begin)], from, to, io.NewSectionReader(z.end, first, max(off+n-end, 0)-first), nil
+}
 
 // OpenRange returns n bytes of the file from off.
 func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	return z.open(off, n, func(off, n int64) (io.ReadCloser, error) { return z.warc.OpenRange(ctx, off, n) })
+	head, from, to, tail, err := z.divide(off, n)
+	if err != nil {
+		return nil, err
+	}
+	data, err := z.warc.OpenRange(ctx, from, to-from)
+	if err != nil {
+		return nil, err
+	}
+	return readCloser{io.MultiReader(bytes.NewReader(head), data, tail), data}, nil
 }
 
 // Extents returns n bytes of the file from off as extents, or nil if its records are not in local
@@ -105,13 +150,15 @@ func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
 	if data == nil || err != nil {
 		return nil, err
 	}
-	return &waczExtents{data, head, tail}, nil
+	return &waczExtents{Reader: data, head: head, tail: tail}, nil
 }
 
-// waczExtents returns the extents of the records between bytes from memory.
+// waczExtents returns the extents of the records between other bytes.
 type waczExtents struct {
 	extent.Reader
-	head, tail []byte
+	head []byte
+	tail *io.SectionReader
+	buf  []byte
 }
 
 func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
@@ -120,11 +167,17 @@ func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
 		return extent.Extent{Bytes: head}, nil
 	}
 	e, err := x.Reader.Next(ctx)
-	if tail := x.tail; err == io.EOF && len(tail) > 0 {
-		x.tail = nil
-		return extent.Extent{Bytes: tail}, nil
+	if err != io.EOF {
+		return e, err
 	}
-	return e, err
+	if x.buf == nil {
+		x.buf = make([]byte, min(extentBuffer, x.tail.Size()))
+	}
+	n, err := x.tail.Read(x.buf)
+	if n > 0 {
+		return extent.Extent{Bytes: x.buf[:n]}, nil
+	}
+	return extent.Extent{}, err
 }
 
 // crc returns the CRC-32 of a WARC view, computed from those of its records.
@@ -136,42 +189,97 @@ func (v *View) crc() uint32 {
 	return crc
 }
 
-// waczFile is a file in memory.
+// waczFile is a file of a WACZ, in a temporary file.
 type waczFile struct {
 	name string
-	body []byte
+	file *os.File
+	size int64
+	crc  uint32
+	sum  []byte // SHA-256
 }
 
-// waczIndexes returns the sorted CDXJ lines of a WARC view in gzip members of waczBlockLines lines
-// each, and the list of these blocks: each block's first key, place and SHA-256.
-func waczIndexes(warc *View) (index, blocks []byte, err error) {
-	lines := make([]string, len(warc.refs))
-	at := int64(len(warc.start))
-	for i, r := range warc.refs {
-		lines[i] = string(r.cell.appendJSON(nil, r.cell.standardLine(at, strings.TrimPrefix(waczData, "archive/"))))
-		at += r.cell.WARCLength()
+func newWACZFile(name string, write func(io.Writer) error) (f waczFile, err error) {
+	f.name = name
+	if f.file, err = scratch.File(""); err != nil {
+		return f, err
 	}
-	slices.Sort(lines)
-	var out bytes.Buffer
-	list := bytes.NewBufferString(`!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}` + "\n")
-	zw := gzip.NewWriter(nil)
-	for block := range slices.Chunk(lines, waczBlockLines) {
-		begin := out.Len()
-		zw.Reset(&out)
-		for _, line := range block {
-			if _, err := io.WriteString(zw, line); err != nil {
-				return nil, nil, err
+	sum, crc := sha256.New(), crc32.NewIEEE()
+	out := bufio.NewWriterSize(io.MultiWriter(f.file, sum, crc), 64<<10)
+	if err = write(out); err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		f.size, err = f.file.Seek(0, io.SeekCurrent)
+	}
+	if err != nil {
+		return f, errors.Join(err, f.file.Close())
+	}
+	f.crc, f.sum = crc.Sum32(), sum.Sum(nil)
+	return f, nil
+}
+
+// waczFiles makes the files beside the data, which has size bytes. The caller must close them, even
+// if it fails.
+func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (files []waczFile, err error) {
+	var blocks bytes.Buffer
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{waczIndex, func(w io.Writer) error { return writeIndexBlocks(ctx, w, &blocks, parts) }},
+		{waczBlocks, func(w io.Writer) error { _, err := blocks.WriteTo(w); return err }},
+		{waczPages, func(w io.Writer) error { return writePageList(w, parts) }},
+		{waczPackage, func(w io.Writer) error { return writeDescription(w, opt, size, files) }},
+	} {
+		file, err := newWACZFile(f.name, f.write)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// writeIndexBlocks writes the sorted CDXJ lines of a WARC view in gzip members of waczBlockLines
+// lines each, and to list the list of these blocks: each block's first key, place and SHA-256.
+func writeIndexBlocks(ctx context.Context, w, list io.Writer, parts []Part) (err error) {
+	x := NewCDXJ(strings.TrimPrefix(waczData, "archive/"))
+	defer func() { err = errors.Join(err, x.Close()) }()
+	for _, p := range parts {
+		if err := x.Add(p); err != nil {
+			return err
+		}
+	}
+	lines, err := x.lines.Rows(ctx)
+	if err != nil {
+		return err
+	}
+	io.WriteString(list, `!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}`+"\n")
+	var block bytes.Buffer
+	zw, at := gzip.NewWriter(nil), int64(0)
+	for lines.Row() != nil {
+		block.Reset()
+		zw.Reset(&block)
+		key, rest, _ := strings.Cut(string(lines.Row()), " ")
+		stamp, _, _ := strings.Cut(rest, " ")
+		for n := 0; n < waczBlockLines && lines.Row() != nil; n++ {
+			zw.Write(lines.Row()) // cannot fail: to memory
+			zw.Write([]byte("\n"))
+			if err := lines.Next(ctx); err != nil {
+				return err
 			}
 		}
 		if err := zw.Close(); err != nil {
-			return nil, nil, err
+			return err
 		}
-		key, rest, _ := strings.Cut(block[0], " ")
-		stamp, _, _ := strings.Cut(rest, " ")
-		member := out.Bytes()[begin:]
-		fmt.Fprintf(list, `%s %s {"offset": %d, "length": %d, "digest": "sha256:%x"}`+"\n", key, stamp, begin, len(member), sha256.Sum256(member))
+		fmt.Fprintf(list, `%s %s {"offset": %d, "length": %d, "digest": "sha256:%x"}`+"\n", key, stamp, at, block.Len(), sha256.Sum256(block.Bytes()))
+		n, err := block.WriteTo(w)
+		if err != nil {
+			return err
+		}
+		at += n
 	}
-	return out.Bytes(), list.Bytes(), nil
+	return nil
 }
 
 // waczPage is a line of pages.jsonl.
@@ -183,21 +291,23 @@ type waczPage struct {
 	Title string `json:"title,omitempty"`
 }
 
-// waczPageList lists the HTML pages: what a reader opens, not what these load.
-func waczPageList(warc *View) []byte {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
+// writePageList lists the HTML pages: what a reader opens, not what these load.
+func writePageList(w io.Writer, parts []Part) error {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	io.WriteString(&out, `{"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": false}`+"\n")
-	for _, r := range warc.refs {
-		c := r.cell
-		if c.Kind != Page || (c.MIME != "text/html" && c.MIME != "application/xhtml+xml") {
-			continue
+	io.WriteString(w, `{"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": false}`+"\n")
+	for _, p := range parts {
+		for c := range p.wanted() {
+			if c.Kind != Page || (c.MIME != "text/html" && c.MIME != "application/xhtml+xml") {
+				continue
+			}
+			id := sha256.Sum256([]byte(c.URL + c.Time.Format(time.RFC3339Nano)))
+			if err := enc.Encode(waczPage{hex.EncodeToString(id[:8]), c.URL, c.Time.UTC().Format(time.RFC3339Nano), c.MIME, c.URL}); err != nil {
+				return err
+			}
 		}
-		id := sha256.Sum256([]byte(c.URL + c.Time.Format(time.RFC3339Nano)))
-		enc.Encode(waczPage{hex.EncodeToString(id[:8]), c.URL, c.Time.UTC().Format(time.RFC3339Nano), c.MIME, c.URL})
 	}
-	return out.Bytes()
+	return nil
 }
 
 // waczResource describes a file of the package.
@@ -208,7 +318,7 @@ type waczResource struct {
 	Bytes int64  `json:"bytes"`
 }
 
-func waczDescription(opt WACZOptions, warcSize int64, files []waczFile) ([]byte, error) {
+func writeDescription(w io.Writer, opt WACZOptions, warcSize int64, files []waczFile) error {
 	base := func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 	data := waczResource{Name: base(waczData), Path: waczData, Bytes: warcSize}
 	if opt.WARCSHA256 != "" {
@@ -216,9 +326,9 @@ func waczDescription(opt WACZOptions, warcSize int64, files []waczFile) ([]byte,
 	}
 	resources := []waczResource{data}
 	for _, f := range files {
-		resources = append(resources, waczResource{base(f.name), f.name, fmt.Sprintf("sha256:%x", sha256.Sum256(f.body)), int64(len(f.body))})
+		resources = append(resources, waczResource{base(f.name), f.name, fmt.Sprintf("sha256:%x", f.sum), f.size})
 	}
-	return json.MarshalIndent(struct {
+	text, err := json.MarshalIndent(struct {
 		Profile   string         `json:"profile"`
 		Version   string         `json:"wacz_version"`
 		Title     string         `json:"title,omitempty"`
@@ -226,4 +336,8 @@ func waczDescription(opt WACZOptions, warcSize int64, files []waczFile) ([]byte,
 		Software  string         `json:"software"`
 		Resources []waczResource `json:"resources"`
 	}{"data-package", "1.1.1", opt.Title, opt.Created.UTC().Format(time.RFC3339), "sheaf", resources}, "", "  ")
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
 }

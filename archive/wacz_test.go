@@ -29,7 +29,7 @@ func TestWACZ(t *testing.T) {
 	parts := []Part{partOf(data, x), partOf(other, y)}
 	warc := viewBytes(t, WARC, parts...)
 	sum := sha256.Sum256(warc)
-	z, err := NewWACZ(parts, WACZOptions{Title: "a host", Created: waczTime, WARCSHA256: hex.EncodeToString(sum[:])})
+	z, err := NewWACZ(t.Context(), parts, WACZOptions{Title: "a host", Created: waczTime, WARCSHA256: hex.EncodeToString(sum[:])})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestWACZETag(t *testing.T) {
 	seen := map[string]bool{}
 	for _, parts := range [][]Part{{part}, {few}, {}} {
 		for _, opt := range []WACZOptions{{Created: waczTime}, {Created: waczTime.Add(time.Hour)}, {Created: waczTime, Title: "x"}} {
-			z, err := NewWACZ(parts, opt)
+			z, err := NewWACZ(t.Context(), parts, opt)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ func (w *walker) next() (item, error) {
 	if t.fields != 0 {
 		return item{}, w.fail(corrupt("a tar header's member has extra fields besides WL"), t.start)
 	}
-	c := Cell{Offset: t.start, TLen: t.length}
+	c := Cell{Place: Place{Offset: t.start, TLen: t.length}}
 	headers, err := w.tarHeaders(t, &c)
 	if err != nil {
 		return item{}, err

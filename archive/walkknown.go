@@ -46,7 +46,7 @@ func (w *walker) known() (*Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cell{Offset: t.start, TLen: t.length}
+	c := &Cell{Place: Place{Offset: t.start, TLen: t.length}}
 	if err := w.pass(t.length-emptyMember+2, nil); err != nil {
 		return nil, err
 	}

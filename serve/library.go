@@ -33,6 +33,7 @@ import (
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/bundle"
 	"sheaf/serve/changes"
+	"sheaf/serve/content"
 	"sheaf/serve/coverage"
 	"sheaf/serve/records"
 	"sheaf/serve/tables"
@@ -60,7 +61,10 @@ type Options struct {
 	Lag        time.Duration // see visible.Archive; default 0
 }
 
-const defaultCache = 256 << 20
+const (
+	defaultCache = 256 << 20
+	spoolBytes   = 4 << 30 // limit for the temporary files of long texts
+)
 
 // Library is everything that consumers read. All methods of its parts may be called concurrently.
 type Library struct {
@@ -95,7 +99,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	}
 	memo := bytecache.NewMemo(opt.CacheBytes)
 	from := &visible.Archive{
-		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
+		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: content.NewSpools(spoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
 	made := &tables.Tables{Archive: from, Access: access}

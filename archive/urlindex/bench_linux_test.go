@@ -164,8 +164,8 @@ func madeUp(p, day int) *Row {
 	r.Cell = archive.Cell{Kind: archive.Page, URLKey: naming.SURT(u), URL: u, MIME: "text/html", Status: 200,
 		Time:   time.Date(2026, 11, day, 2, 3, 4, int(crc(4)%1000)*1e6, time.UTC).Add(time.Duration(p%80_000) * time.Second),
 		Digest: "sha256:" + base32.StdEncoding.EncodeToString(sum[:]),
-		Offset: before, TLen: 300 + int64(crc(8)%40), BLen: 700 + body/4, HeaderLen: 1536, HeaderCRC: crc(12),
-		HeadLen: 480, BodyLen: body, BodyCRC: crc(16), RecordCRC: crc(20)}
+		Place: archive.Place{Offset: before, TLen: 300 + int64(crc(8)%40), BLen: 700 + body/4, HeaderLen: 1536, HeaderCRC: crc(12),
+			HeadLen: 480, BodyLen: body, BodyCRC: crc(16), RecordCRC: crc(20)}}
 	return r
 }
 

@@ -214,7 +214,7 @@ func archiveCDX() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				err := withParts(cmd.Context(), []string{name}, func(parts []archive.Part) error {
-					return archive.WriteCDXJ(terminal.NewWriter(cmd.OutOrStdout()), warcName(name), parts)
+					return archive.WriteCDXJ(cmd.Context(), terminal.NewWriter(cmd.OutOrStdout()), warcName(name), parts)
 				})
 				if err != nil {
 					return err

@@ -69,7 +69,7 @@ func archiveWACZ() *cobra.Command {
 						}
 					}
 				}
-				wacz, err := archive.NewWACZ(parts, archive.WACZOptions{Title: title, Created: created})
+				wacz, err := archive.NewWACZ(cmd.Context(), parts, archive.WACZOptions{Title: title, Created: created})
 				if err != nil {
 					return err
 				}

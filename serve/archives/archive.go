@@ -3,7 +3,8 @@
 //
 // An archive is what one edition brought of the host, what several did, everything (all), or the
 // latest version of every page (current). Its files are computed from the segments' indexes and
-// copied out of the store in ranges; nothing is compressed or buffered here.
+// copied out of the store in ranges. Texts that must be sorted or chosen (.cdxj, .links.gz,
+// MANIFEST and so on) are written once and kept in temporary files, which all readers share.
 package archives
 
 import (
@@ -202,9 +203,6 @@ func (a Archive) content(ctx context.Context, f Form) (sized, error) {
 	return a.assemble(ctx, f.Kind)
 }
 
-// viewCost is about what a record takes in a cached view, in bytes.
-const viewCost = 200
-
 // assemble computes the archive's view of a kind.
 func (a Archive) assemble(ctx context.Context, kind archive.ViewKind) (*archive.View, error) {
 	return bytecache.GetOrCompute(ctx, a.host.from.Memo, a.key("view", string(kind)), func(ctx context.Context) (*archive.View, int64, error) {
@@ -216,11 +214,7 @@ func (a Archive) assemble(ctx context.Context, kind archive.ViewKind) (*archive.
 		if err != nil {
 			return nil, 0, fmt.Errorf("host %s: %w", a.host.Name, err)
 		}
-		cost := int64(viewCost)
-		for _, p := range parts {
-			cost += int64(len(p.Index.Cells)) * viewCost
-		}
-		return view, cost, nil
+		return view, view.Held(), nil
 	})
 }
 
@@ -270,6 +264,30 @@ func (a Archive) parts(ctx context.Context) (kept []archive.Part, segments []cat
 		}
 	}
 	return kept, segments, nil
+}
+
+// eachPart calls f with the parts of the archive, in their order. It holds one index at a time,
+// unless the records must be chosen from all.
+func (a Archive) eachPart(ctx context.Context, f func(archive.Part, catalog.SegmentEntry) error) error {
+	if a.latest {
+		parts, segments, err := a.parts(ctx)
+		for i := 0; err == nil && i < len(parts); i++ {
+			err = f(parts[i], segments[i])
+		}
+		return err
+	}
+	for _, seg := range a.segments {
+		one := a
+		one.segments = []catalog.SegmentEntry{seg}
+		parts, _, err := one.parts(ctx)
+		if err == nil && len(parts) > 0 {
+			err = f(parts[0], seg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // chosen yields the numbers of a part's cells.

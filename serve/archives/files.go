@@ -67,7 +67,7 @@ func (h Host) File(ctx context.Context, name string) (*content.Entry, error) {
 
 // text returns a text that has something about each of the host's archives.
 func (h Host) text(ctx context.Context, name, media string, write func(Archive, context.Context, io.Writer, string) error) (*content.Entry, error) {
-	d := content.Document{Name: name, Type: media, Modified: h.Modified(), Key: h.Named(baseAll).key()}
+	d := content.Document{Name: name, Type: media, Modified: h.Modified(), Key: h.Named(baseAll).key(), Spools: h.from.Spools}
 	d.Write = func(ctx context.Context, w io.Writer) error {
 		for a := range h.all() {
 			if err := write(a, ctx, w, ""); err != nil {
@@ -157,9 +157,9 @@ func (a Archive) object(kind archive.ViewKind) string {
 	return ""
 }
 
-// document returns the file in a form that is written anew.
+// document returns the file in a form that is written when it is asked for.
 func (a Archive) document(ctx context.Context, f Form, key string, write func(context.Context, io.Writer) error) (*content.Entry, error) {
-	d := content.Document{Name: a.base + f.Suffix, Type: f.Type, Modified: a.modified(), Key: key, Write: write}
+	d := content.Document{Name: a.base + f.Suffix, Type: f.Type, Modified: a.modified(), Key: key, Write: write, Spools: a.host.from.Spools}
 	return d.Entry(ctx, a.host.from.Memo)
 }
 

@@ -45,22 +45,22 @@ func (a Archive) links(ctx context.Context, f Form) (*content.Entry, error) {
 
 // writeLinks writes the links of the chosen records.
 func (a Archive) writeLinks(ctx context.Context, w io.Writer) error {
-	parts, segments, err := a.parts(ctx)
-	if err != nil {
-		return err
-	}
 	out := gzip.NewWriter(w)
-	for i, p := range parts {
-		if !hasLinks(segments[i]) {
-			continue
+	err := a.eachPart(ctx, func(p archive.Part, seg catalog.SegmentEntry) error {
+		if !hasLinks(seg) {
+			return nil
 		}
 		sources := make(map[string]bool)
 		for c := range chosen(p) {
 			sources[p.Index.Cells[c].URL] = true
 		}
 		if err := linksOf(ctx, p, out, sources); err != nil {
-			return fmt.Errorf("links of %s in edition %s: %w", a.host.Name, segments[i].Edition, err)
+			return fmt.Errorf("links of %s in edition %s: %w", a.host.Name, seg.Edition, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return out.Close()
 }

@@ -1,11 +1,10 @@
 package archives
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -15,41 +14,18 @@ import (
 
 // writeCDXJ writes the index of the archive's .warc.gz: standard lines, sorted, whose filename is
 // the file's path in the tree.
-func (a Archive) writeCDXJ(ctx context.Context, w io.Writer) error {
-	parts, _, err := a.parts(ctx)
-	if err != nil {
-		return err
-	}
+func (a Archive) writeCDXJ(ctx context.Context, w io.Writer) (err error) {
 	name := a.host.Place + "/" + a.base + formWARC
-	var all bytes.Buffer
-	at := archive.WARCStart()
-	for _, p := range parts {
-		index := subset(p)
-		if err := index.CDXJAt(&all, name, at); err != nil {
-			return fmt.Errorf("index of %s: %w", name, err)
-		}
-		at += warcLength(index)
+	index := archive.NewCDXJ(name)
+	defer func() { err = errors.Join(err, index.Close()) }()
+	err = a.eachPart(ctx, func(p archive.Part, _ catalog.SegmentEntry) error { return index.Add(p) })
+	if err == nil {
+		err = index.Write(ctx, w)
 	}
-	lines := bytes.SplitAfter(all.Bytes(), []byte("\n"))
-	slices.SortFunc(lines, bytes.Compare)
-	for _, line := range lines {
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("index of %s: %w", name, err)
 	}
 	return nil
-}
-
-// subset returns an index of a part's chosen cells only.
-func subset(p archive.Part) *archive.Index {
-	if p.Cells == nil {
-		return p.Index
-	}
-	of := &archive.Index{Segment: p.Index.Segment, Host: p.Index.Host}
-	for _, c := range p.Cells {
-		of.Cells = append(of.Cells, p.Index.Cells[c])
-	}
-	return of
 }
 
 // warcLength returns the length of an index's records in a WARC view, in bytes.
@@ -141,11 +117,11 @@ func (a Archive) wacz(ctx context.Context) (*archive.WACZ, error) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("host %s: %w", a.host.Name, err)
 		}
-		z, err := archive.NewWACZ(parts, archive.WACZOptions{
+		z, err := archive.NewWACZ(ctx, parts, archive.WACZOptions{
 			Title: a.host.Name + " " + a.base, Created: a.modified(), WARCSHA256: sum,
 		})
 		if err != nil {
-			return nil, 0, fmt.Errorf("host %s: %w", a.host.Name, err)
+			return nil, 0, fmt.Errorf("host %s: %w", a.host.Name, content.NoSpace(err))
 		}
 		return z, z.Held(), nil
 	})

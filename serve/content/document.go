@@ -21,10 +21,13 @@ type Document struct {
 	Modified time.Time
 	Key      string // everything that the bytes depend on, besides Name
 	Write    func(context.Context, io.Writer) error
+
+	// Spools keeps the bytes of a long document, whose Write must not need what its caller
+	// releases. If it is nil, the document is written again for every reader.
+	Spools *Spools
 }
 
-// maxHeld is the size up to which a document's bytes are kept in memory. A larger one is written
-// again for every reader.
+// maxHeld is the size up to which a document's bytes are kept in memory.
 const maxHeld = 1 << 20
 
 // Entry returns the file. It writes the document once to measure it, unless memo has its size and
@@ -36,8 +39,7 @@ func (d *Document) Entry(ctx context.Context, memo *bytecache.Memo) (*Entry, err
 		m = known.(*measured)
 	} else {
 		var err error
-		// Not shared with other callers: what Write reads may be released when this caller goes.
-		if m, err = d.measure(ctx); err != nil {
+		if m, err = d.measure(ctx, key); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
 		memo.Add(key, m, int64(len(m.body))+256)
@@ -47,7 +49,12 @@ func (d *Document) Entry(ctx context.Context, memo *bytecache.Memo) (*Entry, err
 			Name: d.Name, Size: m.size, Modified: Seconds(d.Modified), Type: d.Type,
 			SHA256: m.sha256, ETag: `"` + m.sha256[:32] + `"`,
 		},
-		Open: func(context.Context) (Ranges, error) { return documentRanges{m, d.Write}, nil },
+		Open: func(context.Context) (Ranges, error) {
+			if d.Spools != nil {
+				return spoolRanges{m, d.Spools, key, d.Write}, nil
+			}
+			return documentRanges{m, d.Write}, nil
+		},
 	}, nil
 }
 
@@ -58,7 +65,19 @@ type measured struct {
 	body   []byte // nil if it is larger than maxHeld
 }
 
-func (d *Document) measure(ctx context.Context) (*measured, error) {
+// measure writes the document once.
+func (d *Document) measure(ctx context.Context, key string) (*measured, error) {
+	if d.Spools != nil {
+		text, err := d.Spools.open(ctx, key, d.Write)
+		if err != nil {
+			return nil, err
+		}
+		if text.file != nil {
+			d.Spools.release(text)
+		}
+		return &text.measured, nil
+	}
+	// Not shared with other callers: what Write reads may be released when this caller goes.
 	m, digest := new(measured), sha256.New()
 	count := writerFunc(func(p []byte) (int, error) {
 		if m.size += int64(len(p)); m.size <= maxHeld {
@@ -72,6 +91,11 @@ func (d *Document) measure(ctx context.Context) (*measured, error) {
 	err := errors.Join(d.Write(ctx, out), out.Flush())
 	m.sha256 = hex.EncodeToString(digest.Sum(nil))
 	return m, err
+}
+
+// held returns a range of the bytes that are in memory.
+func (m *measured) held(off, n int64) io.ReadCloser {
+	return io.NopCloser(bytes.NewReader(m.body[off : off+n]))
 }
 
 type writerFunc func([]byte) (int, error)
@@ -89,7 +113,7 @@ var errEnough = errors.New("enough")
 // OpenRange implements Ranges.
 func (d documentRanges) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if d.size <= maxHeld {
-		return io.NopCloser(bytes.NewReader(d.body[off : off+n])), nil
+		return d.held(off, n), nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r, w := io.Pipe()

@@ -26,7 +26,7 @@ func TestLargeDocument(t *testing.T) {
 	if err := write(t.Context(), &whole); err != nil {
 		t.Fatal(err)
 	}
-	m, err := (&Document{Write: write}).measure(t.Context())
+	m, err := (&Document{Write: write}).measure(t.Context(), "")
 	if err != nil || m.size != int64(whole.Len()) || m.size <= maxHeld || m.body != nil {
 		t.Fatalf("size %d of %d, held %v, %v", m.size, whole.Len(), m.body != nil, err)
 	}

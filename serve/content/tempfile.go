@@ -19,7 +19,7 @@ type TempFile struct {
 	file   *os.File
 }
 
-// NewTempFile writes a text to a temporary file.
+// NewTempFile writes a text to a temporary file. It fails with ErrNoSpace if the disk is full.
 func NewTempFile(write func(io.Writer) error) (_ *TempFile, err error) {
 	f, err := scratch.File("")
 	if err != nil {
@@ -32,7 +32,7 @@ func NewTempFile(write func(io.Writer) error) (_ *TempFile, err error) {
 	}()
 	digest := sha256.New()
 	if err := write(io.MultiWriter(f, digest)); err != nil {
-		return nil, err
+		return nil, NoSpace(err)
 	}
 	size, err := f.Seek(0, io.SeekCurrent)
 	if err != nil {

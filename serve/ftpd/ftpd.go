@@ -194,6 +194,8 @@ func answer(name string, err error) error {
 		return &ftp.Error{Code: 450, Msg: sentence(closed)}
 	case errors.As(err, &quota):
 		return &ftp.Error{Code: 450, Msg: sentence(quota)}
+	case errors.Is(err, content.ErrNoSpace):
+		return &ftp.Error{Code: 450, Msg: sentence(content.ErrNoSpace)}
 	case errors.Is(err, account.ErrNoAccount):
 		return &ftp.Error{Code: 421, Msg: goneText}
 	}

@@ -20,6 +20,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 )
 
 // ErrCursor says that a cursor was not given by this service.
@@ -30,6 +31,7 @@ type Archive struct {
 	Catalog  *catalog.Catalog
 	Segments *Segments
 	Memo     *bytecache.Memo // keeps what is computed of both
+	Spools   *content.Spools // keeps long texts; nil: each reader has them written again
 	Log      *slog.Logger
 	Rules    *access.Rules // hide what not everybody may see; nil: nothing
 

@@ -304,7 +304,7 @@ func (f *fixture) sameIndex(t *testing.T, warcio *exec.Cmd) {
 		t.Fatal(err)
 	}
 	var own bytes.Buffer
-	if err := f.index.CDXJ(&own, "records.warc.gz"); err != nil {
+	if err := archive.WriteCDXJ(t.Context(), &own, "records.warc.gz", []archive.Part{{Index: f.index}}); err != nil {
 		t.Fatal(err)
 	}
 	theirs, ours := places(t, string(out)), places(t, own.String())

@@ -140,8 +140,8 @@ func (large) segment(s *servetest.Site) func(context.Context, catalog.SegmentEnt
 			x.Cells = append(x.Cells, archive.Cell{
 				Kind: archive.Page, URLKey: naming.SURT(u), URL: u, MIME: "text/html", Status: 200, Time: e.First.Add(time.Duration(n) * time.Second),
 				Digest: "sha256:" + base32.StdEncoding.EncodeToString(sum[:]),
-				Offset: int64(n) * 12_000, TLen: 300 + int64(number(8)%40), BLen: 700 + body/4, HeaderLen: 1536, HeaderCRC: number(12),
-				HeadLen: 480, BodyLen: body, BodyCRC: number(16), RecordCRC: number(20),
+				Place: archive.Place{Offset: int64(n) * 12_000, TLen: 300 + int64(number(8)%40), BLen: 700 + body/4, HeaderLen: 1536, HeaderCRC: number(12),
+					HeadLen: 480, BodyLen: body, BodyCRC: number(16), RecordCRC: number(20)},
 			})
 		}
 		return x, nil

@@ -44,7 +44,7 @@ func BenchmarkTableAtSize(b *testing.B) {
 
 // table makes a table, and returns its numbers of records and bytes.
 func (large) table(b *testing.B, s *servetest.Site, reader *account.Account, q *query.Query) (records, size int64) {
-	t, err := s.Library.Tables.Make(b.Context(), reader, tables.RecordsName, func(to tables.Sink) error {
+	t, err := s.Library.Tables.Make(b.Context(), reader, tables.RecordsName, tables.OfBodies, func(to tables.Sink) error {
 		_, err := q.Tabulate(b.Context(), s.Library.Records, reader, to, query.Budget{}, func() {})
 		return err
 	})

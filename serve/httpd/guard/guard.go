@@ -244,6 +244,9 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusGone, "changed", err.Error())
 	case errors.Is(err, content.ErrNotFound), errors.Is(err, content.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
+	case errors.Is(err, content.ErrNoSpace):
+		g.log.ErrorContext(r.Context(), "no space for a temporary file", "path", r.URL.Path, "err", err)
+		return later(http.StatusServiceUnavailable, "no_space", content.ErrNoSpace.Error(), time.Now().Add(time.Minute))
 	case errors.Is(err, visible.ErrCursor):
 		return problem.New(http.StatusBadRequest, "cursor", err.Error()+"; start again without after")
 	case errors.As(err, &quota):

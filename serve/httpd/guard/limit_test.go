@@ -3,12 +3,14 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 )
 
 // One account cannot use all the room, and all accounts together have a limit too. A refused client
@@ -80,5 +82,17 @@ func TestSharesOfLimits(t *testing.T) {
 		if _, err := l.Search(from("203.0.113.9:7"), &account.Account{Name: "another"}); err != nil {
 			t.Errorf("%s keep another account out: %v", name, err)
 		}
+	}
+}
+
+// A client whose file has no place in the service's temporary folder is told when to come again.
+func TestNoSpace(t *testing.T) {
+	g := &Guard{log: slog.New(slog.DiscardHandler)}
+	w := httptest.NewRecorder()
+	problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
+		return g.problem(w, r, fmt.Errorf("all.cdxj: %w", content.ErrNoSpace))
+	}).ServeHTTP(w, httptest.NewRequest("GET", "/jp/x/all.cdxj", nil))
+	if at, err := http.ParseTime(w.Header().Get("Retry-After")); w.Code != http.StatusServiceUnavailable || err != nil || at.IsZero() {
+		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
 }
