@@ -281,15 +281,12 @@ func TestQuarantine(t *testing.T) {
 			b.Data = b.Data[:len(b.Data)-len(archive.EndMember(0, 0))]
 			h.robots.Resign(t, b)
 		}},
-		"not assigned": {wire.ReasonHostNotAssigned, func(t *testing.T, h *installation, b *batchtest.Batch) {
-			h.robots.Foreign = []string{"two.example.jp"}
-		}},
 		"from the future": {wire.ReasonClock, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			b.Manifest.Created = time.Now().Add(48 * time.Hour)
 			h.robots.Resign(t, b)
 		}},
 		"another manifest inside": {wire.ReasonSHAMismatch, func(t *testing.T, h *installation, b *batchtest.Batch) {
-			b.Manifest.Generation = 7
+			b.Manifest.Version = "another"
 			h.robots.Resign(t, b)
 		}},
 	} {

@@ -170,7 +170,7 @@ func corpus(t *testing.T) []nasty {
 			return h.robots.Resign(t, b)
 		}},
 		{"foreign host", wire.ReasonHostNotAssigned, foreignHost, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
-			return renamed(t, h, b, batchtest.Site(one, 1), batchtest.Site(foreignHost, 1))
+			return renamed(t, h, b, batchtest.Site(foreignHost, 1))
 		}},
 		{"sealed in the future", clock, "_batch/manifest.json", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			b.Manifest.Created = time.Now().Add(48 * time.Hour)

@@ -152,7 +152,7 @@ func TestOneBatchAtTwoMachines(t *testing.T) {
 // What one machine has quarantined, an operator decides at another, and a robot mends there.
 func TestQuarantineElsewhere(t *testing.T) {
 	h := newShared(t)
-	h.robots.Foreign = []string{"a1.example.jp"}
+	h.robots.Foreign = []string{"a1.example.jp", "z1.example.jp"}
 	h.open().run()
 	judged := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
 	unwanted := batchtest.Make(t, h.robots, 2, twoHosts(1)...)

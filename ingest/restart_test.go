@@ -84,7 +84,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 				b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2))
 				want := wire.StatePublished
 				if slices.Contains(bad, write) {
-					h.robots.Foreign, want = []string{"two.example.jp"}, wire.StateQuarantined
+					h.robots.Foreign, want = []string{"one.example.jp", "two.example.jp"}, wire.StateQuarantined
 				}
 				var up accept.Upload
 				h.open()

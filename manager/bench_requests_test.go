@@ -76,7 +76,7 @@ func (s *atSize) lookUps() {
 			return err
 		}},
 		{"assignment", func(n int) error {
-			_, err := s.m.Assignments.NotAssigned(ctx, s.robots[n%len(s.robots)], 1, []string{fmt.Sprintf("h%07d.test", n)})
+			_, err := s.m.Assignments.HeldUntil(ctx, s.robots[n%len(s.robots)], []string{fmt.Sprintf("h%07d.test", n)})
 			return err
 		}},
 		{"robot", func(n int) error {

@@ -31,13 +31,6 @@ func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot str
 	case h.Robot != robot || h.To != "":
 		return problem.New(http.StatusForbidden, "not_yours", fmt.Sprintf("the hand-over is %s's for %q, and %s sends it", h.Robot, h.To, robot))
 	}
-	missing, err := m.NotAssigned(r.Context(), robot, h.Generation, []string{h.Host})
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return problem.New(http.StatusForbidden, "host_not_assigned", fmt.Sprintf("%s did not have %s in generation %d", robot, h.Host, h.Generation))
-	}
 	err = m.Assignments.PutHandover(r.Context(), h, body)
 	var wrong *assign.WrongBodyError
 	switch {

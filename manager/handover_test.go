@@ -61,8 +61,8 @@ func TestHandoverGoesToTheNextRobot(t *testing.T) {
 		"forged":         {giver, file(as, other), 403, "bad_signature"},
 		"another's":      {taker, right, 403, "not_yours"},
 		"already signed": {giver, file(func(h *wire.Handover) { h.To = giver }, robotKey), 403, "not_yours"},
-		"another host's": {giver, file(func(h *wire.Handover) { h.Host = "b.jp" }, robotKey), 403, "host_not_assigned"},
-		"unknown host":   {giver, file(func(h *wire.Handover) { h.Host = "c.jp" }, robotKey), 403, "host_not_assigned"},
+		"another host's": {giver, file(func(h *wire.Handover) { h.Host = "b.jp" }, robotKey), 409, "not_wanted"},
+		"unknown host":   {giver, file(func(h *wire.Handover) { h.Host = "c.jp" }, robotKey), 409, "not_wanted"},
 		"too large":      {giver, bytes.Repeat([]byte("x"), wire.MaxHandoverHead+2), 413, "too_large"},
 	} {
 		if status, body := post(c.robot, c.data); status != c.status || !strings.Contains(body, `"`+c.reason+`"`) {

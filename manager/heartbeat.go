@@ -86,14 +86,14 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 // Heartbeat notes how far the robot is and returns what it is to do. The same heartbeat may come
 // again.
 func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (orders wire.Orders, err error) {
-	if generation, ok := assign.TagGeneration(robot, hb.List); ok {
-		if err := m.Assignments.Confirm(ctx, robot, generation); err != nil {
-			return orders, err
-		}
-	}
 	unknown, err := m.Levelling.NoteHeartbeat(ctx, robot, hb)
 	if err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: %w", robot, err)
+	}
+	if generation, ok := assign.TagGeneration(robot, hb.List); ok { // after its clock is noted, by which holds end
+		if err := m.Assignments.Confirm(ctx, robot, generation); err != nil {
+			return orders, err
+		}
 	}
 	if unknown {
 		orders.Directives = append(orders.Directives, wire.DirectiveReport)

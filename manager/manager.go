@@ -121,9 +121,9 @@ func (m *Manager) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey
 	return m.Roster.RobotKey(ctx, robot)
 }
 
-// NotAssigned returns those of the hosts that the robot did not have in a generation.
-func (m *Manager) NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) ([]string, error) {
-	return m.Assignments.NotAssigned(ctx, robot, generation, hosts)
+// HeldUntil says until when the robot may have visited hosts: see assign.Assignments.HeldUntil.
+func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
+	return m.Assignments.HeldUntil(ctx, robot, hosts)
 }
 
 // CurrentGeneration returns the number of the present assignment.

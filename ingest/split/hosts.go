@@ -2,10 +2,9 @@ package split
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,35 +21,67 @@ import (
 // maxAhead is how far a robot's clock may be ahead of the service's.
 const maxAhead = time.Hour
 
-// judge checks what can be checked before the file is read.
-func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest) error {
+// maxLate is by how much a record may be later than the end of its robot's time with the host:
+// clocks differ by more than was measured, and a page may be under way.
+const maxLate = 10 * time.Minute
+
+// judge checks what can be checked before the file is read. It returns until when records count, of
+// hosts that the robot has no more, and the hosts that are left out because they are not its own.
+// If the assignment is older than the batch, from a backup, or every host is left out, the batch is
+// refused, and an operator may release it.
+func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
 	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
-		return verify.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
+		return nil, left, verify.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
 	}
 	if b.Waives(wire.ReasonHostNotAssigned) || b.Robot == wire.ImportRobot {
-		return nil
+		return nil, left, nil
+	}
+	latest, err := s.opt.Robots.CurrentGeneration(ctx)
+	if err != nil {
+		return nil, left, fmt.Errorf("assignment: %w", err)
+	}
+	if m.Generation > latest {
+		return nil, left, verify.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it was made in generation %d of the assignment, and the latest is %d", m.Generation, latest))
 	}
 	hosts := make([]string, len(m.Hosts))
 	for n, h := range m.Hosts {
 		hosts[n] = h.Name
 	}
-	foreign, err := s.opt.Robots.NotAssigned(ctx, b.Robot, m.Generation, hosts)
+	held, err := s.opt.Robots.HeldUntil(ctx, b.Robot, hosts)
 	if err != nil {
-		return fmt.Errorf("assignment of robot %s: %w", b.Robot, err)
+		return nil, left, fmt.Errorf("hosts of robot %s: %w", b.Robot, err)
 	}
-	if len(foreign) > 0 {
-		first := max(slices.Index(hosts, foreign[0]), 0)
-		return &verify.Refusal{Reason: wire.ReasonHostNotAssigned, Detail: fmt.Sprintf("offset %d (%s): not robot %s's in generation %d: %s", m.Hosts[first].Offset, foreign[0], b.Robot, m.Generation, someOf(foreign))}
+	until = make(map[string]time.Time)
+	for _, h := range m.Hosts {
+		end, had := held[h.Name]
+		switch {
+		case !had:
+			left.put(h.Name, notHeld(h, fmt.Sprintf("robot %s never had this host", b.Robot)))
+		case end.IsZero():
+		case m.Inferred: // nobody has signed when its pages were fetched
+			left.put(h.Name, notHeld(h, fmt.Sprintf("robot %s has this host no more, and the batch came without a manifest", b.Robot)))
+		case h.Last.After(end.Add(maxLate)):
+			left.put(h.Name, tooLate(h, b.Robot, end))
+		default:
+			until[h.Name] = end
+		}
 	}
-	return nil
+	if len(left.hosts) == len(m.Hosts) && len(m.Hosts) > 0 {
+		first := *left.hosts[hosts[0]]
+		if len(hosts) > 1 {
+			first.Detail += fmt.Sprintf("; nor are the %d other hosts taken", len(hosts)-1)
+		}
+		return nil, left, &first
+	}
+	return until, left, nil
 }
 
-func someOf(hosts []string) string {
-	const few = 5
-	if len(hosts) <= few {
-		return strings.Join(hosts, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:few], ", "), len(hosts)-few)
+func notHeld(h wire.Host, why string) *verify.Refusal {
+	return &verify.Refusal{Reason: wire.ReasonHostNotAssigned, Detail: fmt.Sprintf("offset %d (%s): %s", h.Offset, h.Name, why)}
+}
+
+func tooLate(h wire.Host, robot string, end time.Time) *verify.Refusal {
+	return notHeld(h, fmt.Sprintf("robot %s had this host until %s, and a record is more than %s later", robot, end.UTC().Format(time.RFC3339), maxLate))
 }
 
 // stagedAtOnce is how many entries are staged in one transaction. A crash loses nothing by it: the
@@ -63,6 +94,16 @@ type verified struct {
 	err   error
 }
 
+// taken returns the hosts that are to be read, by their place in the manifest.
+func (a *attempt) taken() (places []int) {
+	for n, h := range a.m.Hosts {
+		if !a.left.has(h.Name) {
+			places = append(places, n)
+		}
+	}
+	return places
+}
+
 // hosts verifies and stores the hosts and stages their entries, in the order of the manifest, then
 // checks how the batch ends. Hosts that go into packs are not stored yet. others are the hosts'
 // records that are no pages. The error is of the first host that has one.
@@ -72,9 +113,10 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 	defer working.Wait()
 	defer cancel()
 	ahead := make(chan chan verified, a.atOnce-1) // and one that is waited for
+	taken := a.taken()
 	working.Go(func() {
 		defer close(ahead)
-		for n, h := range a.m.Hosts {
+		for _, n := range taken {
 			done := make(chan verified, 1)
 			select {
 			case ahead <- done:
@@ -82,7 +124,7 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 				return
 			}
 			working.Go(func() {
-				entry, err := a.host(ctx, h, a.plan.places[n])
+				entry, err := a.host(ctx, a.m.Hosts[n], a.plan.places[n])
 				done <- verified{entry, err}
 			})
 		}
@@ -96,16 +138,15 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 		entries = entries[:0]
 		return err
 	}
-	for n, h := range a.m.Hosts {
+	for _, n := range taken {
+		h := a.m.Hosts[n]
 		next, ok := <-ahead
 		if !ok {
 			return ctx.Err()
 		}
 		v := <-next
 		if a.left.add(h.Name, len(a.m.Hosts), v.err) {
-			if plan := a.plan.places[n]; plan != nil {
-				plan.left = true
-			}
+			a.plan.leave(n)
 			continue
 		}
 		if v.err != nil {
@@ -129,10 +170,19 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 
 // host verifies one host's range. Unless the host has a place in a pack, the same bytes go to the
 // store while they are read; the store keeps them only if they are right to the end.
-func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.SegmentEntry, error) {
+func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.SegmentEntry, err error) {
 	var latest time.Time
 	if !a.batch.Waives(wire.ReasonClock) {
 		latest = a.batch.Received.Add(maxAhead)
+	}
+	if end, ok := a.until[h.Name]; ok && (latest.IsZero() || end.Add(maxLate).Before(latest)) {
+		latest = end.Add(maxLate)
+		defer func() {
+			var refusal *verify.Refusal
+			if errors.As(err, &refusal) && refusal.Reason == wire.ReasonClock {
+				err = &verify.OneHost{Refusal: tooLate(h, a.batch.Robot, end)}
+			}
+		}()
 	}
 	if to != nil {
 		sum, err := a.file.Host(h, latest, io.Discard)
@@ -148,7 +198,7 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.Seg
 	}
 	object := fmt.Sprintf("segments/%s/%s-%s-%d.tar.gz", naming.HostPath(h.Name), crawled.In(a.opt.Zone).Format("20060102"), a.batch.Batch, a.batch.Attempt)
 	var sum *archive.Summary
-	err := a.opt.Write(stage.Store, func() (err error) {
+	err = a.opt.Write(stage.Store, func() (err error) {
 		out := put(ctx, a.opt.Store, object, sealedSize(&h))
 		sum, err = a.file.Host(h, latest, out)
 		if err == nil {

@@ -4,49 +4,64 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"sheaf/ingest/verify"
 )
 
-// maxLeftOut is how many hosts of a batch may be left out. A batch with more goes to the
-// quarantine, so a hostile batch costs no more than these.
+// maxLeftOut is how many hosts of a batch may be left out after they were read. A batch with more
+// goes to the quarantine, so a hostile batch costs no more than these.
 const maxLeftOut = 10
 
-// leftOut lists the hosts of a batch that are not taken.
-type leftOut []leftHost
-
-type leftHost struct {
-	host string
-	*verify.Refusal
+// leftOut is the hosts of a batch that are not taken.
+type leftOut struct {
+	hosts map[string]*verify.Refusal
+	read  int // of these, were read
 }
 
-// add reports whether the host can be left out because of err and the others taken. If so, it adds
-// the host. hosts is how many the batch has.
+// add reports whether a host that was read can be left out because of err and the others taken. If
+// so, it adds the host. hosts is how many the batch has.
 func (l *leftOut) add(host string, hosts int, err error) bool {
-	var e *verify.Excess
-	if !errors.As(err, &e) || len(*l) == maxLeftOut || len(*l)+1 == hosts {
+	var e *verify.OneHost
+	if !errors.As(err, &e) || l.read == maxLeftOut || len(l.hosts)+1 == hosts {
 		return false
 	}
-	*l = append(*l, leftHost{host, e.Refusal})
+	l.read++
+	l.put(host, e.Refusal)
 	return true
 }
 
-func (l leftOut) has(host string) bool {
-	return slices.ContainsFunc(l, func(left leftHost) bool { return left.host == host })
+func (l *leftOut) put(host string, why *verify.Refusal) {
+	if l.hosts == nil {
+		l.hosts = make(map[string]*verify.Refusal)
+	}
+	l.hosts[host] = why
 }
+
+func (l leftOut) has(host string) bool { return l.hosts[host] != nil }
 
 // String says for the robot and the operators which hosts are left out, and why.
 func (l leftOut) String() string {
-	if len(l) == 0 {
+	if len(l.hosts) == 0 {
 		return ""
 	}
-	hosts := make([]string, len(l))
-	for n, left := range l {
-		hosts[n] = left.host + ": " + left.Refusal.Error()
+	const few = 10
+	said := make([]string, 0, few)
+	for _, host := range slices.Sorted(maps.Keys(l.hosts))[:min(few, len(l.hosts))] {
+		said = append(said, host+": "+l.hosts[host].Error())
 	}
-	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l), strings.Join(hosts, "; "))
+	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l.hosts), someOf(said, len(l.hosts)))
+}
+
+// someOf joins some of n things.
+func someOf(some []string, n int) string {
+	text := strings.Join(some, "; ")
+	if n > len(some) {
+		text += fmt.Sprintf("; and %d more", n-len(some))
+	}
+	return text
 }
 
 // emptyMembers returns gzip members that decode to nothing and have size bytes together, at least

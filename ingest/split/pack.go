@@ -56,8 +56,9 @@ type place struct {
 // sealedSize returns the length of a host's segment with its end member.
 func sealedSize(h *wire.Host) int64 { return h.Length + int64(len(archive.EndMember(1, 1))) }
 
-// plan packs a batch's small hosts. name returns the key of the n-th pack, from 1.
-func (p Packs) plan(m *wire.Manifest, name func(n int) string) *packing {
+// plan packs a batch's small hosts, without those that are left out. name returns the key of the
+// n-th pack, from 1.
+func (p Packs) plan(m *wire.Manifest, left leftOut, name func(n int) string) *packing {
 	if p.Size <= 0 {
 		p.Size = defaultPackSize
 	}
@@ -65,7 +66,7 @@ func (p Packs) plan(m *wire.Manifest, name func(n int) string) *packing {
 	var small []*place
 	for n := range m.Hosts {
 		h := &m.Hosts[n]
-		if size := sealedSize(h); size < p.Below {
+		if size := sealedSize(h); size < p.Below && !left.has(h.Name) {
 			plan.places[n] = &place{host: h, size: size}
 			small = append(small, plan.places[n])
 		}
@@ -82,6 +83,13 @@ func (p Packs) plan(m *wire.Manifest, name func(n int) string) *packing {
 		to.places, to.size = append(to.places, s), to.size+s.size
 	}
 	return plan
+}
+
+// leave leaves out the host that the manifest has at a place.
+func (p *packing) leave(n int) {
+	if to := p.places[n]; to != nil {
+		to.left = true
+	}
 }
 
 // packReader reads a pack's bytes from the batch file. It fails if a segment is no longer what was

@@ -27,9 +27,11 @@ import (
 // Robots answers what is asked about robots. It may be used concurrently. If it returns an error,
 // the question is repeated later.
 type Robots interface {
-	// NotAssigned returns those of the hosts that were not the robot's in the given generation of
-	// the assignment.
-	NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) ([]string, error)
+	// HeldUntil returns, for those of the hosts that the robot has or has had, until when it may
+	// have visited them, by its own clock. The zero time means that it may still do so.
+	HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error)
+	// CurrentGeneration returns the number of the assignment that holds now.
+	CurrentGeneration(ctx context.Context) (int64, error)
 }
 
 // Options are what a Splitter works with.
@@ -119,6 +121,7 @@ type attempt struct {
 	atOnce int // hosts that are verified and stored at once
 	plan   *packing
 	left   leftOut
+	until  map[string]time.Time // for which a robot's records speak, of hosts that it has no more
 }
 
 // split verifies the batch and stores its hosts. The file is read twice at the same time: for its
@@ -129,7 +132,8 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.judge(ctx, b, m); err != nil {
+	until, left, err := s.judge(ctx, b, m)
+	if err != nil {
 		return err
 	}
 	f, err := s.opt.Open(ctx, b)
@@ -144,8 +148,8 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 	day := m.Created.In(s.opt.Zone).Format("20060102")
 	cores := runtime.GOMAXPROCS(0)
 	a := &attempt{
-		opt: &s.opt, batch: b, m: m, file: verify.NewFile(f, m, cores, s.opt.Limits), atOnce: cores,
-		plan: s.opt.Packs.plan(m, func(n int) string { return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", day, b.Batch, b.Attempt, n) }),
+		opt: &s.opt, batch: b, m: m, file: verify.NewFile(f, m, cores, s.opt.Limits), atOnce: cores, until: until, left: left,
+		plan: s.opt.Packs.plan(m, left, func(n int) string { return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", day, b.Batch, b.Attempt, n) }),
 	}
 	if err := a.verify(ctx, views); err != nil {
 		return err
@@ -158,8 +162,8 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 	if err := a.addCopies(ctx, f); err != nil {
 		return err
 	}
-	for _, l := range a.left {
-		s.opt.Log.WarnContext(ctx, "host left out of a batch", "batch", b.Batch, "robot", b.Robot, "host", l.host, "reason", l.Reason, "detail", l.Detail)
+	if len(a.left.hosts) > 0 {
+		s.opt.Log.WarnContext(ctx, "hosts left out of a batch", "batch", b.Batch, "robot", b.Robot, "hosts", len(a.left.hosts), "detail", a.left.String())
 	}
 	return s.opt.Write(stage.Split, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
 }

@@ -75,7 +75,7 @@ func (in *input) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
 
 // Host verifies a host's range, copies it to out at the same time, and compares it with the
 // manifest. No record may be later than latest, unless that is zero. What is wrong with the batch
-// is a *Refusal, or *Excess if only the amount is wrong.
+// is a *Refusal, or *OneHost if only the amount is wrong.
 func (f *File) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
 	ahead := <-f.ahead
 	defer func() { f.ahead <- ahead }()

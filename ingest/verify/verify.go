@@ -21,11 +21,11 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return string(r.Reason) + ": " + r.Detail }
 
-// Excess is the refusal of a host of which only the amount is wrong, see package limits. The rest
-// of its batch can be taken.
-type Excess struct{ *Refusal }
+// OneHost is the refusal of one host, such as for its amount alone. The rest of its batch can be
+// taken.
+type OneHost struct{ *Refusal }
 
-func (e *Excess) Unwrap() error { return e.Refusal }
+func (e *OneHost) Unwrap() error { return e.Refusal }
 
 // manifestEntry is the name of the manifest's copy inside a batch.
 const manifestEntry = "_batch/manifest.json"
@@ -90,7 +90,7 @@ func refusalOf(err error, at int64, part string) error {
 	}
 	refusal := &Refusal{fault.Code, placed.Error()}
 	if fault.Excess {
-		return &Excess{refusal}
+		return &OneHost{refusal}
 	}
 	return refusal
 }

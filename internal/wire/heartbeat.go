@@ -51,6 +51,8 @@ type Heartbeat struct {
 	Crowded int64 `json:"crowded,omitempty"`  // addresses that wait for a free worker although their interval has passed
 	EveryMS int64 `json:"every_ms,omitempty"` // between two heartbeats; 0: not known
 
+	Clock *Clock `json:"clock,omitempty"` // error of the robot's clock; nil: not measured
+
 	// Hosts are those whose state has changed since the last answered heartbeat, or what is left of
 	// them by much. If All is set, they are all hosts that have been begun, and replace earlier
 	// reports.

@@ -2,8 +2,8 @@
 // time.
 //
 // Each change makes a new generation, numbered from 1. The rows (host, robot, from, to) are kept
-// for ever, so a batch can be judged by the generation in which it was collected, however late it
-// comes.
+// for ever, with when the robot had stopped visiting the host, so a batch can be judged by when its
+// pages were fetched, however late it comes.
 //
 // Hosts of one group go to one robot. A group is the hosts of one IP address, as far as it is
 // known, so that no server is visited by two robots at once. Operators and the planner may give a

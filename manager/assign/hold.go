@@ -60,14 +60,18 @@ func (t *Tx) settleHolds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.Exec(ctx, `
-			DELETE FROM holds WHERE robot = ? AND generation = ?
-			AND (until < ? OR since > (SELECT given FROM robots WHERE name = ?))`, robot, t.generation, over, robot)
-		if err != nil {
+		const where = `b.robot = ? AND b.generation = ? AND (b.until < ? OR b.since > (SELECT given FROM robots WHERE name = b.robot))`
+		if err := t.endTenures(ctx, where, robot, t.generation, over); err != nil {
+			return err
+		}
+		if _, err := t.Exec(ctx, `DELETE FROM holds AS b WHERE `+where, robot, t.generation, over); err != nil {
 			return err
 		}
 	}
 	for _, robot := range t.disowned {
+		if err := t.endTenures(ctx, `b.robot = ?`, robot); err != nil {
+			return err
+		}
 		if _, err := t.Exec(ctx, `UPDATE holds SET robot = ? WHERE robot = ?`, fmt.Sprintf("%s!%d", robot, t.generation), robot); err != nil {
 			return err
 		}
@@ -87,6 +91,9 @@ func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
 		return err
 	}
 	t.Touch(robots...)
+	if err := t.endTenures(ctx, where, args...); err != nil {
+		return err
+	}
 	_, err = t.Exec(ctx, `DELETE FROM holds AS b WHERE `+where, args...)
 	return err
 }

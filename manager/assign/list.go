@@ -107,42 +107,6 @@ func (a *Assignments) CurrentGeneration(ctx context.Context) (n int64, err error
 	return n, err
 }
 
-// NotAssigned returns those of the hosts that the robot did not have in a generation. In a
-// generation that does not exist yet it had none.
-func (a *Assignments) NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) (missing []string, err error) {
-	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
-		var latest int64
-		if err := tx.QueryRowContext(ctx, `SELECT number FROM generation`).Scan(&latest); err != nil {
-			return err
-		}
-		if generation > latest {
-			missing = slices.Clone(hosts)
-			return nil
-		}
-		had, err := tx.PrepareContext(ctx, `
-			SELECT EXISTS (SELECT 1 FROM assignments
-			WHERE host = ? AND robot = ? AND from_generation <= ? AND (to_generation IS NULL OR to_generation > ?))`)
-		if err != nil {
-			return err
-		}
-		defer had.Close()
-		for _, h := range hosts {
-			var ok bool
-			if err := had.QueryRowContext(ctx, h, robot, generation, generation).Scan(&ok); err != nil {
-				return err
-			}
-			if !ok {
-				missing = append(missing, h)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("hosts of robot %s in generation %d: %w", robot, generation, err)
-	}
-	return missing, nil
-}
-
 // sharesOf returns the robot's shares of replicated hosts, by host. CROSS JOIN makes SQLite begin
 // with the replicated hosts, which are few.
 func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Share, error) {

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
+	"sheaf/manager/assign"
 )
 
 // Backlog is what one robot has left and has done, by its last heartbeat.
@@ -114,12 +115,22 @@ func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Hear
 		if err := noteNight(ctx, tx, robot, before, next, hb); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE robots SET version = ? WHERE name = ? AND version <> ?`, hb.Version, robot, hb.Version); err != nil {
+		ahead := aheadOf(hb.Clock)
+		if _, err := tx.ExecContext(ctx, `UPDATE robots SET version = ?, ahead = ? WHERE name = ? AND (version <> ? OR ahead <> ?)`,
+			hb.Version, ahead, robot, hb.Version, ahead); err != nil {
 			return err
 		}
 		return noteProgress(ctx, tx, robot, hb, next.worked)
 	})
 	return unknown, err
+}
+
+// aheadOf returns the ms by which a robot's clock is ahead, rounded up to seconds.
+func aheadOf(c *wire.Clock) int64 {
+	if c == nil || c.OffsetMS <= 0 {
+		return 0
+	}
+	return min((c.OffsetMS-1)/1000+1, int64(assign.MaxAhead/time.Second)) * 1000
 }
 
 // forgetProgress forgets the hosts of another cycle and, of this one, those of which a report of

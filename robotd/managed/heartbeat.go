@@ -54,7 +54,7 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 	list := s.opt.List.List()
 	hb = wire.Heartbeat{
 		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Admission.Held(),
-		EveryMS: s.opt.Every.Milliseconds(),
+		EveryMS: s.opt.Every.Milliseconds(), Clock: s.opt.Client.Clock(),
 		Contact: s.opt.Contact, Troubles: s.opt.Troubles(),
 	}
 	c := s.opt.Crawler.Current()

@@ -129,9 +129,10 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 type Robots struct {
 	Name       string
 	Key        ed25519.PrivateKey
-	Generation int64    // of the assignment under which batches are made
-	Foreign    []string // hosts that are not assigned to the robot
-	Express    bool     // its batches may be published outside the window
+	Generation int64                // of the assignment under which batches are made
+	Foreign    []string             // hosts that the robot never had
+	Until      map[string]time.Time // when its time with a host ended; it has the others
+	Express    bool                 // its batches may be published outside the window
 }
 
 // NewRobots returns a robot with a new key.
@@ -177,11 +178,12 @@ func (r *Robots) RobotKey(context.Context, string) (ed25519.PublicKey, error) {
 
 func (r *Robots) CurrentGeneration(context.Context) (int64, error) { return r.Generation, nil }
 
-func (r *Robots) NotAssigned(_ context.Context, _ string, _ int64, hosts []string) (foreign []string, err error) {
+func (r *Robots) HeldUntil(_ context.Context, _ string, hosts []string) (map[string]time.Time, error) {
+	until := make(map[string]time.Time)
 	for _, h := range hosts {
-		if slices.Contains(r.Foreign, h) {
-			foreign = append(foreign, h)
+		if !slices.Contains(r.Foreign, h) {
+			until[h] = r.Until[h]
 		}
 	}
-	return foreign, nil
+	return until, nil
 }

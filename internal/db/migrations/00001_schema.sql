@@ -76,6 +76,7 @@ CREATE TABLE robots (
     dead               TEXT    NOT NULL DEFAULT '', -- why an operator has said that it visits nothing; '': no operator has
     lapsed             INTEGER NOT NULL DEFAULT 0, -- when it had been silent for too long and its hosts were handed on; 0: it is heard of
     paused             INTEGER NOT NULL DEFAULT 0, -- 1: by the operator
+    ahead              INTEGER NOT NULL DEFAULT 0, -- ms by which its clock is ahead of the service's, as its last heartbeat says; 0: it is not
     look               INTEGER NOT NULL DEFAULT 0, -- when it was told to look for a release; 0: it has looked since
     slow               REAL    NOT NULL DEFAULT 1, -- its line: ms for what takes 1 ms at the middle robot
     service_key        BLOB                        -- public half of the service's newest key that the robot knows; NULL: has not joined
@@ -172,13 +173,14 @@ CREATE TABLE generation (
 INSERT INTO generation (id, number) VALUES (1, 0);
 
 -- Which robot had which host from one generation until before another. Rows are never deleted: a
--- late batch is judged by the generation it was collected under.
+-- late batch is judged by when its robot had stopped visiting the host.
 CREATE TABLE assignments (
     host            TEXT NOT NULL,
     robot           TEXT NOT NULL,
     from_generation INTEGER NOT NULL,
     to_generation   INTEGER,                    -- NULL: has it now
     slot            INTEGER NOT NULL DEFAULT 0, -- 0: the robot that has the host with all of its address; else a further one
+    ended           INTEGER NOT NULL DEFAULT 0, -- when the robot had surely stopped visiting the host, by its own clock; 0: it has not
     PRIMARY KEY (host, robot, from_generation)
 ) STRICT, WITHOUT ROWID;
 -- The robots' hosts are counted and listed from this index alone. Without its condition's column

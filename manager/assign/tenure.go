@@ -1,0 +1,54 @@
+package assign
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// A robot's tenure of a host lasts until it has surely stopped visiting the host: it has neither an
+// assignment nor a hold. Its batches speak for the host until then.
+
+// MaxAhead is how far ahead of the service's clock a robot's may be for records to be judged by it.
+const MaxAhead = 24 * time.Hour
+
+// HeldUntil returns, for those of the hosts that the robot has or has had, until when it may have
+// visited them, by its own clock as its last heartbeat before then measured it. The zero time means
+// that it may still do so.
+func (a *Assignments) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
+	until := make(map[string]time.Time)
+	for some := range slices.Chunk(hosts, db.RowsAtOnce) {
+		err := db.Each(ctx, a.db, func(rows *sql.Rows) error {
+			var host string
+			var end time.Time
+			err := rows.Scan(&host, db.At(&end))
+			until[host] = end
+			return err
+		}, `
+			SELECT a.host, CASE WHEN MIN(COALESCE(a.to_generation, 0)) = 0
+					OR EXISTS (SELECT 1 FROM holds b WHERE b.host = a.host AND b.robot = a.robot) THEN 0 ELSE MAX(a.ended) END
+			FROM assignments a WHERE a.robot = ? AND a.host IN `+db.Tuple(len(some))+` GROUP BY a.host, a.robot`,
+			append([]any{robot}, db.Args(some)...)...)
+		if err != nil {
+			return nil, fmt.Errorf("hosts that robot %s has had: %w", robot, err)
+		}
+	}
+	return until, nil
+}
+
+// endTenures notes, in the assignments of the holds b for which the condition is true, that the
+// tenures end now or, if that is earlier, after the end of the robot's lease.
+func (t *Tx) endTenures(ctx context.Context, where string, args ...any) error {
+	now, margin := db.Millis(t.now()), wire.LeaseMargin(t.lease).Milliseconds()
+	_, err := t.Exec(ctx, `
+		UPDATE assignments AS a SET ended = r.ahead + CASE WHEN b.until > 0 AND b.until < ? THEN b.until + ? ELSE CAST(? AS BIGINT) END
+		FROM holds b CROSS JOIN robots r
+		WHERE r.name = b.robot AND a.host = b.host AND a.robot = b.robot AND a.to_generation IS NOT NULL AND a.ended = 0 AND `+where,
+		append([]any{now - margin, margin, now}, args...)...)
+	return err
+}
