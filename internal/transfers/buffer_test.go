@@ -133,7 +133,7 @@ func TestRecordAll(t *testing.T) {
 	for i := range 300 {
 		want = append(want, transfers.Transfer{
 			At: start.Add(time.Duration(i) * time.Millisecond), Direction: transfers.Download, Protocol: "ftp", Who: "jp", Name: strconv.Itoa(i),
-			Bytes: int64(i), Took: time.Duration(i) * time.Microsecond, Outcome: transfers.OK, Remote: "192.0.2.1:7",
+			Bytes: int64(i), Took: time.Duration(i) * time.Microsecond, Outcome: transfers.OK, Remote: "192.0.2.1:7", Count: 1,
 		})
 	}
 	if err := errors.Join(log.RecordAll(t.Context(), want), log.RecordAll(t.Context(), nil)); err != nil {

@@ -43,14 +43,15 @@ type TransferLine struct {
 	Outcome   string    `json:"outcome,omitempty"` // empty: under way
 	Remote    string    `json:"remote"`
 
-	// Acknowledged is as in Transfer.
-	Acknowledged bool `json:"acknowledged"`
+	// Acknowledged and Count are as in Transfer.
+	Acknowledged bool  `json:"acknowledged"`
+	Count        int64 `json:"count"`
 }
 
 func linesOf(list []Transfer) []TransferLine {
 	lines := make([]TransferLine, 0, len(list))
 	for _, t := range list {
-		lines = append(lines, TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote, t.Acknowledged})
+		lines = append(lines, TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote, t.Acknowledged, max(t.Count, 1)})
 	}
 	return lines
 }

@@ -48,13 +48,24 @@ type Transfer struct {
 	// Otherwise they are what the service itself read or wrote: for uploads, and for downloads over
 	// TLS, by HTTP/2 or through a proxy.
 	Acknowledged bool
+
+	// Count is how many transfers the row stands for: small downloads that one client repeats
+	// within a minute are one row, with their bytes and times added up. 0 is 1.
+	Count int64
+
+	// Unknown says that the client has no account. It is not stored. What such clients cause is
+	// bounded: see repeats.
+	Unknown bool
 }
 
 // Log is the log in the control database. It may be used by many goroutines at once.
-type Log struct{ db *sql.DB }
+type Log struct {
+	db      *sql.DB
+	repeats repeats
+}
 
 // New returns the log in db, which internal/db has opened.
-func New(db *sql.DB) *Log { return &Log{db} }
+func New(db *sql.DB) *Log { return &Log{db: db} }
 
 // Record adds a transfer. It is durable when Record returns nil.
 func (l *Log) Record(ctx context.Context, t Transfer) error {
@@ -70,23 +81,44 @@ func (l *Log) RecordAll(ctx context.Context, list []Transfer) error {
 	if len(list) == 0 {
 		return nil
 	}
-	args := make([]any, 0, 10*len(list))
-	for _, t := range list {
-		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote, t.Acknowledged)
+	rows, places, more := l.repeats.split(list)
+	args := make([]any, 0, 11*len(rows))
+	for _, t := range rows {
+		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote, t.Acknowledged, t.Count)
 	}
-	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged)
-			VALUES `+db.Tuples(len(list), 10), args...)
-		if err != nil {
-			return err
+	var added []Transfer
+	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) (err error) {
+		for _, t := range more {
+			_, err := tx.ExecContext(ctx, `UPDATE transfers SET count = count + ?, bytes = bytes + ?, took_us = took_us + ? WHERE id = ?`,
+				t.Count, t.Bytes, t.Took.Microseconds(), t.ID)
+			if err != nil {
+				return err
+			}
+		}
+		if len(rows) > 0 {
+			added, err = db.List(ctx, tx, scan, `
+				INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged, count)
+				VALUES `+db.Tuples(len(rows), 11)+` RETURNING `+columns, args...)
+			if err != nil {
+				return err
+			}
 		}
 		return addSums(ctx, tx, list)
 	})
 	if err != nil {
 		return fmt.Errorf("transfers: record %d: %w", len(list), err)
 	}
+	l.repeats.remember(added, rows, places)
 	return nil
+}
+
+const columns = `id, at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged, count`
+
+func scan(rows *sql.Rows, t *Transfer) error {
+	var took int64
+	err := rows.Scan(&t.ID, db.At(&t.At), &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote, &t.Acknowledged, &t.Count)
+	t.Took = time.Duration(took) * time.Microsecond
+	return err
 }
 
 // Filter selects transfers. The zero value selects all.
@@ -121,13 +153,7 @@ func (f Filter) where() (string, []any) {
 // List returns the selected transfers, newest first.
 func (l *Log) List(ctx context.Context, f Filter) ([]Transfer, error) {
 	where, args := f.where()
-	list, err := db.List(ctx, l.db, func(rows *sql.Rows, t *Transfer) error {
-		var took int64
-		err := rows.Scan(&t.ID, db.At(&t.At), &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote, &t.Acknowledged)
-		t.Took = time.Duration(took) * time.Microsecond
-		return err
-	}, `SELECT id, at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged
-		FROM transfers WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, cmp.Or(f.Limit, math.MaxInt64))...)
+	list, err := db.List(ctx, l.db, scan, `SELECT `+columns+` FROM transfers WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, cmp.Or(f.Limit, math.MaxInt64))...)
 	if err != nil {
 		return nil, fmt.Errorf("transfers: list: %w", err)
 	}
@@ -163,7 +189,7 @@ func (l *Log) Totals(ctx context.Context, f Filter) ([]TotalLine, error) {
 		t.Seconds = (time.Duration(took) * time.Microsecond).Seconds()
 		t.Rate = rateOf(t.Bytes, t.Seconds)
 		return err
-	}, `SELECT who, direction, protocol, COUNT(*), SUM(bytes), SUM(took_us)
+	}, `SELECT who, direction, protocol, SUM(count), SUM(bytes), SUM(took_us)
 		FROM transfers WHERE `+where+`
 		GROUP BY who, direction, protocol
 		ORDER BY direction DESC, SUM(bytes) DESC, who, protocol`, args...)

@@ -172,7 +172,7 @@ func (s *session) Begun(begun ftp.Transfer, moved func() int64) (ended func()) {
 func (s *session) download(name string, at time.Time) transfers.Transfer {
 	return transfers.Transfer{
 		At: at, Direction: transfers.Download, Protocol: "ftp", Who: s.name, Name: path.Clean(name),
-		Outcome: transfers.OK, Remote: s.remote,
+		Outcome: transfers.OK, Remote: s.remote, Unknown: s.name == account.Anonymous,
 	}
 }
 

@@ -556,6 +556,7 @@ CREATE TABLE transfers (
     name         TEXT NOT NULL,
     bytes        INTEGER NOT NULL,
     took_us      INTEGER NOT NULL, -- microseconds
+    count        INTEGER NOT NULL DEFAULT 1, -- of transfers: small downloads that repeat are one row
     acknowledged INTEGER NOT NULL DEFAULT 0, -- 1: bytes and time are what the client has acknowledged; 0: what the service wrote or read
     outcome      TEXT NOT NULL CHECK (outcome IN ('ok', 'aborted')),
     remote       TEXT NOT NULL
@@ -693,6 +694,7 @@ CREATE TABLE audit (
     object  TEXT NOT NULL, -- what the act was about, such as "account alice"
     begun   INTEGER NOT NULL DEFAULT 0, -- 1: how the act ended is not known, and outcome says nothing yet
     outcome TEXT NOT NULL CHECK (outcome IN ('ok', 'failed', 'refused')),
+    count   INTEGER NOT NULL DEFAULT 1, -- of acts: what clients that are not known repeat is one row
     reason  TEXT NOT NULL, -- why, as the actor said; of what did not succeed, as the service said
     request TEXT NOT NULL  -- ID of the HTTP request, as a proxy gave it
 ) STRICT;

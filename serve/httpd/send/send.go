@@ -95,7 +95,7 @@ func (s *Sender) Record(r *http.Request, a *account.Account, start time.Time, w 
 
 // note begins the record of a transfer.
 func note(r *http.Request, a *account.Account, name string, start time.Time) transfers.Transfer {
-	return transfers.Transfer{At: start, Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: name, Remote: r.RemoteAddr}
+	return transfers.Transfer{At: start, Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: name, Remote: r.RemoteAddr, Unknown: a.Name == account.Anonymous}
 }
 
 func (s *Sender) record(ctx context.Context, t transfers.Transfer) {
