@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -36,6 +37,9 @@ func auditCommand() *cobra.Command {
 					about := r.Object
 					if r.Reason != "" {
 						about += ": " + r.Reason
+					}
+					if r.Count > 1 {
+						about += fmt.Sprintf(" (%d times)", r.Count)
 					}
 					return []any{moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Outcome, about}
 				})

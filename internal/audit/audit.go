@@ -94,6 +94,7 @@ type Row struct {
 	Act     Act       `json:"act"`
 	Object  string    `json:"object"` // such as "account alice", or the path of the request
 	Outcome Outcome   `json:"outcome"`
+	Count   int64     `json:"count,omitempty"`   // of acts: what a visitor repeats within a minute is one row. 0 is 1
 	Reason  string    `json:"reason,omitempty"`  // as the actor gave it; of what did not succeed, why
 	Request string    `json:"request,omitempty"` // ID of the request, as in the log
 }
@@ -142,6 +143,9 @@ type Log struct {
 	mu       sync.Mutex             // guards the following
 	logins   map[loginKey]time.Time // when they were last written
 	visitors map[netip.Prefix]int   // rows of clients that are not known since the last hourly look, by network
+	everyone int                    // their sum
+	visits   map[visit]int64        // IDs of their rows of the last minute
+	minute   int64                  // of visits
 }
 
 // New keeps the log in a database, whose migrations must have run.
@@ -149,7 +153,7 @@ func New(opt Options) *Log {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), slower: time.Duration(max(1, opt.Slower)), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int)}
+	return &Log{db: opt.DB, log: opt.Log, later: make(chan Row, waiting), slower: time.Duration(max(1, opt.Slower)), logins: make(map[loginKey]time.Time), visitors: make(map[netip.Prefix]int), visits: make(map[visit]int64)}
 }
 
 // Write writes a row. It is durable when Write returns nil.

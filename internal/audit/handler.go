@@ -246,9 +246,6 @@ func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 		return nil
 	case status < 400 && e.written:
 		return nil
-	case visitor && !begun && !l.admit(row.Address):
-		l.log.WarnContext(ctx, "audit log: too many rows of one address", "row", row, "status", status)
-		return nil
 	case status < 400:
 		row.Outcome = OK
 	case status == http.StatusUnauthorized, status == http.StatusForbidden && row.Act != Login, status == http.StatusTooManyRequests:
@@ -261,6 +258,9 @@ func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
+	if visitor && !begun {
+		return l.writeVisit(bounded, row)
+	}
 	return e.end(bounded, l.db, row)
 }
 

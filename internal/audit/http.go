@@ -103,10 +103,10 @@ func oneOf[T ~string](list []T) string {
 // would take for a formula begins with an apostrophe: names and reasons come from anybody.
 func WriteCSV(w io.Writer, rows []Row) error {
 	out := csv.NewWriter(w)
-	out.Write([]string{"id", "at", "kind", "name", "address", "act", "object", "outcome", "reason", "request"})
+	out.Write([]string{"id", "at", "kind", "name", "address", "act", "object", "outcome", "reason", "request", "count"})
 	for _, r := range rows {
 		out.Write([]string{strconv.FormatInt(r.ID, 10), r.At.Format(time.RFC3339), string(r.Kind), plain(r.Name), r.Address,
-			string(r.Act), plain(r.Object), string(r.Outcome), plain(r.Reason), plain(r.Request)})
+			string(r.Act), plain(r.Object), string(r.Outcome), plain(r.Reason), plain(r.Request), strconv.FormatInt(max(r.Count, 1), 10)})
 	}
 	out.Flush()
 	return out.Error()

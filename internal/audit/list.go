@@ -78,8 +78,8 @@ func (l *Log) Page(ctx context.Context, f Filter) (doc RowList, err error) {
 	f.Limit = cmp.Or(f.Limit, DefaultLimit)
 	where, args := f.where()
 	doc.Rows, err = db.List(ctx, l.db, func(rows *sql.Rows, r *Row) error {
-		return rows.Scan(&r.ID, db.At(&r.At), (*string)(&r.Kind), &r.Name, &r.Address, (*string)(&r.Act), &r.Object, (*string)(&r.Outcome), &r.Reason, &r.Request)
-	}, `SELECT id, at, kind, name, address, act, object, `+outcome+`, reason, request FROM audit WHERE `+where+` ORDER BY id DESC LIMIT ?`,
+		return rows.Scan(&r.ID, db.At(&r.At), (*string)(&r.Kind), &r.Name, &r.Address, (*string)(&r.Act), &r.Object, (*string)(&r.Outcome), &r.Reason, &r.Request, &r.Count)
+	}, `SELECT id, at, kind, name, address, act, object, `+outcome+`, reason, request, count FROM audit WHERE `+where+` ORDER BY id DESC LIMIT ?`,
 		append(args, f.Limit+1)...)
 	if err != nil {
 		return RowList{}, fmt.Errorf("audit log: %w", err)

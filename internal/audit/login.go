@@ -2,9 +2,11 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
+	"sheaf/internal/db"
 	"sheaf/internal/guesses"
 	"sheaf/internal/peer"
 )
@@ -98,11 +100,81 @@ func (l *Log) admit(address string) bool {
 	return l.visitors[network] <= mostOfVisitors
 }
 
+// visit is what acts of visitors have in common that are one row.
+type visit struct {
+	name    string
+	network netip.Prefix
+	act     Act
+	object  string
+	outcome Outcome
+}
+
+// Others is the object of what visitors do beyond what the log keeps apart.
+const Others = "(others)"
+
+// How many rows an hour are kept apart of what visitors of one network, and of all, have tried.
+const visitsOfNetwork, visitsOfAll = 200, 5000
+
+// writeVisit writes a row of a visitor's act that has changed nothing by itself. Acts that repeat
+// within a minute are one row, which counts them. Beyond the bounds, what a network tries, or what
+// all try, is one row a minute for each outcome.
+func (l *Log) writeVisit(ctx context.Context, r Row) error {
+	r.At = time.Now()
+	k, id := l.findVisit(&r)
+	if id != 0 {
+		n, err := db.Changed(l.db.ExecContext(ctx, `UPDATE audit SET count = count + 1 WHERE id = ?`, id))
+		if err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+	id, err := Insert(ctx, l.db, r)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.visits[k] = id
+	return nil
+}
+
+// findVisit returns what the row goes by, and the ID of the row that there is already, or 0. Beyond
+// the bounds it takes out of the row what tells it from others.
+func (l *Log) findVisit(r *Row) (k visit, id int64) {
+	of := func() visit {
+		return visit{short(r.Name, maxName), peer.Network(peer.Addr(r.Address)), r.Act, short(r.Object, maxObject), r.Outcome}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if minute := r.At.Unix() / 60; minute != l.minute {
+		l.minute = minute
+		clear(l.visits)
+	}
+	network := peer.Network(peer.Addr(r.Address))
+	if k = of(); l.visits[k] != 0 {
+		return k, l.visits[k]
+	}
+	if l.visitors[network] >= visitsOfNetwork {
+		r.Name, r.Act, r.Object, r.Reason = "", Change, Others, ""
+	}
+	if l.everyone >= visitsOfAll {
+		r.Name, r.Act, r.Object, r.Reason, r.Address = "", Change, Others, "", ""
+	}
+	if k = of(); l.visits[k] == 0 {
+		l.visitors[network]++
+		l.everyone++
+	}
+	return k, l.visits[k]
+}
+
 // forget drops log-ins that would be written again, and what counts by the hour.
 func (l *Log) forget(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.visitors)
+	l.everyone = 0
 	for k, at := range l.logins {
 		if now.Sub(at) >= repeat {
 			delete(l.logins, k)

@@ -100,10 +100,8 @@ func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
 	return problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
 		a, bySession, err := g.account(r)
-		if a != nil {
+		if a != nil && a.Name != account.Anonymous { // who is anonymous counts as a visitor
 			r = r.WithContext(audit.WithActor(r.Context(), audit.Account, a.Name))
-		}
-		if a != nil && a.Name != account.Anonymous {
 			r = r.WithContext(webpage.WithUser(r.Context(), webpage.User{Name: a.Name, Session: bySession}))
 		}
 		if err == nil && a != nil && !a.May(uses...) {
