@@ -89,6 +89,7 @@ type state struct {
 	logEntry
 	runs       []*run
 	tombstones tombstones
+	altered    altered
 }
 
 // Open reads the log's last version and the block indexes of its runs. If the store has no catalog,
@@ -184,7 +185,7 @@ func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*sta
 		s.runs = append(s.runs, r)
 	}
 	var err error
-	s.tombstones, err = readTombstones(ctx, s.runs)
+	s.tombstones, s.altered, err = readTombstones(ctx, s.runs)
 	return s, err
 }
 

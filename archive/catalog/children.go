@@ -82,6 +82,11 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 		}
 		child.Leaf, child.Modified = true, l.Published
 	}
+	for _, a := range Alterations(d.snapshot, key) {
+		if a.At.After(child.Modified) {
+			child.Modified = a.At
+		}
+	}
 	return d.table.advance(ctx, rows+"~") // behind the rows, which go on with a number
 }
 

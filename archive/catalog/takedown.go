@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Remove takes down what the tombstones cover: what is published, and what will be. When it returns
@@ -79,6 +80,9 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 
 func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*logRecord, error) {
 	at := c.after(head)
+	if !at.After(head.At) { // by their times versions are told apart: see altered.go
+		at = head.At.Add(time.Millisecond)
+	}
 	sorter := c.newSorter()
 	for i, t := range stones {
 		t.At = at

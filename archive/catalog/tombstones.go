@@ -86,18 +86,6 @@ func (s tombstones) erased(entries []SegmentEntry) bool {
 	})
 }
 
-// readTombstones reads the tombstones of a version that are in force.
-func readTombstones(ctx context.Context, runs []*run) (tombstones, error) {
-	s := make(tombstones)
-	for t, err := range eachTombstone(ctx, runs, "") {
-		if err != nil {
-			return nil, err
-		}
-		s.apply(t)
-	}
-	return s, nil
-}
-
 // eachTombstone walks the table of tombstones, host by host, and for each host in the order in
 // which they were recorded. If key is not empty, it walks only that host's.
 func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombstone, error] {

@@ -141,5 +141,5 @@ type Child struct {
 	Name     string
 	Leaf     bool      // the path to Name is a host
 	Inner    bool      // hosts are below the path
-	Modified time.Time // of a host, its latest publication; otherwise the snapshot's publication
+	Modified time.Time // of a host, its latest publication or alteration; otherwise the snapshot's publication
 }

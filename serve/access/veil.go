@@ -90,6 +90,18 @@ func stateOf(rules []applied) string {
 	return b.String()
 }
 
+// Since returns the times from which on the rules hide something of hosts at, below or above a
+// place: those at which they were added.
+func (v *Veil) Since(place string) (times []time.Time) {
+	_ = v.any(func(r *applied) bool {
+		if !r.ended && (account.Within(r.place, place) || account.Within(place, r.place)) {
+			times = append(times, r.Created)
+		}
+		return false
+	})
+	return times
+}
+
 // OfHost returns the part of the veil that may hide something of a host; nil if there is none.
 func (v *Veil) OfHost(name string) *Veil {
 	if v == nil {

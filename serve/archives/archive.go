@@ -23,6 +23,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/bytecache"
+	"sheaf/internal/weburl"
 	"sheaf/serve/content"
 	"sheaf/serve/visible"
 )
@@ -117,7 +118,51 @@ func day(edition string) string { return edition[:min(len(dayLayout), len(editio
 
 func (a Archive) isEdition() bool { return a.base != Current && a.base != baseAll }
 
-func (a Archive) modified() time.Time { return a.segments[len(a.segments)-1].Published }
+func (a Archive) published() time.Time { return a.segments[len(a.segments)-1].Published }
+
+// Modified returns when something of the host was last published or altered.
+func (h Host) Modified() time.Time {
+	return h.Host.Modified(h.Named(baseAll).published(), visible.Any, true)
+}
+
+// modified returns when the archive's files last changed. An edition's do so where records are
+// taken down by their URLs or hidden, or where that ends. Of what is withheld whole it has none.
+func (a Archive) modified(ctx context.Context) (time.Time, error) {
+	published := a.published()
+	if !a.host.Altered() {
+		return published, nil
+	}
+	if slices.ContainsFunc(a.segments, func(seg catalog.SegmentEntry) bool { return seg.Edition != a.base }) || !a.isEdition() {
+		return a.host.Host.Modified(published, visible.Any, true), nil
+	}
+	return a.editionModified(ctx, published)
+}
+
+// editionModified is modified for one edition.
+func (a Archive) editionModified(ctx context.Context, published time.Time) (time.Time, error) {
+	key := a.key("modified", fmt.Sprint(a.host.Modified()))
+	return bytecache.GetOrCompute(ctx, a.host.from.Memo, key, func(ctx context.Context) (time.Time, int64, error) {
+		var urls []string // only if some of them may be named
+		hidden, named := false, a.host.Host.NamesURLs(a.base)
+		for _, seg := range a.segments {
+			if !named && !a.host.MayHide(seg) {
+				continue
+			}
+			index, err := a.host.from.Segments.Index(ctx, seg)
+			if err != nil {
+				return published, 0, err
+			}
+			hidden = hidden || a.host.Hidden(seg, index)
+			for i := range index.Cells {
+				urls = append(urls, index.Cells[i].URL)
+			}
+		}
+		return a.host.Host.Modified(published, func(x catalog.Alteration) bool {
+			named := weburl.PrefixOf(x.URLPrefix)
+			return x.Collection != "" || x.URLPrefix != "" && (x.Edition == "" || x.Edition == a.base) && slices.ContainsFunc(urls, named.Holds)
+		}, hidden), 256, nil
+	})
+}
 
 // touched reports whether records of the archive's segments are taken down by their URLs.
 func (a Archive) touched(ctx context.Context) (bool, error) {

@@ -124,8 +124,12 @@ func (a Archive) file(ctx context.Context, f Form) (*content.Entry, error) {
 // computed returns the file in a form whose bytes content computes. It asks the catalog only, if
 // that knows the file.
 func (a Archive) computed(ctx context.Context, f Form) (*content.Entry, error) {
+	modified, err := a.modified(ctx)
+	if err != nil {
+		return nil, err
+	}
 	e := &content.Entry{
-		Node: content.Node{Name: a.base + f.Suffix, Modified: content.Seconds(a.modified()), Type: f.Type},
+		Node: content.Node{Name: a.base + f.Suffix, Modified: content.Seconds(modified), Type: f.Type},
 		Open: func(ctx context.Context) (content.Ranges, error) { return a.content(ctx, f) },
 	}
 	v, known, err := a.view(ctx, f.Kind)
@@ -159,7 +163,11 @@ func (a Archive) object(kind archive.ViewKind) string {
 
 // document returns the file in a form that is written when it is asked for.
 func (a Archive) document(ctx context.Context, f Form, key string, write func(context.Context, io.Writer) error) (*content.Entry, error) {
-	d := content.Document{Name: a.base + f.Suffix, Type: f.Type, Modified: a.modified(), Key: key, Write: write, Spools: a.host.from.Spools}
+	modified, err := a.modified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := content.Document{Name: a.base + f.Suffix, Type: f.Type, Modified: modified, Key: key, Write: write, Spools: a.host.from.Spools}
 	return d.Entry(ctx, a.host.from.Memo)
 }
 

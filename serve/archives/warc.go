@@ -118,7 +118,7 @@ func (a Archive) wacz(ctx context.Context) (*archive.WACZ, error) {
 			return nil, 0, fmt.Errorf("host %s: %w", a.host.Name, err)
 		}
 		z, err := archive.NewWACZ(ctx, parts, archive.WACZOptions{
-			Title: a.host.Name + " " + a.base, Created: a.modified(), WARCSHA256: sum,
+			Title: a.host.Name + " " + a.base, Created: a.published(), WARCSHA256: sum,
 		})
 		if err != nil {
 			return nil, 0, fmt.Errorf("host %s: %w", a.host.Name, content.NoSpace(err))

@@ -93,7 +93,7 @@ func (f *finder) listEditions(ctx context.Context, emit func(content.Node) error
 // read.
 func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*content.Entry, error) {
 	d := content.Document{
-		Name: name, Type: "text/plain; charset=utf-8", Modified: ed.Published,
+		Name: name, Type: "text/plain; charset=utf-8", Modified: source{ed: ed}.modified(f.view, part),
 		Key: fmt.Sprintf("edition %d %q %s %q", f.view.Snap.Version(), ed.Name, f.view.Seen(), part),
 	}
 	// about writes what the text says about a host, whose path in listings is place.

@@ -87,7 +87,7 @@ func (f *finder) tile(ctx context.Context, t feed.Tile) (*content.Entry, error) 
 		return nil, err
 	}
 	d := content.Document{
-		Name: t.Name(), Type: "application/gzip", Modified: m.At,
+		Name: t.Name(), Type: "application/gzip", Modified: f.view.Modified(m.At, "", visible.Any),
 		Key: fmt.Sprintf("tile %d %s %s", f.view.Snap.Withdrawals(), m.Digest, f.view.Seen()),
 		Write: func(ctx context.Context, w io.Writer) error {
 			return zipped(w, func(w io.Writer) error { return f.writeEvents(ctx, w, t) })

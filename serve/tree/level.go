@@ -32,7 +32,7 @@ func (f *finder) levelDirectory(ctx context.Context, place string) (*content.Ent
 		return archives.Of(h, f.view.Archive).Files(ctx, emit)
 	})
 	if h != nil {
-		e.Modified = content.Seconds(h.Modified())
+		e.Modified = content.Seconds(archives.Of(h, f.view.Archive).Modified())
 	}
 	return e, nil
 }

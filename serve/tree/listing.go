@@ -34,7 +34,7 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 // listing is a /ls-lR.gz in a temporary file.
 type listing struct {
 	*content.TempFile
-	published time.Time
+	modified time.Time
 }
 
 // listingOfAll returns /ls-lR.gz: the editions' files of every host. It is made when it is asked
@@ -52,14 +52,14 @@ func (f *finder) listingOfAll(ctx context.Context) (*content.Entry, error) {
 		if err != nil {
 			return listing{}, 0, err
 		}
-		return listing{s, v.Snap.Published()}, s.Size, nil
+		return listing{s, v.Modified(v.Snap.Published(), "", visible.Any)}, s.Size, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &content.Entry{
 		Node: content.Node{
-			Name: fileListing, Size: s.Size, Modified: content.Seconds(s.published), Type: "application/gzip",
+			Name: fileListing, Size: s.Size, Modified: content.Seconds(s.modified), Type: "application/gzip",
 			SHA256: s.SHA256, ETag: `"` + s.SHA256[:32] + `"`,
 		},
 		Open: func(context.Context) (content.Ranges, error) { return s, nil },

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
-	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
@@ -251,11 +250,8 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, 
 			return err
 		}
 		for i, part := range spans {
-			modified, err := lastChange(ctx, v, from, part)
-			if err != nil {
-				return err
-			}
-			of := VolumeOf{Domain: domain.Name, Name: numbered(i + 1), Modified: modified.Truncate(time.Millisecond), Seen: v.Veil.State()}
+			modified := from.modified(v, part).Truncate(time.Millisecond)
+			of := VolumeOf{Domain: domain.Name, Name: numbered(i + 1), Modified: modified, Seen: v.Veil.State()}
 			of.Make = func(ctx context.Context) (*archives.Volume, error) { return t.makeVolume(ctx, v, from, part, of.Name) }
 			if err := each(of); err != nil {
 				return err
@@ -333,15 +329,11 @@ func (f *finder) volumeKey(what string, of source, part span) string {
 }
 
 func (t *Tree) makeVolume(ctx context.Context, v *visible.AccountView, of source, part span, name string) (*archives.Volume, error) {
-	modified, err := lastChange(ctx, v, of, part)
-	if err != nil {
-		return nil, err
-	}
 	var known map[string]archives.Measure
 	if of.current {
 		known = t.measured(ctx, Current{Edition: of.ed.Name, Domain: of.place}, name)
 	}
-	made := archives.NewVolume(v.Archive, modified)
+	made := archives.NewVolume(v.Archive, of.modified(v, part))
 	for h, err := range v.HostsOf(of.segments(ctx, v, part)) {
 		if err != nil {
 			return nil, err
@@ -371,21 +363,10 @@ func (s source) segments(ctx context.Context, v *visible.AccountView, part span)
 	return editionSegments(ctx, v, s.ed.Name, v.Scope.Under(s.place), part)
 }
 
-// lastChange returns when a source's edition was published, or when something of a volume was last
-// taken down or shown again: programs that compare times fetch it anew.
-func lastChange(ctx context.Context, v *visible.AccountView, of source, part span) (time.Time, error) {
-	key := fmt.Sprintf("take-downs %d", v.Snap.Withdrawals())
-	stones, err := visible.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) ([]catalog.Tombstone, int64, error) {
-		all, err := v.Snap.Takedowns(ctx, "")
-		return all, 64 + int64(len(all))*256, err
+// modified returns when a source's edition was published, or when something of a part of it was
+// last taken down, hidden or shown again: programs that compare times fetch it anew.
+func (s source) modified(v *visible.AccountView, part span) time.Time {
+	return v.Modified(s.ed.Published, s.place, func(a catalog.Alteration) bool {
+		return a.Key > part.from && (part.to == "" || a.Key <= part.to) && (s.current || a.Edition == "" || a.Edition == s.ed.Name)
 	})
-	last := of.ed.Published
-	for _, t := range stones {
-		key := catalog.Key(t.Host)
-		within := key > part.from && (part.to == "" || key <= part.to) && account.Within(naming.HostPath(t.Host), of.place)
-		if within && (of.current || t.Edition == "" || t.Edition == of.ed.Name) && t.At.After(last) {
-			last = t.At
-		}
-	}
-	return last, err
 }

@@ -25,6 +25,8 @@ type Host struct {
 	stones []catalog.Tombstone // the take-downs
 	taken  []takenPages        // those of single URLs
 	veil   *access.Veil        // hides records; nil: none
+
+	altered []catalog.Alteration // of the host, by time
 }
 
 // takenPages are pages that are taken down by their URLs.
@@ -38,8 +40,61 @@ func (t takenPages) in(seg catalog.SegmentEntry) bool {
 	return t.Edition == "" || t.Edition == seg.Edition
 }
 
-// Modified returns the time of the host's newest segment.
-func (h *Host) Modified() time.Time { return h.Segments[len(h.Segments)-1].Published }
+// Altered reports whether something of the host is or was withheld.
+func (h *Host) Altered() bool { return h.veil != nil || len(h.altered) > 0 }
+
+// Modified returns the later of two times: when something of the host was published, and when it
+// was last altered. Only alterations that count are considered, and rules only if hidden is true:
+// they hide some of it. Programs that compare times in whole seconds find each change, and so do
+// not keep what is withheld now.
+func (h *Host) Modified(published time.Time, counts func(catalog.Alteration) bool, hidden bool) time.Time {
+	var rules []time.Time
+	if hidden {
+		rules = h.veil.Since("")
+	}
+	return lastOf(published, h.altered, counts, rules)
+}
+
+// Hidden reports whether rules hide some of a segment's records.
+func (h *Host) Hidden(seg catalog.SegmentEntry, index *archive.Index) bool {
+	return slices.ContainsFunc(index.Cells, func(c archive.Cell) bool { return h.veil.HidesRecord(seg, c.URL, c.Time) })
+}
+
+// NamesURLs reports whether pages of an edition may be, or have been, taken down by their URLs.
+func (h *Host) NamesURLs(edition string) bool {
+	return slices.ContainsFunc(h.altered, func(a catalog.Alteration) bool {
+		return a.URLPrefix != "" && (a.Edition == "" || a.Edition == edition)
+	})
+}
+
+// MayHide reports whether rules may hide some of a segment's records.
+func (h *Host) MayHide(seg catalog.SegmentEntry) bool { return h.veil.MayHide(seg) }
+
+// lastOf returns the last of a time of publication, of the alterations that count, and of the times
+// at which rules began to hide something.
+func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Alteration) bool, rules []time.Time) time.Time {
+	var times []time.Time
+	for _, a := range by {
+		if of(a) && (len(times) == 0 || a.At.After(times[len(times)-1])) {
+			times = append(times, a.At)
+		}
+	}
+	for _, t := range rules {
+		times = append(times, catalog.Tick(t, time.Time{}))
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var last time.Time
+	for _, t := range times {
+		if !t.After(last) { // of the same second
+			t = catalog.Tick(last, last)
+		}
+		last = t
+	}
+	if published.After(last) {
+		return published
+	}
+	return last
+}
 
 // Lacks names the records of the host that may be missing because they are taken down or hidden; it
 // is empty if none is.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
@@ -44,6 +45,18 @@ func (v *AccountView) Sees(sight string) bool {
 
 // Seen names what the account may see now. It is for keys of caches.
 func (v *AccountView) Seen() string { return fmt.Sprintf("%q %s", v.Scope, v.Veil.State()) }
+
+// Modified returns the later of two times: when something was published, and when what is withheld
+// of hosts at or below a place last changed. Only alterations that count are considered.
+func (v *AccountView) Modified(published time.Time, place string, counts func(catalog.Alteration) bool) time.Time {
+	of := func(a catalog.Alteration) bool {
+		return counts(a) && account.Within(strings.ReplaceAll(a.Key, ",", "/"), place)
+	}
+	return lastOf(published, catalog.Alterations(v.Snap, ""), of, v.Veil.Since(place))
+}
+
+// Any is for Modified: all alterations count.
+func Any(catalog.Alteration) bool { return true }
 
 // PageSize is how many entries of the catalog are read at once.
 const PageSize = 1000
@@ -110,7 +123,7 @@ func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	h := &Host{
 		Name: name, Place: naming.HostPath(name), Segments: segments,
 		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
-		stones: stones, veil: v.Veil.OfHost(name),
+		stones: stones, veil: v.Veil.OfHost(name), altered: catalog.Alterations(v.Snap, catalog.Key(name)),
 	}
 	for _, t := range stones {
 		if t.URLPrefix != "" {

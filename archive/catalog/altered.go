@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Alteration is a take-down, or a lift, in so far as it changes files.
+type Alteration struct {
+	Key string // of the host
+	// As in the Tombstone.
+	Edition, URLPrefix, Collection string
+	// At is in whole seconds, since that is how exactly programs compare the times of files. It is
+	// after the take-down and after all earlier alterations, so it may lie some seconds ahead.
+	At time.Time
+}
+
+// altered are the alterations of a version, in the order of their times.
+type altered struct {
+	all   []Alteration
+	hosts map[string][]Alteration
+}
+
+// Alterations returns those of the host with a key, as of now and not of the snapshot's version; if
+// the key is empty, all. They are in the order of their times, and must not be changed.
+func Alterations(s *Snapshot, key string) []Alteration {
+	a := s.catalog.current().altered
+	if key == "" {
+		return a.all
+	}
+	return a.hosts[key]
+}
+
+// Tick returns a time in whole seconds that is after two others: the time of something that was
+// altered at the first, where what was altered before has the second.
+func Tick(at, last time.Time) time.Time {
+	at, last = at.UTC().Truncate(time.Second), last.UTC().Truncate(time.Second)
+	if at.Before(last) {
+		at = last
+	}
+	return at.Add(time.Second)
+}
+
+// readTombstones reads the tombstones of a version that are in force, and when what they name was
+// altered.
+func readTombstones(ctx context.Context, runs []*run) (tombstones, altered, error) {
+	s, a := make(tombstones), altered{hosts: make(map[string][]Alteration)}
+	for t, err := range eachTombstone(ctx, runs, "") {
+		if err != nil {
+			return nil, a, err
+		}
+		// A lift without a take-down tells of an embargo's end. There may be one for each edition.
+		if t.Act != Erase && (t.Act != Lift || t.Edition == "" || s.down(t)) {
+			a.all = append(a.all, Alteration{Key(t.Host), t.Edition, t.URLPrefix, t.Collection, t.At})
+		}
+		s.apply(t)
+	}
+	slices.SortStableFunc(a.all, func(x, y Alteration) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Key, y.Key)) })
+	var at, given time.Time // of one version
+	for i := range a.all {
+		if x := &a.all[i]; x.At.Equal(at) {
+			x.At = given
+		} else {
+			at, given = x.At, Tick(x.At, given)
+			x.At = given
+		}
+	}
+	for _, x := range a.all {
+		a.hosts[x.Key] = append(a.hosts[x.Key], x)
+	}
+	return s, a, nil
+}
