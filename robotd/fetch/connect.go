@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -91,27 +90,6 @@ func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.AddrPort,
 	all := make([]netip.AddrPort, len(ips))
 	for i, ip := range ips {
 		all[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
-	}
-	return all, nil
-}
-
-// ParseAddresses parses the addresses that are set for a host: IP addresses, with or without a
-// port, with blanks between.
-func ParseAddresses(text string) (all []netip.AddrPort, err error) {
-	for one := range strings.FieldsSeq(text) {
-		addr, err := netip.ParseAddrPort(one)
-		if err != nil {
-			var ip netip.Addr
-			ip, err = netip.ParseAddr(one)
-			addr = netip.AddrPortFrom(ip, 0)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q is neither an IP address nor one with a port", one)
-		}
-		all = append(all, addr)
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no address")
 	}
 	return all, nil
 }

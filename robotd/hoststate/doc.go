@@ -8,25 +8,9 @@
 package hoststate
 
 import (
-	"fmt"
-	"hash/crc32"
-	"strconv"
-	"strings"
 	"time"
 )
 
 // longest is the limit for how long anything stored is believed: a Retry-After, a Crawl-delay, and
 // a robots.txt (RFC 9309, 2.4). So a clock that was set back cannot exclude a host for ever.
 const longest = 24 * time.Hour
-
-// checked returns the text with its checksum before it.
-func checked(text string) string {
-	return fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text)
-}
-
-// check returns the text after the checksum, and whether the checksum is right.
-func check(line string) (text string, ok bool) {
-	sum, text, _ := strings.Cut(line, " ")
-	want, err := strconv.ParseUint(sum, 16, 32)
-	return text, err == nil && len(sum) == 8 && uint32(want) == crc32.ChecksumIEEE([]byte(text))
-}

@@ -104,11 +104,11 @@ func earlier(a, b time.Time) time.Time {
 // line formats a restraint. It rounds times up, so that none is earlier when it is read again.
 func (s Restraint) line(name string) string {
 	const up = time.Millisecond - 1
-	return checked(fmt.Sprintf("%d %d %s", s.Until.Add(up).UnixMilli(), (s.Every+up).Milliseconds(), name)) + "\n"
+	return datadir.Summed(fmt.Sprintf("%d %d %s", s.Until.Add(up).UnixMilli(), (s.Every+up).Milliseconds(), name)) + "\n"
 }
 
 func parseRestraint(line string) (name string, s Restraint, ok bool) {
-	text, ok := check(line)
+	text, ok := datadir.Unsummed(line)
 	if !ok {
 		return "", s, false
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sheaf/robotd/datadir"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func (r *Rules) Load(scheme, host string) (text []byte, until time.Time, ok bool
 	if err != nil {
 		return nil, until, false // it is fetched again
 	}
-	body, ok := check(string(data))
+	body, ok := datadir.Unsummed(string(data))
 	head, rules, _ := strings.Cut(body, "\n")
 	stamp, name, _ := strings.Cut(head, " ")
 	unix, err := strconv.ParseInt(stamp, 10, 64)
@@ -57,7 +58,7 @@ func (r *Rules) Save(scheme, host string, text []byte, until time.Time) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	data := checked(fmt.Sprintf("%d %s\n%s", until.Unix(), host, text))
+	data := datadir.Summed(fmt.Sprintf("%d %s\n%s", until.Unix(), host, text))
 	if err := os.WriteFile(path+".new", []byte(data), 0o644); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"sheaf/internal/durable"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/schedule"
 )
 
@@ -86,11 +87,11 @@ func (p *packed) line(name string) string {
 	if p.addr.IsValid() {
 		addr = p.addr.String()
 	}
-	return checked(fmt.Sprintf("%d %s %s %s", p.day, addr, base64.RawStdEncoding.EncodeToString(numbers), name)) + "\n"
+	return datadir.Summed(fmt.Sprintf("%d %s %s %s", p.day, addr, base64.RawStdEncoding.EncodeToString(numbers), name)) + "\n"
 }
 
 func parseServer(line string) (name string, p *packed, ok bool) {
-	text, ok := check(line)
+	text, ok := datadir.Unsummed(line)
 	f := strings.SplitN(text, " ", 4)
 	if !ok || len(f) != 4 {
 		return "", nil, false

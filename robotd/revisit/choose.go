@@ -121,7 +121,7 @@ func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, er
 	if room -= first.len(); room == 0 {
 		return turns, nil
 	}
-	urgency := schedule.Rule(c.Settings.By).Urgency(pages, float64(room)/days, days, longest)
+	urgency := schedule.Urgency(schedule.Rule(c.Settings.By), pages, float64(room)/days, days, longest)
 	least, equal := threshold(urgency, turns, room)
 	for i, u := range urgency {
 		switch {

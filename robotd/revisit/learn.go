@@ -98,5 +98,5 @@ func (h *Hours) Begin(front *frontier.Host, home netip.Addr, from time.Time) tim
 	name := fnv.New32a()
 	name.Write([]byte(front.Name))
 	explore := (h.Round.Cycle+int64(name.Sum32()))%int64(2+server.Hours.Known()/6) == 0
-	return h.Plan.Begin(&server.Hours, from, h.Round.End, long, explore)
+	return schedule.Begin(h.Plan, &server.Hours, from, h.Round.End, long, explore)
 }

@@ -87,16 +87,16 @@ func (a WatchPolicy) Intervals(pages []Watched, room float64) []time.Duration {
 	return intervals
 }
 
-// Next returns when the visit after last should come: an interval later or, if that leaves a choice
+// NextVisit returns when the visit after last should come: an interval later or, if that leaves a choice
 // of hours, near that time in an hour when the server is fast (see Begin).
-func (p Plan) Next(h *Hours, last time.Time, interval time.Duration) time.Time {
+func NextVisit(p Plan, h *Hours, last time.Time, interval time.Duration) time.Time {
 	const slack = 4 // part of the interval by which a visit may come earlier or later
 	if interval < 2*time.Hour || h.Known() == 0 {
 		return last.Add(interval)
 	}
 	p.Every = interval
 	early, late := last.Add(interval-interval/slack), last.Add(interval+interval/slack)
-	if at := p.Begin(h, early, late, 0, false); at.After(early) {
+	if at := Begin(p, h, early, late, 0, false); at.After(early) {
 		return at
 	}
 	return last.Add(interval)

@@ -146,7 +146,7 @@ func TestNextAtQuickHours(t *testing.T) {
 	p := Plan{Window: always}
 	var h Hours
 	last := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	if at := p.Next(&h, last, 12*time.Hour); !at.Equal(last.Add(12 * time.Hour)) {
+	if at := NextVisit(p, &h, last, 12*time.Hour); !at.Equal(last.Add(12 * time.Hour)) {
 		t.Errorf("without observations the visit comes at %v", at)
 	}
 	for hour := range 24 {
@@ -154,10 +154,10 @@ func TestNextAtQuickHours(t *testing.T) {
 			h.Observe(hour, map[bool]float64{true: 1000, false: 100}[hour == 14 || hour == 2])
 		}
 	}
-	if at := p.Next(&h, last, 12*time.Hour); at.Hour() != 14 {
+	if at := NextVisit(p, &h, last, 12*time.Hour); at.Hour() != 14 {
 		t.Errorf("the visit comes at %v, want 14:00", at)
 	}
-	if at := p.Next(&h, last, 20*time.Minute); !at.Equal(last.Add(20 * time.Minute)) {
+	if at := NextVisit(p, &h, last, 20*time.Minute); !at.Equal(last.Add(20 * time.Minute)) {
 		t.Errorf("without a choice the visit comes at %v", at)
 	}
 }

@@ -2,25 +2,6 @@ package schedule
 
 import "time"
 
-// OpenTime returns for how long the window is open between two times, and when it last closes
-// before the second one; if it is open then, that is the second time.
-func (p Plan) OpenTime(from, to time.Time) (open time.Duration, last time.Time) {
-	last = from
-	for at := from; at.Before(to); {
-		begin, ok := p.Window.Next(at)
-		if !ok || !begin.Before(to) {
-			break
-		}
-		end := p.Window.Until(begin)
-		if end.IsZero() || end.After(to) {
-			end = to
-		}
-		open += end.Sub(begin)
-		at, last = end, end
-	}
-	return open, last
-}
-
 // better is how much faster another hour must be for a visit to wait for it.
 const better = 1.05
 
@@ -29,13 +10,13 @@ const better = 1.05
 // it considers only the evenly spaced hours that are fastest together. With explore it returns the
 // hour with the fewest observations instead. If nothing is known, or there is no choice, it returns
 // from.
-func (p Plan) Begin(h *Hours, from, to time.Time, long time.Duration, explore bool) time.Time {
+func Begin(p Plan, h *Hours, from, to time.Time, long time.Duration, explore bool) time.Time {
 	if h.Known() == 0 {
 		return from
 	}
 	wanted := func(int) bool { return true }
 	if p.Every > 0 && p.Every < 24*time.Hour && !explore {
-		hours, ok := h.Spread(int(24*time.Hour/p.Every), p.Within(from))
+		hours, ok := h.Spread(int(24*time.Hour/p.Every), Within(p, from))
 		if ok {
 			wanted = func(hour int) bool {
 				for _, h := range hours {

@@ -129,8 +129,8 @@ func (h *Hours) Unknown(may func(hour int) bool) (int, bool) {
 
 // Within returns a function that reports whether the plan's window is open during a whole hour of a
 // day.
-func (p Plan) Within(day time.Time) func(hour int) bool {
-	midnight := p.midnight(day, 0)
+func Within(p Plan, day time.Time) func(hour int) bool {
+	midnight := p.Midnight(day, 0)
 	return func(hour int) bool {
 		at := time.Date(midnight.Year(), midnight.Month(), midnight.Day(), hour, 0, 0, 0, midnight.Location())
 		if at.Hour() != hour || !p.Window.Open(at) { // also false for an hour that a change of clocks skips

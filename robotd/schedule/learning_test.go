@@ -121,7 +121,7 @@ func TestSpread(t *testing.T) {
 		t.Fatal(err)
 	}
 	monday := time.Date(2026, 11, 23, 12, 0, 0, 0, w.Location())
-	may := Plan{Window: w}.Within(monday)
+	may := Within(Plan{Window: w}, monday)
 	for hour := range 24 {
 		if want := 2 <= hour && hour < 8; may(hour) != want {
 			t.Errorf("Monday %d:00: %t", hour, may(hour))

@@ -1,29 +1,9 @@
 package schedule
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
-
-// Rule is the criterion for choosing known pages if not all can be visited.
-type Rule string
-
-// Rules.
-const (
-	Optimal    Rule = "optimal" // as many copies as possible are up to date
-	SquareRoot Rule = "sqrt"    // in proportion to the square roots of the rates of change
-	Paper      Rule = "paper"   // by NextVisits
-	All        Rule = "all"     // every page, however long that takes
-)
-
-// Check returns an error if there is no such rule.
-func (r Rule) Check() error {
-	if !slices.Contains([]Rule{Optimal, SquareRoot, Paper, All}, r) {
-		return fmt.Errorf("%q is not one of optimal, sqrt, paper, all", r)
-	}
-	return nil
-}
 
 // Page is what is known about a page when the choice is made.
 type Page struct {
@@ -51,7 +31,7 @@ const deepest = 3
 // rule gives it. The pages with the highest urgency should be visited. budget is the visits a day
 // for all pages; round is the length of a cycle in days, in which each page is visited at most
 // once; longest is the longest interval, in days.
-func (r Rule) Urgency(pages []Page, budget, round, longest float64) []float64 {
+func Urgency(r Rule, pages []Page, budget, round, longest float64) []float64 {
 	urgency := make([]float64, len(pages))
 	if r == Paper {
 		for i := range pages {

@@ -23,7 +23,7 @@ type Plan struct {
 func (p Plan) NextCycle(began, ended time.Time) (time.Time, bool) {
 	from := began.Add(p.Every)
 	if p.Every <= 0 {
-		from = p.midnight(began, 1)
+		from = p.Midnight(began, 1)
 	}
 	if from.Before(ended) {
 		from = ended
@@ -46,7 +46,8 @@ func (p Plan) onClock(t time.Time, days int) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, int(p.LogAt/time.Second), 0, t.Location())
 }
 
-func (p Plan) midnight(t time.Time, days int) time.Time {
+// Midnight returns the beginning of a day, some days after t's.
+func (p Plan) Midnight(t time.Time, days int) time.Time {
 	t = t.In(p.Window.Location())
 	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, 0, 0, t.Location())
 }

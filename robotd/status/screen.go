@@ -170,7 +170,7 @@ func (b *builder) work(s *Status) {
 			count(int64(s.Visited)), count(int64(s.Waiting-s.Visited)), plural(int64(s.Addresses), "address", "addresses"), unreached(s))
 	}
 	b.row("pages", "%s (%s/min), %s (%s/min); lost since the last batch: %s",
-		count(s.Pages.Total), count(s.Pages.PerMinute), Size(s.Bytes.Total), Size(s.Bytes.PerMinute), s.Lost)
+		count(s.Pages.Total), count(s.Pages.PerMinute), Size(s.Bytes.Total), Size(s.Bytes.PerMinute), lost(s.Lost))
 	b.coverage(s)
 	if f := s.Forecast; f != nil {
 		text := plural(f.Pages, "page is", "pages are") + " known and not visited; "

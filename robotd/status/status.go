@@ -3,10 +3,6 @@
 package status
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"sheaf/internal/wire"
@@ -178,15 +174,3 @@ type Host struct {
 // Lost counts, by kind, what was not collected since the last batch. The batch's manifest has the
 // reasons by host.
 type Lost map[coverage.Kind]int64
-
-// String formats the counts as "3 refused, 1 failed".
-func (l Lost) String() string {
-	var words []string
-	for _, kind := range slices.Sorted(maps.Keys(l)) {
-		words = append(words, fmt.Sprintf("%s %s", count(l[kind]), kind))
-	}
-	if words == nil {
-		return "nothing"
-	}
-	return strings.Join(words, ", ")
-}

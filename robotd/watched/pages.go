@@ -137,7 +137,7 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	}
 	for _, page := range pages {
 		if page.next = (time.Time{}); !page.at.IsZero() {
-			page.next = p.opt.Plan.Next(&server.Hours, page.at, intervals[page])
+			page.next = schedule.NextVisit(p.opt.Plan, &server.Hours, page.at, intervals[page])
 		}
 		if once(p.orders[host], page.entry.URL) > page.once {
 			page.next = time.Time{}

@@ -171,7 +171,7 @@ func choose(pages []*tracked, day int, rule schedule.Rule, longest float64) []*t
 	}
 	var urgency []float64
 	if rule != "" {
-		urgency = rule.Urgency(known, float64(budget), 1, longest)
+		urgency = schedule.Urgency(rule, known, float64(budget), 1, longest)
 	}
 	order := make([]int, len(pages))
 	for i := range order {
