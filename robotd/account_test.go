@@ -13,7 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/robotd/coverage"
+	"sheaf/robotd/batch"
 )
 
 // One host turns the robot away on some pages, one answers "not found" with 200 and one
@@ -62,13 +62,13 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 	if err := r.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page, other := archive.Page, archive.Response
+	body, other := archive.Page, archive.Response
 	wantCells(t, s.cells(0, "soft.test"), map[string]archive.Kind{
-		"http://soft.test/": page, "http://soft.test/0.html": page, "http://soft.test/1.html": page,
+		"http://soft.test/": body, "http://soft.test/0.html": body, "http://soft.test/1.html": body,
 		"http://soft.test/2.html": other, "http://soft.test/3.html": other, "http://soft.test/4.html": other, "http://soft.test/5.html": other,
 	})
 	wantCells(t, s.cells(0, "guarded.test"), map[string]archive.Kind{
-		"http://guarded.test/": page, "http://guarded.test/secret.html": other, "http://guarded.test/heavy.html": other,
+		"http://guarded.test/": body, "http://guarded.test/secret.html": other, "http://guarded.test/heavy.html": other,
 	})
 	wantCells(t, s.cells(0, "sold.test"), map[string]archive.Kind{"http://sold.test/": other})
 
@@ -164,7 +164,7 @@ func TestLeftByTheWindow(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Fatal("the cycle ended well, although it was stopped")
 	}
-	report, err := coverage.Read(r.path("coverage.tsv"))
+	report, err := batch.ReadReport(r.path("coverage.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,20 +8,20 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/robotd/assignment"
+	"sheaf/robotd/polite"
 )
 
 // A lease counts from the request, outlasts the process but not the machine's run, and ends without
 // renewal.
 func TestLeaseOutlastsTheProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lease.json")
-	open := func(leased bool) *assignment.Lease {
+	open := func(leased bool) *polite.Lease {
 		t.Helper()
-		l, err := assignment.OpenLease(path, leased)
+		l, err := polite.OpenLease(path, leased)
 		testkit.Must(t, err)
 		return l
 	}
-	var none *assignment.Lease
+	var none *polite.Lease
 	if !none.MayVisit() || !open(false).MayVisit() {
 		t.Error("a robot without a lease does not visit")
 	}
@@ -30,7 +30,7 @@ func TestLeaseOutlastsTheProcess(t *testing.T) {
 	}
 	l := open(false)
 	long := wire.Lease{Renewed: true, For: time.Hour}
-	testkit.Must(t, l.Renew(assignment.Sent(), long))
+	testkit.Must(t, l.Renew(polite.Sent(), long))
 	begin, last, ok := l.Left()
 	if margin := wire.LeaseMargin(time.Hour); !ok || !l.MayVisit() || last > time.Hour || last < time.Hour-time.Minute || last-begin != margin {
 		t.Errorf("visits may begin for %v and last for %v, %t", begin, last, ok)
@@ -38,8 +38,8 @@ func TestLeaseOutlastsTheProcess(t *testing.T) {
 	if !open(true).MayVisit() {
 		t.Error("it does not outlast the process")
 	}
-	testkit.Must(t, l.Renew(assignment.Sent(), wire.Lease{})) // not renewed
-	testkit.Must(t, l.Renew(assignment.Sent()-assignment.Instant(59*time.Minute+30*time.Second), long))
+	testkit.Must(t, l.Renew(polite.Sent(), wire.Lease{})) // not renewed
+	testkit.Must(t, l.Renew(polite.Sent()-polite.Instant(59*time.Minute+30*time.Second), long))
 	if _, last, _ := l.Left(); l.MayVisit() || last <= 0 {
 		t.Errorf("visits begin in the last minute, %v before the end", last)
 	}
@@ -48,16 +48,16 @@ func TestLeaseOutlastsTheProcess(t *testing.T) {
 		t.Error("a request in flight is broken off before the end")
 	}
 	cancel()
-	testkit.Must(t, l.Renew(assignment.Sent()-assignment.Instant(time.Hour), long))
+	testkit.Must(t, l.Renew(polite.Sent()-polite.Instant(time.Hour), long))
 	ctx, cancel = l.Bound(t.Context())
 	defer cancel()
 	<-ctx.Done()
-	testkit.Must(t, l.Renew(assignment.Sent(), long))
+	testkit.Must(t, l.Renew(polite.Sent(), long))
 	testkit.Must(t, os.WriteFile(path, []byte(`{"boot":"another","until":9000000000000000000,"for":3600000000000}`), 0o600))
 	if open(true).MayVisit() {
 		t.Error("it outlasts the machine's run, whose clock began anew")
 	}
-	testkit.Must(t, l.Renew(assignment.Sent(), wire.Lease{Renewed: true}))
+	testkit.Must(t, l.Renew(polite.Sent(), wire.Lease{Renewed: true}))
 	if !open(true).MayVisit() {
 		t.Error("a lease without end has ended")
 	}

@@ -14,9 +14,8 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
-	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/cycle"
 )
 
 // pipes is a network within a bubble of testing/synctest, where a server that is waited for lets
@@ -65,8 +64,8 @@ func (p *pipes) Close() error   { p.close(); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // fewRounds are a daemon's whose days last a second: what a round finds is found early enough.
-func fewRounds() cycle.Rounds {
-	return cycle.Rounds{
+func fewRounds() Rounds {
+	return Rounds{
 		Status: time.Hour, Size: time.Minute, Room: 10 * time.Minute,
 		Express: 10 * time.Second, QueueDue: 10 * time.Second, Checkpoint: 10 * time.Minute,
 	}
@@ -83,7 +82,7 @@ func inBubble(t *testing.T, cfg config.Config, network *pipes, seeds []string) *
 	t.Helper()
 	r, err := newRobot(cfg, testLog(t), outside{dial: network.dial, web: &http.Client{Transport: away{}}, rounds: fewRounds()})
 	testkit.Must(t, err)
-	testkit.Must(t, r.list.Set(&assignment.List{Generation: 1, URLs: seeds}))
+	testkit.Must(t, r.list.Set(&client.List{Generation: 1, URLs: seeds}))
 	return r
 }
 

@@ -15,14 +15,11 @@ import (
 
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
-	"sheaf/robotd/admission"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 	"sheaf/robotd/fetch"
-	"sheaf/robotd/identity"
-	"sheaf/robotd/schedule"
-	"sheaf/robotd/status"
+	"sheaf/robotd/polite"
 )
 
 // Finding is what a check found about one thing that the robot needs.
@@ -52,8 +49,8 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 	c.report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
 	c.window(plan)
 	free, err := writable(cfg.DataDir, 2*cfg.Disk.Free) // with less it would soon stop collecting
-	c.report("folder", err, "%s can be written to, with %s free", cfg.DataDir, status.Size(free))
-	id, err := identity.Load(cfg.DataDir)
+	c.report("folder", err, "%s can be written to, with %s free", cfg.DataDir, control.Size(free))
+	id, err := client.LoadIdentity(cfg.DataDir)
 	if !c.report("identity", err, "this is a robot's folder") {
 		return false
 	}
@@ -83,11 +80,11 @@ func (c *checkup) report(what string, err error, format string, args ...any) boo
 	return err == nil
 }
 
-func (c *checkup) window(plan schedule.Plan) {
+func (c *checkup) window(plan config.Plan) {
 	now := time.Now()
-	from, until := admission.WindowAfter(plan, now, now)
+	from, until := polite.WindowAfter(plan, now, now)
 	switch {
-	case from.Sub(now) >= admission.Never:
+	case from.Sub(now) >= polite.Never:
 		c.report("window", settings.Wrong("window", plan.Window.String(), "it never opens"), "")
 	case until.IsZero():
 		c.report("window", nil, "always open")
@@ -127,7 +124,7 @@ func (c *checkup) hosts(ctx context.Context, hosts map[string][]string, fetcher 
 
 // askEach asks each of the manager's URLs for the list, and returns one that gave it. A URL that
 // does not answer is a fault only if none does.
-func (c *checkup) askEach(ctx context.Context, urls []string, id *identity.Identity) (here *client.Client, list *assignment.List) {
+func (c *checkup) askEach(ctx context.Context, urls []string, id *client.Identity) (here *client.Client, list *client.List) {
 	type failure struct {
 		url string
 		err error
@@ -181,7 +178,7 @@ func writable(dir string, wanted int64) (free int64, err error) {
 		return 0, err
 	}
 	if free = int64(st.Bavail) * int64(st.Bsize); free < wanted {
-		return free, fmt.Errorf("%s has only %s free, want %s, twice disk.free", dir, status.Size(free), status.Size(wanted))
+		return free, fmt.Errorf("%s has only %s free, want %s, twice disk.free", dir, control.Size(free), control.Size(wanted))
 	}
 	return free, nil
 }

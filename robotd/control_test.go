@@ -15,10 +15,9 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/robotd/admission"
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
-	"sheaf/robotd/localsock"
+	"sheaf/robotd/polite"
 )
 
 // runDaemon runs a robot until the returned function is called.
@@ -123,7 +122,7 @@ func TestPause(t *testing.T) {
 	if running, err := monitor.SetPaused(t.Context(), true); err != nil || running {
 		t.Errorf("pause without a daemon: %t, %v", running, err)
 	}
-	if p, err := admission.SitePause(cfg.DataDir); err != nil || p.Since().IsZero() {
+	if p, err := polite.SitePause(cfg.DataDir); err != nil || p.Since().IsZero() {
 		t.Errorf("the pause without a daemon: %v", err)
 	}
 }
@@ -155,7 +154,7 @@ func TestTapIsTheArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := localsock.Dial(t.Context(), cfg.TapSocket())
+	conn, err := config.DialSocket(t.Context(), cfg.TapSocket())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"sheaf/internal/testkit"
-	"sheaf/robotd/extract"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/crawl"
+	"sheaf/robotd/page"
 )
 
 // TestNoLinkIsLostSilently: links beyond what is taken of a page, a sitemap or for the archive
@@ -18,19 +18,19 @@ func TestNoLinkIsLostSilently(t *testing.T) {
 	t.Parallel()
 	const entries, tooMany = 15_000, 3
 	web := newSite(t, "127.0.0.53")
-	var page, sitemap bytes.Buffer
-	for i := range extract.MaxLinks + tooMany {
-		fmt.Fprintf(&page, "<a href=p%d>", i)
+	var body, sitemap bytes.Buffer
+	for i := range page.MaxLinks + tooMany {
+		fmt.Fprintf(&body, "<a href=p%d>", i)
 	}
 	fmt.Fprint(&sitemap, "<urlset>")
 	for i := range entries {
 		fmt.Fprintf(&sitemap, "<url><loc>http://www.cut.test/s%d</loc>%700s</url>", i, "")
 	}
 	fmt.Fprint(&sitemap, "</urlset>")
-	if sitemap.Len() <= extract.MaxBytes {
+	if sitemap.Len() <= page.MaxBytes {
 		t.Fatalf("the sitemap has %d bytes, which a page may have", sitemap.Len())
 	}
-	web.page("www.cut.test/", "text/html", page.Bytes())
+	web.page("www.cut.test/", "text/html", body.Bytes())
 	web.page("www.cut.test/sitemap.xml", "application/xml", sitemap.Bytes())
 	web.robots = "Sitemap: http://www.cut.test/sitemap.xml\n"
 	s := newService(t, "http://www.cut.test/")
@@ -49,7 +49,7 @@ func TestNoLinkIsLostSilently(t *testing.T) {
 	}
 	got := s.batches[0].manifest.Coverage[0]
 	want := map[string]int64{
-		"depth": extract.MaxLinks + entries, extract.CutLinks: tooMany, pipeline.NotRecorded: extract.MaxLinks + entries - 2*1000,
+		"depth": page.MaxLinks + entries, page.CutLinks: tooMany, crawl.NotRecorded: page.MaxLinks + entries - 2*1000,
 	}
 	if got.Collected != 2 || !maps.Equal(got.Cut, want) {
 		t.Errorf("%d pages, cut %v, want %v", got.Collected, got.Cut, want)

@@ -17,13 +17,11 @@ import (
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/datadir"
-	"sheaf/robotd/diskguard"
-	"sheaf/robotd/identity"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/crawl"
+	"sheaf/robotd/polite"
 	"sheaf/robotd/status"
-	"sheaf/robotd/upload"
 )
 
 // answerTimeout is how long a target may take to answer once it has all that was sent.
@@ -32,14 +30,14 @@ const answerTimeout = 5 * time.Minute
 // delivery is what becomes of batches that were uploaded.
 type delivery struct {
 	dir     string // for receipts
-	records *pipeline.Records
+	records *crawl.Records
 	log     *slog.Logger
 }
 
 // uploader returns the uploader of batches.
-func (d *delivery) uploader(cfg *config.Config, id *identity.Identity, keys wire.Verifier) (u *upload.Uploader, err error) {
-	var targets []upload.Target
-	var receipts []upload.ReceiptSource
+func (d *delivery) uploader(cfg *config.Config, id *client.Identity, keys wire.Verifier) (u *batch.Uploader, err error) {
+	var targets []batch.Target
+	var receipts []batch.ReceiptSource
 	urls, err := targetURLs(cfg, id)
 	if err != nil {
 		return nil, err
@@ -55,8 +53,8 @@ func (d *delivery) uploader(cfg *config.Config, id *identity.Identity, keys wire
 		}
 		targets, receipts = append(targets, to), append(receipts, to)
 	}
-	u = upload.New(upload.Options{
-		Spool: d.records.Batches, Targets: targets, Receipts: upload.NewReceiptSources(receipts...), Log: d.log,
+	u = batch.NewUploader(batch.UploaderOptions{
+		Spool: d.records.Batches, Targets: targets, Receipts: batch.NewReceiptSources(receipts...), Log: d.log,
 		Poll: cfg.Upload.Poll, BackOff: min(cfg.Upload.Poll, backOff), Published: d.published, Quarantined: d.quarantined,
 	})
 	return u, nil
@@ -65,8 +63,8 @@ func (d *delivery) uploader(cfg *config.Config, id *identity.Identity, keys wire
 // published keeps the receipt of a batch. If the disk is full, the batch must leave it all the
 // same.
 func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
-	err := datadir.SaveJSON(filepath.Join(d.dir, string(b.ID)+".json"), receipt)
-	if diskguard.IsFull(err) {
+	err := config.SaveJSON(filepath.Join(d.dir, string(b.ID)+".json"), receipt)
+	if polite.IsFull(err) {
 		d.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "err", err)
 		return nil
 	}
@@ -89,7 +87,7 @@ func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 const backOff = 10 * time.Second
 
 // targetURLs returns the ways to the service as URLs.
-func targetURLs(cfg *config.Config, id *identity.Identity) (urls []string, err error) {
+func targetURLs(cfg *config.Config, id *client.Identity) (urls []string, err error) {
 	if len(cfg.Upload.Targets) == 0 {
 		return cfg.Manager, nil
 	}
@@ -110,13 +108,13 @@ func targetURLs(cfg *config.Config, id *identity.Identity) (urls []string, err e
 
 // target takes batches and gives out receipts.
 type target interface {
-	upload.Target
-	upload.ReceiptSource
+	batch.Target
+	batch.ReceiptSource
 }
 
 // targetMaker makes targets of URLs.
 type targetMaker struct {
-	id      *identity.Identity
+	id      *client.Identity
 	keys    wire.Verifier // of receipts
 	proxy   string
 	proxies func(*url.URL) (*url.URL, error)
@@ -124,8 +122,8 @@ type targetMaker struct {
 	moved   func(at int64, first bool)
 }
 
-func newTargetMaker(cfg *config.Config, id *identity.Identity, keys wire.Verifier, moved func(at int64, first bool)) (*targetMaker, error) {
-	proxies, err := upload.Proxies(cfg.Upload.Proxy)
+func newTargetMaker(cfg *config.Config, id *client.Identity, keys wire.Verifier, moved func(at int64, first bool)) (*targetMaker, error) {
+	proxies, err := batch.Proxies(cfg.Upload.Proxy)
 	if err != nil {
 		return nil, settings.Wrong("upload.proxy", cfg.Upload.Proxy, err.Error())
 	}
@@ -141,11 +139,11 @@ func (m *targetMaker) target(s string) (target, error) {
 		return nil, settings.Wrong("upload.targets", s, err.Error())
 	}
 	if !strings.HasPrefix(u.Scheme, "ftp") {
-		return &upload.Service{
+		return &batch.Service{
 			Base: strings.TrimSuffix(s, "/"), Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Client: m.web, Moved: m.moved,
 		}, nil
 	}
-	f := &upload.FTP{Addr: u.Host, Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Dir: u.Path, Moved: m.moved}
+	f := &batch.FTP{Addr: u.Host, Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Dir: u.Path, Moved: m.moved}
 	if u.Port() == "" {
 		f.Addr = net.JoinHostPort(u.Hostname(), "21")
 	}

@@ -2,17 +2,18 @@
 // uploads them as signed batches. This package puts the parts together. The parts are, each over
 // those below it:
 //
-//	control     local socket: status, pause, metrics
-//	cycle       the course of cycles: chores, batches
+//	control     local socket: status, pause, metrics; tap: records as they are stored
 //	managed     the manager's list, heartbeats and orders
-//	crawl       the hosts of a cycle: entering, mending, status
-//	pipeline    gate → fetch → extract → store
-//	watched     pages that consumers watch, visits that an operator orders
-//	revisit     which known pages are visited, and at which hours
-//	admission   when hosts may be visited at all
-//
-// and below them frontier (URLs of each host), polite (intervals, robots.txt), fetch, extract,
-// batch, upload and smaller ones.
+//	crawl       the hosts of a cycle: gate → fetch → extract → store
+//	revisit     which known, watched and ordered pages are visited, and at which hours
+//	fetch       a page, over one connection or by another machine of the site
+//	polite      may this address, this host, or anything be visited now?
+//	client      requests to the manager; the list of hosts; identity, log
+//	batch       from open segments to the receipt of the service
+//	frontier    the URLs of each host, seen and to visit
+//	page        links and text of a page; no pages, traps
+//	status      the state as data
+//	config      settings, and the small files of the data folder
 //
 //	manager ─ list ─▶ frontier ─▶ gate ─▶ fetch ─▶ extract ─▶ store ─▶ batch ─▶ upload
 //	                     ▲         (polite)            │
@@ -20,23 +21,23 @@
 //
 // The data folder:
 //
-//	robot.json, robot.key  credentials, and the key with which the robot signs (identity)
-//	robot.lock             held while a daemon runs (datadir)
-//	list.json              the last list of hosts from the manager (assignment)
-//	lease.json             for how long they may be visited without hearing from it (assignment)
-//	cycle.json             number and times of the last cycle (cycle)
+//	robot.json, robot.key  credentials, and the key with which the robot signs (client)
+//	robot.lock             held while a daemon runs (config)
+//	list.json              the last list of hosts from the manager (client)
+//	lease.json             for how long they may be visited without hearing from it (polite)
+//	cycle.json             number and times of the last cycle (this package)
 //	frontier/              package frontier
-//	restraints, robots/, servers  package hoststate
+//	restraints, robots/, servers  package polite
 //	open/ sealing/ spool/  package batch
 //	receipts/              signed receipts of published batches
-//	log/, discovered/      what the manager is still to be told (reports)
-//	coverage.tsv           package coverage
-//	usage.json             bytes used in the day and the month (admission)
-//	paused.json, held.json the pauses of the robot's site and of the manager (admission)
-//	watches.json, express.json, ordered.json  watched pages, and ordered visits (watched)
+//	log/, discovered/      what the manager is still to be told (client)
+//	coverage.tsv           package batch
+//	usage.json             bytes used in the day and the month (polite)
+//	paused.json, held.json the pauses of the robot's site and of the manager (polite)
+//	watches.json, express.json, ordered.json  watched pages, and ordered visits (revisit)
 //	robotd.sock            where the daemon answers robotd's commands (control)
 //	status.json            the last known status (control)
-//	tap.sock               package tap
+//	tap.sock               package control
 //	update/                package update
 package robotd
 

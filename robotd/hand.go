@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
-	"sheaf/robotd/hands"
-	"sheaf/robotd/identity"
 )
 
 func handsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hands") }
@@ -21,9 +20,9 @@ func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
 	if r.cfg.Hands.Listen == "" {
 		return fetcher, nil
 	}
-	head, err := hands.NewHead(hands.HeadOptions{
+	head, err := fetch.NewHead(fetch.HeadOptions{
 		Dir: handsDir(&r.cfg), Local: r.cfg.Hands.Self, Fetcher: fetcher, Version: Version, Log: r.log,
-		Terms: hands.Terms{
+		Terms: fetch.Terms{
 			Contact: r.cfg.Contact, MaxBytes: r.cfg.Page.MaxBytes, Timeout: r.cfg.Page.Timeout, Verify: r.cfg.TLS.Verify, Level: r.cfg.Batch.Level,
 			Lease: r.cfg.Hands.Lease,
 		},
@@ -36,16 +35,16 @@ func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
 	return head, nil
 }
 
-// InviteHand returns the pass of a new hand of the robot in cfg's folder; see hands.Invite.
+// InviteHand returns the pass of a new hand of the robot in cfg's folder; see fetch.Invite.
 func InviteHand(cfg config.Config, name string) ([]byte, error) {
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, identity.File)); err != nil {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, client.File)); err != nil {
 		return nil, fmt.Errorf("%s is no robot's folder: %w", cfg.DataDir, err)
 	}
-	return hands.Invite(handsDir(&cfg), name)
+	return fetch.InviteHand(handsDir(&cfg), name)
 }
 
 // RemoveHand ends the right of a hand.
-func RemoveHand(cfg config.Config, name string) error { return hands.Remove(handsDir(&cfg), name) }
+func RemoveHand(cfg config.Config, name string) error { return fetch.RemoveHand(handsDir(&cfg), name) }
 
 // Hand does turns for the robot that waits for hands at head, until ctx ends. The robot says what
 // pages are taken and how; cfg says how this machine reaches them: network, limits.bandwidth.
@@ -55,9 +54,9 @@ func Hand(ctx context.Context, cfg config.Config, head string, pass []byte, turn
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	return hands.Serve(ctx, hands.HandOptions{
+	return fetch.RunHand(ctx, fetch.HandOptions{
 		Head: head, Pass: pass, Version: Version, Turns: turns, Log: log,
-		Fetcher: func(t *hands.Terms) (*fetch.Fetcher, error) {
+		Fetcher: func(t *fetch.Terms) (*fetch.Fetcher, error) {
 			cfg := cfg
 			cfg.Contact, cfg.Page.MaxBytes, cfg.Page.Timeout, cfg.TLS.Verify = t.Contact, t.MaxBytes, t.Timeout, t.Verify
 			return newFetcher(&cfg, temp, nil)

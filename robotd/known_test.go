@@ -10,7 +10,6 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
-	"sheaf/robotd/datadir"
 	"sheaf/robotd/frontier"
 )
 
@@ -54,7 +53,7 @@ func BenchmarkKnown(b *testing.B) {
 // fillFrontier queues URLs of all hosts in the robot's first cycle.
 func fillFrontier(b *testing.B, cfg *config.Config, w *mortalWeb, urls int) {
 	b.Helper()
-	testkit.Must(b, datadir.SaveJSON(filepath.Join(cfg.DataDir, "cycle.json"), map[string]any{"number": 1, "began": time.Now()}))
+	testkit.Must(b, config.SaveJSON(filepath.Join(cfg.DataDir, "cycle.json"), map[string]any{"number": 1, "began": time.Now()}))
 	f, err := frontier.Open(filepath.Join(cfg.DataDir, "frontier"), 1)
 	if err != nil {
 		b.Fatal(err)

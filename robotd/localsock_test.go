@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/robotd/localsock"
+	"sheaf/robotd/config"
 )
 
 // A socket works where its path is too long for the system, is the owner's alone, takes the
@@ -22,7 +22,7 @@ func TestSocket(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o644); err != nil { // a dead one's
 			t.Fatal(err)
 		}
-		l, err := localsock.Listen(path)
+		l, err := config.ListenSocket(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestSocket(t *testing.T) {
 			io.WriteString(conn, "here")
 			conn.Close()
 		}()
-		conn, err := localsock.Dial(t.Context(), path)
+		conn, err := config.DialSocket(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}

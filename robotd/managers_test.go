@@ -16,11 +16,8 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/cycle"
-	"sheaf/robotd/identity"
-	"sheaf/robotd/upload"
+	"sheaf/robotd/client"
 )
 
 // TestNextManager: with the first of two managers dead the robot collects, hands in and reports by
@@ -86,7 +83,7 @@ func TestNoManager(t *testing.T) {
 			s := newService(t)
 			cfg := testConfig(t, s, nil)
 			synctest.Test(t, func(t *testing.T) {
-				r, err := newRobot(cfg, testLog(t), outside{web: &http.Client{Transport: answers(c.answer)}, rounds: cycle.UsualRounds()})
+				r, err := newRobot(cfg, testLog(t), outside{web: &http.Client{Transport: answers(c.answer)}, rounds: UsualRounds()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -235,13 +232,13 @@ func TestManagerAwayForDays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.list.Set(&assignment.List{Generation: 1, URLs: []string{"http://www.a.test/"}}); err != nil {
+		if err := r.list.Set(&client.List{Generation: 1, URLs: []string{"http://www.a.test/"}}); err != nil {
 			t.Fatal(err)
 		}
 		d := &delivery{r.path("receipts"), &r.records, r.log}
 		target := &takesAll{here: func() bool { mu.Lock(); defer mu.Unlock(); return here }}
-		r.uploader = upload.New(upload.Options{
-			Spool: r.records.Batches, Targets: []upload.Target{target}, Receipts: target, Published: d.published, Quarantined: d.quarantined,
+		r.uploader = batch.NewUploader(batch.UploaderOptions{
+			Spool: r.records.Batches, Targets: []batch.Target{target}, Receipts: target, Published: d.published, Quarantined: d.quarantined,
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
@@ -304,7 +301,7 @@ func (*takesAll) Name() string { return "all" }
 
 func (s *takesAll) Send(_ context.Context, b batch.Spooled) error {
 	if !s.here() {
-		return &upload.DownError{Err: errors.New("away")}
+		return &batch.DownError{Err: errors.New("away")}
 	}
 	if s.sums == nil {
 		s.sums = make(map[wire.BatchID]string)
@@ -318,7 +315,7 @@ func (s *takesAll) Receipt(_ context.Context, id wire.BatchID, _ string) (*wire.
 	case !s.here():
 		return nil, errors.New("away")
 	case s.sums[id] == "":
-		return nil, upload.ErrUnknown
+		return nil, batch.ErrUnknown
 	}
 	return &wire.Receipt{Batch: id, SHA256: s.sums[id], State: wire.StatePublished}, nil
 }
@@ -344,7 +341,7 @@ func TestJoinByTheNext(t *testing.T) {
 	if name, err := Join(t.Context(), dead+"/, "+s.URL, token, dir); err != nil || name != "r1" {
 		t.Fatalf("%q, %v", name, err)
 	}
-	id, err := identity.Load(dir)
+	id, err := client.LoadIdentity(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/settings"
 	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 	"sheaf/robotd/fetch"
-	"sheaf/robotd/tap"
 )
 
 // newFetcher returns what fetches pages. dial connects to web servers; nil: by TCP.
@@ -60,7 +60,7 @@ func openFiles() int {
 
 // openTap opens the socket for consumers on this machine; nil: there is none. The default socket
 // may fail, since some network disks have no sockets.
-func openTap(cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
+func openTap(cfg *config.Config, log *slog.Logger) (*control.Tap, error) {
 	path := cfg.TapSocket()
 	if path == "" {
 		return nil, nil
@@ -79,7 +79,7 @@ func openTap(cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
 // tapBuffer is how many bytes are queued for each consumer of the tap.
 const tapBuffer = 16 << 20
 
-func listenTap(path string, cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
+func listenTap(path string, cfg *config.Config, log *slog.Logger) (*control.Tap, error) {
 	// Every stream begins like the warc.gz of no records.
 	empty, err := archive.NewView(archive.WARC, nil)
 	if err != nil {
@@ -94,5 +94,5 @@ func listenTap(path string, cfg *config.Config, log *slog.Logger) (*tap.Tap, err
 	if err != nil {
 		return nil, err
 	}
-	return tap.Listen(tap.Options{Path: path, Buffer: tapBuffer, Wait: cfg.Tap.Wait, Start: start, Log: log})
+	return control.ListenTap(control.TapOptions{Path: path, Buffer: tapBuffer, Wait: cfg.Tap.Wait, Start: start, Log: log})
 }

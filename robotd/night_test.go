@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 )
 
 // inbox is a service that publishes every batch as it arrives.
@@ -41,7 +40,7 @@ func (i *inbox) Receipt(_ context.Context, id wire.BatchID, sha256 string) (*wir
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, ok := i.got[id]; !ok {
-		return nil, upload.ErrUnknown
+		return nil, batch.ErrUnknown
 	}
 	return &wire.Receipt{Batch: id, SHA256: sha256, State: wire.StatePublished}, nil
 }
@@ -103,7 +102,7 @@ func TestNightsBatchGoesOutAtOnce(t *testing.T) {
 		r, err := newRobot(cfg, testLog(t), outside{dial: network.dial, web: &http.Client{Transport: direct{manager.Config.Handler}}, rounds: fewRounds()})
 		testkit.Must(t, err)
 		defer func() { testkit.Must(t, r.Close()) }()
-		r.uploader = upload.New(upload.Options{Spool: r.records.Batches, Targets: []upload.Target{service}, Receipts: service})
+		r.uploader = batch.NewUploader(batch.UploaderOptions{Spool: r.records.Batches, Targets: []batch.Target{service}, Receipts: service})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		defer running.Wait()

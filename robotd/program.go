@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/identity"
 	"sheaf/robotd/update"
 )
 
@@ -30,7 +29,7 @@ type program struct {
 	dir      string // the data folder
 	settings config.Update
 	poll     time.Duration
-	id       *identity.Identity
+	id       *client.Identity
 	keys     *serviceKeys
 	client   *client.Client
 	updater  *update.Updater
@@ -38,7 +37,7 @@ type program struct {
 	log      *slog.Logger
 }
 
-func newProgram(cfg *config.Config, id *identity.Identity, keys *serviceKeys, manager *client.Client, web *http.Client, log *slog.Logger) *program {
+func newProgram(cfg *config.Config, id *client.Identity, keys *serviceKeys, manager *client.Client, web *http.Client, log *slog.Logger) *program {
 	return &program{
 		dir: cfg.DataDir, settings: cfg.Update, poll: cfg.Poll, id: id, keys: keys, client: manager, wanted: make(chan struct{}, 1), log: log,
 		updater: &update.Updater{Dir: UpdateDir(cfg.DataDir), Base: manager.URL(), Client: web},
@@ -171,7 +170,7 @@ func (p *program) report(ctx context.Context) (answer wire.ReportAnswer, err err
 // VerifyRelease verifies a release's text and signature with the key that the robot in cfg's folder
 // trusts.
 func VerifyRelease(cfg config.Config, text, signature []byte) (*release.Release, error) {
-	id, err := identity.Load(cfg.DataDir)
+	id, err := client.LoadIdentity(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/robotd/identity"
+	"sheaf/robotd/client"
 )
 
 // TestReleaseKeyIsLearntOnce shows that a robot without a release key takes the one that its
@@ -42,7 +42,7 @@ func TestReleaseKeyIsLearntOnce(t *testing.T) {
 	second, _, err := minisign.GenerateKey(nil)
 	testkit.Must(t, err)
 	testkit.Must(t, r.program.learnReleaseKey(wire.SignReleaseKey("r1", second.String(), s.key)))
-	kept, err := identity.Load(cfg.DataDir)
+	kept, err := client.LoadIdentity(cfg.DataDir)
 	testkit.Must(t, err)
 	if kept.ReleaseKey != public.String() || kept.Secret != r.id.Secret {
 		t.Errorf("kept %+v; want the first key", kept)

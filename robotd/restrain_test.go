@@ -19,7 +19,7 @@ type asked struct {
 
 // watchKills kills a robot again and again, each time once it has noted what the answer that says
 // gave asks for, and returns what the site saw.
-func watchKills(t *testing.T, first, robots string, says func(page int) *answer) asked {
+func watchKills(t *testing.T, first, robots string, says func(body int) *answer) asked {
 	t.Helper()
 	w := newWeb(t, first, 1, 1, 6)
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)
@@ -54,7 +54,7 @@ func TestKilledRobotKeepsItsManners(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, addr, robots string
-		says               func(page int) *answer
+		says               func(body int) *answer
 		least              time.Duration
 	}{
 		{"Retry-After", "127.44.0.1", "", func(int) *answer {

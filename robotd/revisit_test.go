@@ -5,12 +5,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"sheaf/internal/testkit"
-	"sheaf/robotd/config"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 )
 
 // changing is a host whose pages change at random, each at a rate of its own. It knows when the
@@ -44,8 +45,8 @@ func newChanging(rates []float64, days float64, from float64) *changing {
 }
 
 // version counts a page's changes by a day.
-func (c *changing) version(page int, day float64) (n int) {
-	for n < len(c.changes[page]) && c.changes[page][n] <= day {
+func (c *changing) version(body int, day float64) (n int) {
+	for n < len(c.changes[body]) && c.changes[body][n] <= day {
 		n++
 	}
 	return n
@@ -53,10 +54,10 @@ func (c *changing) version(page int, day float64) (n int) {
 
 // freshFor is for how long, from the day counting begins to another, the copy of some day was
 // fresh.
-func (c *changing) freshFor(page int, copied, to float64) float64 {
+func (c *changing) freshFor(body int, copied, to float64) float64 {
 	end := to
-	if n := c.version(page, copied); n < len(c.changes[page]) {
-		end = min(end, c.changes[page][n])
+	if n := c.version(body, copied); n < len(c.changes[body]) {
+		end = min(end, c.changes[body][n])
 	}
 	return max(0, end-max(copied, c.from))
 }
@@ -65,8 +66,8 @@ func (c *changing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html")
-	var page int
-	switch _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &page); {
+	var body int
+	switch _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &body); {
 	case r.URL.Path == "/":
 		for i := range c.rates {
 			fmt.Fprintf(w, "<a href=/%d.html>%d</a>\n", i, i)
@@ -77,23 +78,23 @@ func (c *changing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	day := time.Since(c.start).Hours() / 24
-	if !math.IsNaN(c.copies[page]) {
-		c.fresh += c.freshFor(page, c.copies[page], day)
+	if !math.IsNaN(c.copies[body]) {
+		c.fresh += c.freshFor(body, c.copies[body], day)
 	}
-	c.copies[page] = day
+	c.copies[body] = day
 	c.nights[int(day)]++
 	if day >= c.from {
-		c.visits[page]++
+		c.visits[body]++
 	}
-	fmt.Fprintf(w, "page %d, version %d", page, c.version(page, day))
+	fmt.Fprintf(w, "page %d, version %d", body, c.version(body, day))
 }
 
 // freshness is the share of fresh copies since counting began, as the server saw it.
 func (c *changing) freshness(to float64) float64 {
 	sum := c.fresh
-	for page, copied := range c.copies {
+	for body, copied := range c.copies {
 		if !math.IsNaN(copied) {
-			sum += c.freshFor(page, copied, to)
+			sum += c.freshFor(body, copied, to)
 		}
 	}
 	return sum / float64(len(c.rates)) / (to - c.from)
@@ -184,9 +185,9 @@ func TestSmallHostsAreVisitedWhole(t *testing.T) {
 		cfg := tightConfig(t)
 		cfg.Revisit.By = by
 		nights(t, cfg, days, c.ServeHTTP, nil)
-		for page, n := range c.visits {
+		for body, n := range c.visits {
 			if n != days {
-				t.Errorf("%s: page %d was visited %d times in %d days", by, page, n, days)
+				t.Errorf("%s: page %d was visited %d times in %d days", by, body, n, days)
 			}
 		}
 	}
@@ -223,13 +224,13 @@ func (l *linked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html")
-	first, page := 360, 0
+	first, body := 360, 0
 	if r.URL.Path == "/" {
 		first = 0
-	} else if _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &page); err != nil {
+	} else if _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &body); err != nil {
 		http.NotFound(w, r)
 		return
-	} else if page >= first {
+	} else if body >= first {
 		l.popular[r.URL.Path] = true
 	}
 	for i := first; i < 400; i++ {

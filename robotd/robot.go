@@ -15,68 +15,54 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/robotd/admission"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/coverage"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/cycle"
-	"sheaf/robotd/datadir"
-	"sheaf/robotd/diskguard"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/hands"
-	"sheaf/robotd/hoststate"
-	"sheaf/robotd/identity"
 	"sheaf/robotd/managed"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/reports"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/schedule"
-	"sheaf/robotd/upload"
-	"sheaf/robotd/verdict"
-	"sheaf/robotd/watched"
 )
 
 // Robot is a daemon with its data folder open. Its methods must not be called concurrently, except
 // Status.
 type Robot struct {
 	cfg     config.Config
-	plan    schedule.Plan
+	plan    config.Plan
 	world   outside
-	id      *identity.Identity
+	id      *client.Identity
 	started time.Time
 	log     *slog.Logger
 	closers []io.Closer // what is open, in the order of opening
 
 	client   *client.Client
-	list     *assignment.Current
-	state    *cycle.State
-	records  pipeline.Records
-	manners  pipeline.Manners
+	list     *client.Assignment
+	state    *State
+	records  crawl.Records
+	manners  crawl.Manners
 	crawler  *crawl.Crawler
 	session  *managed.Session
-	sealer   *cycle.Sealer
-	course   *cycle.Course
-	uploader *upload.Uploader
+	sealer   *Sealer
+	course   *course
+	uploader *batch.Uploader
 	program  *program
 	keys     *serviceKeys
-	hands    *hands.Head // nil: there are none
+	hands    *fetch.Head // nil: there are none
 }
 
 // outside is what tests replace.
 type outside struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // to web servers; nil: by TCP
 	web    *http.Client                                                      // for the manager
-	rounds cycle.Rounds
+	rounds Rounds
 }
 
 // New opens the data folder and takes up what an earlier run left.
 func New(cfg config.Config, log *slog.Logger) (*Robot, error) {
-	return newRobot(cfg, log, outside{web: newClient(), rounds: cycle.UsualRounds()})
+	return newRobot(cfg, log, outside{web: newClient(), rounds: UsualRounds()})
 }
 
 func newClient() *http.Client {
@@ -88,7 +74,7 @@ func newRobot(cfg config.Config, log *slog.Logger, world outside) (*Robot, error
 	if err != nil {
 		return nil, err
 	}
-	id, err := identity.Load(cfg.DataDir)
+	id, err := client.LoadIdentity(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +92,7 @@ func (r *Robot) path(elem ...string) string {
 
 // open opens the folder and puts the parts together.
 func (r *Robot) open() error {
-	lock, err := datadir.Lock(r.cfg.DataDir)
+	lock, err := config.Lock(r.cfg.DataDir)
 	if err != nil {
 		return err
 	}
@@ -115,19 +101,19 @@ func (r *Robot) open() error {
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
 		return err
 	}
-	if r.list, err = assignment.Open(r.path("list.json")); err != nil {
+	if r.list, err = client.OpenAssignment(r.path("list.json")); err != nil {
 		return err
 	}
-	r.manners.Moves = assignment.NewMoves()
-	if r.manners.Lease, err = assignment.OpenLease(r.path("lease.json"), r.list.List().Leased); err != nil {
+	r.manners.Moves = polite.NewMoves()
+	if r.manners.Lease, err = polite.OpenLease(r.path("lease.json"), r.list.List().Leased); err != nil {
 		return err
 	}
-	if r.state, err = cycle.OpenState(r.path("cycle.json")); err != nil {
+	if r.state, err = OpenState(r.path("cycle.json")); err != nil {
 		return err
 	}
 	r.client = client.New(r.cfg.Manager, r.id.Robot, r.id.Secret, r.world.web)
 	r.keys = &serviceKeys{dir: r.cfg.DataDir, id: r.id, client: r.client, log: r.log}
-	if err := hands.Left(handsDir(&r.cfg), r.log); err != nil { // before any interval is taken to begin
+	if err := fetch.AwaitHands(handsDir(&r.cfg), r.log); err != nil { // before any interval is taken to begin
 		return err
 	}
 	if err := r.openRecords(temp); err != nil {
@@ -159,12 +145,12 @@ const maxOpen = 512
 // openRecords opens what a crawl reads and writes, except the watched pages.
 func (r *Robot) openRecords(temp string) (err error) {
 	rec := &r.records
-	rec.Tally = new(pipeline.Tally)
-	if rec.Journal, err = reports.OpenLog(r.path("log"), r.id.Robot); err != nil {
+	rec.Tally = new(crawl.Tally)
+	if rec.Journal, err = client.OpenLog(r.path("log"), r.id.Robot); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, rec.Journal)
-	if rec.Found, err = reports.OpenFound(r.path("discovered")); err != nil {
+	if rec.Found, err = client.OpenFound(r.path("discovered")); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, rec.Found)
@@ -175,7 +161,7 @@ func (r *Robot) openRecords(temp string) (err error) {
 	if err := r.forgetOthers(); err != nil {
 		return err
 	}
-	if rec.Ledger, err = coverage.Open(r.path("coverage.tsv")); err != nil {
+	if rec.Ledger, err = batch.OpenLedger(r.path("coverage.tsv")); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, rec.Ledger)
@@ -217,7 +203,7 @@ func (r *Robot) forgetOthers() error {
 
 // openManners opens what keeps the robot polite.
 func (r *Robot) openManners() error {
-	group, err := polite.Ranges(r.cfg.Network.Ranges)
+	group, err := config.Ranges(r.cfg.Network.Ranges)
 	if err != nil {
 		return err
 	}
@@ -225,10 +211,10 @@ func (r *Robot) openManners() error {
 	man.Agent, man.Shared, man.Turns = r.cfg.UserAgent(Version), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
 	man.Intervals = polite.NewIntervals(r.cfg.Interval)
 	man.Shortest = polite.NewIntervals(cmp.Or(r.cfg.Adapt.Min, r.cfg.Interval))
-	if man.Rules, err = hoststate.OpenRules(r.path("robots")); err != nil {
+	if man.Rules, err = polite.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
-	if man.Restraints, err = hoststate.OpenRestraints(r.path("restraints")); err != nil {
+	if man.Restraints, err = polite.OpenRestraints(r.path("restraints")); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, man.Restraints)
@@ -239,24 +225,24 @@ func (r *Robot) openManners() error {
 			return s.Until, s.Every
 		},
 	})
-	guard := diskguard.NewGuard(diskguard.Options{
+	guard := polite.NewGuard(polite.GuardOptions{
 		Free: r.cfg.Disk.Free, Spool: r.cfg.Disk.Spool,
-		Disk: diskguard.DiskOf(r.cfg.DataDir),
-		Held: func() (diskguard.Held, error) {
+		Disk: polite.DiskOf(r.cfg.DataDir),
+		Held: func() (polite.Held, error) {
 			spool, open, err := r.records.Batches.Held()
-			return diskguard.Held{Open: open, Spool: spool}, err
+			return polite.Held{Open: open, Spool: spool}, err
 		},
 	})
 	if err := guard.Look(); err != nil {
 		return err
 	}
-	man.Admission, err = admission.New(&r.cfg, man.Gate, guard, man.Lease, r.log)
+	man.Admission, err = polite.NewAdmission(&r.cfg, man.Gate, guard, man.Lease, r.log)
 	return err
 }
 
 // openCrawls puts together what crawls, and what drives it.
 func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
-	servers, err := hoststate.OpenServers(r.path("servers"))
+	servers, err := revisit.OpenServers(r.path("servers"))
 	if err != nil {
 		return err
 	}
@@ -264,23 +250,23 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 		Interval: r.cfg.Interval, Pages: r.cfg.Run.Pages, Restraints: r.manners.Restraints,
 		Slot: r.manners.Gate.Slot, Share: r.list.Share, Set: r.list.Interval, SetPages: r.list.RunPages,
 	}
-	watching := watched.Options{
+	watching := revisit.PagesOptions{
 		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,
-		Policy:   schedule.WatchPolicy{By: schedule.Rule(r.cfg.Revisit.By), Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)},
+		Policy:   revisit.WatchPolicy{By: config.Rule(r.cfg.Revisit.By), Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)},
 		Frontier: r.records.Frontier, Servers: servers, Pace: pace, Plan: r.plan, List: r.list, MayVisit: r.mayVisit,
 	}
-	if r.records.Watched, err = watched.Open(watching); err != nil {
+	if r.records.Watched, err = revisit.OpenPages(watching); err != nil {
 		return err
 	}
-	orders, err := watched.OpenOrders(watching, r.log)
+	orders, err := revisit.OpenOrders(watching, r.log)
 	if err != nil {
 		return err
 	}
 	r.crawler = crawl.New(crawl.Options{
-		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Source: source, Sketcher: verdict.NewSketcher(),
+		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Source: source, Sketcher: page.NewSketcher(),
 		Servers: servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
 	})
-	r.sealer = &cycle.Sealer{
+	r.sealer = &Sealer{
 		Batches: r.records.Batches, Watched: r.records.Watched, List: r.list, Crawler: r.crawler, Express: r.cfg.Express,
 		Log: r.log,
 	}
@@ -295,7 +281,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
 		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Every: r.cfg.Heartbeat, Log: r.log,
 	})
-	r.course = cycle.New(cycle.Options{
+	r.course = newCourse(courseOptions{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,
 		Crawler: r.crawler, Session: r.session, Prober: prober, Sealer: r.sealer, Rounds: r.world.rounds,
 		SaveStatus: r.saveStatus, Statistics: r.logStatistics, Log: r.log,

@@ -15,8 +15,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
-	"sheaf/robotd/cycle"
-	"sheaf/robotd/diskguard"
+	"sheaf/robotd/polite"
 )
 
 // heavySite has n pages of 40 kB that cannot be compressed.
@@ -44,12 +43,12 @@ type collecting struct {
 }
 
 func collect(t *testing.T, cfg config.Config) *collecting {
-	rounds := cycle.UsualRounds()
+	rounds := UsualRounds()
 	rounds.Room = 20 * time.Millisecond
 	return collectWith(t, cfg, rounds, testLog(t).Handler())
 }
 
-func collectWith(t *testing.T, cfg config.Config, rounds cycle.Rounds, log slog.Handler) *collecting {
+func collectWith(t *testing.T, cfg config.Config, rounds Rounds, log slog.Handler) *collecting {
 	r, err := newRobot(cfg, slog.New(log), outside{web: newClient(), rounds: rounds})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +176,7 @@ func TestSmallDisk(t *testing.T) {
 	testkit.Until(t, "a disk or spool that is full", func() bool { return c.manners.Admission.Short() != "" })
 	least := int64(free)
 	for range 50 {
-		disk, err := diskguard.DiskOf(dir)()
+		disk, err := polite.DiskOf(dir)()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +229,7 @@ func TestFullDiskForMoments(t *testing.T) {
 	var look atomic.Pointer[func() error] // set before the disk is full
 	emptied := make(chan error, 1)
 	cfg.Disk.Free = 0 // nobody measures the disk: it is full when a write fails
-	c := collectWith(t, cfg, cycle.Rounds{}, onFull{testLog(t).Handler(), func() {
+	c := collectWith(t, cfg, Rounds{}, onFull{testLog(t).Handler(), func() {
 		if os.Remove(filler) == nil {
 			emptied <- (*look.Load())()
 		}
@@ -297,7 +296,7 @@ func fill(path string) error {
 		for err = nil; err == nil; {
 			_, err = f.Write(make([]byte, chunk))
 		}
-		if !diskguard.IsFull(err) {
+		if !polite.IsFull(err) {
 			return errors.Join(err, f.Close())
 		}
 	}

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/settings"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
-	"sheaf/robotd/identity"
 )
 
 // onceWait is how long a robot that runs once waits for its first list of hosts.
 const onceWait = 10 * time.Minute
 
 // Join makes the data folder that of a robot of the service, and returns the robot's name; see
-// identity.Join.
+// client.Join.
 func Join(ctx context.Context, manager, token, dir string) (string, error) {
-	return identity.Join(ctx, manager, token, dir, Version)
+	return client.Join(ctx, manager, token, dir, Version)
 }
 
 // Run runs the daemon until ctx ends, which is no error, or, with Config.Once, until one cycle is

@@ -12,14 +12,13 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
-	"sheaf/robotd/identity"
 )
 
 // serviceKeys are the keys that the robot takes for its service's, and how it learns the next ones.
 // It is a wire.Verifier. Its methods may be called concurrently.
 type serviceKeys struct {
 	dir    string // the data folder
-	id     *identity.Identity
+	id     *client.Identity
 	client *client.Client
 	log    *slog.Logger
 

@@ -17,7 +17,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
-	"sheaf/robotd/identity"
 )
 
 // keyAt returns the n-th key of a service.
@@ -51,7 +50,7 @@ func TestUnknownKeyIsAskedFor(t *testing.T) {
 	keys := func() *serviceKeys {
 		return &serviceKeys{
 			dir: t.TempDir(), log: slog.New(slog.DiscardHandler), client: client.New([]string{manager.URL}, "r1", "s", http.DefaultClient),
-			id: &identity.Identity{JoinResponse: wire.JoinResponse{Robot: "r1", Secret: "s", ServerKey: keyAt(1).Public().(ed25519.PublicKey), KeyNumber: 1}},
+			id: &client.Identity{JoinResponse: wire.JoinResponse{Robot: "r1", Secret: "s", ServerKey: keyAt(1).Public().(ed25519.PublicKey), KeyNumber: 1}},
 		}
 	}
 	open := func(k *serviceKeys, by ed25519.PrivateKey) error {

@@ -9,11 +9,12 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
-	"sheaf/robotd/config"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"sheaf/robotd/config"
 )
 
 // site is one web server on an address of its own that remembers who came when.
@@ -183,7 +184,7 @@ func (s *site) tree(host string, n int) {
 
 const interval = 2 * time.Millisecond
 
-// giveUp is after how many failures in a row package pipeline lets a host rest.
+// giveUp is after how many failures in a row package crawl lets a host rest.
 const giveUp = 8
 
 // testConfig joins the service and returns settings for short tests.

@@ -69,14 +69,14 @@ func newCorpus(t *testing.T, leftOut ...string) *corpus {
 func (c *corpus) fewerLinks(t *testing.T) {
 	t.Helper()
 	name := filepath.Join(c.dir, "derived", "edge.jp.test", "big.html")
-	page, err := os.ReadFile(name)
+	body, err := os.ReadFile(name)
 	testkit.Must(t, err)
-	links := bytes.Split(page, []byte(" href="))
+	links := bytes.Split(body, []byte(" href="))
 	if len(links) < 60_000 {
 		t.Fatalf("%s has only %d links", name, len(links)-1)
 	}
-	page = slices.Concat(bytes.Join(links[:300], []byte(" href=")), []byte(" name="), bytes.Join(links[300:], []byte(" name=")))
-	testkit.Must(t, os.WriteFile(name, page, 0o644))
+	body = slices.Concat(bytes.Join(links[:300], []byte(" href=")), []byte(" name="), bytes.Join(links[300:], []byte(" name=")))
+	testkit.Must(t, os.WriteFile(name, body, 0o644))
 }
 
 // readManifest reads MANIFEST.tsv and moves it away: where vhostd finds it, it

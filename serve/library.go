@@ -116,7 +116,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	}, nil
 }
 
-// Coverage is coverage.Find for the library's archive.
+// Coverage is batch.Find for the library's archive.
 func (l *Library) Coverage(ctx context.Context, a *account.Account, s coverage.Search) (found []coverage.Coverage, next string, err error) {
 	return coverage.Find(ctx, l.archive, a, s)
 }
@@ -126,7 +126,7 @@ func (l *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntr
 	return archives.Expendable(ctx, l.archive.Segments, segments, n)
 }
 
-// ReportHost is coverage.Report for the library's archive.
+// ReportHost is batch.Report for the library's archive.
 func (l *Library) ReportHost(ctx context.Context, a *account.Account, host string) (coverage.HostReport, error) {
 	return coverage.Report(ctx, l.archive, a, host)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/robotd"
-	"sheaf/robotd/status"
+	"sheaf/robotd/control"
 )
 
 func checkCommand() *cobra.Command {
@@ -30,7 +30,7 @@ func checkCommand() *cobra.Command {
 				return
 			}
 			mark := map[bool]string{true: "ok   ", false: "WRONG"}[f.OK]
-			fmt.Fprintf(out, "%s  %-9s %s\n", mark, f.What, status.Printable(f.Text, 0))
+			fmt.Fprintf(out, "%s  %-9s %s\n", mark, f.What, control.Printable(f.Text, 0))
 		})
 		if !ok {
 			return &exitError{1, "the robot would not work as it should"}

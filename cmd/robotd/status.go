@@ -89,8 +89,8 @@ type exitError struct {
 func (e *exitError) Error() string { return e.text }
 
 // screenOf returns the screen for a text that is shown once.
-func screenOf(out io.Writer) status.Screen {
-	screen := status.Screen{Now: time.Now()}
+func screenOf(out io.Writer) control.Screen {
+	screen := control.Screen{Now: time.Now()}
 	if term, ok := onTerminal(out); ok {
 		screen.Width, _ = term.size()
 		screen.Color = colors()
@@ -98,7 +98,7 @@ func screenOf(out io.Writer) status.Screen {
 	return screen
 }
 
-func (w watcher) print(ctx context.Context, screen status.Screen) error {
+func (w watcher) print(ctx context.Context, screen control.Screen) error {
 	s, running, err := w.monitor.Status(ctx, w.hosts)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (w watcher) json(ctx context.Context) error {
 // live shows the status every second, in place, until ctx or the robot ends. The last status stays
 // on the screen.
 func (w watcher) live(ctx context.Context, term terminal) error {
-	screen := status.Screen{Color: colors()}
+	screen := control.Screen{Color: colors()}
 	last := ""
 	fmt.Fprint(w.out, enterScreen)
 	defer func() { fmt.Fprint(w.out, leaveScreen, last) }()

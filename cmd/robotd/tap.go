@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"sheaf/robotd/localsock"
-	"sheaf/robotd/status"
-	"sheaf/robotd/tap"
+	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 )
 
 func tapCommand() *cobra.Command {
@@ -38,7 +37,7 @@ func tapCommand() *cobra.Command {
 		if path == "" {
 			return errors.New("this robot has no tap: its setting tap.socket is none")
 		}
-		conn, err := localsock.Dial(cmd.Context(), path)
+		conn, err := config.DialSocket(cmd.Context(), path)
 		if err != nil {
 			return fmt.Errorf("no robot runs in %s: %w", cfg.DataDir, err)
 		}
@@ -52,7 +51,7 @@ func tapCommand() *cobra.Command {
 		case *warc || !terminal:
 			_, err = io.Copy(out, conn)
 		default:
-			err = eachRecord(conn, func(rec any) error { return printRecord(out, rec.(*tap.Record)) })
+			err = eachRecord(conn, func(rec any) error { return printRecord(out, rec.(*control.Record)) })
 		}
 		if cmd.Context().Err() != nil || errors.Is(err, unix.EPIPE) { // the reader of the output has enough
 			return nil
@@ -64,7 +63,7 @@ func tapCommand() *cobra.Command {
 
 // eachRecord calls show for each record until the robot ends.
 func eachRecord(in io.Reader, show func(any) error) error {
-	r, err := tap.NewReader(bufio.NewReader(in))
+	r, err := control.NewTapReader(bufio.NewReader(in))
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func eachRecord(in io.Reader, show func(any) error) error {
 }
 
 // printRecord writes a line for a person.
-func printRecord(out io.Writer, rec *tap.Record) error {
+func printRecord(out io.Writer, rec *control.Record) error {
 	if rec.Lost > 0 {
 		_, err := fmt.Fprintf(out, "-- %d records lost: this reader was too slow --\n", rec.Lost)
 		return err
@@ -99,6 +98,6 @@ func printRecord(out io.Writer, rec *tap.Record) error {
 	if rec.Type == "revisit" {
 		answer = "unchanged"
 	}
-	_, err := fmt.Fprintf(out, "%s  %-13s %8s  %s\n", at, status.Printable(answer, 13), status.Size(rec.Length), status.Printable(rec.URL, 0))
+	_, err := fmt.Fprintf(out, "%s  %-13s %8s  %s\n", at, control.Printable(answer, 13), control.Size(rec.Length), control.Printable(rec.URL, 0))
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sheaf/robotd/tap"
+	"sheaf/robotd/control"
 )
 
 // TestTapIntoHead ends a tap whose output nobody reads any more, as head does after its
@@ -18,7 +18,7 @@ func TestTapIntoHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	robot, err := tap.Listen(tap.Options{
+	robot, err := control.ListenTap(control.TapOptions{
 		Path: filepath.Join(dir, "tap.sock"), Buffer: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		Start: []byte("a record"),
 	})

@@ -13,7 +13,7 @@ type Coverage struct {
 	Refused   int64            `json:"refused,omitempty"`   // disallowed by robots.txt, or left out for their owner
 	Withheld  int64            `json:"withheld,omitempty"`  // fetched, and not archived because the page asks for that
 	Failed    map[string]int64 `json:"failed,omitempty"`    // given up after all tries, by what happened: "dns", "timeout", "503"
-	Cut       map[string]int64 `json:"cut,omitempty"`       // links not followed, by what cut them: "depth", "length", "host_full", "page_links"; robotd/coverage lists them
+	Cut       map[string]int64 `json:"cut,omitempty"`       // links not followed, by what cut them: "depth", "length", "host_full", "page_links"; robotd/batch lists them
 	Left      int64            `json:"left,omitempty"`      // URLs still queued when the batch was made
 	LeftWhy   string           `json:"left_why,omitempty"`  // "window", "size", "host" (the host fails or is not found), "cycle"
 	Later     int64            `json:"later,omitempty"`     // known pages that wait for a later cycle, as this one has no time for them

@@ -15,7 +15,6 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
-	"sheaf/robotd/coverage"
 )
 
 // Seal makes a batch of all open segments and puts it into the spool. It returns an empty ID if
@@ -253,7 +252,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 	if s.opt.Clock != nil {
 		m.Clock = s.opt.Clock()
 	}
-	report, err := coverage.Read(s.path(sealingDir, string(id), ledgerFile))
+	report, err := ReadReport(s.path(sealingDir, string(id), ledgerFile))
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +278,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 }
 
 // join writes the segments at the given paths as one batch, and completes the manifest.
-func (s *Store) join(ctx context.Context, w io.Writer, m *wire.Manifest, paths []string, written map[string]archive.Written, report *coverage.Report) error {
+func (s *Store) join(ctx context.Context, w io.Writer, m *wire.Manifest, paths []string, written map[string]archive.Written, report *Report) error {
 	bw := archive.NewBatchWriter(w)
 	for _, path := range paths {
 		idx, err := s.seal(path, written)

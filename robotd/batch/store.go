@@ -17,7 +17,6 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
-	"sheaf/robotd/coverage"
 )
 
 // Options are the settings of a Store.
@@ -28,7 +27,7 @@ type Options struct {
 	Writer  archive.WriterOptions
 	MaxOpen int // limit for segments with an open file; default 1,000
 
-	Ledger *coverage.Ledger   // coverage to include in batches; nil: none
+	Ledger *Ledger            // coverage to include in batches; nil: none
 	Clock  func() *wire.Clock // error of the robot's clock, or nil if unknown; may be nil
 	Made   func()             // called when batches have come into the spool since Open; may be nil
 	Log    *slog.Logger

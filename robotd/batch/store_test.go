@@ -15,7 +15,6 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/robotd/coverage"
 )
 
 func openStore(t *testing.T, dir string, maxOpen int) *Store {
@@ -134,7 +133,7 @@ func TestSealAndChain(t *testing.T) {
 // has it.
 func TestCoverage(t *testing.T) {
 	dir := t.TempDir()
-	ledger, err := coverage.Open(filepath.Join(dir, "coverage.tsv"))
+	ledger, err := OpenLedger(filepath.Join(dir, "coverage.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +145,7 @@ func TestCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ledger.Add(coverage.Event{Kind: coverage.Failed, Reason: "dns", Host: "down.test", N: 1, URL: "http://down.test/"}); err != nil {
+	if err := ledger.Add(Event{Kind: Failed, Reason: "dns", Host: "down.test", N: 1, URL: "http://down.test/"}); err != nil {
 		t.Fatal(err)
 	}
 	if id, err := s.Seal(t.Context(), 7); id != "" || err != nil {

@@ -1,6 +1,3 @@
-// Package client speaks with the manager, the service that gives the robot its hosts: requests P1
-// to P5 of paper 001, heartbeats, watches and reports of the robot's program. A robot may have
-// several URLs of the manager, any of which will do.
 package client
 
 import (
@@ -21,7 +18,6 @@ import (
 
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/status"
 )
 
@@ -86,7 +82,7 @@ func (c *Client) Offset() time.Duration {
 
 // List asks for the hosts (P1), and returns them with the lease that the manager grants for them.
 // It returns nil if the list with the given ETag still holds.
-func (c *Client) List(ctx context.Context, etag string) (*assignment.List, wire.Lease, error) {
+func (c *Client) List(ctx context.Context, etag string) (*List, wire.Lease, error) {
 	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptAdditions}}
 	resp, err := c.get(ctx, wire.PathList, header, etag)
 	if err != nil {
@@ -97,7 +93,7 @@ func (c *Client) List(ctx context.Context, etag string) (*assignment.List, wire.
 	if err != nil || resp.StatusCode == http.StatusNotModified {
 		return nil, lease, err
 	}
-	list := &assignment.List{ETag: resp.Header.Get("ETag"), Leased: lease.Renewed && lease.For > 0}
+	list := &List{ETag: resp.Header.Get("ETag"), Leased: lease.Renewed && lease.For > 0}
 	list.Generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
 	if err != nil {
 		return nil, lease, fmt.Errorf("list: header %s: %w", wire.HeaderGeneration, err)

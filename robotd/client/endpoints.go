@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/robotd/batch"
 	"sheaf/robotd/status"
-	"sheaf/robotd/upload"
 )
 
 // A URL that fails is not asked for a time, unless there is no other.
@@ -155,7 +155,7 @@ func (r *refused) Error() string { return r.text }
 func answerError(resp *http.Response, said string) error {
 	err := &refused{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimSpace(said))}
 	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
-		return &unreachable{upload.RetryAfter(resp.Header, time.Now()), err}
+		return &unreachable{batch.RetryAfter(resp.Header, time.Now()), err}
 	}
 	return err
 }

@@ -10,25 +10,22 @@ import (
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
-	"sheaf/robotd/fetch"
-	"sheaf/robotd/polite"
-	"sheaf/robotd/schedule"
 )
 
 // Plan checks the settings and returns the parsed form of those about time. The error names every
 // setting that cannot be used.
-func (c *Config) Plan() (p schedule.Plan, err error) {
+func (c *Config) Plan() (p Plan, err error) {
 	var is settings.Checks
 	parsed := func(key, text string, err error) { is.Require(err == nil, key, text, fmt.Sprint(err)) }
 	p.Every = c.Cycle
 	p.Window, err = window.Parse(c.Window)
 	parsed("window", c.Window, err)
-	p.LogAt, err = schedule.ParseClock(c.LogAt)
+	p.LogAt, err = ParseClock(c.LogAt)
 	parsed("log_at", c.LogAt, err)
 	parsed("contact", c.Contact, wire.CheckContact(c.Contact))
-	_, err = polite.Ranges(c.Network.Ranges)
+	_, err = Ranges(c.Network.Ranges)
 	parsed("network.ranges", fmt.Sprint(c.Network.Ranges), err)
-	parsed("revisit.by", c.Revisit.By, schedule.Rule(c.Revisit.By).Check())
+	parsed("revisit.by", c.Revisit.By, Rule(c.Revisit.By).Check())
 	for _, host := range slices.Sorted(maps.Keys(c.NotBetween)) {
 		_, err := window.Parse(c.NotBetween[host])
 		parsed("not_between."+host, c.NotBetween[host], err)
@@ -60,7 +57,7 @@ func (c *Config) checkAddresses(is *settings.Checks) {
 	is.Require(err == nil || c.Network.Resolver == "", "network.resolver", c.Network.Resolver, "want an IP address with a port")
 	for _, name := range slices.Sorted(maps.Keys(c.Network.Hosts)) {
 		to := c.Network.Hosts[name]
-		_, err := fetch.ParseAddresses(to)
+		_, err := ParseAddresses(to)
 		is.Require(err == nil, "network.hosts."+name, to, "want an IP address, with or without a port, or several with blanks between")
 	}
 }

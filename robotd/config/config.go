@@ -1,4 +1,3 @@
-// Package config has the settings of a robot: their defaults, how they are read and checked.
 package config
 
 import (
@@ -187,7 +186,7 @@ type Disk struct {
 // Revisit says which known pages are visited in a cycle if the window has no time for all of them,
 // and when the visit of a host begins.
 type Revisit struct {
-	By         string        `mapstructure:"by"`                           // a schedule.Rule; "all": every page, even if a cycle takes many nights
+	By         string        `mapstructure:"by"`                           // a revisit.Rule; "all": every page, even if a cycle takes many nights
 	AtLeast    time.Duration `mapstructure:"at_least" want:"24h to 1440h"` // longest time between two visits to a page, if there is enough time
 	QuickHours bool          `mapstructure:"-"`                            // begin in the hours in which the host's server was fastest
 }
@@ -229,7 +228,7 @@ type Batch struct {
 	Level int   `mapstructure:"-"`                   // of compression, 1 to 9
 }
 
-// Tap lets programs on this machine read records as they are stored; see package tap.
+// Tap lets programs on this machine read records as they are stored; see package control.
 type Tap struct {
 	Socket string        `mapstructure:"socket"`               // path of a Unix socket; empty: tap.sock in the data folder; "none": no tap
 	Wait   time.Duration `mapstructure:"wait" want:"0s to 1m"` // time that a record waits for room in a consumer's queue before it is dropped
@@ -280,12 +279,12 @@ type Update struct {
 	Trial time.Duration `mapstructure:"trial" want:"at least 1s"` // time in which a new program must report to the manager; otherwise the old one is put back
 }
 
-// Hands are other machines of the site that fetch for the robot; see package hands.
+// Hands are other machines of the site that fetch for the robot; see package fetch.
 type Hands struct {
 	Listen string `mapstructure:"listen" want:"host:port, or nothing"` // host:port at which hands connect; empty: there are none
 	Self   bool   `mapstructure:"self"`                                // the robot itself fetches too while hands are connected
 
-	Lease time.Duration `mapstructure:"-"` // of a hand; 0: hands.LeaseTime
+	Lease time.Duration `mapstructure:"-"` // of a hand; 0: fetch.LeaseTime
 }
 
 // Default returns the default settings.

@@ -13,10 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/robotd/admission"
-	"sheaf/robotd/datadir"
-	"sheaf/robotd/identity"
-	"sheaf/robotd/localsock"
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
+	"sheaf/robotd/polite"
 	"sheaf/robotd/status"
 )
 
@@ -31,7 +30,7 @@ func NewMonitor(dir string) *Monitor {
 	m := &Monitor{dir: dir}
 	m.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return localsock.Dial(ctx, m.path(socket))
+			return config.DialSocket(ctx, m.path(socket))
 		},
 	}}
 	return m
@@ -63,15 +62,15 @@ func (m *Monitor) SetPaused(ctx context.Context, on bool) (running bool, err err
 	if err == nil {
 		return true, resp.Body.Close()
 	}
-	if _, missing := os.Stat(m.path(identity.File)); missing != nil {
+	if _, missing := os.Stat(m.path(client.File)); missing != nil {
 		return false, fmt.Errorf("%s is no robot's folder: %w", m.dir, missing)
 	}
-	lock, locked := datadir.Lock(m.dir)
+	lock, locked := config.Lock(m.dir)
 	if locked != nil {
 		return true, fmt.Errorf("the daemon in %s does not answer: %w", m.dir, err)
 	}
 	defer lock.Close()
-	pause, err := admission.SitePause(m.dir)
+	pause, err := polite.SitePause(m.dir)
 	if err != nil {
 		return false, err
 	}
@@ -99,7 +98,7 @@ func (m *Monitor) path(name string) string { return filepath.Join(m.dir, name) }
 
 // running reports whether a daemon has locked the folder.
 func (m *Monitor) running() (bool, error) {
-	lock, err := datadir.Lock(m.dir)
+	lock, err := config.Lock(m.dir)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
 	}
@@ -114,7 +113,7 @@ const statusFile = "status.json"
 
 // SaveStatus writes the status for when the robot does not run.
 func SaveStatus(dir string, s *status.Status) error {
-	return datadir.NoteJSON(filepath.Join(dir, statusFile), s)
+	return config.NoteJSON(filepath.Join(dir, statusFile), s)
 }
 
 func savedStatus(dir string) (s status.Status, err error) {
@@ -122,5 +121,5 @@ func savedStatus(dir string) (s status.Status, err error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return s, fmt.Errorf("no robot has run in %s yet", dir)
 	}
-	return s, datadir.LoadJSON(path, &s)
+	return s, config.LoadJSON(path, &s)
 }

@@ -1,5 +1,3 @@
-// Package control answers the commands of the robot's own user over a local socket: status, pause
-// and resume. Metrics and health can also be had on a loopback address.
 package control
 
 import (
@@ -14,7 +12,7 @@ import (
 
 	"sheaf/internal/metrics"
 	"sheaf/internal/settings"
-	"sheaf/robotd/localsock"
+	"sheaf/robotd/config"
 	"sheaf/robotd/status"
 )
 
@@ -71,7 +69,7 @@ func (s *Server) Start() (stop func(), err error) {
 		}
 		serve(l, watch)
 	}
-	if l, err := localsock.Listen(filepath.Join(s.Dir, socket)); err != nil {
+	if l, err := config.ListenSocket(filepath.Join(s.Dir, socket)); err != nil {
 		s.Log.Warn("robotd status shows no live figures, and pause needs a restart", "err", err)
 	} else {
 		serve(l, commands)
@@ -112,7 +110,7 @@ func (s *Server) setPaused(w http.ResponseWriter, on bool) {
 }
 
 func (s *Server) metrics() http.Handler {
-	return metrics.Handler(metrics.Sources("robotd", status.Source(func() (status.Status, error) { return s.Status(0) })))
+	return metrics.Handler(metrics.Sources("robotd", Source(func() (status.Status, error) { return s.Status(0) })))
 }
 
 // health answers 200 while the daemon makes progress or has nothing to do. If something waits and

@@ -3,8 +3,7 @@ package crawl
 import (
 	"time"
 
-	"sheaf/robotd/coverage"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/batch"
 	"sheaf/robotd/status"
 )
 
@@ -15,13 +14,13 @@ const underWay = "later"
 // many were due and wait for a later cycle.
 func (c *Crawl) AccountLeft() error {
 	why := c.whyLeft(time.Now())
-	var events []coverage.Event
+	var events []batch.Event
 	for _, h := range c.hosts.All() {
 		if n := h.Front.Left(); n > 0 {
-			events = append(events, coverage.Event{Kind: coverage.Left, Reason: why(h), Host: h.Name, N: int64(n)})
+			events = append(events, batch.Event{Kind: batch.Left, Reason: why(h), Host: h.Name, N: int64(n)})
 		}
 		if later := h.Later.Load(); later > 0 {
-			events = append(events, coverage.Event{Kind: coverage.Later, Reason: "room in the window", Host: h.Name, N: later})
+			events = append(events, batch.Event{Kind: batch.Later, Reason: "room in the window", Host: h.Name, N: later})
 		}
 	}
 	if len(events) == 0 {
@@ -31,7 +30,7 @@ func (c *Crawl) AccountLeft() error {
 }
 
 // whyLeft returns a function that says why pages of a host are still queued.
-func (c *Crawl) whyLeft(now time.Time) func(*pipeline.Host) string {
+func (c *Crawl) whyLeft(now time.Time) func(*Host) string {
 	from, _ := c.admission.Opening(now)
 	why := underWay
 	switch {
@@ -42,7 +41,7 @@ func (c *Crawl) whyLeft(now time.Time) func(*pipeline.Host) string {
 	case from.After(now), !c.round.End.IsZero() && !now.Before(c.round.End):
 		why = "window"
 	}
-	return func(h *pipeline.Host) string {
+	return func(h *Host) string {
 		if h.Unreached() {
 			return "host" // it fails, or has no address
 		}

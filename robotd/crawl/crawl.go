@@ -9,15 +9,11 @@ import (
 	"time"
 
 	"sheaf/internal/window"
-	"sheaf/robotd/admission"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/coverage"
-	"sheaf/robotd/pipeline"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/watched"
 )
 
 // Crawl visits hosts until none has anything left, or its time is over. Its methods may be called
@@ -29,17 +25,17 @@ type Crawl struct {
 	short     bool // see Crawler.VisitWatched
 	settings  *config.Config
 	window    *window.Schedule
-	pipe      *pipeline.Pipeline
-	hosts     *pipeline.Hosts
+	pipe      *Pipeline
+	hosts     *Hosts
 	hours     *revisit.Hours
 	entrance  *entrance
 	gate      *polite.Gate
-	admission *admission.Control
-	watched   *watched.Pages
+	admission *polite.Admission
+	watched   *revisit.Pages
 	batches   *batch.Store
-	ledger    *coverage.Ledger
-	tally     *pipeline.Tally
-	list      *assignment.Current
+	ledger    *batch.Ledger
+	tally     *Tally
+	list      *client.Assignment
 	log       *slog.Logger
 
 	mu     sync.Mutex // guards starts
@@ -59,7 +55,7 @@ func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, r
 		watched: rec.Watched, batches: rec.Batches, ledger: rec.Ledger, tally: rec.Tally, list: opt.List, log: opt.Log, starts: starts{now: 1},
 		hours: &revisit.Hours{Servers: opt.Servers, Plan: opt.Plan, Pace: opt.Pace, Round: round, Use: cfg.Revisit.QuickHours},
 	}
-	c.pipe = pipeline.New(pipeline.Options{
+	c.pipe = newPipeline(pipelineOptions{
 		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Source: opt.Source, Sketcher: opt.Sketcher, Hours: c.hours,
 		Interval: opt.List.Interval, Shortest: opt.List.Shortest, Omits: opt.List.Omits, Resting: resting, Stop: fail, Ended: c.endIfExhausted, Log: opt.Log,
 	})
@@ -72,7 +68,7 @@ func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, r
 func (c *Crawl) Short() bool { return c.short }
 
 // Hosts returns the hosts of the crawl.
-func (c *Crawl) Hosts() []*pipeline.Host { return c.hosts.All() }
+func (c *Crawl) Hosts() []*Host { return c.hosts.All() }
 
 // Run visits the hosts, given with their seeds, until none has anything left or the crawl's time is
 // over. The visits that have begun by then are finished: a request that is broken off may still
@@ -189,7 +185,7 @@ func (c *Crawl) leave() {
 
 // Renew changes the hosts of the crawl to the current list: their shares, seeds that are not in the
 // old one, and whether they have to wait. Those that now wait must have been stopped.
-func (c *Crawl) Renew(ctx context.Context, old *assignment.List) error {
+func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 	c.started(1) // the crawl does not end meanwhile
 	defer c.started(-1)
 	list, before := c.list.List(), old.Hosts()

@@ -1,5 +1,3 @@
-// Package crawl visits the hosts of a cycle until none of them has anything left, and between two
-// cycles those with a watched page that is due.
 package crawl
 
 import (
@@ -9,32 +7,28 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/hoststate"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/page"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/schedule"
 	"sheaf/robotd/status"
-	"sheaf/robotd/verdict"
-	"sheaf/robotd/watched"
 )
 
 // Options are what crawls need. All of it outlasts a crawl.
 type Options struct {
 	Settings *config.Config
-	Plan     schedule.Plan
-	Manners  pipeline.Manners
-	Records  pipeline.Records
+	Plan     config.Plan
+	Manners  Manners
+	Records  Records
 	Fetcher  *fetch.Fetcher // looks up hosts
 	Source   fetch.Source   // gets pages
-	Sketcher *verdict.Sketcher
-	Servers  *hoststate.Servers
+	Sketcher *page.Sketcher
+	Servers  *revisit.Servers
 	Pace     *revisit.Pace
-	Orders   *watched.Orders
-	List     *assignment.Current
+	Orders   *revisit.Orders
+	List     *client.Assignment
 	Log      *slog.Logger
 }
 

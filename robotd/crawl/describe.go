@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"sheaf/robotd/pipeline"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/status"
 )
@@ -80,7 +79,7 @@ func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
 
 // whyWaits says in a few words why a host is not visited now. p is its place in the gate; nil: it
 // has none, since it has no address.
-func (c *Crawl) whyWaits(h *pipeline.Host, p *polite.Place, now time.Time) string {
+func (c *Crawl) whyWaits(h *Host, p *polite.Place, now time.Time) string {
 	why := h.WhyWaits()
 	switch {
 	case p == nil:

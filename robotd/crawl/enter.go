@@ -16,14 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/admission"
-	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/pipeline"
-	"sheaf/robotd/reports"
+	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/watched"
 )
 
 // LookUps is how many hosts are looked up at once.
@@ -38,18 +35,18 @@ type entrance struct {
 	chooser   *revisit.Chooser
 	hours     *revisit.Hours
 	mender    *mender
-	hosts     *pipeline.Hosts
-	admission *admission.Control
+	hosts     *Hosts
+	admission *polite.Admission
 	fetcher   *fetch.Fetcher
-	moves     *assignment.Moves
+	moves     *polite.Moves
 	frontier  *frontier.Frontier
-	watched   *watched.Pages
-	list      *assignment.Current
-	journal   *reports.Log
+	watched   *revisit.Pages
+	list      *client.Assignment
+	journal   *client.Log
 	log       *slog.Logger
 }
 
-func newEntrance(opt *Options, short bool, pipe *pipeline.Pipeline, hours *revisit.Hours) *entrance {
+func newEntrance(opt *Options, short bool, pipe *Pipeline, hours *revisit.Hours) *entrance {
 	cfg, rec := opt.Settings, &opt.Records
 	const often = 15 * time.Minute
 	return &entrance{
@@ -66,7 +63,7 @@ func newEntrance(opt *Options, short bool, pipe *pipeline.Pipeline, hours *revis
 // startAll takes hosts into the crawl, given with their seeds. Every one can take links before the
 // first is visited. Otherwise a link between two of them would be taken for one that leads outside.
 func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) error {
-	var fresh []*pipeline.Host
+	var fresh []*Host
 	damaged := make(map[string]bool)
 	spooled, err := e.mender.spooled()
 	if err != nil {
@@ -113,7 +110,7 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 
 // enter opens a host's queue, and mends it if it is damaged. The host can take links from now on,
 // but is idle until start.
-func (e *entrance) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *pipeline.Host, mended bool, err error) {
+func (e *entrance) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *Host, mended bool, err error) {
 	front, err := e.frontier.Host(name)
 	if err != nil {
 		return nil, false, err
@@ -133,7 +130,7 @@ func (e *entrance) enter(ctx context.Context, name string, seeds []string, spool
 	if err := e.watched.Read(name); err != nil {
 		return nil, false, err
 	}
-	h = pipeline.NewHost(front, share, e.admission.Quiet(name))
+	h = NewHost(front, share, e.admission.Quiet(name))
 	h.SetWaits(list.Waits[name])
 	if !e.short { // the cycle has counted them
 		h.Later.Store(int64(later))
@@ -148,7 +145,7 @@ func inShare(entries []frontier.Entry, share wire.Share) []frontier.Entry {
 }
 
 // start looks up a host's address and lets it be visited, unless it has to wait for another robot.
-func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
+func (e *entrance) start(ctx context.Context, h *Host) error {
 	if h.Waits() {
 		return nil
 	}
@@ -224,7 +221,7 @@ func (e *entrance) firstVisit(from time.Time) time.Time {
 }
 
 // push queues entries at a host of the crawl.
-func (c *Crawl) push(h *pipeline.Host, entries []frontier.Entry) error {
+func (c *Crawl) push(h *Host, entries []frontier.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}

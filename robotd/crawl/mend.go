@@ -14,18 +14,17 @@ import (
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/extract"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/pipeline"
-	"sheaf/robotd/watched"
+	"sheaf/robotd/page"
+	"sheaf/robotd/revisit"
 )
 
 // mender brings the queues of hosts into line with what an earlier run has stored of the cycle.
 type mender struct {
 	began   time.Time // when the cycle began
 	batches *batch.Store
-	watched *watched.Pages
-	pipe    *pipeline.Pipeline
+	watched *revisit.Pages
+	pipe    *Pipeline
 	log     *slog.Logger
 }
 
@@ -141,7 +140,7 @@ func (m *mender) relink(ctx context.Context, damaged map[string]bool) error {
 			if p.Robots.NoFollow {
 				continue
 			}
-			links := slices.DeleteFunc(p.Links, func(l extract.Link) bool { return !damaged[weburl.Host(l.URL)] })
+			links := slices.DeleteFunc(p.Links, func(l page.Link) bool { return !damaged[weburl.Host(l.URL)] })
 			if err := m.pipe.Relink(h, links); err != nil {
 				return err
 			}
@@ -151,18 +150,18 @@ func (m *mender) relink(ctx context.Context, damaged map[string]bool) error {
 }
 
 // parse parses a stored page.
-func parse(ctx context.Context, r *batch.Stored) (*extract.Page, error) {
+func parse(ctx context.Context, r *batch.Stored) (*page.Page, error) {
 	body, err := r.Body(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	head, err := io.ReadAll(io.LimitReader(body, extract.MaxBytes+1))
+	head, err := io.ReadAll(io.LimitReader(body, page.MaxBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(head) > extract.MaxBytes && extract.Streams(head, r.MIME) {
-		return extract.Stream(io.MultiReader(bytes.NewReader(head), body), r.MIME, r.URL)
+	if len(head) > page.MaxBytes && page.Streams(head, r.MIME) {
+		return page.Stream(io.MultiReader(bytes.NewReader(head), body), r.MIME, r.URL)
 	}
-	return extract.Links(head, r.MIME, r.URL)
+	return page.Links(head, r.MIME, r.URL)
 }

@@ -19,6 +19,7 @@ import (
 
 	"sheaf/internal/publicaddr"
 	"sheaf/internal/weburl"
+	"sheaf/robotd/config"
 )
 
 // Resolve returns the address of a host, written as in a URL: "name", "name:port", "[v6]:port". The
@@ -70,7 +71,7 @@ func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.AddrPort,
 	}
 	for _, key := range []string{host, name} {
 		if to, ok := f.opt.Overrides[key]; ok {
-			all, err := ParseAddresses(to)
+			all, err := config.ParseAddresses(to)
 			if err != nil {
 				err = &kindError{Local, fmt.Errorf("the address set for %s: %w", key, err)}
 			}

@@ -1,10 +1,3 @@
-// Package fetch gets one page over one connection.
-//
-// Each fetch makes its own connection, instead of taking one from a pool. So the bytes on the wire
-// are counted, the header block is kept as it came, the rate is checked from the first byte on, and
-// no second connection to an address is opened without the scheduler. A Run gets several pages over
-// one connection. Redirects are not followed. Every fetch is bounded in time, rate, header, body
-// and ratio of compression.
 package fetch
 
 import (
@@ -32,7 +25,7 @@ import (
 	"sheaf/internal/limits"
 	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
-	"sheaf/robotd/extract"
+	"sheaf/robotd/page"
 )
 
 // Options are the settings of a Fetcher. The zero value of each field means its default.
@@ -130,7 +123,7 @@ type Response struct {
 	RequestBytes  int64 // on the wire, including TLS and headers
 	ResponseBytes int64
 
-	Found *extract.Page // what Search finds, if it was searched where it was fetched; nil: it was not
+	Found *page.Page // what Search finds, if it was searched where it was fetched; nil: it was not
 
 	body   *spool
 	packed *spool // the body deflated; nil: it is not
@@ -168,18 +161,18 @@ func (r *Response) Whole(n int64) ([]byte, error) {
 }
 
 // Search finds what a page says and links to. body is what Bytes returns for one byte more than
-// extract.MaxBytes, url the page's, and text how much of its text is wanted, in bytes.
-func (r *Response) Search(body []byte, url string, text int) (*extract.Page, error) {
+// page.MaxBytes, url the page's, and text how much of its text is wanted, in bytes.
+func (r *Response) Search(body []byte, url string, text int) (*page.Page, error) {
 	contentType := mediatype.Header(r.Header)
 	switch {
 	case r.Found != nil:
 		return r.Found, nil
-	case len(body) > extract.MaxBytes && extract.Streams(body, contentType):
+	case len(body) > page.MaxBytes && page.Streams(body, contentType):
 		all := r.Body()
 		defer all.Close()
-		return extract.Stream(all, contentType, url)
+		return page.Stream(all, contentType, url)
 	}
-	return extract.LinksAndText(body, contentType, url, text)
+	return page.LinksAndText(body, contentType, url, text)
 }
 
 // IsPage reports whether the status says that the body is the page.

@@ -10,7 +10,7 @@
 // of the host's open segment, and what the page was like (its Visit). No entry is marked as taken:
 // the page in hand is the one at the consumed offset. So no crash can lose it.
 //
-// The set of seen URLs is computed from the logs at start; package seen holds the hashes. A host
+// The set of seen URLs is computed from the logs at start; Seen holds the hashes. A host
 // uses no file descriptor, some 400 bytes of memory, and a folder with two files (three from its
 // second cycle on). A URL uses two bytes of memory, and its path and 20 bytes on disk.
 //
@@ -38,4 +38,19 @@
 // A kept engine was measured in its place, with 10^6 URLs on 100 hosts: pebble 2.1.7 took 5 to 24
 // times as long for each URL that was queued, found again or finished, and 83 MB of memory where
 // this package takes 21. A program with nothing but pebble has 17 MB, robotd 6.
+//
+// # Seen URLs
+//
+// Set has 64-bit hashes, more than there is memory for. Each hash takes one and a half bytes of
+// memory and eight bytes of disk. The answers are exact.
+//
+// New hashes are collected in memory. When there are enough, they become a run: a file of sorted
+// hashes, 8 bytes big-endian each. Runs of similar length are merged, so that n hashes are in some
+// log2(n/65536) runs (the log-structured merge tree of O'Neil et al., 1996). For each run the first
+// hash of every block is in memory, and a Bloom filter that excludes most hashes that the run does
+// not have. A hash that passes the filter is looked up in the one block that can contain it. Hashes
+// that were looked up recently are cached.
+//
+// The files have no names and vanish with the process: the user of a set can compute it again from
+// what was hashed.
 package frontier

@@ -10,14 +10,12 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
-
-	"sheaf/robotd/seen"
 )
 
 // Frontier is a folder with the queues of many hosts. It may be used concurrently.
 type Frontier struct {
 	dir   string
-	seen  *seen.Set                     // of all hosts; each host salts its hashes
+	seen  *Seen                         // of all hosts; each host salts its hashes
 	ahead *lru.Cache[*Host, *lookAhead] // of the hosts visited last
 
 	opens singleflight.Group // opens in progress, by host
@@ -38,7 +36,7 @@ func Open(dir string, cycle int64) (*Frontier, error) {
 	if err := errors.Join(os.RemoveAll(f.temp()), os.MkdirAll(f.temp(), 0o755)); err != nil {
 		return nil, fmt.Errorf("frontier: %w", err)
 	}
-	f.seen = seen.New(f.temp())
+	f.seen = NewSeen(f.temp())
 	var err error
 	f.ahead, err = lru.NewWithEvict(aheadHosts, func(h *Host, _ *lookAhead) { h.ahead.Store(nil) })
 	return f, err

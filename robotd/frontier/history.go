@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"sheaf/robotd/schedule"
 	"strconv"
 	"strings"
 	"time"
@@ -10,8 +9,8 @@ import (
 // History is what the visits to a page have shown about its changes.
 type History struct {
 	Last time.Time // last visit that found the page
-	schedule.Changes
-	schedule.Daily
+	Changes
+	Daily
 }
 
 // appendTo writes a history in some 20 bytes; times are minutes in base 36. It writes nothing for a

@@ -13,14 +13,11 @@ import (
 	"sheaf/internal/mediatype"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/admission"
-	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/reports"
 )
 
 // Prober measures the distance of hosts that other robots collect, at the manager's order (paper
@@ -30,22 +27,22 @@ type Prober struct {
 	interval  time.Duration
 	agent     string
 	fetcher   *fetch.Fetcher
-	admission *admission.Control
-	lease     *assignment.Lease
+	admission *polite.Admission
+	lease     *polite.Lease
 	crawler   *crawl.Crawler
-	journal   *reports.Log
+	journal   *client.Log
 	progress  *progress
 	asks      chan probes
 }
 
 // probes are what the manager has asked for.
 type probes struct {
-	sent assignment.Instant // from before it did
+	sent polite.Instant // from before it did
 	asks []wire.ProbeAsk
 }
 
 // NewProber returns a prober. interval is that between two files.
-func NewProber(interval time.Duration, man *pipeline.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *reports.Log) *Prober {
+func NewProber(interval time.Duration, man *crawl.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *client.Log) *Prober {
 	return &Prober{
 		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, lease: man.Lease, crawler: crawler, journal: journal,
 		progress: newProgress(), asks: make(chan probes, 1),
@@ -53,7 +50,7 @@ func NewProber(interval time.Duration, man *pipeline.Manners, fetcher *fetch.Fet
 }
 
 // ask takes an order. While an order waits, further ones are dropped: the manager repeats them.
-func (p *Prober) ask(sent assignment.Instant, asks []wire.ProbeAsk) {
+func (p *Prober) ask(sent polite.Instant, asks []wire.ProbeAsk) {
 	select {
 	case p.asks <- probes{sent, asks}:
 	default:
@@ -86,12 +83,12 @@ func (p *Prober) Run(ctx context.Context) error {
 // measureIn is measure in the time in which the robot has the address for itself. The time counts
 // on the clock of leases, which goes on while the machine is stopped. If half of it is over,
 // because the order had to wait, nothing is measured.
-func (p *Prober) measureIn(ctx context.Context, sent assignment.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
+func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)
 	}
-	end := sent + assignment.Instant(time.Duration(ask.ForMS)*time.Millisecond)
-	left := func() time.Duration { return time.Duration(end - assignment.Sent()) }
+	end := sent + polite.Instant(time.Duration(ask.ForMS)*time.Millisecond)
+	left := func() time.Duration { return time.Duration(end - polite.Sent()) }
 	if left() < time.Duration(ask.ForMS)*time.Millisecond/2 {
 		return result, false
 	}
@@ -168,7 +165,7 @@ func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, re
 	defer func() { err = errors.Join(err, resp.Close()) }()
 	p.admission.Spend(resp.ResponseBytes)
 	result.Files, result.Bytes, result.MS = result.Files+1, result.Bytes+resp.ResponseBytes, result.MS+resp.Took.Milliseconds()
-	if pipeline.Overloaded(resp.Status) {
+	if crawl.Overloaded(resp.Status) {
 		return nil, errors.New(http.StatusText(resp.Status))
 	}
 	return linksOf(url, resp), nil
@@ -184,7 +181,7 @@ func (p *Prober) rulesAt(get func(string) (*fetch.Response, error), url string) 
 			return nil, "robots.txt is elsewhere"
 		}
 	}
-	v := pipeline.RobotsVerdict(resp, err)
+	v := crawl.RobotsVerdict(resp, err)
 	if v.NotNow() {
 		return nil, v.Why
 	}
@@ -196,11 +193,11 @@ func linksOf(url string, resp *fetch.Response) []string {
 	if to, err := weburl.Parse(url, resp.Header.Get("Location"), nil); err == nil && resp.Status/100 == 3 {
 		return []string{weburl.Canonical(to)}
 	}
-	body, err := resp.Bytes(extract.MaxBytes)
+	body, err := resp.Bytes(page.MaxBytes)
 	if err != nil {
 		return nil
 	}
-	page, err := extract.LinksAndText(body, mediatype.Header(resp.Header), url, 0)
+	page, err := page.LinksAndText(body, mediatype.Header(resp.Header), url, 0)
 	if err != nil {
 		return nil
 	}

@@ -19,7 +19,8 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/hoststate"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
 )
 
 // Passing passes hosts on: it hands over those that the robot has lost, and takes over those that
@@ -32,9 +33,9 @@ type Passing struct {
 	Client     *client.Client
 	Frontier   *frontier.Frontier
 	Batches    *batch.Store
-	Rules      *hoststate.Rules
-	Restraints *hoststate.Restraints
-	Servers    *hoststate.Servers
+	Rules      *polite.Rules
+	Restraints *polite.Restraints
+	Servers    *revisit.Servers
 	Interval   time.Duration // between two visits to an address
 	Log        *slog.Logger
 
@@ -158,7 +159,7 @@ func (p *Passing) describe(name string, generation int64) *wire.Handover {
 	return h
 }
 
-func restOf(r hoststate.Restraint, now time.Time) wire.HandoverRest {
+func restOf(r polite.Restraint, now time.Time) wire.HandoverRest {
 	return wire.HandoverRest{WaitMS: max(r.Until.Sub(now), 0).Milliseconds(), EveryMS: r.Every.Milliseconds()}
 }
 
@@ -228,7 +229,7 @@ func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	keep := func(what string, r wire.HandoverRest) error {
 		old := p.Restraints.Get(what)
-		fresh := hoststate.Restraint{Until: now.Add(ms(r.WaitMS)), Every: max(ms(r.EveryMS), old.Every)}
+		fresh := polite.Restraint{Until: now.Add(ms(r.WaitMS)), Every: max(ms(r.EveryMS), old.Every)}
 		if fresh.Until.Before(old.Until) {
 			fresh.Until = old.Until
 		}
@@ -239,7 +240,7 @@ func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 	}
 	addr, err := netip.ParseAddr(h.Address)
 	if err == nil {
-		if err := keep(hoststate.AddressName(addr), h.At); err != nil {
+		if err := keep(polite.AddressName(addr), h.At); err != nil {
 			return err
 		}
 	}
@@ -249,7 +250,7 @@ func (p *Passing) enter(name string, file io.Reader, keys []ed25519.PublicKey) e
 		}
 	}
 	if h.Hours != nil {
-		s := hoststate.Server{Addr: addr, Day: h.Hours.Day}
+		s := revisit.Server{Addr: addr, Day: h.Hours.Day}
 		s.Hours.Speed, s.Hours.Weight = h.Hours.Speed, h.Hours.Weight
 		p.Servers.Set(name, s)
 	}

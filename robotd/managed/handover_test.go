@@ -15,7 +15,8 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/hoststate"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
 )
 
 // passing returns a robot's Passing over an empty folder, with its log.
@@ -29,11 +30,11 @@ func passing(t *testing.T, url string, service ed25519.PublicKey) (*Passing, *by
 	var err error
 	p.Frontier, err = frontier.Open(filepath.Join(dir, "frontier"), 1)
 	testkit.Must(t, err)
-	p.Rules, err = hoststate.OpenRules(filepath.Join(dir, "robots"))
+	p.Rules, err = polite.OpenRules(filepath.Join(dir, "robots"))
 	testkit.Must(t, err)
-	p.Restraints, err = hoststate.OpenRestraints(filepath.Join(dir, "restraints"))
+	p.Restraints, err = polite.OpenRestraints(filepath.Join(dir, "restraints"))
 	testkit.Must(t, err)
-	p.Servers, err = hoststate.OpenServers(filepath.Join(dir, "servers"))
+	p.Servers, err = revisit.OpenServers(filepath.Join(dir, "servers"))
 	testkit.Must(t, err)
 	return p, log
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/crawl"
+	"sheaf/robotd/polite"
 )
 
 // Beat tells the manager how far the robot is, and carries out its orders. An error is one of the
@@ -25,7 +25,7 @@ func (s *Session) Beat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		sent := assignment.Sent()
+		sent := polite.Sent()
 		orders, lease, err := s.opt.Client.Heartbeat(ctx, hb)
 		if err != nil {
 			s.missed(ctx, err)
@@ -126,7 +126,7 @@ func (s *Session) passOn(ctx context.Context) {
 }
 
 // obey carries out the manager's orders. sent is from before they were asked for.
-func (s *Session) obey(ctx context.Context, sent assignment.Instant, orders wire.Orders) error {
+func (s *Session) obey(ctx context.Context, sent polite.Instant, orders wire.Orders) error {
 	for _, d := range orders.Directives {
 		var err error
 		switch d {

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
+	"sheaf/robotd/polite"
 )
 
 // Ask asks the manager for a restart (P4) and for changes of the list (P1), and reports what was
@@ -36,7 +36,7 @@ func (s *Session) restart(ctx context.Context) error {
 		return err
 	}
 	old := s.opt.List.List()
-	list := &assignment.List{
+	list := &client.List{
 		Generation: old.Generation, URLs: old.URLs, Shares: old.Shares, Depths: old.Depths, Waits: old.Waits, Leased: old.Leased, Handovers: old.Handovers,
 	}
 	if err := s.opt.List.Set(list); err != nil {
@@ -49,7 +49,7 @@ func (s *Session) restart(ctx context.Context) error {
 // hosts, it asks again with the new list at once: others wait to hear that it works by it.
 func (s *Session) Refresh(ctx context.Context) error {
 	for {
-		sent := assignment.Sent()
+		sent := polite.Sent()
 		old := s.opt.List.List()
 		list, lease, err := s.opt.Client.List(ctx, old.ETag)
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *Session) Refresh(ctx context.Context) error {
 
 // workBy changes over to a new list. It reports whether hosts are not visited any more because of
 // it.
-func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopped bool, err error) {
+func (s *Session) workBy(ctx context.Context, old, list *client.List) (stopped bool, err error) {
 	c := s.opt.Crawler.Current()
 	hosts := list.Hosts()
 	var dropped, waiting []string
@@ -118,7 +118,7 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 
 // takeUp brings the changes of the list into the current crawl. Without one that takes new hosts,
 // it tells of them by Gained.
-func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignment.List) error {
+func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *client.List) error {
 	if c != nil {
 		if err := c.Renew(ctx, old); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *Session) Leave(ctx context.Context) error {
 		return err
 	}
 	// If the robot comes back, others have gone on with what it knows now.
-	return s.opt.List.Set(&assignment.List{Generation: list.Generation})
+	return s.opt.List.Set(&client.List{Generation: list.Generation})
 }
 
 // pass passes hosts on that went to another robot. What was collected of them is sealed under the

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/crawl"
 )
 
 // progress is what the manager has been told of the hosts in this cycle, and what it is to be told.
@@ -25,7 +25,7 @@ func newProgress() *progress {
 }
 
 // note takes in how far the hosts of a cycle's crawl are.
-func (p *progress) note(cycle int64, hosts []*pipeline.Host) {
+func (p *progress) note(cycle int64, hosts []*crawl.Host) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cycle != cycle {

@@ -11,25 +11,23 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/admission"
-	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/pipeline"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
 	"sheaf/robotd/status"
-	"sheaf/robotd/watched"
 )
 
 // Options are what a session needs.
 type Options struct {
 	Client    *client.Client
-	List      *assignment.Current
-	Lease     *assignment.Lease
-	Moves     *assignment.Moves
+	List      *client.Assignment
+	Lease     *polite.Lease
+	Moves     *polite.Moves
 	Crawler   *crawl.Crawler
-	Admission *admission.Control
-	Records   pipeline.Records
-	Orders    *watched.Orders
+	Admission *polite.Admission
+	Records   crawl.Records
+	Orders    *revisit.Orders
 	Prober    *Prober
 	Passing   *Passing
 	Seal      func(context.Context) error    // makes a batch of what is collected
@@ -94,7 +92,7 @@ func (s *Session) TakeGained() bool {
 }
 
 // Note takes in how far the hosts of a cycle are, before its crawl ends.
-func (s *Session) Note(hosts []*pipeline.Host) { s.progress.note(s.opt.Cycle(), hosts) }
+func (s *Session) Note(hosts []*crawl.Host) { s.progress.note(s.opt.Cycle(), hosts) }
 
 // NextAsk returns when the manager is to be asked again, and notes it for the status.
 func (s *Session) NextAsk(now time.Time) time.Time {

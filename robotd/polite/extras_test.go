@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"sheaf/robotd/config"
 )
 
 func TestRequestRate(t *testing.T) {
@@ -69,7 +71,7 @@ func TestRobotsTag(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
-	group, err := Ranges([]string{"192.0.2.0/24", "192.0.2.16/28", "2001:db8::/64"})
+	group, err := config.Ranges([]string{"192.0.2.0/24", "192.0.2.16/28", "2001:db8::/64"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%s counts as %s, want %s", addr, got, want)
 		}
 	}
-	if _, err := Ranges([]string{"192.0.2.0"}); err == nil {
+	if _, err := config.Ranges([]string{"192.0.2.0"}); err == nil {
 		t.Error("an address without a prefix length was accepted as a range")
 	}
 }

@@ -1,9 +1,3 @@
-// Package polite keeps the robot from bothering servers: it parses robots.txt (RFC 9309), and it
-// decides when an address may be visited again.
-//
-// Every visit must go through a Gate. It is a heap of addresses, ordered by the time when each may
-// be visited next. Next removes an address from the heap, and Done puts it back after the visit. So
-// two connections to one address cannot happen, whatever the callers do.
 package polite
 
 import (

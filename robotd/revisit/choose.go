@@ -9,8 +9,6 @@ import (
 
 	"sheaf/robotd/config"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/hoststate"
-	"sheaf/robotd/schedule"
 )
 
 // Chooser chooses the known pages that a round visits.
@@ -18,7 +16,7 @@ type Chooser struct {
 	Round    Round
 	Settings config.Revisit
 	Pace     *Pace
-	Servers  *hoststate.Servers
+	Servers  *Servers
 	Frontier *frontier.Frontier
 	Watched  func(host, url string) bool // reports whether consumers watch a page
 }
@@ -26,7 +24,7 @@ type Chooser struct {
 // Rooms returns, for each host, the number of pages that the round has time for. Hosts on one
 // address share its time. The result is nil if all pages are visited, however long that takes.
 func (c *Chooser) Rooms(names []string) (map[string]float64, error) {
-	if c.Round.End.IsZero() || schedule.Rule(c.Settings.By) == schedule.All {
+	if c.Round.End.IsZero() || config.Rule(c.Settings.By) == config.All {
 		return nil, nil
 	}
 	known, err := c.known(names)
@@ -46,7 +44,7 @@ func (c *Chooser) Rooms(names []string) (map[string]float64, error) {
 		slot := slots[name]
 		rooms[name] = c.Pace.Room(name, slot, c.Round.Open)
 		if slot.IsValid() {
-			rooms[name] = min(rooms[name], schedule.Share(wants[slot], rooms[name]))
+			rooms[name] = min(rooms[name], Share(wants[slot], rooms[name]))
 		}
 	}
 	return rooms, nil
@@ -88,7 +86,7 @@ func (c *Chooser) Push(front *frontier.Host, rooms map[string]float64) (later in
 // choose returns the turns of n known pages, of which room can be visited. It returns nil if the
 // host's file of known pages is damaged.
 func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, error) {
-	pages := make([]schedule.Page, 0, n)
+	pages := make([]Page, 0, n)
 	turns := make([]frontier.Turn, 0, n)
 	days := c.Round.days()
 	longest := c.Settings.AtLeast.Hours() / 24
@@ -99,7 +97,7 @@ func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, er
 		if last.IsZero() {
 			last = v.Full
 		}
-		p := schedule.Page{Changes: v.Changes, Age: c.Round.Began.Sub(last).Hours() / 24, Times: v.Times, Depth: e.Depth, Links: e.Links}
+		p := Page{Changes: v.Changes, Age: c.Round.Began.Sub(last).Hours() / 24, Times: v.Times, Depth: e.Depth, Links: e.Links}
 		turn := frontier.Later
 		switch {
 		case c.Watched(front.Name, e.URL):
@@ -121,7 +119,7 @@ func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, er
 	if room -= first.len(); room == 0 {
 		return turns, nil
 	}
-	urgency := schedule.Urgency(schedule.Rule(c.Settings.By), pages, float64(room)/days, days, longest)
+	urgency := Urgency(config.Rule(c.Settings.By), pages, float64(room)/days, days, longest)
 	least, equal := threshold(urgency, turns, room)
 	for i, u := range urgency {
 		switch {

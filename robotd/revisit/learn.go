@@ -5,9 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"sheaf/robotd/config"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/hoststate"
-	"sheaf/robotd/schedule"
 )
 
 // manyVisits is how many visits to a page are remembered in full.
@@ -50,8 +49,8 @@ const pageSize = 64 << 10
 
 // Hours learns at which hours servers are fast.
 type Hours struct {
-	Servers *hoststate.Servers
-	Plan    schedule.Plan
+	Servers *Servers
+	Plan    config.Plan
 	Pace    *Pace
 	Round   Round
 	Use     bool // visits begin in the hours at which servers are fast
@@ -98,5 +97,5 @@ func (h *Hours) Begin(front *frontier.Host, home netip.Addr, from time.Time) tim
 	name := fnv.New32a()
 	name.Write([]byte(front.Name))
 	explore := (h.Round.Cycle+int64(name.Sum32()))%int64(2+server.Hours.Known()/6) == 0
-	return schedule.Begin(h.Plan, &server.Hours, from, h.Round.End, long, explore)
+	return Begin(h.Plan, &server.Hours, from, h.Round.End, long, explore)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/schedule"
 )
 
 // pressing has the indices of those known pages of a host that are visited before the others.
@@ -23,7 +22,7 @@ func (p *pressing) len() int { return len(p.found) + len(p.overdue) }
 // pages share the room by their numbers. The most overdue go first. Of the new pages, three of four
 // are the most important ones. The fourth are taken from the rest, from another place in each
 // cycle: deep pages would wait for ever if every night brings more.
-func (p *pressing) ration(pages []schedule.Page, turns []frontier.Turn, room int, cycle time.Time) {
+func (p *pressing) ration(pages []Page, turns []frontier.Turn, room int, cycle time.Time) {
 	for _, i := range slices.Concat(p.found, p.overdue) {
 		turns[i] = frontier.Then
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/schedule"
 )
 
 // A host too large for its nights loses no page for ever, though each night brings new ones that
@@ -20,16 +19,16 @@ func TestNoPageStarves(t *testing.T) {
 	longest, longestNew := 0.0, 0
 	for night := range nights {
 		var p pressing
-		pages := make([]schedule.Page, 0, known+fresh)
+		pages := make([]Page, 0, known+fresh)
 		for i := range fresh {
 			p.found = append(p.found, i)
-			pages = append(pages, schedule.Page{})
+			pages = append(pages, Page{})
 		}
 		for i := range ages {
 			ages[i]++
 			longest = max(longest, ages[i])
 			p.overdue = append(p.overdue, fresh+i)
-			pages = append(pages, schedule.Page{Age: ages[i]})
+			pages = append(pages, Page{Age: ages[i]})
 		}
 		turns := make([]frontier.Turn, len(pages))
 		p.ration(pages, turns, room, time.Unix(0, 0).AddDate(0, 0, night))
@@ -68,10 +67,10 @@ func TestNoPageStarves(t *testing.T) {
 func TestNewPagesNearTheStartGoFirst(t *testing.T) {
 	const depths, each, room = 10, 40, 80
 	var p pressing
-	var pages []schedule.Page
+	var pages []Page
 	for i := range depths * each {
 		p.found = append(p.found, i)
-		pages = append(pages, schedule.Page{Depth: i % depths}) // in the order of keys, which says nothing about depth
+		pages = append(pages, Page{Depth: i % depths}) // in the order of keys, which says nothing about depth
 	}
 	had := make([]int, depths)
 	for night := range 30 {
@@ -101,7 +100,7 @@ func TestRationOfOneKind(t *testing.T) {
 	for _, p := range []pressing{{found: []int{0, 1, 2}}, {overdue: []int{0, 1, 2}}} {
 		for room := -1; room < 5; room++ {
 			turns := make([]frontier.Turn, 3)
-			p.ration(make([]schedule.Page, 3), turns, room, time.Unix(1e9, 0))
+			p.ration(make([]Page, 3), turns, room, time.Unix(1e9, 0))
 			first := 0
 			for _, turn := range turns {
 				if turn == frontier.First {

@@ -1,5 +1,3 @@
-// Package revisit decides which of a host's known pages a cycle visits, and at which hours. It
-// learns from each visit how the page changes and how fast the server is.
 package revisit
 
 import (
@@ -9,9 +7,7 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
-	"sheaf/robotd/hoststate"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/schedule"
 )
 
 // Round is the time that a cycle has.
@@ -28,7 +24,7 @@ const leastRound = 64
 
 // NewRound returns the round of a cycle. It depends only on the settings and the cycle's beginning,
 // so a robot that was killed goes on with the same one.
-func NewRound(cfg *config.Config, plan schedule.Plan, cycle int64, began time.Time) Round {
+func NewRound(cfg *config.Config, plan config.Plan, cycle int64, began time.Time) Round {
 	round := Round{Cycle: cycle, Began: began}
 	if cfg.For > 0 {
 		round.Due = began.Add(cfg.For)
@@ -45,7 +41,7 @@ func NewRound(cfg *config.Config, plan schedule.Plan, cycle int64, began time.Ti
 		return round
 	}
 	round.Due = due
-	if schedule.Rule(cfg.Revisit.By) == schedule.All {
+	if config.Rule(cfg.Revisit.By) == config.All {
 		return round
 	}
 	open, end := plan.OpenTime(began, due)
@@ -65,7 +61,7 @@ type Pace struct {
 	Set        func(host string) time.Duration // in place of Interval; 0: Interval
 	Pages      int                             // of a run, over one connection
 	SetPages   func(host string) int           // in place of Pages; 0: Pages
-	Restraints *hoststate.Restraints
+	Restraints *polite.Restraints
 	Slot       func(netip.Addr) netip.Addr // the address that stands for a range of addresses
 	Share      func(host string) wire.Share
 }

@@ -1,8 +1,6 @@
 package status
 
-import (
-	"sheaf/robotd/coverage"
-)
+import "sheaf/robotd/batch"
 
 // Coverage counts what became of a cycle's pages since the robot started. Together with the
 // manifests of the batches, which have the counts by host, it covers every page that was due.
@@ -11,7 +9,7 @@ type Coverage struct {
 	Unchanged  int64            `json:"unchanged"`  // revisits
 	Answers    int64            `json:"answers"`    // archived, and no page: redirects, "not found"
 	Unverified int64            `json:"unverified"` // of all these, from servers whose certificate does not verify
-	Lost       coverage.Reasons `json:"lost"`       // not collected, by kind and reason
+	Lost       batch.Reasons    `json:"lost"`       // not collected, by kind and reason
 	Left       int64            `json:"left"`       // queued and not visited
 	Why        map[string]int64 `json:"why"`        // of those, by what keeps them
 	Later      int64            `json:"later"`      // known, and put off to a later cycle for want of room

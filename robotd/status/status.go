@@ -1,12 +1,10 @@
-// Package status describes a robot's state: for people on a terminal, for programs as JSON, and for
-// Prometheus.
 package status
 
 import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/coverage"
+	"sheaf/robotd/batch"
 )
 
 // Status is a robot's state at one moment. Unknown times are zero.
@@ -112,7 +110,7 @@ type Module struct {
 	Each    time.Duration `json:"each"` // time for one item in the last minute, in nanoseconds
 }
 
-// Hand is another machine of the site that fetches for this robot (package hands).
+// Hand is another machine of the site that fetches for this robot (package fetch).
 type Hand struct {
 	Name    string    `json:"hand"`
 	Address string    `json:"address"`
@@ -173,4 +171,4 @@ type Host struct {
 
 // Lost counts, by kind, what was not collected since the last batch. The batch's manifest has the
 // reasons by host.
-type Lost map[coverage.Kind]int64
+type Lost map[batch.Kind]int64

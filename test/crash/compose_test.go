@@ -26,7 +26,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
-	"sheaf/robotd/upload"
+	"sheaf/robotd/batch"
 	"sheaf/test/servicetest"
 )
 
@@ -258,8 +258,8 @@ func (d *deployment) work(ctx context.Context) *sync.WaitGroup {
 	var g sync.WaitGroup
 	for _, m := range d.members {
 		desk := d.desk(m.robot)
-		up := upload.New(upload.Options{
-			Spool: m.spool, Targets: []upload.Target{d.target(m.robot, desk, m.way)}, Receipts: desk, Poll: 100 * time.Millisecond, BackOff: 50 * time.Millisecond, BackOffMax: time.Second,
+		up := batch.NewUploader(batch.UploaderOptions{
+			Spool: m.spool, Targets: []batch.Target{d.target(m.robot, desk, m.way)}, Receipts: desk, Poll: 100 * time.Millisecond, BackOff: 50 * time.Millisecond, BackOffMax: time.Second,
 		})
 		g.Go(func() {
 			for n := int64(1); ctx.Err() == nil; n++ {

@@ -20,7 +20,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
 )
 
@@ -135,24 +134,24 @@ const (
 )
 
 // uploader returns robotd's uploader over the robot's spool, with short pauses.
-func (h *installation) uploader(r *robot, s *spool, by way) *upload.Uploader {
+func (h *installation) uploader(r *robot, s *spool, by way) *batch.Uploader {
 	desk := h.desk(r)
-	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{h.target(r, desk, by)}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+	return batch.NewUploader(batch.UploaderOptions{Spool: s, Targets: []batch.Target{h.target(r, desk, by)}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
 }
 
 // desk returns the robot's source of receipts.
-func (h *installation) desk(r *robot) *upload.Service {
-	return &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: wire.OneKey(r.server), Client: &http.Client{
+func (h *installation) desk(r *robot) *batch.Service {
+	return &batch.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: wire.OneKey(r.server), Client: &http.Client{
 		Transport: &http.Transport{ResponseHeaderTimeout: testkit.Patience}, Timeout: testkit.Patience,
 	}}
 }
 
 // target returns where the robot uploads to.
-func (h *installation) target(r *robot, desk *upload.Service, by way) upload.Target {
+func (h *installation) target(r *robot, desk *batch.Service, by way) batch.Target {
 	drop := h.settings["drop.listen"].(string)
 	switch by {
 	case byFTP:
-		return &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: testkit.Patience}
+		return &batch.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: testkit.Patience}
 	case byBareFTP:
 		return &barer{addr: drop, robot: r}
 	case byAppend:

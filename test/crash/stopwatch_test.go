@@ -11,7 +11,6 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 )
 
 // stopwatch measures how long after the last restart each thing was first done again.
@@ -115,7 +114,7 @@ func report(t testing.TB, title string, kills []map[string]time.Duration, what .
 
 // timed is a target that tells the stopwatch of its successes.
 type timed struct {
-	upload.Target
+	batch.Target
 	at *stopwatch
 }
 

@@ -20,7 +20,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 )
 
 // TestTwoServices runs two `sheaf serve` that share a PostgreSQL database, a data directory and a
@@ -240,16 +239,16 @@ const breath = 50 * time.Millisecond
 func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 	var g sync.WaitGroup
 	for i, m := range p.members {
-		var targets []upload.Target
-		var desks []upload.ReceiptSource
+		var targets []batch.Target
+		var desks []batch.ReceiptSource
 		for k := range p.services {
 			h := p.services[(i+k)%2].installation // each half of them prefers another
 			desk := h.desk(m.robot)
 			desks = append(desks, desk)
 			targets = append(targets, timed{h.target(m.robot, desk, m.way), at})
 		}
-		up := upload.New(upload.Options{
-			Spool: m.spool, Targets: targets, Receipts: upload.NewReceiptSources(desks...), Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
+		up := batch.NewUploader(batch.UploaderOptions{
+			Spool: m.spool, Targets: targets, Receipts: batch.NewReceiptSources(desks...), Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
 			Published: func(b batch.Spooled, _ *wire.Receipt) error { at.published(b.ID); return nil },
 		})
 		g.Go(func() {

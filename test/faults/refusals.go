@@ -25,8 +25,8 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd"
+	robotclient "sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/identity"
 	"sheaf/serve/client"
 	"sheaf/test/batchtest"
 )
@@ -185,9 +185,9 @@ func (d *demo) join(name string) *batchtest.Robots {
 
 func (d *demo) robotDir() string { return filepath.Join(d.dir, "robot") }
 
-func (d *demo) identity() *identity.Identity {
+func (d *demo) identity() *robotclient.Identity {
 	d.Helper()
-	id, err := identity.Load(d.robotDir())
+	id, err := robotclient.LoadIdentity(d.robotDir())
 	testkit.Must(d, err)
 	return id
 }

@@ -13,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 
-	"sheaf/robotd/schedule"
+	"sheaf/robotd/config"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/revisit"
 )
 
 // load is how busy the network is in each hour of the day in Japan: highest from 21 to 23, lowest
@@ -34,7 +36,7 @@ func hours() ([]row, error) {
 		speed := func(hour int) float64 {
 			return base / (1 + busy*load[hour]) * math.Exp(0.3*random.NormFloat64())
 		}
-		var known schedule.Hours
+		var known revisit.ServerHours
 		for range week {
 			for hour := range 24 {
 				known.Observe(hour, speed(hour))
@@ -62,8 +64,8 @@ var kame []byte
 type tracked struct {
 	changes []int // the days on which it changed, the first of them that of its beginning
 	last    int   // day of the last visit; -1: none
-	schedule.Page
-	daily schedule.Daily
+	revisit.Page
+	daily frontier.Daily
 }
 
 // current reports whether a copy of the day of the last visit is that of a later day.
@@ -128,8 +130,8 @@ func staleness() ([]row, error) {
 	var rows []row
 	for _, policy := range []struct {
 		name string
-		rule schedule.Rule // "": in turn
-	}{{"in turn", ""}, {"n−1, n, n+1 (2.2)", schedule.Paper}, {"square roots of the rates", schedule.SquareRoot}, {"as Sheaf does by default", schedule.Optimal}} {
+		rule config.Rule // "": in turn
+	}{{"in turn", ""}, {"n−1, n, n+1 (2.2)", config.Paper}, {"square roots of the rates", config.SquareRoot}, {"as Sheaf does by default", config.Optimal}} {
 		pages, err := trace(days)
 		if err != nil {
 			return nil, err
@@ -162,16 +164,16 @@ func staleness() ([]row, error) {
 }
 
 // choose returns the pages to visit on a day: new ones first, then by urgency.
-func choose(pages []*tracked, day int, rule schedule.Rule, longest float64) []*tracked {
+func choose(pages []*tracked, day int, rule config.Rule, longest float64) []*tracked {
 	budget := max(len(pages)/30, 1)
-	known := make([]schedule.Page, len(pages))
+	known := make([]revisit.Page, len(pages))
 	for i, p := range pages {
 		p.Age = float64(day - p.last)
 		known[i] = p.Page
 	}
 	var urgency []float64
 	if rule != "" {
-		urgency = schedule.Urgency(rule, known, float64(budget), 1, longest)
+		urgency = revisit.Urgency(rule, known, float64(budget), 1, longest)
 	}
 	order := make([]int, len(pages))
 	for i := range order {

@@ -23,7 +23,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
@@ -255,7 +254,7 @@ func (d *deliveries) write(out io.Writer) {
 
 // noted is a target that notes when the service had all of a batch.
 type noted struct {
-	upload.Target
+	batch.Target
 	to *deliveries
 }
 
@@ -265,7 +264,7 @@ func (n noted) Send(ctx context.Context, b batch.Spooled) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	var later *upload.LaterError
+	var later *batch.LaterError
 	if errors.As(err, &later) {
 		n.to.figures.note("upload put off", time.Since(began), nil)
 		return err
@@ -295,9 +294,9 @@ func (r *robot) tryBring(ctx context.Context, d *deliveries, hosts []string) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	to := &upload.Service{Base: strings.TrimSuffix(r.service, "/"), Robot: r.name, Secret: r.secret, Key: wire.OneKey(r.serverKey), Client: r.http}
-	u := upload.New(upload.Options{
-		Spool: store, Targets: []upload.Target{noted{to, d}}, Receipts: to, Log: silent, Poll: min(receiptsEvery, r.batches), BackOff: time.Second,
+	to := &batch.Service{Base: strings.TrimSuffix(r.service, "/"), Robot: r.name, Secret: r.secret, Key: wire.OneKey(r.serverKey), Client: r.http}
+	u := batch.NewUploader(batch.UploaderOptions{
+		Spool: store, Targets: []batch.Target{noted{to, d}}, Receipts: to, Log: silent, Poll: min(receiptsEvery, r.batches), BackOff: time.Second,
 		Published: d.published,
 		Quarantined: func(b batch.Spooled, of *wire.Receipt) error {
 			d.figures.note("batch", 0, fmt.Errorf("%s is quarantined: %s %s", b.ID, of.Reason, of.Detail))

@@ -23,7 +23,6 @@ import (
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
 )
 
@@ -104,7 +103,7 @@ func TestSmallDisk(t *testing.T) {
 	service := h.service()
 	service.Client = &http.Client{Transport: seen}
 	var robots sync.WaitGroup
-	for _, u := range []*upload.Uploader{h.uploader(service), other.uploader(h.drop())} {
+	for _, u := range []*batch.Uploader{h.uploader(service), other.uploader(h.drop())} {
 		robots.Go(func() {
 			if err := u.Drain(t.Context()); err != nil {
 				t.Error(err)
@@ -266,7 +265,7 @@ func (h *installation) spooled() []batch.Spooled {
 
 func (h *installation) wantLater(err error) {
 	h.t.Helper()
-	var later *upload.LaterError
+	var later *batch.LaterError
 	if !errors.As(err, &later) || later.After < time.Second {
 		h.t.Errorf("got %v, want to be told when to come again", err)
 	}

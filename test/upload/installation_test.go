@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sheaf/internal/servicekey"
 	"strings"
 	"sync"
 	"testing"
@@ -28,10 +27,10 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
 )
 
@@ -131,36 +130,36 @@ func (h *installation) put(b *batchtest.Batch) {
 	testkit.Must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".manifest"), b.Signed, 0o644))
 }
 
-func (h *installation) service() *upload.Service {
-	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key), Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
+func (h *installation) service() *batch.Service {
+	return &batch.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key), Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
 }
 
-func (h *installation) drop() *upload.FTP {
-	return &upload.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key)}
+func (h *installation) drop() *batch.FTP {
+	return &batch.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key)}
 }
 
 // way is a target that also returns receipts.
 type way interface {
-	upload.Target
-	upload.ReceiptSource
+	batch.Target
+	batch.ReceiptSource
 }
 
 // uploader returns the robot's uploader, over its spool and the ways to the service.
-func (h *installation) uploader(ways ...way) *upload.Uploader {
+func (h *installation) uploader(ways ...way) *batch.Uploader {
 	h.t.Helper()
 	spool, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
 	testkit.Must(h.t, err)
 	h.t.Cleanup(func() { spool.Close() })
-	opt := upload.Options{
+	opt := batch.UploaderOptions{
 		Spool: spool, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Poll: 5 * time.Millisecond, BackOff: 5 * time.Millisecond, BackOffMax: 50 * time.Millisecond,
 	}
-	var desks []upload.ReceiptSource
+	var desks []batch.ReceiptSource
 	for _, w := range ways {
 		opt.Targets, desks = append(opt.Targets, w), append(desks, w)
 	}
-	opt.Receipts = upload.NewReceiptSources(desks...)
-	return upload.New(opt)
+	opt.Receipts = batch.NewReceiptSources(desks...)
+	return batch.NewUploader(opt)
 }
 
 // drain uploads until the spool is empty.

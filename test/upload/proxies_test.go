@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"sheaf/internal/testkit"
-	"sheaf/robotd/upload"
+	"sheaf/robotd/batch"
 	"sheaf/test/batchtest"
 )
 
@@ -159,7 +159,7 @@ func TestProxies(t *testing.T) {
 					t.Setenv("ALL_PROXY", setting)
 					setting = ""
 				}
-				proxies, err := upload.Proxies(setting)
+				proxies, err := batch.Proxies(setting)
 				testkit.Must(t, err)
 				at := func(addr string) string {
 					_, port, err := net.SplitHostPort(addr)
@@ -172,7 +172,7 @@ func TestProxies(t *testing.T) {
 					TLSClientConfig: client, Proxy: func(r *http.Request) (*url.URL, error) { return proxies(r.URL) },
 				}}
 				plain, secure := h.drop(), h.drop()
-				for _, f := range []*upload.FTP{plain, secure} {
+				for _, f := range []*batch.FTP{plain, secure} {
 					f.Addr = at(h.ftp)
 					f.Proxy, err = proxies(&url.URL{Scheme: "ftp", Host: f.Addr})
 					testkit.Must(t, err)
@@ -215,7 +215,7 @@ func TestProxySettings(t *testing.T) {
 		u, err := url.Parse(target)
 		testkit.Must(t, err)
 		for setting, want := range map[string]string{"": want, "direct": "", "http://one.example:8080": "http://one.example:8080"} {
-			proxies, err := upload.Proxies(setting)
+			proxies, err := batch.Proxies(setting)
 			testkit.Must(t, err)
 			got, err := proxies(u)
 			testkit.Must(t, err)
@@ -224,7 +224,7 @@ func TestProxySettings(t *testing.T) {
 			}
 		}
 	}
-	if _, err := upload.Proxies("gopher://one.example"); err == nil {
+	if _, err := batch.Proxies("gopher://one.example"); err == nil {
 		t.Error("a gopher proxy was taken")
 	}
 }

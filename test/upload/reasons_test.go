@@ -15,7 +15,6 @@ import (
 	"sheaf/ingest/space"
 	"sheaf/internal/testkit"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
 )
 
@@ -157,8 +156,8 @@ func TestMendedByFTP(t *testing.T) {
 
 // httpThenFTP sends once by HTTP, and after that by FTP.
 type httpThenFTP struct {
-	*upload.Service
-	drop *upload.FTP
+	*batch.Service
+	drop *batch.FTP
 	sent bool
 }
 

@@ -21,8 +21,8 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/identity"
 	"sheaf/test/servicetest"
 )
 
@@ -148,7 +148,7 @@ func TestKeyRotation(t *testing.T) {
 	signs, _ := s.keys()
 	for _, cfg := range []config.Config{busy, away} {
 		testkit.Until(t, "the robot hears that the newest key signs", func() bool {
-			id, err := identity.Load(cfg.DataDir)
+			id, err := client.LoadIdentity(cfg.DataDir)
 			testkit.Must(t, err)
 			return hex.EncodeToString(id.ServerKey) == signs && id.KeyNumber == 3
 		})
@@ -168,7 +168,7 @@ func (r *rotation) stolen(refused *refusals, cfg config.Config, run func(config.
 	var admitted manager.AdmitResponse
 	r.Operate(http.MethodDelete, api.PathAdminRobots+"/away", nil, nil)
 	r.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: "away"}, &admitted)
-	testkit.Must(r.t, os.Remove(filepath.Join(cfg.DataDir, identity.File)))
+	testkit.Must(r.t, os.Remove(filepath.Join(cfg.DataDir, client.File)))
 	_, err := robotd.Join(r.t.Context(), r.At.HTTP, admitted.Token, cfg.DataDir)
 	testkit.Must(r.t, err)
 	defer run(cfg, slog.New(slog.DiscardHandler))()

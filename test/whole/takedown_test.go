@@ -27,7 +27,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
 	"sheaf/test/servicetest"
 )
@@ -118,8 +117,8 @@ func (h *withdrawer) bring(n int64) {
 	b := batchtest.Make(h, h.robot, n, sites...)
 	s := &spool{b: batch.Spooled{ID: b.ID, Path: filepath.Join(h.TempDir(), "batch"), Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}}
 	testkit.Must(h, os.WriteFile(s.b.Path, b.Data, 0o600))
-	desk := &upload.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: wire.OneKey(h.server), Client: http.DefaultClient}
-	u := upload.New(upload.Options{Spool: s, Targets: []upload.Target{desk}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond})
+	desk := &batch.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: wire.OneKey(h.server), Client: http.DefaultClient}
+	u := batch.NewUploader(batch.UploaderOptions{Spool: s, Targets: []batch.Target{desk}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
 	done := make(chan error, 1)

@@ -18,7 +18,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/loop"
 	"sheaf/internal/wire"
-	"sheaf/robotd/identity"
+	"sheaf/robotd/client"
 )
 
 // strayHost is a host that no robot was given, and strayOf the site whose pages it has.
@@ -96,7 +96,7 @@ func (d *day) oldCopy() ([]byte, error) {
 
 // put stores a file by FTP as people at a robot's site do, with the robot's name and secret.
 func (d *day) put(ctx context.Context, robot, name string, file []byte) error {
-	id, err := identity.Load(d.robotDir(robot))
+	id, err := client.LoadIdentity(d.robotDir(robot))
 	if err != nil {
 		return err
 	}

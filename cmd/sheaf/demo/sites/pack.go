@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"sheaf/cmd/sheaf/demo/sites"
-	"sheaf/robotd/extract"
+	"sheaf/robotd/page"
 )
 
 type source struct {

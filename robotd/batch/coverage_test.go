@@ -1,0 +1,211 @@
+package batch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sheaf/archive"
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
+)
+
+func TestLedgerToReport(t *testing.T) {
+	dir := t.TempDir()
+	path, moved := filepath.Join(dir, "ledger"), filepath.Join(dir, "moved")
+	l, err := OpenLedger(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(e ...Event) {
+		t.Helper()
+		if err := l.Add(e...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(Event{Refused, "robots.txt", "a.test", 1, "http://a.test/x"}, Event{Cut, "depth", "a.test", 7, "http://a.test/y"})
+	add(Event{Left, "size", "a.test", 9, ""}, Event{Failed, "dns\nx", "b.test", 1, "http://b.test/"})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The process was killed while it wrote a line.
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(text, "marked\tparked\ta.te"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = OpenLedger(path); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	add(Event{Marked, "parked", "a.test", 1, "http://a.test/" + strings.Repeat("z", longestURL)}, Event{Left, "window", "a.test", 4, ""})
+	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{Refused: 1, Cut: 7, Failed: 1, Marked: 1}) {
+		t.Errorf("totals %v", got)
+	}
+	if err := l.Move(moved); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Totals(); len(got) != 0 {
+		t.Errorf("totals after Move: %v", got)
+	}
+	r, err := ReadReport(moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.AddSegment(&archive.Index{Host: "c.test", Cells: []archive.Cell{
+		{Kind: archive.Page, Truncated: "length"}, {Kind: archive.Page}, {Kind: archive.Revisit}, {Kind: archive.Response, Status: 404},
+	}})
+	want := []wire.Coverage{
+		{
+			Host: "a.test", Refused: 1, Cut: map[string]int64{"depth": 7}, Marked: map[string]int64{"parked": 1}, Left: 4, LeftWhy: "window",
+			URLs: []wire.CoveredURL{{URL: "http://a.test/x", Why: "refused robots.txt"}, {URL: "http://a.test/y", Why: "cut depth"}}, More: true,
+		},
+		{Host: "b.test", Failed: map[string]int64{"dns x": 1}, URLs: []wire.CoveredURL{{URL: "http://b.test/", Why: "failed dns x"}}},
+		{Host: "c.test", Collected: 2, Unchanged: 1, Truncated: map[string]int64{"length": 1}, Answers: map[string]int64{"404": 1}},
+	}
+	if got := r.Hosts(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant\n%+v", got, want)
+	}
+	if err := l.Move(filepath.Join(dir, "again")); err != nil {
+		t.Errorf("moving an empty ledger: %v", err)
+	}
+	if r, err := ReadReport(filepath.Join(dir, "again")); err != nil || len(r.Hosts()) != 0 {
+		t.Errorf("a ledger without events: %v, %v", r, err)
+	}
+}
+
+// A damaged ledger is read as far as it makes sense, and goes on.
+func FuzzLedger(f *testing.F) {
+	f.Add([]byte("refused\trobots.txt\ta.test\t1\thttp://a.test/\nleft\t"))
+	f.Add([]byte("failed\tdns\t\t-1\t\n\n\t\t\t1\t\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "ledger")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l, err := OpenLedger(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := l.Totals()[Failed]
+		if err := errors.Join(l.Add(Event{Failed, "dns", "new.test", 3, ""}), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = OpenLedger(path); err != nil || before > math.MaxInt64-3 || l.Totals()[Failed] != before+3 {
+			t.Errorf("%d failures, then %v, %v", before, l.Totals(), err)
+		}
+		if _, err := ReadReport(path); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// However much went wrong, the report of a host stays small.
+func TestReportIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	l, err := OpenLedger(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const hosts, each = 400, 200
+	for h := range hosts {
+		var events []Event
+		for i := range each {
+			events = append(events, Event{Failed, fmt.Sprint(i), fmt.Sprintf("h%d.test", h), 1, fmt.Sprintf("http://h%d.test/%d", h, i)})
+		}
+		if err := l.Add(events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := ReadReport(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls, failed := 0, int64(0)
+	for _, h := range r.Hosts() {
+		urls += len(h.URLs)
+		for _, n := range h.Failed {
+			failed += n
+		}
+		if text, err := json.Marshal(h); err != nil || len(text) > 4<<10 || !h.More {
+			t.Fatalf("%d bytes of %s, more: %t, %v", len(text), h.Host, h.More, err)
+		}
+	}
+	if urls != urlsInAll || failed != hosts*each {
+		t.Errorf("%d URLs named, %d failures counted; want %d and %d", urls, failed, urlsInAll, hosts*each)
+	}
+}
+
+// What is put off stands beside what is left, and is no loss; a cycle's counts outlast its batches,
+// by reason.
+func TestLevelsAndCycle(t *testing.T) {
+	dir := t.TempDir()
+	l, err := OpenLedger(filepath.Join(dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, events := range [][]Event{
+		{{Failed, "dns", "a.test", 2, ""}, {Left, "window", "a.test", 70, ""}, {Later, "room", "a.test", 500, ""}},
+		{{Failed, "dns", "a.test", 1, ""}, {Failed, "503", "a.test", 1, ""}, {Left, "host", "a.test", 7, ""}, {Later, "room", "a.test", 400, ""}},
+	} {
+		if err := l.Add(events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := filepath.Join(dir, "moved")
+	if err := l.Move(moved); err != nil {
+		t.Fatal(err)
+	}
+	r, err := ReadReport(moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Hosts()[0]; h.Left != 7 || h.LeftWhy != "host" || h.Later != 400 || h.Failed["dns"] != 3 || len(h.URLs) > 0 {
+		t.Errorf("the report says %+v", h)
+	}
+	if c := l.Cycle(); len(c) != 1 || c[Failed]["dns"] != 3 || c[Failed]["503"] != 1 || len(l.Totals()) != 0 {
+		t.Errorf("the cycle's counts are %v, those since the batch %v", c, l.Totals())
+	}
+	l.BeginCycle()
+	if c := l.Cycle(); len(c) != 0 {
+		t.Errorf("a new cycle begins with %v", c)
+	}
+}
+
+// Events that the disk does not take count when they are added again, once, and spoil none after
+// them.
+func TestLedgerOnFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	l, err := OpenLedger(path)
+	testkit.Must(t, err)
+	var events []Event
+	for _, host := range []string{"a.test", "b.test", "c.test"} {
+		events = append(events, Event{Failed, "dns", host, 1, "http://" + host + "/"})
+	}
+	lift := testkit.FilesUpTo(t, uint64(2*len(events[0].line())+10))
+	if lift == nil {
+		return
+	}
+	if err := l.Add(events...); err == nil {
+		t.Error("a full disk took the events")
+	}
+	lift()
+	testkit.Must(t, l.Add(events...))
+	testkit.Must(t, l.Close())
+	l, err = OpenLedger(path)
+	testkit.Must(t, err)
+	defer l.Close()
+	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{Failed: 3}) {
+		t.Errorf("totals %v, want three failures", got)
+	}
+}

@@ -1,0 +1,219 @@
+package batch
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"sheaf/robotd/config"
+)
+
+// Kind is what happened to a page or link.
+type Kind string
+
+// The kinds. Left and Later are levels, not events: the last line of a host holds.
+const (
+	Refused  Kind = "refused"  // by robots.txt, or because its owner asked the archive
+	Failed   Kind = "failed"   // all tries have failed
+	Marked   Kind = "marked"   // the answer is no page: see page.Judge
+	Withheld Kind = "withheld" // the page asks not to be archived
+	Cut      Kind = "cut"      // a link that is not followed
+	Left     Kind = "left"     // still queued
+	Later    Kind = "later"    // known, but the cycle has no time for it
+)
+
+func (k Kind) isLevel() bool { return k == Left || k == Later }
+
+// Event is one line of a ledger.
+type Event struct {
+	Kind   Kind
+	Reason string
+	Host   string
+	N      int64  // how many pages or links; at least 1
+	URL    string // one of them; may be empty
+}
+
+func (e Event) line() string {
+	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\n", e.Kind, clean(e.Reason), clean(e.Host), e.N, clean(e.URL))
+}
+
+// clean replaces characters that would break a line.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func parse(line string) (Event, error) {
+	f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
+	if len(f) != 5 {
+		return Event{}, fmt.Errorf("%d fields, want 5", len(f))
+	}
+	n, err := strconv.ParseInt(f[3], 10, 64)
+	if err != nil || n < 1 {
+		return Event{}, fmt.Errorf("count %q is not a positive number", f[3])
+	}
+	return Event{Kind(f[0]), f[1], f[2], n, f[4]}, nil
+}
+
+// Ledger has the events since the last batch. It may be used concurrently.
+type Ledger struct {
+	path string
+
+	mu     sync.Mutex // guards all below
+	file   *os.File   // nil until the first event
+	totals map[Kind]int64
+	cycle  Reasons
+}
+
+// Reasons has counts by kind and reason.
+type Reasons map[Kind]map[string]int64
+
+func (r Reasons) add(e Event) {
+	if r[e.Kind] == nil {
+		r[e.Kind] = make(map[string]int64)
+	}
+	reason := e.Reason
+	if _, known := r[e.Kind][reason]; !known && len(r[e.Kind]) >= maxReasons {
+		reason = "other"
+	}
+	r[e.Kind][reason] += e.N
+}
+
+// OpenLedger opens the ledger at path, or creates it.
+func OpenLedger(path string) (*Ledger, error) {
+	l := &Ledger{path: path, totals: make(map[Kind]int64), cycle: make(Reasons)}
+	whole, err := each(path, l.count)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Truncate(path, whole); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Ledger) count(e Event) {
+	if !e.Kind.isLevel() {
+		l.totals[e.Kind] += e.N
+		l.cycle.add(e)
+	}
+}
+
+// Add writes all events or, with an error, none. They survive the end of the process at once, and a
+// loss of power after Move.
+func (l *Ledger) Add(events ...Event) error {
+	var lines strings.Builder
+	for _, e := range events {
+		lines.WriteString(e.line())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		l.file = f
+	}
+	if err := config.Append(l.file, []byte(lines.String())); err != nil {
+		return err
+	}
+	for _, e := range events {
+		l.count(e)
+	}
+	return nil
+}
+
+// Totals returns the counts since the last Move, without what is left.
+func (l *Ledger) Totals() map[Kind]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.totals)
+}
+
+// BeginCycle sets the counts of Cycle to zero.
+func (l *Ledger) BeginCycle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.cycle)
+}
+
+// Cycle returns the counts since the cycle began or the ledger was opened, over all batches,
+// without those of Left and Later.
+func (l *Ledger) Cycle() Reasons {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(Reasons, len(l.cycle))
+	for kind, reasons := range l.cycle {
+		all[kind] = maps.Clone(reasons)
+	}
+	return all
+}
+
+// Move moves the file to a path on the same disk, for a batch, and begins a new one. Without events
+// there is no file.
+func (l *Ledger) Move(to string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		err := errors.Join(l.file.Sync(), l.file.Close())
+		l.file = nil
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(l.path, to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	clear(l.totals)
+	return nil
+}
+
+// Close closes the file.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	f := l.file
+	l.file = nil
+	return f.Close()
+}
+
+// each calls fn for every complete line of a ledger, which may be missing, and returns the offset
+// of the last one's end. It skips lines that cannot be read: counts with a gap are better than
+// none.
+func each(path string, fn func(Event)) (whole int64, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for r := bufio.NewReader(f); ; {
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			return whole, nil
+		}
+		if err != nil {
+			return whole, err
+		}
+		whole += int64(len(line))
+		if e, err := parse(line); err == nil {
+			fn(e)
+		}
+	}
+}

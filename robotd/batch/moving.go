@@ -1,0 +1,27 @@
+package batch
+
+import "io"
+
+// movingReader reports how much of a batch has been read. Of that, the system may still have some
+// in its buffers.
+type movingReader struct {
+	io.Reader
+	at   int64
+	tell func(at int64, first bool)
+}
+
+// moving returns a reader that reports its position, beginning at at, to tell. tell may be nil.
+func moving(r io.Reader, at int64, tell func(at int64, first bool)) io.Reader {
+	if tell == nil {
+		return r
+	}
+	tell(at, true)
+	return &movingReader{r, at, tell}
+}
+
+func (m *movingReader) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	m.at += int64(n)
+	m.tell(m.at, false)
+	return n, err
+}

@@ -1,0 +1,177 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// step asks for the batch's receipt, and sends the batch if the service does not have it. It
+// reports whether the batch left the spool. It returns only errors of the spool.
+func (u *Uploader) step(ctx context.Context, b Spooled, p *progress) (gone bool, err error) {
+	receipt, err := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
+	if err == nil || errors.Is(err, ErrUnknown) {
+		u.isBack(p)
+	}
+	if errors.Is(err, ErrUnknown) {
+		if receipt = u.send(ctx, b, p); receipt == nil {
+			return false, nil
+		}
+	} else if err != nil {
+		p.due = u.backOff(ctx, &p.receipt, err, "batch", b.ID)
+		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
+		return false, nil
+	}
+	u.stands(b.ID, func(s *BatchState) { s.Known, s.Error = receipt.State, "" })
+	p.receipt = retry{}
+	return u.obey(ctx, b, p, receipt)
+}
+
+// isBack makes all batches due that waited for a service that did not answer, as it has just
+// answered.
+func (u *Uploader) isBack(p *progress) {
+	if p.receipt.failures == 0 {
+		return
+	}
+	for _, other := range u.state {
+		if other != p && other.receipt.failures > 0 {
+			other.receipt, other.due = retry{}, time.Time{}
+		}
+	}
+	u.Wake()
+}
+
+// obey does what the receipt says.
+func (u *Uploader) obey(ctx context.Context, b Spooled, p *progress, receipt *wire.Receipt) (gone bool, err error) {
+	switch {
+	case receipt.SHA256 != b.SHA256:
+		p.due = u.backOff(ctx, &p.receipt, fmt.Errorf("the receipt is for other bytes: sha256 %s, not %s", receipt.SHA256, b.SHA256), "batch", b.ID)
+		return false, nil
+	case receipt.State == wire.StatePublished:
+		u.opt.Log.InfoContext(ctx, "batch published", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version)
+		if u.opt.Published != nil {
+			if err := u.opt.Published(b, receipt); err != nil {
+				return false, err
+			}
+		}
+		return true, u.opt.Spool.Remove(b.ID)
+	case receipt.State != wire.StateQuarantined:
+		p.due = time.Now().Add(jitter(u.opt.Poll))
+		return false, nil
+	}
+	why := fmt.Sprintf("%s: %s\n%s", receipt.Reason, receipt.Detail, advice(receipt.Reason))
+	if receipt.Reason == wire.ReasonSHAMismatch {
+		switch ok, err := intact(b); {
+		case err != nil:
+			return false, err
+		case !ok:
+			why = fmt.Sprintf("%s: %s\nThis robot's own copy of the batch no longer has its digest: look at its disk. The pages are fetched again in the next cycle.", receipt.Reason, receipt.Detail)
+		case p.resent < maxResent:
+			return u.sendAgain(ctx, b, p, receipt)
+		}
+	}
+	return true, u.putAside(b, receipt, why)
+}
+
+// sendAgain sends a batch again that arrived damaged.
+func (u *Uploader) sendAgain(ctx context.Context, b Spooled, p *progress, old *wire.Receipt) (gone bool, err error) {
+	u.opt.Log.WarnContext(ctx, "batch arrived damaged; it is sent again", "batch", b.ID, "detail", old.Detail)
+	receipt := u.send(ctx, b, p)
+	if receipt == nil {
+		return false, nil
+	}
+	p.resent++
+	return u.obey(ctx, b, p, receipt)
+}
+
+func (u *Uploader) putAside(b Spooled, receipt *wire.Receipt, why string) error {
+	u.opt.Log.Error("batch not taken by the service; kept in spool/quarantined",
+		"batch", b.ID, "reason", receipt.Reason, "detail", receipt.Detail, "advice", advice(receipt.Reason))
+	if u.opt.Quarantined != nil {
+		if err := u.opt.Quarantined(b, receipt); err != nil {
+			return err
+		}
+	}
+	return u.opt.Spool.Quarantine(b.ID, why)
+}
+
+// send sends the batch to the first target that accepts it, and returns the receipt. If there is
+// none yet, it returns nil and sets p.due.
+func (u *Uploader) send(ctx context.Context, b Spooled, p *progress) *wire.Receipt {
+	now := time.Now()
+	for i, target := range u.opt.Targets {
+		if u.targets[i].due.After(now) || p.at[i].due.After(now) || ctx.Err() != nil {
+			continue
+		}
+		u.sending(b.ID, target.Name())
+		err := target.Send(ctx, b)
+		u.sent(i, err, u.targets[i])
+		var refused *RefusedError
+		if err == nil || errors.As(err, &refused) {
+			u.targets[i] = retry{}
+			receipt, rerr := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
+			switch {
+			case rerr == nil:
+				p.at[i] = retry{}
+				u.opt.Log.InfoContext(ctx, "batch sent", "batch", b.ID, "bytes", b.Size, "target", target.Name(), "state", receipt.State)
+				return receipt
+			case refused != nil && refused.Reason == wire.ReasonTooLarge && errors.Is(rerr, ErrUnknown):
+				// The answer is not signed, but nothing is lost: the batch is kept. Trying it again
+				// for ever would be of no use.
+				return &wire.Receipt{Batch: b.ID, SHA256: b.SHA256, State: wire.StateQuarantined, Reason: refused.Reason, Detail: refused.Error()}
+			case err == nil && errors.Is(rerr, ErrUnknown):
+				// With FTP the service may need a moment to find the manifest.
+				p.at[i] = retry{due: time.Now().Add(u.opt.Poll)}
+				p.due = p.at[i].due
+				return nil
+			case err == nil:
+				p.due = u.backOff(ctx, &p.receipt, rerr, "batch", b.ID)
+				return nil
+			}
+		}
+		var down *DownError
+		if errors.As(err, &down) {
+			u.backOff(ctx, &u.targets[i], err, "batch", b.ID, "target", target.Name())
+			u.sent(i, err, u.targets[i])
+			continue
+		}
+		u.backOff(ctx, &p.at[i], err, "batch", b.ID, "target", target.Name())
+		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
+	}
+	p.due = time.Now().Add(u.opt.BackOffMax)
+	for i := range p.at {
+		if due := later(p.at[i].due, u.targets[i].due); due.Before(p.due) {
+			p.due = due
+		}
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// backOff counts and logs a failure, and returns the time of the next try.
+func (u *Uploader) backOff(ctx context.Context, r *retry, err error, about ...any) time.Time {
+	wait := min(u.opt.BackOff<<min(r.failures, 20), u.opt.BackOffMax)
+	if wait <= 0 {
+		wait = u.opt.BackOffMax
+	}
+	r.failures++
+	wait = jitter(wait)
+	var later *LaterError
+	if errors.As(err, &later) {
+		wait = max(wait, jitter(later.After))
+	}
+	r.due = time.Now().Add(wait)
+	if ctx.Err() == nil {
+		u.opt.Log.WarnContext(ctx, "batch not uploaded", append(about, "err", err, "attempts", r.failures, "again", wait.Round(time.Second))...)
+	}
+	return r.due
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+)
+
+// Assignment is the list by which the robot works. It is kept in a file, so that the robot can go
+// on while the manager is away. Its methods may be called concurrently.
+type Assignment struct {
+	path string
+	list atomic.Pointer[List]
+}
+
+// OpenAssignment reads the file, if there is one.
+func OpenAssignment(path string) (*Assignment, error) {
+	c, list := &Assignment{path: path}, new(List)
+	err := config.LoadJSON(path, list)
+	c.list.Store(list)
+	return c, err
+}
+
+// Set replaces the list, in the file first.
+func (c *Assignment) Set(list *List) error {
+	if err := config.SaveJSON(c.path, list); err != nil {
+		return err
+	}
+	c.list.Store(list)
+	return nil
+}
+
+// List returns the list. The caller must not change it.
+func (c *Assignment) List() *List { return c.list.Load() }
+
+// Known reports whether the manager has ever given a list.
+func (c *Assignment) Known() bool {
+	return c.List().Known()
+}
+
+// Hosts returns the seeds by host.
+func (c *Assignment) Hosts() map[string][]string { return c.List().Hosts() }
+
+// Generation returns the list's generation.
+func (c *Assignment) Generation() int64 { return c.List().Generation }
+
+// Interval returns the interval that an operator has set for a host; 0: none.
+func (c *Assignment) Interval(host string) time.Duration { return c.List().Intervals[host] }
+
+// Shortest returns how short an operator lets the interval of a host get; 0: none has said.
+func (c *Assignment) Shortest(host string) time.Duration { return c.List().Shortest[host] }
+
+// RunPages returns how many pages of a host an operator has one visit fetch; 0: none has.
+func (c *Assignment) RunPages(host string) int { return c.List().RunPages[host] }
+
+// Omits reports whether the manager has a URL of a host left out.
+func (c *Assignment) Omits(host, url string) bool {
+	return slices.ContainsFunc(c.List().Omits[host], func(path string) bool { return weburl.PrefixOf("http://" + host + path).Holds(url) })
+}
+
+// Share returns what of a host is this robot's.
+func (c *Assignment) Share(host string) wire.Share { return c.List().Shares[host] }

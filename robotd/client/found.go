@@ -1,0 +1,203 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+	"sheaf/robotd/frontier"
+)
+
+// Found collects the hosts that pages link to and that are not assigned, with a few of the pages
+// that are linked to, and URLs in other robots' shares of a host. Each is reported once (P2),
+// without the page that links to it, as in paper 001. Its methods may be called concurrently.
+//
+//	discovered/hosts     lines of a host list, in the order of finding
+//	discovered/reported  how many bytes of it the manager has
+type Found struct {
+	dir string
+
+	mu       sync.Mutex // guards all below, and the file reported
+	file     *os.File
+	size     int64
+	lines    int
+	reported int            // lines that the manager has
+	known    *frontier.Seen // hashes of the URLs
+}
+
+// OpenFound opens the collection in a folder.
+func OpenFound(dir string) (*Found, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "hosts"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	d := &Found{dir: dir, file: f, known: frontier.NewSeen(filepath.Join(dir, "known"))}
+	var sent int64
+	if config.LoadJSON(d.mark(), &sent) != nil {
+		sent = 0 // the next report says what is wrong with it
+	}
+	for r := bufio.NewReader(f); ; {
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			return d, f.Truncate(d.size) // without an incomplete last line, which a crash leaves
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.size += int64(len(line))
+		d.lines++
+		if d.size <= sent {
+			d.reported = d.lines
+		}
+		url, _, _ := strings.Cut(line[:len(line)-1], "\t")
+		err = d.known.Add(hashOf(url))
+		if _, host, bad := wire.NormalizeURL(url); err == nil && bad == nil && !strings.HasSuffix(url, "//"+host+"/") {
+			err = d.known.Add(placeOf(host, url))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Elsewhere adds a URL that is in another robot's share.
+func (d *Found) Elsewhere(e frontier.Entry) error {
+	url, _, err := wire.NormalizeURL(e.URL)
+	if err != nil {
+		return nil // the manager would refuse it
+	}
+	return d.Add(wire.HostLine{URL: url, Depth: e.Depth})
+}
+
+// Add adds a URL, such as http://www.example.jp/, unless it was added before.
+func (d *Found) Add(l wire.HostLine) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.add(l)
+}
+
+func (d *Found) add(l wire.HostLine) error {
+	known, err := d.known.Has(hashOf(l.URL))
+	if err != nil || known {
+		return err
+	}
+	line := l.Append(nil)
+	if err := config.AppendAt(d.file, d.size, line); err != nil {
+		return err
+	}
+	d.size += int64(len(line))
+	d.lines++
+	return d.known.Add(hashOf(l.URL))
+}
+
+// pagesOfHost is how many pages of a host are reported at most, besides its top page. The manager
+// takes a hundred from all robots together.
+const pagesOfHost = 8
+
+// AddPage adds a page of a host that is not assigned, so that its robot learns of it although no
+// page of its own hosts links there. Each page has one of the host's places by its hash; if another
+// has it already, the page is left out.
+func (d *Found) AddPage(host, url string) error {
+	place := placeOf(host, url)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken, err := d.known.Has(place)
+	if err != nil || taken {
+		return err
+	}
+	if err := d.add(wire.HostLine{URL: url}); err != nil {
+		return err
+	}
+	return d.known.Add(place)
+}
+
+// placeOf returns the place of a page among the reported ones of its host.
+func placeOf(host, url string) uint64 {
+	return hashOf(fmt.Sprintf("%d of %s", hashOf(url)%pagesOfHost, host))
+}
+
+func hashOf(url string) uint64 {
+	sum := sha256.Sum256([]byte(url))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// Recorder is the manager.
+type Recorder interface {
+	Record(ctx context.Context, lines []wire.HostLine) error
+}
+
+// Report sends what the manager does not have yet. If a report arrived but that could not be noted,
+// it is sent again, which the manager allows. Calls must not overlap.
+func (d *Found) Report(ctx context.Context, m Recorder) error {
+	const atOnce = 10_000
+	var sent int64
+	d.mu.Lock()
+	err := config.LoadJSON(d.mark(), &sent)
+	size, reported := d.size, d.reported
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if sent > size {
+		return fmt.Errorf("%s: %d bytes were reported and hosts has only %d; remove the file to report all again", d.mark(), sent, size)
+	}
+	if sent == 0 { // the file was removed
+		reported = 0
+	}
+	r := bufio.NewScanner(io.NewSectionReader(d.file, sent, size-sent))
+	for sent < size {
+		var lines []wire.HostLine
+		for len(lines) < atOnce && r.Scan() {
+			line, err := wire.ParseHostLine(r.Text())
+			if err != nil {
+				return fmt.Errorf("%s: at byte %d: %w", d.file.Name(), sent, err)
+			}
+			lines = append(lines, line)
+			sent += int64(len(r.Text())) + 1
+		}
+		if err := r.Err(); err != nil {
+			return err
+		}
+		if err := m.Record(ctx, lines); err != nil {
+			return err
+		}
+		reported += len(lines)
+		if err := d.note(sent, reported); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note notes that the manager has so many bytes, which are so many lines.
+func (d *Found) note(sent int64, lines int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reported = lines
+	return config.SaveJSON(d.mark(), sent)
+}
+
+func (d *Found) mark() string { return filepath.Join(d.dir, "reported") }
+
+// Waiting returns the number of lines that are not reported yet.
+func (d *Found) Waiting() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lines - d.reported
+}
+
+// Close closes the files.
+func (d *Found) Close() error { return errors.Join(d.known.Clear(), d.file.Close()) }

@@ -1,0 +1,196 @@
+package client
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+)
+
+// Log is the log of the collection (P3): sizes and times of every exchange with a web server. Lines
+// are written at once. Rotate closes the file, and Submit removes closed files that the manager
+// has. Its methods may be called concurrently.
+type Log struct {
+	dir   string
+	robot string
+
+	mu   sync.Mutex // guards all below
+	file *os.File
+	hour time.Time // of the last time in the file
+}
+
+const currentLog = "current"
+
+// OpenLog opens the log in a folder.
+func OpenLog(dir, robot string) (*Log, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, currentLog), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, robot: robot, file: f}
+	return l, l.mend()
+}
+
+// mend removes an incomplete last line, which a crash leaves.
+func (l *Log) mend() error {
+	size, whole := int64(0), int64(0)
+	r := bufio.NewReader(l.file)
+	for {
+		line, err := r.ReadSlice('\n')
+		size += int64(len(line))
+		switch {
+		case err == nil:
+			whole = size
+		case errors.Is(err, io.EOF):
+			return l.file.Truncate(whole)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+// Add writes an exchange, and the time before the first one of each hour.
+func (l *Log) Add(line wire.LogLine) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var p []byte
+	now := time.Now()
+	hour := now.Truncate(time.Hour)
+	if hour != l.hour {
+		p = append(p, wire.TimeComment(now)...)
+	}
+	if err := config.Append(l.file, line.Append(p)); err != nil {
+		return err
+	}
+	l.hour = hour
+	return nil
+}
+
+// Comment writes a line that is no exchange, such as a page refused by robots.txt or a host without
+// an address.
+func (l *Log) Comment(format string, args ...any) error {
+	line := fmt.Appendf([]byte("# "), format, args...)
+	for i, c := range line {
+		if c < ' ' {
+			line[i] = ' '
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return config.Append(l.file, append(line, '\n'))
+}
+
+// Rotate closes the file under a name of its own, unless it is empty. If that fails, the file stays
+// the current one.
+func (l *Log) Rotate(now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st, err := l.file.Stat()
+	if err != nil || st.Size() == 0 {
+		return err
+	}
+	if err := l.file.Sync(); err != nil {
+		return err
+	}
+	path := filepath.Join(l.dir, currentLog)
+	name, err := l.newName(now)
+	if err != nil {
+		return err
+	}
+	closed := filepath.Join(l.dir, name)
+	if err := os.Rename(path, closed); err != nil {
+		return err
+	}
+	next, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return errors.Join(err, os.Rename(closed, path))
+	}
+	was := l.file
+	l.file, l.hour = next, time.Time{}
+	return was.Close()
+}
+
+// newName returns a name that no log has had. Names have the time in seconds, and two cycles may
+// end within one second.
+func (l *Log) newName(now time.Time) (string, error) {
+	mark := filepath.Join(l.dir, "last.json")
+	var last string
+	if err := config.LoadJSON(mark, &last); err != nil {
+		return "", err
+	}
+	for wire.LogName(l.robot, now) <= last {
+		now = now.Add(time.Second)
+	}
+	last = wire.LogName(l.robot, now)
+	return last, config.SaveJSON(mark, last)
+}
+
+// Submit sends every closed log, the oldest first, and removes those that the manager has taken.
+func (l *Log) Submit(ctx context.Context, m LogTaker) error {
+	paths, err := filepath.Glob(filepath.Join(l.dir, l.robot+".*"))
+	if err != nil {
+		return err
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		if err := submitFile(ctx, m, path); err != nil {
+			return fmt.Errorf("log %s: %w", filepath.Base(path), err)
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LogTaker is the manager.
+type LogTaker interface {
+	// SubmitLog sends a log. It calls open for each try.
+	SubmitLog(ctx context.Context, open func() (io.Reader, error)) error
+}
+
+func submitFile(ctx context.Context, m LogTaker, path string) error {
+	return m.SubmitLog(ctx, func() (io.Reader, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		r, w := io.Pipe()
+		go func() {
+			w.CloseWithError(errors.Join(writeLog(w, filepath.Base(path), f), f.Close()))
+		}()
+		return r, nil
+	})
+}
+
+// Close closes the current file.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Close()
+}
+
+// writeLog writes a log as P3 wants it: a line with its name, then its lines deflated.
+func writeLog(w io.Writer, name string, lines io.Reader) error {
+	if _, err := io.WriteString(w, name+"\n"); err != nil {
+		return err
+	}
+	z := gzip.NewWriter(w)
+	if _, err := io.Copy(z, lines); err != nil {
+		return err
+	}
+	return z.Close()
+}

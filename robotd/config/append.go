@@ -1,0 +1,29 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// Append appends p to a file that was not opened with O_APPEND. If that fails, as on a full disk,
+// it removes what was written of p, so that what is appended later does not continue a torn line.
+func Append(f *os.File, p []byte) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	return AppendAt(f, size, p)
+}
+
+// AppendAt is Append for a file of which size bytes count. It overwrites what follows them.
+func AppendAt(f *os.File, size int64, p []byte) error {
+	_, err := f.WriteAt(p, size)
+	if err == nil {
+		return nil
+	}
+	if cut := f.Truncate(size); cut != nil {
+		return fmt.Errorf("%w (and cutting %s back to %d bytes failed: %v)", err, f.Name(), size, cut)
+	}
+	return err
+}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sheaf/internal/durable"
+	"sheaf/internal/flock"
+)
+
+// Replace writes a file whole and durably, or leaves it as it was.
+func Replace(path string, data []byte, mode os.FileMode) error {
+	return durable.Disk{System: durable.Host{}}.WriteFile(path, data, mode)
+}
+
+// SaveJSON replaces a file by v as JSON.
+func SaveJSON(path string, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return Replace(path, data, 0o644)
+}
+
+// NoteJSON is SaveJSON for data that is soon written again: the file survives the process, but
+// perhaps not a loss of power.
+func NoteJSON(path string, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func encode(v any) ([]byte, error) {
+	data, err := json.MarshalIndent(v, "", "  ")
+	return append(data, '\n'), err
+}
+
+// LoadJSON reads v from a file. If there is no file, v stays as it is.
+func LoadJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w; remove the file", path, err)
+	}
+	return nil
+}
+
+// Lock locks the folder for one daemon. The kernel drops the lock with the process, however that
+// ends. If another process has the lock, the error is unix.EWOULDBLOCK.
+func Lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "robot.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock.TryLock(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another robotd works in %s: %w", dir, err)
+	}
+	return f, nil
+}

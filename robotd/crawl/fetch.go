@@ -1,0 +1,248 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"sheaf/internal/weburl"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
+)
+
+// fetching is the first stage: it does what is next at a host.
+type fetching struct {
+	settings config.Page
+	relearn  time.Duration // between two questions for a host's address
+	began    time.Time     // when the cycle began
+	agent    string
+	gate     *polite.Gate
+	requests *requests
+	robots   *robots
+	judge    *judge
+	hosts    *Hosts
+	moves    *polite.Moves
+	omits    func(host, url string) bool // see Options
+	watched  *revisit.Pages
+	journal  *client.Log
+	ledger   *batch.Ledger
+	found    *client.Found
+	spend    func(bytes int64)
+	fail     func(*turn, error)
+	log      *slog.Logger
+}
+
+// visit fetches the host's robots.txt or its next page.
+func (f *fetching) visit(ctx context.Context, t *turn) {
+	h := t.host
+	if h == nil || h.idle.Load() {
+		return
+	}
+	f.hosts.setResting(h, false)
+	if f.moved(ctx, t) || f.mustWait(t) {
+		return
+	}
+	e, ok, err := h.Front.Head()
+	if err != nil {
+		f.fail(t, err)
+	}
+	if !ok || err != nil {
+		return
+	}
+	scheme, _, _ := strings.Cut(e.URL, ":")
+	ru := f.robots.of(t, scheme)
+	if ru.way != nil || !ru.fresh(time.Now()) {
+		f.robots.fetch(ctx, t, ru)
+		return
+	}
+	if t.addr != h.Home() { // called back on the way to a robots.txt elsewhere
+		f.gate.Add(h.Home(), h.Name)
+		t.out.More = true
+		return
+	}
+	t.out.Delay = ru.CrawlDelay(f.agent) // whatever becomes of the visit
+	if f.probeDue(h, ru) {
+		f.probe(ctx, t, ru)
+		return
+	}
+	more, err := f.take(t, ru)
+	if err != nil {
+		f.fail(t, err)
+	}
+	if !more || err != nil {
+		return
+	}
+	t.fetched = true
+	t.resp, t.err = f.requests.get(ctx, t, f.watched.Request(h.Name, fetch.Request{
+		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text(),
+	}))
+	if fetch.KindOf(t.err) == fetch.Over || f.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
+		t.fetched, t.out.More = false, true
+	}
+}
+
+// moved looks up the host's address again if that is due, or if nothing answered at the last visit.
+// It reports whether the host has another address now. The host's next turn is then there. Until
+// the manager knows the other address, the host is visited at the old one, as long as that answers.
+func (f *fetching) moved(ctx context.Context, t *turn) bool {
+	h := t.host
+	if t.addr != h.Home() { // on the way to a robots.txt elsewhere
+		return false
+	}
+	if !h.place.silent && time.Since(h.place.learned) < f.relearn {
+		return false
+	}
+	addr, err := f.requests.fetcher.ResolveAgain(ctx, h.Name, h.Home(), h.place.dead...)
+	if err != nil {
+		h.place.learned = time.Now() // the old address may still serve
+		return false
+	}
+	if addr.Addr() == t.addr {
+		h.Locate(addr)
+		return false
+	}
+	if !f.moves.May(h.Name, addr.Addr()) {
+		h.place.learned = time.Now().Add(min(f.relearn, askAgain) - f.relearn)
+		t.out.More = h.place.silent
+		return h.place.silent
+	}
+	h.Locate(addr)
+	f.log.InfoContext(ctx, "host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
+	for _, ru := range h.memory.rules {
+		ru.way = nil // an access on the way begins anew
+	}
+	f.gate.Add(addr.Addr(), h.Name)
+	t.out.More = true
+	return true
+}
+
+// askAgain is the time between two look-ups of a host whose move the manager does not know yet.
+const askAgain = 5 * time.Second
+
+// mustWait reports whether the host is not to be visited at this hour, by the settings or by its
+// robots.txt, and ends the turn if so.
+func (f *fetching) mustWait(t *turn) bool {
+	now := time.Now()
+	at, why := now, ""
+	if s := t.host.Quiet; s != nil && s.Open(now) {
+		why = "not_between"
+		if at = s.Until(now); at.IsZero() { // for good
+			at = now.Add(maxRetryAfter)
+		}
+	}
+	for _, ru := range t.host.memory.rules {
+		if ru.Robots == nil {
+			continue
+		}
+		if next := ru.VisitAt(f.agent, now); next.After(at) {
+			at, why = next, "robots.txt's hours"
+		}
+	}
+	if !at.After(now) {
+		return false
+	}
+	t.out.NotBefore, t.out.More = at, true
+	t.host.rest.why.Store(&why)
+	return true
+}
+
+// take finds the page to fetch. It removes pages from the queue that are not to be fetched. A page
+// of another scheme is left for the next turn, since another robots.txt holds for it.
+func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
+	h := t.host
+	if h.memory.unfinished != nil {
+		if err := h.Front.Finish(*h.memory.unfinished); err != nil {
+			return false, err
+		}
+		h.memory.unfinished = nil
+	}
+	for {
+		e, ok, err := h.Front.Head()
+		if err != nil || !ok {
+			return false, err
+		}
+		if !strings.HasPrefix(e.URL, ru.scheme+":") {
+			t.out.More = true
+			return false, nil
+		}
+		skip, err := f.skip(h, e, ru)
+		if err != nil {
+			return false, err
+		}
+		if skip {
+			if err := h.Front.Finish(frontier.Done{}); err != nil {
+				return false, err
+			}
+			continue
+		}
+		t.entry, t.rules = e, ru
+		known, ok, err := h.Front.Visit(e.URL)
+		if err != nil {
+			return false, err
+		}
+		if v, _, newer := f.watched.Visit(h.Name, e.URL); newer {
+			known, ok = v, true
+		}
+		t.past = known
+		if ok && time.Since(known.Full) < f.settings.Full {
+			t.known = known
+		}
+		return true, nil
+	}
+}
+
+// skip reports whether a queued page is not to be fetched, and accounts for it.
+func (f *fetching) skip(h *Host, e frontier.Entry, ru *rules) (bool, error) {
+	share, url := h.Share(), weburl.Canonical(e.URL)
+	switch {
+	case f.watched.VisitedSince(h.Name, e, f.began):
+		return true, nil
+	case !share.Has(url): // queued when it was in this robot's share
+		return true, f.found.Elsewhere(e)
+	case f.omits(h.Name, url):
+		return true, errors.Join(
+			f.journal.Comment("left out for its owner: %s", e.URL),
+			f.ledger.Add(batch.Event{Kind: batch.Refused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
+	case !ru.Allowed(f.agent, weburl.PathQuery(e.URL)):
+		return true, errors.Join(
+			f.journal.Comment("refused by robots.txt: %s", e.URL),
+			f.ledger.Add(batch.Event{Kind: batch.Refused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))
+	}
+	return false, nil
+}
+
+// probeDue reports whether the host is to be asked for a page that cannot exist, once a cycle.
+func (f *fetching) probeDue(h *Host, ru *rules) bool {
+	return f.settings.Probe && !h.memory.probed && h.Front.Len() >= probeFrom && ru.Allowed(f.agent, probePath())
+}
+
+// probe uses a turn to ask for a page that cannot exist.
+func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
+	h := t.host
+	t.out.More = true
+	url := ru.scheme + "://" + h.Name + probePath()
+	resp, err := f.requests.get(ctx, t, fetch.Request{URL: url, Addr: h.address(), MaxBody: probeSize})
+	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
+		return // nothing was learned: the next turn asks again
+	}
+	h.memory.probed = true
+	if err != nil {
+		return // the host's own pages will show what is wrong
+	}
+	defer resp.Close()
+	t.out.Rest, t.out.Wait = resp.Took, resp.Wait
+	t.out.NotBefore = retryAfter(resp.Header)
+	f.spend(resp.ResponseBytes)
+	if err := f.journal.Add(exchange(url, resp)); err != nil {
+		f.fail(t, err)
+		return
+	}
+	h.memory.missing = f.judge.missing(resp, url)
+}

@@ -1,0 +1,239 @@
+package crawl
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/page"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
+	"sheaf/robotd/status"
+)
+
+// Host is an assigned host during a crawl.
+type Host struct {
+	Name  string
+	Front *frontier.Host
+	Later atomic.Int64     // known pages that the cycle has no room for
+	Quiet *window.Schedule // when the host is not to be visited; nil: there is no such time
+
+	mu   sync.Mutex // held while a page is stored; guards gone
+	gone bool       // the host was dropped
+
+	place  place
+	memory memory
+	rest   rest
+	share  atomic.Pointer[wire.Share] // what of the host is this robot's
+	idle   atomic.Bool                // not to be visited: the host has no address yet, waits, or was dropped
+	waits  atomic.Bool                // not to be visited yet: another robot may still do so
+	dirty  atomic.Bool                // written to since the last checkpoint
+	pages  Meter
+	bytes  Meter
+	ms     atomic.Int64 // transfer time of its pages
+}
+
+// place is where a host's server is.
+type place struct {
+	addr    atomic.Pointer[netip.AddrPort]
+	unknown atomic.Bool  // the host was looked up and has no address
+	learned time.Time    // when addr was learned; used in the host's turn
+	silent  bool         // nothing answered at the last visit; used in the host's turn
+	dead    []netip.Addr // addresses of the host that take no connection; used in the host's turn
+}
+
+// memory is what was learned of a host in the crawl. It is used in the host's turn, which the gate
+// gives to one worker at a time.
+type memory struct {
+	rules      []*rules // one for each scheme that was met
+	speed      revisit.Speed
+	calendars  page.Calendars
+	circles    page.Circles
+	probed     bool           // the host was asked for a page that cannot exist
+	missing    *missing       // its answer, if it looked like a page
+	unfinished *frontier.Done // a stored page that could not be noted, since the disk was full; nil: none
+}
+
+// rest is how a host that fails is treated.
+type rest struct {
+	failures int                    // successive ones; used in the host's turn
+	rests    atomic.Bool            // the host has failed too often to be tried again soon
+	why      atomic.Pointer[string] // why it waits longer than its address's interval; nil: it does not
+}
+
+// NewHost returns a host that is not visited until Locate and SetIdle were called.
+func NewHost(front *frontier.Host, share wire.Share, quiet *window.Schedule) *Host {
+	h := &Host{Name: front.Name, Front: front, Quiet: quiet}
+	h.share.Store(&share)
+	h.idle.Store(true)
+	return h
+}
+
+// Locate notes where the host's server is.
+func (h *Host) Locate(addr netip.AddrPort) {
+	h.place.addr.Store(&addr)
+	h.place.learned, h.place.silent = time.Now(), false
+	h.place.unknown.Store(false)
+}
+
+// SetUnknown notes that the host was looked up and has no address. It reports whether that was
+// known.
+func (h *Host) SetUnknown() (known bool) { return h.place.unknown.Swap(true) }
+
+// Unknown reports whether the host was looked up and has no address.
+func (h *Host) Unknown() bool { return h.place.unknown.Load() }
+
+func (h *Host) address() netip.AddrPort { return *h.place.addr.Load() }
+
+// Home returns the address of the host's own pages, wherever redirects of its robots.txt lead.
+func (h *Host) Home() netip.Addr { return h.address().Addr() }
+
+// IsAt reports whether the host's server has the address.
+func (h *Host) IsAt(addr netip.Addr) bool {
+	at := h.place.addr.Load()
+	return at != nil && at.Addr() == addr
+}
+
+// SetIdle says whether the host is not to be visited.
+func (h *Host) SetIdle(idle bool) { h.idle.Store(idle) }
+
+// Unreached reports whether the host has no address, or rests because it fails.
+func (h *Host) Unreached() bool { return h.idle.Load() || h.rest.rests.Load() }
+
+// Share returns what of the host is this robot's.
+func (h *Host) Share() wire.Share { return *h.share.Load() }
+
+// SetShare changes what of the host is this robot's.
+func (h *Host) SetShare(share wire.Share) { h.share.Store(&share) }
+
+// Push queues entries, unless the host was dropped. It returns how many are new.
+func (h *Host) Push(entries ...frontier.Entry) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return 0, nil
+	}
+	h.dirty.Store(true)
+	return h.Front.Push(entries...)
+}
+
+// MarkDirty makes the next Checkpoint write the host.
+func (h *Host) MarkDirty() { h.dirty.Store(true) }
+
+// Checkpoint makes the host's queue durable against loss of power, if it has changed. segment does
+// that for its open segment.
+func (h *Host) Checkpoint(segment func() error) error {
+	if !h.dirty.Swap(false) {
+		return nil
+	}
+	return h.Front.Sync(segment)
+}
+
+// Speed is the speed of the server, for the end of the crawl.
+func (h *Host) Speed() *revisit.Speed { return &h.memory.speed }
+
+// recovered notes that the server answers as it should.
+func (h *Host) recovered() {
+	h.rest.failures = 0
+	h.rest.why.Store(nil)
+}
+
+// crawlDelay returns what the host's robots.txt files ask for, as far as they are known.
+func (h *Host) crawlDelay(agent string) (delay time.Duration) {
+	for _, ru := range h.memory.rules {
+		if ru.Robots != nil {
+			delay = max(delay, ru.CrawlDelay(agent))
+		}
+	}
+	return delay
+}
+
+// Counts returns the pages that were stored in this crawl and the bytes of their answers.
+func (h *Host) Counts() (pages, bytes int64) { return h.pages.Load(), h.bytes.Load() }
+
+// Progress returns how far the host is, for the manager. The state is empty if nothing was visited.
+func (h *Host) Progress() wire.HostProgress {
+	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load(), Left: int64(h.Front.Left())}
+	begun := h.Front.Begun()
+	switch {
+	case h.waits.Load() && !begun: // it is not begun
+	case h.waits.Load():
+		p.State = wire.HostBegun
+	case h.idle.Load() || begun && h.Front.Empty():
+		p.State = wire.HostDone
+	case begun:
+		p.State = wire.HostBegun
+	}
+	return p
+}
+
+// WhyWaits says why the host waits longer than its address's interval; empty: it does not.
+func (h *Host) WhyWaits() string {
+	if why := h.rest.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// Rests reports whether the host has failed too often to be tried again soon.
+func (h *Host) Rests() bool { return h.rest.rests.Load() }
+
+// Describe returns the host's status. p is its place in the gate; nil: it has none.
+func (h *Host) Describe(p *polite.Place) status.Host {
+	d := status.Host{Name: h.Name, State: status.Done, Pages: h.pages.rate(), Bytes: h.bytes.rate(), Left: int64(h.Front.Left())}
+	if addr := h.place.addr.Load(); addr != nil {
+		d.Address = addr.Addr().String()
+	}
+	switch {
+	case p != nil && p.Out:
+		d.State = status.Visiting
+	case h.Unreached():
+		d.State = status.LeftOut
+	case p != nil:
+		d.State = status.Waits
+	}
+	if p != nil && !p.Out {
+		d.Next = p.At
+	}
+	return d
+}
+
+// SetWaits says whether another robot may still visit the host. It reports whether that has
+// changed.
+func (h *Host) SetWaits(waits bool) (changed bool) { return h.waits.Swap(waits) != waits }
+
+// Waits reports whether another robot may still visit the host.
+func (h *Host) Waits() bool { return h.waits.Load() }
+
+// Idle reports whether the host is not to be visited.
+func (h *Host) Idle() bool { return h.idle.Load() }
+
+// rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file
+// holds for its scheme and port only (RFC 9309, 2.3).
+type rules struct {
+	*polite.Robots           // nil: not known
+	scheme         string    // "http" or "https"
+	until          time.Time // when it must be fetched again
+	way            *rulesWay // nil: it is not being fetched
+}
+
+// rulesWay is how far the fetching of a robots.txt has come, whose redirects are followed.
+type rulesWay struct {
+	at   string         // URL to fetch next
+	addr netip.AddrPort // where that URL's host is
+	dead []netip.Addr   // addresses of that host that take no connection
+	hops int            // redirects so far
+}
+
+func (ru *rules) fresh(now time.Time) bool { return ru.Robots != nil && now.Before(ru.until) }
+
+// missing is what a host answers to a request for a page that cannot exist, if it looks like a
+// page.
+type missing struct {
+	to     string       // URL to which it redirects; empty: it does not
+	sketch *page.Sketch // of its page; nil: none
+}

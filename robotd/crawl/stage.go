@@ -1,0 +1,77 @@
+package crawl
+
+import (
+	"cmp"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sheaf/robotd/config"
+	"sheaf/robotd/status"
+)
+
+// stage is a stage of the pipeline: workers that take turns from a queue. It counts what passes, so
+// the status can show which stage holds up the others.
+type stage struct {
+	name    string
+	size    int // workers
+	in      chan *turn
+	workers sync.WaitGroup
+	passed  Meter
+	busy    Meter        // nanoseconds of work
+	last    atomic.Int64 // when something last passed, in nanoseconds since 1970; 0: never
+}
+
+// newStage returns a stage with as many workers and places in its queue as wanted.
+func newStage(name string, want config.Module) *stage {
+	workers := cmp.Or(want.Workers, runtime.GOMAXPROCS(0))
+	return &stage{name: name, size: workers, in: make(chan *turn, cmp.Or(want.Queue, 4*workers))}
+}
+
+// start starts the workers.
+func (s *stage) start(work func(*turn)) {
+	for range s.size {
+		s.workers.Go(func() {
+			for t := range s.in {
+				began := time.Now()
+				work(t)
+				s.count(began)
+			}
+		})
+	}
+}
+
+// count counts a turn whose work has begun at a time and ends now.
+func (s *stage) count(began time.Time) {
+	s.passed.Add(1)
+	s.last.Store(time.Now().UnixNano())
+	s.busy.Add(int64(time.Since(began)))
+}
+
+// finish waits until the queue is empty and the workers have ended.
+func (s *stage) finish() {
+	close(s.in)
+	s.workers.Wait()
+}
+
+// describe returns how busy the stage is. queue is the length of its queue.
+func (s *stage) describe(queue int) status.Module {
+	m := status.Module{
+		Name: s.name, Queue: queue, Workers: s.size,
+		Passed: s.passed.rate(), Busy: time.Duration(s.busy.Load()),
+	}
+	if n := m.Passed.PerMinute; n > 0 {
+		m.Each = time.Duration(s.busy.PerMinute() / n)
+	}
+	return m
+}
+
+// stuck reports whether something waits in the queue and nothing has passed for longer than
+// patience.
+func (s *stage) stuck(queue int, since time.Time, patience time.Duration, now time.Time) bool {
+	if last := time.Unix(0, s.last.Load()); last.After(since) {
+		since = last
+	}
+	return queue > 0 && now.Sub(since) > patience
+}

@@ -1,0 +1,307 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/mediatype"
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
+	"sheaf/robotd/control"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/page"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
+)
+
+// storing is the third stage: it queues the links of a page and stores the page.
+type storing struct {
+	settings config.Page
+	hosts    *Hosts
+	frontier *frontier.Frontier
+	batches  *batch.Store
+	tap      *control.Tap // nil: there is none
+	ledger   *batch.Ledger
+	journal  *client.Log
+	found    *client.Found
+	watched  *revisit.Pages
+	hours    *revisit.Hours
+	patience *patience
+	tally    *Tally
+	fail     func(*turn, error)
+	log      *slog.Logger
+}
+
+// store stores a turn's page.
+func (s *storing) store(t *turn) {
+	h := t.host
+	if t.resp != nil {
+		defer t.resp.Close()
+	}
+	if fetch.KindOf(t.err) == fetch.Canceled {
+		return // the page stays the next one
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return
+	}
+	h.dirty.Store(true)
+	if polite.IsFull(t.err) { // there was no room to keep the answer until it is stored
+		s.fail(t, t.err)
+		return
+	}
+	if err := s.settle(t); err != nil {
+		s.fail(t, err)
+		return
+	}
+	t.out.More = !h.idle.Load() && !h.Front.Empty()
+}
+
+// isPage reports whether an answer is a page, changed or not, and no picture or other file. If it
+// does not say its type, the URL tells.
+func isPage(resp *fetch.Response, url string) bool {
+	if !resp.IsPage() && resp.Status != http.StatusNotModified {
+		return false
+	}
+	switch media := mediatype.Of(mediatype.Header(resp.Header)).Essence; media {
+	case "text/html", "application/xhtml+xml":
+		return true
+	case "":
+		file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
+		family, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(file)), "/")
+		return family == "" || family == "text"
+	}
+	return false
+}
+
+// settle decides what becomes of the page, and does it. The order matters to package frontier: the
+// links go to their queues, then the page to the host's segment, then the queue moves on. An error
+// is one of the disk.
+func (s *storing) settle(t *turn) error {
+	if err := s.note(t); err != nil {
+		return err
+	}
+	h := t.host
+	s.judgeServer(t)
+	again := t.err != nil || Failed(t.resp.Status) || (t.resp.IsPage() || t.resp.Status/100 == 3) && t.resp.BrokeOff()
+	if again && t.entry.Tries+1 < s.settings.Tries {
+		return h.Front.Retry()
+	}
+	if err := s.queue(t); err != nil {
+		return err
+	}
+	if err := s.account(t); err != nil {
+		return err
+	}
+	if t.err != nil || t.noArchive {
+		return h.Front.Finish(frontier.Done{})
+	}
+	err := s.append(t)
+	if errors.Is(err, archive.ErrRefused) {
+		lost := batch.Event{Kind: batch.Failed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
+		return errors.Join(s.journal.Comment("not archived: %v", err), s.ledger.Add(lost), h.Front.Finish(frontier.Done{}))
+	}
+	return err
+}
+
+// judgeServer notes what the visit has shown of the host's server, and when it may be visited
+// again. An answer for which the page may be to blame does not hold up the host's others.
+func (s *storing) judgeServer(t *turn) {
+	h := t.host
+	if t.resp == nil {
+		if fetch.KindOf(t.err) == fetch.Protocol { // it answers, if oddly
+			return
+		}
+		t.out.Trouble, h.place.silent = true, true
+		t.out.NotBefore = s.patience.backOff(h, 0, time.Time{})
+		return
+	}
+	status, asked := t.resp.Status, retryAfter(t.resp.Header)
+	switch {
+	case Overloaded(status), t.mark == page.Blocked: // a host that turns the robot away is visited less often
+		t.out.Trouble = Overloaded(status)
+		t.out.NotBefore = s.patience.backOff(h, status, asked)
+		if t.out.Trouble {
+			return
+		}
+	case Failed(status):
+		t.out.NotBefore = asked
+		h.rest.why.Store(nil)
+	default:
+		h.recovered()
+	}
+	t.out.Rest = t.resp.Took // a slow host rests as long as it worked
+	t.out.Wait, t.out.Page = t.resp.Wait, isPage(t.resp, t.entry.URL)
+	s.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
+}
+
+// note writes the exchange to the log of the collection.
+func (s *storing) note(t *turn) error {
+	if t.err != nil {
+		return s.journal.Comment("%v", t.err)
+	}
+	return s.journal.Add(exchange(t.entry.URL, t.resp))
+}
+
+// queue puts the links of a turn into the queues of their hosts.
+func (s *storing) queue(t *turn) error {
+	first := t.past.Full.IsZero() // so that each link is counted once
+	byHost := make(map[*Host][]frontier.Entry)
+	for _, l := range t.links {
+		if l.host == t.host || s.hosts.Get(l.host.Name) == l.host { // it may have been dropped
+			byHost[l.host] = append(byHost[l.host], l.Entry)
+		}
+	}
+	for h, entries := range byHost {
+		if left := s.settings.MaxPerHost - h.Front.Len(); len(entries) > left {
+			for _, e := range entries[max(0, left):] {
+				t.cut(h.Name, "host_full", e.URL, 1)
+			}
+			entries = entries[:max(0, left)]
+		}
+		n, err := h.Front.Push(entries...)
+		if err == nil && first {
+			err = h.Front.CountLinks(entries)
+		}
+		if err != nil {
+			return err
+		}
+		if n > 0 && h != t.host {
+			s.hosts.Wake(h)
+		}
+	}
+	for _, e := range t.resting {
+		front, err := s.frontier.Host(weburl.Host(e.URL))
+		if err == nil {
+			_, err = front.Push(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, link := range t.found {
+		if err := s.found.Add(wire.HostLine{URL: link.top}); err != nil {
+			return err
+		}
+		if link.page == "" {
+			continue
+		}
+		if err := s.found.AddPage(link.host, link.page); err != nil {
+			return err
+		}
+	}
+	for _, e := range t.others {
+		if err := s.found.Elsewhere(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// account adds to the coverage what became of the page, unless it was simply collected, and the
+// links that are not followed.
+func (s *storing) account(t *turn) error {
+	events := t.cuts
+	enter := func(kind batch.Kind, reason string) {
+		events = append(events, batch.Event{Kind: kind, Reason: reason, Host: t.name, N: 1, URL: t.entry.URL})
+	}
+	switch {
+	case t.err != nil:
+		kind := fetch.KindOf(t.err)
+		if kind == "" {
+			kind = fetch.Local
+		}
+		enter(batch.Failed, string(kind))
+	case Failed(t.resp.Status):
+		enter(batch.Failed, strconv.Itoa(t.resp.Status))
+	case t.noArchive:
+		enter(batch.Withheld, "noarchive")
+	}
+	if t.mark != page.None {
+		enter(batch.Marked, string(t.mark))
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return s.ledger.Add(events...)
+}
+
+// append adds the page's record to the host's segment, and removes the page from the queue.
+func (s *storing) append(t *turn) error {
+	rec, visit := record(t)
+	if visit.Digest != "" && (rec.Kind == archive.Page || rec.Kind == archive.Revisit) {
+		changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
+		revisit.Learn(&visit, t.past, t.resp.Start, changed, s.hours.Plan.Window.Location())
+	}
+	if rec.Kind != archive.Revisit {
+		body := t.resp.Body()
+		defer body.Close()
+		rec.Body, rec.Deflated, rec.Links = body, t.resp.Deflated(), t.linksOf(rec)
+	}
+	var tapped []byte
+	err := s.batches.Append(t.name, rec, func(cell batch.Cell) error {
+		tapped = s.tapped(&cell)
+		if rec.Kind == archive.Page {
+			cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the latter for want of room in the segment
+			switch visit.Full = cell.Time; {
+			case cut && t.past.Digest != "":
+				visit = frontier.Visit{} // what is known of the whole page stays
+			case cut:
+				visit = frontier.Visit{Full: cell.Time} // the next visit takes it in full
+			}
+		}
+		done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
+		err := t.host.Front.Finish(done)
+		if err != nil {
+			t.host.memory.unfinished = &done
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	}
+	if tapped != nil {
+		s.tap.Offer(tapped)
+	}
+	seen := *rec
+	if rec.Kind == archive.Page && t.resp.BrokeOff() {
+		seen.Kind = archive.Response // it does not show whether the page has changed
+	}
+	s.watched.Visited(t.name, t.entry, seen.Kind, t.past, visit, t.resp.Start)
+	if err := s.watched.Stored(t.name, &seen, t.known.Digest != ""); err != nil {
+		return err
+	}
+	s.tally.count(rec.Kind, t.resp.Certificate == "")
+	t.host.pages.Add(1)
+	t.host.bytes.Add(t.resp.ResponseBytes)
+	t.host.ms.Add(t.resp.Took.Milliseconds())
+	return nil
+}
+
+// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
+// record that cannot be read is only logged, since the page is stored.
+func (s *storing) tapped(cell *batch.Cell) []byte {
+	if s.tap == nil || !s.tap.Active() {
+		return nil
+	}
+	record, err := cell.WARC(context.Background())
+	if err != nil {
+		s.log.Warn("tap: record not read", "url", cell.URL, "err", err)
+		return nil
+	}
+	return record
+}

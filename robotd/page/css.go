@@ -1,0 +1,18 @@
+package page
+
+import (
+	"strings"
+
+	"sheaf/internal/css"
+)
+
+// css adds the URLs of a style sheet, found as replay finds them.
+func (c *collector) css(sheet []byte, tag string) {
+	for r := range css.Refs(sheet, nil) {
+		c.add(css.Unescape(string(r.Raw)), Link{Tag: tag})
+	}
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}

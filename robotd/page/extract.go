@@ -1,0 +1,350 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+
+	"golang.org/x/text/encoding"
+
+	"sheaf/internal/charset"
+	"sheaf/internal/markup"
+	"sheaf/internal/mediatype"
+	"sheaf/internal/weburl"
+)
+
+// Limits for one page.
+const (
+	MaxLinks = 20_000   // links kept of one page
+	MaxBytes = 8 << 20  // bytes of one page that are searched
+	MaxTitle = 1024     // bytes of a title
+	MaxText  = 16 << 10 // bytes of text
+
+	// A sitemap may have 50,000 URLs and 50 MB (sitemaps.org). Twice as many links are kept,
+	// because sitemaps name images and translations too. Feeds have the same limits.
+	MaxSitemapLinks = 100_000
+	MaxSitemapBytes = 50 << 20
+)
+
+// Reasons why links were left out: keys of Page.Cut.
+const (
+	CutLinks        = "page_links"    // the page has more than MaxLinks
+	CutBytes        = "page_bytes"    // the page is longer than MaxBytes; the links beyond are not counted: this is 1
+	CutSitemapLinks = "sitemap_links" // the sitemap has more than MaxSitemapLinks
+	CutSitemapBytes = "sitemap_bytes" // the sitemap is longer than MaxSitemapBytes; this is 1
+	CutLength       = "length"        // the link is longer than a URL may be
+	CutFields       = "form_fields"   // the form has more fields than are sent
+)
+
+// sampled is how many bytes of a body tell its kind and charset.
+const sampled = 256 << 10
+
+// Page is what a page says about itself, and its links.
+type Page struct {
+	Charset   string // name in the WHATWG encoding standard; empty if the body is not searched
+	Declared  string // the charset that was declared but not believed
+	Title     string
+	HTML      bool   // the body was searched as HTML
+	Text      string // visible text with single blanks; of HTML only
+	MoreText  bool   // Text is cut
+	Base      string // URL against which links were resolved
+	Canonical string // <link rel=canonical>
+	Refresh   string // target of <meta http-equiv=refresh>
+	Robots    MetaRobots
+	Links     []Link // each URL once, in order
+	More      bool   // a limit has cut something off
+
+	Cut map[string]int // links that were left out, by reason; nil: none
+}
+
+// MetaRobots is the content of <meta name=robots>.
+type MetaRobots struct{ NoIndex, NoFollow, NoArchive bool }
+
+// Link is one reference of a page to another resource.
+type Link struct {
+	URL      string // absolute, http or https, without fragment
+	Tag      string // the element, "css", "sitemap" or "feed"
+	Rel      string `json:",omitempty"` // the rel attribute, lower case
+	Text     bool   `json:",omitempty"` // leads to another page, not to a part of this one
+	NoFollow bool   `json:",omitempty"` // by rel=nofollow, or by the page's meta robots
+}
+
+// Links parses a body that was fetched from base with a Content-Type header. If the type has no
+// links, neither has the Page.
+func Links(body []byte, contentType, base string) (*Page, error) {
+	return LinksAndText(body, contentType, base, MaxText)
+}
+
+// LinksAndText is Links with at most so many bytes of text, up to MaxText.
+func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
+	c, err := newCollector(base, text)
+	if err != nil {
+		return nil, err
+	}
+	if kind := kindOf(contentType, body); kind.streams() {
+		c.stream(bytes.NewReader(body), kind, contentType)
+	} else {
+		c.search(body, kind, contentType)
+	}
+	return c.page, nil
+}
+
+// Streams reports whether a body with this beginning is a sitemap or a feed, which Stream reads
+// completely.
+func Streams(head []byte, contentType string) bool { return kindOf(contentType, head).streams() }
+
+// Stream parses a sitemap or a feed of any length.
+func Stream(body io.Reader, contentType, base string) (*Page, error) {
+	c, err := newCollector(base, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := bufio.NewReaderSize(body, sampled)
+	head, _ := r.Peek(sampled) // as much as can be read
+	if kind := kindOf(contentType, head); kind.streams() {
+		c.stream(r, kind, contentType)
+	}
+	return c.page, nil
+}
+
+func newCollector(base string, text int) (*collector, error) {
+	url, err := weburl.New(base, nil)
+	if err != nil {
+		return nil, fmt.Errorf("extract: the page's own URL: %w", err)
+	}
+	return &collector{page: &Page{Base: url.String()}, base: url, seen: make(map[string]int), maxText: min(text, MaxText), maxLinks: MaxLinks, tooMany: CutLinks}, nil
+}
+
+// search parses a page that is completely in memory.
+func (c *collector) search(body []byte, kind kind, contentType string) {
+	if kind != kindHTML && kind != kindXHTML && kind != kindCSS {
+		return
+	}
+	if len(body) > MaxBytes {
+		body = body[:MaxBytes]
+		c.cut(CutBytes)
+	}
+	cs := charset.Detect(body, contentType)
+	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
+	if text := cs.DecodeBytes(body); kind == kindCSS {
+		c.css(text, "css")
+	} else {
+		c.html(text, kind == kindXHTML)
+	}
+	c.resolve()
+}
+
+// stream parses a sitemap or a feed.
+func (c *collector) stream(body io.Reader, kind kind, contentType string) {
+	r := bufio.NewReaderSize(body, sampled)
+	if kind == kindGzip {
+		if r = inflate(r); r == nil {
+			return
+		}
+		contentType = ""
+	}
+	head, _ := r.Peek(sampled)
+	if kind == kindGzip {
+		if kind = kindOf("", head); kind != kindXML && kind != kindList {
+			return
+		}
+	}
+	if kind == kindXML {
+		contentType = asXML(contentType)
+		switch markup.Root(charset.Detect(head, contentType).DecodeBytes(head)) {
+		case "stylesheet", "transform": // XSLT
+			c.templates = true
+			fallthrough
+		case "html", "svg": // with another type
+			if text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1)); err == nil {
+				c.search(text, kindXHTML, contentType)
+			}
+			return
+		}
+	}
+	c.direct, c.maxLinks, c.tooMany = true, MaxSitemapLinks, CutSitemapLinks
+	cs := charset.Detect(head, contentType)
+	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
+	text := cs.Reader(&limited{r, MaxSitemapBytes, c})
+	if kind == kindList {
+		c.list(text)
+	} else {
+		c.xml(text)
+	}
+	c.resolve()
+}
+
+// asXML returns a Content-Type of XML for what came as another type.
+func asXML(contentType string) string {
+	t := mediatype.Of(contentType)
+	switch {
+	case mediatype.IsXML(t.Essence):
+		return contentType
+	case t.Charset == "":
+		return "application/xml"
+	}
+	return mime.FormatMediaType("application/xml", map[string]string{"charset": t.Charset})
+}
+
+type kind int
+
+const (
+	kindOther kind = iota
+	kindHTML
+	kindXHTML // and SVG and XSLT
+	kindCSS
+	kindXML
+	kindGzip // may be a sitemap
+	kindList // a sitemap with one URL on a line
+)
+
+// streams reports whether bodies of the kind are read as a stream.
+func (k kind) streams() bool { return k == kindXML || k == kindGzip || k == kindList }
+
+// kindOf returns how to search a body. It is what a browser takes it for, except that robots also
+// read what browsers do not show: sitemaps and feeds of whatever type, packed or not, and pages
+// that came as files to be saved.
+func kindOf(contentType string, body []byte) kind {
+	const beginning = 4 << 10
+	head := body[:min(len(body), beginning)]
+	media := mediatype.Sniff(contentType, head)
+	family, _, _ := strings.Cut(media, "/")
+	saved := strings.HasSuffix(media, "/octet-stream") || media == "text/plain" && mediatype.Of(contentType).Essence != media
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return kindGzip
+	case media == "text/css":
+		return kindCSS
+	case shown[family] && !mediatype.IsXML(media):
+		return kindOther
+	}
+	text := charset.Detect(head, contentType).DecodeBytes(head)
+	switch {
+	case isList[markup.Root(text)]:
+		return kindXML
+	case media == "application/xhtml+xml", media == "image/svg+xml":
+		return kindXHTML
+	case mediatype.IsXML(media):
+		return kindXML
+	case isURLList(body):
+		return kindList
+	case media == "text/html", saved && looksLikePage(text):
+		return kindHTML
+	}
+	return kindOther
+}
+
+// shown are families of types that have no links, but for those of XML.
+var shown = map[string]bool{"image": true, "audio": true, "video": true, "font": true}
+
+// isList has the outermost elements of sitemaps and feeds.
+var isList = map[string]bool{"urlset": true, "sitemapindex": true, "rss": true, "feed": true, "rdf": true}
+
+// looksLikePage reports whether a text says near its beginning that it is HTML.
+func looksLikePage(text []byte) bool {
+	head := bytes.ToLower(text[:min(len(text), 512)])
+	return bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype html"))
+}
+
+// raw is a reference as it is written.
+type raw struct {
+	ref  string
+	base *weburl.URL // that an element of XML sets; nil: the page's
+	Link
+}
+
+// collector collects references until the page's base is known.
+type collector struct {
+	page      *Page
+	base      *weburl.URL
+	baseFound bool
+	bases     markup.Bases
+	enc       encoding.Encoding // of queries
+	refs      []raw
+	canonical string
+	refresh   string
+	nested    bool // within an iframe's srcdoc
+	templates bool // what has a brace is no URL yet, but a template for one
+	form      *form
+	text      strings.Builder
+	maxText   int
+	direct    bool // links are resolved at once, since there can be no <base>
+	maxLinks  int
+	tooMany   string         // why links beyond maxLinks are left out
+	seen      map[string]int // index in page.Links, by URL
+}
+
+// cut counts a link that is left out.
+func (c *collector) cut(why string) {
+	c.page.More = true
+	if c.page.Cut == nil {
+		c.page.Cut = make(map[string]int)
+	}
+	c.page.Cut[why]++
+}
+
+func (c *collector) add(ref string, l Link) {
+	switch {
+	case c.templates && strings.Contains(ref, "{"):
+	case len(c.refs) >= 2*c.maxLinks:
+		c.cut(c.tooMany)
+	case len(ref) > weburl.MaxLength && !hasPrefixFold(ref, "data:") && !hasPrefixFold(ref, "javascript:"):
+		c.cut(CutLength)
+	case len(ref) > weburl.MaxLength:
+	case c.direct:
+		c.link(c.bases.In(c.base), ref, l)
+	default:
+		c.refs = append(c.refs, raw{strings.Clone(ref), c.bases.In(nil), l})
+	}
+}
+
+// resolve resolves the references.
+func (c *collector) resolve() {
+	c.page.Base = c.base.String()
+	for _, r := range c.refs {
+		base := r.base
+		if base == nil {
+			base = c.base
+		}
+		c.link(base, r.ref, r.Link)
+	}
+	if c.canonical != "" {
+		c.page.Canonical, _ = c.absolute(c.base, c.canonical)
+	}
+	if c.refresh != "" {
+		c.page.Refresh, _ = c.absolute(c.base, c.refresh)
+	}
+}
+
+// link adds the link of a reference.
+func (c *collector) link(base *weburl.URL, ref string, l Link) {
+	url, ok := c.absolute(base, ref)
+	if !ok {
+		return
+	}
+	l.URL = url
+	l.NoFollow = l.NoFollow || l.Text && c.page.Robots.NoFollow
+	if i, ok := c.seen[url]; ok { // nofollow holds only if all links to the URL have it
+		have := &c.page.Links[i]
+		have.NoFollow = have.NoFollow && l.NoFollow
+		have.Text = have.Text || l.Text
+		return
+	}
+	if len(c.page.Links) == c.maxLinks {
+		c.cut(c.tooMany)
+		return
+	}
+	c.seen[url] = len(c.page.Links)
+	c.page.Links = append(c.page.Links, l)
+}
+
+func (c *collector) absolute(base *weburl.URL, ref string) (string, bool) {
+	url, err := base.Resolve(ref, c.enc)
+	if err != nil || !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
+		return "", false
+	}
+	return url, true
+}

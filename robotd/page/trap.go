@@ -1,0 +1,211 @@
+package page
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of the URLs that a person would have made.
+const (
+	maxRepeats    = 3  // successive repetitions of one to four segments of a path
+	maxSame       = 6  // equal segments anywhere in a path
+	maxParameters = 20 // of a query
+	maxSameName   = 8  // parameters of one name
+	yearsAhead    = 3  // of a calendar
+)
+
+var (
+	pathDate  = regexp.MustCompile(`/(\d{4})[/-](\d{1,2})(?:[/-](\d{1,2}))?(/|-|\.|$)`)
+	queryYear = regexp.MustCompile(`^(y|yr|year|nen)=(\d{4})$`)
+	queryDate = regexp.MustCompile(`^[a-z_]*(?:date|day|month|cal)[a-z_]*=(\d{4})-\d{1,2}`)
+	queryPart = regexp.MustCompile(`^(?:m|mo|mon|month|gatsu|tsuki)=\d{1,2}$`)
+)
+
+// Reasons why a link is not followed.
+const (
+	Calendar = "calendar"     // it goes on in an endless calendar
+	Repeats  = "path_repeats" // its path goes in circles
+)
+
+// Trap returns why a URL's path and query look endless, or nothing.
+func Trap(pathQuery string, now time.Time) (why string) {
+	path, query, _ := strings.Cut(pathQuery, "?")
+	switch {
+	case strings.Count(path, "/") >= maxRepeats && repeats(strings.Split(strings.Trim(path, "/"), "/")):
+		return Repeats
+	case endlessCalendar(path, query, now):
+		return Calendar
+	case pilesUp(query):
+		return "parameters"
+	}
+	return ""
+}
+
+// repeats reports whether a path goes in circles. Relative links do that if a server shows the same
+// page under every path. Numbers may repeat: they are coordinates, versions or choices.
+func repeats(segments []string) bool {
+	same := make(map[string]int, len(segments))
+	for _, s := range segments {
+		if isNumber(s) {
+			continue
+		}
+		if same[s]++; same[s] > maxSame {
+			return true
+		}
+	}
+	for width := 1; width <= 4; width++ {
+		run := 0 // successive segments that equal the one a width before
+		for i := width; i < len(segments); i++ {
+			if segments[i] != segments[i-width] || segments[i] == "" {
+				run = 0
+			} else if run++; run >= maxRepeats*width && !allNumbers(segments[i-width+1:i+1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Circles finds paths that relative links make longer without end, if several words take turns in
+// no order: a server that shows the same page under each path has two times as many with each
+// segment. The zero value is ready for use. It must not be used concurrently.
+type Circles struct {
+	seen map[string]bool // directories in which segments come again
+}
+
+// maxCircles is how many such directories a host may have.
+const maxCircles = 100
+
+// Endless reports whether a link of a page leads deeper into a circle. A directory counts only if
+// it lies below the page's own directory, and if both repeat segments. So a real tree in which a
+// name comes twice is not a circle. Once a host has maxCircles such directories, every further one
+// is endless, until the crawl of the host ends.
+func (c *Circles) Endless(page, link string) bool {
+	from, to := directory(page), directory(link)
+	if len(to) <= len(from) || !strings.HasPrefix(to, from) || again(to) < 2 || again(from) < 1 || c.seen[to] {
+		return false
+	}
+	if len(c.seen) == maxCircles {
+		return true
+	}
+	if c.seen == nil {
+		c.seen = make(map[string]bool)
+	}
+	c.seen[to] = true
+	return false
+}
+
+// directory returns the path up to its last slash.
+func directory(pathQuery string) string {
+	path, _, _ := strings.Cut(pathQuery, "?")
+	return path[:strings.LastIndexByte(path, '/')+1]
+}
+
+// again counts the segments of a path that equal an earlier one, except for numbers.
+func again(path string) (n int) {
+	met := make(map[string]bool)
+	for s := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if met[s] && !isNumber(s) {
+			n++
+		}
+		met[s] = true
+	}
+	return n
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+func allNumbers(segments []string) bool {
+	return !slices.ContainsFunc(segments, func(s string) bool { return !isNumber(s) })
+}
+
+// endlessCalendar reports whether a URL names a month too far ahead for a page. Any past year may
+// have one; Calendars ends a walk back into the past.
+func endlessCalendar(path, query string, now time.Time) bool {
+	if d, ok := inPath(path); ok && ahead(d.year, now) && d.year < now.Year()+200 { // larger numbers are no years
+		return true
+	}
+	if !hasYear(query) {
+		return false
+	}
+	params := strings.Split(strings.ToLower(query), "&")
+	month := slices.ContainsFunc(params, queryPart.MatchString)
+	for _, p := range params {
+		if m := queryYear.FindStringSubmatch(p); m != nil {
+			if year, _ := strconv.Atoi(m[2]); month && ahead(year, now) {
+				return true
+			}
+		} else if m := queryDate.FindStringSubmatch(p); m != nil {
+			if year, _ := strconv.Atoi(m[1]); ahead(year, now) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func ahead(year int, now time.Time) bool { return year > now.Year()+yearsAhead }
+
+// date is a year and a month in a path, and what is before them.
+type date struct {
+	before string
+	year   int
+}
+
+// inPath finds a date in a path. After another number, or before the extension of an image, there
+// is none: it is column and row of a map tile.
+func inPath(path string) (d date, ok bool) {
+	if !hasYear(path) {
+		return d, false
+	}
+	at := pathDate.FindStringSubmatchIndex(path)
+	if at == nil {
+		return d, false
+	}
+	d.before = path[:at[0]]
+	d.year, _ = strconv.Atoi(path[at[2]:at[3]])
+	month, _ := strconv.Atoi(path[at[4]:at[5]])
+	if month < 1 || month > 12 || isNumber(d.before[strings.LastIndexByte(d.before, '/')+1:]) {
+		return d, false
+	}
+	for _, end := range []string{".png", ".jpg", ".jpeg", ".gif", ".webp"} {
+		if strings.HasSuffix(strings.ToLower(path), end) {
+			return d, false
+		}
+	}
+	return d, true
+}
+
+// hasYear reports whether there are four digits in a row. Most links have none and need no regular
+// expression.
+func hasYear(text string) bool {
+	run := 0
+	for i := range len(text) {
+		if c := text[i]; c < '0' || c > '9' {
+			run = 0
+		} else if run++; run == 4 {
+			return true
+		}
+	}
+	return false
+}
+
+// pilesUp reports whether a query has grown from link to link.
+func pilesUp(query string) bool {
+	if query == "" {
+		return false
+	}
+	names := make(map[string]int)
+	n := 0
+	for p := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(p, "=")
+		names[name]++
+		if n++; n > maxParameters || names[name] > maxSameName {
+			return true
+		}
+	}
+	return false
+}

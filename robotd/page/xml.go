@@ -1,0 +1,147 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"sheaf/internal/markup"
+)
+
+// maxContent is how many bytes of one text of a sitemap or feed are read.
+const maxContent = 1 << 20
+
+// xml adds the links of a sitemap (loc, also those of images and videos) or of an RSS or Atom feed
+// (link, by text or href; enclosure; guid; content by src; links within the texts of entries).
+func (c *collector) xml(text io.Reader) {
+	z := newTokenizer(text, true)
+	e := xmlElement{collector: c}
+	for {
+		switch token := z.Next(); token {
+		case html.ErrorToken:
+			c.ended(z)
+			return
+		case html.TextToken:
+			if (e.tag != "" || e.inside != "") && e.content.Len() < maxContent {
+				e.content.Write(z.Text())
+			}
+		case html.CommentToken:
+			c.styleSheet(z.Raw())
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			e.end(markup.Local(string(name)))
+			c.bases.End()
+		case html.StartTagToken, html.SelfClosingTagToken:
+			e.start(z, token == html.StartTagToken)
+			if token == html.SelfClosingTagToken {
+				c.bases.End()
+			}
+		}
+	}
+}
+
+// xmlElement is the element of a sitemap or feed that is being read.
+type xmlElement struct {
+	collector *collector
+	tag       string // Link.Tag for the element's text; empty: the text is no link
+	inside    string // the entry's text that is being read, whose markup is searched
+	attrs     attributes
+	content   strings.Builder
+}
+
+// end ends an element.
+func (e *xmlElement) end(name string) {
+	if e.inside != "" && name != e.inside {
+		return
+	}
+	ref := strings.TrimSpace(e.content.String())
+	if e.inside != "" {
+		e.collector.tokens([]byte(ref), new(strings.Builder), inner)
+	} else if ref != "" && e.tag != "" {
+		e.collector.add(ref, Link{Tag: e.tag, Text: true})
+	}
+	e.tag, e.inside = "", ""
+	e.content.Reset()
+}
+
+// start begins an element. open says that it may have content.
+func (e *xmlElement) start(z *markup.Tokenizer, open bool) {
+	text, more := z.TagName()
+	name := markup.Local(string(text))
+	e.attrs = e.attrs[:0]
+	if more {
+		e.attrs = e.attrs.read(z)
+	}
+	e.collector.bases.Start(e.attrs.get("xml:base"), e.collector.base)
+	if e.inside != "" { // XHTML within an entry
+		if more {
+			e.collector.element(atom.Lookup([]byte(name)), name, e.attrs)
+		}
+		return
+	}
+	e.content.Reset()
+	e.tag = ""
+	switch name {
+	case "link":
+		e.tag = "feed"
+		e.add(Link{Tag: "feed", Rel: strings.ToLower(e.attrs.get("rel")), Text: true}, "href")
+	case "guid":
+		if !strings.EqualFold(e.attrs.get("ispermalink"), "false") {
+			e.tag = "feed"
+		}
+	case "outline": // of a list of feeds (OPML)
+		e.add(Link{Tag: "feed", Text: true}, "xmlurl", "htmlurl")
+	case "content", "thumbnail":
+		e.add(Link{Tag: "feed"}, "src", "url")
+	case "enclosure":
+		e.add(Link{Tag: "feed"}, "url")
+	default:
+		if name == "loc" || strings.HasSuffix(name, "_loc") {
+			e.tag = "sitemap"
+		}
+	}
+	if open && (name == "content" || name == "summary" || name == "description" || name == "encoded") {
+		e.inside = name
+	}
+}
+
+// add adds the references in attributes.
+func (e *xmlElement) add(l Link, keys ...string) {
+	for _, key := range keys {
+		if url := e.attrs.get(key); url != "" {
+			e.collector.add(url, l)
+		}
+	}
+}
+
+// newTokenizer returns a tokenizer for texts whose tokens are at most as long as a page.
+func newTokenizer(r io.Reader, xml bool) *markup.Tokenizer {
+	z := markup.New(r, xml)
+	z.SetMaxBuf(MaxBytes + 1)
+	return z
+}
+
+// ended counts if a tokenizer has stopped before the end of its text.
+func (c *collector) ended(z *markup.Tokenizer) {
+	if errors.Is(z.Err(), html.ErrBufferExceeded) {
+		c.cut(CutBytes)
+	}
+}
+
+// styleSheet adds the style sheet that a processing instruction names.
+func (c *collector) styleSheet(token []byte) {
+	tag, ok := markup.StyleSheet(token)
+	if !ok {
+		return
+	}
+	z := newTokenizer(bytes.NewReader(tag), true)
+	z.Next()
+	z.TagName()
+	if href := attributes(nil).read(z).get("href"); href != "" && href[0] != '#' {
+		c.add(href, Link{Tag: "xml-stylesheet"})
+	}
+}

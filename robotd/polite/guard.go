@@ -1,0 +1,152 @@
+package polite
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// GuardOptions have the limits and where to look. A limit of 0 is not checked.
+type GuardOptions struct {
+	Free  int64 // bytes of the disk to keep free
+	Spool int64 // limit for bytes in batches and open segments
+
+	Disk func() (Disk, error)
+	Held func() (Held, error)
+}
+
+// Disk is the free space of a file system, for users other than root.
+type Disk struct {
+	Bytes int64
+	Files int64 // files that can still be created; negative: not limited
+}
+
+// Held is the space that the robot uses.
+type Held struct {
+	Open  int64 // bytes in open segments; making a batch writes them again
+	Spool int64 // bytes in batches
+}
+
+// keepFiles is the number of files to keep free if their number is limited. A host uses five.
+const keepFiles = 1000
+
+// Guard reports when a limit is reached, until there is a quarter more space than the limit:
+// otherwise it would change with every page. It may be used concurrently.
+type Guard struct {
+	opt   GuardOptions
+	turns chan struct{}
+
+	mu    sync.Mutex // guards all below
+	why   string
+	wrote int64 // bytes since the last look
+}
+
+// NewGuard returns a guard. It does not look yet.
+func NewGuard(opt GuardOptions) *Guard { return &Guard{opt: opt, turns: make(chan struct{}, 1)} }
+
+// Short returns what is short, or "" if nothing is.
+func (g *Guard) Short() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.why
+}
+
+// Turns returns a channel that receives a value when Short has changed.
+func (g *Guard) Turns() <-chan struct{} { return g.turns }
+
+// Look checks the disk and the spool.
+func (g *Guard) Look() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.look()
+}
+
+// Wrote records that bytes were stored. After a certain part of the space to keep free, the guard
+// looks.
+func (g *Guard) Wrote(bytes int64) error {
+	const part = 16
+	least := int64(0)
+	for _, bound := range []int64{g.opt.Free, g.opt.Spool} {
+		if bound > 0 && (least == 0 || bound < least) {
+			least = bound
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wrote += bytes
+	if least == 0 || g.wrote < least/part {
+		return nil
+	}
+	return g.look()
+}
+
+func (g *Guard) look() error {
+	g.wrote = 0
+	disk, err := g.opt.Disk()
+	if err != nil {
+		return fmt.Errorf("room on the disk: %w", err)
+	}
+	held, err := g.opt.Held()
+	if err != nil {
+		return fmt.Errorf("room in the spool: %w", err)
+	}
+	g.set(g.judge(disk, held))
+	return nil
+}
+
+func (g *Guard) judge(disk Disk, held Held) string {
+	free, files, spool := g.opt.Free, int64(keepFiles), g.opt.Spool
+	if g.why != "" {
+		free, files, spool = free+free/4, files+files/4, spool-spool/4
+	}
+	switch {
+	case g.opt.Free > 0 && disk.Bytes-held.Open < free:
+		return fmt.Sprintf("the disk has %d bytes free, of which the next batch takes %d; %d must stay free (disk.free)", disk.Bytes, held.Open, g.opt.Free)
+	case g.opt.Free > 0 && disk.Files >= 0 && disk.Files < files:
+		return fmt.Sprintf("the disk has room for %d more files; %d must stay free", disk.Files, keepFiles)
+	case g.opt.Spool > 0 && held.Open+held.Spool > spool:
+		return fmt.Sprintf("%d bytes wait for receipts; at most %d may wait (disk.spool)", held.Open+held.Spool, g.opt.Spool)
+	}
+	return ""
+}
+
+// Full records that the disk is full. Collecting stops until a look finds space.
+func (g *Guard) Full() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.set("the disk is full")
+}
+
+func (g *Guard) set(why string) {
+	changed := (why == "") != (g.why == "")
+	g.why = why
+	if !changed {
+		return
+	}
+	select {
+	case g.turns <- struct{}{}:
+	default: // a value is waiting already
+	}
+}
+
+// IsFull reports whether an error says that a disk or a quota is full.
+func IsFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// DiskOf returns a function that returns the free space on a folder's disk.
+func DiskOf(dir string) func() (Disk, error) {
+	return func() (Disk, error) {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			return Disk{}, err
+		}
+		d := Disk{Bytes: int64(st.Bavail) * st.Bsize, Files: int64(st.Ffree)}
+		if st.Files == 0 { // btrfs and others report 0
+			d.Files = -1
+		}
+		return d, nil
+	}
+}

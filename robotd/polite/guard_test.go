@@ -1,0 +1,96 @@
+package polite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+)
+
+func TestGuard(t *testing.T) {
+	var disk Disk
+	var held Held
+	g := NewGuard(GuardOptions{
+		Free: 1000, Spool: 400,
+		Disk: func() (Disk, error) { return disk, nil }, Held: func() (Held, error) { return held, nil },
+	})
+	for i, step := range []struct {
+		disk  Disk
+		held  Held
+		short bool
+	}{
+		{Disk{5000, -1}, Held{0, 0}, false},
+		{Disk{1000, -1}, Held{0, 0}, false},
+		{Disk{999, -1}, Held{0, 0}, true},
+		{Disk{1249, -1}, Held{0, 0}, true}, // a quarter more must be free first
+		{Disk{1250, -1}, Held{0, 0}, false},
+		{Disk{1250, -1}, Held{300, 0}, true}, // a batch would use the space to keep free
+		{Disk{1550, -1}, Held{300, 0}, false},
+		{Disk{5000, -1}, Held{100, 300}, false},
+		{Disk{5000, -1}, Held{100, 301}, true},
+		{Disk{5000, -1}, Held{0, 301}, true},
+		{Disk{5000, -1}, Held{0, 300}, false},
+		{Disk{5000, keepFiles - 1}, Held{0, 0}, true},
+		{Disk{5000, keepFiles}, Held{0, 0}, true},
+		{Disk{5000, keepFiles * 2}, Held{0, 0}, false},
+	} {
+		before := g.Short() != ""
+		disk, held = step.disk, step.held
+		if err := g.Look(); err != nil {
+			t.Fatal(err)
+		}
+		if (g.Short() != "") != step.short {
+			t.Errorf("step %d: %+v: Short = %q", i, step, g.Short())
+		}
+		select {
+		case <-g.Turns():
+			if before == step.short {
+				t.Errorf("step %d: Turns has a value although Short has not changed", i)
+			}
+		default:
+			if before != step.short {
+				t.Errorf("step %d: Turns has no value although Short has changed", i)
+			}
+		}
+	}
+	g.Full()
+	if g.Short() == "" {
+		t.Error("after Full nothing is short")
+	}
+	disk = Disk{5000, -1}
+	if err := g.Look(); err != nil || g.Short() != "" {
+		t.Errorf("a disk with room is short: %q, %v", g.Short(), err)
+	}
+}
+
+// Between looks the guard counts the bytes written.
+func TestWrote(t *testing.T) {
+	looks := 0
+	g := NewGuard(GuardOptions{Free: 16_000, Spool: 32_000, Disk: func() (Disk, error) {
+		looks++
+		return Disk{1 << 30, -1}, nil
+	}, Held: func() (Held, error) { return Held{}, nil }})
+	for range 100 {
+		if err := g.Wrote(100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if looks != 10 {
+		t.Errorf("%d looks for 10,000 bytes, want one for 1,000", looks)
+	}
+}
+
+func TestNoBounds(t *testing.T) {
+	g := NewGuard(GuardOptions{Disk: func() (Disk, error) { return Disk{}, nil }, Held: func() (Held, error) { return Held{9, 9}, nil }})
+	if err := g.Look(); err != nil || g.Short() != "" {
+		t.Errorf("a guard without bounds says %q, %v", g.Short(), err)
+	}
+}
+
+func TestIsFull(t *testing.T) {
+	full := fmt.Errorf("segment: %w", &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	if !IsFull(full) || IsFull(errors.New("no space left on device")) || IsFull(nil) {
+		t.Error("IsFull is wrong about an error")
+	}
+}

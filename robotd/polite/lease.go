@@ -1,0 +1,137 @@
+package polite
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+)
+
+// Lease says for how long the robot may visit its hosts without hearing from the manager. After
+// that the manager may have given them to other robots. Each answer to a list or a heartbeat renews
+// it. The time counts from when the robot sent the request, on a clock that goes on while the
+// process or the machine is stopped. The lease is kept in a file. After a restart of the machine,
+// whose clock begins anew then, the lease is over until it is renewed. Its methods may be called
+// concurrently.
+//
+// A robot that was never given a lease may visit its hosts for ever. So may a nil Lease.
+type Lease struct {
+	path    string
+	changes chan struct{} // has an element after a renewal
+
+	mu  sync.Mutex // guards rec
+	rec leaseRecord
+}
+
+// leaseRecord is the file of a Lease. Times are on the boot's clock.
+type leaseRecord struct {
+	Boot  string        `json:"boot"`  // names the start of the machine; empty: there is no end
+	Until time.Duration `json:"until"` // end of the lease
+	For   time.Duration `json:"for"`   // length of the lease
+}
+
+// never is the boot of a lease that is over.
+const never = "none"
+
+// Instant is a time on the clock of leases.
+type Instant time.Duration
+
+// Sent returns the time now, to be passed to Renew with the answer to a request that is sent after.
+func Sent() Instant {
+	_, now := bootTime()
+	return Instant(now)
+}
+
+// OpenLease reads the file, if there is one. leased says that the robot's list came with a lease:
+// if the file is missing, the lease counts as over.
+func OpenLease(path string, leased bool) (*Lease, error) {
+	l := &Lease{path: path, changes: make(chan struct{}, 1)}
+	if leased {
+		l.rec.Boot = never
+	}
+	return l, config.LoadJSON(path, &l.rec)
+}
+
+// Renew takes in the lease of an answer. sent is from before the request was sent.
+func (l *Lease) Renew(sent Instant, lease wire.Lease) error {
+	if !lease.Renewed {
+		return nil
+	}
+	var rec leaseRecord
+	if lease.For > 0 {
+		boot, _ := bootTime()
+		rec = leaseRecord{Boot: boot, Until: time.Duration(sent) + lease.For, For: lease.For}
+	}
+	return l.set(rec)
+}
+
+// End ends the lease until it is renewed.
+func (l *Lease) End() error { return l.set(leaseRecord{Boot: never}) }
+
+func (l *Lease) set(rec leaseRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rec == rec {
+		return nil
+	}
+	l.rec = rec
+	select {
+	case l.changes <- struct{}{}:
+	default: // it has an element
+	}
+	return config.SaveJSON(l.path, rec)
+}
+
+// Changes has an element after a renewal.
+func (l *Lease) Changes() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	return l.changes
+}
+
+// Left returns for how long visits may still begin, and until when they may last; zero or less:
+// none may. ok is false if there is no end.
+func (l *Lease) Left() (begin, last time.Duration, ok bool) {
+	if l == nil {
+		return 0, 0, false
+	}
+	l.mu.Lock()
+	rec := l.rec
+	l.mu.Unlock()
+	if rec.Boot == "" {
+		return 0, 0, false
+	}
+	boot, now := bootTime()
+	if boot != rec.Boot {
+		return 0, 0, true
+	}
+	last = rec.Until - now
+	return last - wire.LeaseMargin(rec.For), last, true
+}
+
+// MayVisit reports whether a visit may begin now.
+func (l *Lease) MayVisit() bool {
+	begin, _, ok := l.Left()
+	return !ok || begin > 0
+}
+
+// ErrLeaseOver says that the robot must not visit its hosts until the manager renews its lease.
+var ErrLeaseOver = errors.New("the lease of the robot's hosts is over")
+
+// Bound returns a context that ends with the lease, as it is now. cancel must be called.
+func (l *Lease) Bound(ctx context.Context) (_ context.Context, cancel func()) {
+	_, last, ok := l.Left()
+	if !ok {
+		return ctx, func() {}
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(last, func() { stop(ErrLeaseOver) })
+	return ctx, func() {
+		timer.Stop()
+		stop(nil)
+	}
+}

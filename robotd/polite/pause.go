@@ -1,0 +1,69 @@
+package polite
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"sheaf/robotd/config"
+)
+
+// Pause is an order to visit no hosts. Its file exists as long as the pause, so the pause outlasts
+// the process. Its methods may be called concurrently.
+type Pause struct {
+	path    string
+	changes chan struct{} // has an element after a change
+
+	mu    sync.Mutex // guards since
+	since time.Time  // zero: there is no pause
+}
+
+// pauseRecord is the file of a pause.
+type pauseRecord struct {
+	Since time.Time `json:"since"`
+}
+
+// OpenPause reads the file at path, if there is one.
+func OpenPause(path string) (*Pause, error) {
+	var rec pauseRecord
+	err := config.LoadJSON(path, &rec)
+	return &Pause{path: path, changes: make(chan struct{}, 1), since: rec.Since}, err
+}
+
+// Since returns when the pause began; zero: there is none.
+func (p *Pause) Since() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.since
+}
+
+// Set begins or ends the pause, in the file first. It reports whether that changed anything.
+func (p *Pause) Set(on bool) (changed bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if on != p.since.IsZero() {
+		return false, nil
+	}
+	at := time.Time{}
+	if on {
+		at = time.Now()
+		err = config.SaveJSON(p.path, pauseRecord{at})
+	} else if err = os.Remove(p.path); errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.since = at
+	tell(p.changes)
+	return true, nil
+}
+
+// tell makes sure that a channel of capacity 1 has an element.
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,55 @@
+package revisit
+
+import (
+	"maps"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/robotd/config"
+)
+
+// Stored takes note of a record that was stored. If it is a change of a watched page, or of a page
+// that somebody wants to have saved now, its host is due for an express batch. known says that a
+// full copy of the page was known before.
+func (p *Pages) Stored(host string, rec *archive.Record, known bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	gone := rec.Kind == archive.Response && known && isGone(rec.HTTP)
+	changed := (rec.Kind == archive.Page || gone) && covers(p.orders[host], rec.URL)
+	if p.changed[host] || !changed && once(p.orders[host], rec.URL) == 0 {
+		return nil
+	}
+	p.changed[host] = true
+	return p.saveChanged()
+}
+
+// TakeChanged returns the hosts with a change, unless some were taken less than rest ago. The
+// caller must then call Sealed or PutBack.
+func (p *Pages) TakeChanged(now time.Time, rest time.Duration) map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.changed) == 0 || now.Sub(p.last) < rest {
+		return nil
+	}
+	hosts := p.changed
+	p.changed, p.last = make(map[string]bool), now
+	return hosts
+}
+
+// Sealed notes that the hosts that were taken are in a batch.
+func (p *Pages) Sealed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.saveChanged()
+}
+
+// PutBack returns hosts that were taken and are in no batch.
+func (p *Pages) PutBack(hosts map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.Copy(p.changed, hosts)
+}
+
+// saveChanged writes the file of hosts with a change, whose pages may lie in open segments when the
+// process ends.
+func (p *Pages) saveChanged() error { return config.NoteJSON(p.path(changedFile), p.changed) }

@@ -1,0 +1,151 @@
+package revisit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+)
+
+// Files in the data folder.
+const (
+	listFile    = "watches.json" // savedList
+	changedFile = "express.json" // hosts with a change that is in no batch yet
+)
+
+// PagesOptions are what Pages needs.
+type PagesOptions struct {
+	Dir      string // the data folder
+	Settings config.Watch
+	Policy   WatchPolicy
+	Active   bool // pages are visited more often than once a cycle
+	Frontier *frontier.Frontier
+	Servers  *Servers
+	Pace     *Pace
+	Plan     config.Plan
+	List     *client.Assignment
+	MayVisit func(host string, now time.Time) bool // reports whether a host may be visited now
+}
+
+// Pages are the pages that consumers watch. They are visited in every cycle, and within it as often
+// as they change. A change goes into a small batch of its host alone, which is sent at once. The
+// list outlasts the process. The methods may be called concurrently.
+type Pages struct {
+	opt PagesOptions
+
+	mu      sync.Mutex // guards all below
+	etag    string
+	orders  map[string][]wire.WatchOrder // by host
+	hosts   map[string]*hostPages
+	changed map[string]bool // hosts with a change that is in no batch yet
+	last    time.Time       // when changes were last taken
+}
+
+// savedList is the file of the list.
+type savedList struct {
+	ETag    string            `json:"etag"`
+	Watches []wire.WatchOrder `json:"watches"`
+}
+
+// OpenPages reads what an earlier run left.
+func OpenPages(opt PagesOptions) (*Pages, error) {
+	p := &Pages{opt: opt, changed: make(map[string]bool), hosts: make(map[string]*hostPages)}
+	var saved savedList
+	err := errors.Join(config.LoadJSON(p.path(listFile), &saved), config.LoadJSON(p.path(changedFile), &p.changed))
+	p.set(saved)
+	return p, err
+}
+
+func (p *Pages) path(name string) string { return filepath.Join(p.opt.Dir, name) }
+
+// Set replaces the list, in the file first.
+func (p *Pages) Set(etag string, orders []wire.WatchOrder) error {
+	saved := savedList{etag, orders}
+	if err := config.SaveJSON(p.path(listFile), saved); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set(saved)
+	return nil
+}
+
+func (p *Pages) set(saved savedList) {
+	p.etag, p.orders = saved.ETag, make(map[string][]wire.WatchOrder)
+	for _, o := range saved.Watches {
+		p.orders[o.Host] = append(p.orders[o.Host], o)
+	}
+	for _, h := range p.hosts {
+		h.stale = true
+	}
+}
+
+// ETag returns the ETag of the list.
+func (p *Pages) ETag() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.etag
+}
+
+// ordersOf returns the orders for a host, which do not change.
+func (p *Pages) ordersOf(host string) []wire.WatchOrder {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.orders[host]
+}
+
+// Entries returns the single pages of a host that are watched.
+func (p *Pages) Entries(host string) (entries []frontier.Entry) {
+	for _, o := range p.ordersOf(host) {
+		if o.Kind != wire.WatchHost {
+			entries = append(entries, frontier.Entry{URL: weburl.Canonical(o.URL)})
+		}
+	}
+	return entries
+}
+
+// Covers reports whether a page is watched.
+func (p *Pages) Covers(host, url string) bool { return covers(p.ordersOf(host), url) }
+
+func covers(orders []wire.WatchOrder, url string) bool {
+	return slices.ContainsFunc(orders, func(o wire.WatchOrder) bool { return o.Covers(url) })
+}
+
+// once returns the newest order for one visit to a page; 0: there is none.
+func once(orders []wire.WatchOrder, url string) (newest int64) {
+	for _, o := range orders {
+		if o.Once > newest && o.Covers(url) {
+			newest = o.Once
+		}
+	}
+	return newest
+}
+
+// Request returns the HTTP request for a page. If the page is a watched form, the request posts the
+// form's fields.
+func (p *Pages) Request(host string, req fetch.Request) fetch.Request {
+	for _, o := range p.ordersOf(host) {
+		if o.Body != "" && o.URL == req.URL {
+			req.URL, req.Post = o.Address, []byte(o.Body)
+			req.Header = http.Header{"Content-Type": {o.Media}}
+		}
+	}
+	return req
+}
+
+// isGone reports whether an answer's header says that there is no such page.
+func isGone(head []byte) bool {
+	var status int
+	_, err := fmt.Sscanf(string(head[:min(len(head), 20)]), "HTTP/%s %d", new(string), &status)
+	return err == nil && (status == http.StatusNotFound || status == http.StatusGone)
+}

@@ -1,0 +1,239 @@
+package revisit
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+	"sheaf/robotd/frontier"
+)
+
+// hostPages are the watched pages of a host.
+type hostPages struct {
+	pages map[string]*page // by URL
+	stale bool             // the list has changed since they were read
+}
+
+// page is what is known of a watched page.
+type page struct {
+	entry         frontier.Entry
+	visit         frontier.Visit // as the last visit left it; zero: there was none
+	at            time.Time      // of that visit
+	backoffFactor float64        // see revisit.WatchPolicy
+	next          time.Time      // when the page should be visited again; zero: at once
+	once          int64          // the last order for one visit that was carried out, since the process began
+}
+
+// maxPages is how many pages of a host are visited more often than once a cycle.
+const maxPages = 1000
+
+// Active reports whether watched pages are visited more often than once a cycle.
+func (p *Pages) Active() bool { return p.opt.Active }
+
+// Forget drops what is known of a host's pages.
+func (p *Pages) Forget(host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.hosts, host)
+}
+
+// Read reads what is known of a host's watched pages, unless that has been done: from the
+// frontier's state for earlier cycles, and from its journal for the current one. So a robot that
+// was killed goes on as it was.
+func (p *Pages) Read(host string) error {
+	if !p.needsReading(host) {
+		return nil
+	}
+	front, err := p.opt.Frontier.Host(host)
+	if err != nil {
+		return err
+	}
+	pages := make(map[string]*page)
+	add := func(e frontier.Entry, v frontier.Visit) {
+		if known := pages[e.URL]; known != nil {
+			known.visit, known.at = v, visited(v)
+		} else if len(pages) < maxPages {
+			pages[e.URL] = &page{entry: e, visit: v, at: visited(v), backoffFactor: Calm}
+		}
+	}
+	for _, e := range p.Entries(host) {
+		v, _, err := front.Visit(e.URL)
+		if err != nil {
+			return err
+		}
+		add(e, v)
+	}
+	orders := p.ordersOf(host)
+	met := func(e frontier.Entry, v frontier.Visit) {
+		if !visited(v).IsZero() && covers(orders, e.URL) {
+			add(e, v)
+		}
+	}
+	if slices.ContainsFunc(orders, func(o wire.WatchOrder) bool { return o.Kind != wire.WatchURL }) {
+		if _, err := front.EachKnown(met); err != nil {
+			return err
+		}
+	}
+	if err := front.EachVisited(met); err != nil {
+		return err
+	}
+	p.merge(host, pages)
+	return nil
+}
+
+// visited returns when a visit was made.
+func visited(v frontier.Visit) time.Time {
+	if v.Last.Before(v.Full) {
+		return v.Full
+	}
+	return v.Last
+}
+
+func (p *Pages) needsReading(host string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.orders[host]) == 0 {
+		delete(p.hosts, host)
+		return false
+	}
+	h := p.hosts[host]
+	return p.opt.Active && (h == nil || h.stale)
+}
+
+// merge replaces a host's pages by those that were read. What is in memory is newer and has more.
+func (p *Pages) merge(host string, pages map[string]*page) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.hosts[host]; h != nil {
+		for url, known := range h.pages {
+			if covers(p.orders[host], url) {
+				pages[url] = known
+			}
+		}
+	}
+	h := &hostPages{pages: pages}
+	p.hosts[host] = h
+	p.pace(host, h, slices.Collect(maps.Values(pages))...)
+}
+
+// maxShare is the part of a host's time that visits to watched pages may take.
+const maxShare = 0.5
+
+// pace sets the time of the next visit to some pages of a host. The caller holds mu.
+func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
+	server := p.opt.Servers.Get(host)
+	room := maxShare * p.opt.Pace.Room(host, server.Addr, 24*time.Hour)
+	all := slices.Collect(maps.Values(h.pages))
+	known := make([]Watched, len(all))
+	for i, page := range all {
+		known[i] = Watched{Changes: page.visit.Changes, Times: page.visit.Times, BackoffFactor: page.backoffFactor}
+	}
+	intervals := make(map[*page]time.Duration, len(all))
+	for i, interval := range p.opt.Policy.Intervals(known, room) {
+		intervals[all[i]] = interval
+	}
+	for _, page := range pages {
+		if page.next = (time.Time{}); !page.at.IsZero() {
+			page.next = NextVisit(p.opt.Plan, &server.Hours, page.at, intervals[page])
+		}
+		if once(p.orders[host], page.entry.URL) > page.once {
+			page.next = time.Time{}
+		}
+	}
+}
+
+// Visited takes in a visit at a time to the page of an entry. kind is that of its record, past what
+// was known before it, v what is known now. The caller must have the host's turn.
+func (p *Pages) Visited(host string, e frontier.Entry, kind archive.Kind, past, v frontier.Visit, at time.Time) {
+	if !p.opt.Active {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[host]
+	if h == nil {
+		return
+	}
+	known := h.pages[e.URL]
+	if known == nil {
+		if len(h.pages) >= maxPages || kind != archive.Page || !covers(p.orders[host], e.URL) {
+			return
+		}
+		known = &page{entry: frontier.Entry{URL: e.URL, Depth: e.Depth}, backoffFactor: Calm}
+		h.pages[e.URL] = known
+	}
+	changed := kind == archive.Page && past.Digest != "" && past.Digest != v.Digest
+	switch {
+	case v.Gone:
+		changed = known.visit.Digest != ""
+		known.visit = frontier.Visit{Gone: true, History: known.visit.History} // it may come back as it was
+	case !v.Full.IsZero():
+		known.visit = v
+	}
+	known.at, known.once = at, once(p.orders[host], e.URL)
+	known.backoffFactor = p.opt.Policy.BackoffFactor(known.backoffFactor, changed)
+	p.pace(host, h, known)
+}
+
+// Visit returns the last visit to a watched page and its time. It may be newer than what the
+// frontier has of earlier cycles.
+func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[host]
+	if h == nil || h.pages[url] == nil || h.pages[url].at.IsZero() {
+		return v, at, false
+	}
+	return h.pages[url].visit, h.pages[url].at, true
+}
+
+// VisitedSince reports whether a page that a cycle has queued was already visited as a watched
+// page: since the cycle began, or just before.
+func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) bool {
+	if e.First || e.Redirects > 0 || e.Tries > 0 {
+		return false
+	}
+	_, at, ok := p.Visit(host, e.URL)
+	return ok && (!at.Before(began) || time.Since(at) < p.opt.Settings.Every)
+}
+
+// Due adds to due, by host, the watched pages that should be visited now. They are not due again
+// until they were visited, or the least interval has passed.
+func (p *Pages) Due(now time.Time, due map[string][]frontier.Entry) error {
+	if !p.opt.Active {
+		return nil
+	}
+	p.mu.Lock()
+	names := slices.Collect(maps.Keys(p.orders))
+	p.mu.Unlock()
+	if len(names) == 0 {
+		return nil
+	}
+	list := p.opt.List.List()
+	assigned := list.Hosts()
+	for _, name := range names {
+		if assigned[name] == nil {
+			continue
+		}
+		if err := p.Read(name); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, h := range p.hosts {
+		if assigned[name] == nil || !p.opt.MayVisit(name, now) {
+			continue
+		}
+		share := list.Shares[name]
+		for url, page := range h.pages {
+			if !page.next.After(now) && share.Has(url) {
+				page.next = now.Add(p.opt.Settings.Every)
+				due[name] = append(due[name], page.entry)
+			}
+		}
+	}
+	return nil
+}

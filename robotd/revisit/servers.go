@@ -1,0 +1,188 @@
+package revisit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"sheaf/internal/durable"
+	"sheaf/robotd/config"
+)
+
+// Server is what visits have shown about a host's server.
+type Server struct {
+	Addr  netip.Addr // last address; zero: unknown
+	Day   int        // number of the day of the last observation
+	Hours ServerHours
+}
+
+// packed is a compact Server: there may be ten thousand, and most are visited in a few hours of the
+// day.
+type packed struct {
+	addr  netip.Addr
+	day   int32
+	hours []packedHour // hours with observations
+}
+
+type packedHour struct {
+	hour          int32
+	speed, weight float32
+}
+
+// Servers has the servers in memory and saves them to one file from time to time. What is lost with
+// the process is learned again. Servers may be used concurrently.
+type Servers struct {
+	path string
+
+	mu    sync.Mutex // guards all below
+	all   map[string]*packed
+	dirty bool
+}
+
+// OpenServers reads what an earlier run has saved. It skips damaged lines.
+func OpenServers(path string) (*Servers, error) {
+	s := &Servers{path: path, all: make(map[string]*packed)}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for r := bufio.NewReader(f); ; {
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			return s, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if name, p, ok := parseServer(strings.TrimSuffix(line, "\n")); ok {
+			s.all[name] = p
+		}
+	}
+}
+
+func (p *packed) line(name string) string {
+	var numbers []byte
+	var speed, weight [24]float32
+	for _, h := range p.hours {
+		speed[h.hour], weight[h.hour] = h.speed, h.weight
+	}
+	for _, f := range [][24]float32{speed, weight} {
+		numbers, _ = binary.Append(numbers, binary.LittleEndian, f) // cannot fail: the size is fixed
+	}
+	addr := "-"
+	if p.addr.IsValid() {
+		addr = p.addr.String()
+	}
+	return config.Summed(fmt.Sprintf("%d %s %s %s", p.day, addr, base64.RawStdEncoding.EncodeToString(numbers), name)) + "\n"
+}
+
+func parseServer(line string) (name string, p *packed, ok bool) {
+	text, ok := config.Unsummed(line)
+	f := strings.SplitN(text, " ", 4)
+	if !ok || len(f) != 4 {
+		return "", nil, false
+	}
+	p = new(packed)
+	numbers, err := base64.RawStdEncoding.DecodeString(f[2])
+	var speed, weight [24]float32
+	if err != nil || len(numbers) != binary.Size(speed)+binary.Size(weight) {
+		return "", nil, false
+	}
+	r := bytes.NewReader(numbers)
+	if err := errors.Join(binary.Read(r, binary.LittleEndian, &speed), binary.Read(r, binary.LittleEndian, &weight)); err != nil {
+		return "", nil, false
+	}
+	p.pack(func(hour int) (float32, float32) { return speed[hour], weight[hour] })
+	p.addr, _ = netip.ParseAddr(f[1]) // zero for "-"
+	_, err = fmt.Sscan(f[0], &p.day)
+	return f[3], p, err == nil
+}
+
+// pack stores the speed and weight of each hour that has observations.
+func (p *packed) pack(of func(hour int) (speed, weight float32)) {
+	var hours [24]packedHour
+	n := 0
+	for hour := range hours {
+		if speed, weight := of(hour); weight != 0 {
+			hours[n] = packedHour{int32(hour), speed, weight}
+			n++
+		}
+	}
+	p.hours = slices.Clone(hours[:n])
+}
+
+// Get returns what is known about a host's server.
+func (s *Servers) Get(host string) (v Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.all[host]
+	if p == nil {
+		return v
+	}
+	v.Addr, v.Day = p.addr, int(p.day)
+	for _, h := range p.hours {
+		v.Hours.Speed[h.hour], v.Hours.Weight[h.hour] = float64(h.speed), float64(h.weight)
+	}
+	return v
+}
+
+// Set replaces what is known about a host's server.
+func (s *Servers) Set(host string, v Server) {
+	p := &packed{addr: v.Addr, day: int32(v.Day)}
+	p.pack(func(hour int) (float32, float32) { return float32(v.Hours.Speed[hour]), float32(v.Hours.Weight[hour]) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[host], s.dirty = p, true
+}
+
+// Forget deletes what is known about a host's server.
+func (s *Servers) Forget(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, host)
+	s.dirty = true
+}
+
+// Save writes the file if anything has changed.
+func (s *Servers) Save() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.dirty {
+		return nil
+	}
+	temp := s.path + durable.TempSuffix
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f) // in pieces: the file is much larger than the data in memory
+	for name, p := range s.all {
+		if _, err = w.WriteString(p.line(name)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	s.dirty = false
+	return durable.Disk{System: durable.Host{}}.Move(temp, s.path)
+}

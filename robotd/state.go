@@ -1,0 +1,52 @@
+package robotd
+
+import (
+	"sync"
+	"time"
+
+	"sheaf/robotd/config"
+	"sheaf/robotd/status"
+)
+
+// State is the last cycle, in a file. Its methods may be called concurrently.
+type State struct {
+	path string
+
+	mu   sync.Mutex // guards last
+	last record
+}
+
+// record is the file of a State.
+type record struct {
+	Number int64     `json:"number"`
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended,omitzero"` // zero: the cycle is not over
+}
+
+// OpenState reads the file, if there is one.
+func OpenState(path string) (*State, error) {
+	s := &State{path: path}
+	return s, config.LoadJSON(path, &s.last)
+}
+
+// Number returns the number of the last cycle; zero: there was none.
+func (s *State) Number() int64 { return s.get().Number }
+
+func (s *State) get() record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *State) set(r record) error {
+	s.mu.Lock()
+	s.last = r
+	s.mu.Unlock()
+	return config.SaveJSON(s.path, r)
+}
+
+// Describe adds the cycle to a status.
+func (s *State) Describe(st *status.Status) {
+	r := s.get()
+	st.Cycle, st.Began, st.Ended = r.Number, r.Began, r.Ended
+}
