@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +162,50 @@ func TestOneSecond(t *testing.T) {
 	}
 	if resp, body, _ := s.follow(t, "/web/2026/"+root+"/part"); resp.StatusCode != 206 || body != "x" {
 		t.Errorf("a part: %s %q", resp.Status, body)
+	}
+}
+
+// Each record of a second has an address of its own, which CDX and the TimeMap show, and at which it
+// is as it was.
+func TestEachRecordHasAnAddress(t *testing.T) {
+	s := newSite(t)
+	const url = "http://www.waseda.ac.jp/p"
+	other := func(head, body string) *archive.Record {
+		return answer(archive.Response, url, head, body, at(22, 1))
+	}
+	part := answer(archive.Response, url, "HTTP/1.1 206 Partial Content\nContent-Range: bytes 1-2/4", "ar", at(23, 1))
+	want := []string{"200 good", "206 ar", "302 ", "404 good", "429 slow down", "503 busy"}
+	s.Publish("20261122", map[string][]*archive.Record{host: {
+		other("HTTP/1.1 429 Too Many Requests", "slow down"), servetest.Page(url, "good", at(22, 1)), other("HTTP/1.1 302 Found\nLocation: /login", ""),
+		other("HTTP/1.1 404 Not Found", "good"), part,
+	}})
+	s.Publish("20261123", map[string][]*archive.Record{host: {other("HTTP/1.1 503 Busy", "busy")}})
+	_, lines := s.doText(t, "/v1/cdx?output=text&fl=address&url="+url)
+	_, links := s.doText(t, "/timemap/link/"+url)
+	_, list := s.doText(t, "/timemap/json/"+url)
+	var got []string
+	etags := make(map[string]bool)
+	for address := range strings.FieldsSeq(lines) {
+		version, _, _ := strings.Cut(strings.TrimPrefix(address, "/web/"), "/")
+		resp, body := s.doText(t, "/web/"+version+"id_/"+url)
+		got = append(got, strings.TrimSpace(resp.Status[:3]+" "+body))
+		etags[resp.Header.Get("ETag")] = true
+		plain, _, _ := strings.Cut(version, "~")
+		listed := strings.Contains(links, s.url+address+">") && strings.Contains(list, s.url+address+`"`)
+		stands := strings.Contains(links, s.url+"/web/"+plain+"/"+url+">")
+		if listed == (resp.StatusCode == 200) || !listed && !stands {
+			t.Errorf("%s of %s: listed %v", resp.Status, address, listed)
+		}
+	}
+	slices.Sort(got)
+	for i := range want {
+		want[i] = strings.TrimSpace(want[i])
+	}
+	if !slices.Equal(got, want) || len(etags) != len(want) {
+		t.Errorf("%q, want %q; %d ETags", got, want, len(etags))
+	}
+	if resp, _ := s.doText(t, "/web/20261122010000~00000000/"+url); resp.StatusCode != 404 {
+		t.Errorf("a record that is not there: %s", resp.Status)
 	}
 }
 

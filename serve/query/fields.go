@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/serve/replay"
 )
 
 // Fields of a record, with pywb's names.
@@ -21,6 +22,7 @@ const (
 	fieldLength    = "length"
 	fieldModified  = "modified"
 	fieldResolved  = "resolved"
+	fieldAddress   = "address"
 
 	// Fields of the record that a revisit refers to.
 	originalLength = "orig.length"
@@ -36,7 +38,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, "robot", "batch", "collection", "preferences", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, fieldAddress, "robot", "batch", "collection", "preferences", originalLength, originalOffset, originalFile,
 }
 
 // warcField begins the fields that are those of the record's WARC header, such as
@@ -105,6 +107,8 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return c.RefersTo, nil
 	case fieldResolved:
 		return resolved(ctx, c.Capture)
+	case fieldAddress:
+		return replay.RecordPath(c.Time, c.ID(), replay.Plain, c.URL), nil
 	case "preferences":
 		return c.Preferences, nil
 	}

@@ -2,6 +2,8 @@ package records
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,6 +40,13 @@ func (c *Capture) Stands() bool {
 		return c.Original != nil || c.Status >= http.StatusMultipleChoices && c.Status != http.StatusNotModified
 	}
 	return false
+}
+
+// ID returns a name for the record, of eight hexadecimal digits. It tells the records of a page of
+// one second from one another, and stays the same as long as the record is stored.
+func (c *Capture) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", c.Segment.SHA256, c.Offset))
+	return hex.EncodeToString(sum[:4])
 }
 
 // Host returns the host of the record, as the account sees it.

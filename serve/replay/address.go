@@ -25,9 +25,10 @@ const (
 
 // Address identifies a version of a page, or all of them.
 type Address struct {
-	Period      // the given one; zero: the newest version
-	Full   bool // it is one second
-	All    bool // the list of versions, "*"
+	Period        // the given one; zero: the newest version
+	Full   bool   // it is one second
+	All    bool   // the list of versions, "*"
+	Record string // of that second, the one of this name; empty: the one that stands for the page
 	Mode   Mode
 	URL    string // absolute, as weburl.URL.Bare returns it
 }
@@ -51,8 +52,9 @@ var (
 func ParseAddress(s string) (Address, error) {
 	var a Address
 	first, rest, ok := strings.Cut(s, "/")
+	first, record := cutRecord(first)
 	if digits := leadingDigits(first); ok && isVersion(first, digits) {
-		s = rest
+		s, a.Record = rest, record
 		stamp, mode := first[:digits], first[digits:]
 		if a.All = mode == "*"; !a.All {
 			a.Mode = readMode(mode)
@@ -68,6 +70,22 @@ func ParseAddress(s string) (Address, error) {
 	var err error
 	a.URL, err = ParseURL(s)
 	return a, err
+}
+
+// recordName is the length of the name of a record, which is hexadecimal.
+const recordName = 8
+
+// cutRecord takes the name of a record out of a version such as "20261121030000~01234567id_".
+func cutRecord(version string) (rest, record string) {
+	const begins = len(Layout) + len("~")
+	if len(version) < begins+recordName || version[begins-1] != '~' || leadingDigits(version) != begins-1 {
+		return version, ""
+	}
+	record = version[begins:][:recordName]
+	if strings.Trim(record, "0123456789abcdef") != "" {
+		return version, ""
+	}
+	return version[:begins-1] + version[begins+recordName:], record
 }
 
 func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
@@ -172,6 +190,12 @@ func ParseURL(s string) (string, error) {
 // Path returns the address of a version of a page.
 func Path(t time.Time, mode Mode, url string) string {
 	return Root + Timestamp(t) + string(mode) + "/" + InPath(url)
+}
+
+// RecordPath returns the address of one record of a page. Others may be of the same second, and Path
+// is the address of the one that stands for the page.
+func RecordPath(t time.Time, record string, mode Mode, url string) string {
+	return Root + Timestamp(t) + "~" + record + string(mode) + "/" + InPath(url)
 }
 
 // InPath returns a URL as it stands in the path of a request: a percent sign that begins no escape

@@ -120,6 +120,8 @@ func TestParseAddress(t *testing.T) {
 		"20261121030000/http://www.a.jp/x?b=http://c/": {Period: Period{then, then}, Full: true, URL: "http://www.a.jp/x?b=http://c/"},
 		"20261121030000id_/https://www.a.jp":           {Period: Period{then, then}, Full: true, Mode: Bytes, URL: "https://www.a.jp/"},
 		"20261121030000im_/HTTP:/WWW.a.jp//x":          {Period: Period{then, then}, Full: true, Mode: Frame, URL: "http://www.a.jp//x"},
+		"20261121030000~01234abcid_/http://www.a.jp/":  {Period: Period{then, then}, Full: true, Record: "01234abc", Mode: Bytes, URL: "http://www.a.jp/"},
+		"20261121~01234abc/":                           {URL: "http://20261121~01234abc/"},
 		"*/www.a.jp/":                                  {All: true, URL: "http://www.a.jp/"},
 		"2026*/www.a.jp/":                              {All: true, Period: Period{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)}, URL: "http://www.a.jp/"},
 		"www.a.jp:8080/":                               {URL: "http://www.a.jp:8080/"},

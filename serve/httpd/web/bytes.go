@@ -24,7 +24,7 @@ const rewriteVersion = "3"
 // also depends on the banner, which is about all versions and in the reader's language.
 func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 	c := all[i]
-	id := fmt.Sprintf("%s %s %s", c.Digest, replay.Path(c.Time, mode, c.URL), rewriteVersion)
+	id := fmt.Sprintf("%s %s %s", c.Digest, replay.RecordPath(c.Time, c.ID(), mode, c.URL), rewriteVersion)
 	if mode == replay.Plain {
 		id += fmt.Sprintf(" %d %d %s", i, len(all), webpage.Language(r))
 		for _, j := range []int{0, i - 1, i + 1, len(all) - 1} {

@@ -16,9 +16,10 @@ import (
 	"sheaf/serve/replay"
 )
 
-// mementos are the versions of one page that can be shown, by time. Of several answers in the same
-// second and of the same URL there is only the one that says most of the page, and of these the
-// last. A part of a body is no version if all of the body is there.
+// mementos are the versions of one page that can be shown, by time. Of several answers in one second
+// of one URL there is only the one that says most of the page. If several say as much, it is the
+// last. A part of a body is no version if all of the body is there. Every other record has an
+// address of its own (replay.RecordPath).
 type mementos []*records.Capture
 
 // mementos returns the versions of a page. If there are none it answers so, and returns nil.
@@ -31,15 +32,24 @@ func (p *Pages) mementos(w http.ResponseWriter, r *http.Request, a *account.Acco
 }
 
 // versionsOf returns the versions of a page, or nil if there are none.
-func (p *Pages) versionsOf(ctx context.Context, a *account.Account, url string) (all mementos, err error) {
+func (p *Pages) versionsOf(ctx context.Context, a *account.Account, url string) (mementos, error) {
+	records, err := p.recordsOf(ctx, a, url)
+	return versionsAmong(records), err
+}
+
+// recordsOf returns the records of a page that can be shown, by time: all but revisits whose
+// original is missing, and records that are no page's.
+func (p *Pages) recordsOf(ctx context.Context, a *account.Account, url string) (mementos, error) {
 	captures, err := p.Library.Records.Captures(ctx, a, url)
-	if err != nil {
-		return nil, err
-	}
-	whole := slices.ContainsFunc(captures, func(c *records.Capture) bool { return c.Stands() && rank(c) <= rankCut })
-	for _, c := range captures {
-		if !c.Stands() || whole && rank(c) == rankPart {
-			continue // a revisit whose original is missing, or a record that is no page's
+	return slices.DeleteFunc(captures, func(c *records.Capture) bool { return !c.Stands() }), err
+}
+
+// versionsAmong returns the records that are versions of their page.
+func versionsAmong(of mementos) (all mementos) {
+	whole := slices.ContainsFunc(of, func(c *records.Capture) bool { return rank(c) <= rankCut })
+	for _, c := range of {
+		if whole && rank(c) == rankPart {
+			continue
 		}
 		switch n := all.last(c); {
 		case n < 0:
@@ -48,7 +58,23 @@ func (p *Pages) versionsOf(ctx context.Context, a *account.Account, url string) 
 			all = append(slices.Delete(all, n, n+1), c)
 		}
 	}
-	return all, nil
+	return all
+}
+
+// showing returns the versions with a record in place of the version of its second and URL, if
+// there is one, and its index.
+func (m mementos) showing(c *records.Capture) (mementos, int) {
+	m = slices.Clone(m)
+	for i, v := range m {
+		switch {
+		case replay.Timestamp(v.Time) == replay.Timestamp(c.Time) && v.URL == c.URL:
+			m[i] = c
+			return m, i
+		case v.Time.After(c.Time):
+			return slices.Insert(m, i, c), i
+		}
+	}
+	return append(m, c), len(m)
 }
 
 // last returns the index of the version of a record's second and URL, among the last ones; -1:

@@ -55,8 +55,8 @@ func (l related) String() string { return "<" + escaped.Replace(l.uri) + ">; " +
 // escaped replaces what a stored URL may have and a link may not.
 var escaped = strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22")
 
-func mementoLink(origin string, c *records.Capture, rel string) related {
-	return related{origin + path(c), fmt.Sprintf(`rel="%s"; datetime="%s"`, rel, c.Time.UTC().Format(http.TimeFormat))}
+func mementoLink(uri string, c *records.Capture, rel string) related {
+	return related{uri, fmt.Sprintf(`rel="%s"; datetime="%s"`, rel, c.Time.UTC().Format(http.TimeFormat))}
 }
 
 // about returns the links that every answer about a page has: to the page, to its TimeGate and,
@@ -81,7 +81,7 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, all mementos, i int
 	slices.Sort(places)
 	for _, j := range slices.Compact(places) {
 		if j >= 0 && j <= last {
-			links = append(links, mementoLink(origin, all[j], relation(j == 0, i >= 0 && j == i-1, i >= 0 && j == i+1, j == last)))
+			links = append(links, mementoLink(origin+path(all[j]), all[j], relation(j == 0, i >= 0 && j == i-1, i >= 0 && j == i+1, j == last)))
 		}
 	}
 	var values []string

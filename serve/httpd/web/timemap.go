@@ -34,6 +34,30 @@ type stretch struct {
 	mementos
 	from, until time.Time // of the first and the last version; in the name, if page is set
 	page        bool      // these are not all versions
+
+	// others are the records that are listed by addresses of their own, since another of their
+	// second stands for the page, or all of a body of which they are a part.
+	others map[*records.Capture]bool
+}
+
+// path returns the path of a record that is listed.
+func (p stretch) path(c *records.Capture) string {
+	if p.others[c] {
+		return replay.RecordPath(c.Time, c.ID(), replay.Plain, c.URL)
+	}
+	return path(c)
+}
+
+// othersAmong returns the records that are no versions of their page.
+func othersAmong(of mementos) map[*records.Capture]bool {
+	others := make(map[*records.Capture]bool)
+	for _, c := range of {
+		others[c] = true
+	}
+	for _, c := range versionsAmong(of) {
+		delete(others, c)
+	}
+	return others
 }
 
 func whole(all mementos) stretch {
@@ -105,14 +129,17 @@ func (p *Pages) timeMap(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if err != nil {
 		return err
 	}
-	all, err := p.mementos(w, r, a, url)
-	if all == nil {
+	all, err := p.recordsOf(r.Context(), a, url)
+	if err == nil && len(all) == 0 {
+		err = p.missing(w, r, a, url)
+	}
+	if len(all) == 0 {
 		return err
 	}
 	m, pages := whole(all), all.pages()
 	switch {
 	case isPage:
-		m = stretch{all.between(from, until), from, until, true}
+		m = stretch{mementos: all.between(from, until), from: from, until: until, page: true}
 		if len(m.mementos) == 0 {
 			return p.missing(w, r, a, url)
 		}
@@ -122,6 +149,7 @@ func (p *Pages) timeMap(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if len(pages) == 1 {
 		pages = nil
 	}
+	m.others = othersAmong(all)
 	h := w.Header()
 	out := bufio.NewWriterSize(w, 32<<10)
 	if r.Method == http.MethodHead {
@@ -160,7 +188,7 @@ func writeLinks(out *bufio.Writer, origin string, all mementos, url string, m st
 		}
 	}
 	for _, c := range m.mementos {
-		fmt.Fprint(out, ",\n", mementoLink(origin, c, relation(c == all[0], false, false, c == all[len(all)-1])))
+		fmt.Fprint(out, ",\n", mementoLink(origin+m.path(c), c, relation(c == all[0], false, false, c == all[len(all)-1])))
 	}
 	out.WriteString("\n")
 }
@@ -183,7 +211,7 @@ func writeJSON(out *bufio.Writer, origin, url string, m stretch, pages []stretch
 	}
 	out.Write(text[:len(text)-1])
 	line := func(c *records.Capture) []byte {
-		text, _ := json.Marshal(api.MementoLine{Datetime: c.Time.UTC().Truncate(time.Second), URI: origin + path(c)})
+		text, _ := json.Marshal(api.MementoLine{Datetime: c.Time.UTC().Truncate(time.Second), URI: origin + m.path(c)})
 		return text // Marshal cannot fail: a string and a time before the year 10000
 	}
 	fmt.Fprintf(out, `,"mementos":{"first":%s,"last":%s,"list":[`, line(m.mementos[0]), line(m.mementos[len(m.mementos)-1]))

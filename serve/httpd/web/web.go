@@ -97,6 +97,9 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	if err != nil {
 		return err
 	}
+	if address.Record != "" {
+		return p.record(w, r, a, address)
+	}
 	all, err := p.mementos(w, r, a, address.URL)
 	if all == nil {
 		return err
@@ -119,6 +122,21 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	p.link(w, r, all, -1, address.URL)
 	reply.Found(w, p.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
 	return nil
+}
+
+// record serves one record of a page.
+func (p *Pages) record(w http.ResponseWriter, r *http.Request, a *account.Account, address replay.Address) error {
+	records, err := p.recordsOf(r.Context(), a, address.URL)
+	if err != nil {
+		return err
+	}
+	for _, c := range records {
+		if replay.Timestamp(c.Time) == replay.Timestamp(address.Time) && c.ID() == address.Record {
+			all, i := versionsAmong(records).showing(c)
+			return p.memento(w, r, a, all, i, address.Mode)
+		}
+	}
+	return p.missing(w, r, a, address.URL)
 }
 
 func (p *Pages) origin(r *http.Request) string { return reply.Origin(p.Public, r) }
