@@ -165,6 +165,54 @@ func TestOneSecond(t *testing.T) {
 	}
 }
 
+// Parts of one body that cover it are shown as the whole, which takes ranges, and each part is as it
+// was at its own address. Parts of different bodies, and parts with a gap, are not joined.
+func TestPartsAreJoined(t *testing.T) {
+	s := newSite(t)
+	const root, film = "http://www.waseda.ac.jp", "0123456789"
+	part := func(path string, first, last int, head string, second int) *archive.Record {
+		head = fmt.Sprintf("HTTP/1.1 206 Partial Content\nContent-Type: video/mp4\nContent-Range: bytes %d-%d/%d%s", first, last, len(film), head)
+		return answer(archive.Response, root+path, head, film[first:last+1], at(22, 1).Add(time.Duration(second)*time.Second))
+	}
+	cut := part("/cut", 5, 9, "", 0)
+	cut.Truncated = archive.TruncatedLength
+	s.Publish("20261122", map[string][]*archive.Record{host: {
+		part("/film", 0, 3, "", 0), part("/film", 7, 9, "", 0), part("/film", 2, 8, "", 1), part("/film", 5, 5, "", 2),
+		part("/gap", 0, 3, "", 0), part("/gap", 5, 9, "", 1), part("/cut", 0, 4, "", 0), cut,
+		part("/other", 0, 4, "\nETag: \"a\"", 0), part("/other", 5, 9, "\nETag: \"b\"", 1),
+		part("/later", 0, 4, "", 0), part("/later", 5, 9, "", 25*60*60),
+	}})
+	for _, c := range []struct{ path, ranges, want string }{
+		{"/film", "", "200  " + film}, {"/film", "bytes=2-7", "206 bytes 2-7/10 234567"}, {"/film", "bytes=-1", "206 bytes 9-9/10 9"},
+		{"/film", "bytes=10-", "416 bytes */10 "}, {"/gap", "", "206 bytes 5-9/10 56789"}, {"/other", "", "206 bytes 5-9/10 56789"},
+		{"/later", "", "206 bytes 5-9/10 56789"}, {"/cut", "", "206  56789"}, {"/gap", "bytes=0-1", "206 bytes 5-9/10 56789"},
+	} {
+		for _, mode := range []string{"id_", ""} {
+			header := []string{"Range", c.ranges}
+			if c.ranges == "" {
+				header = nil
+			}
+			resp, body, _ := s.follow(t, "/web/2026"+mode+"/"+root+c.path, header...)
+			if resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {
+				body = ""
+			}
+			if got := strings.Join([]string{resp.Status[:3], resp.Header.Get("Content-Range"), body}, " "); got != c.want {
+				t.Errorf("%s%s %s: %s, want %s", mode, c.path, c.ranges, got, c.want)
+			}
+		}
+	}
+	_, lines := s.doText(t, "/v1/cdx?output=text&fl=address&url="+root+"/film")
+	var got []string
+	for address := range strings.FieldsSeq(lines) {
+		resp, body := s.doText(t, address)
+		got = append(got, resp.Status[:3]+" "+resp.Header.Get("Content-Range")+" "+body)
+	}
+	slices.Sort(got)
+	if want := []string{"206 bytes 0-3/10 0123", "206 bytes 2-8/10 2345678", "206 bytes 5-5/10 5", "206 bytes 7-9/10 789"}; !slices.Equal(got, want) {
+		t.Errorf("the parts themselves are %q, want %q", got, want)
+	}
+}
+
 // Each record of a second has an address of its own, which CDX and the TimeMap show, and at which it
 // is as it was.
 func TestEachRecordHasAnAddress(t *testing.T) {

@@ -22,9 +22,12 @@ const rewriteVersion = "3"
 
 // etagOf returns the strong ETag of what is sent of version i. The ETag of a page with a banner
 // also depends on the banner, which is about all versions and in the reader's language.
-func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
+func etagOf(r *http.Request, all mementos, i int, mode replay.Mode, parts []*part) string {
 	c := all[i]
 	id := fmt.Sprintf("%s %s %s", c.Digest, replay.RecordPath(c.Time, c.ID(), mode, c.URL), rewriteVersion)
+	for _, p := range parts {
+		id += " " + p.ID()
+	}
 	if mode == replay.Plain {
 		id += fmt.Sprintf(" %d %d %s", i, len(all), webpage.Language(r))
 		for _, j := range []int{0, i - 1, i + 1, len(all) - 1} {
@@ -86,11 +89,14 @@ func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
 	stored, err := c.Body()
-	if err != nil || status != http.StatusOK {
+	whole, isJoined := answer.Body.(*joined)
+	if err != nil && !isJoined || status != http.StatusOK {
 		return p.sendWhole(w, r, status, answer.Size, body) // ranges are for status 200 only (RFC 9110, 14.2)
 	}
 	var content *send.Content
-	if reply.TakesGzip(r) && stored.Size() < answer.Size {
+	if isJoined {
+		content = &send.Content{Size: answer.Size, Open: func(off, _ int64) (io.ReadCloser, error) { return whole.from(off), nil }}
+	} else if reply.TakesGzip(r) && stored.Size() < answer.Size {
 		content = &send.Content{Size: stored.Size(), Open: func(off, n int64) (io.ReadCloser, error) {
 			if off == 0 {
 				return c.OpenGzip(r.Context())

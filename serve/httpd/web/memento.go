@@ -32,8 +32,8 @@ var (
 	frameTemplate    = template.Must(template.New("layout").Parse(frameText))
 )
 
-// memento serves version i of a page.
-func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Account, all mementos, i int, mode replay.Mode) error {
+// memento serves version i of a page. If parts of it are given, they are all of its body.
+func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Account, all mementos, i int, mode replay.Mode, parts []*part) error {
 	permit, err := p.Library.Access.Begin(r.Context(), a)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 	h.Set("Memento-Datetime", c.Time.UTC().Format(http.TimeFormat))
 	h.Set("X-DNS-Prefetch-Control", "off")
 	p.link(w, r, all, i, c.URL)
-	etag := etagOf(r, all, i, mode)
+	etag := etagOf(r, all, i, mode, parts)
 	// Conditions are for answers that would be a success (RFC 9110, 13.2.1).
 	if succeeded(c) {
 		if unchanged, err := conditions(r, etag); err != nil {
@@ -59,11 +59,16 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { answer.Body.Close() }()
 	h.Set("ETag", etag)
 	h.Set("Accept-Ranges", "none") // send takes it back for bodies that are sent as stored
 	originalHeaders(h, answer)
-	if answer.Status == http.StatusPartialContent {
+	switch {
+	case parts != nil:
+		if err := joinParts(r.Context(), h, answer, parts); err != nil {
+			return err
+		}
+	case answer.Status == http.StatusPartialContent:
 		partHeaders(h, c, answer)
 	}
 	if c.Truncated != "" {

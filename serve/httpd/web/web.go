@@ -109,7 +109,11 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	case address.All:
 		return p.versions(w, r, all, address.URL)
 	case address.Full && i >= 0 && replay.InPath(all[i].URL) == replay.InPath(address.URL):
-		return p.memento(w, r, a, all, i, address.Mode)
+		parts, err := p.join(r.Context(), a, all[i])
+		if err != nil {
+			return err
+		}
+		return p.memento(w, r, a, all, i, address.Mode, parts)
 	case !address.Full || i < 0 || redirects(all[i]):
 		left := maxLookedInto
 		if i, err = all.choose(r.Context(), address.Period, &left); err != nil {
@@ -133,7 +137,7 @@ func (p *Pages) record(w http.ResponseWriter, r *http.Request, a *account.Accoun
 	for _, c := range records {
 		if replay.Timestamp(c.Time) == replay.Timestamp(address.Time) && c.ID() == address.Record {
 			all, i := versionsAmong(records).showing(c)
-			return p.memento(w, r, a, all, i, address.Mode)
+			return p.memento(w, r, a, all, i, address.Mode, nil)
 		}
 	}
 	return p.missing(w, r, a, address.URL)
