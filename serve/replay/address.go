@@ -192,8 +192,8 @@ func Path(t time.Time, mode Mode, url string) string {
 	return Root + Timestamp(t) + string(mode) + "/" + InPath(url)
 }
 
-// RecordPath returns the address of one record of a page. Others may be of the same second, and Path
-// is the address of the one that stands for the page.
+// RecordPath returns the address of one record of a page. Others may be of the same second, and
+// Path is the address of the one that stands for the page.
 func RecordPath(t time.Time, record string, mode Mode, url string) string {
 	return Root + Timestamp(t) + "~" + record + string(mode) + "/" + InPath(url)
 }

@@ -16,9 +16,9 @@ import (
 	"sheaf/serve/replay"
 )
 
-// mementos are the versions of one page that can be shown, by time. Of several answers in one second
-// of one URL there is only the one that says most of the page. If several say as much, it is the
-// last. A part of a body is no version if all of the body is there. Every other record has an
+// mementos are the versions of one page that can be shown, by time. Of several answers in one
+// second of one URL there is only the one that says most of the page. If several say as much, it is
+// the last. A part of a body is no version if all of the body is there. Every other record has an
 // address of its own (replay.RecordPath).
 type mementos []*records.Capture
 
