@@ -165,8 +165,8 @@ func TestOneSecond(t *testing.T) {
 	}
 }
 
-// Parts of one body that cover it are shown as the whole, which takes ranges, and each part is as it
-// was at its own address. Parts of different bodies, and parts with a gap, are not joined.
+// Parts of one body that cover it are shown as the whole, which takes ranges, and each part is as
+// it was at its own address. Parts of different bodies, and parts with a gap, are not joined.
 func TestPartsAreJoined(t *testing.T) {
 	s := newSite(t)
 	const root, film = "http://www.waseda.ac.jp", "0123456789"
@@ -213,8 +213,8 @@ func TestPartsAreJoined(t *testing.T) {
 	}
 }
 
-// Each record of a second has an address of its own, which CDX and the TimeMap show, and at which it
-// is as it was.
+// Each record of a second has an address of its own, which CDX and the TimeMap show, and at which
+// it is as it was.
 func TestEachRecordHasAnAddress(t *testing.T) {
 	s := newSite(t)
 	const url = "http://www.waseda.ac.jp/p"
