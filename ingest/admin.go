@@ -8,39 +8,78 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gorilla/mux"
+
 	"sheaf/archive/store"
+	"sheaf/ingest/accept"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
-
-	"github.com/gorilla/mux"
 )
 
-// Register mounts the operators' paths, each behind the operators' gate:
-//
-//	GET  /v1/admin/batches?state=&robot=&limit=   the buffers, and batches, latest first
-//	GET  /v1/admin/batches/{id}                   one batch
-//	GET  /v1/admin/batches/{id}/others            an imported batch's records that are no pages, as .warc.gz
-//	POST /v1/admin/batches/{id}/release           {"by","note"}: make a quarantined batch received again
-//	POST /v1/admin/batches/{id}/discard           {"by","note"}: delete a quarantined batch's file
-//	POST /v1/admin/publish                        publish now, also outside the window
-//	POST /v1/admin/imports                        import a foreign file, or a batch
-func (i *Ingest) Register(r *mux.Router, gate operators.Gate) {
-	handle := func(method, path string, least operators.Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, gate(least, act, problem.Handler(i.opt.Log, f))).Methods(method)
-	}
-	handle("GET", api.PathAdminBatches, operators.Viewer, audit.None, i.serveList)
-	handle("GET", api.PathAdminBatches+"/{id}", operators.Viewer, audit.None, i.serveBatch)
-	handle("POST", api.PathAdminBatches+"/{id}/release", operators.Worker, audit.Decide, i.serveDecision("release", i.Quarantine.Release))
-	handle("POST", api.PathAdminBatches+"/{id}/discard", operators.Worker, audit.Decide, i.serveDecision("discard", i.Quarantine.Discard))
-	handle("POST", api.PathAdminPublish, operators.Worker, audit.Publish, i.servePublish)
-	handle("POST", api.PathAdminImports, operators.Worker, audit.Import, i.serveImport)
-	handle("GET", api.PathAdminBatches+"/{id}/others", operators.Viewer, audit.None, i.serveOthers)
+// BatchQuery is the query of GET /v1/admin/batches.
+type BatchQuery struct {
+	State wire.State `query:"state" doc:"only of this state"`
+	Robot string     `query:"robot" doc:"only of this robot"`
+	Limit int        `query:"limit" min:"1" max:"10000" default:"100" doc:"batches at most"`
 }
+
+// BatchList answers GET /v1/admin/batches.
+type BatchList struct {
+	Buffers []ledger.Buffer `json:"buffers"`
+	Batches []*ledger.Batch `json:"batches"`
+}
+
+// Published answers POST /v1/admin/publish.
+type Published struct {
+	Batches int    `json:"batches"`
+	Version int64  `json:"version,omitempty"`
+	Edition string `json:"edition,omitempty"`
+}
+
+// importForm has the parts of POST /v1/admin/imports. The file comes last.
+type importForm struct {
+	Hosts      string `form:"hosts" doc:"lines of directories and their hosts"`
+	Lenient    bool   `form:"lenient"`
+	Collection string `form:"collection" doc:"JSON with name, source and licence"`
+	File       []byte `form:"file" required:"true"`
+}
+
+const oneBatch = api.PathAdminBatches + "/{id}"
+
+// Operations of operators on batches.
+var (
+	ListBatches  = route.New[BatchQuery, BatchList]("GET", api.PathAdminBatches, operators.Viewer, audit.None, "The four buffers, and batches, latest first")
+	ShowBatch    = route.New[string, *ledger.Batch]("GET", oneBatch, operators.Viewer, audit.None, "One batch")
+	ShowOthers   = route.New[string, route.None]("GET", oneBatch+"/others", operators.Viewer, audit.None, "Records of an imported file that are in no segment, as warc.gz").Answering(http.StatusOK, "").Sends("application/gzip")
+	ReleaseBatch = route.New[route.At[quarantine.Word], *ledger.Batch]("POST", oneBatch+"/release", operators.Worker, audit.Decide, "Take a quarantined batch up again").Optional()
+	DiscardBatch = route.New[route.At[quarantine.Word], *ledger.Batch]("POST", oneBatch+"/discard", operators.Worker, audit.Decide, "Delete what is kept of a quarantined batch").Optional()
+	Publish      = route.New[route.None, Published]("POST", api.PathAdminPublish, operators.Worker, audit.Publish, "Publish now, whatever the window says")
+	Import       = route.New[importForm, accept.Imported]("POST", api.PathAdminImports, operators.Worker, audit.Import, "Import a WARC, ARC, WACZ or tree of pages").Takes("multipart/form-data")
+)
+
+// Register mounts the operators' operations behind their gate.
+func (i *Ingest) Register(r *mux.Router, gate operators.Gate) {
+	i.register(gate.Mount(r, i.opt.Log, nil))
+}
+
+func (i *Ingest) register(mount route.Mount) {
+	ListBatches.On(mount, i.list)
+	ShowBatch.On(mount, i.batch)
+	ShowOthers.Raw(mount, i.serveOthers)
+	ReleaseBatch.On(mount, i.decide("release", i.Quarantine.Release))
+	DiscardBatch.On(mount, i.decide("discard", i.Quarantine.Discard))
+	Publish.On(mount, i.publish)
+	Import.Raw(mount, i.serveImport)
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route { return route.List(new(Ingest).register) }
 
 // Buffers returns the sums of all states, in the order in which a batch passes through them.
 func (i *Ingest) Buffers(ctx context.Context) ([]ledger.Buffer, error) {
@@ -62,84 +101,51 @@ func (i *Ingest) Batch(ctx context.Context, id string) (*ledger.Batch, error) {
 	return i.env.Ledger.Get(ctx, id)
 }
 
-const defaultListed = 100
-
-func (i *Ingest) serveList(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	f := ledger.Filter{State: wire.State(q.Get("state")), Robot: q.Get("robot"), Limit: defaultListed}
-	if s := q.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 10_000 {
-			return problem.New(http.StatusBadRequest, "bad_limit", "limit "+strconv.Quote(s)+" is not a number from 1 to 10000")
-		}
-		f.Limit = n
+func (i *Ingest) list(ctx context.Context, q BatchQuery) (list BatchList, err error) {
+	if list.Buffers, err = i.Buffers(ctx); err != nil {
+		return list, err
 	}
-	buffers, err := i.Buffers(r.Context())
-	if err != nil {
-		return err
-	}
-	list, err := i.Batches(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, struct {
-		Buffers []ledger.Buffer `json:"buffers"`
-		Batches []*ledger.Batch `json:"batches"`
-	}{buffers, append([]*ledger.Batch{}, list...)})
+	found, err := i.Batches(ctx, ledger.Filter{State: q.State, Robot: q.Robot, Limit: q.Limit})
+	list.Batches = append([]*ledger.Batch{}, found...)
+	return list, err
 }
 
-func (i *Ingest) serveBatch(w http.ResponseWriter, r *http.Request) error {
-	id := mux.Vars(r)["id"]
-	b, err := i.env.Ledger.Get(r.Context(), id)
-	if err != nil {
-		return err
+func (i *Ingest) batch(ctx context.Context, id string) (*ledger.Batch, error) {
+	b, err := i.env.Ledger.Get(ctx, id)
+	if err == nil && b == nil {
+		err = noBatch(id)
 	}
-	if b == nil {
-		return noBatch(id)
-	}
-	return problem.JSON(w, http.StatusOK, b)
+	return b, err
 }
 
 func noBatch(id string) error {
 	return problem.New(http.StatusNotFound, "not_found", "no batch "+strconv.Quote(id)+" was ever accepted; GET /v1/admin/batches lists those that were")
 }
 
-// serveDecision carries out an operator's decision about a batch. The body may be empty.
-func (i *Ingest) serveDecision(verb string, decide func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		var word quarantine.Word
-		if err := problem.ReadJSONIfAny(w, r, &word); err != nil {
-			return err
-		}
-		word.By = operators.By(r.Context(), word.By)
-		id := mux.Vars(r)["id"]
-		audit.Note(r.Context(), audit.Row{Object: verb + " batch " + id, Reason: word.Note})
-		b, err := decide(r.Context(), id, word)
+// decide carries out an operator's decision about a batch.
+func (i *Ingest) decide(verb string, do func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(context.Context, route.At[quarantine.Word]) (*ledger.Batch, error) {
+	return func(ctx context.Context, in route.At[quarantine.Word]) (*ledger.Batch, error) {
+		in.Body.By = operators.By(ctx, in.Body.By)
+		audit.Note(ctx, audit.Row{Object: verb + " batch " + in.Name, Reason: in.Body.Note})
+		b, err := do(ctx, in.Name, in.Body)
 		var no *quarantine.Undecidable
 		switch {
 		case errors.As(err, &no):
-			return problem.New(http.StatusConflict, "undecidable", no.Detail)
-		case err != nil:
-			return err
-		case b == nil:
-			return noBatch(id)
+			err = problem.New(http.StatusConflict, "undecidable", no.Detail)
+		case err == nil && b == nil:
+			err = noBatch(in.Name)
 		}
-		return problem.JSON(w, http.StatusOK, b)
+		return b, err
 	}
 }
 
-func (i *Ingest) servePublish(w http.ResponseWriter, r *http.Request) error {
-	i.opt.Log.WarnContext(r.Context(), "operator publishes now", "remote", r.RemoteAddr, "window", i.opt.Window)
-	v, n, err := i.Publisher.Now(r.Context())
-	if err != nil {
-		return err
+func (i *Ingest) publish(ctx context.Context, _ route.None) (Published, error) {
+	i.opt.Log.WarnContext(ctx, "operator publishes now", "remote", route.Request(ctx).RemoteAddr, "window", i.opt.Window)
+	v, n, err := i.Publisher.Now(ctx)
+	if err == nil {
+		audit.Note(ctx, audit.Row{Object: "edition " + v.Edition})
 	}
-	audit.Note(r.Context(), audit.Row{Object: "edition " + v.Edition})
-	return problem.JSON(w, http.StatusOK, struct {
-		Batches int    `json:"batches"`
-		Version int64  `json:"version,omitempty"`
-		Edition string `json:"edition,omitempty"`
-	}{n, v.N, v.Edition})
+	return Published{n, v.N, v.Edition}, err
 }
 
 // serveOthers sends the records of an imported file that are no pages, as a .warc.gz.

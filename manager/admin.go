@@ -1,21 +1,17 @@
 package manager
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
 	"sheaf/manager/costs"
@@ -23,8 +19,6 @@ import (
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
 )
-
-const defaultPage, maxPage = 1000, 10_000 // hosts
 
 // AdmitRequest is the body of POST /v1/admin/robots.
 type AdmitRequest struct {
@@ -119,6 +113,72 @@ type CopiesResponse struct {
 	Copies []copies.Copies `json:"copies"`
 }
 
+// HostsQuery is the query of GET /v1/admin/hosts.
+type HostsQuery struct {
+	State hosts.State `query:"state" enum:"accepted,pending,refused" doc:"accepted, pending or refused"`
+	After string      `query:"after" doc:"where to go on"`
+	Limit int         `query:"limit" min:"1" max:"10000" default:"1000" doc:"hosts at most"`
+}
+
+// ForecastQuery is the query of GET /v1/admin/balance/forecast.
+type ForecastQuery struct {
+	Hosts  int64         `query:"hosts" required:"true"`
+	Pages  int64         `query:"pages" required:"true" doc:"of all hosts, in a night"`
+	Window time.Duration `query:"window" doc:"length of a night, such as 6h; by default as measured"`
+}
+
+// RobotEnd asks for the end of a robot.
+type RobotEnd struct {
+	Name   string `path:""`
+	Forget bool   `query:"forget" doc:"take a robot off the list that was revoked or has not joined"`
+}
+
+// PrefixQuery names a part of a host.
+type PrefixQuery struct {
+	URL string `query:"url" required:"true" doc:"the prefix"`
+}
+
+const (
+	oneRobot   = api.PathAdminRobots + "/{name}"
+	toldByList = "Done; robots are told with their next list"
+)
+
+// Operations for operators.
+var (
+	ListRobots   = route.New[route.None, RobotsResponse]("GET", api.PathAdminRobots, operators.Viewer, audit.None, "All robots")
+	AdmitRobot   = route.New[AdmitRequest, AdmitResponse]("POST", api.PathAdminRobots, operators.Worker, audit.Add, "Admit a robot").Answering(http.StatusCreated, "")
+	EndRobot     = route.New[RobotEnd, route.None]("DELETE", oneRobot, operators.Admin, audit.Remove, "Revoke a robot; with forget, take one off the list that was revoked or has not joined")
+	RestartRobot = route.New[string, RestartResponse]("POST", oneRobot+"/restart", operators.Worker, audit.Order, "Let it begin anew").Answering(http.StatusAccepted, "")
+	PauseRobot   = route.New[string, route.None]("POST", oneRobot+"/pause", operators.Worker, audit.Order, "Let it pause")
+	ResumeRobot  = route.New[string, route.None]("POST", oneRobot+"/resume", operators.Worker, audit.Order, "Let it go on")
+	UpgradeRobot = route.New[string, route.None]("POST", oneRobot+"/upgrade", operators.Worker, audit.Order, "Let it look for a release")
+	DeclareDead  = route.New[route.At[DeadRequest], route.None]("POST", oneRobot+"/dead", operators.Worker, audit.Decide, "Say that it visits nothing any more, so that its hosts go to others before its lease ends")
+	ShowPage     = route.New[string, PageResponse]("GET", oneRobot+"/page", operators.Viewer, audit.None, "The link to the page of a robot, for the people at its site")
+	RevokePage   = route.New[string, PageResponse]("POST", oneRobot+"/page", operators.Worker, audit.Change, "Make that link void, and a new one").Answering(http.StatusOK, "The new one")
+
+	ShowBalance   = route.New[route.None, BalanceResponse]("GET", api.PathAdminBalance, operators.Viewer, audit.None, "Who has how much to do")
+	ShowRates     = route.New[route.None, RatesResponse]("GET", api.PathAdminBalance+"/rates", operators.Viewer, audit.None, "Rates by hour and weekday")
+	ShowForecast  = route.New[ForecastQuery, levelling.Forecast]("GET", api.PathAdminBalance+"/forecast", operators.Viewer, audit.None, "How many robots so many hosts and pages a night need, and what binds")
+	Plan          = route.New[route.None, levelling.Plan]("POST", api.PathAdminBalance+"/plan", operators.Worker, audit.Order, "What a plan would move")
+	Rebalance     = route.New[route.None, levelling.Plan]("POST", api.PathAdminBalance+"/rebalance", operators.Worker, audit.Order, "Make a plan and carry it out")
+	CancelPlan    = route.New[route.None, route.None]("POST", api.PathAdminBalance+"/cancel", operators.Worker, audit.Order, "Give up the plan that is being made; the last one stays").Answering(http.StatusNoContent, "It ends within seconds")
+	CompareCopies = route.New[route.None, CopiesResponse]("GET", api.PathAdminCopies, operators.Viewer, audit.None, "Hosts that several robots collect, compared")
+
+	ListHosts    = route.New[HostsQuery, HostsResponse]("GET", api.PathAdminHosts, operators.Viewer, audit.None, "The hosts that are collected")
+	AddHosts     = route.New[HostsRequest, hosts.Report]("POST", api.PathAdminHosts, operators.Worker, audit.Add, "Collect hosts")
+	DecideHosts  = route.New[hosts.DecideRequest, DecideResponse]("POST", api.PathAdminHosts+"/decide", operators.Worker, audit.Decide, "Accept or refuse hosts that robots found and that wait for a decision")
+	SetInterval  = route.New[hosts.IntervalRequest, route.None]("POST", api.PathAdminHosts+"/interval", operators.Worker, audit.Change, "Set the time between two visits to the addresses of hosts, and the pages of a visit, as their owners allow or ask for").Answering(http.StatusNoContent, toldByList)
+	VisitHosts   = route.New[VisitRequest, VisitResponse]("POST", api.PathAdminHosts+"/visit", operators.Worker, audit.Order, "Have hosts visited now, by the robots that have them").Answering(http.StatusAccepted, "The robots are told with their next heartbeats")
+	RemoveHost   = route.New[string, route.None]("DELETE", api.PathAdminHosts+"/{host}", operators.Admin, audit.Remove, "Collect a host no more")
+	ShowCosts    = route.New[string, costs.HostCosts]("GET", api.PathAdminHosts+"/{host}/costs", operators.Viewer, audit.None, "What a host cost each robot")
+	ListDomains  = route.New[route.None, DomainsResponse]("GET", api.PathAdminDomains, operators.Viewer, audit.None, "Domains whose hosts robots leave out")
+	RefuseDomain = route.New[hosts.RefusedDomain, route.None]("POST", api.PathAdminDomains, operators.Worker, audit.Decide, "Have robots leave out all hosts of a domain")
+	AllowDomain  = route.New[string, route.None]("DELETE", api.PathAdminDomains+"/{domain}", operators.Worker, audit.Decide, "Have robots collect hosts of a domain again")
+	ListPrefixes = route.New[route.None, PrefixesResponse]("GET", api.PathAdminPrefixes, operators.Viewer, audit.None, "Parts of hosts that robots leave out")
+	RefusePrefix = route.New[hosts.RefusedPrefix, route.None]("POST", api.PathAdminPrefixes, operators.Worker, audit.Decide, "Have robots leave out the pages of a host whose URL begins with a prefix").Answering(http.StatusNoContent, toldByList)
+	AllowPrefix  = route.New[PrefixQuery, route.None]("DELETE", api.PathAdminPrefixes, operators.Worker, audit.Decide, "Have robots collect these pages again").Answering(http.StatusNoContent, toldByList)
+)
+
 // operatorAPI serves operators.
 type operatorAPI struct {
 	roster    *roster.Roster
@@ -130,281 +190,171 @@ type operatorAPI struct {
 	public    string // URL under which robots reach the service; empty: not known
 }
 
-// register mounts the API. gate makes an http.Handler of a handler for
-// operators.
-func (a *operatorAPI) register(r *mux.Router, gate func(operators.Role, audit.Act, handler) http.Handler) {
-	for _, route := range []struct {
-		method, path string
-		least        operators.Role
-		act          audit.Act
-		handler      handler
-	}{
-		{http.MethodGet, api.PathAdminRobots, operators.Viewer, audit.None, a.robots},
-		{http.MethodPost, api.PathAdminRobots, operators.Worker, audit.Add, a.admit},
-		{http.MethodDelete, api.PathAdminRobots + "/{name}", operators.Admin, audit.Remove, a.revoke},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/restart", operators.Worker, audit.Order, a.restart},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/pause", operators.Worker, audit.Order, a.pause(true)},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/resume", operators.Worker, audit.Order, a.pause(false)},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/upgrade", operators.Worker, audit.Order, a.upgrade},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/dead", operators.Worker, audit.Decide, a.dead},
-		{http.MethodGet, api.PathAdminRobots + "/{name}/page", operators.Viewer, audit.None, a.page},
-		{http.MethodPost, api.PathAdminRobots + "/{name}/page", operators.Worker, audit.Change, a.revokePage},
-		{http.MethodGet, api.PathAdminBalance, operators.Viewer, audit.None, a.balance},
-		{http.MethodGet, api.PathAdminBalance + "/rates", operators.Viewer, audit.None, a.rates},
-		{http.MethodGet, api.PathAdminBalance + "/forecast", operators.Viewer, audit.None, a.forecast},
-		{http.MethodPost, api.PathAdminBalance + "/plan", operators.Worker, audit.Order, a.plan(true)},
-		{http.MethodPost, api.PathAdminBalance + "/rebalance", operators.Worker, audit.Order, a.plan(false)},
-		{http.MethodPost, api.PathAdminBalance + "/cancel", operators.Worker, audit.Order, a.cancelPlan},
-		{http.MethodGet, api.PathAdminCopies, operators.Viewer, audit.None, a.compare},
-		{http.MethodGet, api.PathAdminHosts, operators.Viewer, audit.None, a.listHosts},
-		{http.MethodGet, api.PathAdminHosts + "/{host}/costs", operators.Viewer, audit.None, a.hostCosts},
-		{http.MethodPost, api.PathAdminHosts, operators.Worker, audit.Add, a.addHosts},
-		{http.MethodPost, api.PathAdminHosts + "/decide", operators.Worker, audit.Decide, a.decide},
-		{http.MethodPost, api.PathAdminHosts + "/interval", operators.Worker, audit.Change, a.setInterval},
-		{http.MethodPost, api.PathAdminHosts + "/visit", operators.Worker, audit.Order, a.visit},
-		{http.MethodDelete, api.PathAdminPrefixes, operators.Worker, audit.Decide, a.allowPrefix}, // before {host}
-		{http.MethodDelete, api.PathAdminHosts + "/{host}", operators.Admin, audit.Remove, a.removeHost},
-		{http.MethodGet, api.PathAdminDomains, operators.Viewer, audit.None, a.domains},
-		{http.MethodPost, api.PathAdminDomains, operators.Worker, audit.Decide, a.refuseDomain},
-		{http.MethodDelete, api.PathAdminDomains + "/{domain}", operators.Worker, audit.Decide, a.allowDomain},
-		{http.MethodGet, api.PathAdminPrefixes, operators.Viewer, audit.None, a.prefixes},
-		{http.MethodPost, api.PathAdminPrefixes, operators.Worker, audit.Decide, a.refusePrefix},
-	} {
-		r.Handle(route.path, gate(route.least, route.act, route.handler)).Methods(route.method)
-	}
+// register mounts the API.
+func (a *operatorAPI) register(mount route.Mount) {
+	ListRobots.On(mount, a.robots)
+	AdmitRobot.On(mount, a.admit)
+	EndRobot.On(mount, route.Done(a.endRobot))
+	RestartRobot.On(mount, a.restart)
+	PauseRobot.On(mount, a.pause(true))
+	ResumeRobot.On(mount, a.pause(false))
+	UpgradeRobot.On(mount, route.Done(a.roster.Upgrade))
+	DeclareDead.On(mount, a.dead)
+	ShowPage.On(mount, a.page)
+	RevokePage.On(mount, a.revokePage)
+	ShowBalance.On(mount, a.balance)
+	ShowRates.On(mount, a.rates)
+	ShowForecast.On(mount, a.forecast)
+	Plan.On(mount, a.plan(true))
+	Rebalance.On(mount, a.plan(false))
+	CancelPlan.On(mount, func(ctx context.Context, _ route.None) (route.None, error) {
+		return route.None{}, a.levelling.Cancel(ctx)
+	})
+	CompareCopies.On(mount, a.compare)
+	ListHosts.On(mount, a.listHosts)
+	AddHosts.On(mount, a.addHosts)
+	DecideHosts.On(mount, a.decide)
+	SetInterval.On(mount, route.Done(a.setInterval))
+	VisitHosts.On(mount, a.visit)
+	AllowPrefix.On(mount, a.allowPrefix) // before {host}
+	RemoveHost.On(mount, route.Done(a.hosts.RemoveHost))
+	ShowCosts.On(mount, a.costs.OfHost)
+	ListDomains.On(mount, a.domains)
+	RefuseDomain.On(mount, route.Done(a.hosts.RefuseDomain))
+	AllowDomain.On(mount, route.Done(a.hosts.AllowDomain))
+	ListPrefixes.On(mount, a.prefixes)
+	RefusePrefix.On(mount, route.Done(a.hosts.RefusePrefix))
 }
 
-func (a *operatorAPI) robots(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.roster.Robots(r.Context())
+func (a *operatorAPI) robots(ctx context.Context, _ route.None) (answer RobotsResponse, err error) {
+	if answer.Robots, err = a.roster.Robots(ctx); err != nil {
+		return answer, err
+	}
+	compared, err := a.copies.List(ctx)
+	answer.Odd = slices.DeleteFunc(compared, func(c copies.Copies) bool { return !c.Odd })
+	return answer, err
+}
+
+func (a *operatorAPI) admit(ctx context.Context, in AdmitRequest) (AdmitResponse, error) {
+	audit.About(ctx, "robot", in.Name)
+	token, expires, err := a.roster.Admit(ctx, in.Name)
 	if err != nil {
-		return err
+		return AdmitResponse{}, err
 	}
-	compared, err := a.copies.List(r.Context())
-	odd := slices.DeleteFunc(compared, func(c copies.Copies) bool { return !c.Odd })
-	return answer(w, http.StatusOK, RobotsResponse{list, odd}, err)
+	install, err := a.releases.installable(ctx)
+	route.Header(ctx).Set("Cache-Control", "no-store")
+	return AdmitResponse{Name: in.Name, Token: token, Expires: expires, URL: a.public, Install: install}, err
 }
 
-func (a *operatorAPI) admit(w http.ResponseWriter, r *http.Request) error {
-	var req AdmitRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
+func (a *operatorAPI) endRobot(ctx context.Context, in RobotEnd) error {
+	if in.Forget {
+		return a.roster.Forget(ctx, in.Name)
 	}
-	audit.About(r.Context(), "robot", req.Name)
-	token, expires, err := a.roster.Admit(r.Context(), req.Name)
-	if err != nil {
-		return adminError(err)
-	}
-	install, err := a.releases.installable(r.Context())
-	w.Header().Set("Cache-Control", "no-store")
-	return answer(w, http.StatusCreated, AdmitResponse{Name: req.Name, Token: token, Expires: expires, URL: a.public, Install: install}, err)
+	return a.roster.Revoke(ctx, in.Name)
 }
 
-func (a *operatorAPI) revoke(w http.ResponseWriter, r *http.Request) error {
-	end := a.roster.Revoke
-	if r.URL.Query().Has("forget") {
-		end = a.roster.Forget
-	}
-	return noContent(w, adminError(end(r.Context(), mux.Vars(r)["name"])))
+func (a *operatorAPI) restart(ctx context.Context, robot string) (RestartResponse, error) {
+	generation, err := a.roster.Restart(ctx, robot)
+	return RestartResponse{generation}, err
 }
 
-func (a *operatorAPI) restart(w http.ResponseWriter, r *http.Request) error {
-	generation, err := a.roster.Restart(r.Context(), mux.Vars(r)["name"])
-	return answer(w, http.StatusAccepted, RestartResponse{generation}, err)
+func (a *operatorAPI) pause(paused bool) func(context.Context, string) (route.None, error) {
+	return route.Done(func(ctx context.Context, robot string) error { return a.roster.Pause(ctx, robot, paused) })
 }
 
-func (a *operatorAPI) pause(paused bool) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		return noContent(w, adminError(a.roster.Pause(r.Context(), mux.Vars(r)["name"], paused)))
-	}
+func (a *operatorAPI) dead(ctx context.Context, in route.At[DeadRequest]) (route.None, error) {
+	return route.None{}, a.roster.Dead(ctx, in.Name, in.Body.Reason)
 }
 
-func (a *operatorAPI) upgrade(w http.ResponseWriter, r *http.Request) error {
-	return noContent(w, adminError(a.roster.Upgrade(r.Context(), mux.Vars(r)["name"])))
-}
-
-func (a *operatorAPI) dead(w http.ResponseWriter, r *http.Request) error {
-	var req DeadRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	return noContent(w, adminError(a.roster.Dead(r.Context(), mux.Vars(r)["name"], req.Reason)))
-}
-
-func (a *operatorAPI) page(w http.ResponseWriter, r *http.Request) error {
-	path, err := a.roster.Page(r.Context(), mux.Vars(r)["name"])
-	w.Header().Set("Cache-Control", "no-store")
-	return answer(w, http.StatusOK, PageResponse{a.public + path}, err)
+func (a *operatorAPI) page(ctx context.Context, robot string) (PageResponse, error) {
+	path, err := a.roster.Page(ctx, robot)
+	route.Header(ctx).Set("Cache-Control", "no-store")
+	return PageResponse{a.public + path}, err
 }
 
 // revokePage makes the link to a robot's page void, and answers with the new one.
-func (a *operatorAPI) revokePage(w http.ResponseWriter, r *http.Request) error {
-	if err := a.roster.RevokePage(r.Context(), mux.Vars(r)["name"]); err != nil {
-		return adminError(err)
+func (a *operatorAPI) revokePage(ctx context.Context, robot string) (PageResponse, error) {
+	if err := a.roster.RevokePage(ctx, robot); err != nil {
+		return PageResponse{}, err
 	}
-	return a.page(w, r)
+	return a.page(ctx, robot)
 }
 
-func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	limit := defaultPage
-	if s := q.Get("limit"); s != "" {
-		var err error
-		if limit, err = strconv.Atoi(s); err != nil || limit < 1 || limit > maxPage {
-			return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("limit %q is not a number between 1 and %d", s, maxPage))
-		}
-	}
-	state := hosts.State(q.Get("state"))
-	if state != "" && state != hosts.Accepted && state != hosts.Pending && state != hosts.Refused {
-		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("state %q is none of accepted, pending, refused", state))
-	}
-	list, err := a.hosts.Hosts(r.Context(), hosts.Filter{State: state}, q.Get("after"), limit+1)
+func (a *operatorAPI) listHosts(ctx context.Context, q HostsQuery) (HostsResponse, error) {
+	list, err := a.hosts.Hosts(ctx, hosts.Filter{State: q.State}, q.After, q.Limit+1)
 	page := HostsResponse{Hosts: list}
-	if len(list) > limit {
-		page.Hosts = list[:limit]
-		page.Next = list[limit-1].Name
-		next := url.Values{"after": {page.Next}, "limit": {strconv.Itoa(limit)}}
-		if state != "" {
-			next.Set("state", string(state))
-		}
-		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, api.PathAdminHosts, next.Encode()))
+	if len(list) > q.Limit {
+		page.Hosts = list[:q.Limit]
+		page.Next = list[q.Limit-1].Name
+		route.Link(ctx, "next", "after", page.Next)
 	}
-	return answer(w, http.StatusOK, page, err)
+	return page, err
 }
 
-func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
-	var req HostsRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
+func (a *operatorAPI) addHosts(ctx context.Context, in HostsRequest) (hosts.Report, error) {
+	audit.About(ctx, fmt.Sprintf("%d hosts:", len(in.Hosts)), strings.Join(in.Hosts, " "))
+	return a.hosts.AddHosts(ctx, in.Hosts, in.Addresses, assign.Replication{Copies: in.Copies, Parts: in.Parts})
+}
+
+func (a *operatorAPI) decide(ctx context.Context, in hosts.DecideRequest) (DecideResponse, error) {
+	audit.Note(ctx, audit.Row{Object: in.String()})
+	n, err := a.hosts.Decide(ctx, in)
+	return DecideResponse{n}, err
+}
+
+func (a *operatorAPI) setInterval(ctx context.Context, in hosts.IntervalRequest) error {
+	audit.Note(ctx, audit.Row{Object: in.String()})
+	return a.hosts.SetInterval(ctx, in)
+}
+
+func (a *operatorAPI) visit(ctx context.Context, in VisitRequest) (VisitResponse, error) {
+	audit.About(ctx, fmt.Sprintf("visit %d hosts:", len(in.Hosts)), strings.Join(in.Hosts, " "))
+	robots, err := a.hosts.OrderVisits(ctx, in.Hosts)
+	return VisitResponse{robots}, err
+}
+
+func (a *operatorAPI) domains(ctx context.Context, _ route.None) (DomainsResponse, error) {
+	list, err := a.hosts.RefusedDomains(ctx)
+	return DomainsResponse{list}, err
+}
+
+func (a *operatorAPI) prefixes(ctx context.Context, _ route.None) (PrefixesResponse, error) {
+	list, err := a.hosts.RefusedPrefixes(ctx)
+	return PrefixesResponse{list}, err
+}
+
+func (a *operatorAPI) allowPrefix(ctx context.Context, q PrefixQuery) (route.None, error) {
+	return route.None{}, a.hosts.AllowPrefix(ctx, q.URL)
+}
+
+func (a *operatorAPI) balance(ctx context.Context, _ route.None) (answer BalanceResponse, err error) {
+	if answer.Status, err = a.levelling.Status(ctx); err != nil {
+		return answer, err
 	}
-	audit.About(r.Context(), fmt.Sprintf("%d hosts:", len(req.Hosts)), strings.Join(req.Hosts, " "))
-	want := assign.Replication{Copies: req.Copies, Parts: req.Parts}
-	report, err := a.hosts.AddHosts(r.Context(), req.Hosts, req.Addresses, want)
-	return answer(w, http.StatusOK, report, err)
+	answer.Copies, err = a.copies.List(ctx)
+	return answer, err
 }
 
-func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
-	var req hosts.DecideRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	audit.Note(r.Context(), audit.Row{Object: req.String()})
-	n, err := a.hosts.Decide(r.Context(), req)
-	return answer(w, http.StatusOK, DecideResponse{n}, err)
-}
-
-func (a *operatorAPI) setInterval(w http.ResponseWriter, r *http.Request) error {
-	var req hosts.IntervalRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	audit.Note(r.Context(), audit.Row{Object: req.String()})
-	return noContent(w, adminError(a.hosts.SetInterval(r.Context(), req)))
-}
-
-func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
-	var req VisitRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	audit.About(r.Context(), fmt.Sprintf("visit %d hosts:", len(req.Hosts)), strings.Join(req.Hosts, " "))
-	robots, err := a.hosts.OrderVisits(r.Context(), req.Hosts)
-	return answer(w, http.StatusAccepted, VisitResponse{robots}, err)
-}
-
-func (a *operatorAPI) removeHost(w http.ResponseWriter, r *http.Request) error {
-	return noContent(w, adminError(a.hosts.RemoveHost(r.Context(), mux.Vars(r)["host"])))
-}
-
-func (a *operatorAPI) domains(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.hosts.RefusedDomains(r.Context())
-	return answer(w, http.StatusOK, DomainsResponse{list}, err)
-}
-
-func (a *operatorAPI) prefixes(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.hosts.RefusedPrefixes(r.Context())
-	return answer(w, http.StatusOK, PrefixesResponse{list}, err)
-}
-
-func (a *operatorAPI) refusePrefix(w http.ResponseWriter, r *http.Request) error {
-	var req hosts.RefusedPrefix
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	return noContent(w, adminError(a.hosts.RefusePrefix(r.Context(), req)))
-}
-
-func (a *operatorAPI) allowPrefix(w http.ResponseWriter, r *http.Request) error {
-	return noContent(w, adminError(a.hosts.AllowPrefix(r.Context(), r.URL.Query().Get("url"))))
-}
-
-func (a *operatorAPI) refuseDomain(w http.ResponseWriter, r *http.Request) error {
-	var req hosts.RefusedDomain
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	return noContent(w, adminError(a.hosts.RefuseDomain(r.Context(), req)))
-}
-
-func (a *operatorAPI) allowDomain(w http.ResponseWriter, r *http.Request) error {
-	return noContent(w, adminError(a.hosts.AllowDomain(r.Context(), mux.Vars(r)["domain"])))
-}
-
-func (a *operatorAPI) hostCosts(w http.ResponseWriter, r *http.Request) error {
-	found, err := a.costs.OfHost(r.Context(), mux.Vars(r)["host"])
-	return answer(w, http.StatusOK, found, err)
-}
-
-func (a *operatorAPI) balance(w http.ResponseWriter, r *http.Request) error {
-	status, err := a.levelling.Status(r.Context())
-	if err != nil {
-		return err
-	}
-	list, err := a.copies.List(r.Context())
-	return answer(w, http.StatusOK, BalanceResponse{status, list}, err)
-}
-
-func (a *operatorAPI) plan(dry bool) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		plan, err := a.levelling.Rebalance(r.Context(), dry)
-		return answer(w, http.StatusOK, plan, err)
+func (a *operatorAPI) plan(dry bool) func(context.Context, route.None) (levelling.Plan, error) {
+	return func(ctx context.Context, _ route.None) (levelling.Plan, error) {
+		return a.levelling.Rebalance(ctx, dry)
 	}
 }
 
-func (a *operatorAPI) cancelPlan(w http.ResponseWriter, r *http.Request) error {
-	return noContent(w, adminError(a.levelling.Cancel(r.Context())))
+func (a *operatorAPI) forecast(ctx context.Context, q ForecastQuery) (levelling.Forecast, error) {
+	return a.levelling.Forecast(ctx, q.Hosts, q.Pages, q.Window)
 }
 
-func (a *operatorAPI) forecast(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	bad := func(name, want string) error {
-		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("%s %q is not %s", name, q.Get(name), want))
-	}
-	hosts, err := strconv.ParseInt(q.Get("hosts"), 10, 64)
-	if err != nil {
-		return bad("hosts", "a number")
-	}
-	pages, err := strconv.ParseInt(q.Get("pages"), 10, 64)
-	if err != nil {
-		return bad("pages", "a number")
-	}
-	window, err := time.ParseDuration(cmp.Or(q.Get("window"), "0"))
-	if err != nil {
-		return bad("window", "a duration, such as 6h")
-	}
-	f, err := a.levelling.Forecast(r.Context(), hosts, pages, window)
-	return answer(w, http.StatusOK, f, err)
-}
-
-func (a *operatorAPI) rates(w http.ResponseWriter, r *http.Request) error {
-	rates, err := a.costs.Rates(r.Context())
-	return answer(w, http.StatusOK, RatesResponse{a.costs.Zone().String(), rates}, err)
+func (a *operatorAPI) rates(ctx context.Context, _ route.None) (RatesResponse, error) {
+	rates, err := a.costs.Rates(ctx)
+	return RatesResponse{a.costs.Zone().String(), rates}, err
 }
 
 // compare judges what has come since the last time, and shows all verdicts.
-func (a *operatorAPI) compare(w http.ResponseWriter, r *http.Request) error {
-	if err := a.copies.Update(r.Context()); err != nil {
-		return err
+func (a *operatorAPI) compare(ctx context.Context, _ route.None) (CopiesResponse, error) {
+	if err := a.copies.Update(ctx); err != nil {
+		return CopiesResponse{}, err
 	}
-	list, err := a.copies.List(r.Context())
-	return answer(w, http.StatusOK, CopiesResponse{list}, err)
+	list, err := a.copies.List(ctx)
+	return CopiesResponse{list}, err
 }

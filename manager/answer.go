@@ -30,14 +30,6 @@ func writeText(w http.ResponseWriter, s string) error {
 	return err
 }
 
-// answer sends v as JSON, or says what is wrong if err is not nil.
-func answer(w http.ResponseWriter, status int, v any, err error) error {
-	if err != nil {
-		return adminError(err)
-	}
-	return problem.JSON(w, status, v)
-}
-
 // adminError returns the answer to an error that an operator caused, or the error itself.
 func adminError(err error) error {
 	var invalid assign.Invalid
@@ -61,7 +53,7 @@ func adminError(err error) error {
 	case errors.Is(err, hosts.ErrNotRefused), errors.Is(err, hosts.ErrPrefixNotRefused):
 		return problem.New(http.StatusNotFound, "not_refused", err.Error())
 	default:
-		return err
+		return releaseError(err)
 	}
 }
 

@@ -106,8 +106,8 @@ func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check f
 }
 
 func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
-	var req wire.JoinRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
+	req, err := join.Read(w, r)
+	if err != nil {
 		return err
 	}
 	if len(req.PublicKey) != 32 || len(req.Version) > 128 || req.Token == "" {
@@ -115,7 +115,7 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	}
 	var answer wire.JoinResponse
 	try := guesses.Try{Realm: guesses.Join, Secret: req.Token, Remote: r.RemoteAddr}
-	err := m.guessed(r, try, roster.ErrToken, func(ctx context.Context) (err error) {
+	err = m.guessed(r, try, roster.ErrToken, func(ctx context.Context) (err error) {
 		answer, err = m.Roster.Join(ctx, req)
 		return err
 	})
@@ -288,12 +288,8 @@ func (m *Manager) serveUnsubscribe(w http.ResponseWriter, r *http.Request, robot
 	return writeText(w, "UNSUBSCRIBED\n")
 }
 
-func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot string) error {
-	var report wire.AddressReport
-	if err := problem.ReadJSON(w, r, &report); err != nil {
-		return err
-	}
-	err := m.Hosts.ReportAddresses(r.Context(), robot, report.Addresses)
+func (m *Manager) takeAddresses(ctx context.Context, report wire.AddressReport) error {
+	err := m.Hosts.ReportAddresses(ctx, robotOf(ctx), report.Addresses)
 	var invalid assign.Invalid
 	switch {
 	case errors.As(err, &invalid):
@@ -301,7 +297,7 @@ func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot s
 	case errors.Is(err, hosts.ErrNotAssigned):
 		return problem.New(http.StatusForbidden, "host_not_assigned", err.Error())
 	}
-	return noContent(w, err)
+	return err
 }
 
 // serveWatches answers what consumers watch of the robot's hosts.

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/release"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
 )
@@ -66,29 +67,40 @@ type Installable struct {
 // releaseAPI serves releases to anybody and lets operators publish them.
 type releaseAPI struct{ releases *rollout.Releases }
 
-// register mounts what anybody may have. wrap makes an http.Handler of a handler.
-func (a releaseAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
-	r.Handle(wire.PathInstaller, wrap(a.serveInstaller)).Methods(http.MethodGet, http.MethodHead)
-	r.Handle(wire.PathReleases+"/{counter}/{file}", wrap(a.serveFile)).Methods(http.MethodGet, http.MethodHead)
+// What anybody may have.
+var (
+	installer   = route.New[route.None, route.None]("GET", wire.PathInstaller, route.Anybody, audit.None, "The script that installs a robot").Answering(http.StatusOK, "").Sends("text/x-shellscript")
+	releaseFile = route.New[route.None, route.None]("GET", wire.PathReleases+"/{counter}/{file}", route.Anybody, audit.None, "A file of a release of the robot's program").Answering(http.StatusOK, "").
+			Sends("text/plain", "application/octet-stream").Also(http.StatusPartialContent, "", "").Also(http.StatusNotModified, "", "")
+)
+
+// register mounts what anybody may have.
+func (a releaseAPI) register(mount route.Mount) {
+	installer.Raw(mount, a.serveInstaller)
+	releaseFile.Raw(mount, a.serveFile)
 }
 
+// Operations of operators on releases.
+var (
+	ListReleases  = route.New[route.None, ReleasesResponse]("GET", api.PathAdminReleases, operators.Viewer, audit.None, "Releases of the robot's program, and how far they are")
+	Publish       = route.New[PublishRequest, route.None]("POST", api.PathAdminReleases, operators.Admin, audit.Release, "Publish a release")
+	ReleaseKey    = route.New[route.None, ReleaseKeyResponse]("GET", api.PathAdminReleases+"/key", operators.Viewer, audit.None, "The key that releases are signed with")
+	SetReleaseKey = route.New[ReleaseKeyRequest, ReleaseKeyResponse]("PUT", api.PathAdminReleases+"/key", operators.Admin, audit.Change, "Set it")
+	SendProgram   = route.New[string, route.None]("PUT", api.PathAdminReleases+"/programs/{digest}", operators.Admin, audit.Add, "A program of a release").Takes("application/octet-stream")
+	RollOut       = route.New[route.At[RolloutRequest], route.None]("POST", api.PathAdminReleases+"/{counter}/rollout", operators.Worker, audit.Release, "Set how many robots have a release, or stop it")
+)
+
 // registerAdmin mounts what operators may do.
-func (a releaseAPI) registerAdmin(r *mux.Router, gate func(operators.Role, audit.Act, handler) http.Handler) {
-	for _, route := range []struct {
-		method, path string
-		least        operators.Role
-		act          audit.Act
-		handler      handler
-	}{
-		{http.MethodGet, "", operators.Viewer, audit.None, a.serveList},
-		{http.MethodPost, "", operators.Admin, audit.Release, a.servePublish},
-		{http.MethodGet, "/key", operators.Viewer, audit.None, a.serveKey},
-		{http.MethodPut, "/key", operators.Admin, audit.Change, a.serveSetKey},
-		{http.MethodPut, "/programs/{digest}", operators.Admin, audit.Add, a.serveProgram},
-		{http.MethodPost, "/{counter}/rollout", operators.Worker, audit.Release, a.serveRollout},
-	} {
-		r.Handle(api.PathAdminReleases+route.path, gate(route.least, route.act, route.handler)).Methods(route.method)
-	}
+func (a releaseAPI) registerAdmin(mount route.Mount) {
+	ListReleases.On(mount, func(ctx context.Context, _ route.None) (ReleasesResponse, error) {
+		list, err := a.releases.List(ctx)
+		return ReleasesResponse{list}, err
+	})
+	Publish.On(mount, route.Done(a.publish))
+	ReleaseKey.On(mount, a.key)
+	SetReleaseKey.On(mount, a.setKey)
+	SendProgram.On(mount, route.Done(a.takeProgram))
+	RollOut.On(mount, route.Done(a.rollOut))
 }
 
 func (a releaseAPI) serveInstaller(w http.ResponseWriter, r *http.Request) error {
@@ -143,8 +155,8 @@ func unknownRelease(counter string) error {
 
 // serveReport takes a robot's report on its program and offers it a newer one.
 func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot string) error {
-	var req wire.ReportRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
+	req, err := report.Read(w, r)
+	if err != nil {
 		return err
 	}
 	if len(req.Version) > 128 || len(req.Platform) > 64 || req.Counter < 0 || req.Seen < 0 || len(req.Failed) > 100 {
@@ -233,52 +245,33 @@ func (a releaseAPI) missingForInstall(ctx context.Context) (string, error) {
 	return fmt.Sprintf("sheaf release rollout %d --percent 100", list[0].Counter), nil
 }
 
-func (a releaseAPI) serveList(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.releases.List(r.Context())
-	return answer(w, http.StatusOK, ReleasesResponse{list}, err)
-}
-
-func (a releaseAPI) servePublish(w http.ResponseWriter, r *http.Request) error {
-	var req PublishRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
+func (a releaseAPI) publish(ctx context.Context, in PublishRequest) error {
+	if in.Soak < 0 {
+		return problem.New(http.StatusBadRequest, "bad_release", fmt.Sprintf("soak is %d s; send 0 or more", in.Soak))
 	}
-	if req.Soak < 0 {
-		return problem.New(http.StatusBadRequest, "bad_release", fmt.Sprintf("soak is %d s; send 0 or more", req.Soak))
+	return a.releases.Publish(ctx, []byte(in.Release), []byte(in.Signature), time.Duration(in.Soak)*time.Second)
+}
+
+func (a releaseAPI) key(ctx context.Context, _ route.None) (ReleaseKeyResponse, error) {
+	key, err := a.releases.Key(ctx)
+	return ReleaseKeyResponse{key}, err
+}
+
+func (a releaseAPI) setKey(ctx context.Context, in ReleaseKeyRequest) (ReleaseKeyResponse, error) {
+	if err := a.releases.SetKey(ctx, in.Key, in.Replace); err != nil {
+		return ReleaseKeyResponse{}, err
 	}
-	err := a.releases.Publish(r.Context(), []byte(req.Release), []byte(req.Signature), time.Duration(req.Soak)*time.Second)
-	return noContent(w, releaseError(err))
+	return a.key(ctx, route.None{})
 }
 
-func (a releaseAPI) serveKey(w http.ResponseWriter, r *http.Request) error {
-	key, err := a.releases.Key(r.Context())
-	return answer(w, http.StatusOK, ReleaseKeyResponse{key}, err)
+func (a releaseAPI) takeProgram(ctx context.Context, digest string) error {
+	return a.releases.TakeProgram(ctx, digest, http.MaxBytesReader(nil, route.Request(ctx).Body, maxProgram))
 }
 
-func (a releaseAPI) serveSetKey(w http.ResponseWriter, r *http.Request) error {
-	var req ReleaseKeyRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	if err := a.releases.SetKey(r.Context(), req.Key, req.Replace); err != nil {
-		return releaseError(err)
-	}
-	return a.serveKey(w, r)
-}
-
-func (a releaseAPI) serveProgram(w http.ResponseWriter, r *http.Request) error {
-	err := a.releases.TakeProgram(r.Context(), mux.Vars(r)["digest"], http.MaxBytesReader(w, r.Body, maxProgram))
-	return noContent(w, releaseError(err))
-}
-
-func (a releaseAPI) serveRollout(w http.ResponseWriter, r *http.Request) error {
-	counter, err := strconv.ParseInt(mux.Vars(r)["counter"], 10, 64)
+func (a releaseAPI) rollOut(ctx context.Context, in route.At[RolloutRequest]) error {
+	counter, err := strconv.ParseInt(in.Name, 10, 64)
 	if err != nil {
-		return unknownRelease(mux.Vars(r)["counter"])
+		return unknownRelease(in.Name)
 	}
-	var req RolloutRequest
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	return noContent(w, releaseError(a.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped)))
+	return a.releases.Rollout(ctx, counter, in.Body.Percent, in.Body.Stopped)
 }

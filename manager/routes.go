@@ -1,53 +1,133 @@
 package manager
 
 import (
+	"context"
 	"net/http"
+	"slices"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/operators"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
+	"sheaf/manager/costs"
+	"sheaf/manager/hosts"
+)
+
+// servlet is the query of the paper's paths.
+type servlet struct {
+	Host string `query:"host" doc:"the robot's own name"`
+}
+
+// keyQuery is the query of GET wire.PathServiceKeys.
+type keyQuery struct {
+	Key string `query:"key" required:"true" doc:"the newest of the service's keys that the robot knows, in hexadecimal"`
+}
+
+// robotRead and robotWrite define operations of the robots' protocol.
+func robotRead[In, Out any](path, summary string) route.Op[In, Out] {
+	return route.New[In, Out](http.MethodGet, path, route.Robot, audit.None, summary)
+}
+
+func robotWrite[In, Out any](path, summary string) route.Op[In, Out] {
+	return route.New[In, Out](http.MethodPost, path, route.Robot, audit.None, summary)
+}
+
+// The robots' protocol. Its first six operations are also at the paper's paths.
+var (
+	join = route.New[wire.JoinRequest, wire.JoinResponse](http.MethodPost, wire.PathJoin, route.Anybody, audit.Join, "Exchange a one-time token for credentials").Under("robots")
+
+	fetchList   = robotRead[route.None, route.None](wire.PathList, "P1: the hosts to collect").Answering(http.StatusOK, "").Sends("application/gzip").Also(http.StatusNotModified, "", "")
+	record      = robotWrite[route.None, hosts.Report](wire.PathRecord, "P2: hosts that were discovered").Takes("application/gzip", "text/plain")
+	submitLog   = robotWrite[route.None, costs.LogReport](wire.PathSubmitLog, "P3: the log of a cycle").Takes("application/gzip", "text/plain")
+	isRestart   = robotRead[route.None, route.None](wire.PathIsRestart, "P4: whether to begin anew with a new list").Answering(http.StatusOK, "RESTART or CONTINUE").Sends("text/plain")
+	subscribe   = robotWrite[route.None, route.None](wire.PathSubscribe, "P5: join in").Answering(http.StatusOK, "").Sends("text/plain")
+	unsubscribe = robotWrite[route.None, route.None](wire.PathUnsubscribe, "P5: leave").Answering(http.StatusOK, "").Sends("text/plain")
+
+	heartbeat     = robotWrite[wire.Heartbeat, wire.Orders](wire.PathHeartbeat, "How far the robot is; what it is to do").Also(http.StatusNoContent, "", "Go on")
+	handOver      = robotWrite[route.None, route.None](wire.PathHandovers, "Hand over what the robot knows of a host that goes to another robot").Takes("application/octet-stream").Saying("The body is as internal/wire/HANDOVER.md says.").Answering(http.StatusNoContent, "Taken")
+	takeOver      = robotRead[route.None, route.None](wire.PathHandover, "Take over what another robot knows of a host").Answering(http.StatusOK, "The file, signed by the service").Sends("application/octet-stream")
+	watched       = robotRead[route.None, wire.WatchList](wire.PathWatches, "What consumers watch of the robot's hosts").Also(http.StatusNotModified, "", "")
+	keyChain      = robotRead[keyQuery, wire.KeyChain](wire.PathServiceKeys, "Signed statements that lead from a key of the service to its newest one")
+	tellAddresses = robotWrite[wire.AddressReport, route.None](wire.PathAddresses, "Addresses of hosts")
+	report        = robotWrite[wire.ReportRequest, wire.ReportAnswer](wire.PathReport, "The robot's program; a release to take").Also(http.StatusNoContent, "", "None")
 )
 
 // Register mounts the robots' protocol, under the paper's paths and under /v1/robots, and, if
 // there is a gate, the operators' API.
 func (m *Manager) Register(r *mux.Router) {
-	r.Handle(wire.PathJoin, m.opt.Audit.Handler(audit.Join, m.plain(m.serveJoin))).Methods(http.MethodPost)
-	for _, route := range []struct {
-		old, path string
-		handler   robotHandler
-		methods   []string // on the new path
-		oldMethod string   // the old path takes this one, too
-	}{
-		{"/servlets/list", wire.PathList, m.notBelowFloor(m.serveList), []string{http.MethodGet, http.MethodHead}, http.MethodGet},
-		{"/servlets/record", wire.PathRecord, m.serveRecord, []string{http.MethodPost}, http.MethodPost},
-		{"/servlets/submitlog", wire.PathSubmitLog, m.serveSubmitLog, []string{http.MethodPost}, http.MethodPost},
-		{"/servlets/isrestart", wire.PathIsRestart, m.serveIsRestart, []string{http.MethodGet}, http.MethodGet},
-		{"/servlets/subscribe", wire.PathSubscribe, m.recorded("takes part", m.serveSubscribe), []string{http.MethodPost}, http.MethodGet},
-		{"/servlets/unsubscribe", wire.PathUnsubscribe, m.recorded("leaves", m.serveUnsubscribe), []string{http.MethodPost}, http.MethodGet},
-	} {
-		h := m.authenticated(route.handler)
-		r.Handle(route.path, h).Methods(route.methods...)
-		r.Handle(route.old, h).Methods(append(route.methods, route.oldMethod)...)
-	}
-	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
-	r.Handle(wire.PathHandovers, m.authenticated(m.takeHandover)).Methods(http.MethodPost)
-	r.Handle(wire.PathHandover, m.authenticated(m.giveHandover)).Methods(http.MethodGet)
-	r.Handle(wire.PathWatches, m.authenticated(m.serveWatches)).Methods(http.MethodGet)
-	r.Handle(wire.PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
-	r.Handle(wire.PathServiceKeys, m.authenticated(m.serveServiceKeys)).Methods(http.MethodGet)
-	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)
 	releases := releaseAPI{m.Releases}
-	releases.register(r, m.plain)
+	everybody := func(op route.Route, h route.Handler) {
+		r.Handle(op.Path, m.opt.Audit.Handler(audit.Act(op.Act), m.plain(h))).Methods(methodsOf(op)...)
+	}
+	m.registerRobots(everybody, func(op route.Route, h route.Handler) {
+		r.Handle(op.Path, m.authenticated(func(w http.ResponseWriter, r *http.Request, robot string) error {
+			return h(w, r.WithContext(context.WithValue(r.Context(), robotKey{}, robot)))
+		})).Methods(methodsOf(op)...)
+	})
+	releases.register(everybody)
 	if m.opt.Gate != nil {
-		gate := func(least operators.Role, act audit.Act, h handler) http.Handler {
-			return m.opt.Gate(least, act, m.plain(h))
-		}
-		releases.registerAdmin(r, gate)
+		mount := m.opt.Gate.Mount(r, m.opt.Log, adminError)
+		releases.registerAdmin(mount)
 		(&operatorAPI{
 			roster: m.Roster, hosts: m.Hosts, costs: m.Costs, levelling: m.Levelling,
 			copies: m.Copies, releases: releases, public: m.opt.Public,
-		}).register(r, gate)
+		}).register(mount)
 	}
+}
+
+// Routes returns all operations, for the description.
+func Routes() []route.Route {
+	return slices.Concat(
+		route.List(func(mount route.Mount) { new(Manager).registerRobots(mount, mount) }),
+		route.List(releaseAPI{}.register), route.List(releaseAPI{}.registerAdmin), route.List(new(operatorAPI).register))
+}
+
+func methodsOf(op route.Route) []string {
+	if op.Method == http.MethodGet {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{op.Method}
+}
+
+type robotKey struct{}
+
+// robotOf returns the robot whose request is answered.
+func robotOf(ctx context.Context) string { return ctx.Value(robotKey{}).(string) }
+
+// raw returns the handler of an operation of a robot.
+func raw(h robotHandler) route.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error { return h(w, r, robotOf(r.Context())) }
+}
+
+func (m *Manager) registerRobots(everybody, robots route.Mount) {
+	join.Raw(everybody, m.serveJoin)
+	for _, step := range []struct {
+		op      route.Route
+		old     string
+		handler robotHandler
+		also    string // another method of the old path
+	}{
+		{fetchList.Route, "/servlets/list", m.notBelowFloor(m.serveList), ""},
+		{record.Route, "/servlets/record", m.serveRecord, ""},
+		{submitLog.Route, "/servlets/submitlog", m.serveSubmitLog, ""},
+		{isRestart.Route, "/servlets/isrestart", m.serveIsRestart, ""},
+		{subscribe.Route, "/servlets/subscribe", m.recorded("takes part", m.serveSubscribe), http.MethodGet},
+		{unsubscribe.Route, "/servlets/unsubscribe", m.recorded("leaves", m.serveUnsubscribe), http.MethodGet},
+	} {
+		robots(step.op, raw(step.handler))
+		old := step.op.At(step.old, servlet{})
+		robots(old, raw(step.handler))
+		if step.also != "" {
+			old.Method = step.also
+			robots(old, raw(step.handler))
+		}
+	}
+	heartbeat.Raw(robots, raw(m.serveHeartbeat))
+	handOver.Raw(robots, raw(m.takeHandover))
+	takeOver.Raw(robots, raw(m.giveHandover))
+	watched.Raw(robots, raw(m.serveWatches))
+	tellAddresses.On(robots, route.Done(m.takeAddresses))
+	keyChain.On(robots, m.serviceKeys)
+	report.Raw(robots, raw(m.serveReport))
 }

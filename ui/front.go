@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 )
@@ -58,7 +59,7 @@ func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Acc
 	p.Front = Front{
 		Name: f.Site.Title(), About: f.About, Contact: f.Site.Contact, Program: f.Site.Version, Next: f.nextPublication(time.Now()),
 		Links: map[string]string{"files": p.Base + "/pub/", "hosts": p.Base + "/v1/hosts", "editions": p.Base + "/v1/editions",
-			"changes": p.Base + "/v1/changes", "cdx": p.Base + "/v1/cdx", "openapi": p.Base + "/openapi.yaml"},
+			"changes": p.Base + "/v1/changes", "cdx": p.Base + "/v1/cdx", "openapi": p.Base + api.PathOpenAPI},
 	}
 	p.Open = f.Publish.Open(time.Now())
 	if reader != nil {

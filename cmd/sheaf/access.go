@@ -3,15 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/serve/access"
 	"sheaf/serve/client"
+	"sheaf/serve/httpd/accounts"
 )
 
 func accessCommand() *cobra.Command {
@@ -21,20 +21,13 @@ func accessCommand() *cobra.Command {
 		Short: "List the rules in force",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminAccess, nil, func(w io.Writer, list access.RuleList) {
+			return ask(cmd, c, accounts.ListRules, route.None{}, func(w io.Writer, list access.RuleList) {
 				table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r access.Rule) []any {
 					return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
 				})
 			})
 		}),
-	}, &cobra.Command{
-		Use:   "rm ID",
-		Short: "Remove a rule; what only it hid is visible again",
-		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminAccess, args[0]), nil, nil)
-		}),
-	})
+	}, onOne("rm ID", "Remove a rule; what only it hid is visible again", accounts.RemoveRule))
 	return cmd
 }
 
@@ -68,7 +61,7 @@ func accessAddCommand() *cobra.Command {
 				}
 				r.Addresses = append(r.Addresses, p)
 			}
-			return ask(cmd, c, http.MethodPost, api.PathAdminAccess, r, func(w io.Writer, made access.Rule) {
+			return ask(cmd, c, accounts.AddRule, r, func(w io.Writer, made access.Rule) {
 				fmt.Fprintf(w, "rule %d: %s is open to %s\n", made.ID, made.Names(), made.OpenTo())
 			})
 		}),

@@ -3,19 +3,19 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
 	"sheaf/internal/bytesize"
+	"sheaf/internal/route"
 	"sheaf/internal/window"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/client"
+	"sheaf/serve/httpd/accounts"
 )
 
 func accountCommand() *cobra.Command {
@@ -25,18 +25,11 @@ func accountCommand() *cobra.Command {
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminAccounts, nil, func(w io.Writer, list account.AccountList) {
+			return ask(cmd, c, accounts.List, route.None{}, func(w io.Writer, list account.AccountList) {
 				accountTable(w, list.Accounts...)
 			})
 		}),
-	}, &cobra.Command{
-		Use:   "rm NAME",
-		Short: "Remove an account",
-		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminAccounts, args[0]), nil, nil)
-		}),
-	})
+	}, onOne("rm NAME", "Remove an account", accounts.Delete))
 	return cmd
 }
 
@@ -152,7 +145,7 @@ func accountAddCommand() *cobra.Command {
 			if change.Terms != nil {
 				wanted.Terms = *change.Terms
 			}
-			return ask(cmd, c, http.MethodPost, api.PathAdminAccounts, wanted, func(w io.Writer, made account.NewAccount) {
+			return ask(cmd, c, accounts.Create, wanted, func(w io.Writer, made account.NewAccount) {
 				fmt.Fprintf(w, "account  %s\npassword %s\n", made.Name, made.Password)
 			})
 		}),
@@ -172,7 +165,7 @@ func accountSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return ask(cmd, c, http.MethodPatch, below(api.PathAdminAccounts, args[0]), change, func(w io.Writer, now account.AccountLine) {
+			return ask(cmd, c, accounts.Change, route.At[account.Change]{Name: args[0], Body: change}, func(w io.Writer, now account.AccountLine) {
 				accountTable(w, now)
 			})
 		}),

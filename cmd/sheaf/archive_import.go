@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/ingest"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
-	"sheaf/internal/api"
 	"sheaf/internal/wire"
 	"sheaf/serve/client"
 )
@@ -100,7 +100,7 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 	go func() { w.CloseWithError(writeImport(form, name, opt)) }()
 	defer body.Close()
 	var done accept.Imported
-	if err := c.Send(cmd.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), body, &done); err != nil {
+	if err := c.Send(cmd.Context(), http.MethodPost, ingest.Import.Path, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
 	return show(cmd, done, func(w io.Writer) {

@@ -3,20 +3,16 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
 	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/serve/client"
 )
 
 func auditCommand() *cobra.Command {
-	var since, until, who, kind, act, object, outcome string
-	var limit int
-	var before int64
+	var q audit.Query
 	var csv bool
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "audit",
@@ -25,9 +21,7 @@ func auditCommand() *cobra.Command {
   sheaf audit --act login --outcome failed --csv > failed.csv`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			path := withQuery(api.PathAudit, "since", since, "until", until, "who", who, "kind", kind, "act", act, "object", object,
-				"outcome", outcome, "limit", strconv.Itoa(limit), "before", numberOrNone(before))
-			return ask(cmd, c, http.MethodGet, path, nil, func(w io.Writer, list audit.RowList) {
+			return ask(cmd, c, operators.ListAudit, q, func(w io.Writer, list audit.RowList) {
 				if csv {
 					_ = audit.WriteCSV(w, list.Rows) // w is in memory
 					return
@@ -44,29 +38,21 @@ func auditCommand() *cobra.Command {
 					return []any{moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Outcome, about}
 				})
 				if list.Next != 0 {
-					_, _ = io.WriteString(w, "older ones: --before "+numberOrNone(list.Next)+"\n") // w is in memory
+					_, _ = io.WriteString(w, fmt.Sprintf("older ones: --before %d\n", list.Next)) // w is in memory
 				}
 			})
 		}),
 	})
 	f := cmd.Flags()
-	f.StringVar(&since, "since", "", "only from this day or time on, such as 2026-11-21")
-	f.StringVar(&until, "until", "", "only before this day or time")
-	f.StringVar(&who, "who", "", "only of this operator, account or robot")
-	f.StringVar(&kind, "kind", "", "only of this kind: operator, account, robot, visitor or command")
-	f.StringVar(&act, "act", "", "only this act, such as login, add, change, remove, takedown")
-	f.StringVar(&object, "object", "", "only what is about this: a part of the name of an account, host, batch …")
-	f.StringVar(&outcome, "outcome", "", "only begun (its end is not known), ok, failed or refused")
-	f.IntVar(&limit, "limit", audit.DefaultLimit, "rows at most")
-	f.Int64Var(&before, "before", 0, "go on below the row with this number")
+	f.StringVar(&q.Since, "since", "", "only from this day or time on, such as 2026-11-21")
+	f.StringVar(&q.Until, "until", "", "only before this day or time")
+	f.StringVar(&q.Who, "who", "", "only of this operator, account or robot")
+	f.StringVar((*string)(&q.Kind), "kind", "", "only of this kind: operator, account, robot, visitor or command")
+	f.StringVar((*string)(&q.Act), "act", "", "only this act, such as login, add, change, remove, takedown")
+	f.StringVar(&q.Object, "object", "", "only what is about this: a part of the name of an account, host, batch …")
+	f.StringVar((*string)(&q.Outcome), "outcome", "", "only begun (its end is not known), ok, failed or refused")
+	f.IntVar(&q.Limit, "limit", audit.DefaultLimit, "rows at most")
+	f.Int64Var(&q.Before, "before", 0, "go on below the row with this number")
 	f.BoolVar(&csv, "csv", false, "print CSV")
 	return cmd
-}
-
-// numberOrNone is a number, or empty for 0.
-func numberOrNone(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/api"
 	"sheaf/internal/durable"
 	"sheaf/serve/client"
 )
@@ -47,7 +46,7 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 	}
 	defer os.Remove(f.Name()) // fails if it was renamed
 	defer f.Close()
-	if err := c.Get(cmd.Context(), api.PathAdminBackup, f); err != nil {
+	if err := c.Get(cmd.Context(), service.SaveState.Path, f); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {

@@ -3,21 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/manager"
 	"sheaf/manager/balance"
 	"sheaf/manager/levelling"
 	"sheaf/serve/client"
 )
 
 func balanceForecast() *cobra.Command {
-	var hosts, pages int64
-	var window time.Duration
+	var q manager.ForecastQuery
 	cmd := &cobra.Command{
 		Use:   "forecast --hosts N --pages M",
 		Short: "Say how many robots are needed to collect so many pages every night, and what binds",
@@ -28,17 +24,12 @@ and the robots like those that take part. While nothing was measured, the answer
 it names.`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			night := ""
-			if window != 0 {
-				night = window.String()
-			}
-			path := withQuery(api.PathAdminBalance+"/forecast", "hosts", strconv.FormatInt(hosts, 10), "pages", strconv.FormatInt(pages, 10), "window", night)
-			return ask(cmd, c, http.MethodGet, path, nil, showForecast)
+			return ask(cmd, c, manager.ShowForecast, q, showForecast)
 		}),
 	}
-	cmd.Flags().Int64Var(&hosts, "hosts", 0, "how many hosts")
-	cmd.Flags().Int64Var(&pages, "pages", 0, "how many pages all of them have together in a night")
-	cmd.Flags().DurationVar(&window, "window", 0, "length of a night; 0: as the robots' hours have shown")
+	cmd.Flags().Int64Var(&q.Hosts, "hosts", 0, "how many hosts")
+	cmd.Flags().Int64Var(&q.Pages, "pages", 0, "how many pages all of them have together in a night")
+	cmd.Flags().DurationVar(&q.Window, "window", 0, "length of a night; 0: as the robots' hours have shown")
 	cmd.MarkFlagRequired("hosts")
 	cmd.MarkFlagRequired("pages")
 	return cmd

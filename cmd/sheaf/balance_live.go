@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/manager"
 	"sheaf/manager/copies"
 	"sheaf/manager/costs"
@@ -33,7 +32,7 @@ func balanceShow() *cobra.Command {
 			if tree {
 				show = showTree
 			}
-			return ask(cmd, c, http.MethodGet, api.PathAdminBalance, nil, show)
+			return ask(cmd, c, manager.ShowBalance, route.None{}, show)
 		}),
 	}
 	cmd.Flags().BoolVar(&tree, "tree", false, "show the tree along which robots pass URLs on, with its sums, and the last levellings")
@@ -151,12 +150,12 @@ func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 // livePlan asks the service what it would plan now or, with apply, to assign the hosts so.
 func livePlan(cmd *cobra.Command, explain, apply bool) error {
 	return asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-		path, done := api.PathAdminBalance+"/plan", "would move"
+		op, done := manager.Plan, "would move"
 		if apply {
-			path, done = api.PathAdminBalance+"/rebalance", "moved"
+			op, done = manager.Rebalance, "moved"
 		}
 		c.HTTP.Timeout = 15 * time.Minute // longer than the service takes at most
-		return ask(cmd, c, http.MethodPost, path, nil, func(w io.Writer, plan levelling.Plan) {
+		return ask(cmd, c, op, route.None{}, func(w io.Writer, plan levelling.Plan) {
 			if plan.Made.IsZero() {
 				sentences(w, plan.Why)
 				return
@@ -183,7 +182,7 @@ func balanceCancel() *cobra.Command {
 		Short: "Give up the plan that is being made; the last one stays",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminBalance+"/cancel", nil, nil)
+			return tell(cmd, c, manager.CancelPlan, route.None{})
 		}),
 	}
 }
@@ -201,9 +200,9 @@ func balanceCosts() *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if len(args) > 0 {
-				return ask(cmd, c, http.MethodGet, below(api.PathAdminHosts, args[0])+"/costs", nil, showCosts)
+				return ask(cmd, c, manager.ShowCosts, args[0], showCosts)
 			}
-			return ask(cmd, c, http.MethodGet, api.PathAdminBalance+"/rates", nil, func(w io.Writer, a manager.RatesResponse) {
+			return ask(cmd, c, manager.ShowRates, route.None{}, func(w io.Writer, a manager.RatesResponse) {
 				table(w, "robot\thour ("+a.Zone+")\trequests\tKB/s of a transfer", a.Rates, func(r costs.HourRate) []any {
 					return []any{r.Robot, fmt.Sprintf("%s %02dh", r.Weekday, r.Hour), r.Requests, fmt.Sprintf("%.1f", r.KBs)}
 				})

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -11,9 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 )
@@ -21,35 +21,31 @@ import (
 func batchCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "List batches and their states, publish, and decide about quarantined ones"})
 	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand(), batchOthersCommand(),
-		batchDecisionCommand("release", "Take a quarantined batch up again, without the checks of its hosts and clock that it failed"),
-		batchDecisionCommand("discard", "Delete the file of a quarantined batch; its ID stays used"))
+		batchDecisionCommand("release", ingest.ReleaseBatch, "Take a quarantined batch up again, without the checks of its hosts and clock that it failed"),
+		batchDecisionCommand("discard", ingest.DiscardBatch, "Delete the file of a quarantined batch; its ID stays used"))
 	return cmd
 }
 
 func batchListCommand() *cobra.Command {
-	var state, robot string
+	var q ingest.BatchQuery
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List how many batches are in each state, and the latest ones",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			type answer struct {
-				Buffers []ledger.Buffer `json:"buffers"`
-				Batches []ledger.Batch  `json:"batches"`
-			}
-			return ask(cmd, c, http.MethodGet, withQuery(api.PathAdminBatches, "state", state, "robot", robot), nil, func(w io.Writer, list answer) {
+			return ask(cmd, c, ingest.ListBatches, q, func(w io.Writer, list ingest.BatchList) {
 				table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b ledger.Buffer) []any {
 					return []any{b.State, b.Batches, b.Bytes, time.Duration(b.Oldest * float64(time.Second)).Round(time.Second)}
 				})
 				fmt.Fprintln(w)
-				table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b ledger.Batch) []any {
-					return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(&b)}
+				table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *ledger.Batch) []any {
+					return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(b)}
 				})
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&state, "state", "", "only batches in this state, such as quarantined")
-	cmd.Flags().StringVar(&robot, "robot", "", "only batches of this robot")
+	cmd.Flags().StringVar((*string)(&q.State), "state", "", "only batches in this state, such as quarantined")
+	cmd.Flags().StringVar(&q.Robot, "robot", "", "only batches of this robot")
 	return cmd
 }
 
@@ -59,12 +55,12 @@ func batchShowCommand() *cobra.Command {
 		Short: "Show one batch: its state, and where and why it failed",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, http.MethodGet, below(api.PathAdminBatches, args[0]), nil, func(w io.Writer, b ledger.Batch) {
+			return ask(cmd, c, ingest.ShowBatch, args[0], func(w io.Writer, b *ledger.Batch) {
 				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
 					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
-					{"last error", b.LastError}, {string(b.Decision), decidedBy(&b)}} {
+				for _, line := range [][2]string{{"manifest", inferred(b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
+					{"last error", b.LastError}, {string(b.Decision), decidedBy(b)}} {
 					if line[1] != "" {
 						fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
 					}
@@ -104,15 +100,15 @@ func decidedBy(b *ledger.Batch) string {
 	return text
 }
 
-func batchDecisionCommand(verb, short string) *cobra.Command {
+func batchDecisionCommand(verb string, op route.Op[route.At[quarantine.Word], *ledger.Batch], short string) *cobra.Command {
 	var word quarantine.Word
 	cmd := &cobra.Command{
 		Use:   verb + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, http.MethodPost, below(api.PathAdminBatches, args[0])+"/"+verb, word, func(w io.Writer, b ledger.Batch) {
-				fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(&b))
+			return ask(cmd, c, op, route.At[quarantine.Word]{Name: args[0], Body: word}, func(w io.Writer, b *ledger.Batch) {
+				fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(b))
 			})
 		}),
 	}
@@ -127,8 +123,8 @@ func batchPublishCommand() *cobra.Command {
 		Short: "Publish all batches that wait for it now, without regard to the publish window",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodPost, api.PathAdminPublish, nil, func(w io.Writer, published map[string]any) {
-				fmt.Fprintf(w, "published %v batches in edition %v\n", published["batches"], published["edition"])
+			return ask(cmd, c, ingest.Publish, route.None{}, func(w io.Writer, done ingest.Published) {
+				fmt.Fprintf(w, "published %d batches in edition %s\n", done.Batches, done.Edition)
 			})
 		}),
 	}
@@ -141,7 +137,8 @@ func batchOthersCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = importTime
-			return c.Get(cmd.Context(), below(api.PathAdminBatches, args[0])+"/others", cmd.OutOrStdout())
+			ref, _ := ingest.ShowOthers.Call(args[0])
+			return c.Get(cmd.Context(), ref, cmd.OutOrStdout())
 		}),
 	}
 }

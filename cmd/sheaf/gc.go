@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/upkeep"
-	"sheaf/internal/api"
 	"sheaf/serve/client"
 )
 
@@ -18,7 +16,7 @@ import (
 const collectTimeout = 12 * time.Hour
 
 func gcCommand() *cobra.Command {
-	var ask upkeep.CollectRequest
+	var wanted upkeep.CollectRequest
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "gc",
 		Short: "Delete stored objects that nothing needs",
@@ -29,14 +27,10 @@ by itself every six hours.`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			c.HTTP.Timeout = collectTimeout
-			var report catalog.Collection
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminCollect, ask, &report); err != nil {
-				return err
-			}
-			return show(cmd, report, func(w io.Writer) { printCollection(w, &report) })
+			return ask(cmd, c, upkeep.Collect, wanted, printCollection)
 		}),
 	})
-	cmd.Flags().BoolVar(&ask.DryRun, "dry-run", false, "only say what would be done")
+	cmd.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only say what would be done")
 	return cmd
 }
 

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve/client"
@@ -53,7 +52,7 @@ set another.`,
 			if cmd.Flags().Changed("pages") {
 				want.Pages = &pages
 			}
-			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts+"/interval", want, nil)
+			return tell(cmd, c, manager.SetInterval, want)
 		}),
 	}
 	cmd.Flags().StringVar(&want.Interval, "interval", "", "time between the end of a visit and the next, such as 5s; 0s: each robot's own")
@@ -71,7 +70,7 @@ func hostRemoveCommand() *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return forEach(args, func(host string) error {
-				return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminHosts, host), nil, nil)
+				return tell(cmd, c, manager.RemoveHost, host)
 			})
 		}),
 	}
@@ -97,7 +96,7 @@ and up to 1,000 pages that it knows before all others, as soon as its hours and 
 		Args: cobra.MinimumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			request := manager.VisitRequest{Hosts: args}
-			return ask(cmd, c, http.MethodPost, api.PathAdminHosts+"/visit", request, func(w io.Writer, answer manager.VisitResponse) {
+			return ask(cmd, c, manager.VisitHosts, request, func(w io.Writer, answer manager.VisitResponse) {
 				for _, host := range args {
 					robots := strings.Join(answer.Robots[host], " and ")
 					if robots == "" {
@@ -121,7 +120,7 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 			if len(args) == 0 && !decision.All && decision.Domain == "" && decision.FoundBy == "" {
 				return errors.New("which hosts? Name them, or give --all, --domain or --found-by; sheaf host ls --state pending lists those that wait")
 			}
-			return ask(cmd, c, http.MethodPost, api.PathAdminHosts+"/decide", decision, func(w io.Writer, done manager.DecideResponse) {
+			return ask(cmd, c, manager.DecideHosts, decision, func(w io.Writer, done manager.DecideResponse) {
 				fmt.Fprintf(w, "%d hosts %s\n", done.Hosts, state)
 			})
 		}),
@@ -137,19 +136,18 @@ func hostDomainCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use: "ls", Short: "List the domains that are refused", Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminDomains, nil, func(w io.Writer, answer manager.DomainsResponse) {
+			return ask(cmd, c, manager.ListDomains, route.None{}, func(w io.Writer, answer manager.DomainsResponse) {
 				table(w, "domain\tsince\tby\treason", answer.Domains, func(d hosts.RefusedDomain) []any {
 					return []any{d.Domain, moment(d.Since), d.By, d.Reason}
 				})
 			})
 		}),
 	}
-	refuse := refuseCommand("refuse DOMAIN", "Have robots leave out all hosts of a domain; what is archived of them stays", api.PathAdminDomains,
-		func(domain, by, reason string) any {
+	refuse := refuseCommand("refuse DOMAIN", "Have robots leave out all hosts of a domain; what is archived of them stays", manager.RefuseDomain,
+		func(domain, by, reason string) hosts.RefusedDomain {
 			return hosts.RefusedDomain{Domain: domain, By: by, Reason: reason}
 		})
-	allow := allowCommand("allow DOMAIN", "End that; hosts that are refused already stay so until sheaf host add",
-		func(domain string) string { return below(api.PathAdminDomains, domain) })
+	allow := onOne("allow DOMAIN", "End that; hosts that are refused already stay so until sheaf host add", manager.AllowDomain)
 	cmd.AddCommand(list, refuse, allow)
 	return cmd
 }
@@ -159,30 +157,34 @@ func hostPrefixCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use: "ls", Short: "List the prefixes that are refused", Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminPrefixes, nil, func(w io.Writer, answer manager.PrefixesResponse) {
+			return ask(cmd, c, manager.ListPrefixes, route.None{}, func(w io.Writer, answer manager.PrefixesResponse) {
 				table(w, "prefix\tsince\tby\treason", answer.Prefixes, func(p hosts.RefusedPrefix) []any {
 					return []any{p.URL, moment(p.Since), p.By, p.Reason}
 				})
 			})
 		}),
 	}
-	refuse := refuseCommand("refuse URL", "Have robots leave out the pages whose URL begins so; what is archived of them stays", api.PathAdminPrefixes,
-		func(url, by, reason string) any {
+	refuse := refuseCommand("refuse URL", "Have robots leave out the pages whose URL begins so; what is archived of them stays", manager.RefusePrefix,
+		func(url, by, reason string) hosts.RefusedPrefix {
 			return hosts.RefusedPrefix{URL: url, By: by, Reason: reason}
 		})
-	allow := allowCommand("allow URL", "End that", func(url string) string { return withQuery(api.PathAdminPrefixes, "url", url) })
+	allow := &cobra.Command{
+		Use: "allow URL", Short: "End that", Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return tell(cmd, c, manager.AllowPrefix, manager.PrefixQuery{URL: args[0]})
+		}),
+	}
 	cmd.AddCommand(list, refuse, allow)
 	return cmd
 }
 
-// refuseCommand returns a command that posts to a path what robots shall leave out, with who
-// decides and why.
-func refuseCommand(use, short, path string, request func(what, by, reason string) any) *cobra.Command {
+// refuseCommand returns a command that tells what robots shall leave out, with who decides and why.
+func refuseCommand[In any](use, short string, op route.Op[In, route.None], request func(what, by, reason string) In) *cobra.Command {
 	var by, reason string
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodPost, path, request(args[0], by, reason), nil)
+			return tell(cmd, c, op, request(args[0], by, reason))
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
@@ -190,31 +192,21 @@ func refuseCommand(use, short, path string, request func(what, by, reason string
 	return cmd
 }
 
-// allowCommand returns a command that deletes what refuseCommand has posted.
-func allowCommand(use, short string, path func(what string) string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, path(args[0]), nil, nil)
-		}),
-	}
-}
-
 func hostListCommand() *cobra.Command {
-	var state string
+	var q manager.HostsQuery
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List hosts and the robots that collect them",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var list []hosts.Host
-			for after := ""; ; {
-				var page manager.HostsResponse
-				if err := c.Do(cmd.Context(), http.MethodGet, withQuery(api.PathAdminHosts, "state", state, "after", after), nil, &page); err != nil {
+			for {
+				page, err := client.Call(cmd.Context(), c, manager.ListHosts, q)
+				if err != nil {
 					return err
 				}
 				list = append(list, page.Hosts...)
-				if after = page.Next; after == "" {
+				if q.After = page.Next; q.After == "" {
 					break
 				}
 			}
@@ -225,7 +217,7 @@ func hostListCommand() *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&state, "state", "", "only hosts in this state: accepted, pending or refused")
+	cmd.Flags().StringVar((*string)(&q.State), "state", "", "only hosts in this state: accepted, pending or refused")
 	return cmd
 }
 

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve/client"
@@ -43,8 +41,8 @@ already keep what they have.`,
 			for part := range parts(urls) {
 				request := want
 				request.Hosts = part
-				var report hosts.Report
-				if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts, request, &report); err != nil {
+				report, err := client.Call(cmd.Context(), c, manager.AddHosts, request)
+				if err != nil {
 					return fmt.Errorf("URLs %d to %d: %w", sent+1, sent+len(part), err)
 				}
 				sent += len(part)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/ingest/upkeep"
+	"sheaf/internal/route"
 	"sheaf/serve/client"
 )
 
@@ -20,7 +20,7 @@ found an error in it. Meanwhile queries read the segments, which is slower. The 
 up to date by itself, and rebuilds an index that it finds damaged.`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminRebuild, nil, nil); err != nil {
+			if err := tell(cmd, c, upkeep.Rebuild, route.None{}); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the index is being built again")

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/manager/roster"
 	"sheaf/serve/client"
 )
@@ -20,7 +19,7 @@ func keyCommand() *cobra.Command {
 		Short: "List the keys, and the robots that do not know the newest of the service's",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminKeys, nil, showKeys)
+			return ask(cmd, c, service.ListKeys, route.None{}, showKeys)
 		}),
 	}, keyRotateCommand(), keyUseCommand())
 	return cmd
@@ -40,7 +39,7 @@ If the key was stolen, give --compromised: a thief can sign statements, too, so 
 key signs at once, and each robot has to be joined again.`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodPost, api.PathAdminKeys+"/rotate", wanted, func(w io.Writer, list service.KeyList) {
+			return ask(cmd, c, service.RotateKey, wanted, func(w io.Writer, list service.KeyList) {
 				showKeys(w, list)
 				if wanted.Compromised {
 					fmt.Fprint(w, "\nThe new key signs. The robots above refuse its receipts, keep their batches, and have to be joined again, each at its site:\n"+
@@ -63,7 +62,7 @@ func keyUseCommand() *cobra.Command {
 		Short: "Let the next key of the service sign; the former one is destroyed",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodPost, api.PathAdminKeys+"/use", wanted, func(w io.Writer, list service.KeyList) {
+			return ask(cmd, c, service.UseKey, wanted, func(w io.Writer, list service.KeyList) {
 				showKeys(w, list)
 				fmt.Fprint(w, "\nThe next key signs in all processes. Make a backup now: older ones do not have what has changed.\n")
 			})

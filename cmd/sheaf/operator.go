@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/route"
 	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 )
@@ -120,10 +121,24 @@ func explain(err error) error {
 	return err
 }
 
-// ask sends a request, with in as JSON unless it is nil, and shows the answer.
-func ask[T any](cmd *cobra.Command, c *client.Client, method, ref string, in any, text func(w io.Writer, answer T)) error {
-	var answer T
-	if err := c.Do(cmd.Context(), method, ref, in, &answer); err != nil {
+// onOne returns a command that asks for an operation on what its argument names.
+func onOne[Out any](use, short string, op route.Op[string, Out]) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error { return tell(cmd, c, op, args[0]) }),
+	}
+}
+
+// tell asks for an operation, and shows no answer.
+func tell[In, Out any](cmd *cobra.Command, c *client.Client, op route.Op[In, Out], in In) error {
+	_, err := client.Call(cmd.Context(), c, op, in)
+	return err
+}
+
+// ask asks for an operation, and shows the answer.
+func ask[In, Out any](cmd *cobra.Command, c *client.Client, op route.Op[In, Out], in In, text func(w io.Writer, answer Out)) error {
+	answer, err := client.Call(cmd.Context(), c, op, in)
+	if err != nil {
 		return err
 	}
 	return show(cmd, answer, func(w io.Writer) { text(w, answer) })
@@ -168,20 +183,6 @@ func moment(t time.Time) string {
 		return "-"
 	}
 	return t.Local().Format(time.DateTime)
-}
-
-// below returns the path of something below a path of the API.
-func below(path, name string) string { return path + "/" + url.PathEscape(name) }
-
-// withQuery adds a query of names and values to a path. Empty values are left out.
-func withQuery(path string, pairs ...string) string {
-	query := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			query.Set(pairs[i], pairs[i+1])
-		}
-	}
-	return path + "?" + query.Encode()
 }
 
 // settingsFlags are the flags of commands that work with the service's own settings.

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
 	"sheaf/internal/operators"
+	"sheaf/internal/route"
 	"sheaf/serve/client"
 )
 
@@ -25,18 +24,11 @@ deletes. The token in the data directory has the role admin.`,
 		Short: "List the operators",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminOperators, nil, func(w io.Writer, list operators.OperatorList) {
+			return ask(cmd, c, operators.List, route.None{}, func(w io.Writer, list operators.OperatorList) {
 				operatorTable(w, list.Operators...)
 			})
 		}),
-	}, &cobra.Command{
-		Use:   "rm NAME",
-		Short: "Remove an operator, whose sessions end",
-		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminOperators, args[0]), nil, nil)
-		}),
-	})
+	}, onOne("rm NAME", "Remove an operator, whose sessions end", operators.Remove))
 	return cmd
 }
 
@@ -53,7 +45,7 @@ func operatorAddCommand() *cobra.Command {
 				return err
 			}
 			wanted := operators.NewOperator{Operator: operators.Operator{Name: args[0], Role: operators.Role(role)}, Password: password}
-			return ask(cmd, c, http.MethodPost, api.PathAdminOperators, wanted, printOperator)
+			return ask(cmd, c, operators.Create, wanted, printOperator)
 		}),
 	}
 	cmd.Flags().StringVar(&role, "role", string(operators.Viewer), roleHelp)
@@ -80,7 +72,7 @@ func operatorSetCommand() *cobra.Command {
 			if cmd.Flags().Changed("suspended") {
 				change.Suspended = &suspended
 			}
-			return ask(cmd, c, http.MethodPatch, below(api.PathAdminOperators, args[0]), change, func(w io.Writer, now operators.NewOperator) {
+			return ask(cmd, c, operators.Modify, route.At[operators.OperatorChange]{Name: args[0], Body: change}, func(w io.Writer, now operators.NewOperator) {
 				operatorTable(w, now.Operator)
 			})
 		}),
@@ -104,7 +96,7 @@ that began with the old password end.`,
 			}
 			if len(args) == 1 {
 				change := operators.OperatorChange{Password: &password}
-				return ask(cmd, c, http.MethodPatch, below(api.PathAdminOperators, args[0]), change, printOperator)
+				return ask(cmd, c, operators.Modify, route.At[operators.OperatorChange]{Name: args[0], Body: change}, printOperator)
 			}
 			if c.User == "" {
 				return fmt.Errorf("whose password? give NAME as an admin, or --operator for the own password")
@@ -112,7 +104,7 @@ that began with the old password end.`,
 			if password == "" {
 				return fmt.Errorf("--password: give the new password, or - to type it")
 			}
-			return c.Do(cmd.Context(), http.MethodPut, api.PathOwnPassword, operators.NewPassword{Old: c.Password, New: password}, nil)
+			return tell(cmd, c, operators.SetOwn, operators.NewPassword{Old: c.Password, New: password})
 		}),
 	}
 	passwordFlag(cmd, &password, "the new password (with NAME: default a random one)")

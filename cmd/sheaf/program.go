@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/internal/release"
+	"sheaf/manager"
 	"sheaf/serve/client"
 )
 
@@ -84,7 +85,8 @@ func sendProgram(cmd *cobra.Command, c *client.Client, p program) error {
 	defer f.Close()
 	long := *c
 	long.HTTP = &http.Client{Timeout: sendTime}
-	if err := long.Send(cmd.Context(), http.MethodPut, releasesPath+"/programs/"+p.SHA256, "application/octet-stream", f, nil); err != nil {
+	ref, _ := manager.SendProgram.Call(p.SHA256)
+	if err := long.Send(cmd.Context(), http.MethodPut, ref, "application/octet-stream", f, nil); err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -15,8 +14,8 @@ import (
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
 	"sheaf/internal/release"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/rollout"
@@ -37,8 +36,6 @@ key: keep it on another machine.`,
 // passwordVariable is the environment variable with the password of the secret key.
 const passwordVariable = "SHEAF_RELEASE_PASSWORD"
 
-const releasesPath = api.PathAdminReleases
-
 func releaseKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key FILE",
@@ -54,8 +51,7 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 			return err
 		}
 		public := private.Public().(minisign.PublicKey)
-		var answer manager.ReleaseKeyResponse
-		err = c.Do(cmd.Context(), http.MethodPut, releasesPath+"/key", manager.ReleaseKeyRequest{Key: public.String(), Replace: *replace}, &answer)
+		answer, err := client.Call(cmd.Context(), c, manager.SetReleaseKey, manager.ReleaseKeyRequest{Key: public.String(), Replace: *replace})
 		if err != nil {
 			return err
 		}
@@ -158,7 +154,7 @@ roll-out stops if robots go back to their old program.`,
 			Offer: wire.Offer{Release: string(text), Signature: string(minisign.Sign(private, text))},
 			Soak:  rollout.Seconds(*soak / time.Second),
 		}
-		if err := c.Do(cmd.Context(), http.MethodPost, releasesPath, ask, nil); err != nil {
+		if err := tell(cmd, c, manager.Publish, ask); err != nil {
 			return err
 		}
 		return listReleases(cmd, c)
@@ -168,8 +164,8 @@ roll-out stops if robots go back to their old program.`,
 
 // follow gives a release the counter after the latest release's, and no lower floor.
 func follow(cmd *cobra.Command, c *client.Client, r *release.Release) error {
-	var list manager.ReleasesResponse
-	if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {
+	list, err := client.Call(cmd.Context(), c, manager.ListReleases, route.None{})
+	if err != nil {
 		return err
 	}
 	r.Counter = 1
@@ -205,7 +201,7 @@ func releaseListCommand() *cobra.Command {
 }
 
 func listReleases(cmd *cobra.Command, c *client.Client) error {
-	return ask(cmd, c, http.MethodGet, releasesPath, nil, func(w io.Writer, answer manager.ReleasesResponse) {
+	return ask(cmd, c, manager.ListReleases, route.None{}, func(w io.Writer, answer manager.ReleasesResponse) {
 		table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r rollout.Release) []any {
 			return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
 		})
@@ -225,8 +221,8 @@ func releaseRolloutCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%q is not a counter; sheaf release ls lists them", args[0])
 		}
-		var list manager.ReleasesResponse
-		if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {
+		list, err := client.Call(cmd.Context(), c, manager.ListReleases, route.None{})
+		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(list.Releases, func(r rollout.Release) bool { return r.Counter == counter })
@@ -234,7 +230,7 @@ func releaseRolloutCommand() *cobra.Command {
 			return fmt.Errorf("there is no release %d", counter)
 		}
 		ask := manager.RolloutRequest{Percent: cmp.Or(*percent, list.Releases[i].Percent), Stopped: *stop}
-		if err := c.Do(cmd.Context(), http.MethodPost, fmt.Sprintf("%s/%d/rollout", releasesPath, counter), ask, nil); err != nil {
+		if err := tell(cmd, c, manager.RollOut, route.At[manager.RolloutRequest]{Name: args[0], Body: ask}); err != nil {
 			return err
 		}
 		return listReleases(cmd, c)

@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 	"sheaf/ui/removal"
@@ -24,13 +23,17 @@ func removalCommand() *cobra.Command {
 }
 
 func removalListCommand() *cobra.Command {
+	var q removal.ListQuery
 	var state string
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the requests, the latest first",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, withQuery(api.PathAdminRemovals, "state", state), nil, func(w io.Writer, list removal.RequestList) {
+			if state != "" {
+				q.States = []removal.State{removal.State(state)}
+			}
+			return ask(cmd, c, removal.ListRequests, q, func(w io.Writer, list removal.RequestList) {
 				table(w, "id\tstate\twish\tkind\ttarget\tasked\tproof", list.Requests, func(r removal.Request) []any {
 					return []any{r.ID, r.State, r.Wish, r.Kind, r.Target, moment(r.Created), r.Proof}
 				})
@@ -47,7 +50,7 @@ func removalShowCommand() *cobra.Command {
 		Short: "Show one request, and its history",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, http.MethodGet, below(api.PathAdminRemovals, args[0]), nil, showRemoval)
+			return ask(cmd, c, removal.ShowRequest, args[0], showRemoval)
 		}),
 	}
 }
@@ -75,7 +78,7 @@ func removalDecideCommand(use, short string, grant bool) *cobra.Command {
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, http.MethodPost, below(api.PathAdminRemovals, args[0]), by, showRemoval)
+			return ask(cmd, c, removal.Settle, route.At[removal.Decision]{Name: args[0], Body: by}, showRemoval)
 		}),
 	}
 	cmd.Flags().StringVar(&by.Reason, "reason", "", "what the asker is told")

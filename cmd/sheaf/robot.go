@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/roster"
@@ -22,13 +21,13 @@ func robotCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
 	cmd.AddCommand(robotAddCommand(), robotListCommand(),
 		robotPageCommand(),
-		robotAction("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", http.MethodPost, "/restart"),
-		robotAction("pause NAME", "Let a robot fetch no more pages; it goes on uploading", http.MethodPost, "/pause"),
-		robotAction("resume NAME", "Let a paused robot go on", http.MethodPost, "/resume"),
-		robotAction("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", http.MethodPost, "/upgrade"),
+		onOne("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", manager.RestartRobot),
+		onOne("pause NAME", "Let a robot fetch no more pages; it goes on uploading", manager.PauseRobot),
+		onOne("resume NAME", "Let a paused robot go on", manager.ResumeRobot),
+		onOne("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", manager.UpgradeRobot),
 		robotDeadCommand(),
-		robotAction("revoke NAME", "Revoke a robot's credentials; its hosts go to other robots when its lease is over", http.MethodDelete, ""),
-		robotAction("rm NAME", "Remove a robot that was revoked, or never joined, from the list; what it collected stays", http.MethodDelete, "?forget"),
+		robotEnd("revoke NAME", "Revoke a robot's credentials; its hosts go to other robots when its lease is over", false),
+		robotEnd("rm NAME", "Remove a robot that was revoked, or never joined, from the list; what it collected stays", true),
 	)
 	return cmd
 }
@@ -39,7 +38,7 @@ func robotListCommand() *cobra.Command {
 		Short: "List the robots",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, http.MethodGet, api.PathAdminRobots, nil, func(w io.Writer, answer manager.RobotsResponse) {
+			return ask(cmd, c, manager.ListRobots, route.None{}, func(w io.Writer, answer manager.RobotsResponse) {
 				table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
 					return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen)}
 				})
@@ -71,8 +70,8 @@ func robotAddCommand() *cobra.Command {
 					return fmt.Errorf("--contact %s: %w", contact, err)
 				}
 			}
-			var answer manager.AdmitResponse
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
+			answer, err := client.Call(cmd.Context(), c, manager.AdmitRobot, manager.AdmitRequest{Name: args[0]})
+			if err != nil {
 				return err
 			}
 			answer.URL = strings.TrimRight(cmp.Or(public, answer.URL, c.URL.String()), "/")
@@ -111,11 +110,11 @@ func robotPageCommand() *cobra.Command {
 		Short: "Print the link to the page that shows a robot to the people at its site",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			method := http.MethodGet
+			op := manager.ShowPage
 			if revoke {
-				method = http.MethodPost
+				op = manager.RevokePage
 			}
-			return ask(cmd, c, method, below(api.PathAdminRobots, args[0])+"/page", nil, func(w io.Writer, page manager.PageResponse) {
+			return ask(cmd, c, op, args[0], func(w io.Writer, page manager.PageResponse) {
 				if strings.HasPrefix(page.URL, "/") {
 					page.URL = strings.TrimRight(c.URL.String(), "/") + page.URL
 				}
@@ -127,13 +126,11 @@ func robotPageCommand() *cobra.Command {
 	return cmd
 }
 
-func robotAction(use, short, method, suffix string) *cobra.Command {
+func robotEnd(use, short string, forget bool) *cobra.Command {
 	return &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ExactArgs(1),
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), method, below(api.PathAdminRobots, args[0])+suffix, nil, nil)
+			return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Forget: forget})
 		}),
 	}
 }
@@ -148,7 +145,7 @@ hosts, and those that others wait for because it had them, then go to other robo
 only when its lease is over. If it does run somewhere, two robots will visit the same servers.`,
 		Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodPost, below(api.PathAdminRobots, args[0])+"/dead", manager.DeadRequest{Reason: reason}, nil)
+			return tell(cmd, c, manager.DeclareDead, route.At[manager.DeadRequest]{Name: args[0], Body: manager.DeadRequest{Reason: reason}})
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why that is sure (required)")

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"time"
 
@@ -11,23 +10,23 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/upkeep"
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/serve/client"
 )
 
 func hostTakedownCommand() *cobra.Command {
 	return takedownCommand("takedown", "Take down a host, also what is collected later; or only one edition of it, or the pages below a URL",
-		api.PathAdminTakedowns, "%s is taken down from version %d on\n")
+		upkeep.TakeDown, "%s is taken down from version %d on\n")
 }
 
 func hostRestoreCommand() *cobra.Command {
 	return takedownCommand("restore", "Lift a take-down; what was deleted meanwhile does not come back",
-		api.PathAdminLift, "%s is there again from version %d on\n")
+		upkeep.Lift, "%s is there again from version %d on\n")
 }
 
-// takedownCommand returns a command that sends a take-down to a path, and prints done, a format for
-// the host and the catalog's version.
-func takedownCommand(verb, short, path, done string) *cobra.Command {
+// takedownCommand returns a command that asks for an operation on a host, and prints done, a format
+// for the host and the catalog's version.
+func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{
 		Use:   verb + " HOST --reason TEXT",
@@ -35,14 +34,14 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Host = args[0]
-			return ask(cmd, c, http.MethodPost, path, t, func(w io.Writer, at upkeep.TakedownResponse) {
+			return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
 				fmt.Fprintf(w, done, t.Host, at.Version)
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
 	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins with this, by http and https")
-	if path == api.PathAdminTakedowns {
+	if op.Act == upkeep.TakeDown.Act {
 		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "accept a host, or an edition, of which nothing was published")
 	}
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why (required); kept for ever")
@@ -56,11 +55,11 @@ func hostTakedownsCommand() *cobra.Command {
 		Short: "List what was taken down and lifted, when, by whom and why",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			path := api.PathAdminTakedowns
+			var q upkeep.TakedownQuery
 			if len(args) > 0 {
-				path = withQuery(path, "host", args[0])
+				q.Host = args[0]
 			}
-			return ask(cmd, c, http.MethodGet, path, nil, func(w io.Writer, list []catalog.Tombstone) {
+			return ask(cmd, c, upkeep.ListTakedowns, q, func(w io.Writer, list []catalog.Tombstone) {
 				acts := map[catalog.Act]string{catalog.TakeDown: "take down", catalog.Lift: "lift", catalog.Erase: "delete"}
 				table(w, "host\tact\tedition\tcollection\turl\tat\tby\treason", list, func(t catalog.Tombstone) []any {
 					return []any{t.Host, acts[t.Act], t.Edition, t.Collection, t.URLPrefix, t.At.Format(time.RFC3339), t.By, t.Reason}

@@ -3,18 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
+	"sheaf/serve/httpd/accounts"
 )
-
-// tokensOf returns the path of an account's tokens.
-func tokensOf(account string) string { return below(api.PathAdminAccounts, account) + "/tokens" }
 
 func accountTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens, which programs give instead of the password"}
@@ -23,7 +20,7 @@ func accountTokenCommand() *cobra.Command {
 		Short: "List an account's tokens",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, http.MethodGet, tokensOf(args[0]), nil, func(w io.Writer, list account.TokenList) {
+			return ask(cmd, c, accounts.ListTokens, args[0], func(w io.Writer, list account.TokenList) {
 				table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
 					return []any{t.ID, t.Name, t.Uses, moment(t.Created), moment(t.Expires), moment(t.Used)}
 				})
@@ -34,7 +31,7 @@ func accountTokenCommand() *cobra.Command {
 		Short: "Revoke a token; what is under way with it ends",
 		Args:  cobra.ExactArgs(2),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, below(tokensOf(args[0]), args[1]), nil, nil)
+			return tell(cmd, c, accounts.RevokeToken, accounts.TokenOf{Account: args[0], ID: args[1]})
 		}),
 	})
 	return cmd
@@ -57,7 +54,7 @@ func accountTokenAddCommand() *cobra.Command {
 			if days > 0 {
 				wanted.Expires = time.Now().AddDate(0, 0, days).UTC()
 			}
-			return ask(cmd, c, http.MethodPost, tokensOf(args[0]), wanted, func(w io.Writer, made account.NewToken) {
+			return ask(cmd, c, accounts.MakeToken, route.At[account.NewToken]{Name: args[0], Body: wanted}, func(w io.Writer, made account.NewToken) {
 				fmt.Fprintf(w, "account %s\nid      %s\nexpires %s\ntoken   %s\n", made.Account, made.ID, moment(made.Expires), made.Secret)
 			})
 		}),

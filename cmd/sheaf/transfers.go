@@ -2,19 +2,16 @@ package main
 
 import (
 	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 	"sheaf/serve/client"
 )
 
 func transfersCommand() *cobra.Command {
-	var who, direction string
-	var running, csv, each bool
-	var by, since, until string
+	var q transfers.PeriodQuery
+	var running, csv bool
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "transfers",
 		Short: "Show bytes, seconds and bytes/s of every robot and account",
@@ -24,13 +21,9 @@ with --by, of those in each hour, day or month.`,
   sheaf transfers --by month --each --csv > rates.csv`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if csv || each || since != "" || until != "" || by != "" {
-				apart := ""
-				if each || who != "" {
-					apart = "1"
-				}
-				path := withQuery(api.PathPeriods, "who", who, "direction", direction, "by", by, "since", since, "until", until, "each", apart)
-				return ask(cmd, c, http.MethodGet, path, nil, func(w io.Writer, doc transfers.PeriodDocument) {
+			if csv || q.Each || q.Since != "" || q.Until != "" || q.By != "" {
+				q.Each = q.Each || q.Who != ""
+				return ask(cmd, c, transfers.ListPeriods, q, func(w io.Writer, doc transfers.PeriodDocument) {
 					write := transfers.WritePeriods
 					if csv {
 						write = transfers.WritePeriodsCSV
@@ -38,8 +31,7 @@ with --by, of those in each hour, day or month.`,
 					_ = write(w, doc.Periods) // w is in memory
 				})
 			}
-			path := withQuery(api.PathTransfers, "who", who, "direction", direction)
-			return ask(cmd, c, http.MethodGet, path, nil, func(w io.Writer, doc transfers.Document) {
+			return ask(cmd, c, transfers.List, transfers.Query{Who: q.Who, Direction: q.Direction}, func(w io.Writer, doc transfers.Document) {
 				if running {
 					_ = transfers.WriteRunning(w, doc.Running) // w is in memory
 					return
@@ -48,12 +40,12 @@ with --by, of those in each hour, day or month.`,
 			})
 		}),
 	})
-	cmd.Flags().StringVar(&who, "who", "", "only this robot or account")
-	cmd.Flags().StringVar(&direction, "direction", "", `only "upload" or "download"`)
-	cmd.Flags().StringVar(&by, "by", "", `sums by "hour", "day" or "month" (default "day" with one of the next four)`)
-	cmd.Flags().StringVar(&since, "since", "", "the first period: a day such as 2026-11-21, or a time")
-	cmd.Flags().StringVar(&until, "until", "", "only what began before this day or time")
-	cmd.Flags().BoolVar(&each, "each", false, "one line for each robot and account")
+	cmd.Flags().StringVar(&q.Who, "who", "", "only this robot or account")
+	cmd.Flags().StringVar(&q.Direction, "direction", "", `only "upload" or "download"`)
+	cmd.Flags().StringVar(&q.By, "by", "", `sums by "hour", "day" or "month" (default "day" with one of the next four)`)
+	cmd.Flags().StringVar(&q.Since, "since", "", "the first period: a day such as 2026-11-21, or a time")
+	cmd.Flags().StringVar(&q.Until, "until", "", "only what began before this day or time")
+	cmd.Flags().BoolVar(&q.Each, "each", false, "one line for each robot and account")
 	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV")
 	cmd.Flags().BoolVar(&running, "running", false, "only the transfers that run now in the process at --url")
 	return cmd

@@ -12,30 +12,70 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/space"
 	"sheaf/ingest/verify"
+	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
 
 	"github.com/gorilla/mux"
 	"github.com/tus/tusd/v2/pkg/handler"
 )
 
-// Register adds the robots' paths: uploads by tus 1.0, manifests, receipts. All of them want the
-// robot's name and secret by HTTP Basic.
+// Signed is a document with its signature, as internal/wire writes it.
+type Signed struct {
+	Signed  string `json:"signed" doc:"JSON, as a string: a manifest or a receipt"`
+	Ed25519 []byte `json:"ed25519" doc:"signature of these very bytes"`
+}
+
+// receiptQuery is the query of GET wire.PathReceipt.
+type receiptQuery struct {
+	SHA256 string `query:"sha256" doc:"of the batch"`
+}
+
+const pathUpload = wire.PathUploads + "{batch}"
+
+// define defines an operation of robots.
+func define[In, Out any](method, path, summary string) route.Op[In, Out] {
+	return route.New[In, Out](method, path, route.Robot, audit.None, summary)
+}
+
+// Operations of robots: uploads by tus 1.0, manifests, receipts.
+var (
+	offered  = route.New[route.None, route.None]("OPTIONS", wire.PathUploads, route.Anybody, audit.None, "What of tus 1.0 is offered").Under("robots")
+	begin    = define[route.None, route.None]("POST", wire.PathUploads, "Begin an upload (tus 1.0)").Answering(http.StatusCreated, "").Also(http.StatusInsufficientStorage, route.Problem, "")
+	look     = define[route.None, route.None]("HEAD", pathUpload, "How much of it is there").Answering(http.StatusOK, "")
+	goOn     = define[route.None, route.None]("PATCH", pathUpload, "Bytes that follow").Takes("application/offset+octet-stream")
+	giveUp   = define[route.None, route.None]("DELETE", pathUpload, "Give it up")
+	complete = define[Signed, Signed]("PUT", wire.PathManifest, "The signed manifest, which completes the batch").Answering(http.StatusAccepted, "").Also(http.StatusOK, "application/json", "It was complete before")
+	receipt  = define[receiptQuery, Signed]("GET", wire.PathReceipt, "The signed receipt: how far the batch has come")
+)
+
+// Register mounts the robots' operations. All of them want the robot's name and secret by HTTP
+// Basic.
 func (r *Receiver) Register(router *mux.Router) error {
 	tus, err := newTus(r)
 	if err != nil {
 		return err
 	}
-	upload := wire.PathUploads + "{batch}"
-	router.HandleFunc(wire.PathUploads, tusOptions).Methods("OPTIONS")
-	router.Handle(wire.PathUploads, r.authorise(r.tus(tus, tus.PostFile), batchInMetadata)).Methods("POST")
-	router.Handle(upload, r.authorise(r.tus(tus, tus.HeadFile), batchInPath)).Methods("HEAD")
-	router.Handle(upload, r.authorise(r.tus(tus, tus.PatchFile), batchInPath)).Methods("PATCH")
-	router.Handle(upload, r.authorise(r.tus(tus, tus.DelFile), batchInPath)).Methods("DELETE")
-	router.Handle(wire.PathManifest, r.authorise(problem.Handler(r.log, r.putManifest), batchInPath)).Methods("PUT")
-	router.Handle(wire.PathReceipt, r.authorise(problem.Handler(r.log, r.getReceipt), batchInPath)).Methods("GET")
+	router.HandleFunc(offered.Path, tusOptions).Methods(offered.Method)
+	of := func(batch func(*http.Request) wire.BatchID) route.Mount {
+		return func(op route.Route, h route.Handler) {
+			router.Handle(op.Path, r.authorise(problem.Handler(r.log, h), batch)).Methods(op.Method)
+		}
+	}
+	begin.Raw(of(batchInMetadata), r.tus(tus, tus.PostFile))
+	look.Raw(of(batchInPath), r.tus(tus, tus.HeadFile))
+	goOn.Raw(of(batchInPath), r.tus(tus, tus.PatchFile))
+	giveUp.Raw(of(batchInPath), r.tus(tus, tus.DelFile))
+	complete.Raw(of(batchInPath), r.putManifest)
+	receipt.Raw(of(batchInPath), r.getReceipt)
 	return nil
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route {
+	return []route.Route{offered.Route, begin.Route, look.Route, goOn.Route, giveUp.Route, complete.Route, receipt.Route}
 }
 
 func tusOptions(w http.ResponseWriter, _ *http.Request) {
@@ -48,9 +88,9 @@ func tusOptions(w http.ResponseWriter, _ *http.Request) {
 
 // tus wraps one of tusd's handlers. Its errors become problem+json. Bytes that come with a creation
 // are not read, because that extension is not offered.
-func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) http.Handler {
+func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) route.Handler {
 	inner := http.StripPrefix(wire.PathUploads, tus.Middleware(h)) // which leaves the upload's ID
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	return func(w http.ResponseWriter, req *http.Request) error {
 		if req.Method == http.MethodPost {
 			req.Header.Del("Content-Type")
 			req.Header.Del("X-HTTP-Method-Override")
@@ -61,7 +101,8 @@ func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) http.Ha
 		pw := &problemWriter{ResponseWriter: w, head: req.Method == http.MethodHead}
 		inner.ServeHTTP(pw, req)
 		pw.problem("")
-	})
+		return nil
+	}
 }
 
 // cutReason splits tusd's "CODE: text".

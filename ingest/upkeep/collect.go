@@ -3,7 +3,6 @@ package upkeep
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/lease"
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 )
 
 // CollectorOptions are the dependencies and settings of a Collector. All fields are required,
@@ -122,25 +121,20 @@ func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collecti
 
 // CollectRequest is the body of POST /v1/admin/gc.
 type CollectRequest struct {
-	DryRun bool `json:"dry_run"`
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// Register adds the operators' path to r:
-//
-//	POST /v1/admin/gc   CollectRequest: collect now; answers catalog.Collection
+// Collect collects now.
+var Collect = route.New[CollectRequest, *catalog.Collection]("POST", api.PathAdminCollect, operators.Admin, audit.Collect, "Collect what nothing needs").Optional()
+
+// Register mounts the operators' operation.
 func (c *Collector) Register(r *mux.Router, gate operators.Gate) {
-	r.Handle(api.PathAdminCollect, gate(operators.Admin, audit.Collect, problem.Handler(c.opt.Log, c.serveCollect))).Methods(http.MethodPost)
+	c.register(gate.Mount(r, c.opt.Log, nil))
 }
 
-func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {
-	var ask CollectRequest
-	if err := problem.ReadJSONIfAny(w, r, &ask); err != nil {
-		return err
-	}
-	audit.Note(r.Context(), audit.Row{Object: map[bool]string{false: "objects", true: "objects, as a trial"}[ask.DryRun]})
-	report, err := c.Collect(r.Context(), ask.DryRun)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, report)
+func (c *Collector) register(mount route.Mount) { Collect.On(mount, c.answer) }
+
+func (c *Collector) answer(ctx context.Context, ask CollectRequest) (*catalog.Collection, error) {
+	audit.Note(ctx, audit.Row{Object: map[bool]string{false: "objects", true: "objects, as a trial"}[ask.DryRun]})
+	return c.Collect(ctx, ask.DryRun)
 }

@@ -14,7 +14,7 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 )
 
 // Indexer brings the index of records by URL up to date with what is published. Nobody waits for
@@ -42,18 +42,16 @@ func (x *Indexer) Run(ctx context.Context) error {
 	})
 }
 
-// Register adds the operators' path to r:
-//
-//	POST /v1/admin/urls/rebuild   build the index again from the segments, in the background; answers 202
-func (x *Indexer) Register(r *mux.Router, gate operators.Gate) {
-	r.Handle(api.PathAdminRebuild, gate(operators.Worker, audit.Collect, problem.Handler(x.log, x.serveRebuild))).Methods(http.MethodPost)
-}
+// Rebuild builds the index again from the segments.
+var Rebuild = route.New[route.None, route.None]("POST", api.PathAdminRebuild, operators.Worker, audit.Collect, "Make the URL-level index anew from the segments, in the background").
+	Answering(http.StatusAccepted, "Begun; what is asked meanwhile is read out of the segments")
 
-func (x *Indexer) serveRebuild(w http.ResponseWriter, r *http.Request) error {
-	audit.Note(r.Context(), audit.Row{Object: "index of records by URL"})
-	if err := x.builder.Reset(r.Context()); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusAccepted)
-	return nil
+// Register mounts the operators' operation.
+func (x *Indexer) Register(r *mux.Router, gate operators.Gate) { x.register(gate.Mount(r, x.log, nil)) }
+
+func (x *Indexer) register(mount route.Mount) { Rebuild.On(mount, route.Done(x.rebuild)) }
+
+func (x *Indexer) rebuild(ctx context.Context, _ route.None) error {
+	audit.Note(ctx, audit.Row{Object: "index of records by URL"})
+	return x.builder.Reset(ctx)
 }

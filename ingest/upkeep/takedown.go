@@ -17,6 +17,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/weburl"
 )
 
@@ -29,12 +30,16 @@ type Takedowns struct {
 // NewTakedowns returns the take-downs of a catalog.
 func NewTakedowns(c *catalog.Catalog, log *slog.Logger) *Takedowns { return &Takedowns{c, log} }
 
-// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. Of the Tombstone it has
-// Reason, By, and either Host, Edition and URLPrefix, or Collection, which is all that is published
-// of a collection.
+// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host, or a
+// collection, which is all that is published of it.
 type TakedownRequest struct {
-	catalog.Tombstone
-	Unknown bool `json:"unknown,omitempty"` // take down a host or edition that the archive does not have
+	Host       string `json:"host,omitempty"`
+	Collection string `json:"collection,omitempty"`
+	Edition    string `json:"edition,omitempty"`
+	URLPrefix  string `json:"url_prefix,omitempty"`
+	Reason     string `json:"reason"`
+	By         string `json:"by,omitempty"`
+	Unknown    bool   `json:"unknown,omitempty" doc:"also a host or edition of which nothing was published"`
 }
 
 // TakedownResponse answers a TakedownRequest.
@@ -43,26 +48,34 @@ type TakedownResponse struct {
 	Hosts   int   `json:"hosts,omitempty"` // of a collection: how many had something of it
 }
 
-// Register adds the operators' paths to r:
-//
-//	GET  /v1/admin/takedowns?host=     what was taken down, lifted and erased: a list of catalog.Tombstone
-//	GET  /v1/admin/collections         catalog.CollectionList: what was imported, also if it is taken down
-//	POST /v1/admin/takedowns           TakedownRequest: take down
-//	POST /v1/admin/takedowns/lift      TakedownRequest: lift the take-down of the same host, edition and prefix
+// TakedownQuery is the query of GET /v1/admin/takedowns.
+type TakedownQuery struct {
+	Host string `query:"host" doc:"only of this host"`
+}
+
+// Operations of operators on take-downs and collections.
+var (
+	ListTakedowns   = route.New[TakedownQuery, []catalog.Tombstone]("GET", api.PathAdminTakedowns, operators.Viewer, audit.None, "What was taken down and lifted")
+	ListCollections = route.New[route.None, catalog.CollectionList]("GET", api.PathAdminImported, operators.Viewer, audit.None, "What was imported as collections, also if it is taken down or hidden")
+	TakeDown        = route.New[TakedownRequest, TakedownResponse]("POST", api.PathAdminTakedowns, operators.Worker, audit.Takedown, "Take down a host, an edition of it, or URLs; or all that is published of a collection")
+	Lift            = route.New[TakedownRequest, TakedownResponse]("POST", api.PathAdminLift, operators.Worker, audit.Lift, "Lift a take-down")
+)
+
+// Register mounts the operators' operations.
 func (t *Takedowns) Register(r *mux.Router, gate operators.Gate) {
-	for _, route := range []struct {
-		method, path string
-		least        operators.Role
-		act          audit.Act
-		serve        func(http.ResponseWriter, *http.Request) error
-	}{
-		{http.MethodGet, api.PathAdminTakedowns, operators.Viewer, audit.None, t.serveList},
-		{http.MethodGet, api.PathAdminImported, operators.Viewer, audit.None, t.serveCollections},
-		{http.MethodPost, api.PathAdminTakedowns, operators.Worker, audit.Takedown, t.serveTakedown},
-		{http.MethodPost, api.PathAdminLift, operators.Worker, audit.Lift, t.serveLift},
-	} {
-		r.Handle(route.path, gate(route.least, route.act, problem.Handler(t.log, route.serve))).Methods(route.method)
-	}
+	t.register(gate.Mount(r, t.log, nil))
+}
+
+func (t *Takedowns) register(mount route.Mount) {
+	ListTakedowns.On(mount, t.list)
+	ListCollections.On(mount, t.collections)
+	TakeDown.On(mount, t.takeDown)
+	Lift.On(mount, t.lift)
+}
+
+// Routes returns the operations of this package, for the description.
+func Routes() []route.Route {
+	return slices.Concat(route.List(new(Takedowns).register), route.List(new(Indexer).register), route.List(new(Collector).register))
 }
 
 // Take takes down hosts and pages, also those that the archive does not have yet, and returns the
@@ -142,80 +155,75 @@ func wasLifted(ctx context.Context, s *catalog.Snapshot, host string) (bool, err
 	return slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.Whole() }), err
 }
 
-func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {
-	s, err := t.catalog.Pin(r.Context())
+func (t *Takedowns) list(ctx context.Context, q TakedownQuery) ([]catalog.Tombstone, error) {
+	s, err := t.catalog.Pin(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Release()
-	stones, err := s.Takedowns(r.Context(), r.URL.Query().Get("host"))
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, append([]catalog.Tombstone{}, stones...)) // never null
+	stones, err := s.Takedowns(ctx, q.Host)
+	return append([]catalog.Tombstone{}, stones...), err // never null
 }
 
-func (t *Takedowns) serveCollections(w http.ResponseWriter, r *http.Request) error {
-	s, err := t.catalog.Pin(r.Context())
+func (t *Takedowns) collections(ctx context.Context, _ route.None) (list catalog.CollectionList, err error) {
+	s, err := t.catalog.Pin(ctx)
 	if err != nil {
-		return err
+		return list, err
 	}
 	defer s.Release()
-	all, err := catalog.Collections(r.Context(), s)
+	all, err := catalog.Collections(ctx, s)
 	if err != nil {
-		return err
+		return list, err
 	}
 	for i := range all {
-		if err := all[i].Sum(all[i].Entries(r.Context(), s, "")); err != nil {
-			return err
+		if err := all[i].Sum(all[i].Entries(ctx, s, "")); err != nil {
+			return list, err
 		}
 	}
-	return problem.JSON(w, http.StatusOK, catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)})
+	return catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)}, nil
 }
 
-func (t *Takedowns) serveTakedown(w http.ResponseWriter, r *http.Request) error {
-	ask, err := readTakedown(w, r)
+func (t *Takedowns) takeDown(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
+	stone, err := stoneOf(ctx, ask)
 	if err != nil {
-		return err
+		return TakedownResponse{}, err
 	}
-	if ask.Collection != "" {
-		return t.recordOf(w, r, ask.Tombstone, "takes down a collection", t.catalog.RemoveCollection)
+	if stone.Collection != "" {
+		return t.recordOf(ctx, stone, "takes down a collection", t.catalog.RemoveCollection)
 	}
 	if !ask.Unknown {
-		if err := t.checkKnown(r.Context(), ask.Tombstone); err != nil {
-			return err
+		if err := t.checkKnown(ctx, stone); err != nil {
+			return TakedownResponse{}, err
 		}
 	}
-	return t.record(w, r, ask.Tombstone, "takes down a host", t.catalog.Remove)
+	return t.record(ctx, stone, "takes down a host", t.catalog.Remove)
 }
 
-func (t *Takedowns) serveLift(w http.ResponseWriter, r *http.Request) error {
-	ask, err := readTakedown(w, r)
+func (t *Takedowns) lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
+	stone, err := stoneOf(ctx, ask)
 	if err != nil {
-		return err
+		return TakedownResponse{}, err
 	}
-	if ask.Collection != "" {
-		return t.recordOf(w, r, ask.Tombstone, "lifts the take-down of a collection", t.catalog.RestoreCollection)
+	if stone.Collection != "" {
+		return t.recordOf(ctx, stone, "lifts the take-down of a collection", t.catalog.RestoreCollection)
 	}
-	return t.record(w, r, ask.Tombstone, "lifts the take-down of a host", t.catalog.Restore)
+	return t.record(ctx, stone, "lifts the take-down of a host", t.catalog.Restore)
 }
 
-func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, err error) {
-	if err := problem.ReadJSON(w, r, &ask); err != nil {
-		return ask, err
-	}
-	ask.Tombstone = catalog.Tombstone{
+// stoneOf returns what a request asks for, and notes it for the audit log.
+func stoneOf(ctx context.Context, ask TakedownRequest) (catalog.Tombstone, error) {
+	stone := catalog.Tombstone{
 		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix, Collection: ask.Collection,
-		Reason: ask.Reason, By: operators.By(r.Context(), ask.By),
+		Reason: ask.Reason, By: operators.By(ctx, ask.By),
 	}
-	if p, err := weburl.ParsePrefix(ask.URLPrefix); err == nil {
-		ask.URLPrefix = p.String()
+	if p, err := weburl.ParsePrefix(stone.URLPrefix); err == nil {
+		stone.URLPrefix = p.String()
 	}
-	audit.Note(r.Context(), audit.Row{Object: objectOf(ask.Tombstone), Reason: ask.Reason})
-	if err := CheckTakedown(ask.Tombstone); err != nil {
-		return ask, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
+	audit.Note(ctx, audit.Row{Object: objectOf(stone), Reason: ask.Reason})
+	if err := CheckTakedown(stone); err != nil {
+		return stone, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
 	}
-	return ask, nil
+	return stone, nil
 }
 
 // objectOf names what a take-down is about, for the audit log.
@@ -233,31 +241,31 @@ func objectOf(s catalog.Tombstone) string {
 	return text
 }
 
-func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tombstone, deed string,
-	do func(context.Context, ...catalog.Tombstone) (catalog.Version, error)) error {
-	v, err := do(r.Context(), s)
+func (t *Takedowns) record(ctx context.Context, s catalog.Tombstone, deed string,
+	do func(context.Context, ...catalog.Tombstone) (catalog.Version, error)) (TakedownResponse, error) {
+	v, err := do(ctx, s)
 	if errors.Is(err, catalog.ErrNotExist) {
-		return problem.New(http.StatusNotFound, "not_taken_down", err.Error())
+		err = problem.New(http.StatusNotFound, "not_taken_down", err.Error())
 	}
 	if err != nil {
-		return err
+		return TakedownResponse{}, err
 	}
-	t.log.WarnContext(r.Context(), "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
-	return problem.JSON(w, http.StatusOK, TakedownResponse{Version: v.N})
+	t.log.WarnContext(ctx, "operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
+	return TakedownResponse{Version: v.N}, nil
 }
 
 // recordOf is record for a collection.
-func (t *Takedowns) recordOf(w http.ResponseWriter, r *http.Request, s catalog.Tombstone, deed string,
-	do func(ctx context.Context, name, reason, by string) (catalog.Version, int, error)) error {
-	v, n, err := do(r.Context(), s.Collection, s.Reason, s.By)
+func (t *Takedowns) recordOf(ctx context.Context, s catalog.Tombstone, deed string,
+	do func(ctx context.Context, name, reason, by string) (catalog.Version, int, error)) (TakedownResponse, error) {
+	v, n, err := do(ctx, s.Collection, s.Reason, s.By)
 	if errors.Is(err, catalog.ErrNotExist) {
-		return problem.New(http.StatusNotFound, "unknown_collection", err.Error())
+		err = problem.New(http.StatusNotFound, "unknown_collection", err.Error())
 	}
 	if err != nil {
-		return err
+		return TakedownResponse{}, err
 	}
-	t.log.WarnContext(r.Context(), "operator "+deed, "collection", s.Collection, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
-	return problem.JSON(w, http.StatusOK, TakedownResponse{v.N, n})
+	t.log.WarnContext(ctx, "operator "+deed, "collection", s.Collection, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
+	return TakedownResponse{v.N, n}, nil
 }
 
 // checkKnown returns an error if the archive has nothing of the host, or nothing of it in the

@@ -4,8 +4,8 @@
 // Documents that are mostly a domain type's own data lie beside that type: of accounts in
 // serve/account, of collections in archive/catalog, of watches in serve/watch, of the change feed
 // in serve/feed, of transfers in internal/transfers, and what operators see of robots and batches
-// in manager and ingest. The robots' protocol is in internal/wire. cmd/sheaf/service/openapi
-// describes all operations.
+// in manager and ingest. The robots' protocol is in internal/wire. Operations on the paths are
+// defined beside their handlers, by internal/route; cmd/sheaf/service/openapi describes them all.
 package api
 
 // Paths for consumers.

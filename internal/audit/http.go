@@ -2,11 +2,8 @@ package audit
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,84 +16,44 @@ type RowList struct {
 	Next int64 `json:"next,omitempty"`
 }
 
-// Limits of a page of rows.
-const (
-	DefaultLimit = 100
-	maxLimit     = 10000
-)
+// DefaultLimit is the number of rows of a page.
+const DefaultLimit = 100
 
-// Serve answers GET /v1/audit with JSON or, with format=csv, with CSV. The query is that of
-// ParseFilter. Days are those of zone.
-func (l *Log) Serve(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
-	q := r.URL.Query()
-	f, err := ParseFilter(q, zone)
-	if err != nil {
-		return err
-	}
-	doc, err := l.Page(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	if doc.Next != 0 {
-		q.Set("before", strconv.FormatInt(doc.Next, 10))
-		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.Path, q.Encode()))
-	}
-	if q.Get("format") == "csv" {
-		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-		w.Header().Set("Content-Disposition", `attachment; filename="audit.csv"`)
-		return WriteCSV(w, doc.Rows)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(doc)
+// Query is the query of GET /v1/audit.
+type Query struct {
+	Since   string  `query:"since" doc:"a day such as 2026-11-21, or RFC 3339"`
+	Until   string  `query:"until" doc:"only before"`
+	Who     string  `query:"who" doc:"name of an operator, account or robot"`
+	Kind    Kind    `query:"kind" enum:"operator,account,robot,visitor,command"`
+	Act     Act     `query:"act" doc:"such as login, add, remove, takedown"`
+	Object  string  `query:"object" doc:"a part of what the act was about"`
+	Outcome Outcome `query:"outcome" enum:"begun,ok,failed,refused" doc:"begun: its end is not known"`
+	Before  int64   `query:"before" min:"1" doc:"where to go on: the answer before says it as next"`
+	Limit   int     `query:"limit" min:"1" max:"10000" default:"100" doc:"rows at most"`
+	Format  string  `query:"format" enum:"csv"`
 }
 
-// ParseFilter parses a query for rows: since and until (a day, or RFC 3339), who, kind, act,
-// object, outcome, before and limit. It fails with *QueryError.
-func ParseFilter(q url.Values, zone *time.Location) (f Filter, err error) {
-	f = Filter{
-		Who: q.Get("who"), Kind: Kind(q.Get("kind")), Act: Act(q.Get("act")), Object: q.Get("object"),
-		Outcome: Outcome(q.Get("outcome")), Limit: DefaultLimit,
-	}
-	if f.Kind != "" && !slices.Contains(Kinds(), f.Kind) {
-		return f, &QueryError{"kind", string(f.Kind), "want " + oneOf(Kinds())}
-	}
+// Filter returns what the query selects. Days are those of zone. It fails with *QueryError.
+func (q Query) Filter(zone *time.Location) (f Filter, err error) {
+	f = Filter{Who: q.Who, Kind: q.Kind, Act: q.Act, Object: q.Object, Outcome: q.Outcome, Before: q.Before, Limit: q.Limit}
 	if f.Act != "" && !slices.Contains(Acts(), f.Act) {
-		return f, &QueryError{"act", string(f.Act), "want " + oneOf(Acts())}
+		return f, &QueryError{"act", string(f.Act), "want one of " + fmt.Sprint(Acts())}
 	}
-	if f.Outcome != "" && !slices.Contains(Outcomes(), f.Outcome) {
-		return f, &QueryError{"outcome", string(f.Outcome), "want " + oneOf(Outcomes())}
-	}
-	for name, t := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		text := q.Get(name)
-		if text == "" {
+	for _, at := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"since", q.Since, &f.Since}, {"until", q.Until, &f.Until}} {
+		if at.text == "" {
 			continue
 		}
-		if *t, err = time.ParseInLocation(time.DateOnly, text, zone); err != nil {
-			*t, err = time.Parse(time.RFC3339, text)
+		if *at.to, err = time.ParseInLocation(time.DateOnly, at.text, zone); err != nil {
+			*at.to, err = time.Parse(time.RFC3339, at.text)
 		}
 		if err != nil {
-			return f, &QueryError{name, text, "want a day like 2026-11-21 or a time like 2026-11-21T09:00:00Z"}
-		}
-	}
-	if text := q.Get("before"); text != "" {
-		if f.Before, err = strconv.ParseInt(text, 10, 64); err != nil || f.Before < 1 {
-			return f, &QueryError{"before", text, "want the number that an answer gave as next"}
-		}
-	}
-	if text := q.Get("limit"); text != "" {
-		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 || f.Limit > maxLimit {
-			return f, &QueryError{"limit", text, fmt.Sprintf("want a number from 1 to %d", maxLimit)}
+			return f, &QueryError{at.name, at.text, "want a day like 2026-11-21 or a time like 2026-11-21T09:00:00Z"}
 		}
 	}
 	return f, nil
-}
-
-func oneOf[T ~string](list []T) string {
-	texts := make([]string, len(list))
-	for i, v := range list {
-		texts[i] = string(v)
-	}
-	return strings.Join(texts, ", ")
 }
 
 // WriteCSV writes a line for each row, below one of names (RFC 4180). A cell that a spreadsheet

@@ -36,7 +36,7 @@ func TestVisitsAreSummedUp(t *testing.T) {
 				r.RemoteAddr = fmt.Sprintf("192.0.2.1:%d", 1000+n)
 				h.ServeHTTP(httptest.NewRecorder(), r)
 			}
-			page, err := log.Page(t.Context(), Filter{Limit: maxLimit})
+			page, err := log.Page(t.Context(), Filter{Limit: 10_000})
 			testkit.Must(t, err)
 			count := int64(0)
 			for _, r := range page.Rows {

@@ -13,9 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorilla/mux"
+
 	"sheaf/internal/audit"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
 )
@@ -24,6 +27,20 @@ import (
 // all others. What next does is written to the audit log as an act; audit.None is for handlers that
 // only read. Each route for operators goes through it, so no other place says who may do what.
 type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
+
+// Mount returns what mounts operators' operations on a router. Explain returns the problem to
+// answer for an error of the room below; nil: errors are answered as they are.
+func (g Gate) Mount(r *mux.Router, log *slog.Logger, explain func(error) error) route.Mount {
+	return func(op route.Route, h route.Handler) {
+		r.Handle(op.Path, g(Role(op.For), audit.Act(op.Act), problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
+			err := h(w, r)
+			if err != nil && explain != nil {
+				err = explain(err)
+			}
+			return err
+		}))).Methods(op.Method)
+	}
+}
 
 // TokenName is the name under which the token acts.
 const TokenName = "token"

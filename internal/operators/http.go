@@ -1,8 +1,10 @@
 package operators
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -10,6 +12,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 )
 
 // OperatorList is the answer of GET /v1/admin/operators, by name. The holder of the token is not in
@@ -31,21 +34,41 @@ type NewPassword struct {
 	New string `json:"new"`
 }
 
-// Register mounts the paths by which admins look after operators, and by which each operator
-// changes the own password; and the audit log, whose days are those of zone.
+// Operations on operators.
+var (
+	List      = route.New[route.None, OperatorList]("GET", api.PathAdminOperators, Viewer, audit.None, "All operators")
+	Create    = route.New[NewOperator, NewOperator]("POST", api.PathAdminOperators, Admin, audit.Add, "Add an operator; the answer has the password, which is not shown again").Answering(http.StatusCreated, "Added")
+	Modify    = route.New[route.At[OperatorChange], NewOperator]("PATCH", oneOperator, Admin, audit.Change, "Change role, suspension or password; an empty password asks for a random one, which the answer has").Answering(http.StatusOK, "As it is now")
+	Remove    = route.New[string, route.None]("DELETE", oneOperator, Admin, audit.Remove, "Remove an operator, whose sessions end")
+	SetOwn    = route.New[NewPassword, route.None]("PUT", api.PathOwnPassword, Viewer, audit.Change, "Change the own password; the own sessions end")
+	ListAudit = route.New[audit.Query, audit.RowList]("GET", api.PathAudit, Viewer, audit.None, "The audit log: who did what, and every log-in; newest first").Also(http.StatusOK, "text/csv", "")
+)
+
+const oneOperator = api.PathAdminOperators + "/{name}"
+
+// Register mounts the operations, and the audit log, whose days are those of zone.
 func (d *Door) Register(r *mux.Router, zone *time.Location) {
-	handle := func(method, path string, least Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, d.Gate(least, act, problem.Handler(d.Log, func(w http.ResponseWriter, r *http.Request) error {
-			return storeProblem(f(w, r))
-		}))).Methods(method)
-	}
-	const one = api.PathAdminOperators + "/{name}"
-	handle(http.MethodGet, api.PathAdminOperators, Viewer, audit.None, d.list)
-	handle(http.MethodPost, api.PathAdminOperators, Admin, audit.Add, d.add)
-	handle(http.MethodPatch, one, Admin, audit.Change, d.change)
-	handle(http.MethodDelete, one, Admin, audit.Remove, d.remove)
-	handle(http.MethodGet, api.PathAudit, Viewer, audit.None, func(w http.ResponseWriter, r *http.Request) error { return d.Audit.Serve(w, r, zone) })
-	handle(http.MethodPut, api.PathOwnPassword, Viewer, audit.Change, d.ownPassword)
+	d.register(Gate(d.Gate).Mount(r, d.Log, storeProblem), zone)
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route {
+	return route.List(func(mount route.Mount) { new(Door).register(mount, nil) })
+}
+
+func (d *Door) register(mount route.Mount, zone *time.Location) {
+	List.On(mount, d.list)
+	Create.On(mount, d.add)
+	Modify.On(mount, d.change)
+	Remove.On(mount, route.Done(d.remove))
+	SetOwn.On(mount, route.Done(d.setOwnPassword))
+	ListAudit.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
+		query, err := ListAudit.Read(w, r)
+		if err != nil {
+			return err
+		}
+		return d.serveAudit(w, r, query, zone)
+	})
 }
 
 // storeProblem returns the problem to answer for an error of Store, and other errors as they are.
@@ -63,40 +86,45 @@ func storeProblem(err error) error {
 	return err
 }
 
-func (d *Door) list(w http.ResponseWriter, r *http.Request) error {
-	list, err := d.Store.List(r.Context())
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, OperatorList{list})
+func (d *Door) list(ctx context.Context, _ route.None) (OperatorList, error) {
+	list, err := d.Store.List(ctx)
+	return OperatorList{list}, err
 }
 
-func (d *Door) add(w http.ResponseWriter, r *http.Request) error {
-	var wanted NewOperator
-	if err := problem.ReadJSON(w, r, &wanted); err != nil {
-		return err
+func (d *Door) add(ctx context.Context, wanted NewOperator) (NewOperator, error) {
+	audit.Note(ctx, audit.Row{Object: "operator " + wanted.Name, Reason: "role " + string(wanted.Role)})
+	made, password, err := d.Store.Add(ctx, wanted.Operator, wanted.Password)
+	if err == nil {
+		route.Header(ctx).Set("Location", api.PathAdminOperators+"/"+made.Name)
 	}
-	audit.Note(r.Context(), audit.Row{Object: "operator " + wanted.Name, Reason: "role " + string(wanted.Role)})
-	made, password, err := d.Store.Add(r.Context(), wanted.Operator, wanted.Password)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", api.PathAdminOperators+"/"+made.Name)
-	return problem.JSON(w, http.StatusCreated, NewOperator{made, password})
+	return NewOperator{made, password}, err
 }
 
-func (d *Door) change(w http.ResponseWriter, r *http.Request) error {
-	name := mux.Vars(r)["name"]
-	var c OperatorChange
-	if err := problem.ReadJSON(w, r, &c); err != nil {
-		return err
-	}
-	audit.Note(r.Context(), audit.Row{Object: "operator " + name, Reason: c.String()})
-	now, password, err := d.Store.Change(r.Context(), name, c)
+func (d *Door) change(ctx context.Context, in route.At[OperatorChange]) (NewOperator, error) {
+	audit.Note(ctx, audit.Row{Object: "operator " + in.Name, Reason: in.Body.String()})
+	now, password, err := d.Store.Change(ctx, in.Name, in.Body)
+	return NewOperator{now, password}, err
+}
+
+// serveAudit answers with JSON or CSV.
+func (d *Door) serveAudit(w http.ResponseWriter, r *http.Request, query audit.Query, zone *time.Location) error {
+	filter, err := query.Filter(zone)
 	if err != nil {
 		return err
 	}
-	return problem.JSON(w, http.StatusOK, NewOperator{now, password})
+	doc, err := d.Audit.Page(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if doc.Next != 0 {
+		route.Link(r.Context(), "next", "before", strconv.FormatInt(doc.Next, 10))
+	}
+	if query.Format == "csv" {
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		w.Header().Set("Content-Disposition", `attachment; filename="audit.csv"`)
+		return audit.WriteCSV(w, doc.Rows)
+	}
+	return problem.JSON(w, http.StatusOK, doc)
 }
 
 // String says what is changed, without the password.
@@ -123,37 +151,25 @@ func (c OperatorChange) String() string {
 	return text
 }
 
-func (d *Door) remove(w http.ResponseWriter, r *http.Request) error {
-	name := mux.Vars(r)["name"]
-	audit.About(r.Context(), "operator", name)
-	if err := d.Store.Remove(r.Context(), name); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+func (d *Door) remove(ctx context.Context, name string) error {
+	audit.About(ctx, "operator", name)
+	return d.Store.Remove(ctx, name)
 }
 
-// ownPassword changes the password of the operator who asks. The old one is needed too: a browser
-// that was left alone does not hand over the name. Its sessions end.
-func (d *Door) ownPassword(w http.ResponseWriter, r *http.Request) error {
-	o, _ := r.Context().Value(whoKey{}).(who)
-	audit.Note(r.Context(), audit.Row{Object: "operator " + o.Name, Reason: "new password"})
-	var wanted NewPassword
-	if err := problem.ReadJSON(w, r, &wanted); err != nil {
-		return err
-	}
+// setOwnPassword changes the password of the operator who asks. The old one is needed too: a
+// browser that was left alone does not hand over the name. Its sessions end.
+func (d *Door) setOwnPassword(ctx context.Context, wanted NewPassword) error {
+	o, _ := ctx.Value(whoKey{}).(who)
+	audit.Note(ctx, audit.Row{Object: "operator " + o.Name, Reason: "new password"})
 	if o.byToken {
 		return problem.New(http.StatusConflict, "token", "the token of the data directory has no password; log in with a name to change one")
 	}
 	if wanted.New == "" {
 		return problem.New(http.StatusUnprocessableEntity, "operator", "the new password is empty")
 	}
-	if _, _, err := d.Store.Login(r.Context(), o.Name, wanted.Old, r.RemoteAddr); err != nil {
+	if _, _, err := d.Store.Login(ctx, o.Name, wanted.Old, route.Request(ctx).RemoteAddr); err != nil {
 		return err
 	}
-	if _, _, err := d.Store.Change(r.Context(), o.Name, OperatorChange{Password: &wanted.New}); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	_, _, err := d.Store.Change(ctx, o.Name, OperatorChange{Password: &wanted.New})
+	return err
 }

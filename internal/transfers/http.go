@@ -1,12 +1,10 @@
 package transfers
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -15,9 +13,8 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 )
-
-const defaultLimit, maxLimit = 100, 10000
 
 // Document is the answer of GET /v1/transfers: the totals of all selected transfers, one page of
 // them, newest first, and those under way. The next page is at ?before=<Next>.
@@ -56,60 +53,60 @@ func linesOf(list []Transfer) []TransferLine {
 	return lines
 }
 
-// Register mounts GET /v1/transfers and /v1/transfers/periods behind the operators' gate. The
-// query of the first has who, direction, since (RFC 3339), before and limit; for the other one see
-// ParsePeriods. Running may be nil. Zone is that of days and months.
-func Register(r *mux.Router, gate operators.Gate, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
-	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, gate(operators.Viewer, audit.None, problem.Handler(log, h))).Methods(http.MethodGet)
-	}
-	get(api.PathTransfers, func(w http.ResponseWriter, r *http.Request) error { return transfers.serve(w, r, running) })
-	get(api.PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return transfers.servePeriods(w, r, zone) })
+// Query is the query of GET /v1/transfers.
+type Query struct {
+	Who       string `query:"who" doc:"only of this one"`
+	Direction string `query:"direction" enum:"upload,download"`
+	Since     string `query:"since" doc:"RFC 3339"`
+	Before    int64  `query:"before" min:"1" doc:"where to go on: the answer before says it as next"`
+	Limit     int    `query:"limit" min:"1" max:"10000" default:"100" doc:"transfers at most"`
 }
 
-func (l *Log) serve(w http.ResponseWriter, r *http.Request, running *Running) error {
-	f, err := parseFilter(r.URL.Query())
-	if err != nil {
-		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+// Operations on transfers.
+var (
+	List = route.New[Query, Document]("GET", api.PathTransfers, operators.Viewer, audit.None, "Bytes, seconds and bytes/s of every robot and account, and the transfers under way").
+		Saying("Where `acknowledged` is true, bytes and seconds are what the client has acknowledged by TCP: downloads by\nHTTP/1 and FTP without TLS or a proxy. Otherwise they are what the service wrote or read. `running` is of the\nprocess that answers. Small downloads that a client repeats within a minute are one line, with their `count`.\n`(others)` sums up paths of clients without an account that ask for very many.\n")
+	ListPeriods = route.New[PeriodQuery, PeriodDocument]("GET", api.PathPeriods, operators.Viewer, audit.None, "Transfers by hour, day or month, in the service's time zone").
+			Saying("Sums outlive the single transfers. Hours are kept for 400 days. Without `since`: two days by the hour, 31 days by the day, 13 months.").
+			Also(http.StatusOK, "text/csv", "")
+)
+
+// Register mounts the operations behind the operators' gate. Running may be nil. Zone is that of
+// days and months.
+func Register(r *mux.Router, gate operators.Gate, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
+	register(gate.Mount(r, log, nil), transfers, running, zone)
+}
+
+func register(mount route.Mount, transfers *Log, running *Running, zone *time.Location) {
+	List.On(mount, func(ctx context.Context, q Query) (Document, error) { return transfers.page(ctx, q, running) })
+	ListPeriods.Raw(mount, func(w http.ResponseWriter, r *http.Request) error { return transfers.servePeriods(w, r, zone) })
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route {
+	return route.List(func(mount route.Mount) { register(mount, nil, nil, nil) })
+}
+
+func (l *Log) page(ctx context.Context, q Query, running *Running) (doc Document, err error) {
+	f := Filter{Who: q.Who, Direction: q.Direction, Before: q.Before, Limit: q.Limit}
+	if q.Since != "" {
+		if f.Since, err = time.Parse(time.RFC3339, q.Since); err != nil {
+			return doc, problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("since %q is not a time like 2026-11-21T09:00:00Z", q.Since))
+		}
 	}
 	all := f
 	all.Before = 0 // the totals are the same on every page
-	totals, err := l.Totals(r.Context(), all)
+	totals, err := l.Totals(ctx, all)
 	if err != nil {
-		return err
+		return doc, err
 	}
-	list, err := l.List(r.Context(), f)
+	list, err := l.List(ctx, f)
 	if err != nil {
-		return err
+		return doc, err
 	}
-	doc := Document{Totals: append([]TotalLine{}, totals...), Transfers: linesOf(list), Running: linesOf(running.List(f))}
+	doc = Document{Totals: append([]TotalLine{}, totals...), Transfers: linesOf(list), Running: linesOf(running.List(f))}
 	if len(list) == f.Limit {
 		doc.Next = list[len(list)-1].ID
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(doc)
-}
-
-func parseFilter(q url.Values) (Filter, error) {
-	f := Filter{Who: q.Get("who"), Direction: q.Get("direction"), Limit: defaultLimit}
-	if f.Direction != "" && f.Direction != Upload && f.Direction != Download {
-		return f, fmt.Errorf("direction %q is neither %s nor %s", f.Direction, Upload, Download)
-	}
-	var err error
-	if s := q.Get("since"); s != "" {
-		if f.Since, err = time.Parse(time.RFC3339, s); err != nil {
-			return f, fmt.Errorf("since %q is not a time like 2026-11-21T09:00:00Z", s)
-		}
-	}
-	if s := q.Get("before"); s != "" {
-		if f.Before, err = strconv.ParseInt(s, 10, 64); err != nil || f.Before < 1 {
-			return f, fmt.Errorf("before %q is not the number that an answer gave as next", s)
-		}
-	}
-	if s := q.Get("limit"); s != "" {
-		if f.Limit, err = strconv.Atoi(s); err != nil || f.Limit < 1 || f.Limit > maxLimit {
-			return f, fmt.Errorf("limit %q is not between 1 and %d", s, maxLimit)
-		}
-	}
-	return f, nil
+	return doc, nil
 }

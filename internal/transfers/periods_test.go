@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/route"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 )
@@ -141,19 +142,23 @@ func TestKeeping(t *testing.T) {
 
 func TestParsePeriods(t *testing.T) {
 	for query, want := range map[string]string{
-		"by=week":                  `by "week" is not hour, day or month`,
+		"by=week":                  `by "week": want one of hour, day, month`,
 		"since=yesterday":          `since "yesterday" is neither a day like 2026-11-21 nor a time`,
-		"direction=up":             `direction "up" is neither upload nor download`,
+		"direction=up":             `direction "up": want one of upload, download`,
 		"by=hour&since=2020-01-01": "ask by day",
 		"since=0001-01-01":         "nothing is kept from before 1999",
 	} {
 		q, err := url.ParseQuery(query)
 		testkit.Must(t, err)
-		if _, err := transfers.ParsePeriods(q, time.UTC, start); err == nil || !strings.Contains(err.Error(), want) {
+		read, err := route.Query[transfers.PeriodQuery](q)
+		if err == nil {
+			_, err = read.Filter(time.UTC, start)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", query, err, want)
 		}
 	}
-	f, err := transfers.ParsePeriods(url.Values{"by": {"hour"}, "until": {"9999-12-31"}}, time.UTC, start)
+	f, err := transfers.PeriodQuery{By: transfers.Hour, Until: "9999-12-31"}.Filter(time.UTC, start)
 	if err != nil || !f.Until.IsZero() {
 		t.Errorf("until the year 9999: %+v, %v; want up to now", f, err)
 	}

@@ -2,11 +2,9 @@ package transfers
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -36,10 +34,24 @@ func (p Period) Line() PeriodLine {
 	return PeriodLine{p.Begin, p.Who, p.Direction, p.Count, p.Aborted, p.Bytes, p.Took.Seconds(), p.Rate()}
 }
 
+// PeriodQuery is the query of GET /v1/transfers/periods.
+type PeriodQuery struct {
+	By        string `query:"by" enum:"hour,day,month" default:"day"`
+	Since     string `query:"since" doc:"a day such as 2026-11-21, or RFC 3339"`
+	Until     string `query:"until" doc:"only what began before"`
+	Who       string `query:"who" doc:"only of this robot or account"`
+	Direction string `query:"direction" enum:"upload,download"`
+	Each      bool   `query:"each" doc:"robots and accounts apart"`
+	Format    string `query:"format" enum:"csv"`
+}
+
 // servePeriods answers with JSON or, with format=csv, with CSV.
 func (l *Log) servePeriods(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
-	q := r.URL.Query()
-	f, err := ParsePeriods(q, zone, time.Now())
+	q, err := ListPeriods.Read(w, r)
+	if err != nil {
+		return err
+	}
+	f, err := q.Filter(zone, time.Now())
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
 	}
@@ -51,47 +63,41 @@ func (l *Log) servePeriods(w http.ResponseWriter, r *http.Request, zone *time.Lo
 	for _, p := range list {
 		doc.Periods = append(doc.Periods, p.Line())
 	}
-	if q.Get("format") == "csv" {
+	if q.Format == "csv" {
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		w.Header().Set("Content-Disposition", `attachment; filename="transfers.csv"`)
 		return WritePeriodsCSV(w, doc.Periods)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(doc)
+	return problem.JSON(w, http.StatusOK, doc)
 }
 
-// ParsePeriods parses a query for periods: by, since and until (a day, or RFC 3339), who,
-// direction, each. The default of since is two days ago by hour, 30 days by day, and a year by
-// month.
-func ParsePeriods(q url.Values, zone *time.Location, now time.Time) (f PeriodFilter, err error) {
-	f = PeriodFilter{By: q.Get("by"), Who: q.Get("who"), Direction: q.Get("direction"), Each: q.Get("each") == "1" || q.Get("each") == "true"}
-	if f.Direction != "" && f.Direction != Upload && f.Direction != Download {
-		return f, fmt.Errorf("direction %q is neither %s nor %s", f.Direction, Upload, Download)
-	}
+// Filter returns what the query selects. The default of since is two days ago by hour, 30 days by
+// day, and a year by month.
+func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter, err error) {
+	f = PeriodFilter{By: q.By, Who: q.Who, Direction: q.Direction, Each: q.Each}
 	now = now.In(zone)
 	switch f.By {
 	case Hour:
 		f.Since = now.AddDate(0, 0, -2)
-	case "", Day:
-		f.By, f.Since = Day, now.AddDate(0, 0, -30)
+	case Day:
+		f.Since = now.AddDate(0, 0, -30)
 	case Month:
 		f.Since = now.AddDate(-1, 0, 0)
-	default:
-		return f, fmt.Errorf("by %q is not %s, %s or %s", f.By, Hour, Day, Month)
 	}
-	for name, t := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		text := q.Get(name)
-		if text == "" {
+	for _, at := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"since", q.Since, &f.Since}, {"until", q.Until, &f.Until}} {
+		if at.text == "" {
 			continue
 		}
-		at, err := time.ParseInLocation(time.DateOnly, text, zone)
-		if err != nil {
-			at, err = time.Parse(time.RFC3339, text)
+		if *at.to, err = time.ParseInLocation(time.DateOnly, at.text, zone); err != nil {
+			*at.to, err = time.Parse(time.RFC3339, at.text)
 		}
 		if err != nil {
-			return f, fmt.Errorf("%s %q is neither a day like 2026-11-21 nor a time like 2026-11-21T09:00:00Z", name, text)
+			return f, fmt.Errorf("%s %q is neither a day like 2026-11-21 nor a time like 2026-11-21T09:00:00Z", at.name, at.text)
 		}
-		*t = at.In(zone)
+		*at.to = at.to.In(zone)
 	}
 	// Who draws the periods draws all of them, so their number has to be bounded.
 	if f.Until.After(now) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/serve/feed"
 )
@@ -141,6 +142,16 @@ func (c *Client) Do(ctx context.Context, method, ref string, in, out any) error 
 		return err
 	}
 	return c.Send(ctx, method, ref, "application/json", bytes.NewReader(body), out)
+}
+
+// Call asks for an operation of the API.
+func Call[In, Out any](ctx context.Context, c *Client, op route.Op[In, Out], in In) (out Out, err error) {
+	ref, body := op.Call(in)
+	var into any = &out
+	if op.Status == http.StatusNoContent {
+		into = nil
+	}
+	return out, c.Do(ctx, op.Method, ref, body, into)
 }
 
 // Send is Do with a body of any type.

@@ -78,10 +78,10 @@ func TestChanges(t *testing.T) {
 		status       int
 	}{
 		{"?since=4", "future", 400},
-		{"?since=-1", "since", 400},
-		{"?since=2026-11-21", "since", 400},
-		{"?limit=0", "limit", 400},
-		{"?wait=3600", "wait", 400},
+		{"?since=-1", "bad_query", 400},
+		{"?since=2026-11-21", "bad_query", 400},
+		{"?limit=0", "bad_query", 400},
+		{"?wait=3600", "bad_query", 400},
 		{"?" + strings.Repeat("host=a&", 101), "selection", 400},
 		{"?since=3&mark=0123456789abcdef", "expired", 410},
 		{"?since=99&mark=0123456789abcdef", "expired", 410},

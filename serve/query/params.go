@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sheaf/internal/preference"
+	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/serve/records"
 )
@@ -43,13 +44,74 @@ type Query struct {
 	showKey   bool      // write the cursor at the end, as at the Internet Archive
 }
 
-// parameters lists the known ones. allowFuzzy is accepted because pywb's clients send it, and
-// ignored.
-var parameters = []string{
-	"url", "matchType", "from", "to", "edition", "collection", "modified", "filter", "preference", "collapse", "latest", "closest", "sort", "limit",
-	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
-	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
-}
+// These structs say which parameters a query has, for the description of the API. Parse reads them.
+type (
+	// Targets says of which URLs the records are.
+	Targets struct {
+		URL string `query:"url" doc:"a URL, host or domain; with matchType, or a star at either end"`
+		Match
+	}
+
+	// Match says what stands for a target, and of which time its records are.
+	Match struct {
+		MatchType string `query:"matchType" doc:"exact, prefix, host or domain"`
+		From      string `query:"from" doc:"least time, 4 to 14 digits"`
+		To        string `query:"to" doc:"last time"`
+	}
+
+	// Choice says which of their records are wanted.
+	Choice struct {
+		Edition    string   `query:"edition" doc:"only records that the edition of this name brought"`
+		Collection string   `query:"collection" doc:"only records that were imported as the collection of this name"`
+		Preference []string `query:"preference" doc:"what the owner asks of those who use the page: any, a name such as content-usage, or name:text; ! before it selects the others; may be repeated"`
+		Modified   string   `query:"modified" doc:"when the server says that the page was last changed: a time, or a period A/B with one end or both"`
+		Filter     []string `query:"filter" doc:"[!][~ or =]field:value"`
+		Collapse   []string `query:"collapse" doc:"field, or field:length"`
+		Latest     bool     `query:"latest" doc:"only the record that stands for each URL now"`
+		Closest    string   `query:"closest" doc:"lines of one URL in the order of their distance from a time"`
+		Sort       string   `query:"sort" doc:"default, reverse or closest"`
+		Limit      int      `query:"limit" doc:"records at most; below 0: the last ones"`
+		Cursor     string   `query:"cursor" doc:"where to go on: the Link header says it"`
+		ResumeKey  string   `query:"resumeKey" doc:"the same, as the Internet Archive has it"`
+	}
+
+	// Lines says how index lines look.
+	Lines struct {
+		FL                string `query:"fl" doc:"fields, with commas between"`
+		Fields            string `query:"fields" doc:"the same as fl"`
+		Output            string `query:"output" doc:"cdxj, json, ndjson or text"`
+		ShowResumeKey     bool   `query:"showResumeKey" doc:"end with the cursor"`
+		Offset            int    `query:"offset" min:"0" max:"10000000" doc:"records to pass over before the first"`
+		FastLatest        bool   `query:"fastLatest" doc:"the last lines, as a limit below 0"`
+		ResolveRevisits   bool   `query:"resolveRevisits" doc:"tell where the page lies that a revisit refers to: orig.length, orig.offset, orig.filename"`
+		ShowDupeCount     bool   `query:"showDupeCount" doc:"tell as dupecount how many records before had the same digest; of one URL"`
+		ShowSkipCount     bool   `query:"showSkipCount" doc:"tell as skipcount how many records filters and collapses left out behind a record"`
+		LastSkipTimestamp bool   `query:"lastSkipTimestamp" doc:"tell as endtimestamp when the last of these was fetched"`
+		Gzip              bool   `query:"gzip" doc:"false: not compressed, whatever Accept-Encoding says"`
+		AllowFuzzy        string `query:"allowFuzzy" doc:"known, and changes nothing"`
+	}
+
+	// Paging asks for a part of the answer.
+	Paging struct {
+		Page         int  `query:"page" doc:"one part of the answer, from 0"`
+		PageSize     int  `query:"pageSize" min:"1" max:"33" default:"5" doc:"blocks of 3000 records that a page looks at"`
+		ShowNumPages bool `query:"showNumPages" doc:"only how many pages there are: in JSON blocks, pages and pageSize, the number alone in output=text"`
+	}
+
+	// Files says what files of records have.
+	Files struct {
+		Originals bool `query:"originals" doc:"whether files have the pages that revisits refer to; by default it depends on the file"`
+	}
+)
+
+// parameters are the names of all parameters.
+var parameters = route.Names[struct {
+	Targets
+	Choice
+	Lines
+	Paging
+	Files
+}]()
 
 // several are the parameters that may be repeated.
 var several = []string{"filter", "preference", "collapse"}

@@ -108,16 +108,16 @@ type Failing struct {
 
 // Wish is what a consumer asks for.
 type Wish struct {
-	URL    string `json:"url"`    // one of these three
-	Prefix string `json:"prefix"` //
-	Host   string `json:"host"`   //
+	URL    string `json:"url,omitempty"`    // one of these three
+	Prefix string `json:"prefix,omitempty"` //
+	Host   string `json:"host,omitempty"`   //
 
-	Body    string  `json:"body"`    // of a form that is sent by POST; only with URL
-	Media   string  `json:"media"`   // of Body; application/x-www-form-urlencoded if empty
-	Email   string  `json:"email"`   // address for mails
-	Every   Cadence `json:"every"`   // each change if empty
-	Webhook string  `json:"webhook"` // URL that is called at each change
-	Once    bool    `json:"once"`    // only save the page of URL now; nothing is told
+	Body    string  `json:"body,omitempty"`    // of a form that is sent by POST; only with URL
+	Media   string  `json:"media,omitempty"`   // of Body; application/x-www-form-urlencoded if empty
+	Email   string  `json:"email,omitempty"`   // address for mails
+	Every   Cadence `json:"every,omitempty"`   // each change if empty
+	Webhook string  `json:"webhook,omitempty"` // URL that is called at each change
+	Once    bool    `json:"once,omitempty"`    // only save the page of URL now; nothing is told
 }
 
 // ErrWish says what is wrong with a wish.

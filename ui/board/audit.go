@@ -8,6 +8,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 )
 
@@ -43,7 +44,11 @@ func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
 			q.Set(name, values[0])
 		}
 	}
-	filter, err := audit.ParseFilter(q, b.Site.Local(time.Now()).Location())
+	asked, err := route.Query[audit.Query](q)
+	if err != nil {
+		return err
+	}
+	filter, err := asked.Filter(b.Site.Local(time.Now()).Location())
 	if err != nil {
 		return err
 	}

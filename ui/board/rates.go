@@ -8,6 +8,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/ui/rates"
@@ -35,7 +36,11 @@ var ratesTemplate = parse("rates")
 func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	now := time.Now()
-	filter, err := transfers.ParsePeriods(q, b.Site.Local(now).Location(), now)
+	asked, err := route.Query[transfers.PeriodQuery](q)
+	if err != nil {
+		return err
+	}
+	filter, err := asked.Filter(b.Site.Local(now).Location(), now)
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
 	}

@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -10,6 +11,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 )
 
 // RequestList answers GET /v1/admin/removals.
@@ -25,55 +27,54 @@ type RequestDocument struct {
 
 const listed = 1000 // requests that one answer has
 
-// RegisterAdmin adds the operators' paths to r:
-//
-//	GET  /v1/admin/removals?state=   RequestList
-//	GET  /v1/admin/removals/{id}     RequestDocument
-//	POST /v1/admin/removals/{id}     Decision: grant or refuse; RequestDocument
+// ListQuery is the query of GET /v1/admin/removals.
+type ListQuery struct {
+	States []State `query:"state" doc:"open, proved, granted, refused or expired; may be given several times"`
+}
+
+const oneRequest = api.PathAdminRemovals + "/{id}"
+
+// Operations of operators on requests.
+var (
+	ListRequests = route.New[ListQuery, RequestList]("GET", api.PathAdminRemovals, operators.Viewer, audit.None, "What owners of sites ask to be removed")
+	ShowRequest  = route.New[string, RequestDocument]("GET", oneRequest, operators.Viewer, audit.None, "One request with its history")
+	Settle       = route.New[route.At[Decision], RequestDocument]("POST", oneRequest, operators.Worker, audit.Decide, "Grant or refuse").Answering(http.StatusOK, "As decided")
+)
+
+// RegisterAdmin mounts the operators' operations.
 func (d *Desk) RegisterAdmin(r *mux.Router, gate operators.Gate) {
-	handle := func(method, path string, least operators.Role, act audit.Act, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, gate(least, act, problem.Handler(d.opt.Log, h))).Methods(method)
-	}
-	handle(http.MethodGet, api.PathAdminRemovals, operators.Viewer, audit.None, d.serveList)
-	handle(http.MethodGet, api.PathAdminRemovals+"/{id}", operators.Viewer, audit.None, d.serveOne)
-	handle(http.MethodPost, api.PathAdminRemovals+"/{id}", operators.Worker, audit.Decide, d.serveDecision)
+	d.registerAdmin(gate.Mount(r, d.opt.Log, Problem))
 }
 
-func (d *Desk) serveList(w http.ResponseWriter, r *http.Request) error {
-	var states []State
-	for _, s := range r.URL.Query()["state"] {
-		states = append(states, State(s))
-	}
-	list, err := d.List(r.Context(), listed, states...)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, RequestList{list})
+func (d *Desk) registerAdmin(mount route.Mount) {
+	ListRequests.On(mount, func(ctx context.Context, q ListQuery) (RequestList, error) {
+		list, err := d.List(ctx, listed, q.States...)
+		return RequestList{list}, err
+	})
+	ShowRequest.On(mount, d.document)
+	Settle.On(mount, d.settle)
 }
 
-func (d *Desk) serveOne(w http.ResponseWriter, r *http.Request) error {
-	found, err := d.Get(r.Context(), mux.Vars(r)["id"])
+// Routes returns the operators' operations, for the description.
+func Routes() []route.Route { return route.List(new(Desk).registerAdmin) }
+
+func (d *Desk) document(ctx context.Context, id string) (RequestDocument, error) {
+	found, err := d.Get(ctx, id)
 	if err != nil {
-		return Problem(err)
+		return RequestDocument{}, err
 	}
-	history, err := d.History(r.Context(), found.ID)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, RequestDocument{*found, history})
+	history, err := d.History(ctx, found.ID)
+	return RequestDocument{*found, history}, err
 }
 
-func (d *Desk) serveDecision(w http.ResponseWriter, r *http.Request) error {
-	var by Decision
-	if err := problem.ReadJSON(w, r, &by); err != nil {
-		return err
+func (d *Desk) settle(ctx context.Context, in route.At[Decision]) (RequestDocument, error) {
+	by := in.Body
+	by.By = operators.By(ctx, by.By)
+	audit.Note(ctx, audit.Row{Object: map[bool]string{false: "refuse", true: "grant"}[by.Grant] + " removal " + in.Name, Reason: by.Reason})
+	if _, err := d.Decide(ctx, in.Name, by); err != nil {
+		return RequestDocument{}, err
 	}
-	by.By = operators.By(r.Context(), by.By)
-	audit.Note(r.Context(), audit.Row{Object: map[bool]string{false: "refuse", true: "grant"}[by.Grant] + " removal " + mux.Vars(r)["id"], Reason: by.Reason})
-	if _, err := d.Decide(r.Context(), mux.Vars(r)["id"], by); err != nil {
-		return Problem(err)
-	}
-	return d.serveOne(w, r)
+	return d.document(ctx, in.Name)
 }
 
 // Problem returns the problem to answer to an operator for an error of the desk, and other errors

@@ -20,7 +20,11 @@ import (
 	"slices"
 	"time"
 
+	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
+	"sheaf/internal/operators"
+	"sheaf/internal/route"
 	"sheaf/internal/scratch"
 	"sheaf/internal/servicekey"
 )
@@ -167,16 +171,20 @@ func (b *backupWriter) flush() (err error) {
 	return err
 }
 
-// backupHandler sends a backup. If it fails on the way, the answer is cut off.
-func backupHandler(control *sql.DB, cfg *Config, log *slog.Logger) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// SaveState answers with a backup.
+var SaveState = route.New[route.None, route.None]("GET", api.PathAdminBackup, operators.Admin, audit.Backup, "The control state, packed").Answering(http.StatusOK, "").Sends("application/gzip")
+
+// serveBackup sends a backup. If it fails on the way, the answer is cut off.
+func serveBackup(control *sql.DB, cfg *Config, log *slog.Logger) route.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/gzip")
 		w.Header().Set("Cache-Control", "no-store")
 		if err := writeBackup(r.Context(), control, cfg, w); err != nil {
 			log.ErrorContext(r.Context(), "a backup failed", "err", err)
 			panic(http.ErrAbortHandler) // closes the connection: part of the answer has been sent
 		}
-	})
+		return nil
+	}
 }
 
 // UnpackBackup unpacks a backup into a directory. It fails unless the backup is complete and

@@ -26,7 +26,6 @@ import (
 	"sheaf/ingest/split"
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
-	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
@@ -138,7 +137,7 @@ func (s *Service) builder() (*builder, error) {
 	for _, source := range s.certs.all {
 		b.work = append(b.work, source.Run)
 	}
-	openapi.Register(s.router)
+	openapi.Register(s.router, b.log, routes()...)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
 	transfers.Register(s.router, b.door.Gate, b.transfers.log, b.transfers.running, zone, b.log)
@@ -274,8 +273,9 @@ func (b *builder) manager() *manager.Manager {
 // manage adds what a process does that looks after robots and hosts.
 func (b *builder) manage(robots *manager.Manager, a *archives) {
 	robots.Register(b.router)
-	b.router.Handle(api.PathAdminBackup, b.door.Gate(operators.Admin, audit.Backup, backupHandler(b.state.db, b.cfg, b.log))).Methods(http.MethodGet)
-	(&keysAPI{b.cfg, b.state, robots, b.log}).register(b.router, b.door.Gate)
+	mount := operators.Gate(b.door.Gate).Mount(b.router, b.log, nil)
+	SaveState.Raw(mount, serveBackup(b.state.db, b.cfg, b.log))
+	(&keysAPI{b.cfg, b.state, robots, b.log}).register(mount)
 	b.door.Register(b.router, b.site.Zone)
 	partners := partner.New(partner.Options{
 		Site: b.site, Manager: robots, Batches: ledger.New(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),

@@ -19,8 +19,10 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/space"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/loop"
+	"sheaf/internal/route"
 	"sheaf/serve"
 	"sheaf/ui/board"
 )
@@ -331,10 +333,24 @@ func (h *Health) code(r *http.Request) int {
 	return http.StatusOK
 }
 
-// register adds the paths to r.
+// roleQuery is the query of api.PathReady and api.PathHealth.
+type roleQuery struct {
+	Role string `query:"role" doc:"manager, ingest or serve: only of this role"`
+}
+
+const cannot = "It cannot"
+
+// What load balancers and monitoring ask.
+var (
+	live    = route.New[route.None, route.None]("GET", api.PathLive, route.Anybody, audit.None, "Whether the process works at all; else start it again").Answering(http.StatusOK, "It does").Sends("text/plain")
+	ready   = route.New[roleQuery, route.None]("GET", api.PathReady, route.Anybody, audit.None, "Whether the process can do its work now; else send it nothing").Answering(http.StatusOK, "It can").Sends("text/plain").Also(http.StatusServiceUnavailable, "text/plain", cannot)
+	healthy = route.New[roleQuery, Health]("GET", api.PathHealth, route.Anybody, audit.None, "Whether the process can do its work, and what was looked at: database, store, catalog, disk, uploads").Also(http.StatusServiceUnavailable, "application/json", cannot)
+)
+
+// register mounts the operations.
 func (h *health) register(r *mux.Router) {
-	for path, serve := range map[string]http.HandlerFunc{api.PathLive: h.serveLive, api.PathReady: h.serveReady, api.PathHealth: h.serveHealth} {
-		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
+	for op, serve := range map[*route.Route]http.HandlerFunc{&live.Route: h.serveLive, &ready.Route: h.serveReady, &healthy.Route: h.serveHealth} {
+		r.HandleFunc(op.Path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
 }
 

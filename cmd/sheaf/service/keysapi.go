@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,12 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorilla/mux"
-
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/servicekey"
 	"sheaf/manager"
 	"sheaf/manager/roster"
@@ -62,74 +60,60 @@ type keysAPI struct {
 	log    *slog.Logger
 }
 
-func (a *keysAPI) register(r *mux.Router, gate operators.Gate) {
-	for _, route := range []struct {
-		method, path string
-		least        operators.Role
-		act          audit.Act
-		handler      func(http.ResponseWriter, *http.Request) error
-	}{
-		{http.MethodGet, api.PathAdminKeys, operators.Viewer, audit.None, a.serveList},
-		{http.MethodPost, api.PathAdminKeys + "/rotate", operators.Admin, audit.Change, a.serveRotate},
-		{http.MethodPost, api.PathAdminKeys + "/use", operators.Admin, audit.Change, a.serveUse},
-	} {
-		r.Handle(route.path, gate(route.least, route.act, problem.Handler(a.log, route.handler))).Methods(route.method)
-	}
+// Operations on keys.
+var (
+	ListKeys  = route.New[route.None, KeyList]("GET", api.PathAdminKeys, operators.Viewer, audit.None, "The service's keys, and the robots that do not know the newest one")
+	RotateKey = route.New[KeyRotation, KeyList]("POST", api.PathAdminKeys+"/rotate", operators.Admin, audit.Change, "Make the next key of the service; without use, it does not sign yet, unless the former one was stolen").Answering(http.StatusOK, "As the keys are now")
+	UseKey    = route.New[KeyUse, KeyList]("POST", api.PathAdminKeys+"/use", operators.Admin, audit.Change, "Let the next key sign").Answering(http.StatusOK, "As the keys are now")
+)
+
+func (a *keysAPI) register(mount route.Mount) {
+	ListKeys.On(mount, a.list)
+	RotateKey.On(mount, a.rotate)
+	UseKey.On(mount, a.use)
 }
 
-func (a *keysAPI) serveList(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.list(r.Context())
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	return json.NewEncoder(w).Encode(list)
+// routes returns the operations that are defined in this package, for the description.
+func routes() []route.Route {
+	return append(route.List(new(keysAPI).register), SaveState.Route, live.Route, ready.Route, healthy.Route)
 }
 
-func (a *keysAPI) serveRotate(w http.ResponseWriter, r *http.Request) error {
-	var req KeyRotation
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	audit.About(r.Context(), "key", "of the service")
+func (a *keysAPI) rotate(ctx context.Context, in KeyRotation) (KeyList, error) {
+	audit.About(ctx, "key", "of the service")
 	rotate, what := a.state.keys.Announce, "the service has a next key; robots learn it"
-	if req.Compromised {
+	if in.Compromised {
 		rotate, what = a.state.keys.Replace, "the service has a new key, and signs with it: no robot can follow, since the former one was stolen"
 	}
-	if err := rotate(r.Context()); err != nil {
-		return problem.New(http.StatusConflict, "not_rotated", err.Error())
+	if err := rotate(ctx); err != nil {
+		return KeyList{}, problem.New(http.StatusConflict, "not_rotated", err.Error())
 	}
-	a.log.WarnContext(r.Context(), what)
-	return a.serveList(w, r)
+	a.log.WarnContext(ctx, what)
+	return a.list(ctx, route.None{})
 }
 
-func (a *keysAPI) serveUse(w http.ResponseWriter, r *http.Request) error {
-	var req KeyUse
-	if err := problem.ReadJSON(w, r, &req); err != nil {
-		return err
-	}
-	audit.About(r.Context(), "key", "of the service")
-	behind, err := a.robots.Roster.KeyTroubles(r.Context())
+func (a *keysAPI) use(ctx context.Context, in KeyUse) (KeyList, error) {
+	audit.About(ctx, "key", "of the service")
+	behind, err := a.robots.Roster.KeyTroubles(ctx)
 	if err != nil {
-		return err
+		return KeyList{}, err
 	}
-	if len(behind) > 0 && !req.Leave {
-		return problem.New(http.StatusConflict, "robots_behind", fmt.Sprintf(
+	if len(behind) > 0 && !in.Leave {
+		return KeyList{}, problem.New(http.StatusConflict, "robots_behind", fmt.Sprintf(
 			"%d robots do not know the next key, such as %s, which %s; sheaf key ls shows them, and sheaf key use --leave does not wait for them", len(behind), behind[0].Robot, behind[0].Why))
 	}
-	if err := a.state.keys.Use(r.Context()); err != nil {
-		return problem.New(http.StatusConflict, "not_used", err.Error())
+	if err := a.state.keys.Use(ctx); err != nil {
+		return KeyList{}, problem.New(http.StatusConflict, "not_used", err.Error())
 	}
-	a.log.WarnContext(r.Context(), "the service signs with its next key")
+	a.log.WarnContext(ctx, "the service signs with its next key")
 	for _, robot := range behind {
-		a.log.WarnContext(r.Context(), "a robot does not know the key with which the service signs now", "robot", robot.Robot, "reason", robot.Why)
+		a.log.WarnContext(ctx, "a robot does not know the key with which the service signs now", "robot", robot.Robot, "reason", robot.Why)
 	}
-	return a.serveList(w, r)
+	return a.list(ctx, route.None{})
 }
 
 // list returns all keys, and the robots that are behind.
-func (a *keysAPI) list(ctx context.Context) (list KeyList, err error) {
+func (a *keysAPI) list(ctx context.Context, _ route.None) (list KeyList, err error) {
+	route.Header(ctx).Set("Cache-Control", "no-store")
 	keys, err := servicekey.List(ctx, a.state.db)
 	if err != nil {
 		return list, err

@@ -26,6 +26,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -34,7 +35,9 @@ import (
 // description reads the description and checks it by itself.
 func description(t *testing.T) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(openapi.Document())
+	text, err := openapi.Document(routes()...)
+	testkit.Must(t, err)
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		for _, method := range methods {
 			byGet := (method == http.MethodHead || method == http.MethodOptions) && slices.Contains(methods, http.MethodGet)
 			if !byGet && !described(path, method) {
-				t.Errorf("%s %s is not in the description: add it to cmd/sheaf/service/openapi/paths.yaml", method, path)
+				t.Errorf("%s %s is not in the description: define it by route.New, and list it in the Routes of its package", method, path)
 			}
 		}
 	}
@@ -110,7 +113,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 				found = found || (route == path || under) && slices.Contains(methods, method)
 			}
 			if !found {
-				t.Errorf("%s %s is described, and there is no such route: take it out of cmd/sheaf/service/openapi/paths.yaml", method, path)
+				t.Errorf("%s %s is described, and there is no such route: mount it, or take it out of the Routes of its package", method, path)
 			}
 		}
 	}

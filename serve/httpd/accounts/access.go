@@ -1,28 +1,33 @@
 package accounts
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
-
-	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/access"
-	"sheaf/serve/httpd/guard"
 )
 
-// registerRules mounts the operators' paths of access rules.
-func (h *Handler) registerRules(r *mux.Router, g *guard.Guard) {
-	handle := func(method, path string, least operators.Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, g.Operator(least, act, func(w http.ResponseWriter, r *http.Request) error { return ruleProblem(f(w, r)) })).Methods(method)
-	}
-	handle(http.MethodGet, api.PathAdminAccess, operators.Viewer, audit.None, h.listRules)
-	handle(http.MethodPost, api.PathAdminAccess, operators.Worker, audit.Add, h.addRule)
-	handle(http.MethodDelete, api.PathAdminAccess+"/{id}", operators.Worker, audit.Remove, h.removeRule)
+// Operations of operators on access rules.
+var (
+	ListRules  = route.New[route.None, access.RuleList]("GET", api.PathAdminAccess, operators.Viewer, audit.None, "The rules in force that say who may see what of the archive, oldest first")
+	AddRule    = route.New[access.Rule, access.Rule]("POST", api.PathAdminAccess, operators.Worker, audit.Add, "Add a rule").Answering(http.StatusCreated, "")
+	RemoveRule = route.New[string, route.None]("DELETE", api.PathAdminAccess+"/{id}", operators.Worker, audit.Remove, "Remove a rule; what only it hid is visible again")
+)
+
+func (h *Handler) registerRules(mount route.Mount) {
+	ListRules.On(mount, func(ctx context.Context, _ route.None) (access.RuleList, error) {
+		rules, err := h.Rules.List(ctx)
+		return access.RuleList{Rules: rules}, err
+	})
+	AddRule.On(mount, h.addRule)
+	RemoveRule.On(mount, route.Done(h.removeRule))
 }
 
 func ruleProblem(err error) error {
@@ -35,38 +40,22 @@ func ruleProblem(err error) error {
 	return err
 }
 
-func (h *Handler) listRules(w http.ResponseWriter, r *http.Request) error {
-	rules, err := h.Rules.List(r.Context())
-	if err != nil {
-		return err
+func (h *Handler) addRule(ctx context.Context, wanted access.Rule) (access.Rule, error) {
+	wanted.By = operators.By(ctx, wanted.By)
+	made, err := h.Rules.Add(ctx, wanted)
+	if err == nil {
+		id := strconv.FormatInt(made.ID, 10)
+		audit.Note(ctx, audit.Row{Object: "access rule " + id + " on " + made.Names(), Reason: made.Reason})
+		route.Header(ctx).Set("Location", api.PathAdminAccess+"/"+id)
 	}
-	return problem.JSON(w, http.StatusOK, access.RuleList{Rules: rules})
+	return made, err
 }
 
-func (h *Handler) addRule(w http.ResponseWriter, r *http.Request) error {
-	var wanted access.Rule
-	if err := problem.ReadJSON(w, r, &wanted); err != nil {
-		return err
-	}
-	wanted.By = operators.By(r.Context(), wanted.By)
-	made, err := h.Rules.Add(r.Context(), wanted)
-	if err != nil {
-		return err
-	}
-	audit.Note(r.Context(), audit.Row{Object: "access rule " + strconv.FormatInt(made.ID, 10) + " on " + made.Names(), Reason: made.Reason})
-	w.Header().Set("Location", api.PathAdminAccess+"/"+strconv.FormatInt(made.ID, 10))
-	return problem.JSON(w, http.StatusCreated, made)
-}
-
-func (h *Handler) removeRule(w http.ResponseWriter, r *http.Request) error {
-	audit.About(r.Context(), "access rule", mux.Vars(r)["id"])
-	id, err := strconv.ParseInt(mux.Vars(r)["id"], 10, 64)
+func (h *Handler) removeRule(ctx context.Context, rule string) error {
+	audit.About(ctx, "access rule", rule)
+	id, err := strconv.ParseInt(rule, 10, 64)
 	if err != nil {
 		return access.ErrNoRule
 	}
-	if err := h.Rules.Remove(r.Context(), id); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return h.Rules.Remove(ctx, id)
 }

@@ -4,9 +4,11 @@
 package accounts
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/gorilla/mux"
 
@@ -14,6 +16,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -27,19 +30,36 @@ type Handler struct {
 	Rules    *access.Rules // nil: there are none
 }
 
-// Register mounts the handlers.
+const oneAccount = api.PathAdminAccounts + "/{name}"
+
+// Operations of operators on accounts.
+var (
+	List   = route.New[route.None, account.AccountList]("GET", api.PathAdminAccounts, operators.Viewer, audit.None, "All accounts")
+	Create = route.New[account.NewAccount, account.NewAccount]("POST", api.PathAdminAccounts, operators.Worker, audit.Add, "Make an account").Answering(http.StatusCreated, "")
+	Change = route.New[route.At[account.Change], account.AccountLine]("PATCH", oneAccount, operators.Worker, audit.Change, "Change an account")
+	Delete = route.New[string, route.None]("DELETE", oneAccount, operators.Admin, audit.Remove, "Take an account away")
+)
+
+// Register mounts the operations.
 func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
-	handle := func(method, path string, least operators.Role, act audit.Act, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, g.Operator(least, act, func(w http.ResponseWriter, r *http.Request) error { return accountProblem(f(w, r)) })).Methods(method)
-	}
-	handle(http.MethodGet, api.PathAdminAccounts, operators.Viewer, audit.None, h.list)
-	handle(http.MethodPost, api.PathAdminAccounts, operators.Worker, audit.Add, h.create)
-	handle(http.MethodPatch, api.PathAdminAccounts+"/{name}", operators.Worker, audit.Change, h.change)
-	handle(http.MethodDelete, api.PathAdminAccounts+"/{name}", operators.Admin, audit.Remove, h.delete)
-	h.registerTokens(r, g)
+	h.register(g.Operators(r, accountProblem), g.Consumers(r, g.Owner, accountProblem))
 	if h.Rules != nil {
-		h.registerRules(r, g)
+		h.registerRules(g.Operators(r, ruleProblem))
 	}
+}
+
+func (h *Handler) register(operators, owners route.Mount) {
+	List.On(operators, h.list)
+	Create.On(operators, h.create)
+	Change.On(operators, h.change)
+	Delete.On(operators, route.Done(h.delete))
+	h.registerTokens(operators, owners)
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route {
+	h := new(Handler)
+	return slices.Concat(route.List(func(mount route.Mount) { h.register(mount, mount) }), route.List(h.registerRules))
 }
 
 // accountProblem returns the problem to answer for an error of account.Accounts, and other errors
@@ -58,53 +78,38 @@ func accountProblem(err error) error {
 	return err
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
-	accounts, err := h.Accounts.List(r.Context())
+func (h *Handler) list(ctx context.Context, _ route.None) (list account.AccountList, err error) {
+	accounts, err := h.Accounts.List(ctx)
 	if err != nil {
-		return err
+		return list, err
 	}
-	today, err := h.Meter.Used(r.Context())
-	if err != nil {
-		return err
-	}
-	list := account.AccountList{Accounts: make([]account.AccountLine, 0, len(accounts))}
+	today, err := h.Meter.Used(ctx)
+	list.Accounts = make([]account.AccountLine, 0, len(accounts))
 	for _, a := range accounts {
 		list.Accounts = append(list.Accounts, account.AccountLine{Account: a, Today: today[a.Name]})
 	}
-	return problem.JSON(w, http.StatusOK, list)
+	return list, err
 }
 
-func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
-	var wanted account.NewAccount
-	if err := problem.ReadJSON(w, r, &wanted); err != nil {
-		return err
-	}
-	audit.About(r.Context(), "account", wanted.Name)
-	created, password, err := h.Accounts.Create(r.Context(), wanted.Account, wanted.Password)
+func (h *Handler) create(ctx context.Context, wanted account.NewAccount) (account.NewAccount, error) {
+	audit.About(ctx, "account", wanted.Name)
+	created, password, err := h.Accounts.Create(ctx, wanted.Account, wanted.Password)
 	if err != nil {
-		return err
+		return account.NewAccount{}, err
 	}
-	w.Header().Set("Location", api.PathAdminAccounts+"/"+created.Name)
-	return problem.JSON(w, http.StatusCreated, account.NewAccount{Account: created, Password: password})
+	route.Header(ctx).Set("Location", api.PathAdminAccounts+"/"+created.Name)
+	return account.NewAccount{Account: created, Password: password}, nil
 }
 
-// change changes what the body, an account.Change, names. Transfers that run go on under the new
-// limits.
-func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
-	var change account.Change
-	if err := problem.ReadJSON(w, r, &change); err != nil {
-		return err
-	}
-	audit.Note(r.Context(), audit.Row{Object: "account " + mux.Vars(r)["name"], Reason: changed(change)})
-	changed, err := h.Accounts.Change(r.Context(), mux.Vars(r)["name"], change)
+// change changes what the body names. Transfers that run go on under the new limits.
+func (h *Handler) change(ctx context.Context, in route.At[account.Change]) (account.AccountLine, error) {
+	audit.Note(ctx, audit.Row{Object: "account " + in.Name, Reason: changed(in.Body)})
+	changed, err := h.Accounts.Change(ctx, in.Name, in.Body)
 	if err != nil {
-		return err
+		return account.AccountLine{}, err
 	}
-	today, err := h.Meter.Used(r.Context())
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, account.AccountLine{Account: changed, Today: today[changed.Name]})
+	today, err := h.Meter.Used(ctx)
+	return account.AccountLine{Account: changed, Today: today[changed.Name]}, err
 }
 
 // changed says what a change changes, without what nobody is to read.
@@ -120,11 +125,7 @@ func changed(c account.Change) string {
 	return string(text)
 }
 
-func (h *Handler) delete(w http.ResponseWriter, r *http.Request) error {
-	audit.About(r.Context(), "account", mux.Vars(r)["name"])
-	if err := h.Accounts.Delete(r.Context(), mux.Vars(r)["name"]); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+func (h *Handler) delete(ctx context.Context, name string) error {
+	audit.About(ctx, "account", name)
+	return h.Accounts.Delete(ctx, name)
 }

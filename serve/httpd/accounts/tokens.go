@@ -1,65 +1,77 @@
 package accounts
 
 import (
+	"context"
 	"net/http"
-
-	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 )
 
-// registerTokens mounts /v1/tokens, by which accounts keep their own tokens, and the same for
-// operators below each account.
-func (h *Handler) registerTokens(r *mux.Router, g *guard.Guard) {
-	type handler func(w http.ResponseWriter, r *http.Request, account string) error
-	both := func(method, below string, least operators.Role, act audit.Act, f handler) {
-		r.Handle(api.PathTokens+below, g.Owner(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-			return accountProblem(f(w, r, a.Name))
-		})).Methods(method)
-		r.Handle(api.PathAdminAccounts+"/{name}/tokens"+below, g.Operator(least, act, func(w http.ResponseWriter, r *http.Request) error {
-			return accountProblem(f(w, r, mux.Vars(r)["name"]))
-		})).Methods(method)
-	}
-	both(http.MethodGet, "", operators.Viewer, audit.None, h.listTokens)
-	both(http.MethodPost, "", operators.Worker, audit.Add, h.createToken)
-	both(http.MethodDelete, "/{id}", operators.Worker, audit.Remove, h.revokeToken)
+const (
+	tokensOf = oneAccount + "/tokens"
+
+	listTokens  = "The account's tokens, oldest first"
+	makeToken   = "Make a token, which programs give instead of the password; the answer alone shows it"
+	revokeToken = "Revoke a token; what is under way with it ends"
+)
+
+// TokenOf names a token of an account.
+type TokenOf struct {
+	Account string `path:"name"`
+	ID      string `path:"id" doc:"of a token"`
 }
 
-func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request, name string) error {
-	if _, err := h.Accounts.Account(r.Context(), name); err != nil {
-		return err
-	}
-	tokens, err := h.Accounts.Tokens(r.Context(), name)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, account.TokenList{Tokens: tokens})
+// Operations on tokens: of operators, and of accounts on their own.
+var (
+	ListTokens  = route.New[string, account.TokenList]("GET", tokensOf, operators.Viewer, audit.None, listTokens)
+	MakeToken   = route.New[route.At[account.NewToken], account.NewToken]("POST", tokensOf, operators.Worker, audit.Add, makeToken).Answering(http.StatusCreated, "")
+	RevokeToken = route.New[TokenOf, route.None]("DELETE", tokensOf+"/{id}", operators.Worker, audit.Remove, revokeToken)
+
+	listOwn   = route.New[route.None, account.TokenList]("GET", api.PathTokens, route.Account, audit.None, listTokens)
+	makeOwn   = route.New[account.NewToken, account.NewToken]("POST", api.PathTokens, route.Account, audit.None, makeToken).Answering(http.StatusCreated, "")
+	revokeOwn = route.New[string, route.None]("DELETE", api.PathTokens+"/{id}", route.Account, audit.None, revokeToken)
+)
+
+func (h *Handler) registerTokens(operators, owners route.Mount) {
+	ListTokens.On(operators, h.listTokens)
+	MakeToken.On(operators, func(ctx context.Context, in route.At[account.NewToken]) (account.NewToken, error) {
+		return h.makeToken(ctx, in.Name, in.Body)
+	})
+	RevokeToken.On(operators, route.Done(h.revokeToken))
+	listOwn.On(owners, func(ctx context.Context, _ route.None) (account.TokenList, error) {
+		return h.listTokens(ctx, guard.Account(ctx).Name)
+	})
+	makeOwn.On(owners, func(ctx context.Context, in account.NewToken) (account.NewToken, error) {
+		return h.makeToken(ctx, guard.Account(ctx).Name, in)
+	})
+	revokeOwn.On(owners, func(ctx context.Context, id string) (route.None, error) {
+		return route.None{}, h.revokeToken(ctx, TokenOf{guard.Account(ctx).Name, id})
+	})
 }
 
-func (h *Handler) createToken(w http.ResponseWriter, r *http.Request, name string) error {
-	var wanted account.NewToken
-	if err := problem.ReadJSON(w, r, &wanted); err != nil {
-		return err
+func (h *Handler) listTokens(ctx context.Context, name string) (list account.TokenList, err error) {
+	if _, err := h.Accounts.Account(ctx, name); err != nil {
+		return list, err
 	}
-	audit.About(r.Context(), "token of account", name)
-	made, secret, err := h.Accounts.CreateToken(r.Context(), name, wanted.Token)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", r.URL.Path+"/"+made.ID)
-	return problem.JSON(w, http.StatusCreated, account.NewToken{Token: made, Secret: secret})
+	list.Tokens, err = h.Accounts.Tokens(ctx, name)
+	return list, err
 }
 
-func (h *Handler) revokeToken(w http.ResponseWriter, r *http.Request, name string) error {
-	audit.About(r.Context(), "token "+mux.Vars(r)["id"]+" of account", name)
-	if err := h.Accounts.RevokeToken(r.Context(), name, mux.Vars(r)["id"]); err != nil {
-		return err
+func (h *Handler) makeToken(ctx context.Context, name string, wanted account.NewToken) (account.NewToken, error) {
+	audit.About(ctx, "token of account", name)
+	made, secret, err := h.Accounts.CreateToken(ctx, name, wanted.Token)
+	if err == nil {
+		route.Header(ctx).Set("Location", route.Request(ctx).URL.Path+"/"+made.ID)
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return account.NewToken{Token: made, Secret: secret}, err
+}
+
+func (h *Handler) revokeToken(ctx context.Context, of TokenOf) error {
+	audit.About(ctx, "token "+of.ID+" of account", of.Account)
+	return h.Accounts.RevokeToken(ctx, of.Account, of.ID)
 }

@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,10 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorilla/mux"
+
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -152,6 +156,66 @@ func listed(uses []account.Use) string {
 // Operator passes requests on as the operators' gate does.
 func (g *Guard) Operator(least operators.Role, act audit.Act, next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return g.sameOrigin(g.gate(least, act, g.plain(next)))
+}
+
+// Operators returns what mounts operations of operators on a router. Explain returns the problem to
+// answer for an error.
+func (g *Guard) Operators(r *mux.Router, explain func(error) error) route.Mount {
+	gate := operators.Gate(func(least operators.Role, act audit.Act, next http.Handler) http.Handler {
+		return g.sameOrigin(g.gate(least, act, next))
+	})
+	return gate.Mount(r, g.log, explain)
+}
+
+// Consumers returns what mounts operations of consumers on a router, behind a wrapper such as
+// Consumer. Their functions get the account by Account. Operations that only read also answer HEAD
+// and OPTIONS.
+func (g *Guard) Consumers(r *mux.Router, wrap func(Handler) http.Handler, explain func(error) error) route.Mount {
+	return func(op route.Route, h route.Handler) {
+		methods := []string{op.Method}
+		if op.Method == http.MethodGet {
+			methods = Reading()
+		}
+		r.Handle(op.Path, wrap(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+			err := h(w, r.WithContext(context.WithValue(r.Context(), accountKey{}, a)))
+			if err != nil && explain != nil {
+				err = explain(err)
+			}
+			return err
+		})).Methods(methods...)
+	}
+}
+
+// Everybody returns what mounts operations that are Public. Those that only read also answer HEAD.
+func (g *Guard) Everybody(r *mux.Router) route.Mount {
+	return func(op route.Route, h route.Handler) {
+		methods := []string{op.Method}
+		if op.Method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		r.Handle(op.Path, g.Public(h)).Methods(methods...)
+	}
+}
+
+// Elsewhere says in the description what an answer of 307 is.
+const Elsewhere = "A large file that the object store has: to there. Location is good for some minutes, for anybody; Repr-Digest is the file's"
+
+type accountKey struct{}
+
+// Account returns the account whose request an operation answers.
+func Account(ctx context.Context) *account.Account {
+	return ctx.Value(accountKey{}).(*account.Account)
+}
+
+// Raw returns the handler of an operation that reads the request and writes the answer by itself.
+func Raw(h Handler) route.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error { return h(w, r, Account(r.Context())) }
+}
+
+// For returns a wrapper for Consumers that is Consumer, for tokens that are good for one of the
+// uses.
+func (g *Guard) For(uses ...account.Use) func(Handler) http.Handler {
+	return func(next Handler) http.Handler { return g.Consumer(next, uses...) }
 }
 
 // Public passes all requests on, except what pages of other sites could change. Handlers that

@@ -3,7 +3,6 @@ package queries
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,45 +14,29 @@ import (
 	"sheaf/serve/httpd/reply"
 )
 
-const (
-	maxWait     = 300 // seconds
-	maxSelected = 100 // of surt, domain and host together
-)
+const maxSelected = 100 // of surt, domain and host together
 
-// changes serves the change feed. Its query:
-//
-//	since    begin after this number; 0, the default, is the beginning
-//	mark     mark of the cursor with that number; without it the number is believed
-//	surt     only hosts whose key has this prefix, such as jp,ac,
-//	domain   only this host and all below it
-//	host     only this host
-//	limit    maximal number of events
-//	wait     seconds to wait if there are no events yet
-//
-// surt, domain and host may be given several times; a host must match one of them. The answer is a
-// feed.Page. A number that has not been assigned yet is answered 400, reason "future". A cursor of
-// another feed is answered 410, reason "expired", with a Link rel="first" to the beginning.
+// changes serves the change feed. A number that has not been assigned yet is answered 400, reason
+// "future". A cursor of another feed is answered 410, reason "expired", with a Link rel="first" to
+// the beginning.
 func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	values := r.URL.Query()
-	since, err1 := reply.Number(values, "since", 0, 0, math.MaxInt64)
-	limit, err2 := reply.Number(values, "limit", defaultLimit, 1, maxLimit)
-	wait, err3 := reply.Number(values, "wait", 0, 0, maxWait)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	in, err := listChanges.Read(w, r)
+	if err != nil {
 		return err
 	}
-	selection := changes.Selection{SURT: values["surt"], Domains: values["domain"], Hosts: values["host"]}
+	selection := changes.Selection{SURT: in.SURT, Domains: in.Domains, Hosts: in.Hosts}
 	if n := len(selection.SURT) + len(selection.Domains) + len(selection.Hosts); n > maxSelected {
 		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, maxSelected))
 	}
 	leave := func() {}
-	if wait > 0 {
-		var err error
+	if in.Wait > 0 {
 		if leave, err = q.Limits.Poll(r, a); err != nil {
 			return err
 		}
 		defer leave()
 	}
 	link := func(to feed.Cursor, rel string) {
+		values := r.URL.Query()
 		values.Set("since", strconv.FormatInt(to.Since, 10))
 		values.Del("mark")
 		if to.Mark != "" {
@@ -61,12 +44,12 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		}
 		reply.Link(w, r, values, rel)
 	}
-	at := feed.Cursor{Since: since, Mark: values.Get("mark")}
-	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, int(limit), time.Duration(wait)*time.Second, q.Stopping)
+	at := feed.Cursor{Since: in.Since, Mark: in.Mark}
+	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, in.Limit, time.Duration(in.Wait)*time.Second, q.Stopping)
 	leave() // sending is no wait
 	switch {
 	case errors.Is(err, changes.ErrFuture):
-		return problem.New(http.StatusBadRequest, "future", fmt.Sprintf("nothing has the number %d yet; follow the answer's next, or begin at since=0", since))
+		return problem.New(http.StatusBadRequest, "future", fmt.Sprintf("nothing has the number %d yet; follow the answer's next, or begin at since=0", in.Since))
 	case errors.Is(err, changes.ErrOtherFeed):
 		link(feed.Cursor{}, "first")
 		return problem.New(http.StatusGone, "expired",

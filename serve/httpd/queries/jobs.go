@@ -3,6 +3,7 @@ package queries
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/send"
@@ -30,23 +32,6 @@ type jobsHandler struct {
 	jobs   *jobs.Jobs
 	limits *guard.Limits
 	sender *send.Sender
-}
-
-func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
-	handle := func(path string, h guard.Handler, methods ...string) {
-		r.Handle(path, g.Consumer(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-			return jobProblem(h(w, r, a))
-		}, account.ForQueries)).Methods(methods...)
-	}
-	handle(api.PathPages+archiveForm, j.create, http.MethodPost)
-	for _, table := range []string{tables.RecordsName, tables.LinksName} {
-		handle(api.PathTables+table, j.create, http.MethodPost)
-		handle(api.PathJobs+"/{id}/"+table, j.result, guard.Reading()...)
-	}
-	handle(api.PathJobs, j.list, guard.Reading()...)
-	handle(api.PathJobs+"/{id}", j.status, guard.Reading()...)
-	handle(api.PathJobs+"/{id}", j.delete, http.MethodDelete)
-	handle(api.PathJobs+"/{id}/"+resultName+archiveForm, j.result, guard.Reading()...)
 }
 
 // jobProblem returns the problem to answer for an error of package jobs, and other errors as they
@@ -132,35 +117,28 @@ func resultFile(j *jobs.Job) string {
 	return resultName + j.Form
 }
 
-func (j *jobsHandler) list(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	all, err := j.jobs.List(r.Context(), a.Name)
-	if err != nil {
-		return err
-	}
-	list := api.JobList{Jobs: make([]api.JobStatus, 0, len(all))}
+func (j *jobsHandler) list(ctx context.Context, _ route.None) (list api.JobList, err error) {
+	all, err := j.jobs.List(ctx, guard.Account(ctx).Name)
+	list.Jobs = make([]api.JobStatus, 0, len(all))
 	for _, job := range all {
 		list.Jobs = append(list.Jobs, statusOf(job))
 	}
-	return problem.JSON(w, http.StatusOK, list)
+	return list, err
 }
 
-func (j *jobsHandler) status(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	job, err := j.jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
+func (j *jobsHandler) status(ctx context.Context, id string) (st api.JobStatus, err error) {
+	job, err := j.jobs.Get(ctx, guard.Account(ctx).Name, id)
 	if err != nil {
-		return err
+		return st, err
 	}
 	if job.State == api.JobQueued || job.State == api.JobRunning {
-		w.Header().Set("Retry-After", time.Now().Add(jobRetry).UTC().Format(http.TimeFormat))
+		route.Header(ctx).Set("Retry-After", time.Now().Add(jobRetry).UTC().Format(http.TimeFormat))
 	}
-	return problem.JSON(w, http.StatusOK, statusOf(job))
+	return statusOf(job), nil
 }
 
-func (j *jobsHandler) delete(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	if err := j.jobs.Delete(r.Context(), a.Name, mux.Vars(r)["id"]); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+func (j *jobsHandler) delete(ctx context.Context, id string) error {
+	return j.jobs.Delete(ctx, guard.Account(ctx).Name, id)
 }
 
 // result serves the file of a job. As long as it is kept it stays the same, so that clients can

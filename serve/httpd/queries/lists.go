@@ -1,26 +1,23 @@
 package queries
 
 import (
+	"context"
 	"net/http"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/reply"
+	"sheaf/serve/httpd/guard"
 )
 
-// defaultLimit and maxLimit bound the hosts or events of one answer.
-const defaultLimit, maxLimit = 1000, 10000
-
 func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	values := r.URL.Query()
-	limit, err := reply.Number(values, "limit", defaultLimit, 1, maxLimit)
+	in, err := listHosts.Read(w, r)
 	if err != nil {
 		return err
 	}
-	hosts, next, err := q.Library.Tree.Hosts(r.Context(), a, values.Get("prefix"), values.Get("after"), int(limit))
+	hosts, next, err := q.Library.Tree.Hosts(r.Context(), a, in.Prefix, in.After, in.Limit)
 	if err != nil {
 		return err
 	}
@@ -32,36 +29,26 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 		})
 	}
 	if next != "" {
-		values.Set("after", next)
-		reply.Link(w, r, values, "next")
+		route.Link(r.Context(), "next", "after", next)
 	}
 	return sendJSON(w, r, list)
 }
 
-func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
-	editions, err := q.Library.Tree.Editions(r.Context())
-	if err != nil {
-		return err
-	}
-	list := api.EditionList{Editions: make([]api.Edition, 0, len(editions))}
+func (q *Queries) editions(ctx context.Context, _ route.None) (list api.EditionList, err error) {
+	editions, err := q.Library.Tree.Editions(ctx)
+	list.Editions = make([]api.Edition, 0, len(editions))
 	for _, e := range editions {
 		list.Editions = append(list.Editions, api.Edition(e))
 	}
-	return problem.JSON(w, http.StatusOK, list)
+	return list, err
 }
 
-func (q *Queries) collections(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	list, err := q.Library.Tree.Collections(r.Context(), a)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, catalog.CollectionList{Collections: list})
+func (q *Queries) collections(ctx context.Context, _ route.None) (catalog.CollectionList, error) {
+	list, err := q.Library.Tree.Collections(ctx, guard.Account(ctx))
+	return catalog.CollectionList{Collections: list}, err
 }
 
-func (q *Queries) version(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
-	n, err := q.Library.Tree.Version(r.Context())
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, api.VersionDocument{Program: q.Program, Catalog: n})
+func (q *Queries) version(ctx context.Context, _ route.None) (api.VersionDocument, error) {
+	n, err := q.Library.Tree.Version(ctx)
+	return api.VersionDocument{Program: q.Program, Catalog: n}, err
 }

@@ -1,5 +1,5 @@
 // Package reply has what the handlers of the HTTP service read from requests and write into answers
-// in the same way: numbers, links, redirects, encodings, and the service's own address.
+// in the same way: links, redirects, encodings, and the service's own address.
 package reply
 
 import (
@@ -10,22 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"sheaf/internal/problem"
 )
-
-// Number returns a number of a query from least to most, or fallback if it is not given.
-func Number(query url.Values, name string, fallback, least, most int64) (int64, error) {
-	text := query.Get(name)
-	if text == "" {
-		return fallback, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, problem.New(http.StatusBadRequest, name, fmt.Sprintf("%s %.20q: want a number from %d to %d", name, text, least, most))
-	}
-	return n, nil
-}
 
 // Link adds a link with a relation such as "next" to the same path with another query.
 func Link(w http.ResponseWriter, r *http.Request, query url.Values, rel string) {

@@ -27,6 +27,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
@@ -46,38 +47,73 @@ type Handler struct {
 	Site    *webpage.Site
 }
 
-// Register mounts the handlers.
+const (
+	all      = api.PathWatches
+	one      = api.PathWatches + "/{id:[a-z0-9]+}"
+	byMail   = "/{token:[a-f0-9]+}"
+	atomType = "application/atom+xml"
+	html     = "text/html"
+)
+
+// Operations on watches. Those by links of mails are for whoever reads the mail.
+var (
+	List   = route.New[route.None, watch.WatchList]("GET", all, route.Account, audit.None, "What the account watches, oldest first").Under("changes")
+	Begin  = route.New[watch.Wish, *watch.Watch]("POST", all, route.Account, audit.None, "Watch a page, a host or a form").Under("changes").Answering(http.StatusCreated, "")
+	Show   = route.New[string, watch.WatchDocument]("GET", one, route.Account, audit.None, "One watch, with what it has found").Under("changes")
+	End    = route.New[string, route.None]("DELETE", one, route.Account, audit.None, "End it").Under("changes")
+	feed   = route.New[route.None, route.None]("GET", all+".atom", route.Account, audit.None, "What all of them have found, as a feed").Under("changes").Answering(http.StatusOK, "").Sends(atomType)
+	feedOf = route.New[string, route.None]("GET", one+".atom", route.Account, audit.None, "What one has found, as a feed").Under("changes").Answering(http.StatusOK, "").Sends(atomType)
+
+	askConfirm = button("GET", "/confirm", "Confirm the address that mails go to: a page with a button")
+	confirm    = button("POST", "/confirm", "Confirm the address that mails go to")
+	askStop    = button("GET", "/stop", "End a watch from a mail: a page with a button")
+	stop       = button("POST", "/stop", "End a watch from a mail")
+)
+
+// button defines what a link in a mail leads to.
+func button(method, verb, summary string) route.Op[route.None, route.None] {
+	return route.New[route.None, route.None](method, one+verb+byMail, route.Anybody, audit.None, summary).Under("changes").Answering(http.StatusOK, "A page that says so").Sends(html)
+}
+
+// Register mounts the operations.
 func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
-	const all, one = api.PathWatches, api.PathWatches + "/{id:[a-z0-9]+}"
-	handle := func(method, path string, f guard.Handler) {
-		r.Handle(path, g.Named(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-			return Problem(f(w, r, a))
-		}, account.ForWatches)).Methods(method)
-	}
-	handle(http.MethodPost, all, h.add)
-	handle(http.MethodGet, all, h.list)
-	handle(http.MethodGet, all+".atom", h.atom)
-	handle(http.MethodGet, one+".atom", h.atom)
-	handle(http.MethodGet, one, h.get)
-	handle(http.MethodDelete, one, h.remove)
-	for verb, do := range map[string]func(ctx context.Context, id, token string) (*watch.Watch, error){
-		"confirm": h.Watches.Confirm, "stop": h.Watches.Stop,
-	} {
-		path := one + "/" + verb + "/{token:[a-f0-9]+}"
-		r.Handle(path, g.Public(func(w http.ResponseWriter, r *http.Request) error {
-			return h.button(w, r, verb, false)
-		})).Methods(http.MethodGet, http.MethodHead)
-		r.Handle(path, g.Public(func(w http.ResponseWriter, r *http.Request) error {
-			act := map[string]audit.Act{"confirm": audit.Change, "stop": audit.Remove}[verb]
-			audit.Note(r.Context(), audit.Row{Act: act, Object: "watch " + mux.Vars(r)["id"], Reason: verb + " by a link in a mail"})
-			if err := audit.Begin(r.Context()); err != nil {
-				return err
-			}
-			if _, err := do(r.Context(), mux.Vars(r)["id"], mux.Vars(r)["token"]); err != nil {
-				return Problem(err)
-			}
-			return h.button(w, r, verb, true)
-		})).Methods(http.MethodPost)
+	h.register(g.Consumers(r, func(next guard.Handler) http.Handler { return g.Named(next, account.ForWatches) }, Problem), g.Everybody(r))
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route {
+	return route.List(func(mount route.Mount) { new(Handler).register(mount, mount) })
+}
+
+func (h *Handler) register(accounts, everybody route.Mount) {
+	Begin.On(accounts, h.add)
+	List.On(accounts, h.list)
+	feed.Raw(accounts, guard.Raw(h.atom))
+	feedOf.Raw(accounts, guard.Raw(h.atom))
+	Show.On(accounts, h.get)
+	End.On(accounts, route.Done(h.remove))
+	askConfirm.Raw(everybody, h.ask("confirm"))
+	askStop.Raw(everybody, h.ask("stop"))
+	confirm.Raw(everybody, h.press("confirm", audit.Change, h.Watches.Confirm))
+	stop.Raw(everybody, h.press("stop", audit.Remove, h.Watches.Stop))
+}
+
+// ask shows the page of a link in a mail.
+func (h *Handler) ask(verb string) route.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error { return h.button(w, r, verb, false) }
+}
+
+// press does what the button of that page is for.
+func (h *Handler) press(verb string, act audit.Act, do func(ctx context.Context, id, token string) (*watch.Watch, error)) route.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		audit.Note(r.Context(), audit.Row{Act: act, Object: "watch " + mux.Vars(r)["id"], Reason: verb + " by a link in a mail"})
+		if err := audit.Begin(r.Context()); err != nil {
+			return err
+		}
+		if _, err := do(r.Context(), mux.Vars(r)["id"], mux.Vars(r)["token"]); err != nil {
+			return Problem(err)
+		}
+		return h.button(w, r, verb, true)
 	}
 }
 
@@ -99,46 +135,32 @@ func Problem(err error) error {
 	return err
 }
 
-func (h *Handler) add(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	var wish watch.Wish
-	if err := problem.ReadJSON(w, r, &wish); err != nil {
-		return err
+func (h *Handler) add(ctx context.Context, wish watch.Wish) (*watch.Watch, error) {
+	added, err := h.Watches.Add(ctx, guard.Account(ctx), wish)
+	if err == nil {
+		audit.About(ctx, "watch", added.ID)
+		route.Header(ctx).Set("Location", api.PathWatches+"/"+added.ID)
 	}
-	added, err := h.Watches.Add(r.Context(), a, wish)
-	if err != nil {
-		return err
-	}
-	audit.About(r.Context(), "watch", added.ID)
-	w.Header().Set("Location", api.PathWatches+"/"+added.ID)
-	return problem.JSON(w, http.StatusCreated, added)
+	return added, err
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	list, err := h.Watches.List(r.Context(), a.Name)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, watch.WatchList{Watches: append([]*watch.Watch{}, list...)})
+func (h *Handler) list(ctx context.Context, _ route.None) (watch.WatchList, error) {
+	list, err := h.Watches.List(ctx, guard.Account(ctx).Name)
+	return watch.WatchList{Watches: append([]*watch.Watch{}, list...)}, err
 }
 
-func (h *Handler) get(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	found, err := h.Watches.Get(r.Context(), a.Name, mux.Vars(r)["id"])
+func (h *Handler) get(ctx context.Context, id string) (watch.WatchDocument, error) {
+	name := guard.Account(ctx).Name
+	found, err := h.Watches.Get(ctx, name, id)
 	if err != nil {
-		return err
+		return watch.WatchDocument{}, err
 	}
-	notices, err := h.Watches.Notices(r.Context(), a.Name, found.ID, noticesShown)
-	if err != nil {
-		return err
-	}
-	return problem.JSON(w, http.StatusOK, watch.WatchDocument{Watch: found, Notices: notices})
+	notices, err := h.Watches.Notices(ctx, name, found.ID, noticesShown)
+	return watch.WatchDocument{Watch: found, Notices: notices}, err
 }
 
-func (h *Handler) remove(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	if err := h.Watches.Remove(r.Context(), a.Name, mux.Vars(r)["id"]); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+func (h *Handler) remove(ctx context.Context, id string) error {
+	return h.Watches.Remove(ctx, guard.Account(ctx).Name, id)
 }
 
 func (h *Handler) atom(w http.ResponseWriter, r *http.Request, a *account.Account) error {

@@ -1,0 +1,276 @@
+package route
+
+import (
+	"encoding"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/problem"
+)
+
+// bodyOf returns the type of the request's body and the index of the field that has it: -1 if the
+// whole struct is the body. It returns nil if JSON is no part of the request.
+func (rt Route) bodyOf() (reflect.Type, int) {
+	if rt.In.Kind() != reflect.Struct {
+		return nil, 0
+	}
+	whole := false
+	for i := range rt.In.NumField() {
+		f := rt.In.Field(i)
+		if _, ok := f.Tag.Lookup("body"); ok {
+			return f.Type, i
+		}
+		tag, ok := f.Tag.Lookup("json")
+		whole = whole || ok && tag != "-" || f.Anonymous && Route{In: f.Type}.hasBody()
+	}
+	if whole {
+		return rt.In, -1
+	}
+	return nil, 0
+}
+
+func (rt Route) hasBody() bool {
+	body, _ := rt.bodyOf()
+	return body != nil
+}
+
+// field is a part of a request outside its body.
+type field struct {
+	name  string
+	where string // path, query or form
+	tag   reflect.StructTag
+	index []int
+	kind  reflect.Type
+}
+
+// of returns the field of a request, which may be a string itself.
+func (f field) of(in reflect.Value) reflect.Value {
+	if f.index == nil {
+		return in
+	}
+	return in.FieldByIndex(f.index)
+}
+
+// fields returns the variables of the path and the parameters of the query. A request that is a
+// string is the path's only variable.
+func (rt Route) fields() (list []field) {
+	if rt.In.Kind() == reflect.String {
+		return []field{{name: rt.variables()[0], where: "path", kind: rt.In}}
+	}
+	if rt.In.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(rt.In) {
+		if name, ok := f.Tag.Lookup("query"); ok {
+			list = append(list, field{name, "query", f.Tag, f.Index, f.Type})
+		}
+		if name, ok := f.Tag.Lookup("form"); ok {
+			list = append(list, field{name, "form", f.Tag, f.Index, f.Type})
+		}
+		if name, ok := f.Tag.Lookup("path"); ok {
+			if name == "" {
+				name = rt.variables()[0]
+			}
+			list = append(list, field{name, "path", f.Tag, f.Index, f.Type})
+		}
+	}
+	return list
+}
+
+// read decodes a request.
+func (rt Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) error {
+	if body, at := rt.bodyOf(); body != nil {
+		into := in
+		if at >= 0 {
+			into = in.Field(at)
+		}
+		read := problem.ReadJSON
+		if rt.BodyOptional {
+			read = problem.ReadJSONIfAny
+		}
+		if err := read(w, r, into.Addr().Interface()); err != nil {
+			return err
+		}
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
+	}
+	return rt.set(in, query, mux.Vars(r))
+}
+
+// Query decodes a query by the tags of a struct.
+func Query[In any](query url.Values) (in In, err error) {
+	return in, Route{In: reflect.TypeFor[In]()}.set(reflect.ValueOf(&in).Elem(), query, nil)
+}
+
+// Names returns the names of the parameters of the query that a struct has.
+func Names[In any]() (names []string) {
+	for _, f := range (Route{In: reflect.TypeFor[In]()}).fields() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func (rt Route) set(in reflect.Value, query url.Values, variables map[string]string) error {
+	for _, f := range rt.fields() {
+		if f.where == "form" {
+			continue // the handler reads it
+		}
+		given := query[f.name]
+		if f.where == "path" {
+			given = []string{variables[f.name]}
+		}
+		if err := f.set(f.of(in), given); err != nil {
+			return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+		}
+	}
+	return nil
+}
+
+// set sets a field to what was given. Only a slice may be given several times.
+func (f field) set(v reflect.Value, given []string) error {
+	if v.Kind() == reflect.Slice {
+		v.Set(reflect.MakeSlice(v.Type(), len(given), len(given)))
+		for i, text := range given {
+			v.Index(i).SetString(text)
+		}
+		return nil
+	}
+	fallback, hasDefault := f.tag.Lookup("default")
+	switch {
+	case len(given) > 1:
+		return fmt.Errorf("%s %.100q is given twice", f.name, given[1])
+	case len(given) == 0 || given[0] == "" && v.Kind() != reflect.Bool:
+		if f.tag.Get("required") != "" {
+			return fmt.Errorf("%s is not given: want %s", f.name, f.want())
+		}
+		if !hasDefault {
+			return nil
+		}
+		given = []string{fallback}
+	}
+	if err := f.parse(v, given[0]); err != nil {
+		return fmt.Errorf("%s %.100q: want %s", f.name, given[0], f.want())
+	}
+	return nil
+}
+
+var errUnfit = fmt.Errorf("unfit")
+
+func (f field) parse(v reflect.Value, text string) error {
+	switch {
+	case f.kind == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(text)
+		v.SetInt(int64(d))
+		return err
+	case v.Kind() == reflect.Bool:
+		on, err := strconv.ParseBool(text)
+		v.SetBool(on || text == "")
+		if text == "" {
+			return nil
+		}
+		return err
+	case v.CanInt():
+		n, err := strconv.ParseInt(text, 10, v.Type().Bits())
+		v.SetInt(n)
+		least, most := f.bounds()
+		if err == nil && (least != nil && n < *least || most != nil && n > *most) {
+			return errUnfit
+		}
+		return err
+	}
+	v.SetString(text)
+	if list := f.enum(); list != nil && !slices.Contains(list, text) {
+		return errUnfit
+	}
+	return nil
+}
+
+func (f field) enum() []string {
+	if list := f.tag.Get("enum"); list != "" {
+		return strings.Split(list, ",")
+	}
+	return nil
+}
+
+// bounds returns the least and the greatest number; nil: none.
+func (f field) bounds() (least, most *int64) {
+	read := func(tag string) *int64 {
+		if n, err := strconv.ParseInt(f.tag.Get(tag), 10, 64); err == nil {
+			return &n
+		}
+		return nil
+	}
+	return read("min"), read("max")
+}
+
+// want says what is taken.
+func (f field) want() string {
+	least, most := f.bounds()
+	switch {
+	case f.enum() != nil:
+		return "one of " + strings.Join(f.enum(), ", ")
+	case least != nil && most != nil:
+		return fmt.Sprintf("a number from %d to %d", *least, *most)
+	case least != nil:
+		return fmt.Sprintf("a number from %d on", *least)
+	case f.kind == reflect.TypeFor[time.Duration]():
+		return "a duration, such as 6h"
+	}
+	switch f.kind.Kind() {
+	case reflect.String:
+		return f.tag.Get("doc")
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a number"
+}
+
+// Call returns what a client sends for a request: the escaped path with the query, and what the
+// body is as JSON, or nil if it has none.
+func (o Op[In, Out]) Call(in In) (ref string, body any) {
+	v := reflect.ValueOf(in)
+	if of, at := o.bodyOf(); of != nil && at >= 0 {
+		body = v.Field(at).Interface()
+	} else if of != nil {
+		body = in
+	}
+	query, path := url.Values{}, map[string]string{}
+	for _, f := range o.fields() {
+		value := f.of(v)
+		switch {
+		case f.where == "path":
+			path[f.name] = textOf(value)
+		case value.Kind() == reflect.Slice:
+			for i := range value.Len() {
+				query.Add(f.name, textOf(value.Index(i)))
+			}
+		case !value.IsZero():
+			query.Set(f.name, textOf(value))
+		}
+	}
+	ref = variable.ReplaceAllStringFunc(o.Path, func(name string) string {
+		return url.PathEscape(path[variable.FindStringSubmatch(name)[1]])
+	})
+	if len(query) > 0 {
+		ref += "?" + query.Encode()
+	}
+	return ref, body
+}
+
+func textOf(v reflect.Value) string {
+	if t, ok := v.Interface().(encoding.TextMarshaler); ok {
+		text, _ := t.MarshalText()
+		return string(text)
+	}
+	return fmt.Sprint(v.Interface())
+}
