@@ -2,10 +2,12 @@ package ingest_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -88,4 +90,58 @@ func TestFileWithoutManifestIsJudgedByNow(t *testing.T) {
 	if had, has := len(h.lines("had.example.jp")), len(h.lines("has.example.jp")); had != 0 || has != 1 {
 		t.Errorf("%d lines of the host that it had, %d of the one that it has; want 0 and 1", had, has)
 	}
+}
+
+// A robot tells nothing of the coverage of hosts that it never had.
+func TestCoverageOfOthersHosts(t *testing.T) {
+	h := newInstallation(t)
+	h.robots.Foreign = []string{"never.example.jp"}
+	h.open().run()
+	for n, c := range []struct {
+		of   string
+		want wire.State
+	}{{"never.example.jp", wire.StateQuarantined}, {"other.example.jp", wire.StatePublished}} {
+		b := batchtest.Make(t, h.robots, int64(n+1), batchtest.Site("has.example.jp", 1))
+		b.Manifest.Coverage = []wire.Coverage{{Host: c.of, Collected: 1_000_000}}
+		b = h.robots.Reframe(t, b, b.Range(0))
+		h.accept(b)
+		if r := h.await(b.ID, c.want); c.want == wire.StateQuarantined && r.Reason != wire.ReasonHostNotAssigned {
+			t.Errorf("receipt %+v", r)
+		}
+	}
+}
+
+// What nobody waits for is not published outside the window, and what somebody waits for in few
+// editions.
+func TestExpressIsForWatches(t *testing.T) {
+	h := newInstallation(t)
+	h.opt.Window = window.Never()
+	h.opt.Limits.Poll = time.Millisecond
+	now := time.Now()
+	var passed atomic.Int64
+	h.opt.Now = func() time.Time { return now.Add(time.Duration(passed.Load())) }
+	h.open().run()
+	h.robots.Express, h.robots.Unwatched = true, true
+	unwatched := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 1))
+	h.accept(unwatched)
+	h.await(unwatched.ID, wire.StatePostSplit)
+	h.robots.Unwatched = false
+	first := batchtest.Make(t, h.robots, 2, batchtest.Site("b.example.jp", 1))
+	h.accept(first)
+	edition := h.await(first.ID, wire.StatePublished).Edition
+	var more []*batchtest.Batch
+	for n := range int64(3) {
+		b := batchtest.Make(t, h.robots, 3+n, batchtest.Site("b.example.jp", 1))
+		h.accept(b)
+		h.await(b.ID, wire.StatePostSplit)
+		more = append(more, b)
+	}
+	passed.Store(int64(time.Minute))
+	next := h.await(more[0].ID, wire.StatePublished).Edition
+	for _, b := range more {
+		if got := h.await(b.ID, wire.StatePublished).Edition; got != next || got == edition {
+			t.Errorf("batch %s is in edition %s, the first in %s; want all others in %s", b.ID, got, edition, next)
+		}
+	}
+	h.await(unwatched.ID, wire.StatePostSplit)
 }

@@ -63,6 +63,7 @@ type atSize struct {
 	router  *mux.Router
 	hosts   int
 	robots  []string
+	db      *sql.DB
 	secrets map[string]string
 }
 
@@ -70,7 +71,7 @@ func newAtSize(b testing.TB, d *sql.DB, size, robots int) *atSize {
 	b.Helper()
 	m := manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: b.TempDir(), Resolver: dns{}, Log: slog.New(slog.DiscardHandler),
 		Policy: hosts.Policy{Accept: []string{"test"}}, Balance: manager.Balance{During: true, Window: 6 * time.Hour}})
-	s := &atSize{b: b, report: func(float64, string) {}, m: m, router: mux.NewRouter(), hosts: size, secrets: map[string]string{}}
+	s := &atSize{b: b, report: func(float64, string) {}, m: m, db: d, router: mux.NewRouter(), hosts: size, secrets: map[string]string{}}
 	m.Register(s.router)
 	for i := range robots {
 		s.join(fmt.Sprintf("r%04d", i))
@@ -217,6 +218,7 @@ func (s *atSize) beat(robot string, phase wire.Phase) {
 
 // submitLogs submits logs in which each host is measured by its robot and by one other.
 func (s *atSize) submitLogs() {
+	had(s.b, s.db, s.robots...)
 	rnd := rand.New(rand.NewPCG(1, uint64(s.hosts)))
 	for i, robot := range s.robots {
 		_, lines, err := s.m.Assignments.List(s.b.Context(), robot)

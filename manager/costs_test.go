@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/costs"
@@ -20,6 +22,18 @@ func (s *service) submit(robot, secret, date, lines string) {
 	body := append([]byte(robot+"."+date+"\n"), zip(lines)...)
 	if resp, text := s.do("POST", "/v1/robots/"+robot+"/submitlog", robot, secret, body); resp.StatusCode != 200 {
 		s.t.Fatalf("log: %d %s", resp.StatusCode, text)
+	}
+}
+
+// had lets robots have had all hosts that there are, so that what these cost them counts.
+func (s *service) had(robots ...string) { had(s.t, s.db, robots...) }
+
+func had(t testing.TB, d *sql.DB, robots ...string) {
+	t.Helper()
+	for _, robot := range robots {
+		_, err := d.ExecContext(t.Context(), `
+			INSERT INTO assignments (host, robot, from_generation, to_generation, ended) SELECT name, CAST(? AS TEXT), 0, 0, 1 FROM hosts WHERE true ON CONFLICT DO NOTHING`, robot)
+		testkit.Must(t, err)
 	}
 }
 
@@ -121,6 +135,7 @@ func TestPlanEstimatesAndProbes(t *testing.T) {
 			slow.WriteString(exchange(host, 100, 4000))
 		}
 	}
+	s.had("near", "slow")
 	s.submit("near", near, "1", quick.String())
 	s.submit("slow", far, "1", slow.String())
 	var plan levelling.Plan
@@ -152,6 +167,7 @@ func TestProbesAreAskedForAndUsed(t *testing.T) {
 	s := startWith(t, nil, manager.Balance{Probes: 3})
 	r1, r2 := s.join("r1"), s.join("r2")
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
+	s.had("r1", "r2")
 	s.submit("r1", r1, "1", exchange("a.test", 100, 1000)+exchange("b.test", 100, 1000)+exchange("c.test", 100, 1000)+exchange("d.test", 100, 1000))
 	s.submit("r2", r2, "1", exchange("a.test", 100, 1200))
 	var plan levelling.Plan

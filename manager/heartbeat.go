@@ -72,6 +72,17 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	if len(hb.Taken) > wire.MaxVisits {
 		return fmt.Errorf("taken has %d hosts; at most %d are ordered at once", len(hb.Taken), wire.MaxVisits)
 	}
+	if len(hb.Version) > wire.MaxVersion {
+		return fmt.Errorf("version has %d bytes; send at most %d", len(hb.Version), wire.MaxVersion)
+	}
+	if len(hb.Probes) > wire.MaxProbes {
+		return fmt.Errorf("probes has %d hosts; at most %d are taken at once", len(hb.Probes), wire.MaxProbes)
+	}
+	for host, p := range hb.Probes {
+		if min(p.Files, p.Bytes, p.MS) < 0 || max(p.Files, p.Bytes, p.MS) > maxCount || len(p.Failed) > wire.MaxTrouble {
+			return fmt.Errorf("probe of %.100q: %d files, %d bytes, %d ms, failed %.100q", host, p.Files, p.Bytes, p.MS, p.Failed)
+		}
+	}
 	if len(hb.Hosts) > wire.MaxHeartbeatHosts {
 		return fmt.Errorf("hosts has %d entries; send at most %d at once", len(hb.Hosts), wire.MaxHeartbeatHosts)
 	}

@@ -2,11 +2,13 @@ package manager_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
 )
 
@@ -17,6 +19,7 @@ func TestImpossibleFiguresCountForNothing(t *testing.T) {
 	honest, liar := s.join("r1"), s.join("r2")
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
 	for name, hb := range map[string]wire.Heartbeat{
+		"a probe's bytes": {Probes: map[string]wire.ProbeResult{"a.test": {Bytes: -1}}}, "version": {Version: strings.Repeat("x", 200_000)},
 		"bytes": {Bytes: 1 << 60}, "left": {Left: 1 << 55}, "host": {Hosts: map[string]wire.HostProgress{"a.test": {State: wire.HostDone, MS: 1 << 60}}},
 	} {
 		hb.Phase = wire.PhaseCollecting
@@ -32,6 +35,7 @@ func TestImpossibleFiguresCountForNothing(t *testing.T) {
 	for _, host := range []string{"a.test", "b.test", "c.test", "d.test"} {
 		lines.WriteString(exchange(host, 100, 1000))
 	}
+	s.had("r1", "r2")
 	s.submit("r1", honest, "1", lines.String())
 	s.submit("r2", liar, "1", exchange("a.test", 1<<20, 0)+exchange("b.test", 100, 1000)) // 1 GiB in no time
 	var plan levelling.Plan
@@ -41,5 +45,42 @@ func TestImpossibleFiguresCountForNothing(t *testing.T) {
 	}
 	if _, mine := s.list("r2"); len(mine) > 2 {
 		t.Errorf("the liar has %v", mine)
+	}
+}
+
+// A robot draws no host to itself by telling what hosts cost that it neither has nor was asked to
+// probe, and such costs are not kept.
+func TestCostsOfOthersHostsCountForNothing(t *testing.T) {
+	s := startWith(t, nil, manager.Balance{})
+	s.join("r1")
+	s.add("http://a.test/", "http://b.test/")
+	liar := s.join("r2")
+	_, others := s.list("r1")
+	_, own := s.list("r2")
+	if len(others) != 1 || len(own) != 1 {
+		t.Fatalf("r1 has %v, r2 has %v", others, own)
+	}
+	host := func(url string) string { return wireHost(t, url) }
+	var lines strings.Builder
+	for _, h := range []string{host(own[0]), host(others[0]), "invented.test", host(others[0])} {
+		lines.WriteString(exchange(h, 12<<10, 1))
+	}
+	s.submit("r2", liar, "1", lines.String())
+	for _, c := range []struct {
+		host  string
+		robot int
+	}{{host(own[0]), 1}, {host(others[0]), 0}} {
+		var of costs.HostCosts
+		s.operator("GET", "/v1/admin/hosts/"+c.host+"/costs", &of)
+		if len(of.Robots) != c.robot {
+			t.Errorf("%s has costs at %d robots, want %d", c.host, len(of.Robots), c.robot)
+		}
+	}
+	lines.Reset()
+	for n := range 11_000 {
+		lines.WriteString(exchange(fmt.Sprintf("invented%d.test", n), 1, 1))
+	}
+	if resp, text := s.do("POST", "/v1/robots/r2/submitlog", "r2", liar, append([]byte("r2.2\n"), zip(lines.String())...)); resp.StatusCode != 400 || !strings.Contains(text, "bad_log") {
+		t.Errorf("a log of invented hosts: %d %s", resp.StatusCode, text)
 	}
 }

@@ -126,6 +126,11 @@ func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (
 	return m.Assignments.HeldUntil(ctx, robot, hosts)
 }
 
+// Watched reports whether consumers watch something of each of the hosts.
+func (m *Manager) Watched(ctx context.Context, hosts []string) (bool, error) {
+	return m.Hosts.Watched(ctx, hosts)
+}
+
 // CurrentGeneration returns the number of the present assignment.
 func (m *Manager) CurrentGeneration(ctx context.Context) (int64, error) {
 	return m.Assignments.CurrentGeneration(ctx)

@@ -364,6 +364,7 @@ func TestDiscoveryFollowsThePolicy(t *testing.T) {
 func TestLogsAreCountedOnce(t *testing.T) {
 	s := start(t, nil)
 	secret := s.join("r1")
+	s.add("http://a.test/")
 	var log bytes.Buffer
 	lines := []wire.LogLine{{URL: "http://a.test/", Got: 100, Took: 5 * time.Millisecond}, {URL: "http://a.test:80/b", Got: 50, Took: time.Millisecond}, {URL: "news:x y", Got: 1}}
 	if err := wire.WriteLog(&log, "r1.20261121", slices.Values(lines)); err != nil {

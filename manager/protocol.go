@@ -110,7 +110,7 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(req.PublicKey) != 32 || len(req.Version) > 128 || req.Token == "" {
+	if len(req.PublicKey) != 32 || len(req.Version) > wire.MaxVersion || req.Token == "" {
 		return problem.New(http.StatusBadRequest, "bad_join", "send the token, a public_key of 32 bytes (Ed25519, base64) and a version of at most 128 bytes")
 	}
 	var answer wire.JoinResponse

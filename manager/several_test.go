@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -251,6 +252,7 @@ func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 	for n := range 30 {
 		lines.WriteString(exchange(fmt.Sprintf("h%d.jp", n), 1000, 60_000))
 	}
+	s.had(slices.Collect(maps.Keys(secrets))...)
 	for robot, secret := range secrets {
 		if robot == "r1" { // one robot has had it so far
 			s.submit(robot, secret, "1", lines.String()+exchange("large.jp", 100_000, 2*3600*1000))

@@ -272,3 +272,23 @@ func TestTablesComeBack(t *testing.T) {
 		t.Error("the table is not there again")
 	}
 }
+
+// Many small editions of a day, as express batches make them, take no tables away from the night's.
+func TestSmallEditionsKeepTheNightsTables(t *testing.T) {
+	t.Parallel()
+	s := newTableSite(t)
+	m := s.maker(1)
+	var last string
+	for n := range 4 {
+		at := dayOne.Add(time.Duration(n+1) * time.Hour)
+		last = s.Publish("20261120", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/new", fmt.Sprint(n), at)}})
+		s.update(m)
+	}
+	s.fresh()
+	if got := s.urls(everyone, inJP); len(got) != 18 {
+		t.Errorf("the night's tables have %q", got)
+	}
+	if got := s.urls(everyone, "/editions/"+last+"/jp/"); len(got) != 1 {
+		t.Errorf("the tables of %s have %q", last, got)
+	}
+}

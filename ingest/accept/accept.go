@@ -32,6 +32,8 @@ import (
 type Robots interface {
 	// RobotKey returns the key that the robot signs manifests with.
 	RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error)
+	// Watched reports whether consumers watch something of each of the hosts.
+	Watched(ctx context.Context, hosts []string) (bool, error)
 	// CurrentGeneration returns the number of the assignment that holds now.
 	CurrentGeneration(ctx context.Context) (int64, error)
 }
@@ -173,6 +175,9 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 		up.Path = a.opt.Buffers.File(string(m.Batch)) // perhaps an earlier attempt has placed it
 	}
 	b := a.row(m, up)
+	if b.Express, err = a.express(ctx, m); err != nil {
+		return nil, false, err
+	}
 	if err := a.enter(ctx, b, up.Path, signed); err != nil {
 		return nil, false, err
 	}
@@ -219,12 +224,29 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 // maxExpress is the largest batch, in bytes, that is published outside the window.
 const maxExpress = 64 << 20
 
+// express reports whether a batch may be published outside the window: it says so, it is small, and
+// somebody waits for each of its hosts. Any other is published as an ordinary batch.
+func (a *Acceptor) express(ctx context.Context, m *wire.Manifest) (bool, error) {
+	if !m.Express || m.Size > maxExpress {
+		return false, nil
+	}
+	hosts := make([]string, len(m.Hosts))
+	for n, h := range m.Hosts {
+		hosts[n] = h.Name
+	}
+	watched, err := a.opt.Robots.Watched(ctx, hosts)
+	if err != nil {
+		return false, fmt.Errorf("watches of the hosts of batch %s: %w", m.Batch, err)
+	}
+	return watched, nil
+}
+
 // row returns the row of a batch that is received now.
 func (a *Acceptor) row(m *wire.Manifest, up Upload) *ledger.Batch {
 	now := a.opt.Now().UTC().Truncate(time.Millisecond)
 	return &ledger.Batch{
 		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
-		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred, Express: m.Express && m.Size <= maxExpress,
+		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred,
 		State: wire.StateReceived, Received: now, Entered: now,
 	}
 }

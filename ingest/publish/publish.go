@@ -43,6 +43,7 @@ type Publisher struct {
 
 	urgent     atomic.Bool // an express batch may wait to be published
 	urgentSeen time.Time   // when Due last looked for one
+	expressed  time.Time   // when Due last published express batches outside the window
 	swept      time.Time   // when Collect last called Sweep
 }
 
@@ -63,6 +64,10 @@ func (p *Publisher) Ready(express bool) {
 // know their own; this is for those that another process has split before it died.
 const lookForUrgent = 10 * time.Minute
 
+// betweenExpress is the least time between two editions outside the window. Express batches that
+// come within it share an edition.
+const betweenExpress = time.Minute
+
 // Due publishes what waits if the window is open, and express batches at any time. It reports
 // whether it published anything. If the window opens before the next poll, it sees to it that Wake
 // rings then. Due must not be called concurrently.
@@ -78,6 +83,10 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 	if !p.urgent.Load() && now.Sub(p.urgentSeen) < lookForUrgent {
 		return false, nil
 	}
+	if wait := betweenExpress - now.Sub(p.expressed); wait > 0 && wait <= betweenExpress {
+		time.AfterFunc(wait, p.Wake.Ring)
+		return false, nil
+	}
 	p.urgent.Store(false) // before the look: a batch that is split in the meantime sets it again
 	_, n, err := p.publish(ctx, always, true)
 	if err != nil {
@@ -85,6 +94,9 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 		return false, err
 	}
 	p.urgentSeen = now
+	if n > 0 {
+		p.expressed = now
+	}
 	return n > 0, nil
 }
 

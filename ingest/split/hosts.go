@@ -47,9 +47,17 @@ func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest)
 	for n, h := range m.Hosts {
 		hosts[n] = h.Name
 	}
+	for _, c := range m.Coverage {
+		hosts = append(hosts, c.Host)
+	}
 	held, err := s.opt.Robots.HeldUntil(ctx, b.Robot, hosts)
 	if err != nil {
 		return nil, left, fmt.Errorf("hosts of robot %s: %w", b.Robot, err)
+	}
+	for _, c := range m.Coverage {
+		if _, had := held[c.Host]; !had {
+			return nil, left, verify.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it tells the coverage of %s, which robot %s never had", c.Host, b.Robot))
+		}
 	}
 	until = make(map[string]time.Time)
 	for _, h := range m.Hosts {
@@ -67,9 +75,9 @@ func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest)
 		}
 	}
 	if len(left.hosts) == len(m.Hosts) && len(m.Hosts) > 0 {
-		first := *left.hosts[hosts[0]]
-		if len(hosts) > 1 {
-			first.Detail += fmt.Sprintf("; nor are the %d other hosts taken", len(hosts)-1)
+		first := *left.hosts[m.Hosts[0].Name]
+		if more := len(m.Hosts) - 1; more > 0 {
+			first.Detail += fmt.Sprintf("; nor are the %d other hosts taken", more)
 		}
 		return nil, left, &first
 	}

@@ -1,5 +1,11 @@
 package wire
 
+import (
+	"fmt"
+	"maps"
+	"regexp"
+)
+
 // Coverage counts what became of one host's pages between the robot's previous batch and this one.
 // The counts of a day are the sums over its batches, except Left and Later, which are those of the
 // last batch. Fields that are zero are omitted.
@@ -19,6 +25,49 @@ type Coverage struct {
 	Later     int64            `json:"later,omitempty"`     // known pages that wait for a later cycle, as this one has no time for them
 	URLs      []CoveredURL     `json:"urls,omitempty"`      // some of the pages that were not collected
 	More      bool             `json:"more,omitempty"`      // URLs does not list all of them
+}
+
+// maxCovered is the highest count of a Coverage. Sums of many are far from the end of an int64.
+const maxCovered = 1 << 40
+
+var (
+	coveredHost   = regexp.MustCompile(`^[0-9a-z._:\[\]-]{1,300}$`)
+	coveredReason = regexp.MustCompile(`^[0-9A-Za-z _.:/+-]{0,100}$`)
+)
+
+// check returns an error if a count, a name or a reason is none. Counts and reasons are shown to
+// readers.
+func (c *Coverage) check() error {
+	if !coveredHost.MatchString(c.Host) {
+		return fmt.Errorf("%.100q is no host", c.Host)
+	}
+	if !coveredReason.MatchString(c.LeftWhy) {
+		return fmt.Errorf("host %s: left_why %.100q is no reason", c.Host, c.LeftWhy)
+	}
+	counts := map[string]int64{
+		"collected": c.Collected, "unchanged": c.Unchanged, "refused": c.Refused, "withheld": c.Withheld, "left": c.Left, "later": c.Later,
+	}
+	for kind, reasons := range map[string]map[string]int64{
+		"answers": c.Answers, "truncated": c.Truncated, "marked": c.Marked, "failed": c.Failed, "cut": c.Cut,
+	} {
+		for reason := range reasons {
+			if !coveredReason.MatchString(reason) {
+				return fmt.Errorf("host %s: %s: %.100q is no reason", c.Host, kind, reason)
+			}
+		}
+		maps.Copy(counts, reasons)
+	}
+	for what, n := range counts {
+		if n < 0 || n > maxCovered {
+			return fmt.Errorf("host %s: %s is %d; it may be 0 to %d", c.Host, what, n, int64(maxCovered))
+		}
+	}
+	for _, u := range c.URLs {
+		if !coveredReason.MatchString(u.Why) {
+			return fmt.Errorf("host %s: why %.100q is no reason", c.Host, u.Why)
+		}
+	}
+	return nil
 }
 
 // CoveredURL names a URL that was not collected.

@@ -83,8 +83,12 @@ func RobotTroubles() []Trouble { return []Trouble{TroubleDisk, TroubleUpload} }
 // Limits for what a heartbeat says of the robot's site, in bytes.
 const (
 	MaxContact = 500
-	MaxTrouble = 500
+	MaxTrouble = 500 // also of why a probe failed
+	MaxVersion = 128
 )
+
+// MaxProbes is the limit for the results of probes in one heartbeat.
+const MaxProbes = 1000
 
 // HeaderPage has the URL of the robot's page, in the answer to a heartbeat. It may be a path at the
 // manager.

@@ -99,8 +99,8 @@ type Host struct {
 	Last     time.Time `json:"last"`
 }
 
-// Check returns an error for the first fault in the manifest's fields: the format, the names, and
-// that the hosts' parts follow one another within Size.
+// Check returns an error for the first fault in the manifest's fields: the format, the names, the
+// counts, and that the hosts' parts follow one another within Size.
 func (m *Manifest) Check() error {
 	switch {
 	case m.Format != ManifestFormat:
@@ -138,6 +138,11 @@ func (m *Manifest) Check() error {
 		}
 		seen[h.Name] = true
 		end += h.Length
+	}
+	for i := range m.Coverage {
+		if err := m.Coverage[i].check(); err != nil {
+			return fmt.Errorf("manifest: coverage[%d]: %w", i, err)
+		}
 	}
 	return nil
 }

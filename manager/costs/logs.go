@@ -50,7 +50,7 @@ type LogReport struct {
 	Name     string `json:"name"`
 	Lines    int64  `json:"lines"`
 	Hosts    int    `json:"hosts"`
-	Ignored  int64  `json:"ignored"`  // lines whose URL names no host, or with impossible figures
+	Ignored  int64  `json:"ignored"`  // lines whose URL names no host that the robot was given, or with impossible figures
 	Repeated bool   `json:"repeated"` // it had been submitted before; nothing was counted twice
 }
 
@@ -82,7 +82,7 @@ func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *L
 	defer os.Remove(spool.Name()) // fails if the log was taken
 	defer spool.Close()
 	digest := sha256.New()
-	costs, err := report.sum(io.TeeReader(in, io.MultiWriter(spool, digest)), time.Now())
+	costs, err := report.sum(io.TeeReader(in, io.MultiWriter(spool, digest)), time.Now(), func(hosts []string) (map[string]bool, error) { return b.own(ctx, robot, hosts) })
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,51 @@ func readLogName(in *bufio.Reader, robot string) (string, error) {
 	return name, nil
 }
 
-// sum reads the compressed lines and adds them up by host and hour.
-func (report *LogReport) sum(r io.Reader, received time.Time) (map[string]Samples, error) {
-	costs := map[string]Samples{}
+// maxStrange is how many hosts a log may have that its robot was never given.
+const maxStrange = 10_000
+
+// own returns those of the hosts that the robot has or has had, or was asked to probe.
+func (b *Book) own(ctx context.Context, robot string, hosts []string) (map[string]bool, error) {
+	in := db.Tuple(len(hosts))
+	args := append([]any{robot}, db.Args(hosts)...)
+	names, err := db.Column[string](ctx, b.db, `SELECT host FROM assignments WHERE robot = ? AND host IN `+in+`
+		UNION SELECT host FROM probes WHERE robot = ? AND host IN `+in, slices.Concat(args, args)...)
+	found := make(map[string]bool, len(names))
+	for _, host := range names {
+		found[host] = true
+	}
+	return found, err
+}
+
+// sum reads the compressed lines and adds them up by host and hour. Of the hosts, only those count
+// that own returns.
+func (report *LogReport) sum(r io.Reader, received time.Time, own func([]string) (map[string]bool, error)) (map[string]Samples, error) {
+	costs, strange := map[string]Samples{}, map[string]bool{}
+	var unsure []string
+	sort := func() error {
+		if len(unsure) == 0 {
+			return nil
+		}
+		mine, err := own(unsure)
+		if err != nil {
+			return err
+		}
+		for _, host := range unsure {
+			if mine[host] {
+				continue
+			}
+			for _, s := range costs[host] {
+				report.Ignored += s.Requests
+			}
+			delete(costs, host)
+			strange[host] = true
+		}
+		unsure = unsure[:0]
+		if len(strange) > maxStrange {
+			return assign.Invalid{Err: fmt.Errorf("it has more than %d hosts that the robot was never given", maxStrange)}
+		}
+		return nil
+	}
 	for l, err := range wire.ReadLogLines(r, maxLogPlain) {
 		if err != nil {
 			return nil, assign.Invalid{Err: err}
@@ -136,7 +178,21 @@ func (report *LogReport) sum(r io.Reader, received time.Time) (map[string]Sample
 			report.Ignored++
 			continue
 		}
+		if strange[host] {
+			report.Ignored++
+			continue
+		}
+		if costs[host] == nil {
+			if unsure = append(unsure, host); len(unsure) == db.RowsAtOnce/2 {
+				if err := sort(); err != nil {
+					return nil, err
+				}
+			}
+		}
 		costs[host] = costs[host].Add(Sample{hourOf(l, received), 1, l.Got, l.Took.Milliseconds()})
+	}
+	if err := sort(); err != nil {
+		return nil, err
 	}
 	report.Hosts = len(costs)
 	return costs, nil

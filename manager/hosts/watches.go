@@ -36,6 +36,18 @@ func (r *Registry) EnterWatched(ctx context.Context) (Report, error) {
 	return r.Discover(ctx, SourceWatch, lines)
 }
 
+// Watched reports whether consumers watch something of each of the hosts.
+func (r *Registry) Watched(ctx context.Context, hosts []string) (bool, error) {
+	for some := range slices.Chunk(hosts, db.RowsAtOnce) {
+		var n int
+		err := r.db.QueryRowContext(ctx, `SELECT COUNT(DISTINCT host) FROM watches WHERE host IN `+db.Tuple(len(some)), db.Args(some)...).Scan(&n)
+		if err != nil || n < len(some) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Watches returns what consumers watch of the hosts that a robot has now. It does not say which
 // consumer. The table belongs to serve/watch.
 func (r *Registry) Watches(ctx context.Context, robot string) (wire.WatchList, error) {

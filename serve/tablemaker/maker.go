@@ -3,7 +3,8 @@
 //
 // A table is made once, for what an account without special rights sees of the volume. When
 // something in the volume is taken down, comes back or is no longer hidden, the table is made
-// again; until then nobody sees it. Only the newest editions have tables.
+// again; until then nobody sees it. Only the newest editions have tables, and the largest ones of
+// the newest days.
 package tablemaker
 
 import (
@@ -33,7 +34,7 @@ type Options struct {
 	Library  *serve.Library
 	Store    store.Store
 	Leases   lease.Locker
-	Editions int           // how many editions have tables, the newest ones; the tables of others are deleted
+	Editions int           // how many editions have tables: see tree.Tree.NewestAndLargest; the tables of others are deleted
 	Every    time.Duration // between two looks at the catalog; longer after a look that took long: see share
 	Grace    time.Duration // how long a table is kept that nobody sees any more; more than tables.FreshFor
 	Log      *slog.Logger
@@ -85,7 +86,7 @@ func (m *Maker) Run(ctx context.Context) error {
 // Update makes the tables that are missing, of the newest editions first, and deletes those that
 // are not wanted any more. It must not be called concurrently.
 func (m *Maker) Update(ctx context.Context) error {
-	editions, sees, err := m.opt.Library.Tree.Newest(ctx, everybody, m.opt.Editions)
+	editions, sees, err := m.opt.Library.Tree.NewestAndLargest(ctx, everybody, m.opt.Editions)
 	if err != nil || sees == m.sees && len(m.due()) == 0 {
 		return err
 	}

@@ -230,6 +230,32 @@ func (t *Tree) Newest(ctx context.Context, a *account.Account, n int) (editions 
 	return editions, fmt.Sprintf("%d %s", v.Snap.Version(), v.Seen()), err
 }
 
+// NewestAndLargest is Newest, and names also the largest edition of each of the newest n days on
+// which something was published. So many small editions of a day, such as those of express
+// batches, do not stand in the place of a night's.
+func (t *Tree) NewestAndLargest(ctx context.Context, a *account.Account, n int) (editions []string, sees string, err error) {
+	v, err := t.opt.Archive.View(ctx, a)
+	if err != nil {
+		return nil, "", err
+	}
+	defer v.Release()
+	all, err := v.Snap.Editions(ctx)
+	const day = len("20261121") // with which an edition's name begins
+	largest := make(map[string]catalog.Edition)
+	for _, ed := range slices.Backward(all) {
+		of := ed.Name[:min(day, len(ed.Name))]
+		if old, known := largest[of]; known && ed.Records > old.Records || !known && len(largest) < n {
+			largest[of] = ed
+		}
+	}
+	for i, ed := range all {
+		if i >= len(all)-n || largest[ed.Name[:min(day, len(ed.Name))]].Name == ed.Name {
+			editions = append(editions, ed.Name)
+		}
+	}
+	return editions, fmt.Sprintf("%d %s", v.Snap.Version(), v.Seen()), err
+}
+
 // Volumes calls each with the volumes of an edition's domains that an account sees, in one version
 // of the catalog. It does not make them.
 func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, each func(VolumeOf) error) error {

@@ -132,6 +132,7 @@ type Robots struct {
 	Generation int64                // of the assignment under which batches are made
 	Foreign    []string             // hosts that the robot never had
 	Until      map[string]time.Time // when its time with a host ended; it has the others
+	Unwatched  bool                 // nobody watches a host
 	Express    bool                 // its batches may be published outside the window
 }
 
@@ -177,6 +178,8 @@ func (r *Robots) RobotKey(context.Context, string) (ed25519.PublicKey, error) {
 }
 
 func (r *Robots) CurrentGeneration(context.Context) (int64, error) { return r.Generation, nil }
+
+func (r *Robots) Watched(context.Context, []string) (bool, error) { return !r.Unwatched, nil }
 
 func (r *Robots) HeldUntil(_ context.Context, _ string, hosts []string) (map[string]time.Time, error) {
 	until := make(map[string]time.Time)
