@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
+	"sheaf/serve/replay"
 )
 
 // lostPage says that nothing was found.
@@ -35,7 +36,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		if !strings.Contains(target, "://") {
 			target = "http://" + target
 		}
-		w.Header().Set("Location", "/web/*/"+escapeSpaces(target))
+		w.Header().Set("Location", replay.VersionsPath(escapeSpaces(target)))
 		w.WriteHeader(http.StatusSeeOther)
 		return nil
 	}
@@ -59,7 +60,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 			return err
 		}
 		for _, u := range near {
-			p.Near = append(p.Near, link{u, "/web/*/" + u})
+			p.Near = append(p.Near, link{u, replay.VersionsPath(u)})
 		}
 	}
 	return webpage.Show(w, r, http.StatusNotFound, lostTemplate, p)

@@ -78,7 +78,7 @@ func (watchesPage) WatchPath(w *watch.Watch) string {
 	if w.Kind == watch.Host {
 		return browsePath(w.Host)
 	}
-	return "/web/*/" + w.URL
+	return replay.VersionsPath(w.URL)
 }
 
 // NotCollected says why a watch finds nothing for now; "" if a robot visits its host.

@@ -3,6 +3,8 @@ package httpd_test
 import (
 	"fmt"
 	"net/http"
+	neturl "net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -302,6 +304,9 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
+// ownLinks matches the service's own paths about stored pages.
+var ownLinks = regexp.MustCompile(`/(?:web|timemap|timegate|diff)/[^\s<>"]*`)
+
 // A page whose address has a percent sign that begins no escape opens by our own links, and a
 // Refresh header leads on as the element does.
 func TestLonePercentAndRefreshHeader(t *testing.T) {
@@ -319,6 +324,14 @@ func TestLonePercentAndRefreshHeader(t *testing.T) {
 		}
 		if _, body := s.doText(t, "/timemap/link/"+root+path); !strings.Contains(body, ofDay(22, "", root+path)+">") {
 			t.Errorf("%s: its TimeMap has another address: %s", path, body)
+		}
+		for _, list := range []string{"/timemap/json/" + root + path, "/timemap/link/" + root + path, "/web/*/" + root + path} {
+			resp, body := s.doText(t, list)
+			for _, link := range ownLinks.FindAllString(body+resp.Header.Get("Link"), -1) {
+				if _, err := neturl.PathUnescape(link); err != nil {
+					t.Errorf("%s leads to %s: %v", list, link, err)
+				}
+			}
 		}
 	}
 	if _, body := s.doText(t, ofDay(22, "", root+"/refresh")); !strings.Contains(body, `href="`+ofDay(22, "", root+"/next")+`"`) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/archive/naming"
+	"sheaf/internal/api"
 	"sheaf/internal/weburl"
 )
 
@@ -196,6 +197,14 @@ func Path(t time.Time, mode Mode, url string) string {
 // Path is the address of the one that stands for the page.
 func RecordPath(t time.Time, record string, mode Mode, url string) string {
 	return Root + Timestamp(t) + "~" + record + string(mode) + "/" + InPath(url)
+}
+
+// VersionsPath returns the path of the list of a page's versions.
+func VersionsPath(url string) string { return Root + "*/" + InPath(url) }
+
+// DiffPath returns the path of the comparison of two versions of a page.
+func DiffPath(from, to time.Time, url string) string {
+	return api.PathDiff + Timestamp(from) + "/" + Timestamp(to) + "/" + InPath(url)
 }
 
 // InPath returns a URL as it stands in the path of a request: a percent sign that begins no escape

@@ -76,12 +76,12 @@ func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Captur
 
 // link sets the links.
 func (n *Notice) link(base string) {
-	n.Stored = base + "/web/*/" + n.URL
+	n.Stored = base + replay.VersionsPath(n.URL)
 	if n.What != PageGone {
 		n.Page = base + replay.Path(n.At, "", n.URL)
 	}
 	if n.What == PageChanged || n.What == PageBack {
-		n.Diff = base + "/diff/" + replay.Timestamp(n.Before) + "/" + replay.Timestamp(n.At) + "/" + n.URL
+		n.Diff = base + replay.DiffPath(n.Before, n.At, n.URL)
 	}
 }
 

@@ -157,6 +157,30 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// The links of a notice can be requested, whatever the page's address is.
+func TestLinksOfLonePercent(t *testing.T) {
+	b := newBench(t, nil)
+	w := b.add(watch.Wish{URL: page + "100%"})
+	for n := 1; n <= 2; n++ {
+		b.Publish(b.day(n).Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page+"100%", fmt.Sprint("day ", n), b.day(n))}})
+	}
+	b.look()
+	notices, err := b.Notices(t.Context(), "jp", w.ID, 10)
+	testkit.Must(t, err)
+	links := 0
+	for _, n := range notices {
+		for _, link := range []string{n.Page, n.Diff, n.Stored} {
+			if link != "" && !strings.HasSuffix(link, "/100%25") {
+				t.Errorf("%s leads to %s", n.What, link)
+			}
+			links++
+		}
+	}
+	if links != 6 {
+		t.Errorf("%d links", links)
+	}
+}
+
 // A revisit of an answer that the page is gone is no visit to a page.
 func TestRevisitsOfWhatIsGone(t *testing.T) {
 	b := newBench(t, nil)

@@ -49,7 +49,7 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 	if i > 0 {
 		b.First, b.Prev = path(all[0]), path(all[i-1])
 		if all[i-1].Digest != c.Digest {
-			b.Diff = diffPath(all[i-1].Time, c.Time, c.URL)
+			b.Diff = replay.DiffPath(all[i-1].Time, c.Time, c.URL)
 		}
 	}
 	if last := len(all) - 1; i < last {

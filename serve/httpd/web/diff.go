@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
@@ -23,11 +22,6 @@ import (
 var diffText string
 
 var diffTemplate = webpage.Parse(diffText)
-
-// diffPath returns the path of the comparison of two versions of a page.
-func diffPath(from, to time.Time, url string) string {
-	return api.PathDiff + replay.Timestamp(from) + "/" + replay.Timestamp(to) + "/" + replay.InPath(url)
-}
 
 // parsePair parses the address of a comparison.
 func parsePair(first, second, page string) (from, to replay.Period, url string, err error) {
@@ -65,7 +59,7 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 	}
 	i, j := all.at(from.Time, url), all.at(to.Time, url)
 	if i < 0 || j < 0 {
-		reply.Found(w, p.origin(r)+diffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
+		reply.Found(w, p.origin(r)+replay.DiffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
 		return nil
 	}
 	permit, err := p.Library.Access.Begin(r.Context(), a)

@@ -195,7 +195,7 @@ func writeLinks(out *bufio.Writer, origin string, all mementos, url string, m st
 
 // writeJSON writes an api.TimeMap, one version at a time: as one value it would be held in memory.
 func writeJSON(out *bufio.Writer, origin, url string, m stretch, pages []stretch) error {
-	head := api.TimeMap{Original: url, Self: timeMapPath(origin, "json", url, m), TimeGate: origin + api.PathTimeGate + url,
+	head := api.TimeMap{Original: url, Self: timeMapPath(origin, "json", url, m), TimeGate: origin + api.PathTimeGate + replay.InPath(url),
 		TimeMaps: map[string]string{"link_format": timeMapPath(origin, "link", url, m), "json_format": timeMapPath(origin, "json", url, m)}}
 	for _, page := range pages {
 		head.Index = append(head.Index, api.TimeMapLine{From: page.from.Truncate(time.Second), Until: page.until.Truncate(time.Second),

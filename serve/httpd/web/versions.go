@@ -54,13 +54,13 @@ type versionLine struct {
 }
 
 func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, url string) error {
-	list := versionsPage{screen: p.screen(r, url), Count: len(all), TimeMap: api.PathTimeMap + "link/" + url}
+	list := versionsPage{screen: p.screen(r, url), Count: len(all), TimeMap: api.PathTimeMap + "link/" + replay.InPath(url)}
 	lines := make([]versionLine, len(all))
 	for i, c := range all {
 		lines[i] = lineOf(c, url)
 		if i > 0 {
 			if lines[i].Same = c.Digest == all[i-1].Digest; !lines[i].Same {
-				lines[i].Diff = diffPath(all[i-1].Time, c.Time, url)
+				lines[i].Diff = replay.DiffPath(all[i-1].Time, c.Time, url)
 			}
 		}
 	}

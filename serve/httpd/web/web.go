@@ -84,9 +84,6 @@ func target(r *http.Request, prefix string) string {
 // path returns the path of a version.
 func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
 
-// allVersions returns the path of a page's list of versions.
-func allVersions(url string) string { return replay.Root + "*/" + replay.InPath(url) }
-
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
 // to the period in the path.
 func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -154,7 +151,7 @@ type screen struct {
 }
 
 func (p *Pages) screen(r *http.Request, url string) screen {
-	s := screen{Page: p.Site.For(r), URL: url, Versions: allVersions(url)}
+	s := screen{Page: p.Site.For(r), URL: url, Versions: replay.VersionsPath(url)}
 	if p.Watching {
 		s.Watch = watchPath(url)
 	}
@@ -184,7 +181,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	reply.Found(w, p.origin(r)+allVersions(address.URL))
+	reply.Found(w, p.origin(r)+replay.VersionsPath(address.URL))
 	return nil
 }
 
@@ -207,7 +204,7 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	}
 	var near []place
 	for _, u := range urls {
-		near = append(near, place{u, allVersions(u)})
+		near = append(near, place{u, replay.VersionsPath(u)})
 	}
 	s := p.screen(r, url)
 	if host, err := naming.HostOf(url); err != nil || !a.Covers(host) {
