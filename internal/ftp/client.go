@@ -64,7 +64,7 @@ func (c *client) secure(config *tls.Config) {
 	raw := c.control.Conn
 	raw.SetReadDeadline(time.Now().Add(data.HandshakeTime))
 	c.control.StartTLS(tls.Server(raw, config))
-	c.ports.private = true
+	c.ports.private, c.ports.implicit = true, true
 }
 
 // cut ends whatever the client is doing.

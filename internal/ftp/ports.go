@@ -19,6 +19,7 @@ type ports struct {
 
 	channel  data.Channel // for the next transfer; nil: none is chosen
 	private  bool         // data connections are encrypted: PROT P
+	implicit bool         // TLS began at once: nothing crosses in clear text
 	onlyEPSV bool         // after EPSV ALL
 }
 
@@ -30,7 +31,7 @@ func (p *ports) prot(arg string) {
 	case level == "P":
 		p.private = true
 		p.d.reply(200, "Data channels are encrypted")
-	case level == "C" && p.cfg.RequireTLS:
+	case level == "C" && (p.cfg.RequireTLS || p.implicit):
 		p.d.reply(534, "Data channels must be encrypted here")
 	case level == "C":
 		p.private = false

@@ -127,6 +127,54 @@ for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:
 	s.resumed(t, 4)
 }
 
+// After PROT P, PROT C is refused where data must be encrypted, and where TLS began at once; data
+// stay encrypted then. Elsewhere it is honoured, and the reply says so.
+func TestClearDataAfterPrivate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		implicit, required, clear bool
+	}{{false, true, false}, {true, true, false}, {true, false, false}, {false, false, true}} {
+		m, _ := sampleTree()
+		s := startSecure(t, m, func(config *Config) { config.RequireTLS = c.required })
+		at := s.addr
+		if c.implicit {
+			at = s.implicit
+		}
+		nc, err := net.Dial("tcp", at)
+		testkit.Must(t, err)
+		defer nc.Close()
+		client := &raw{Conn: nc, t: t}
+		if !c.implicit {
+			client = dial(t, at)
+			client.expect("220")
+			client.cmd("234", "AUTH TLS")
+		}
+		client = secured(client, s.pool)
+		if c.implicit {
+			client.expect("220")
+		}
+		client.cmd("331", "USER alice")
+		client.cmd("230", "PASS secret")
+		client.cmd("200", "PBSZ 0")
+		client.cmd("200", "PROT P")
+		data := client.data() // chosen while data are private
+		if c.clear {
+			client.cmd("200 Data channels are in clear text", "PROT C")
+		} else {
+			client.cmd("534", "PROT C")
+		}
+		client.cmd("150", "RETR /jp/README")
+		var from io.Reader = data
+		if !c.clear {
+			from = tls.Client(data, &tls.Config{RootCAs: s.pool, ServerName: "127.0.0.1"})
+		}
+		if got, err := io.ReadAll(from); err != nil || string(got) != "read me\n" {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+		client.expect("226")
+	}
+}
+
 // Where TLS begins at once, nothing crosses in clear text, also without PROT.
 func TestImplicit(t *testing.T) {
 	testkit.Slow(t)
