@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sheaf/internal/logs"
 	"sheaf/internal/wire"
 )
@@ -58,9 +60,9 @@ func New(status int, reason, detail string) *Error {
 
 // Handler runs f and writes the error that it returns. An *Error is written as it is, and so is the
 // one that an error's method Problem returns. If the database or the store does not answer, that is
-// a 503. Any other error is a 500. The cause of both is logged and not told to the client. f must
-// not have begun its answer when it returns an error. If f fails because the client has hung up,
-// that is logged at debug level only.
+// a 503; if a disk is full, a 507. Any other error is a 500. The cause of these is logged and not
+// told to the client. f must not have begun its answer when it returns an error. If f fails because
+// the client has hung up, that is logged at debug level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &sentBody{ReadCloser: r.Body}
@@ -84,6 +86,9 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 		case r.Context().Err() != nil && errors.Is(err, context.Canceled), body.broken && errors.Is(err, body.err):
 			log.DebugContext(r.Context(), "client has gone", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, wire.Problem{Status: http.StatusBadRequest, Reason: "broken_off", Detail: "the request's body broke off"})
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+			log.ErrorContext(r.Context(), "a request found the disk full", "method", r.Method, "path", r.URL.Path, "err", err)
+			Write(w, wire.Problem{Status: http.StatusInsufficientStorage, Reason: "disk_full", Detail: "the service's disk is full, so this was not completed; make room, and send it again"})
 		case notAnswering(r, err):
 			log.ErrorContext(r.Context(), "a request got no answer from the database or the store", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, later())
