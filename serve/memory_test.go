@@ -3,6 +3,7 @@ package serve_test
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"runtime"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
 	"sheaf/serve/content"
+	"sheaf/serve/query"
 	"sheaf/serve/servetest"
 )
 
@@ -37,9 +39,9 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		batch := make([]*archive.Record, records)
 		at := time.Date(2026, 11, 1+day, 3, 0, 0, 0, time.UTC)
 		for i := range batch {
-			url := fmt.Sprintf("http://%s/documents/of-the-day-%d/page-%07d.html", host, day, i)
-			batch[i] = servetest.Page(url, fmt.Sprintf("page %d of %d", i, day), at)
-			batch[i].Links = []archive.Link{{URL: url + "/next", Kind: "a"}}
+			page := fmt.Sprintf("http://%s/documents/of-the-day-%d/page-%07d.html", host, day, i)
+			batch[i] = servetest.Page(page, fmt.Sprintf("page %d of %d", i, day), at)
+			batch[i].Links = []archive.Link{{URL: page + "/next", Kind: "a"}}
 		}
 		editions = append(editions, s.Publish(at.AddDate(0, 0, 1).Format("20060102"), map[string][]*archive.Record{host: batch}))
 	}
@@ -48,7 +50,19 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 	testkit.Must(t, err)
 
 	const dir = "/jp/ac/waseda/www/"
-	paths := []string{"/ls-lR.gz", dir + "MANIFEST", dir + "SHA256SUMS"}
+	all, err := query.Parse(url.Values{"url": {host + "/*"}, "limit": {"100000"}}, nil)
+	testkit.Must(t, err)
+	paths, answers := []string{"/ls-lR.gz", dir + "MANIFEST", dir + "SHA256SUMS"}, make(map[string]func() (*content.File, error))
+	for _, form := range []string{".tar.gz", ".members.tar.gz", ".warc.gz"} {
+		to, err := s.Library.Bundles.New(t.Context(), everyone, form)
+		testkit.Must(t, err)
+		_, err = all.Gather(t.Context(), s.Library.Records, everyone, to, form, query.Budget{}, func() {})
+		testkit.Must(t, err)
+		b, err := to.Finish(t.Context())
+		testkit.Must(t, err)
+		paths = append(paths, "pages"+form)
+		answers["pages"+form] = func() (*content.File, error) { return s.Library.Bundles.Open(t.Context(), everyone, b, "pages") }
+	}
 	for _, base := range []string{editions[0], editions[1], "current", "all"} {
 		for _, form := range []string{".members.tar.gz", ".tar.gz", ".warc.gz", ".cdxj", ".wacz", ".links.gz"} {
 			paths = append(paths, dir+base+form)
@@ -70,7 +84,11 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		var opening errgroup.Group
 		for i := range readers {
 			opening.Go(func() (err error) {
-				if files[i], err = s.Library.Tree.Open(t.Context(), everyone, path); err != nil {
+				open := answers[path]
+				if open == nil {
+					open = func() (*content.File, error) { return s.Library.Tree.Open(t.Context(), everyone, path) }
+				}
+				if files[i], err = open(); err != nil {
 					return err
 				}
 				off := files[i].Size / 2 * int64(i%2) // half of them resume

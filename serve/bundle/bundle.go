@@ -143,7 +143,13 @@ func (x *Bundles) ranges(b *Bundle) *content.Joined {
 			return content.Bytes(b.end), begin, b.size, nil
 		}
 		p := &b.pieces[i]
-		view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.segment, p.numbers())
+		view, err := bytecache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.etag), func(ctx context.Context) (*archive.View, int64, error) {
+			view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.segment, p.numbers())
+			if err != nil {
+				return nil, 0, err
+			}
+			return view, view.Held(), nil
+		})
 		if err == nil && view.Size() != p.end-begin {
 			err = fmt.Errorf("bundle: %s has %d bytes, not %d", p.segment.Host, view.Size(), p.end-begin)
 		}
