@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -226,6 +227,37 @@ func TestBounds(t *testing.T) {
 				t.Errorf("truncated %q at %d, want %q at no more than %d", r.Truncated, r.Size, tt.truncated, tt.max)
 			}
 		})
+	}
+}
+
+// A name that led to a public address may lead into a private network a moment later. The robot
+// goes to the address that it has judged, or judges the new one, and each connection's address is
+// judged too.
+func TestRebinding(t *testing.T) {
+	var dialed []string
+	names := map[string]string{"www.example.jp": "8.8.8.8"}
+	f := New(Options{UserAgent: agent, TempDir: t.TempDir(), Overrides: names, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		dialed = append(dialed, address)
+		return nil, errors.New("no packet leaves this test")
+	}})
+	judged, err := f.Resolve(t.Context(), "www.example.jp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names["www.example.jp"] = "127.0.0.1"
+	if _, err := f.Resolve(t.Context(), "www.example.jp"); KindOf(err) != Refused {
+		t.Errorf("looked up again: %v", err)
+	}
+	if _, err := f.Get(t.Context(), Request{URL: "http://www.example.jp/"}); KindOf(err) != Refused || len(dialed) > 0 {
+		t.Errorf("looked up for the request: %v, dialed %v", err, dialed)
+	}
+	if _, err := f.Get(t.Context(), Request{URL: "http://www.example.jp/", Addr: judged}); KindOf(err) != Connect || len(dialed) != 1 || dialed[0] != "8.8.8.8:80" {
+		t.Errorf("at the address that was judged: %v, dialed %v", err, dialed)
+	}
+	for address, ok := range map[string]bool{"8.8.8.8:80": true, "127.0.0.1:80": false, "[::ffff:10.0.0.1]:80": false, "169.254.169.254:80": false, "www.example.jp:80": false} {
+		if err := f.control("tcp", address, nil); (err == nil) != ok {
+			t.Errorf("a connection to %s: %v", address, err)
+		}
 	}
 }
 

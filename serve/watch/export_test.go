@@ -5,6 +5,9 @@ import "context"
 // Sign is what a webhook's receiver computes.
 var Sign = sign
 
+// PublicOnly decides about each connection to a webhook.
+var PublicOnly = publicOnly
+
 // LookAll reads the feed to its end.
 func LookAll(ctx context.Context, s *Watches) error { return all(ctx, s.follower.step) }
 

@@ -37,19 +37,23 @@ type hooks struct {
 func hookClient(private bool) *http.Client {
 	dialer := &net.Dialer{Timeout: hookTime}
 	if !private {
-		dialer.Control = func(_, address string, _ syscall.RawConn) error {
-			at, err := netip.ParseAddrPort(address)
-			if err != nil || !publicaddr.Is(at.Addr()) {
-				return &refusal{&hookFailure{notPublic, fmt.Errorf("%s is not a public address", address)}}
-			}
-			return nil
-		}
+		dialer.Control = publicOnly
 	}
 	return &http.Client{
 		Timeout:       hookTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: hookTime, ResponseHeaderTimeout: hookTime, MaxResponseHeaderBytes: 64 << 10},
 	}
+}
+
+// publicOnly refuses a connection to an address that is not public. It is called with the address
+// of each connection, whatever a name led to before.
+func publicOnly(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !publicaddr.Is(at.Addr()) {
+		return &refusal{&hookFailure{notPublic, fmt.Errorf("%s is not a public address", address)}}
+	}
+	return nil
 }
 
 const notPublic = "its address is not public; the service calls no others"

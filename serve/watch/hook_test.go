@@ -47,6 +47,20 @@ func TestPrivateWebhook(t *testing.T) {
 	}
 }
 
+// A name that led to a public address when the watch was made may lead elsewhere when it is called.
+// What counts is the address of the connection.
+func TestReboundWebhook(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"8.8.8.8:80": true, "[2606:4700::1111]:443": true,
+		"127.0.0.1:80": false, "10.0.0.1:80": false, "169.254.169.254:80": false, "0.0.0.0:80": false, "[::1]:80": false, "[fe80::1%eth0]:80": false,
+		"[::ffff:127.0.0.1]:80": false, "[64:ff9b::a00:1]:80": false, "hook.example.jp:80": false, "": false,
+	} {
+		if err := watch.PublicOnly("tcp", address, nil); (err == nil) != ok {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
 // TestLiteralWebhooks: a webhook that names an address of the house is refused when the watch is
 // made.
 func TestLiteralWebhooks(t *testing.T) {
