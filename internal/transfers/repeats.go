@@ -34,7 +34,7 @@ type repeats struct {
 	mu     sync.Mutex       // guards the following
 	rows   map[repeat]int64 // IDs
 	latest int64            // window of the last row
-	hour   int64            // for which rows are counted
+	until  time.Time        // when rows are counted anew, by the monotonic clock
 	by     map[netip.Prefix]int
 	all    int
 }
@@ -103,8 +103,8 @@ func (t *Transfer) add(o *Transfer) {
 // bound counts one more row of a client that is not known, and leaves the path or the network out
 // if there are too many.
 func (r *repeats) bound(t *Transfer, known func(repeat) bool) {
-	if hour := t.At.Unix() / 3600; hour > r.hour || r.by == nil {
-		r.hour, r.by, r.all = hour, make(map[netip.Prefix]int), 0
+	if now := time.Now(); !now.Before(r.until) {
+		r.until, r.by, r.all = now.Add(time.Hour), make(map[netip.Prefix]int), 0
 	}
 	network := peer.Network(peer.Addr(t.Remote))
 	if r.by[network] >= rowsOfNetwork {
