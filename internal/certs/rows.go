@@ -70,7 +70,8 @@ func (r rows) has(ctx context.Context, name string, now time.Time) (bool, error)
 
 // claim reports whether this process may begin an attempt now. Each attempt that is not followed by
 // Delete makes the next wait longer, in all processes and after restarts too: authorities refuse
-// whoever fails often.
+// whoever fails often. A time that lies farther ahead than it is ever set counts as past: the clock
+// was set back.
 func (r rows) claim(ctx context.Context, key string, now time.Time) (mine bool, err error) {
 	if err := r.exec(ctx, `INSERT INTO acme (name, value, at_ms) VALUES (?, '0', 0) ON CONFLICT (name) DO NOTHING`, r.name(key)); err != nil {
 		return false, err
@@ -80,8 +81,8 @@ func (r rows) claim(ctx context.Context, key string, now time.Time) (mine bool, 
 		return false, err
 	}
 	failures, _ := strconv.Atoi(string(value))
-	changed, err := db.Changed(r.db.ExecContext(ctx, `UPDATE acme SET value = ?, at_ms = ? WHERE name = ? AND value = ? AND at_ms <= ?`,
-		strconv.Itoa(failures+1), db.Millis(now.Add(pause(failures))), r.name(key), string(value), db.Millis(now)))
+	changed, err := db.Changed(r.db.ExecContext(ctx, `UPDATE acme SET value = ?, at_ms = ? WHERE name = ? AND value = ? AND (at_ms <= ? OR at_ms > ?)`,
+		strconv.Itoa(failures+1), db.Millis(now.Add(pause(failures))), r.name(key), string(value), db.Millis(now), db.Millis(now.Add(2*longestPause))))
 	return changed == 1, failed(err)
 }
 
@@ -94,5 +95,7 @@ func pause(failures int) time.Duration {
 	case 1:
 		return 20 * time.Minute
 	}
-	return time.Hour
+	return longestPause
 }
+
+const longestPause = time.Hour

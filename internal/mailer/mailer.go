@@ -46,9 +46,15 @@ const MaxAttempts = 16
 
 // Pause returns how long to wait after the n-th failure: 30 seconds, doubled up to 8 hours.
 func Pause(n int) time.Duration {
-	const first, most = 30 * time.Second, 8 * time.Hour
-	return min(first<<min(n-1, 20), most)
+	const first = 30 * time.Second
+	return min(first<<min(n-1, 20), longestPause)
 }
+
+const longestPause = 8 * time.Hour
+
+// BeyondPauses returns a time that lies farther ahead than a letter which was tried is ever made to
+// wait. If a letter waits for longer, the clock was set back meanwhile, and the letter is due.
+func BeyondPauses(now time.Time) time.Time { return now.Add(2 * longestPause) }
 
 // Refused is a failure that would be the same next time: the server has refused the recipient or
 // the mail itself for good.

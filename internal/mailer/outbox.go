@@ -103,7 +103,8 @@ func (o *Outbox) sendDue(ctx context.Context) error {
 	for {
 		due, err := db.List(ctx, o.db, func(rows *sql.Rows, q *queued) error {
 			return rows.Scan(&q.id, &q.To, &q.Subject, &q.Text, &q.attempts)
-		}, `SELECT id, recipient, subject, body, attempts FROM mails WHERE failed = 0 AND due <= ? ORDER BY due, id LIMIT ?`, db.Millis(o.now()), claimMany)
+		}, `SELECT id, recipient, subject, body, attempts FROM mails WHERE failed = 0 AND (due <= ? OR due > ?) ORDER BY due, id LIMIT ?`,
+			db.Millis(o.now()), db.Millis(BeyondPauses(o.now())), claimMany)
 		if err != nil || len(due) == 0 {
 			return err
 		}

@@ -68,6 +68,27 @@ func TestLetterIsTriedAgain(t *testing.T) {
 	}
 }
 
+// A letter that was added or tried while the clock was a year ahead comes once the clock is right.
+func TestLetterOfAClockThatWasAhead(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		s := mailtest.New(t)
+		now := time.Now().AddDate(1, 0, 0)
+		o, add := newOutbox(t, s.Server)
+		o.At(func() time.Time { return now })
+		add(mailer.Letter{To: "owner@site.example", Subject: "x", Text: "y"})
+		if refused {
+			s.Set(func(verb, _ string) string { return map[bool]string{true: "451 come again"}[verb == "RCPT"] })
+			testkit.Must(t, o.SendDue(t.Context()))
+			s.Set(nil)
+		}
+		now = time.Now()
+		testkit.Must(t, o.SendDue(t.Context()))
+		if n := len(s.Letters()); n != 1 {
+			t.Errorf("refused before: %v; %d letters came", refused, n)
+		}
+	}
+}
+
 // An address with a line end in it reaches no command and no header of the server.
 func TestLetterToNoAddress(t *testing.T) {
 	s := mailtest.New(t)

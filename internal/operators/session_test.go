@@ -139,6 +139,27 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
+// A session that began while the clock was a year ahead does not go on for a year once the clock is
+// right: it is over.
+func TestSessionOfAClockThatWasAhead(t *testing.T) {
+	source := dbtest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := openAt(t, source)
+		s := session.New(session.Options{DB: d, Idle: time.Hour, Life: 5 * time.Hour})
+		for ahead, want := range map[time.Duration]string{time.Minute: "sato", 365 * 24 * time.Hour: ""} {
+			b := new(browser)
+			b.login(t, s, session.Account, "sato")
+			_, err := d.Exec(`UPDATE sessions SET begun = begun + ?, expires = expires + ?`, ahead.Milliseconds(), ahead.Milliseconds())
+			testkit.Must(t, err)
+			if got := b.who(t, s, session.Account); got != want {
+				t.Errorf("the clock was %v ahead: %q is logged in, want %q", ahead, got, want)
+			}
+			_, err = d.Exec(`DELETE FROM sessions`)
+			testkit.Must(t, err)
+		}
+	})
+}
+
 // While the database hangs, a request learns in time that nobody can say who has logged in.
 func TestSessionsWhileTheDatabaseHangs(t *testing.T) {
 	source := dbtest.SQLite(t)

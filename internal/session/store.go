@@ -15,6 +15,11 @@ type store struct {
 	idle, life time.Duration
 }
 
+// clockError is how far the clocks of the processes that have made sessions may be apart. If a
+// session began later than that, the clock was set back since, and the session is over: it would go
+// on for too long.
+const clockError = 5 * time.Minute
+
 // touchEvery is the part of the idle time after which the end of a session that is used moves. Each
 // move is a write.
 const touchEvery = 20
@@ -29,7 +34,7 @@ func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found b
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
-	case !now.Before(expires) || !now.Before(begun.Add(s.life)):
+	case !now.Before(expires) || !now.Before(begun.Add(s.life)), begun.After(now.Add(clockError)):
 		return nil, false, nil
 	}
 	end := now.Add(s.idle)
@@ -62,7 +67,8 @@ func (s *store) DeleteCtx(ctx context.Context, token string) error {
 // trim deletes what has ended.
 func (s *store) trim(ctx context.Context) error {
 	now := time.Now()
-	_, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE expires <= ? OR begun <= ?`, db.Millis(now), db.Millis(now.Add(-s.life)))
+	_, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE expires <= ? OR begun <= ? OR begun > ?`,
+		db.Millis(now), db.Millis(now.Add(-s.life)), db.Millis(now.Add(clockError)))
 	return err
 }
 

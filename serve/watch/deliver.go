@@ -137,6 +137,7 @@ func (s *deliverer) hold(ctx context.Context, long time.Duration, list ...delive
 // claim returns deliveries that are due, and claims them, so that no other process sends them.
 func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 	now := s.table.now()
+	beyond := db.Millis(mailer.BeyondPauses(now))
 	var list []delivery
 	err = db.Each(ctx, s.table.db, func(rows *sql.Rows) error {
 		var d delivery
@@ -146,7 +147,8 @@ func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 		list = append(list, d)
 		return err
 	}, `SELECT id, watch, notice, channel, due, attempts FROM watch_deliveries d
-		WHERE state = ? AND due <= ? AND `+notResting+` ORDER BY due, id LIMIT ?`, waiting, db.Millis(now), db.Millis(now), claimAtOnce)
+		WHERE state = ? AND (due <= ? OR due > ? AND (attempts > 0 OR channel = ? OR notice = '')) AND `+notResting+` ORDER BY due, id LIMIT ?`,
+		waiting, db.Millis(now), beyond, byWebhook, db.Millis(now), beyond, claimAtOnce) // mails of notices may wait for weeks
 	if err != nil {
 		return nil, err
 	}

@@ -120,6 +120,29 @@ func TestWebhookAnswersStaySecret(t *testing.T) {
 	}
 }
 
+// What was found, or failed, while the clock was a year ahead is told once the clock is right.
+func TestWebhookOfAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	for _, failed := range []bool{false, true} {
+		b := newBench(t, nil)
+		right := b.now
+		b.now = right.AddDate(1, 0, 0)
+		b.look()
+		b.add(watch.Wish{URL: page, Webhook: b.hook})
+		b.changes(1)
+		if failed {
+			b.fail = 1
+			b.deliver()
+		}
+		before := len(b.calls)
+		b.now = right.Add(time.Hour)
+		b.deliver()
+		if n := len(b.calls) - before; n != 1 {
+			t.Errorf("failed before: %v; %d calls", failed, n)
+		}
+	}
+}
+
 // TestFailingWebhookIsAskedRarely: however many changes wait for a webhook that fails, it gets one
 // call, then ever fewer; when it answers again all come, and what has waited for three days is
 // given up.

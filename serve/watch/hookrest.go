@@ -18,9 +18,9 @@ import (
 const hookPatience = 3 * 24 * time.Hour
 
 // notResting is an SQL condition: delivery d does not wait for a webhook that rests at the time
-// given by its parameter.
+// given by its first parameter. The second is mailer.BeyondPauses of that time.
 const notResting = `NOT EXISTS (SELECT 1 FROM watches w JOIN watch_hooks h ON h.account = w.account AND h.webhook = w.webhook
-	WHERE w.id = d.watch AND d.channel = 'webhook' AND h.resume > ?)`
+	WHERE w.id = d.watch AND d.channel = 'webhook' AND h.resume > ? AND h.resume <= ?)`
 
 // turn is the right to call a webhook now.
 type turn struct {
@@ -37,7 +37,7 @@ func (h *hooks) take(ctx context.Context, w *Watch) (t turn, ok bool, err error)
 		return turn{}, true, nil
 	}
 	now := h.table.now()
-	if err != nil || resume > db.Millis(now) {
+	if err != nil || resume > db.Millis(now) && resume <= db.Millis(mailer.BeyondPauses(now)) {
 		return turn{}, false, err
 	}
 	t.until = db.Millis(now.Add(hookTime + claimFor))
