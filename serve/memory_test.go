@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -21,17 +20,17 @@ import (
 
 // Sixty readers who have all begun to read a file, and read on slowly, cost the service no more
 // memory than its cache may take and a little: whatever the file is, and however many records it is
-// made of. These are 100,000; with SHEAF_TEST_FULL=1 a million.
+// made of. These are 10,000, for which 50 MiB are allowed; with SHEAF_TEST_FULL=1 it is a million
+// and 300 MiB.
 func TestSlowReadersCostNoMemory(t *testing.T) {
 	testkit.Slow(t)
 	const (
 		readers = 60
-		most    = 300 << 20
 		host    = "www.waseda.ac.jp"
 	)
-	days, records := 4, 25_000
-	if os.Getenv("SHEAF_TEST_FULL") == "1" {
-		days, records = 10, 100_000
+	days, records, most := 4, 2_500, int64(50<<20)
+	if testkit.Full() {
+		days, records, most = 10, 100_000, 300<<20
 	}
 	s := servetest.New(t, nil)
 	var editions []string
