@@ -36,6 +36,10 @@ func (v *versionCheck) row(ctx context.Context, row []byte) error {
 		} else if hostOfRow(row) != Key(t.Host) {
 			v.problem("row %q takes down %s", rowKey(row), t.Host)
 		}
+	case tableRestriction:
+		if _, err := restrictionOfRow(row); err != nil {
+			v.problem("%v", err)
+		}
 	case tableSummary: // see checkSummaries
 	case tableExpired:
 		if _, err := expiryOfRow(row); err != nil {

@@ -40,12 +40,13 @@ type logRecord struct {
 type kind string
 
 const (
-	kindPublish kind = "publish"
-	kindRemove  kind = "remove"
-	kindRestore kind = "restore"
-	kindErase   kind = "erase"
-	kindMerge   kind = "merge"
-	kindExpire  kind = "expire"
+	kindPublish  kind = "publish"
+	kindRemove   kind = "remove"
+	kindRestore  kind = "restore"
+	kindErase    kind = "erase"
+	kindMerge    kind = "merge"
+	kindExpire   kind = "expire"
+	kindRestrict kind = "restrict"
 )
 
 func (r *logRecord) version() Version {

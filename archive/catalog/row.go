@@ -13,12 +13,13 @@ import (
 // bytes, so the tables follow one another, and in each the keys. Keys consist of bytes from ',' to
 // 'z', which are above the space that ends a key and below the brace that begins the value.
 const (
-	tableBatch     = "b " // + batch ID
-	tableHost      = "h " // + host key, space, sequence number
-	tableSummary   = "i " // + host key, space, sequence number of the last entry
-	tableEdition   = "p " // + edition name ("published")
-	tableTombstone = "t " // + host key, space, sequence number
-	tableExpired   = "x " // + host key, space, the entry's sequence number
+	tableBatch       = "b " // + batch ID
+	tableHost        = "h " // + host key, space, sequence number
+	tableSummary     = "i " // + host key, space, sequence number of the last entry
+	tableEdition     = "p " // + edition name ("published")
+	tableRestriction = "r " // + sequence number
+	tableTombstone   = "t " // + host key, space, sequence number
+	tableExpired     = "x " // + host key, space, the entry's sequence number
 )
 
 // maxRow limits the length of a row, in bytes.

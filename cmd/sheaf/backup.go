@@ -98,6 +98,7 @@ that were not published yet are left out: their robots upload them again.`,
 			return show(cmd, r, func(w io.Writer) {
 				fmt.Fprintf(w, "restored %d tables and the keys of %s into %s; %d batches under way were left out\n",
 					r.Tables, r.Made.Format(time.RFC3339), cfg.Data, r.Dropped)
+				fmt.Fprintln(w, service.NotInCatalog)
 			})
 		},
 	}

@@ -138,6 +138,10 @@ type Log struct {
 	log   *slog.Logger
 	later chan Row // log-ins of programs, which Run writes
 
+	// After, if it is set before requests come, is called after each act that was done, before its
+	// answer is sent.
+	After func(context.Context)
+
 	slower time.Duration // factor of beginTime and readyTime
 
 	mu       sync.Mutex             // guards the following

@@ -186,6 +186,9 @@ func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 			return problem.New(http.StatusInternalServerError, "not_recorded",
 				"the audit log could not be completed; look whether the act was carried out before you repeat it")
 		}
+		if l.After != nil && answer.status < 400 {
+			l.After(ctx)
+		}
 		answer.send()
 		return nil
 	})

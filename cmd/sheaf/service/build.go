@@ -75,6 +75,11 @@ func (s *Service) build(ctx context.Context) error {
 		// Ingest asks the manager for robots' keys and assignments.
 		robots = b.manager()
 	}
+	if published != nil {
+		if err := b.keep(ctx, robots, published); err != nil {
+			return err
+		}
+	}
 	if s.cfg.has(roleManager) {
 		b.manage(robots, published)
 	}
@@ -98,6 +103,18 @@ func (s *Service) build(ctx context.Context) error {
 	}
 	s.work = append(b.work, s.serveMetrics)
 	return s.open(b.site, download, drop)
+}
+
+// keep keeps in the catalog what hides something, and puts into the database what it lacks, before
+// the process hands anything out.
+func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives) error {
+	k := &keeper{db: b.state.db, catalog: a.catalog, log: b.log}
+	if robots != nil {
+		k.robots = robots.Hosts
+	}
+	b.audit.After = k.after
+	b.work = append(b.work, k.run)
+	return k.sync(ctx)
 }
 
 // builder returns a builder that has made what all roles need.

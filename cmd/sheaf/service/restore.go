@@ -29,6 +29,11 @@ type Restored struct {
 	Dropped int64 `json:"dropped"` // unpublished batches, which their robots upload again
 }
 
+// NotInCatalog says what a restored backup may let somebody do who could not when it was lost.
+const NotInCatalog = `The service finds in the store what was taken down, hidden by access rules, suspended or left out for its owner since then. Look
+yourself at what else was changed: passwords, tokens, domains and terms of accounts; accounts and operators that were deleted; roles of
+operators; robots that were revoked; hosts that were removed by hand (sheaf host rm). They are as they were in the backup.`
+
 // Restore restores a backup into a new installation: its database must be empty, and its data
 // directory must not have other keys. Unpublished batches are left out. Their files are not in the
 // backup, and their robots keep them until they are published. If a batch has been published since

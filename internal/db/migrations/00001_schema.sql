@@ -731,6 +731,12 @@ CREATE TABLE removals (
 CREATE INDEX removals_by_state ON removals (state, created);
 CREATE INDEX removals_by_created ON removals (created);
 
+-- Up to where the database has what the catalog's log keeps of what hides or excludes something.
+CREATE TABLE restrictions_known (
+    kind TEXT PRIMARY KEY,
+    seq  INTEGER NOT NULL -- sequence number in the catalog
+) STRICT;
+
 CREATE TABLE removal_events (
     removal TEXT NOT NULL,
     n       INTEGER NOT NULL,

@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Restriction is what hides or leaves out something besides take-downs, such as an access rule. The
+// catalog does not apply it: it keeps it, so that a database that was restored or begins anew finds
+// it again.
+type Restriction struct {
+	Kind  string          `json:"kind"`
+	Name  string          `json:"name"`            // with the kind, what it is known by
+	Value json.RawMessage `json:"value,omitempty"` // none: it has ended
+	At    time.Time       `json:"at"`              // set when recorded
+	Seq   int64           `json:"-"`               // its sequence number, which ascends; set when read
+}
+
+// Ended reports whether it is in force no more.
+func (r Restriction) Ended() bool { return len(r.Value) == 0 }
+
+// same reports whether both say the same of the same.
+func (r Restriction) same(o Restriction) bool {
+	return r.Kind == o.Kind && r.Name == o.Name && bytes.Equal(r.Value, o.Value)
+}
+
+// Restrict records restrictions and ends of restrictions, except for those that are recorded as
+// given. It may be repeated.
+func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
+	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
+		have, err := readRestrictions(ctx, head.runs)
+		if err != nil {
+			return nil, err
+		}
+		fresh := slices.DeleteFunc(slices.Clone(all), func(r Restriction) bool {
+			return slices.ContainsFunc(have, r.same) || r.Ended() && !slices.ContainsFunc(have, func(o Restriction) bool { return o.Kind == r.Kind && o.Name == r.Name })
+		})
+		if len(fresh) == 0 {
+			return nil, nil
+		}
+		at := c.after(head)
+		run, err := c.buildRun(ctx, kindRestrict, head.N+1, func(w *runWriter) error {
+			for i, r := range fresh {
+				r.At = at
+				if err := w.put(tableRestriction+seqKey(head.NextSeq+int64(i)), r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &logRecord{
+			Kind: kindRestrict, At: at, Token: head.Token,
+			Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(fresh)),
+		}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("restrict: %w", err)
+	}
+	return nil
+}
+
+// Restrictions returns what was last recorded of each restriction, ended ones too, in the order in
+// which that was done.
+func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	return readRestrictions(ctx, runs)
+}
+
+func readRestrictions(ctx context.Context, runs []*run) (list []Restriction, err error) {
+	last := make(map[[2]string]Restriction)
+	for row, err := range scan(ctx, runs, tableRestriction) {
+		if err != nil {
+			return nil, fmt.Errorf("catalog: restrictions: %w", err)
+		}
+		r, err := restrictionOfRow(row)
+		if err != nil {
+			return nil, err
+		}
+		last[[2]string{r.Kind, r.Name}] = r
+	}
+	for _, r := range last {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Restriction) int { return int(a.Seq - b.Seq) })
+	return list, nil
+}
+
+// restrictionOfRow decodes a row of the table of restrictions.
+func restrictionOfRow(row []byte) (r Restriction, err error) {
+	key := string(rowKey(row))
+	_, seq := fmt.Sscanf(strings.TrimPrefix(key, tableRestriction), "%d", &r.Seq)
+	if err := errors.Join(seq, rowValue(row, &r)); err != nil {
+		return r, err
+	}
+	if key != tableRestriction+seqKey(r.Seq) || r.Kind == "" || r.Name == "" {
+		return r, fmt.Errorf("row %q holds the restriction %q %q: %w", key, r.Kind, r.Name, ErrCorrupt)
+	}
+	return r, nil
+}

@@ -1,0 +1,233 @@
+package service
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/db"
+	"sheaf/internal/loop"
+	"sheaf/manager/hosts"
+	"sheaf/ui/removal"
+)
+
+// keepEvery is the time between two looks for restrictions that another process or a program beside
+// the service has changed. What an operator changes by HTTP is kept before the answer.
+const keepEvery = time.Second
+
+// keeper keeps in the catalog's log what hides or excludes something and is not a take-down. So a
+// restored backup, or a new database, does not reveal what was hidden after it was made: what the
+// log has and the database has not seen is put into the database. An end that the database has not
+// seen is not: the restriction holds again, until somebody ends it again.
+type keeper struct {
+	db      *sql.DB
+	catalog *catalog.Catalog
+	robots  *hosts.Registry // nil: another process has it
+	log     *slog.Logger
+
+	mu      sync.Mutex // one look at a time; guards what follows
+	version int64      // of the catalog
+	have    []catalog.Restriction
+}
+
+// restriction is a kind of them.
+type restriction struct {
+	kind string // catalog.Restriction.Kind, as words for operators
+	rows string // SQL: the name of each that is in force, and its value as JSON or a text for it
+	// apply puts one into the database, if it is not there.
+	apply func(ctx context.Context, name string, value json.RawMessage) error
+}
+
+// kinds returns those that this process can put into the database.
+func (k *keeper) kinds() []restriction {
+	exec := func(query string) func(context.Context, string, json.RawMessage) error {
+		return func(ctx context.Context, name string, value json.RawMessage) error {
+			_, err := k.db.ExecContext(ctx, query, name, string(value))
+			return err
+		}
+	}
+	all := []restriction{
+		{"access rule", `SELECT id, rule FROM access_rules WHERE removed = 0`, func(ctx context.Context, name string, value json.RawMessage) error {
+			var r struct{ Created time.Time }
+			if err := json.Unmarshal(value, &r); err != nil {
+				return err
+			}
+			_, err := k.db.ExecContext(ctx, `INSERT INTO access_rules (id, rule, created) VALUES (CAST(? AS BIGINT), ?, ?) ON CONFLICT DO NOTHING`, name, string(value), db.Millis(r.Created))
+			return err
+		}},
+		{"suspended account", `SELECT name, 'true' FROM accounts WHERE suspended = 1`, exec(`UPDATE accounts SET suspended = 1 WHERE name = ? AND ? <> ''`)},
+		{"suspended operator", `SELECT name, 'true' FROM operators WHERE suspended = 1`, exec(`UPDATE operators SET suspended = 1 WHERE name = ? AND ? <> ''`)},
+	}
+	if k.robots == nil {
+		return all
+	}
+	return append(all, restriction{"refused domain", `SELECT domain, reason FROM refused_domains`, func(ctx context.Context, name string, value json.RawMessage) error {
+		return k.robots.RefuseDomain(ctx, hosts.RefusedDomain{Domain: name, Reason: text(value), By: "restored"})
+	}}, restriction{"refused URL prefix", `SELECT 'http://' || host || path, reason FROM refused_prefixes`, func(ctx context.Context, name string, value json.RawMessage) error {
+		return k.robots.RefusePrefix(ctx, hosts.RefusedPrefix{URL: name, Reason: text(value), By: "restored"})
+	}}, restriction{"granted removal", removal.Kept, func(ctx context.Context, name string, value json.RawMessage) error {
+		return removal.Keep(ctx, k.db, k.robots, name, text(value))
+	}})
+}
+
+// text returns a value that is a text.
+func text(value json.RawMessage) (s string) {
+	_ = json.Unmarshal(value, &s) // what keeper has written
+	return s
+}
+
+// run looks again and again, until ctx ends.
+func (k *keeper) run(ctx context.Context) error {
+	return loop.Every(ctx, keepEvery, k.sync, func(err error) {
+		k.log.ErrorContext(ctx, "what hides something is not kept in the catalog yet", "err", err)
+	})
+}
+
+// sync makes database and catalog say the same.
+func (k *keeper) sync(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	have, err := k.kept(ctx)
+	if err != nil {
+		return err
+	}
+	var news []catalog.Restriction
+	for _, kind := range k.kinds() {
+		some, err := k.syncKind(ctx, kind, have)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.kind, err)
+		}
+		news = append(news, some...)
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	if err := k.catalog.Restrict(ctx, news...); err != nil {
+		return err
+	}
+	if have, err = k.kept(ctx); err != nil {
+		return err
+	}
+	for _, kind := range k.kinds() {
+		if err := k.know(ctx, kind.kind, have); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) kept(ctx context.Context) ([]catalog.Restriction, error) {
+	s, err := k.catalog.PinWithin(ctx, time.Minute) // Restrict looks at the newest version itself
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	if s.Version() != k.version {
+		if k.have, err = catalog.Restrictions(ctx, s); err != nil {
+			return nil, err
+		}
+		k.version = s.Version()
+	}
+	return k.have, nil
+}
+
+// syncKind puts into the database what it has not seen, and returns what the catalog lacks.
+func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.Restriction) (news []catalog.Restriction, err error) {
+	var known int64
+	if err := k.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM restrictions_known WHERE kind = ?`, kind.kind).Scan(&known); err != nil {
+		return nil, err
+	}
+	rows, err := k.inForce(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	unseen := false
+	for _, r := range have {
+		_, there := rows[r.Name]
+		if r.Kind != kind.kind || r.Seq <= known || !there && r.Ended() {
+			continue
+		}
+		unseen = true
+		switch {
+		case there && r.Ended():
+			k.log.WarnContext(ctx, "what was ended after the backup holds again; end it again", "kind", r.Kind, "restriction", r.Name, "at", r.At)
+		case !there:
+			k.log.WarnContext(ctx, "what was hidden or excluded after the backup is so again", "kind", r.Kind, "restriction", r.Name, "at", r.At)
+			if err := kind.apply(ctx, r.Name, r.Value); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Name, err)
+			}
+		}
+	}
+	if unseen {
+		if err := k.know(ctx, kind.kind, have); err != nil {
+			return nil, err
+		}
+		if rows, err = k.inForce(ctx, kind); err != nil {
+			return nil, err
+		}
+	}
+	for name, value := range rows {
+		news = append(news, catalog.Restriction{Kind: kind.kind, Name: name, Value: value})
+	}
+	for _, r := range have {
+		if _, there := rows[r.Name]; r.Kind == kind.kind && !there && !r.Ended() {
+			news = append(news, catalog.Restriction{Kind: r.Kind, Name: r.Name})
+		}
+	}
+	return slices.DeleteFunc(news, func(n catalog.Restriction) bool {
+		return slices.ContainsFunc(have, func(h catalog.Restriction) bool {
+			return h.Kind == n.Kind && h.Name == n.Name && string(h.Value) == string(n.Value)
+		})
+	}), nil
+}
+
+// inForce returns the values of a kind's restrictions in the database, by name.
+func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json.RawMessage, error) {
+	found := make(map[string]json.RawMessage)
+	return found, db.Each(ctx, k.db, func(rows *sql.Rows) error {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return err
+		}
+		if !json.Valid([]byte(value)) {
+			data, err := json.Marshal(value)
+			if err != nil {
+				return err
+			}
+			value = string(data)
+		}
+		found[name] = json.RawMessage(value)
+		return nil
+	}, kind.rows)
+}
+
+// know notes in the database that it has what the catalog has of a kind.
+func (k *keeper) know(ctx context.Context, kind string, have []catalog.Restriction) error {
+	last := int64(0)
+	for _, r := range have {
+		if r.Kind == kind {
+			last = max(last, r.Seq)
+		}
+	}
+	_, err := k.db.ExecContext(ctx, `INSERT INTO restrictions_known (kind, seq) VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET seq = excluded.seq`, kind, last)
+	return err
+}
+
+// keepTime bounds how long an operator's request waits until what it has changed is kept. If it is
+// not by then, run does it.
+const keepTime = 5 * time.Second
+
+// after keeps what a request has changed, before it is answered.
+func (k *keeper) after(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer cancel()
+	if err := k.sync(ctx); err != nil {
+		k.log.ErrorContext(ctx, "what hides something is not kept in the catalog yet", "err", err)
+	}
+}

@@ -1,0 +1,144 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/api"
+	"sheaf/internal/testkit"
+	"sheaf/manager"
+	"sheaf/manager/hosts"
+	"sheaf/serve/access"
+	"sheaf/serve/account"
+	"sheaf/ui/removal"
+)
+
+// What was hidden or excluded after a backup was made is so when the backup has been restored, and
+// in a database that begins anew, from the first request on. What was ended after the backup holds
+// again. An ordinary restart brings back nothing that was ended.
+func TestRestoreRevealsNothing(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	settings := map[string]any{"data": data, "stop": "1s"}
+	lose := func() { // the database
+		for _, end := range []string{"", "-wal", "-shm"} {
+			if err := os.Remove(filepath.Join(data, "sheaf.db"+end)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	s, stop := start(t, settings)
+	do := func(method, path string, in, out any) {
+		t.Helper()
+		testkit.Must(t, operate(t, s, method, path, in, out))
+	}
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	hide := func(domain string) (r access.Rule) {
+		do(http.MethodPost, api.PathAdminAccess, access.Rule{Domain: domain, Until: until, Reason: "contract & more"}, &r)
+		return r
+	}
+	do(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: account.Account{Name: "alice", Domains: []string{"jp"}}, Password: "wonderland"}, nil)
+	hide("old.jp")
+	var backup bytes.Buffer
+	testkit.Must(t, writeBackup(t.Context(), s.state.db, &s.cfg, &backup))
+
+	hide("new.jp")
+	hide("brief.jp")
+	for _, id := range []string{"1", "3"} { // old.jp, which is in the backup, and brief.jp
+		do(http.MethodDelete, api.PathAdminAccess+"/"+id, nil, nil)
+	}
+	do(http.MethodPatch, api.PathAdminAccounts+"/alice", map[string]bool{"suspended": true}, nil)
+	do(http.MethodPost, api.PathAdminDomains, hosts.RefusedDomain{Domain: "refused.jp", Reason: "a letter"}, nil)
+	do(http.MethodPost, api.PathAdminPrefixes, hosts.RefusedPrefix{URL: "http://www.example.jp/private/", Reason: "a letter"}, nil)
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO removals (id, secret, wish, kind, target, site, email, reason, lang, network, created, state)
+		VALUES ('asked', 's', 'removal', 'host', 'owned.jp', 'owned.jp', 'owner@mail.example', 'ours', 'en', '', 1, 'proved')`)
+	testkit.Must(t, err)
+	do(http.MethodPost, path.Join(api.PathAdminRemovals, "asked"), removal.Decision{Grant: true, By: "ops"}, nil)
+	testkit.Must(t, stop())
+
+	rules := func(when string, want ...string) {
+		t.Helper()
+		var list access.RuleList
+		do(http.MethodGet, api.PathAdminAccess, nil, &list)
+		var got []string
+		for _, r := range list.Rules {
+			got = append(got, r.Domain)
+			if !r.Until.Equal(until) || r.Reason != "contract & more" {
+				t.Errorf("%s: %+v", when, r)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: the rules are of %q, want %q", when, got, want)
+		}
+	}
+	rest := func(when string) {
+		t.Helper()
+		var domains manager.DomainsResponse
+		do(http.MethodGet, api.PathAdminDomains, nil, &domains)
+		if len(domains.Domains) != 1 || domains.Domains[0].Domain != "refused.jp" || domains.Domains[0].Reason != "a letter" {
+			t.Errorf("%s: domains: %+v", when, domains)
+		}
+		var prefixes manager.PrefixesResponse
+		do(http.MethodGet, api.PathAdminPrefixes, nil, &prefixes)
+		if len(prefixes.Prefixes) != 1 || prefixes.Prefixes[0].URL != "http://www.example.jp/private/" {
+			t.Errorf("%s: prefixes: %+v", when, prefixes)
+		}
+		var granted removal.RequestList
+		do(http.MethodGet, api.PathAdminRemovals+"?state=granted", nil, &granted)
+		if len(granted.Requests) != 1 || granted.Requests[0].Target != "owned.jp" || granted.Requests[0].Carried.IsZero() {
+			t.Errorf("%s: removals: %+v", when, granted)
+		}
+		var state string
+		testkit.Must(t, s.state.db.QueryRowContext(t.Context(), `SELECT state FROM hosts WHERE name = 'owned.jp'`).Scan(&state))
+		if state != "refused" {
+			t.Errorf("%s: the removed host is %s", when, state)
+		}
+	}
+	s, stop = start(t, settings)
+	rules("restarted", "new.jp")
+	rest("restarted")
+	testkit.Must(t, stop())
+
+	lose()
+	_, err = Restore(t.Context(), testConfig(t, settings), &backup)
+	testkit.Must(t, err)
+	var said bytes.Buffer
+	s, err = New(t.Context(), testConfig(t, settings), slog.New(slog.NewTextHandler(&said, nil)))
+	testkit.Must(t, err)
+	stop = serveUntilEnd(t, s)
+	rules("restored", "new.jp", "old.jp")
+	rest("restored")
+	var accounts account.AccountList
+	do(http.MethodGet, api.PathAdminAccounts, nil, &accounts)
+	if len(accounts.Accounts) != 1 || !accounts.Accounts[0].Suspended {
+		t.Errorf("restored: %+v", accounts)
+	}
+	do(http.MethodDelete, api.PathAdminAccess+"/1", nil, nil)
+	testkit.Must(t, stop())
+	for _, words := range []string{"alice", "refused.jp", "asked", "end it again"} {
+		if !strings.Contains(said.String(), words) {
+			t.Errorf("the log does not say %q: %s", words, said.String())
+		}
+	}
+
+	lose()
+	settings["database.fresh"] = true
+	s, _ = start(t, settings)
+	rules("begun anew", "new.jp")
+	rest("begun anew")
+	report, err := catalog.Fsck(t.Context(), s.state.objects, catalog.FsckOptions{})
+	if testkit.Must(t, err); report.Found > 0 || report.Versions < 8 {
+		t.Errorf("fsck: %+v", report)
+	}
+}
