@@ -8,8 +8,10 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/servicekey"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
 )
 
@@ -84,5 +86,56 @@ func TestDomainsShareOfOneReport(t *testing.T) {
 	if got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{
 		{URL: "http://a.example.net.com/"}, {URL: "http://b.example.net.com/"}, {URL: "http://c.net.com/"}, {URL: "http://d.net.com/"}}); err != nil || got != (hosts.Report{Accepted: 3, Pending: 1}) {
 		t.Errorf("one report: %+v, %v", got, err)
+	}
+}
+
+// policed returns a manager with a policy.
+func policed(t *testing.T, policy hosts.Policy) *manager.Manager {
+	t.Helper()
+	d, err := db.Open(t.Context(), dbtest.Source(t))
+	testkit.Must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return manager.New(d, manager.Options{Key: servicekey.Fixed(make([]byte, 64)), Dir: t.TempDir(), Resolver: dns{}, Policy: policy})
+}
+
+// A robot enters only so many hosts in a day, and so do all together. Hosts that are known, and
+// what operators add, are not counted.
+func TestHostsOfADay(t *testing.T) {
+	m := policed(t, hosts.Policy{Accept: []string{"test"}, PerRobot: 3, PerDay: 5})
+	_, err := m.Hosts.AddHosts(t.Context(), []string{"http://known.test/"}, nil, assign.Replication{})
+	testkit.Must(t, err)
+	for n, c := range []struct {
+		robot string
+		names []string
+		want  hosts.Report
+	}{
+		{"a", []string{"a1.test", "a2.jp", "known.test"}, hosts.Report{Accepted: 1, Pending: 1, Known: 1}},
+		{"a", []string{"a2.jp", "a3.test", "a4.test", "known.test"}, hosts.Report{Accepted: 1, Known: 2, Over: 1}},
+		{"b", []string{"b1.test", "b2.test", "b3.test"}, hosts.Report{Accepted: 2, Over: 1}},
+		{"c", []string{"c1.test", "a1.test"}, hosts.Report{Known: 1, Over: 1}},
+	} {
+		var lines []wire.HostLine
+		for _, name := range c.names {
+			lines = append(lines, wire.HostLine{URL: "http://" + name + "/"})
+		}
+		if got, err := m.Hosts.Discover(t.Context(), c.robot, lines); err != nil || got != c.want {
+			t.Errorf("report %d: %+v, %v; want %+v", n, got, err, c.want)
+		}
+	}
+	if got, err := m.Hosts.AddHosts(t.Context(), []string{"http://c1.test/"}, nil, assign.Replication{}); err != nil || got.Accepted != 1 {
+		t.Errorf("an operator's host: %+v, %v", got, err)
+	}
+}
+
+// A host at a port that is not the web's waits for an operator.
+func TestHostsAtOddPortsWait(t *testing.T) {
+	m := policed(t, hosts.Policy{Accept: []string{"test"}, Refuse: []string{"bad.test"}, Ports: []int{80, 443, 8080}})
+	for url, want := range map[string]hosts.Report{
+		"http://a.test/": {Accepted: 1}, "https://b.test/": {Accepted: 1}, "http://c.test:443/": {Accepted: 1}, "http://d.test:8080/": {Accepted: 1},
+		"http://e.test:21/": {Pending: 1}, "http://[2001:db8::1]:22/": {Pending: 1}, "http://f.bad.test:21/": {Refused: 1},
+	} {
+		if got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{{URL: url}}); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", url, got, err, want)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package manager_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -26,14 +25,12 @@ func (s *service) submit(robot, secret, date, lines string) {
 }
 
 // had lets robots have had all hosts that there are, so that what these cost them counts.
-func (s *service) had(robots ...string) { had(s.t, s.db, robots...) }
-
-func had(t testing.TB, d *sql.DB, robots ...string) {
-	t.Helper()
+func (s *service) had(robots ...string) {
+	s.t.Helper()
 	for _, robot := range robots {
-		_, err := d.ExecContext(t.Context(), `
+		_, err := s.db.ExecContext(s.t.Context(), `
 			INSERT INTO assignments (host, robot, from_generation, to_generation, ended) SELECT name, CAST(? AS TEXT), 0, 0, 1 FROM hosts WHERE true ON CONFLICT DO NOTHING`, robot)
-		testkit.Must(t, err)
+		testkit.Must(s.t, err)
 	}
 }
 

@@ -23,6 +23,8 @@ type rules struct {
 	judge       func(host string) State // of new hosts
 	promote     bool                    // a known host gets the state that judge gives it, too
 	maxSeeds    int64                   // start URLs of one host
+	perRobot    int                     // new hosts of the source within a day; 0: any number
+	perDay      int                     // the same of all robots
 	perDomain   int                     // accepted hosts of one registered domain; 0: any number
 	addresses   map[string]addresses    // known beforehand
 	replication assign.Replication
@@ -129,6 +131,7 @@ type admission struct {
 	refused []string        // domains that robots are to leave out; of robots' lists only
 	closed  map[string]bool // hosts that are refused at all ports; of robots' lists only
 	full    map[string]int  // by registered domain: the number of its accepted hosts
+	room    int             // how many hosts may still be entered
 	now     int64           // Unix ms
 	report  Report
 
@@ -139,6 +142,9 @@ func (a *admission) enterAll(ctx context.Context, names []string, seeds map[stri
 	known, err := knownHosts(ctx, a.tx, names, "")
 	if err == nil && a.rules.source != "" {
 		a.closed, err = refusedAtAllPorts(ctx, a.tx, names)
+	}
+	if err == nil {
+		a.room, err = a.roomToday(ctx)
 	}
 	if err != nil {
 		return err
@@ -170,6 +176,10 @@ func (a *admission) judge(host string) State {
 }
 
 func (a *admission) enterNew(ctx context.Context, host string, lines []wire.HostLine, at addresses) error {
+	if len(a.hosts) >= a.room {
+		a.report.Over++
+		return nil
+	}
 	state, domain := a.judge(host), ""
 	if a.rules.source != "" {
 		domain = Registered(host)
@@ -227,6 +237,25 @@ func (r *Report) count(state State) {
 	default:
 		r.Refused++
 	}
+}
+
+// roomToday returns how many hosts may still be entered, by what was entered in the last 24 hours.
+func (a *admission) roomToday(ctx context.Context) (room int, err error) {
+	room = math.MaxInt
+	if a.rules.perRobot <= 0 && a.rules.perDay <= 0 {
+		return room, nil
+	}
+	var mine, all int
+	err = a.tx.QueryRowContext(ctx, `
+		SELECT COALESCE(SUM(CASE WHEN source = ? THEN 1 ELSE 0 END), 0), COUNT(*) FROM hosts WHERE source <> '' AND created > ?`,
+		a.rules.source, a.now-(24*time.Hour).Milliseconds()).Scan(&mine, &all)
+	if a.rules.perRobot > 0 {
+		room = min(room, max(a.rules.perRobot-mine, 0))
+	}
+	if a.rules.perDay > 0 {
+		room = min(room, max(a.rules.perDay-all, 0))
+	}
+	return room, err
 }
 
 // isFull reports whether the domain has as many accepted hosts as robots may add.

@@ -2,6 +2,8 @@ package hosts
 
 import (
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
@@ -25,6 +27,12 @@ type Policy struct {
 	// PerDomain limits the accepted hosts of one registered domain; further ones are Pending. So
 	// a service that gives each of its users a host cannot fill the lists. 0: no limit.
 	PerDomain int
+	// PerRobot and PerDay limit the hosts that one robot, and all together, may enter in 24 hours,
+	// in any state. What is more is not entered. 0: no limit.
+	PerRobot, PerDay int
+	// Ports are those at which robots may enter hosts; one at another port is Pending, unless it is
+	// refused. Empty: any.
+	Ports []int
 }
 
 // Registered returns the domain by which the host's owner is registered, as the public suffix
@@ -47,11 +55,19 @@ func (p Policy) Judge(host string) State {
 	switch {
 	case within(name, p.Refuse):
 		return Refused
+	case !p.takes(strings.TrimPrefix(host[len(name):], ":")):
+		return Pending
 	case within(name, p.Accept):
 		return Accepted
 	default:
 		return Pending
 	}
+}
+
+// takes reports whether robots may enter hosts at a port; "": that of the host's scheme.
+func (p Policy) takes(port string) bool {
+	n, err := strconv.Atoi(port)
+	return port == "" || len(p.Ports) == 0 || err == nil && slices.Contains(p.Ports, n)
 }
 
 // within reports whether the name is one of the domains or below one.

@@ -71,7 +71,8 @@ type Report struct {
 	Accepted int `json:"accepted"`
 	Pending  int `json:"pending"`
 	Refused  int `json:"refused"`
-	Known    int `json:"known"` // were known before; their new URLs are kept
+	Known    int `json:"known"`          // were known before; their new URLs are kept
+	Over     int `json:"over,omitempty"` // new, and not entered: more than the robot, or all together, may enter in a day
 }
 
 // AddHosts accepts hosts for an operator, including hosts that were refused or are pending.
@@ -121,7 +122,15 @@ func checkName(host string) error {
 // Discover enters what a robot has found, or consumers watch. New hosts become what the policy
 // says. New URLs of known hosts are added to their start URLs.
 func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
-	return r.admit(ctx, lines, rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain})
+	how := rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain}
+	if robot != SourceWatch {
+		how.perRobot, how.perDay = r.policy.PerRobot, r.policy.PerDay
+	}
+	report, err := r.admit(ctx, lines, how)
+	if report.Over > 0 {
+		r.log.WarnContext(ctx, "hosts that a robot found are not entered: it, or all robots together, have entered as many in a day as they may", "robot", robot, "hosts", report.Over)
+	}
+	return report, err
 }
 
 // RemoveHost refuses a host. No robot has it from now on, and no robot's report brings it back;

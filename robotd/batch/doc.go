@@ -34,6 +34,7 @@
 //	path_repeats, calendar, parameters
 //	                page.Trap
 //	page_links      beyond the first 20,000 of a page
+//	page_hosts      to hosts of others, beyond the first 100 hosts that a page names
 //	sitemap_links   beyond the first 100,000 of a sitemap or feed
 //	page_bytes      counts pages that are longer than the 8 MiB that are searched
 //	sitemap_bytes   counts sitemaps and feeds that are longer than 50 MiB

@@ -133,6 +133,10 @@ func (x *extracting) followLink(t *turn, l *page.Link, depth int) {
 	x.follow(t, l.URL, frontier.Entry{Depth: depth})
 }
 
+// maxFoundHosts is how many hosts that are not the robot's one page can make it report. So a page
+// of links to invented names does not fill the manager's list.
+const maxFoundHosts = 100
+
 // follow sorts a link by its host.
 func (x *extracting) follow(t *turn, url string, e frontier.Entry) {
 	u, err := weburl.New(url, nil)
@@ -160,6 +164,14 @@ func (x *extracting) follow(t *turn, url string, e frontier.Entry) {
 		t.cut(t.name, "host_name", url, 1)
 		return
 	}
+	if !t.foundHosts[host] && len(t.foundHosts) == maxFoundHosts {
+		t.cut(t.name, "page_hosts", url, 1)
+		return
+	}
+	if t.foundHosts == nil {
+		t.foundHosts = make(map[string]bool)
+	}
+	t.foundHosts[host] = true
 	found := foreign{host: host, top: top}
 	if page, _, err := wire.NormalizeURL(u.Canonical()); err == nil && page != top && x.mayFollow(page) == "" {
 		found.page = page

@@ -32,19 +32,20 @@ type turn struct {
 
 // turnPage is what the stages gather about the page of a turn.
 type turnPage struct {
-	fetched   bool // there is an answer or an error to store
-	entry     frontier.Entry
-	past      frontier.Visit // of an earlier cycle
-	known     frontier.Visit // past, or zero if a full copy is wanted
-	resp      *fetch.Response
-	err       error
-	links     []link           // to hosts of the crawl
-	resting   []frontier.Entry // of a short crawl: links to assigned hosts that are not in it
-	found     []foreign        // links to hosts outside the assignment
-	others    []frontier.Entry // links to URLs of other robots' shares
-	outlinks  []archive.Link   // all links, as the archive keeps them
-	noArchive bool
-	noIndex   bool
+	fetched    bool // there is an answer or an error to store
+	entry      frontier.Entry
+	past       frontier.Visit // of an earlier cycle
+	known      frontier.Visit // past, or zero if a full copy is wanted
+	resp       *fetch.Response
+	err        error
+	links      []link           // to hosts of the crawl
+	resting    []frontier.Entry // of a short crawl: links to assigned hosts that are not in it
+	found      []foreign        // links to hosts outside the assignment
+	foundHosts map[string]bool  // of found
+	others     []frontier.Entry // links to URLs of other robots' shares
+	outlinks   []archive.Link   // all links, as the archive keeps them
+	noArchive  bool
+	noIndex    bool
 
 	preferences string // see archive.Record
 

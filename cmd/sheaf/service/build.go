@@ -36,7 +36,6 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/manager"
-	"sheaf/manager/hosts"
 	"sheaf/serve"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
@@ -282,7 +281,7 @@ func (b *builder) manager() *manager.Manager {
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"),
 		Gate:   b.door.Gate, Audit: b.audit, Guesses: b.guesses, Log: b.log, Now: b.state.clock.Now,
-		Policy:  hosts.Policy{Accept: b.cfg.Manager.Hosts.Suffixes, Refuse: b.cfg.Manager.Hosts.Refuse, PerDomain: b.cfg.Manager.Hosts.PerDomain},
+		Policy:  b.cfg.Manager.policy(),
 		Balance: b.cfg.Manager.Balance.options(b.site.Zone), Leases: b.state.leases,
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/passwords"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
+	"sheaf/manager/hosts"
 	"sheaf/serve/account"
 )
 
@@ -103,12 +104,21 @@ const (
 	inStore     = "store"     // in the object store; each process may have a data directory of its own
 )
 
+// policy returns what becomes of hosts that robots find.
+func (m *Manager) policy() hosts.Policy {
+	h := &m.Hosts
+	return hosts.Policy{Accept: h.Suffixes, Refuse: h.Refuse, PerDomain: h.PerDomain, PerRobot: h.PerRobot, PerDay: h.PerDay, Ports: h.Ports}
+}
+
 // Manager is the settings of the room that looks after robots and hosts.
 type Manager struct {
 	Hosts struct {
 		Suffixes  []string `mapstructure:"suffixes"`                     // domains whose hosts robots may add
 		Refuse    []string `mapstructure:"refuse"`                       // domains within them whose hosts they may not
 		PerDomain int      `mapstructure:"per_domain" want:"at least 0"` // hosts of one registered domain; 0: any number
+		PerRobot  int      `mapstructure:"per_robot" want:"at least 0"`  // hosts that one robot may add in a day; 0: any number
+		PerDay    int      `mapstructure:"per_day" want:"at least 0"`    // the same of all robots
+		Ports     []int    `mapstructure:"ports"`                        // at which robots may add hosts; others wait for an operator; empty: any
 	} `mapstructure:"hosts"`
 	Balance  Balance `mapstructure:"balance"`
 	Partners struct {

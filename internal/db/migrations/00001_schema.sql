@@ -122,6 +122,8 @@ CREATE TABLE hosts (
     interval_reason TEXT    NOT NULL DEFAULT ''  -- who allows or asks for these
 ) STRICT;
 CREATE INDEX hosts_by_group ON hosts (grp);
+-- How many hosts robots have found in a day.
+CREATE INDEX hosts_by_created ON hosts (created, source) WHERE source <> '';
 CREATE INDEX hosts_by_state ON hosts (state, name);
 CREATE INDEX hosts_by_domain ON hosts (domain) WHERE domain <> '';
 CREATE INDEX hosts_waiting ON hosts (grp, name) WHERE waiting = 1;

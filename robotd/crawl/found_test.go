@@ -1,0 +1,26 @@
+package crawl
+
+import (
+	"fmt"
+	"testing"
+
+	"sheaf/robotd/batch"
+	"sheaf/robotd/frontier"
+)
+
+// A page of links to invented names makes the robot report a hundred of them. The links that are
+// left out are counted.
+func TestHostsOfOnePage(t *testing.T) {
+	x := &extracting{hosts: new(Hosts)}
+	page := &turn{host: &Host{Name: "a.test"}, name: "a.test"}
+	for n := range 20_000 {
+		x.follow(page, fmt.Sprintf("http://invented%d.test/", n), frontier.Entry{})
+	}
+	x.follow(page, "http://invented7.test/page", frontier.Entry{}) // of a host that is among them
+	if len(page.found) != 101 {
+		t.Errorf("%d links are reported, want 101", len(page.found))
+	}
+	if len(page.cuts) != 1 || page.cuts[0].Kind != batch.Cut || page.cuts[0].Reason != "page_hosts" || page.cuts[0].N != 19_900 {
+		t.Errorf("left out are %+v, want 19,900 links for page_hosts", page.cuts)
+	}
+}
