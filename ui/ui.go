@@ -22,8 +22,8 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
@@ -68,23 +68,23 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}}
 	webpage.Register(r)
-	get := func(path string, h http.Handler) {
-		r.Handle(path, problem.Within(h)).Methods(http.MethodGet, http.MethodHead)
+	g := opt.Guard
+	for _, mounted := range []struct {
+		wrap func(guard.Handler) http.Handler
+		ops  func(route.Mount)
+	}{
+		{func(h guard.Handler) http.Handler { return g.Anybody(h, account.Uses()...) }, f.forAll},
+		{g.For(account.ForQueries), f.forReaders},
+		{func(h guard.Handler) http.Handler { return g.Named(h) }, f.forAccounts},
+	} {
+		mounted.ops(g.Consumers(r, func(h guard.Handler) http.Handler { return problem.Within(mounted.wrap(h)) }, nil))
 	}
-	get("/", opt.Guard.Anybody(f.front, account.Uses()...))
-	get("/webmasters", opt.Guard.Public(f.webmasters))
-	get("/robots.txt", http.HandlerFunc(robotsTxt))
-	get("/.well-known/security.txt", http.HandlerFunc(f.securityTxt))
-	get(api.PathFind, opt.Guard.Consumer(f.find, account.ForQueries))
-	if f.Watches != nil {
-		get(api.PathWatching, opt.Guard.Named(f.watching))
-		r.Handle(api.PathWatching, opt.Guard.Named(f.changeWatches)).Methods(http.MethodPost)
-	}
-	get(pathAccount, opt.Guard.Named(f.account))
 	if f.Accounts != nil {
-		r.Handle(pathAccount, opt.Guard.Owner(f.changeAccount)).Methods(http.MethodPost)
+		changeAccount.Raw(g.Consumers(r, g.Owner, nil), guard.Raw(f.changeAccount))
 	}
-	get("/browse/{place:.*}", opt.Guard.Consumer(f.place, account.ForQueries))
+	f.forEverybody(func(op route.Route, h route.Handler) {
+		r.Handle(op.Path, problem.Within(g.Public(h))).Methods(http.MethodGet, http.MethodHead)
+	})
 	return nil
 }
 

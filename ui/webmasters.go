@@ -24,18 +24,19 @@ func (f *face) webmasters(w http.ResponseWriter, r *http.Request) error {
 
 // robotsTxt keeps search engines to the pages that are about the archive. What it holds is other
 // people's pages, and would be found twice.
-func robotsTxt(w http.ResponseWriter, _ *http.Request) {
+func robotsTxt(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")
 	fmt.Fprint(w, "User-agent: *\nAllow: /$\nAllow: /webmasters\nAllow: /removal$\nDisallow: /\n")
+	return nil
 }
 
 // securityTxt says whom to tell of a hole (RFC 9116). There is none where no contact is set.
-func (f *face) securityTxt(w http.ResponseWriter, r *http.Request) {
+func (f *face) securityTxt(w http.ResponseWriter, r *http.Request) error {
 	contact := string(f.Site.ContactLink())
 	if contact == "" {
 		problem.NotFound(w, r)
-		return
+		return nil
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	until := time.Now().AddDate(0, 6, 0).UTC().Truncate(24 * time.Hour)
@@ -45,4 +46,5 @@ func (f *face) securityTxt(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(&text, "Canonical: %s/.well-known/security.txt\n", f.Public)
 	}
 	fmt.Fprint(w, text.String())
+	return nil
 }

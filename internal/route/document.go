@@ -168,6 +168,9 @@ func usual(status int) string {
 
 // mediaSchema returns the schema of a body that is not JSON.
 func mediaSchema(media string) object {
+	if media == "application/yaml" {
+		return object{} // of any kind, as JSON
+	}
 	kind := object{"type": "string"}
 	if strings.HasPrefix(media, "application/") && !strings.HasSuffix(media, "xml") && !strings.HasSuffix(media, "json") {
 		kind["format"] = "binary"

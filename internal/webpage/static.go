@@ -31,8 +31,8 @@ func (Page) StyleSheet() string { return stylePath }
 
 // Register mounts what the pages are shown with.
 func Register(r *mux.Router) {
-	r.HandleFunc(languagePath+"{lang:en|ja}", choose).Methods(http.MethodGet)
-	file := func(path, kind, keep string, content []byte) {
+	r.HandleFunc(chooser.Path, choose).Methods(http.MethodGet)
+	serve := func(path, kind, keep string, content []byte) {
 		r.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if path == anyStyle && r.URL.Path != stylePath {
 				problem.NotFound(w, r)
@@ -44,9 +44,9 @@ func Register(r *mux.Router) {
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 		}).Methods(http.MethodGet, http.MethodHead)
 	}
-	file(anyStyle, "text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet)
-	file("/favicon.svg", "image/svg+xml", "public, max-age=86400", favicon)
-	file("/favicon.ico", "image/svg+xml", "public, max-age=86400", favicon)
+	serve(style.Path, "text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet)
+	serve(icon.Path, "image/svg+xml", "public, max-age=86400", favicon)
+	serve(oldIcon.Path, "image/svg+xml", "public, max-age=86400", favicon)
 }
 
 const anyStyle = "/static/{file}"

@@ -17,7 +17,7 @@ import (
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
@@ -93,45 +93,13 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	b := &board{Options: opt}
 	b.live.look, b.live.stopping = b.figures, opt.Stopping
-	handle := func(method, path string, least operators.Role, act audit.Act, h func(http.ResponseWriter, *http.Request) error) {
-		if method == http.MethodGet && path != pathLive {
+	r.HandleFunc(atBoard.Path, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })
+	gate := opt.Gate.Mount(r, opt.Log, nil)
+	b.register(func(op route.Route, h route.Handler) {
+		if op.Method == http.MethodGet && op.Path != pathLive {
 			h = b.bounded(h)
 		}
-		r.Handle(path, opt.Gate(least, act, problem.Handler(opt.Log, h))).Methods(method)
-	}
-	r.HandleFunc("/board", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })
-	handle(http.MethodGet, Path, operators.Viewer, audit.None, b.overview)
-	handle(http.MethodGet, pathLive, operators.Viewer, audit.None, b.liveFigures)
-	handle(http.MethodGet, Path+`{script:live-[0-9a-f]+\.js}`, operators.Viewer, audit.None, serveScript)
-	handle(http.MethodGet, pathTransfers, operators.Viewer, audit.None, b.transfers)
-	if b.Audit != nil {
-		handle(http.MethodGet, pathAudit, operators.Viewer, audit.None, b.audit)
-	}
-	if b.Ingest != nil {
-		handle(http.MethodGet, pathBatches, operators.Viewer, audit.None, b.batches)
-		handle(http.MethodPost, pathBatches, operators.Worker, audit.Decide, b.decideBatch)
-		handle(http.MethodGet, pathBatches+"/{batch}", operators.Viewer, audit.None, b.batch)
-		handle(http.MethodPost, pathPublish, operators.Worker, audit.Publish, b.publish)
-	}
-	if b.Removals != nil {
-		handle(http.MethodGet, pathRemovals, operators.Viewer, audit.None, b.removals)
-		handle(http.MethodPost, pathRemovals, operators.Worker, audit.Decide, b.decideRemoval)
-	}
-	if b.Manager != nil {
-		handle(http.MethodGet, pathRobots, operators.Viewer, audit.None, b.robots)
-		handle(http.MethodGet, pathRobots+"/{robot}", operators.Viewer, audit.None, b.robot)
-		handle(http.MethodPost, pathRobots+"/{robot}", operators.Worker, audit.Order, b.orderRobot)
-		handle(http.MethodGet, pathHosts, operators.Viewer, audit.None, b.hosts)
-		handle(http.MethodPost, pathHosts, operators.Worker, audit.Decide, b.decideHosts)
-		handle(http.MethodGet, pathLevelling, operators.Viewer, audit.None, b.levelling)
-		handle(http.MethodGet, pathReleases, operators.Viewer, audit.None, b.releases)
-		handle(http.MethodPost, pathReleases, operators.Worker, audit.Release, b.rollOut)
-	}
-	if b.Library != nil {
-		handle(http.MethodGet, pathStore, operators.Viewer, audit.None, b.store)
-	}
-	if b.Watches != nil {
-		handle(http.MethodGet, pathWatches, operators.Viewer, audit.None, b.watches)
-	}
+		gate(op, h)
+	}, false)
 	return nil
 }

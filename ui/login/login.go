@@ -26,6 +26,7 @@ import (
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -56,6 +57,51 @@ const pathReset = session.PathLogin + "/reset"
 // pages serves the pages.
 type pages struct{ Options }
 
+// Queries and forms of the pages.
+type (
+	nextQuery struct {
+		Next string `query:"next" doc:"a path of this service to which the log-in leads"`
+	}
+	callbackQuery struct {
+		State string `query:"state"`
+		Code  string `query:"code"`
+		Error string `query:"error"`
+	}
+	loginForm struct {
+		Name     string `form:"name"`
+		Password string `form:"password"`
+		Next     string `form:"next"`
+	}
+	resetForm struct {
+		Name string `form:"name"`
+	}
+	passwordForm struct {
+		New string `form:"new"`
+	}
+)
+
+const (
+	oneReset = pathReset + "/{secret:[a-z0-9]+}"
+	html     = "text/html"
+	loggedIn = "Logged in, with a cookie; to the page that was asked for"
+	goneLink = "The page says that the link is good no more"
+)
+
+var operations = []route.Route{
+	webpage.Get[nextQuery](session.PathLogin, route.Anybody, "The page by which accounts and operators log in with a browser").Route,
+	webpage.Form[loginForm](session.PathLogin, route.Anybody, audit.None, "Begin a session", loggedIn).Also(http.StatusForbidden, html, "The page again: name or password is wrong, or the account is suspended").Also(http.StatusTooManyRequests, html, "The page again: too many wrong passwords").Route,
+	webpage.Lead[nextQuery](pathOIDC, route.Anybody, http.StatusSeeOther, "Leads to the OpenID provider, where the settings name one", "To the provider").Route,
+	webpage.Lead[callbackQuery](pathCallback, route.Anybody, http.StatusSeeOther, "Takes the OpenID provider's answer", loggedIn).Also(http.StatusForbidden, html, "The log-in page: the provider has refused, or there is no account").Route,
+	webpage.Get[route.None](pathReset, route.Anybody, "Asks whose password is forgotten").Route,
+	webpage.Form[resetForm](pathReset, route.Anybody, audit.None, "Send a mail by which the password is set anew; the answer is the same for names that nobody has", "").Answering(http.StatusOK, "A page").Sends(html).Route,
+	webpage.Get[route.None](oneReset, route.Anybody, "Asks for the new password").Also(http.StatusGone, html, goneLink).Route,
+	webpage.Form[passwordForm](oneReset, route.Anybody, audit.None, "Set the new password", "Set; to the log-in page").Also(http.StatusGone, html, goneLink).Also(http.StatusUnprocessableEntity, html, "The page says what is wrong").Route,
+	webpage.Form[route.None](session.PathLogout, route.Anybody, audit.None, "End the session", "Logged out; to the front page").Route,
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route { return operations }
+
 // Register mounts the pages.
 func Register(r *mux.Router, opt Options) error {
 	if opt.Site == nil || opt.Guard == nil || opt.Sessions == nil || opt.Operator == nil {
@@ -83,11 +129,10 @@ func Register(r *mux.Router, opt Options) error {
 	r.Handle(session.PathLogin, problem.Within(opt.Guard.Public(p.ask))).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(session.PathLogin, problem.Within(opt.Guard.Public(p.login))).Methods(http.MethodPost)
 	if p.Accounts != nil {
-		const one = pathReset + "/{secret:[a-z0-9]+}"
 		r.Handle(pathReset, problem.Within(opt.Guard.Public(p.askReset))).Methods(http.MethodGet, http.MethodHead)
 		r.Handle(pathReset, problem.Within(opt.Guard.Public(p.beginReset))).Methods(http.MethodPost)
-		r.Handle(one, problem.Within(opt.Guard.Public(p.askPassword))).Methods(http.MethodGet, http.MethodHead)
-		r.Handle(one, problem.Within(opt.Guard.Public(p.setPassword))).Methods(http.MethodPost)
+		r.Handle(oneReset, problem.Within(opt.Guard.Public(p.askPassword))).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(oneReset, problem.Within(opt.Guard.Public(p.setPassword))).Methods(http.MethodPost)
 	}
 	r.Handle(session.PathLogout, problem.Within(opt.Guard.Public(p.logout))).Methods(http.MethodPost)
 	return nil

@@ -22,6 +22,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/mailer"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
@@ -89,10 +90,15 @@ var robotText string
 
 var robotTemplate = webpage.Parse(robotText)
 
+var signedPage = webpage.Get[route.None](api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", route.Anybody, "One robot, for the people at its site; the link is signed")
+
 // Register mounts the page.
 func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
-	r.Handle(api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", problem.Within(g.Public(s.robot))).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(signedPage.Path, problem.Within(g.Public(s.robot))).Methods(http.MethodGet, http.MethodHead)
 }
+
+// Routes returns the page, for the description.
+func Routes() []route.Route { return []route.Route{signedPage.Route} }
 
 // What the page shows.
 const (

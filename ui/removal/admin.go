@@ -55,8 +55,10 @@ func (d *Desk) registerAdmin(mount route.Mount) {
 	Settle.On(mount, d.settle)
 }
 
-// Routes returns the operators' operations, for the description.
-func Routes() []route.Route { return route.List(new(Desk).registerAdmin) }
+// Routes returns all operations, for the description.
+func Routes() []route.Route {
+	return append(route.List(new(Desk).registerAdmin), showForm.Route, takeForm.Route, showOwn.Route, prove.Route)
+}
 
 func (d *Desk) document(ctx context.Context, id string) (RequestDocument, error) {
 	found, err := d.Get(ctx, id)

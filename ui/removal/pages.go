@@ -10,6 +10,7 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd/guard"
 )
@@ -28,13 +29,45 @@ var (
 	requestTemplate = webpage.Parse(requestText)
 )
 
+// Queries and forms of the pages.
+type (
+	fillQuery struct {
+		Host string `query:"host" doc:"fills it in"`
+	}
+	askForm struct {
+		Wish   Wish   `form:"wish" enum:"removal,exclusion"`
+		Kind   Kind   `form:"kind" enum:"host,prefix,domain"`
+		Target string `form:"target"`
+		Email  string `form:"email"`
+		Reason string `form:"reason"`
+	}
+	proofForm struct {
+		Act     string `form:"act" enum:"send,code,file,dns"`
+		Address string `form:"address"`
+		Code    string `form:"code"`
+	}
+)
+
+const (
+	ofAsker = Path + "/{id:[a-z0-9]+}/{secret:[a-z0-9]+}"
+	html    = "text/html"
+)
+
+// Pages for askers.
+var (
+	showForm = webpage.Get[fillQuery](Path, route.Anybody, "The form by which the owner of a site asks for removal")
+	takeForm = webpage.Form[askForm](Path, route.Anybody, audit.None, "Asks", "To the page of the request").
+			Also(http.StatusBadRequest, html, "The form, and what is wrong with it").Also(http.StatusTooManyRequests, html, "The form: too many requests today")
+	showOwn = webpage.Get[route.None](ofAsker, route.Anybody, "One request: how to prove it, and what became of it")
+	prove   = webpage.Form[proofForm](ofAsker, route.Anybody, audit.None, "One step of a proof", "Done; back to the page").Also(http.StatusConflict, html, "The page, and what is missing")
+)
+
 // Register mounts the pages for askers.
 func (d *Desk) Register(r *mux.Router, g *guard.Guard) {
-	const one = Path + "/{id:[a-z0-9]+}/{secret:[a-z0-9]+}"
 	r.Handle(Path, problem.Within(g.Public(d.showForm))).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(Path, problem.Within(g.Public(d.takeForm))).Methods(http.MethodPost)
-	r.Handle(one, problem.Within(g.Public(d.showRequest))).Methods(http.MethodGet, http.MethodHead)
-	r.Handle(one, g.Public(d.takeProof)).Methods(http.MethodPost)
+	r.Handle(ofAsker, problem.Within(g.Public(d.showRequest))).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(ofAsker, g.Public(d.takeProof)).Methods(http.MethodPost)
 }
 
 // formPage is the form, as far as it is filled in.

@@ -23,6 +23,8 @@ import (
 
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -39,14 +41,36 @@ type Files struct {
 	Log     *slog.Logger
 }
 
-// Register mounts the handlers.
+// define defines an operation that answers with a file.
+func define(path, summary string, media ...string) route.Op[route.None, route.None] {
+	return route.New[route.None, route.None](http.MethodGet, path, route.Account, audit.None, summary).Under("tree").Answering(http.StatusOK, "").Sends(media...).
+		Also(http.StatusPartialContent, "", "").Also(http.StatusNotModified, "", "").Also(http.StatusTemporaryRedirect, "", guard.Elsewhere)
+}
+
+var (
+	atTree = webpage.Lead[route.None](strings.TrimSuffix(api.PathTree, "/"), route.Anybody, http.StatusMovedPermanently, "The tree is at /pub/", "To /pub/").Under("tree")
+	inTree = define(api.PathTree+"{path:.*}", "A file or directory of the tree", "application/gzip", "text/html", "text/plain", "application/json", "application/x-ndjson", "application/octet-stream", "application/wacz").
+		Saying("By reversed host name: /pub/jp/ac/waseda/www/20261121.tar.gz. Directories are HTML lists. /pub/README tells what is where.").
+		Also(http.StatusMovedPermanently, "", "A directory, with the slash that it lacks")
+	ofNow = define(api.PathArchives+"{file}", "A host's archive as of now, by name: /a/www.waseda.ac.jp.tar.gz", archiveTypes...)
+	one   = define(api.PathArchives+"{host}/{file}", "An archive of a host: /a/www.waseda.ac.jp/20261121.tar.gz, current.warc.gz, all.cdxj", archiveTypes...)
+
+	archiveTypes = []string{"application/gzip", "text/plain", "application/octet-stream", "application/wacz"}
+)
+
+// Register mounts the operations.
 func (f *Files) Register(r *mux.Router, g *guard.Guard) {
-	r.HandleFunc(strings.TrimSuffix(api.PathTree, "/"), func(w http.ResponseWriter, r *http.Request) { moved(w, r, api.PathTree) })
-	for path, h := range map[string]guard.Handler{
-		api.PathTree + "{path:.*}": f.tree, api.PathArchives + "{file}": f.currentArchive, api.PathArchives + "{host}/{file}": f.archive,
-	} {
-		r.Handle(path, g.Consumer(h, account.ForFiles)).Methods(guard.Reading()...)
-	}
+	r.HandleFunc(atTree.Path, func(w http.ResponseWriter, r *http.Request) { moved(w, r, api.PathTree) })
+	f.register(g.Consumers(r, g.For(account.ForFiles), nil))
+}
+
+// Routes returns the operations, for the description.
+func Routes() []route.Route { return append(route.List(new(Files).register), atTree.Route) }
+
+func (f *Files) register(mount route.Mount) {
+	inTree.Raw(mount, guard.Raw(f.tree))
+	ofNow.Raw(mount, guard.Raw(f.currentArchive))
+	one.Raw(mount, guard.Raw(f.archive))
 }
 
 // tree serves files, and directories as listings.

@@ -20,7 +20,9 @@ import (
 
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -43,6 +45,38 @@ type Pages struct {
 	Watching bool // readers can watch pages
 
 	comparing chan struct{} // bounds how many comparisons run at once
+}
+
+// diffQuery is the query of the form of comparisons.
+type diffQuery struct {
+	From string `query:"from" doc:"timestamp"`
+	To   string `query:"to" doc:"timestamp"`
+	URL  string `query:"url" doc:"URL"`
+}
+
+// timeMapOf names a TimeMap.
+type timeMapOf struct {
+	As string `path:"as" enum:"link,json"`
+}
+
+func read[In, Out any](path, summary string) route.Op[In, Out] {
+	return route.New[In, Out](http.MethodGet, path, route.Account, audit.None, summary).Under("replay").Answering(http.StatusOK, "")
+}
+
+// Routes returns the operations, for the description. A URL in a path has its own slashes and
+// question mark.
+func Routes() []route.Route {
+	return []route.Route{
+		read[route.None, route.None](replay.Root+"{timestamp}/{url:.*}", "A stored page as it was at a time, or the list of its versions for *").Saying("Other answers are those of the stored page: its status and media type.").
+			Sends("text/html", "application/octet-stream").Also(http.StatusPartialContent, "", "Ranges of a stored body; pages written for their reader have none").Also(http.StatusFound, "", "To the version that there is").
+			Also(http.StatusNotModified, "", "").Also(http.StatusNotFound, "text/html", "Not stored").Also(http.StatusNotFound, "application/problem+json", "").Route,
+		read[route.None, route.None](api.PathTimeGate+"{url:.*}", "RFC 7089 TimeGate").Answering(http.StatusFound, "To the version nearest to Accept-Datetime").Route,
+		read[timeMapOf, api.TimeMap](api.PathTimeMap+"{as}/{url:.*}", "RFC 7089 TimeMap: the versions of a URL").Saying("Of more than 5,000 versions it is an index of TimeMaps at /timemap/{as}/{from}-{until}/{url}, timestamps of 14 digits.").
+			Also(http.StatusOK, "application/link-format", "").Route,
+		read[diffQuery, route.None](strings.TrimSuffix(api.PathDiff, "/"), "Leads to the comparison of two versions").Answering(http.StatusFound, "To /diff/{from}/{to}/{url}").Route,
+		read[route.None, api.DiffDocument](api.PathDiff+"{from}/{to}/{url:.*}", "Two versions of a page compared").Answering(http.StatusOK, "For programs (Accept: application/json); people get a page").
+			Also(http.StatusFound, "", "To versions that there are").Route,
+	}
 }
 
 // Register mounts the handlers.

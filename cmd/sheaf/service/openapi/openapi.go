@@ -19,22 +19,30 @@ import (
 	"sheaf/ingest/receive"
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
+	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/httpd/accounts"
+	"sheaf/serve/httpd/files"
+	"sheaf/serve/httpd/player"
 	"sheaf/serve/httpd/queries"
 	"sheaf/serve/httpd/watches"
+	"sheaf/serve/httpd/web"
 	"sheaf/ui"
+	"sheaf/ui/board"
+	"sheaf/ui/login"
+	"sheaf/ui/partner"
 	"sheaf/ui/removal"
 )
 
 // frame has what stands in the description besides the operations.
 //
-//go:embed paths.yaml
+//go:embed frame.yaml
 var frame []byte
 
 // variables says what variables of paths mean.
@@ -43,12 +51,20 @@ var variables = map[string]string{
 	"tokens/{id}": "of a token", "access/{id}": "of a rule", "batches/{id}": "of a batch", "jobs/{id}": "of a job", "removals/{id}": "of a request", "watches/{id}": "of the watch",
 	"handovers/{id}": "SHA-256 of the body, from the list",
 	"{batch}":        "batch ID", "{counter}": "a release's number, or current", "{digest}": "SHA-256, hexadecimal", "{file}": "a file name",
-	"{form}": ".tar.gz, .warc.gz or .members.tar.gz", "{host}": "authority without default port, such as www.waseda.ac.jp", "{robot}": "the robot's own name", "{token}": "that the mail has",
+	"{as}": "link or json", "{from}": "timestamp", "{to}": "timestamp", "{timestamp}": "14 digits or fewer, UTC, with a modifier such as id_", "{url}": "a URL, as it is",
+	"{lang}": "en or ja", "static/{file}": "the style sheet that the pages name", "{path}": "a path of the tree, with slashes", "{place}": "a place of the tree, such as jp/ac/waseda/",
+	"{script}": "as the page /board/ names it", "{secret}": "from the mail",
+	"{form}": ".tar.gz, .warc.gz or .members.tar.gz", "{host}": "authority without default port, such as www.waseda.ac.jp", "{robot}": "a robot's name; in its protocol the robot's own", "{token}": "that the mail has",
 }
 
-// All returns all operations that are defined. More are those of the service itself.
-func All(more ...route.Route) []route.Route {
-	return slices.Concat(queries.Routes(), watches.Routes(), accounts.Routes(), transfers.Routes(), operators.Routes(), manager.Routes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(), more)
+var description = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
+
+// all returns all operations that are defined. More are those of the service itself.
+func all(more []route.Route) []route.Route {
+	return slices.Concat(
+		ui.Routes(), login.Routes(), webpage.Routes(), files.Routes(), queries.Routes(), watches.Routes(), web.Routes(), player.Routes(), accounts.Routes(),
+		manager.Routes(), partner.Routes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(),
+		board.Routes(), transfers.Routes(), operators.Routes(), more, []route.Route{description.Route})
 }
 
 // Document returns the whole description, as YAML. More are the operations of the service itself.
@@ -57,7 +73,7 @@ func Document(more ...route.Route) ([]byte, error) {
 	if err := yaml.Unmarshal(frame, &d); err != nil {
 		return nil, err
 	}
-	d.Add(variables, All(more...), wire.Problem{}, ui.Front{}, api.DiffDocument{})
+	d.Add(variables, all(more), wire.Problem{})
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)
@@ -68,7 +84,7 @@ func Document(more ...route.Route) ([]byte, error) {
 // Register mounts the description. Anybody may read it.
 func Register(r *mux.Router, log *slog.Logger, more ...route.Route) {
 	document := sync.OnceValues(func() ([]byte, error) { return Document(more...) })
-	r.Handle(api.PathOpenAPI, problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
+	r.Handle(description.Path, problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
 		text, err := document()
 		if err != nil {
 			return err

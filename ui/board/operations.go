@@ -1,0 +1,111 @@
+package board
+
+import (
+	"net/http"
+
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/route"
+	"sheaf/internal/webpage"
+)
+
+// Queries and forms of the pages.
+type (
+	firstLine struct {
+		From int `query:"from" doc:"the first line, counted from 0"`
+	}
+	afterLine struct {
+		After string `query:"after" doc:"the line after which the list begins"`
+	}
+	batchesQuery struct {
+		State string `query:"state" doc:"such as quarantined"`
+		Robot string `query:"robot" doc:"only of this one"`
+		After string `query:"after" doc:"the ID after which the list begins"`
+	}
+	batchForm struct {
+		Batch string `form:"batch"`
+		Act   string `form:"act" enum:"release,discard"`
+		Note  string `form:"note"`
+	}
+	removalForm struct {
+		ID       string `form:"id"`
+		Act      string `form:"act" enum:"grant,refuse"`
+		Reason   string `form:"reason"`
+		Unproved string `form:"unproved"`
+	}
+	robotForm struct {
+		Act string `form:"act" enum:"pause,resume,restart,upgrade"`
+	}
+	hostsQuery struct {
+		State string `query:"state" doc:"accepted, pending or refused"`
+		Robot string `query:"robot" doc:"only those that this one has"`
+		After string `query:"after" doc:"the host after which the list begins"`
+	}
+	hostsForm struct {
+		Act   string   `form:"act" enum:"accepted,refused"`
+		Hosts []string `form:"host"`
+	}
+	releaseForm struct {
+		Act     string `form:"act" enum:"stop,go"`
+		Counter int    `form:"counter"`
+		Percent int    `form:"percent"`
+		Why     string `form:"why"`
+	}
+)
+
+var atBoard = webpage.Lead[route.None]("/board", route.Anybody, http.StatusMovedPermanently, "The board is at /board/", "To /board/").Under("operators")
+
+// show mounts a page.
+func show[In any](mount route.Mount, path, summary string, h route.Handler) {
+	webpage.Get[In](path, operators.Viewer, summary).Raw(mount, h)
+}
+
+// form mounts what takes the form of a page.
+func form[In any](mount route.Mount, path string, act audit.Act, summary string, h route.Handler) {
+	webpage.Form[In](path, operators.Worker, act, summary, "Done; back to the page").Raw(mount, h)
+}
+
+// register mounts the pages of what there is, or all of them.
+func (b *board) register(mount route.Mount, all bool) {
+	webpage.Get[route.None](Path, operators.Viewer, "The operators' pages: what is wrong, buffers, robots, transfer rates").
+		Saying("Browsers log in at /login, with an operator's name and password, or the token as password.").Raw(mount, b.overview)
+	route.New[route.None, route.None](http.MethodGet, pathLive, operators.Viewer, audit.None, "What is under way and what the buffers hold, as it changes: server-sent events").
+		Answering(http.StatusOK, "Events \"figures\" with parts of the page /board/").Sends("text/event-stream").Raw(mount, b.liveFigures)
+	route.New[route.None, route.None](http.MethodGet, Path+`{script:live-[0-9a-f]+\.js}`, operators.Viewer, audit.None, "The script that shows the live figures").
+		Answering(http.StatusOK, "The script").Sends("text/javascript").Raw(mount, serveScript)
+	show[route.None](mount, pathTransfers, "Charts of transfer rates; parameters as of /v1/transfers/periods", b.transfers)
+	if all || b.Audit != nil {
+		show[route.None](mount, pathAudit, "The audit log; parameters as of /v1/audit", b.audit)
+	}
+	if all || b.Ingest != nil {
+		show[batchesQuery](mount, pathBatches, "Batches of a state", b.batches)
+		form[batchForm](mount, pathBatches, audit.Decide, "Release or discard a batch in the quarantine", b.decideBatch)
+		show[route.None](mount, pathBatches+"/{batch}", "One batch", b.batch)
+		form[route.None](mount, pathPublish, audit.Publish, "Publish now, also outside the window", b.publish)
+	}
+	if all || b.Removals != nil {
+		show[route.None](mount, pathRemovals, "What owners of sites ask for", b.removals)
+		form[removalForm](mount, pathRemovals, audit.Decide, "Grant or refuse", b.decideRemoval)
+	}
+	if all || b.Manager != nil {
+		show[firstLine](mount, pathRobots, "The robots", b.robots)
+		show[route.None](mount, pathRobots+"/{robot}", "One robot", b.robot)
+		form[robotForm](mount, pathRobots+"/{robot}", audit.Order, "Give a robot an order", b.orderRobot)
+		show[hostsQuery](mount, pathHosts, "Hosts; those that wait for a decision, if nothing is asked for", b.hosts)
+		form[hostsForm](mount, pathHosts, audit.Decide, "Accept or refuse hosts", b.decideHosts)
+		show[firstLine](mount, pathLevelling, "Tonight's plan against what the robots have done", b.levelling)
+		show[firstLine](mount, pathReleases, "Releases of the robot's program", b.releases)
+		form[releaseForm](mount, pathReleases, audit.Release, "Stop the roll-out of a release, or let it go on", b.rollOut)
+	}
+	if all || b.Library != nil {
+		show[firstLine](mount, pathStore, "Editions, the next publication, store and disks", b.store)
+	}
+	if all || b.Watches != nil {
+		show[afterLine](mount, pathWatches, "Watches whose changes could not be delivered", b.watches)
+	}
+}
+
+// Routes returns all pages, for the description.
+func Routes() []route.Route {
+	return append(route.List(func(mount route.Mount) { new(board).register(mount, true) }), atBoard.Route)
+}
