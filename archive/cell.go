@@ -52,7 +52,8 @@ type Reference struct {
 // Len returns the cell's length in bytes.
 func (c *Place) Len() int64 { return c.TLen + c.BLen }
 
-// Cut reports whether the record's body broke off. What a limit of the writer has cut did not.
+// Cut reports whether the record's body broke off. A body that a limit of the writer has cut did
+// not break off.
 func (c *Cell) Cut() bool { return c.Truncated != "" && c.Truncated != TruncatedLength }
 
 // span is a range of stored bytes.

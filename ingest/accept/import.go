@@ -20,7 +20,7 @@ type Imported struct {
 	Revisits  int64        `json:"revisits"`
 	Others    int64        `json:"others"` // records kept beside the batch
 	foreign.Losses
-	Aside foreign.Losses `json:"aside,omitzero"` // of the others, those at whose address a reader finds nothing
+	Aside foreign.Losses `json:"aside,omitzero"` // those of the others that are for an address, at which readers do not find them
 
 	Unread foreign.Losses `json:"unread,omitzero"` // see foreign.Result
 }

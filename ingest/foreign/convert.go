@@ -52,12 +52,12 @@ type Result struct {
 	OthersOf  []Stretch    `json:"-"`      // what was written to Options.Others, from its beginning to its end
 	Losses                 // of a lenient conversion
 
-	// Aside are the records among the others that answer for an address, and that no reader finds
-	// there, and why.
+	// Aside are those of the others that are answers from an address, at which readers do not find
+	// them, and why.
 	Aside Losses `json:"aside,omitzero"`
 
-	// Unread are the entries of a WACZ that hold records and were not read, or that its
-	// datapackage.json names and that are missing, and why. Their offsets are those in the zip.
+	// Unread are the entries of a WACZ that were not read though they hold records, and those that
+	// its datapackage.json names and that are missing, and why. Their offsets are those in the zip.
 	Unread Losses `json:"unread,omitzero"`
 }
 

@@ -26,8 +26,8 @@ const (
 	maxMaps     = 16
 )
 
-// survey reads a tree for its folders. The hosts' directories may all lie in one directory, of any
-// name. What lies beside them, or beside that directory, has to be a host map.
+// survey reads a tree for its folders. The hosts' directories may all lie in one directory of any
+// name. A file beside that directory, or beside the hosts' directories, must be a host map.
 func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 	in, err := begin(ctx, file, opt.Limits, opt.inflate)
 	if err != nil {
@@ -49,7 +49,7 @@ func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 			f.add(m)
 		}
 		v.noMap = cmp.Or(v.noMap, v.noMapInside)
-	} else { // it is a host's, and what lies in it are pages
+	} else { // it is a host's directory, and the files in it are pages
 		f.leading = ""
 	}
 	if v.noMap != nil {
@@ -105,7 +105,7 @@ func (v *surveyor) entry(in *stream, e *tarEntry) error {
 	return nil
 }
 
-// hostMap reads a host map, of which before others of the same place have come.
+// hostMap reads a host map. before is the number of host maps that came before it in its place.
 func (v *surveyor) hostMap(e *tarEntry, before int) (HostMap, error) {
 	switch {
 	case before == maxMaps:
@@ -124,8 +124,8 @@ func (v *surveyor) hostMap(e *tarEntry, before int) (HostMap, error) {
 	return m, nil
 }
 
-// find splits a file's path into its host and the path there. A host map decides before the name of
-// a directory does.
+// find splits a file's path into its host and the path in that host's directory. Host maps are
+// asked first, then the directory's own name.
 func (f *folders) find(path string) (host, rest string, ok bool) {
 	paths := []string{path}
 	if inner, ok := strings.CutPrefix(path, f.leading+"/"); ok && f.leading != "" {

@@ -25,8 +25,8 @@ type spot struct {
 //   - A full record stands for the URL from then on. A page that broke off replaces a whole page
 //     only after three nights in a row in which the page broke off. What a limit of the robot has
 //     cut counts as whole.
-//   - A revisit confirms the record that it refers to, and is not itself chosen unless it says that
-//     the page is gone, and what it refers to is not here.
+//   - A revisit confirms the record that it refers to, which is chosen in its place. A revisit is
+//     chosen itself only if it says that the page is gone and its original is not here.
 //   - An answer that the page is gone (404, 410) or has moved for good (301, 308) takes its place:
 //     the page belongs to the past. In a tar such a record is no file.
 //   - Any other answer without a file (a temporary redirect, a refusal, a server's error) says

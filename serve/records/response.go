@@ -58,13 +58,14 @@ func (r *Response) Check() error {
 	return err
 }
 
-// Response opens the server's answer. That of a Revisit has its own status and headers and the body
-// of its Original; a 304 says nothing but that all of the Original's answer holds. It fails with
-// content.ErrNotFound if nothing is here to be shown (see Capture.Stands), and with a *DamageError
-// if the stored bytes are not those that were published. A body of up to 1 MiB is checked at once.
-// A longer one is checked before its last bytes are returned, so read it to its end before you
-// trust it. If the store has a copy, a checked body comes from there instead of being refused, and
-// after a longer one was refused the next call reads it there. The caller closes the body.
+// Response opens the server's answer. A Revisit has a status and headers of its own, and the body
+// of its Original. If its status is 304, the whole answer is the Original's. Response fails with
+// content.ErrNotFound if nothing can be shown (see Capture.Stands), and with a *DamageError if the
+// stored bytes are not those that were published. The caller closes the body.
+//
+// A body of up to 1 MiB is checked at once. A longer one is checked before its last bytes are
+// returned, so read it to its end before you trust it. If the store has a copy, a short body that
+// is damaged comes from the copy. A long one is refused, and the next call reads it from the copy.
 func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	switch {
 	case c.Original != nil && c.Status == http.StatusNotModified:

@@ -96,8 +96,8 @@ type pacedAnswer struct {
 
 func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-// redirect answers with a stored redirect. It leads to the target in the archive, or to a page that
-// says what it was, if nobody would get to the end of it.
+// redirect answers with a stored redirect, which leads to its target in the archive. If the stored
+// redirects that follow would never end at a page, it shows a page that says where this one led.
 func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Account, c *records.Capture, answer *records.Response, mode replay.Mode) error {
 	to, place := locationOf(c, answer), ""
 	if to != "" {
@@ -118,7 +118,7 @@ func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Acco
 }
 
 // shownStatus returns the status with which a stored answer is shown. It is the stored one, unless
-// that is about the connection or the login of then.
+// that one was about the connection or the log-in at that time.
 func shownStatus(status int) int {
 	switch {
 	case status < 200, status > 599, status == http.StatusNotModified,
@@ -128,8 +128,8 @@ func shownStatus(status int) int {
 	return status
 }
 
-// partHeaders makes a stored 206 whole if its body is all of the page, and else says which part it
-// is.
+// partHeaders makes a stored 206 a 200 if its body is all of the page. Otherwise it says which
+// part of the page the body is.
 func partHeaders(h http.Header, c *records.Capture, answer *records.Response) {
 	if body := answered(c); body.Kind == archive.Page || c.Original != nil && c.Original.Kind == archive.Page {
 		answer.Status = http.StatusOK

@@ -126,9 +126,10 @@ func (m mementos) at(t time.Time, url string) int {
 	return found
 }
 
-// nearest returns the index of the version within a period that is nearest to its end or, if there
-// is none, of the version nearest to its end at all; -1 if skip has them all. The zero period is
-// now. Versions that show a server's passing trouble count only if there is nothing else.
+// nearest returns the index of a version. Of the versions within a period it is the one nearest to
+// the period's end. If there are none, it is the one nearest to that end of all. It is -1 if skip
+// has all versions. The zero period is now. Versions that show a server's passing trouble count
+// only if there is nothing else.
 func (m mementos) nearest(p replay.Period, skip map[int]bool) int {
 	best := -1
 	for i, c := range m {
@@ -151,10 +152,10 @@ func trouble(c *records.Capture) bool {
 // maxLookedInto is how many versions are looked into for one that leads somewhere, for one request.
 const maxLookedInto = 50
 
-// choose returns the index of the version that nearest would return of those that show something;
-// of versions that show nothing, the nearest. Redirects from http to https, or to the name with
-// www, show nothing: these count as one page, so such a version would lead to itself. It looks into
-// left versions at most, and counts left down.
+// choose is nearest among the versions that show something. If it finds none, it returns the
+// nearest of all. A redirect from http to https, or to the name with www, shows nothing: both
+// addresses count as one page, so such a version would lead to itself. choose looks into at most
+// left versions, and counts left down.
 func (m mementos) choose(ctx context.Context, p replay.Period, left *int) (int, error) {
 	skip := make(map[int]bool)
 	for ; *left > 0; *left-- {
