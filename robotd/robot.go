@@ -18,6 +18,7 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
@@ -42,6 +43,7 @@ type Robot struct {
 	list     *client.Assignment
 	state    *State
 	records  crawl.Records
+	tap      *control.Tap // nil: there is none
 	manners  crawl.Manners
 	crawler  *crawl.Crawler
 	session  *managed.Session
@@ -174,8 +176,9 @@ func (r *Robot) openRecords(temp string) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, rec.Batches)
-	if rec.Tap, err = openTap(&r.cfg, r.log); rec.Tap != nil {
-		r.closers = append(r.closers, rec.Tap)
+	if r.tap, err = openTap(&r.cfg, r.log); r.tap != nil {
+		r.closers = append(r.closers, r.tap)
+		rec.Tap = r.tap
 	}
 	return err
 }

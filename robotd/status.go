@@ -22,8 +22,8 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 		Troubles: []string{}, Warnings: []string{}, Assigned: status.Assigned{Unreached: []string{}},
 		Stored: status.Stored{Segments: rec.Batches.Size(), Found: rec.Found.Waiting(), Lost: rec.Ledger.Totals()},
 	}
-	if rec.Tap != nil {
-		s.Tap = &status.Tap{Consumers: rec.Tap.Consumers(), Dropped: rec.Tap.Dropped()}
+	if r.tap != nil {
+		s.Tap = &status.Tap{Consumers: r.tap.Consumers(), Dropped: r.tap.Dropped()}
 	}
 	s.Next.Log = r.plan.NextLog(now)
 	r.manners.Admission.Describe(&s)

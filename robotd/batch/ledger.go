@@ -15,7 +15,7 @@ import (
 )
 
 // Kind is what happened to a page or link.
-type Kind string
+type Kind = string
 
 // The kinds. Left and Later are levels, not events: the last line of a host holds.
 const (
@@ -28,7 +28,7 @@ const (
 	Later    Kind = "later"    // known, but the cycle has no time for it
 )
 
-func (k Kind) isLevel() bool { return k == Left || k == Later }
+func isLevel(k Kind) bool { return k == Left || k == Later }
 
 // Event is one line of a ledger.
 type Event struct {
@@ -62,7 +62,7 @@ func parse(line string) (Event, error) {
 	if err != nil || n < 1 {
 		return Event{}, fmt.Errorf("count %q is not a positive number", f[3])
 	}
-	return Event{Kind(f[0]), f[1], f[2], n, f[4]}, nil
+	return Event{f[0], f[1], f[2], n, f[4]}, nil
 }
 
 // Ledger has the events since the last batch. It may be used concurrently.
@@ -103,7 +103,7 @@ func OpenLedger(path string) (*Ledger, error) {
 }
 
 func (l *Ledger) count(e Event) {
-	if !e.Kind.isLevel() {
+	if !isLevel(e.Kind) {
 		l.totals[e.Kind] += e.N
 		l.cycle.add(e)
 	}

@@ -65,7 +65,7 @@ func (r *Report) add(e Event) {
 	case len(h.URLs) == urlsPerHost, r.urls == urlsInAll, len(e.URL) > longestURL:
 		h.More = true
 	default:
-		h.URLs = append(h.URLs, wire.CoveredURL{URL: e.URL, Why: string(e.Kind) + " " + e.Reason})
+		h.URLs = append(h.URLs, wire.CoveredURL{URL: e.URL, Why: e.Kind + " " + e.Reason})
 		r.urls++
 	}
 }

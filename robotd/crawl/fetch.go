@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -80,9 +81,11 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 		return
 	}
 	t.fetched = true
-	t.resp, t.err = f.requests.get(ctx, t, f.watched.Request(h.Name, fetch.Request{
-		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text(),
-	}))
+	req := fetch.Request{URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text()}
+	if form, ok := f.watched.Form(h.Name, req.URL); ok {
+		req.URL, req.Post, req.Header = form.Address, []byte(form.Body), http.Header{"Content-Type": {form.Media}}
+	}
+	t.resp, t.err = f.requests.get(ctx, t, req)
 	if fetch.KindOf(t.err) == fetch.Over || f.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
 		t.fetched, t.out.More = false, true
 	}

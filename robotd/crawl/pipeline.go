@@ -10,7 +10,6 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/control"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
@@ -34,6 +33,12 @@ type Manners struct {
 	Shared     *polite.Library
 }
 
+// Tap is given the records as they are stored, if it is active.
+type Tap interface {
+	Active() bool
+	Offer(record []byte)
+}
+
 // Records are where a crawl reads what to fetch and writes what it has found. They outlast a crawl.
 type Records struct {
 	Frontier *frontier.Frontier
@@ -42,7 +47,7 @@ type Records struct {
 	Journal  *client.Log
 	Found    *client.Found
 	Watched  *revisit.Pages
-	Tap      *control.Tap // nil: there is none
+	Tap      Tap // nil: there is none
 	Tally    *Tally
 }
 

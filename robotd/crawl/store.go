@@ -19,7 +19,6 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/control"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
@@ -33,7 +32,7 @@ type storing struct {
 	hosts    *Hosts
 	frontier *frontier.Frontier
 	batches  *batch.Store
-	tap      *control.Tap // nil: there is none
+	tap      Tap // nil: there is none
 	ledger   *batch.Ledger
 	journal  *client.Log
 	found    *client.Found

@@ -13,7 +13,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 )
 
@@ -131,16 +130,15 @@ func once(orders []wire.WatchOrder, url string) (newest int64) {
 	return newest
 }
 
-// Request returns the HTTP request for a page. If the page is a watched form, the request posts the
-// form's fields.
-func (p *Pages) Request(host string, req fetch.Request) fetch.Request {
-	for _, o := range p.ordersOf(host) {
-		if o.Body != "" && o.URL == req.URL {
-			req.URL, req.Post = o.Address, []byte(o.Body)
-			req.Header = http.Header{"Content-Type": {o.Media}}
-		}
+// Form returns the order for a watched form: with the address to which the form's fields are
+// posted. It returns false if the page is no such form.
+func (p *Pages) Form(host, url string) (wire.WatchOrder, bool) {
+	orders := p.ordersOf(host)
+	i := slices.IndexFunc(orders, func(o wire.WatchOrder) bool { return o.Body != "" && o.URL == url })
+	if i < 0 {
+		return wire.WatchOrder{}, false
 	}
-	return req
+	return orders[i], true
 }
 
 // isGone reports whether an answer's header says that there is no such page.

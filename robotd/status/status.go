@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/batch"
 )
 
 // Status is a robot's state at one moment. Unknown times are zero.
@@ -171,4 +170,4 @@ type Host struct {
 
 // Lost counts, by kind, what was not collected since the last batch. The batch's manifest has the
 // reasons by host.
-type Lost map[batch.Kind]int64
+type Lost map[string]int64
