@@ -1,5 +1,5 @@
 // Package house tests the rules of docs/architecture.md (Rooms): imports flow down, the four
-// services know nothing of each other, and types and functions are small.
+// services know nothing of each other, packages are few, and functions are small.
 package house
 
 import (

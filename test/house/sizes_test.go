@@ -12,15 +12,11 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// What a reader should be able to keep in the head; see docs/architecture.md (Rooms).
-const (
-	mostMethods = 40 // of a type
-	mostFields  = 20 // of a struct
-	mostLines   = 60 // of a function
-)
+// mostLines is how long a function may be. A type has no limit of methods or fields: to keep one,
+// whole things were copied apart into handles.
+const mostLines = 60
 
 func TestSizes(t *testing.T) {
-	methods := map[string]int{} // by directory and type
 	files := 0
 	testkit.Must(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -33,28 +29,15 @@ func TestSizes(t *testing.T) {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
+			if n, ok := n.(*ast.FuncDecl); ok {
 				if lines := set.Position(n.End()).Line - set.Position(n.Pos()).Line + 1; lines > mostLines {
 					t.Errorf("%s: %s has %d lines, more than %d", set.Position(n.Pos()), n.Name.Name, lines, mostLines)
-				}
-				if n.Recv != nil {
-					methods[filepath.Dir(path)+": "+receiver(n.Recv.List[0].Type)]++
-				}
-			case *ast.StructType:
-				if fields := n.Fields.NumFields(); fields > mostFields {
-					t.Errorf("%s: a struct has %d fields, more than %d", set.Position(n.Pos()), fields, mostFields)
 				}
 			}
 			return true
 		})
 		return nil
 	}))
-	for of, n := range methods {
-		if n > mostMethods {
-			t.Errorf("%s has %d methods, more than %d", of, n, mostMethods)
-		}
-	}
 	if files < 500 {
 		t.Errorf("%d files were read", files)
 	}
