@@ -219,15 +219,15 @@ func stoneOf(ctx context.Context, ask TakedownRequest) (catalog.Tombstone, error
 	if p, err := weburl.ParsePrefix(stone.URLPrefix); err == nil {
 		stone.URLPrefix = p.String()
 	}
-	audit.Note(ctx, audit.Row{Object: objectOf(stone), Reason: ask.Reason})
+	audit.Note(ctx, audit.Row{Object: ObjectOf(stone), Reason: ask.Reason})
 	if err := CheckTakedown(stone); err != nil {
 		return stone, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
 	}
 	return stone, nil
 }
 
-// objectOf names what a take-down is about, for the audit log.
-func objectOf(s catalog.Tombstone) string {
+// ObjectOf names what a take-down is about, for the audit log.
+func ObjectOf(s catalog.Tombstone) string {
 	if s.Collection != "" {
 		return "collection " + s.Collection
 	}

@@ -2,6 +2,7 @@ package removal_test
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -66,6 +67,7 @@ type bench struct {
 	hosts    *hosts.Registry
 	router   *mux.Router
 	now      time.Time
+	db       *sql.DB
 }
 
 func newBench(t *testing.T) *bench {
@@ -73,7 +75,7 @@ func newBench(t *testing.T) *bench {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	testkit.Must(t, err)
 	t.Cleanup(func() { d.Close() })
-	b := &bench{T: t, mails: mailtest.New(t), downs: new(downs), now: time.Now(), internet: removaltest.New(t), router: mux.NewRouter()}
+	b := &bench{T: t, mails: mailtest.New(t), downs: new(downs), now: time.Now(), db: d, internet: removaltest.New(t), router: mux.NewRouter()}
 	b.internet.Name(www, removaltest.Public)
 	outbox := mailer.NewOutbox(d, b.mails.Server, nil)
 	b.hosts = hosts.New(d, assign.New(d, 0, nil), hosts.Policy{Accept: []string{"*"}}, b.internet, nil)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/ingest/upkeep"
+	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/loop"
 	"sheaf/manager/hosts"
@@ -100,10 +102,27 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 		if err := d.note(ctx, tx, r.ID, byService, "carried out", ""); err != nil {
 			return err
 		}
+		if _, err := audit.Insert(ctx, tx, r.row(by)); err != nil {
+			return err
+		}
 		return d.opt.Mails.Add(ctx, tx, d.grantedLetter(r))
 	})
 	d.opt.Mails.Hurry()
 	return err
+}
+
+// row is that of the audit log for what was carried out: as if the operator who has granted it had
+// taken it down, or refused it to robots, by hand.
+func (r *Request) row(by string) audit.Row {
+	t := r.target()
+	row := audit.Row{Kind: audit.Operator, Name: by, Act: audit.Takedown, Object: upkeep.ObjectOf(t.stone("", "")), Outcome: audit.OK, Reason: r.takedownReason()}
+	if r.Kind == Domain {
+		row.Object = "domain " + t.host
+	}
+	if r.Wish != Remove {
+		row.Act = audit.Decide
+	}
+	return row
 }
 
 // takeShown takes down what a removal covers besides what it names: the hosts of a domain, as long

@@ -2,6 +2,7 @@ package removal_test
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/db"
 	"sheaf/internal/testkit"
 	"sheaf/manager/hosts"
 	"sheaf/ui/removal"
@@ -345,6 +347,26 @@ func TestAllowedDomainIsLeft(t *testing.T) {
 	testkit.Must(t, b.Tidy(t.Context()))
 	if after := len(b.downs.stones); before != 2 || after != before {
 		t.Errorf("%d take-downs before it was allowed, %d after", before, after)
+	}
+}
+
+// What is granted stands in the audit log under its host: as a take-down or, for who only wants to
+// be left out, as a decision, by who has granted it.
+func TestGrantsInTheAudit(t *testing.T) {
+	b := newBench(t)
+	for _, ask := range []url.Values{wishFor("host", www), wishFor("prefix", "https://"+www+"/%7Eme/"), wishFor("domain", "example.ac.jp")} {
+		_, err := b.Decide(t.Context(), idOf(b.ask(ask)), removal.Decision{Grant: true, Unproved: true, By: "ops"})
+		testkit.Must(t, err)
+	}
+	leave := wishFor("host", www)
+	leave.Set("wish", "exclusion")
+	_, err := b.Decide(t.Context(), idOf(b.ask(leave)), removal.Decision{Grant: true, Unproved: true, By: "ops"})
+	testkit.Must(t, err)
+	got, err := db.Column[string](t.Context(), b.db, `SELECT name || ': ' || act || ' ' || object FROM audit WHERE outcome = 'ok' AND reason LIKE 'asked for by its owner (request %' ORDER BY id`)
+	testkit.Must(t, err)
+	want := []string{"ops: takedown host " + www, "ops: takedown host " + www + ", http://" + www + "/~me/", "ops: takedown domain example.ac.jp", "ops: decide host " + www}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit log has %q, want %q", got, want)
 	}
 }
 
