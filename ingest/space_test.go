@@ -122,3 +122,17 @@ func TestGuard(t *testing.T) {
 		}
 	})
 }
+
+// What one robot announces leaves a quarter of the room to the others, and stops nobody.
+func TestOneRobotsShareOfADisk(t *testing.T) {
+	room := &disk{}
+	g := space.NewGuard([]space.Disk{{Name: "one", Space: room.space, Buffers: true}}, space.Marks{}, time.Minute, func() (int64, error) { return 0, nil })
+	of := func(robot string, n int64) space.Claim { return space.Claim{Coming: n, Whole: n, Owner: robot} }
+	wantNever(t, g.Reserve("a1", of("a", 700)))
+	testkit.Must(t, g.Reserve("a1", of("a", 600)))
+	wantFull(t, g.Reserve("a2", of("a", 100)), false)
+	testkit.Must(t, g.Reserve("b1", of("b", 150)))
+	wantFull(t, g.Reserve("b2", of("b", 50)), false)
+	testkit.Must(t, g.Reserve("c1", of("c", 50)))
+	testkit.Must(t, g.Extend("a1", of("a", 610))) // what has begun goes on
+}

@@ -3,9 +3,12 @@ package manager_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/costs"
@@ -83,4 +86,42 @@ func TestCostsOfOthersHostsCountForNothing(t *testing.T) {
 	if resp, text := s.do("POST", "/v1/robots/r2/submitlog", "r2", liar, append([]byte("r2.2\n"), zip(lines.String())...)); resp.StatusCode != 400 || !strings.Contains(text, "bad_log") {
 		t.Errorf("a log of invented hosts: %d %s", resp.StatusCode, text)
 	}
+}
+
+// While a robot's log is being read, another one of the same robot is refused, and those of others
+// are not.
+func TestOneLogOfARobotAtATime(t *testing.T) {
+	s := startWith(t, nil, manager.Balance{})
+	first, second := s.join("r1"), s.join("r2")
+	s.add("http://a.test/", "http://b.test/")
+	log := func(robot, date string) []byte {
+		return append([]byte(robot+"."+date+"\n"), zip(exchange("a.test", 1, 1))...)
+	}
+	whole := log("r1", "1")
+	body, rest := io.Pipe()
+	req, err := http.NewRequest("POST", s.URL+"/v1/robots/r1/submitlog", body)
+	testkit.Must(t, err)
+	req.SetBasicAuth("r1", first)
+	answered := make(chan int)
+	go func() {
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	rest.Write(whole[:len(whole)-4])
+	testkit.Until(t, "the log is being read", func() bool {
+		resp, text := s.do("POST", "/v1/robots/r1/submitlog", "r1", first, log("r1", "2"))
+		return resp.StatusCode == 429 && resp.Header.Get("Retry-After") != "" && strings.Contains(text, `"busy"`)
+	})
+	s.submit("r2", second, "1", exchange("b.test", 1, 1))
+	rest.Write(whole[len(whole)-4:])
+	rest.Close()
+	if status := <-answered; status != 200 {
+		t.Errorf("the first log is answered with %d", status)
+	}
+	s.submit("r1", first, "3", exchange("a.test", 1, 1))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/gorilla/mux"
 
@@ -65,6 +66,20 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 		}
 		return f(w, r, name)
 	})
+}
+
+// alone answers one request of a kind at a time to each robot. A robot that asks again meanwhile
+// gets a 429: what it sends costs work, and it has one share of that.
+func (m *Manager) alone(f robotHandler) robotHandler {
+	var busy sync.Map // has the robots that are being answered
+	return func(w http.ResponseWriter, r *http.Request, robot string) error {
+		if _, is := busy.LoadOrStore(robot, true); is {
+			w.Header().Set("Retry-After", "60")
+			return problem.New(http.StatusTooManyRequests, "busy", "another request of this kind by robot "+robot+" is being answered; send one after the other")
+		}
+		defer busy.Delete(robot)
+		return f(w, r, robot)
+	}
 }
 
 // recorded writes what a robot does of its own accord to the audit log.

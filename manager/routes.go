@@ -109,8 +109,8 @@ func (m *Manager) registerRobots(everybody, robots route.Mount) {
 		also    string // another method of the old path
 	}{
 		{fetchList.Route, "/servlets/list", m.notBelowFloor(m.serveList), ""},
-		{record.Route, "/servlets/record", m.serveRecord, ""},
-		{submitLog.Route, "/servlets/submitlog", m.serveSubmitLog, ""},
+		{record.Route, "/servlets/record", m.alone(m.serveRecord), ""},
+		{submitLog.Route, "/servlets/submitlog", m.alone(m.serveSubmitLog), ""},
 		{isRestart.Route, "/servlets/isrestart", m.serveIsRestart, ""},
 		{subscribe.Route, "/servlets/subscribe", m.recorded("takes part", m.serveSubscribe), http.MethodGet},
 		{unsubscribe.Route, "/servlets/unsubscribe", m.recorded("leaves", m.serveUnsubscribe), http.MethodGet},

@@ -105,6 +105,9 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 	}
 	m, err := wire.OpenManifest(signed, key)
 	forged := errors.Is(err, wire.ErrSignature)
+	if forged && len(signed) > maxPeek {
+		return nil, false, notSigned(up.Batch, up.Robot)
+	}
 	if forged {
 		m, err = wire.PeekManifest(signed)
 	}
@@ -122,9 +125,17 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 			a.accepting.Lock()
 			defer a.accepting.Unlock()
 		}
-		return nil, false, a.refuse(ctx, up, m, signed, &verify.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(m.Batch) + ".manifest): the manifest is not signed with the key that robot " + up.Robot + " joined with"})
+		return nil, false, a.refuse(ctx, up, m, signed, notSigned(m.Batch, up.Robot))
 	}
 	return a.take(ctx, up, m, signed)
+}
+
+// maxPeek is the largest manifest, in bytes, that is read although its signature is wrong, to keep
+// the batch in the quarantine. Of a larger one nothing is kept.
+const maxPeek = 1 << 20
+
+func notSigned(id wire.BatchID, robot string) *verify.Refusal {
+	return &verify.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(id) + ".manifest): the manifest is not signed with the key that robot " + robot + " joined with"}
 }
 
 // take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.

@@ -271,24 +271,40 @@ type manifestUpload struct {
 	s     *dropSession
 	batch wire.BatchID
 	data  bytes.Buffer
+	leave func() // ends its turn as a large one; nil: it is not large
 }
 
 func (m *manifestUpload) Write(p []byte) (int, error) {
 	if m.data.Len()+len(p) > wire.MaxManifest {
 		return 0, &ftp.Error{Code: 552, Msg: fmt.Sprintf("A manifest has at most %d bytes.", wire.MaxManifest)}
 	}
+	if m.leave == nil && m.data.Len()+len(p) > largeManifest {
+		leave, err := m.s.r.large.enter(m.ctx, m.s.robot)
+		if err != nil {
+			return 0, m.s.r.ftpError(err)
+		}
+		m.leave = leave
+	}
 	return m.data.Write(p)
+}
+
+func (m *manifestUpload) end() {
+	if m.leave != nil {
+		m.leave()
+		m.leave = nil
+	}
 }
 
 // SelfProving implements ftp.SelfProving: a part of a manifest has no valid signature.
 func (m *manifestUpload) SelfProving() {}
 
 func (m *manifestUpload) Commit() error {
+	defer m.end()
 	_, _, err := m.s.r.accept(m.ctx, m.s.robot, overFTP, m.batch, m.data.Bytes())
 	return m.s.r.ftpError(err)
 }
 
-func (m *manifestUpload) Abort(error) {}
+func (m *manifestUpload) Abort(error) { m.end() }
 
 // ftpError returns the FTP reply for err.
 func (r *Receiver) ftpError(err error) error {
@@ -313,7 +329,7 @@ func (r *Receiver) ftpError(err error) error {
 		return &ftp.Error{Code: 426, Msg: err.Error() + "."}
 	case errors.Is(err, errOffset):
 		return &ftp.Error{Code: 554, Msg: "REST is beyond what is kept; SIZE tells how much that is."}
-	case errors.Is(err, errTakenOver), errors.Is(err, errNoUpload):
+	case errors.Is(err, errTakenOver), errors.Is(err, errNoUpload), errors.Is(err, errBusy):
 		return &ftp.Error{Code: 450, Msg: err.Error() + "."}
 	}
 	return err

@@ -161,11 +161,23 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 // putManifest accepts a batch with its signed manifest. It answers 202 with the receipt, or 200
 // with the receipt of a batch that was accepted before.
 func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
+	robot := callerOf(req.Context()).robot
+	if req.ContentLength < 0 || req.ContentLength > largeManifest {
+		leave, err := r.large.enter(req.Context(), robot)
+		if errors.Is(err, errBusy) {
+			w.Header().Set("Retry-After", "60")
+			return problem.New(http.StatusTooManyRequests, "busy", err.Error())
+		}
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	signed, err := io.ReadAll(http.MaxBytesReader(w, req.Body, wire.MaxManifest))
 	if err != nil {
 		return err
 	}
-	receipt, fresh, err := r.accept(req.Context(), callerOf(req.Context()).robot, overHTTP, batchInPath(req), signed)
+	receipt, fresh, err := r.accept(req.Context(), robot, overHTTP, batchInPath(req), signed)
 	var full *space.Full
 	if err = r.uploads.guard.NoSpace(err); errors.As(err, &full) {
 		w.Header().Set("Retry-After", retryAfter(full))

@@ -78,6 +78,7 @@ type Receiver struct {
 	opt     Options
 	log     *slog.Logger
 	uploads *uploads
+	large   *largeOnes
 }
 
 // New opens the uploads in opt.Dir and deletes those that no robot will continue.
@@ -122,7 +123,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	if err := up.prepare(stale); err != nil {
 		return nil, fmt.Errorf("receive: uploads in %s: %w", up.dir, err)
 	}
-	return &Receiver{opt: opt, log: opt.Log, uploads: up}, nil
+	return &Receiver{opt: opt, log: opt.Log, uploads: up, large: newLargeOnes()}, nil
 }
 
 // Stopped returns why new uploads must wait for room on a disk. It is empty if they need not.

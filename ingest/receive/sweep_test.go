@@ -129,7 +129,7 @@ func TestRoomIsMade(t *testing.T) {
 	h := newHouse(t)
 	first := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 3))
 	h.opt.Disks = []space.Disk{{Name: "small", Buffers: true, Space: func() (space.Room, error) {
-		return space.Room{Bytes: int64(len(first.Data)) * 3 / 2, Free: int64(len(first.Data)) * 3 / 2}, nil
+		return space.Room{Bytes: int64(len(first.Data)) * 2, Free: int64(len(first.Data)) * 2}, nil
 	}}}
 	h.open()
 	h.want(h.create(first), 201)

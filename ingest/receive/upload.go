@@ -82,7 +82,7 @@ func (u *upload) get() status {
 // claim returns the room that the upload needs beyond what it has on the disk.
 func (u *upload) claim() space.Claim {
 	whole := max(u.status.Size, u.status.Room, u.status.Offset)
-	return space.Claim{Coming: whole - u.status.Offset, Whole: whole}
+	return space.Claim{Coming: whole - u.status.Offset, Whole: whole, Owner: u.status.Robot}
 }
 
 // next returns the room that the upload needs to continue: up to the next checkpoint if its size is
@@ -90,7 +90,7 @@ func (u *upload) claim() space.Claim {
 func (u *upload) next() space.Claim {
 	c := u.claim()
 	if u.status.Size < 0 && c.Coming == 0 {
-		c = space.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0}
+		c = space.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0, Owner: u.status.Robot}
 	}
 	return c
 }

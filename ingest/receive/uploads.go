@@ -139,10 +139,27 @@ func (us *uploads) of(robot, protocol string) []*upload {
 	return all
 }
 
+// maxUploads is how many uploads one robot may have under way: whole batches that wait for their
+// manifests, and files without a manifest that may still grow, are among them.
+const maxUploads = 1000
+
+// others returns how many uploads a robot has beside that of a name.
+func (us *uploads) others(robot, name string) (n int) {
+	for _, u := range us.all() {
+		if u.name != name && u.get().Robot == robot {
+			n++
+		}
+	}
+	return n
+}
+
 // create starts an upload afresh; it replaces one of the same name. It fails with *space.Full if
 // there is no room for the declared size, even after abandoned uploads have been deleted.
 func (us *uploads) create(st status) (*upload, error) {
 	name := st.upload()
+	if n := us.others(st.Robot, name); n >= maxUploads {
+		return nil, &space.Full{RetryAfter: us.guard.RetryAfter(), Detail: fmt.Sprintf("robot %s has %d uploads under way, and may have %d; finish or delete some", st.Robot, n, maxUploads)}
+	}
 	for {
 		err := us.guard.Reserve(name, (&upload{status: st}).next())
 		var full *space.Full

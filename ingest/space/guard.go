@@ -30,9 +30,10 @@ var defaultMarks = Marks{Full: 0.85, Drained: 0.75}
 
 // Claim is the room that one upload needs.
 type Claim struct {
-	Coming int64 // bytes still to be received
-	Whole  int64 // bytes of the whole batch, which the split copies into the store
-	Guess  bool  // the size is not known yet, so it is not too large
+	Coming int64  // bytes still to be received
+	Whole  int64  // bytes of the whole batch, which the split copies into the store
+	Guess  bool   // the size is not known yet, so it is not too large
+	Owner  string // whose upload it is; empty: nobody's, and no share is kept to
 }
 
 // on returns how many bytes of the claim are still to be written to a disk. Sums are in floating
@@ -61,6 +62,9 @@ func (c Claim) alone(d *Disk, room Room) float64 {
 // Once the guard has refused an upload, it refuses all new ones until the disk is at the lower
 // mark. So robots do not all push at the upper one. Uploads that have begun go on in the meantime.
 // The methods of a Guard may be called concurrently.
+//
+// One owner's claims get at most three quarters of the room that the others leave, so nobody can
+// stop the others by what it only announces.
 type Guard struct {
 	disks   []Disk
 	marks   Marks
@@ -114,9 +118,16 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 		before := max(share(taken+g.claims[name].on(d), room.Bytes), files)
 		after := max(share(taken+c.on(d), room.Bytes), files)
 		drained = drained && before <= g.marks.Drained
-		if alone := c.alone(d, room); alone > g.marks.Full && !c.Guess {
-			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and uploads stop at %.0f %%; make smaller batches",
-				c.Whole, 100*alone, d.Name, room.Bytes, 100*g.marks.Full)}
+		most := g.marks.Full
+		if c.Owner != "" {
+			most *= ownShare
+		}
+		if alone := c.alone(d, room); alone > most && !c.Guess {
+			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and one robot's stop at %.0f %%; make smaller batches",
+				c.Whole, 100*alone, d.Name, room.Bytes, 100*most)}
+		}
+		if mine := g.owned(d, c, name); full == nil && !begun && c.Owner != "" && after <= g.marks.Full && mine > ownShare*(g.marks.Full*float64(room.Bytes)-taken-c.on(d)+mine) {
+			full = &Full{RetryAfter: g.RetryAfter(), Detail: fmt.Sprintf("%s has announced %.0f bytes of %s with this batch, and may announce three quarters of what others leave; send those first", c.Owner, mine, d.Name)}
 		}
 		if full == nil && (after > g.marks.Full || g.draining && !begun && before > g.marks.Drained) {
 			full = g.refuse(d, c, before, after)
@@ -131,6 +142,21 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 	}
 	g.claims[name] = c
 	return nil
+}
+
+// ownShare is which part of the room that others leave on a disk one owner may announce.
+const ownShare = 0.75
+
+// owned returns how many bytes of a disk the owner of a claim has announced with it, which is
+// under a name.
+func (g *Guard) owned(d *Disk, c Claim, name string) float64 {
+	mine := c.on(d)
+	for other, claim := range g.claims {
+		if other != name && claim.Owner == c.Owner {
+			mine += claim.on(d)
+		}
+	}
+	return mine
 }
 
 // taken returns how many bytes of a disk are used or reserved, except those reserved under a name.

@@ -1,0 +1,54 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// A manifest of more than largeManifest bytes is read and checked only while its robot has no other
+// such manifest under way, and few others have. So manifests take bounded memory, and one robot
+// takes no other's turn.
+const (
+	largeManifest = 1 << 20
+	largeAtOnce   = 2
+)
+
+// errBusy says that a robot sends another large manifest at the same time.
+var errBusy = errors.New("another large manifest of this robot is being read; send one after the other")
+
+// largeOnes are the large manifests under way.
+type largeOnes struct {
+	places chan struct{} // has an element for each
+
+	mu     sync.Mutex      // guards robots
+	robots map[string]bool // that have one, or wait for a place
+}
+
+func newLargeOnes() *largeOnes {
+	return &largeOnes{places: make(chan struct{}, largeAtOnce), robots: make(map[string]bool)}
+}
+
+// enter waits for a place. The caller calls leave when its manifest is done with. It returns
+// errBusy if the robot has another under way.
+func (l *largeOnes) enter(ctx context.Context, robot string) (leave func(), err error) {
+	l.mu.Lock()
+	busy := l.robots[robot]
+	l.robots[robot] = true
+	l.mu.Unlock()
+	if busy {
+		return nil, errBusy
+	}
+	gone := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.robots, robot)
+	}
+	select {
+	case l.places <- struct{}{}:
+	case <-ctx.Done():
+		gone()
+		return nil, ctx.Err()
+	}
+	return func() { <-l.places; gone() }, nil
+}

@@ -1,0 +1,72 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/ingest/space"
+	"sheaf/internal/wire"
+)
+
+// A robot has one large manifest under way at a time, and all robots few.
+func TestLargeManifestsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLargeOnes()
+		first, err := l.enter(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.enter(t.Context(), "a"); !errors.Is(err, errBusy) {
+			t.Errorf("a second one of the same robot: %v, want %v", err, errBusy)
+		}
+		second, err := l.enter(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := l.enter(ctx, "c"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with no place free: %v", err)
+		}
+		first()
+		third, err := l.enter(t.Context(), "c")
+		if err != nil {
+			t.Errorf("with a place free again: %v", err)
+		}
+		second()
+		third()
+		again, err := l.enter(t.Context(), "a")
+		if err != nil {
+			t.Errorf("after its first is done with: %v", err)
+		}
+		again()
+	})
+}
+
+// A robot that begins uploads and never ends them is stopped before they fill the disk with files.
+func TestUploadsOfOneRobot(t *testing.T) {
+	us := &uploads{
+		dir: t.TempDir(), log: slog.New(slog.DiscardHandler), boundary: func(string, string) {}, byName: make(map[string]*upload),
+		guard: space.NewGuard(nil, space.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
+	}
+	for n := range maxUploads {
+		u := &upload{uploads: us, name: strconv.Itoa(n), status: status{Robot: "a"}}
+		us.byName[u.name] = u
+	}
+	begin := func(robot string) error {
+		_, err := us.create(status{Batch: wire.NewBatchID(robot, time.Now(), 1), Robot: robot, Protocol: overHTTP, Size: 1})
+		return err
+	}
+	var full *space.Full
+	if err := begin("a"); !errors.As(err, &full) {
+		t.Errorf("one more upload: %v, want that it must wait", err)
+	}
+	if err := begin("b"); err != nil {
+		t.Errorf("another robot's: %v", err)
+	}
+}
