@@ -108,7 +108,11 @@ func (s *Spools) write(ctx context.Context, key string, write func(context.Conte
 	defer s.mu.Unlock()
 	if err != nil {
 		s.bytes -= w.reserved
-		return nil, errors.Join(NoSpace(err), w.close())
+		if err = NoSpace(err); errors.Is(err, ErrNoSpace) {
+			for s.dropOldest() { // so that there is room when the caller comes again
+			}
+		}
+		return nil, errors.Join(err, w.close())
 	}
 	text := &spooled{measured: measured{size: w.size, sha256: hex.EncodeToString(w.digest.Sum(nil)), body: w.body.Bytes()}, file: w.file}
 	if text.file != nil {
@@ -124,24 +128,31 @@ func (s *Spools) reserve(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.bytes+n > s.limit || len(s.files) >= spoolFiles {
-		oldest := ""
-		for key, text := range s.files {
-			if text.readers == 0 && (oldest == "" || text.used < s.files[oldest].used) {
-				oldest = key
-			}
-		}
-		if oldest == "" {
+		if !s.dropOldest() {
 			return ErrNoSpace
-		}
-		text := s.files[oldest]
-		delete(s.files, oldest)
-		s.bytes -= text.size
-		if err := text.file.Close(); err != nil {
-			return err
 		}
 	}
 	s.bytes += n
 	return nil
+}
+
+// dropOldest drops the file that was read the longest time ago, of those that nobody reads. It
+// reports whether there was one. s.mu must be held.
+func (s *Spools) dropOldest() bool {
+	oldest := ""
+	for key, text := range s.files {
+		if text.readers == 0 && (oldest == "" || text.used < s.files[oldest].used) {
+			oldest = key
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	text := s.files[oldest]
+	delete(s.files, oldest)
+	s.bytes -= text.size
+	text.file.Close() // nothing of it is needed any more
+	return true
 }
 
 // spoolWriter writes one text. What is longer than maxHeld goes to a file.

@@ -116,6 +116,10 @@ func TestSpoolsKeepToTheirBound(t *testing.T) {
 	if _, err := full.Entry(t.Context(), memo); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("on a full disk: %v", err)
 	}
+	if len(s.files) != 0 || s.bytes != 0 {
+		t.Errorf("on a full disk %d files of %d bytes are kept that nobody reads", len(s.files), s.bytes)
+	}
+	testkit.Must(t, open(0).Close())
 	var held int64
 	for _, text := range s.files {
 		held += text.size
