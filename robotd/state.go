@@ -32,9 +32,18 @@ func OpenState(path string) (*State, error) {
 // Number returns the number of the last cycle; zero: there was none.
 func (s *State) Number() int64 { return s.get().Number }
 
+// get returns the last cycle. If it seems to lie ahead, the clock was set back since. Then it
+// counts as one of now: otherwise the next cycle would wait until that time comes again.
 func (s *State) get() record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now().Round(0) // the wall clock's
+	if s.last.Ended.Round(0).After(now) {
+		s.last.Ended = now
+	}
+	if s.last.Began.Round(0).After(now) {
+		s.last.Began = now
+	}
 	return s.last
 }
 
