@@ -163,3 +163,21 @@ func TestNextAtQuickHours(t *testing.T) {
 		t.Errorf("without a choice the visit comes at %v", at)
 	}
 }
+
+// A page that was visited while the clock was a year ahead is not left alone for a year once the
+// clock is right.
+func TestVisitOfAClockThatWasAhead(t *testing.T) {
+	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	past, ahead := now.Add(-time.Hour), now.AddDate(1, 0, 0)
+	for _, c := range []struct {
+		v    frontier.Visit
+		want time.Time
+	}{
+		{frontier.Visit{Full: past, History: frontier.History{Last: past.Add(time.Minute)}}, past.Add(time.Minute)}, {frontier.Visit{}, time.Time{}},
+		{frontier.Visit{Full: past, History: frontier.History{Last: ahead}}, now}, {frontier.Visit{Full: ahead}, now},
+	} {
+		if at := visited(c.v, now); !at.Equal(c.want) {
+			t.Errorf("%+v was visited at %v", c.v, at)
+		}
+	}
+}

@@ -50,12 +50,12 @@ func (p *Pages) Read(host string) error {
 	if err != nil {
 		return err
 	}
-	pages := make(map[string]*page)
+	pages, now := make(map[string]*page), time.Now()
 	add := func(e frontier.Entry, v frontier.Visit) {
 		if known := pages[e.URL]; known != nil {
-			known.visit, known.at = v, visited(v)
+			known.visit, known.at = v, visited(v, now)
 		} else if len(pages) < maxPages {
-			pages[e.URL] = &page{entry: e, visit: v, at: visited(v), backoffFactor: Calm}
+			pages[e.URL] = &page{entry: e, visit: v, at: visited(v, now), backoffFactor: Calm}
 		}
 	}
 	for _, e := range p.Entries(host) {
@@ -67,7 +67,7 @@ func (p *Pages) Read(host string) error {
 	}
 	orders := p.ordersOf(host)
 	met := func(e frontier.Entry, v frontier.Visit) {
-		if !visited(v).IsZero() && covers(orders, e.URL) {
+		if !visited(v, now).IsZero() && covers(orders, e.URL) {
 			add(e, v)
 		}
 	}
@@ -84,11 +84,15 @@ func (p *Pages) Read(host string) error {
 }
 
 // visited returns when a visit was made.
-func visited(v frontier.Visit) time.Time {
-	if v.Last.Before(v.Full) {
-		return v.Full
+func visited(v frontier.Visit, now time.Time) time.Time {
+	at := v.Last
+	if at.Before(v.Full) {
+		at = v.Full
 	}
-	return v.Last
+	if at.After(now) { // the clock was set back since: the page must not wait until then
+		return now
+	}
+	return at
 }
 
 func (p *Pages) needsReading(host string) bool {
