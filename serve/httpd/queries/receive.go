@@ -38,7 +38,7 @@ func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *ac
 		if err == nil {
 			return
 		}
-		release()
+		body.to.Close()
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = &query.ParamError{Name: "list", Why: "the body breaks off"}
 		}
