@@ -164,7 +164,7 @@ func TestOperatorsMistakes(t *testing.T) {
 		{"no batch", []string{"batch", "show", "waseda-20261121T020000Z-1"}},
 		{"reason", []string{"host", "takedown", "www.example.jp"}},
 		{"not a host", []string{"host", "takedown", "http://www.example.jp/", "--reason", "x"}},
-		{"does not begin with", []string{"host", "takedown", "www.example.jp", "--url-prefix", "/secret", "--reason", "x"}},
+		{"want the beginning of a URL", []string{"host", "takedown", "www.example.jp", "--url-prefix", "/secret", "--reason", "x"}},
 		{"nothing of the host www.exmaple.jp", []string{"host", "takedown", "www.exmaple.jp", "--reason", "x"}},
 		{"no take-down", []string{"host", "restore", "www.example.jp", "--reason", "x"}},
 		{"the token is wrong", []string{"robot", "ls", "--token", "wrong"}},

@@ -230,7 +230,7 @@ func TestProblems(t *testing.T) {
 		{"jp", "/pub/jp/co/", "not_found", 404},
 		{"keio", edition + ".tar.gz", "not_found", 404},
 		{"shut", edition + ".tar.gz", "window_closed", 503},
-		{"jp", "/v1/hosts?limit=0", "limit", 400},
+		{"jp", "/v1/hosts?limit=0", "bad_query", 400},
 		{"jp", "/v1/hosts?after=!", "cursor", 400},
 	} {
 		resp, body := s.do(t, "GET", c.account, c.path)
