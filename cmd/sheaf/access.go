@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/route"
 	"sheaf/serve/access"
 	"sheaf/serve/client"
 	"sheaf/serve/httpd/accounts"
@@ -16,18 +15,11 @@ import (
 
 func accessCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "access", Short: "List, add and remove rules that say who may see what of the archive"})
-	cmd.AddCommand(accessAddCommand(), &cobra.Command{
-		Use:   "ls",
-		Short: "List the rules in force",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, accounts.ListRules, route.None{}, func(w io.Writer, list access.RuleList) {
-				table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r access.Rule) []any {
-					return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
-				})
-			})
-		}),
-	}, onOne("rm ID", "Remove a rule; what only it hid is visible again", accounts.RemoveRule))
+	cmd.AddCommand(accessAddCommand(), onAll("ls", "List the rules in force", accounts.ListRules, func(w io.Writer, list access.RuleList) {
+		table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r access.Rule) []any {
+			return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
+		})
+	}), onOne("rm ID", "Remove a rule; what only it hid is visible again", accounts.RemoveRule, nil))
 	return cmd
 }
 

@@ -20,16 +20,9 @@ import (
 
 func accountCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), &cobra.Command{
-		Use:   "ls",
-		Short: "List the accounts",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, accounts.List, route.None{}, func(w io.Writer, list account.AccountList) {
-				accountTable(w, list.Accounts...)
-			})
-		}),
-	}, onOne("rm NAME", "Remove an account", accounts.Delete))
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onAll("ls", "List the accounts", accounts.List, func(w io.Writer, list account.AccountList) {
+		accountTable(w, list.Accounts...)
+	}), onOne("rm NAME", "Remove an account", accounts.Delete, nil))
 	return cmd
 }
 

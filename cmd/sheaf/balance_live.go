@@ -177,14 +177,7 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 }
 
 func balanceCancel() *cobra.Command {
-	return &cobra.Command{
-		Use:   "cancel",
-		Short: "Give up the plan that is being made; the last one stays",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return tell(cmd, c, manager.CancelPlan, route.None{})
-		}),
-	}
+	return onAll("cancel", "Give up the plan that is being made; the last one stays", manager.CancelPlan, nil)
 }
 
 func sentences(w io.Writer, list []string) {

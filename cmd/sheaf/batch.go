@@ -50,25 +50,18 @@ func batchListCommand() *cobra.Command {
 }
 
 func batchShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one batch: its state, and where and why it failed",
-		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, ingest.ShowBatch, args[0], func(w io.Writer, b *ledger.Batch) {
-				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
-					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-				for _, line := range [][2]string{{"manifest", inferred(b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
-					{"last error", b.LastError}, {string(b.Decision), decidedBy(b)}} {
-					if line[1] != "" {
-						fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
-					}
-				}
-				tw.Flush()
-			})
-		}),
-	}
+	return onOne("show ID", "Show one batch: its state, and where and why it failed", ingest.ShowBatch, func(w io.Writer, b *ledger.Batch) {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
+			b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
+		for _, line := range [][2]string{{"manifest", inferred(b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
+			{"last error", b.LastError}, {string(b.Decision), decidedBy(b)}} {
+			if line[1] != "" {
+				fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
+			}
+		}
+		tw.Flush()
+	})
 }
 
 // why returns the reason for a batch's state, in a word or two.
@@ -118,16 +111,9 @@ func batchDecisionCommand(verb string, op route.Op[route.At[quarantine.Word], *l
 }
 
 func batchPublishCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "publish",
-		Short: "Publish all batches that wait for it now, without regard to the publish window",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, ingest.Publish, route.None{}, func(w io.Writer, done ingest.Published) {
-				fmt.Fprintf(w, "published %d batches in edition %s\n", done.Batches, done.Edition)
-			})
-		}),
-	}
+	return onAll("publish", "Publish all batches that wait for it now, without regard to the publish window", ingest.Publish, func(w io.Writer, done ingest.Published) {
+		fmt.Fprintf(w, "published %d batches in edition %s\n", done.Batches, done.Edition)
+	})
 }
 
 func batchOthersCommand() *cobra.Command {

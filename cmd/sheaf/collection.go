@@ -15,18 +15,11 @@ import (
 
 func collectionCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "collection", Short: "List, take down and restore what was imported as a collection"})
-	cmd.AddCommand(&cobra.Command{
-		Use:   "ls",
-		Short: "List the collections, with what is shown of them",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, upkeep.ListCollections, route.None{}, func(w io.Writer, list catalog.CollectionList) {
-				table(w, "name\ttaken down\thosts\trecords\tbytes\tfirst\tlast\tlicence\tsource", list.Collections, func(c catalog.ImportedCollection) []any {
-					return []any{c.Name, c.TakenDown, c.Hosts, c.Records, c.Bytes, moment(c.First), moment(c.Last), c.Licence, c.Source}
-				})
-			})
-		}),
-	},
+	cmd.AddCommand(onAll("ls", "List the collections, with what is shown of them", upkeep.ListCollections, func(w io.Writer, list catalog.CollectionList) {
+		table(w, "name\ttaken down\thosts\trecords\tbytes\tfirst\tlast\tlicence\tsource", list.Collections, func(c catalog.ImportedCollection) []any {
+			return []any{c.Name, c.TakenDown, c.Hosts, c.Records, c.Bytes, moment(c.First), moment(c.Last), c.Licence, c.Source}
+		})
+	}),
 		collectionTakedownCommand("takedown", "Take down all that is published of a collection", upkeep.TakeDown, "%s is taken down from version %d on: %d hosts had something of it\n"),
 		collectionTakedownCommand("restore", "Lift that; what was deleted meanwhile does not come back", upkeep.Lift, "%s is there again from version %d on, of %d hosts\n"))
 	return cmd

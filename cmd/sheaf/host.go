@@ -133,37 +133,27 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 
 func hostDomainCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "domain", Short: "Domains whose hosts robots leave out, also those that they find later"}
-	list := &cobra.Command{
-		Use: "ls", Short: "List the domains that are refused", Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, manager.ListDomains, route.None{}, func(w io.Writer, answer manager.DomainsResponse) {
-				table(w, "domain\tsince\tby\treason", answer.Domains, func(d hosts.RefusedDomain) []any {
-					return []any{d.Domain, moment(d.Since), d.By, d.Reason}
-				})
-			})
-		}),
-	}
+	list := onAll("ls", "List the domains that are refused", manager.ListDomains, func(w io.Writer, answer manager.DomainsResponse) {
+		table(w, "domain\tsince\tby\treason", answer.Domains, func(d hosts.RefusedDomain) []any {
+			return []any{d.Domain, moment(d.Since), d.By, d.Reason}
+		})
+	})
 	refuse := refuseCommand("refuse DOMAIN", "Have robots leave out all hosts of a domain; what is archived of them stays", manager.RefuseDomain,
 		func(domain, by, reason string) hosts.RefusedDomain {
 			return hosts.RefusedDomain{Domain: domain, By: by, Reason: reason}
 		})
-	allow := onOne("allow DOMAIN", "End that; hosts that are refused already stay so until sheaf host add", manager.AllowDomain)
+	allow := onOne("allow DOMAIN", "End that; hosts that are refused already stay so until sheaf host add", manager.AllowDomain, nil)
 	cmd.AddCommand(list, refuse, allow)
 	return cmd
 }
 
 func hostPrefixCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "prefix", Short: "Parts of hosts that robots leave out: pages whose URL begins with a prefix"}
-	list := &cobra.Command{
-		Use: "ls", Short: "List the prefixes that are refused", Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, manager.ListPrefixes, route.None{}, func(w io.Writer, answer manager.PrefixesResponse) {
-				table(w, "prefix\tsince\tby\treason", answer.Prefixes, func(p hosts.RefusedPrefix) []any {
-					return []any{p.URL, moment(p.Since), p.By, p.Reason}
-				})
-			})
-		}),
-	}
+	list := onAll("ls", "List the prefixes that are refused", manager.ListPrefixes, func(w io.Writer, answer manager.PrefixesResponse) {
+		table(w, "prefix\tsince\tby\treason", answer.Prefixes, func(p hosts.RefusedPrefix) []any {
+			return []any{p.URL, moment(p.Since), p.By, p.Reason}
+		})
+	})
 	refuse := refuseCommand("refuse URL", "Have robots leave out the pages whose URL begins so; what is archived of them stays", manager.RefusePrefix,
 		func(url, by, reason string) hosts.RefusedPrefix {
 			return hosts.RefusedPrefix{URL: url, By: by, Reason: reason}

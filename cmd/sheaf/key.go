@@ -7,21 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/route"
 	"sheaf/manager/roster"
 	"sheaf/serve/client"
 )
 
 func keyCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "key", Short: "List the service's keys, and rotate the one that signs"})
-	cmd.AddCommand(&cobra.Command{
-		Use:   "ls",
-		Short: "List the keys, and the robots that do not know the newest of the service's",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, service.ListKeys, route.None{}, showKeys)
-		}),
-	}, keyRotateCommand(), keyUseCommand())
+	cmd.AddCommand(onAll("ls", "List the keys, and the robots that do not know the newest of the service's", service.ListKeys, showKeys), keyRotateCommand(), keyUseCommand())
 	return cmd
 }
 

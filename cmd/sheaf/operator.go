@@ -121,11 +121,26 @@ func explain(err error) error {
 	return err
 }
 
-// onOne returns a command that asks for an operation on what its argument names.
-func onOne[Out any](use, short string, op route.Op[string, Out]) *cobra.Command {
+// onAll returns a command without arguments that asks for an operation, and shows what text writes
+// of the answer; nil: nothing.
+func onAll[Out any](use, short string, op route.Op[route.None, Out], text func(w io.Writer, answer Out)) *cobra.Command {
+	return asking(use, short, cobra.NoArgs, op, func([]string) route.None { return route.None{} }, text)
+}
+
+// onOne is onAll for an operation on what the only argument names.
+func onOne[Out any](use, short string, op route.Op[string, Out], text func(w io.Writer, answer Out)) *cobra.Command {
+	return asking(use, short, cobra.ExactArgs(1), op, func(args []string) string { return args[0] }, text)
+}
+
+func asking[In, Out any](use, short string, n cobra.PositionalArgs, op route.Op[In, Out], in func(args []string) In, text func(w io.Writer, answer Out)) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error { return tell(cmd, c, op, args[0]) }),
+		Use: use, Short: short, Args: n,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if text == nil {
+				return tell(cmd, c, op, in(args))
+			}
+			return ask(cmd, c, op, in(args), text)
+		}),
 	}
 }
 

@@ -19,16 +19,9 @@ func operatorCommand() *cobra.Command {
 operator does the daily work, and an admin also looks after operators, releases and backups, and
 deletes. The token in the data directory has the role admin.`,
 	})
-	cmd.AddCommand(operatorAddCommand(), operatorSetCommand(), operatorPasswordCommand(), &cobra.Command{
-		Use:   "ls",
-		Short: "List the operators",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, operators.List, route.None{}, func(w io.Writer, list operators.OperatorList) {
-				operatorTable(w, list.Operators...)
-			})
-		}),
-	}, onOne("rm NAME", "Remove an operator, whose sessions end", operators.Remove))
+	cmd.AddCommand(operatorAddCommand(), operatorSetCommand(), operatorPasswordCommand(), onAll("ls", "List the operators", operators.List, func(w io.Writer, list operators.OperatorList) {
+		operatorTable(w, list.Operators...)
+	}), onOne("rm NAME", "Remove an operator, whose sessions end", operators.Remove, nil))
 	return cmd
 }
 

@@ -45,14 +45,7 @@ func removalListCommand() *cobra.Command {
 }
 
 func removalShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one request, and its history",
-		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, removal.ShowRequest, args[0], showRemoval)
-		}),
-	}
+	return onOne("show ID", "Show one request, and its history", removal.ShowRequest, showRemoval)
 }
 
 func showRemoval(w io.Writer, r removal.RequestDocument) {

@@ -21,10 +21,10 @@ func robotCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
 	cmd.AddCommand(robotAddCommand(), robotListCommand(),
 		robotPageCommand(),
-		onOne("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", manager.RestartRobot),
-		onOne("pause NAME", "Let a robot fetch no more pages; it goes on uploading", manager.PauseRobot),
-		onOne("resume NAME", "Let a paused robot go on", manager.ResumeRobot),
-		onOne("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", manager.UpgradeRobot),
+		onOne("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", manager.RestartRobot, nil),
+		onOne("pause NAME", "Let a robot fetch no more pages; it goes on uploading", manager.PauseRobot, nil),
+		onOne("resume NAME", "Let a paused robot go on", manager.ResumeRobot, nil),
+		onOne("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", manager.UpgradeRobot, nil),
 		robotDeadCommand(),
 		robotEnd("revoke NAME", "Revoke a robot's credentials; its hosts go to other robots when its lease is over", false),
 		robotEnd("rm NAME", "Remove a robot that was revoked, or never joined, from the list; what it collected stays", true),
@@ -33,29 +33,22 @@ func robotCommand() *cobra.Command {
 }
 
 func robotListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
-		Short: "List the robots",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, manager.ListRobots, route.None{}, func(w io.Writer, answer manager.RobotsResponse) {
-				table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
-					return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen)}
-				})
-				for _, r := range answer.Robots {
-					if r.KeyTrouble != "" {
-						fmt.Fprintf(w, "%s %s\n", r.Name, r.KeyTrouble)
-					}
-				}
-				for _, odd := range answer.Odd {
-					if odd.Odd {
-						fmt.Fprintf(w, "%s is given other pages of %s than its peers: %d of %d that were compared, such as %s; time does not explain it\n",
-							odd.Robot, odd.Host, odd.Differing, odd.Compared, odd.Example)
-					}
-				}
-			})
-		}),
-	}
+	return onAll("ls", "List the robots", manager.ListRobots, func(w io.Writer, answer manager.RobotsResponse) {
+		table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
+			return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen)}
+		})
+		for _, r := range answer.Robots {
+			if r.KeyTrouble != "" {
+				fmt.Fprintf(w, "%s %s\n", r.Name, r.KeyTrouble)
+			}
+		}
+		for _, odd := range answer.Odd {
+			if odd.Odd {
+				fmt.Fprintf(w, "%s is given other pages of %s than its peers: %d of %d that were compared, such as %s; time does not explain it\n",
+					odd.Robot, odd.Host, odd.Differing, odd.Compared, odd.Example)
+			}
+		}
+	})
 }
 
 func robotAddCommand() *cobra.Command {

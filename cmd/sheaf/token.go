@@ -15,18 +15,11 @@ import (
 
 func accountTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens, which programs give instead of the password"}
-	cmd.AddCommand(accountTokenAddCommand(), &cobra.Command{
-		Use:   "ls NAME",
-		Short: "List an account's tokens",
-		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, accounts.ListTokens, args[0], func(w io.Writer, list account.TokenList) {
-				table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
-					return []any{t.ID, t.Name, t.Uses, moment(t.Created), moment(t.Expires), moment(t.Used)}
-				})
-			})
-		}),
-	}, &cobra.Command{
+	cmd.AddCommand(accountTokenAddCommand(), onOne("ls NAME", "List an account's tokens", accounts.ListTokens, func(w io.Writer, list account.TokenList) {
+		table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
+			return []any{t.ID, t.Name, t.Uses, moment(t.Created), moment(t.Expires), moment(t.Used)}
+		})
+	}), &cobra.Command{
 		Use:   "rm NAME ID",
 		Short: "Revoke a token; what is under way with it ends",
 		Args:  cobra.ExactArgs(2),
