@@ -10,7 +10,8 @@ import (
 )
 
 // Body is a body after decoding. A body that is not in a coding that was declared comes as it is.
-// One that ends too early comes as far as it goes, and then io.ErrUnexpectedEOF.
+// One that ends too early, or that becomes too much between
+// two codings, comes as far as it goes, and then io.ErrUnexpectedEOF.
 type Body struct {
 	Removed bool // the codings are decoded or not there, so Content-Encoding no longer applies
 
@@ -19,7 +20,39 @@ type Body struct {
 }
 
 // maxCodings limits the number of codings of one body.
-const maxCodings = 4
+const maxCodings = 2
+
+// What is between two codings may have betweenGrace bytes, and betweenRatio for each byte of the
+// body. So work is bounded by what was sent, also if nothing comes out in the end.
+const (
+	betweenGrace = 16 << 20
+	betweenRatio = 100
+)
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// between passes on what is between two codings, as long as that is bounded.
+type between struct {
+	counted
+	body *counted
+}
+
+func (b *between) Read(p []byte) (int, error) {
+	if b.n > betweenGrace+betweenRatio*b.body.n {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return b.counted.Read(p)
+}
 
 // Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
 // coding is unknown, nothing is decoded. It reads nothing before the first Read.
@@ -41,9 +74,14 @@ func Decode(r io.Reader, values []string) *Body {
 			return d
 		}
 	}
+	body := &counted{Reader: r}
+	d.out = body
 	for i := len(codings) - 1; i >= 0; i-- {
 		l := &layer{coding: codings[i], source: d.out}
 		d.layers, d.out, d.Removed = append(d.layers, l), l, true
+		if i > 0 {
+			d.out = &between{counted{Reader: l}, body}
+		}
 	}
 	return d
 }
