@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,8 +62,22 @@ type memory struct {
 // rest is how a host that fails is treated.
 type rest struct {
 	failures int                    // successive ones; used in the host's turn
+	hungUp   []string               // URLs of successive visits at which it hung up, each once; used in the host's turn
 	rests    atomic.Bool            // the host has failed too often to be tried again soon
 	why      atomic.Pointer[string] // why it waits longer than its address's interval; nil: it does not
+}
+
+// manyHungUp is at how many pages in a row a server hangs up before it, and no longer a program
+// behind these pages, is taken to fail.
+const manyHungUp = 3
+
+// hangsUp notes that the server took the connection for a URL and closed it without a byte. It
+// reports whether it does so at whatever it is asked for.
+func (r *rest) hangsUp(url string) bool {
+	if len(r.hungUp) < manyHungUp && !slices.Contains(r.hungUp, url) {
+		r.hungUp = append(r.hungUp, url)
+	}
+	return len(r.hungUp) == manyHungUp
 }
 
 // NewHost returns a host that is not visited until Locate and SetIdle were called.

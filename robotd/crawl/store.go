@@ -122,13 +122,18 @@ func (s *storing) settle(t *turn) error {
 func (s *storing) judgeServer(t *turn) {
 	h := t.host
 	if t.resp == nil {
-		if fetch.KindOf(t.err) == fetch.Protocol { // it answers, if oddly
+		switch kind := fetch.KindOf(t.err); {
+		case kind == fetch.Protocol: // it answers, if oddly
+			h.rest.hungUp = nil
+			return
+		case kind == fetch.Silent && !h.rest.hangsUp(t.entry.URL):
 			return
 		}
 		t.out.Trouble, h.place.silent = true, true
 		t.out.NotBefore = s.patience.backOff(h, 0, time.Time{})
 		return
 	}
+	h.rest.hungUp = nil
 	status, asked := t.resp.Status, retryAfter(t.resp.Header)
 	switch {
 	case Overloaded(status), t.mark == page.Blocked: // a host that turns the robot away is visited less often
