@@ -71,31 +71,63 @@ func repeats(segments []string) bool {
 
 // Circles finds paths that relative links make longer without end, if several words take turns in
 // no order: a server that shows the same page under each path has two times as many with each
-// segment. The zero value is ready for use. It must not be used concurrently.
+// segment, or more. The zero value is ready for use. It must not be used concurrently.
 type Circles struct {
-	seen map[string]bool // directories in which segments come again
+	seen  map[string]bool // directories in which segments come again
+	once  int             // those of seen in which one does
+	words map[string]bool // the segments of these
 }
 
-// maxCircles is how many such directories a host may have.
-const maxCircles = 100
+// Bounds of such directories of a host. Of four words that take turns, some 500 paths have a word
+// that comes twice, but no second one. A real tree of so many has more words, or is less deep.
+const (
+	maxCircles = 100 // in which several segments come again
+	maxOnce    = 90  // in which one does, of few words
+	mostWords  = 8
+	deepOnce   = 4 // segments
+)
 
 // Endless reports whether a link of a page leads deeper into a circle. A directory counts only if
-// it lies below the page's own directory, and if both repeat segments. So a real tree in which a
-// name comes twice is not a circle. Once a host has maxCircles such directories, every further one
-// is endless, until the crawl of the host ends.
+// it lies below the page's own directory, and if both repeat segments, or if it is the next one and
+// all such consist of a few words. So a real tree in which a name comes twice is not a circle. Once
+// a host has as many such directories as it may, every further one is endless, until the crawl of
+// the host ends.
 func (c *Circles) Endless(page, link string) bool {
 	from, to := directory(page), directory(link)
-	if len(to) <= len(from) || !strings.HasPrefix(to, from) || again(to) < 2 || again(from) < 1 || c.seen[to] {
+	if len(to) <= len(from) || !strings.HasPrefix(to, from) || c.seen[to] {
 		return false
 	}
-	if len(c.seen) == maxCircles {
-		return true
+	switch n := again(to); {
+	case n >= 2 && again(from) >= 1:
+		if len(c.seen)-c.once == maxCircles {
+			return true
+		}
+	case n == 1 && strings.Count(to, "/") > deepOnce && strings.Count(to, "/") == strings.Count(from, "/")+1 && c.fewWords(to):
+		if c.once == maxOnce {
+			return true
+		}
+		c.once++
+	default:
+		return false
 	}
 	if c.seen == nil {
 		c.seen = make(map[string]bool)
 	}
 	c.seen[to] = true
 	return false
+}
+
+// fewWords adds the segments of a directory to the words, and reports whether these are few.
+func (c *Circles) fewWords(path string) bool {
+	if c.words == nil {
+		c.words = make(map[string]bool)
+	}
+	for s := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if len(c.words) <= mostWords {
+			c.words[s] = true
+		}
+	}
+	return len(c.words) <= mostWords
 }
 
 // directory returns the path up to its last slash.

@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCircles: relative links that make paths of two or three words in any order end soon, and
+// TestCircles: relative links that make paths of two to four words in any order end soon, and
 // real trees in which names come twice are visited as they are.
 func TestCircles(t *testing.T) {
 	t.Parallel()
@@ -58,12 +58,30 @@ func TestCircles(t *testing.T) {
 		`<a href="favicons/apple">a</a><a href="more/">b</a><link rel=icon href="favicons/f.ico">`: 300,
 		`<a href="a/">a</a><a href="b/">b</a>`:                                                     300,
 		`<a href="a/">a</a><a href="b/">b</a><a href="c/">c</a>`:                                   300,
+		`<a href="a/">a</a><a href="b/">b</a><a href="c/">c</a><a href="d/">d</a>`:                 300,
 		`<a href="index.php/a">a</a><a href="index.php/b/c">b</a>`:                                 300,
 		`<a href="favicons/apple">a</a>`:                                                           20,
 	} {
 		if got := visit(t, "/", 1000, func(string) string { return links }); got > most {
 			t.Errorf("%s: %d pages, want at most %d", links, got, most)
 		}
+	}
+	// Chapters whose lists lie beside them: /text/1/text/, linked one by one from the chapters.
+	chapters := func(at string) string {
+		switch n := strings.Count(at, "/"); {
+		case at == "/":
+			var b strings.Builder
+			for i := range 400 {
+				fmt.Fprintf(&b, "<a href=text/%d/>x</a>", i)
+			}
+			return b.String()
+		case n == 3 && strings.HasSuffix(at, "/"):
+			return "<a href=list/text/index.html>x</a>"
+		}
+		return ""
+	}
+	if got := visit(t, "/", 2000, chapters); got != 801 {
+		t.Errorf("chapters with lists: %d pages, want 801", got)
 	}
 	// A library of letters: /a/b/a/b/0.html, linked from lists one above another.
 	library := func(at string) string {
