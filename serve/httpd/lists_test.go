@@ -3,16 +3,23 @@ package httpd_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
+	"github.com/gorilla/mux"
+
 	"sheaf/internal/api"
+	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
+	"sheaf/serve/httpd"
 )
 
 // longList returns a list with as many pages as one query may have, of a thousand hosts.
@@ -112,6 +119,23 @@ func TestListsAreRefusedUnread(t *testing.T) {
 		resp := testkit.Receive(t, path+" is refused", refused)
 		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s, %v", path, resp.Status, resp.Header)
+		}
+	}
+}
+
+// A list that breaks off is refused with the reason, at the paths that take one.
+func TestBrokenListsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	router := mux.NewRouter()
+	testkit.Must(t, httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: operatorstest.Shut}))
+	for _, path := range []string{api.PathCDX, api.PathCoverage} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, iotest.ErrReader(io.ErrUnexpectedEOF))
+		r.SetBasicAuth("jp", "jp")
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the body breaks off") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }
