@@ -46,7 +46,7 @@ const html = "text/html"
 
 // Operations for readers.
 var (
-	front         = route.New[route.None, Front](http.MethodGet, "/", route.Account, audit.None, "The front page; its figures as JSON for programs").Under("people").Saying("What the reader's account may not see is left out. It needs no log-in.").Answering(http.StatusOK, "A page, or JSON").Also(http.StatusOK, html, "")
+	front         = route.New[route.None, Front](http.MethodGet, "/", route.Visitor, audit.None, "The front page; its figures as JSON for programs").Under("people").Saying("What the reader's account may not see is left out.").Answering(http.StatusOK, "A page, or JSON").Also(http.StatusOK, html, "")
 	find          = webpage.Lead[findQuery](api.PathFind, route.Account, http.StatusSeeOther, "Leads to the page, host or domain that is asked for", "To it").Also(http.StatusNotFound, html, "A page that says so")
 	browse        = webpage.Get[placeQuery]("/browse/{place:.*}", route.Account, "The page of a domain or host").Also(http.StatusMovedPermanently, "", "To the path with a slash at its end")
 	watching      = webpage.Get[watchingQuery](api.PathWatching, route.Account, "The account's watches; with url or host also a form that watches it")

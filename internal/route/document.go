@@ -56,6 +56,8 @@ func (rt Route) describe(s *schemas, variables map[string]string) operation {
 	case Account:
 	case Anybody:
 		o.Security = []object{{}}
+	case Visitor:
+		o.Security = []object{{}, {"account": []string{}}}
 	case Robot:
 		o.Security = []object{{"robot": []string{}}}
 	default:

@@ -37,6 +37,7 @@ import (
 const (
 	Anybody = "anybody"
 	Account = "account" // consumers
+	Visitor = "visitor" // consumers, and who has not logged in
 	Robot   = "robot"
 )
 
@@ -50,7 +51,7 @@ const (
 type Route struct {
 	Method  string
 	Path    string // as mux reads it: variables may have patterns
-	For     string // who may ask: Anybody, Account, Robot, or the least role of operators
+	For     string // who may ask: one of these, or the least role of operators
 	Act     string // for the audit log
 	Summary string
 	Long    string // more words for the description, if any
@@ -87,8 +88,8 @@ type At[Body any] struct {
 	Body Body   `body:"json"`
 }
 
-// New defines an operation. Who is a role of operators, or one of Anybody, Account and Robot. Act
-// is what the audit log calls it; empty: nothing is changed.
+// New defines an operation. Who is a role of operators, or one of Anybody, Account, Visitor and
+// Robot. Act is what the audit log calls it; empty: nothing is changed.
 func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, summary string) Op[In, Out] {
 	o := Op[In, Out]{Route{
 		Method: method, Path: path, For: string(who), Act: string(act), Summary: summary, Status: http.StatusOK,
@@ -97,7 +98,7 @@ func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, s
 	switch o.For {
 	case Robot:
 		o.Tag = "robots"
-	case Anybody, Account:
+	case Anybody, Account, Visitor:
 		o.Tag = "service"
 	default:
 		o.Tag = "operators"
