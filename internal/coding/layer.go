@@ -102,14 +102,16 @@ func (l *layer) begin() io.Reader {
 // rest reads the source where what was kept of it ends.
 func (l *layer) rest() io.Reader {
 	if l.failed != nil {
-		return failing{l.failed}
+		return Failing{l.failed}
 	}
 	return raw{l}
 }
 
-type failing struct{ err error }
+// Failing is a body that did not come: reading it fails with Err.
+type Failing struct{ Err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+// Read implements io.Reader.
+func (f Failing) Read([]byte) (int, error) { return 0, f.Err }
 
 // isText reports whether a body looks like a text that is not encoded.
 func isText(b []byte) bool {
@@ -132,7 +134,7 @@ func (l *layer) decoder(in *bufio.Reader, magic []byte) (decoder io.Reader, cert
 		var err error
 		l.zstd, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
-			return failing{err}, false
+			return Failing{err}, false
 		}
 		return l.zstd, false
 	}

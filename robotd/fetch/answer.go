@@ -108,7 +108,7 @@ func newAnswer(r *bufio.Reader, head header) *answer {
 		(head.proto == "HTTP/1.1" || head.says("Connection", "keep-alive"))
 	switch {
 	case head.cut:
-		a.body, a.keeps = failing{io.ErrUnexpectedEOF}, false
+		a.body, a.keeps = coding.Failing{Err: io.ErrUnexpectedEOF}, false
 	case head.status == http.StatusNoContent || head.status == http.StatusNotModified:
 		a.body = http.NoBody
 	case inChunks:
@@ -143,11 +143,6 @@ func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer
 		codings: resp.Header.Values("Content-Encoding"), close: func() { resp.Body.Close() },
 	}, nil
 }
-
-// failing is the body of an answer of which the body did not come.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // exact reads a body whose length is known.
 type exact struct {

@@ -28,6 +28,9 @@ const (
 	Local    Kind = "local"           // the fault is on this side: the URL, the settings, the disk
 )
 
+// kinds are all kinds.
+var kinds = []Kind{DNS, Connect, Proxy, TLS, Timeout, Refused, TooSlow, Silent, Protocol, Canceled, Over, Local}
+
 // errForbidden means that Request.Allowed has returned false.
 var errForbidden = errors.New("the request is not allowed any more")
 

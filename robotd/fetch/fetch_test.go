@@ -275,6 +275,7 @@ func TestErrors(t *testing.T) {
 		{"hangs up", "", text(""), nil, Silent},
 		{"no HTTP", "", text("\x16\x03\x01\x00\x02"), nil, Protocol},
 		{"long header", "", text("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1000) + "\r\n\r\n"), func(o *Options) { o.MaxHeader = 900 }, Protocol},
+		{"many fields", "", text("HTTP/1.1 200 OK\r\n" + strings.Repeat("X:\n", 5001) + "\r\n"), nil, Protocol},
 		{"endless interim", "", text(strings.Repeat("HTTP/1.1 100 Go\r\n\r\n", 1000)), func(o *Options) { o.MaxHeader = 900 }, Protocol},
 		{"private", "", text(""), func(o *Options) { o.AllowPrivate = false }, Refused},
 		{"private literal", "http://169.254.169.254/", text(""), func(o *Options) { o.AllowPrivate = false }, Refused},

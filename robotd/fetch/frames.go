@@ -34,7 +34,7 @@ const LeaseTime = 10 * time.Second
 // request that is just being written.
 func margin(lease time.Duration) time.Duration { return lease / 10 }
 
-// refusal is why a head lets a hand not work, whenever it asks again.
+// refusal is a head's reason not to let a hand work. The hand need not ask again.
 type refusal struct{ why string }
 
 func (r *refusal) Error() string { return r.why }

@@ -363,7 +363,6 @@ var crlf2 = []byte("\r\n\r\n")
 // check says what is wrong with an answer that a hand has sent for a turn, since which so much time
 // has passed.
 func (a *handAnswer) check(addr netip.Addr, since time.Duration) error {
-	kinds := []Kind{DNS, Connect, Proxy, TLS, Timeout, Refused, TooSlow, Silent, Protocol, Canceled, Over, Local}
 	certificates := []string{"", CertExpired, CertHost, CertSelfSigned, CertIncomplete, CertAuthority, CertInvalid}
 	r := a.Response
 	switch {

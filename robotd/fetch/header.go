@@ -73,6 +73,9 @@ func (c *connection) requestBytes(req *http.Request) []byte {
 
 var errLongHeader = errors.New("the header is longer than the limit")
 
+// mostFields is how many lines a header may have: each costs more memory than its bytes.
+const mostFields = 5000
+
 // readHeader reads a status line and fields up to the blank line. It takes what curl or wget takes:
 // TestOddAnswers has the list.
 func readHeader(r *bufio.Reader, limit int) (header, error) {
@@ -84,9 +87,11 @@ func readHeader(r *bufio.Reader, limit int) (header, error) {
 	if err != nil {
 		return h, err
 	}
-	for {
+	for n := 0; ; n++ {
 		line, err := readLine(r, &limit)
 		switch {
+		case n > mostFields:
+			return h, errLongHeader
 		case err == io.ErrUnexpectedEOF:
 			h.cut = true // the line in hand means nothing
 			return h, nil
