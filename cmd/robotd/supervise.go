@@ -16,7 +16,10 @@ import (
 // the hours in which hosts may be visited.
 const (
 	pause = 10 * time.Second // wait before a robot that ended by itself is started again
-	stop  = 60 * time.Second // time for a robot to end
+	// stop is the time for a robot to end, and shorter than TimeoutStopSec of its unit. A robot
+	// seals what it has collected before it ends. If that takes longer, the next start completes
+	// the batch.
+	stop = 60 * time.Second
 )
 
 func superviseCommand() *cobra.Command {

@@ -20,7 +20,7 @@ type Chunks struct {
 	found bool
 	plain bool
 	crlf  bool // the last size ends with CRLF
-	inOne bool // the line end of a chunk is to come
+	inOne bool // a chunk has begun, so the next line is its end
 	begun bool
 	err   error
 }

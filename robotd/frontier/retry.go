@@ -23,8 +23,9 @@ func (h *Host) Retry() error {
 	return h.postpone(e, Done{})
 }
 
-// postpone appends the page in hand to the queue once more, as e, and records that its first entry
-// is finished. If the process ends between the two, passPostponed records it after the next start.
+// postpone appends the page in hand to the queue once more, as e, and then records that its first
+// entry is finished. If the process ends before that is recorded, passPostponed does it after the
+// next start.
 func (h *Host) postpone(e Entry, d Done) error {
 	before := h.logSize
 	size, err := appendAt(h.path("log"), before, e.append(nil, h.Name))
@@ -40,8 +41,8 @@ func (h *Host) postpone(e Entry, d Done) error {
 	return nil
 }
 
-// passPostponed finishes entries at the head of the queue that are in it once more: they were
-// postponed, and the journal does not have it.
+// passPostponed finishes the entries at the head of the queue whose pages are in the queue once
+// more. Such a page was postponed, and the process ended before the journal had that.
 func passPostponed(h *Host) error {
 	for h.repeats {
 		a, err := h.look()

@@ -14,7 +14,8 @@ type waits struct {
 
 // A page's answer is late if it took more than twice the median of the last pages, and few of the
 // pages before took as long. So a site whose pages differ much, or come in sections, has hardly any
-// late ones. A server that stays slow changes the median: after half of its pages it is as usual.
+// late answers. A server that stays slow changes the median: once half of the pages that count were
+// slow, a slow answer is the usual one.
 const (
 	mostWaits   = 512
 	medianWaits = 32                    // last pages whose median counts
