@@ -1,9 +1,11 @@
 package ingest_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,4 +87,61 @@ func TestMisspeltTakedown(t *testing.T) {
 	if stones := now.Tombstones("www.example.jp"); len(stones) > 0 {
 		t.Errorf("taken down: %v", stones)
 	}
+}
+
+// What a robot has published since its key was stolen is taken down at once, also what is published
+// later; what it had published before stays, and so does what others bring. The take-down can be
+// lifted.
+func TestTakeDownOfARobot(t *testing.T) {
+	c := emptyCatalog(t)
+	publish := func(batch, robot string, hosts ...string) time.Time {
+		var entries []catalog.SegmentEntry
+		for _, host := range hosts {
+			entries = append(entries, catalog.SegmentEntry{
+				Host: host, Object: "segments/" + batch + "/" + host, Length: 1, SHA256: "x", First: time.Unix(1, 0), Last: time.Unix(2, 0),
+				Records: 1, Files: 1, Origin: catalog.Origin{Batch: batch, BatchSHA256: batch, Robot: robot},
+			})
+		}
+		v, err := c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: batch, SHA256: batch}}, Entries: catalog.Entries(entries...)})
+		testkit.Must(t, err)
+		return v.Published
+	}
+	want := func(when, host string, batches ...string) {
+		t.Helper()
+		s, err := c.Pin(t.Context())
+		testkit.Must(t, err)
+		defer s.Release()
+		lines, err := s.Host(t.Context(), host)
+		testkit.Must(t, err)
+		var got []string
+		for _, l := range lines {
+			got = append(got, l.Batch)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, batches) {
+			t.Errorf("%s, %s shows %v, want %v", when, host, got, batches)
+		}
+	}
+	routes := mux.NewRouter()
+	upkeep.NewTakedowns(c, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
+	ask := func(path, body string, status int) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+		if w.Code != status {
+			t.Errorf("%s %s: %d %s, want %d", path, body, w.Code, w.Body, status)
+		}
+	}
+	publish("b1", "thief", "a.jp", "b.jp")
+	since := publish("b2", "honest", "a.jp")
+	publish("b3", "thief", "a.jp")
+	ask(api.PathAdminTakedowns, `{"robot": "nobody", "since": "2000-01-01T00:00:00Z", "reason": "x"}`, http.StatusNotFound)
+	ask(api.PathAdminTakedowns, `{"robot": "thief", "reason": "no time"}`, http.StatusBadRequest)
+	ask(api.PathAdminTakedowns, fmt.Sprintf(`{"robot": "thief", "since": %q, "reason": "its key was stolen"}`, since.Format(time.RFC3339Nano)), http.StatusOK)
+	want("taken down", "a.jp", "b1", "b2")
+	publish("b4", "thief", "a.jp")
+	want("after a late batch", "a.jp", "b1", "b2")
+	want("taken down", "b.jp", "b1")
+	ask(api.PathAdminLift, `{"robot": "thief", "reason": "it was not"}`, http.StatusOK)
+	want("lifted", "a.jp", "b1", "b2", "b3", "b4")
 }

@@ -11,6 +11,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
+	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
@@ -131,6 +132,7 @@ type ForecastQuery struct {
 type RobotEnd struct {
 	Name   string `path:""`
 	Forget bool   `query:"forget" doc:"take a robot off the list that was revoked or has not joined"`
+	Since  string `query:"since" doc:"since when its key may be in others' hands, as RFC 3339 has it: nobody gets its name again, and of what it has sent nothing fetched later is published"`
 }
 
 // PrefixQuery names a part of a host.
@@ -250,7 +252,14 @@ func (a *operatorAPI) endRobot(ctx context.Context, in RobotEnd) error {
 	if in.Forget {
 		return a.roster.Forget(ctx, in.Name)
 	}
-	return a.roster.Revoke(ctx, in.Name)
+	var since time.Time
+	if in.Since != "" {
+		var err error
+		if since, err = time.Parse(time.RFC3339, in.Since); err != nil {
+			return problem.New(http.StatusBadRequest, "bad_since", fmt.Sprintf("since is %q; write a time such as 2026-11-21T03:00:00Z", in.Since))
+		}
+	}
+	return a.roster.RevokeSince(ctx, in.Name, since)
 }
 
 func (a *operatorAPI) restart(ctx context.Context, robot string) (RestartResponse, error) {

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
+	"sheaf/manager/roster"
 )
 
 // until returns until when the robot may have visited a host, and whether it ever had it.
@@ -125,6 +127,28 @@ func TestHostThatComesBack(t *testing.T) {
 		}
 		if end, had := f.until("r2", "a"); !had || end.Sub(time.Now()).Abs() > time.Minute {
 			t.Errorf("the other's time has ended at %s, %t; want now", end, had)
+		}
+	})
+}
+
+// A robot that is revoked since a time speaks for no host after then, and nobody gets its name.
+func TestRevokedSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, time.Hour, "r1", "r2")
+		f.add(assign.Replication{}, "a")
+		f.fetch("r1", "r2")
+		f.want("a", "r1")
+		stolen := time.Now()
+		time.Sleep(30 * time.Minute)
+		testkit.Must(t, f.Roster.RevokeSince(t.Context(), "r1", stolen))
+		if end, had := f.until("r1", "a"); !had || !end.Equal(stolen.Truncate(time.Millisecond)) {
+			t.Errorf("its time has ended at %s, %t; want %s", end, had, stolen)
+		}
+		if _, _, err := f.Roster.Admit(t.Context(), "r1"); !errors.Is(err, roster.ErrRobotExists) {
+			t.Errorf("its name is admitted again: %v", err)
+		}
+		if err := f.Roster.Forget(t.Context(), "r1"); !errors.Is(err, roster.ErrRobotExists) {
+			t.Errorf("its name is forgotten: %v", err)
 		}
 	})
 }

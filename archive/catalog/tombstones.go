@@ -17,10 +17,13 @@ type Tombstone struct {
 	// must leave the records out. See Snapshot.Tombstones.
 	URLPrefix string `json:"url_prefix,omitempty"`
 	// Collection, if set, limits it to what was imported as this collection.
-	Collection string    `json:"collection,omitempty"`
-	Reason     string    `json:"reason"`
-	By         string    `json:"by"`
-	At         time.Time `json:"at"` // set when recorded
+	Collection string `json:"collection,omitempty"`
+	// Robot, if set, limits it to what this robot's batches brought, published at Since or later.
+	Robot  string    `json:"robot,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	Reason string    `json:"reason"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"` // set when recorded
 
 	Act     Act   `json:"act,omitempty"`     // what was done; set when recorded
 	Through int64 `json:"through,omitempty"` // of an erasure: the last sequence number that it covers
@@ -38,16 +41,19 @@ const (
 // covers reports whether nothing of the entry may be shown.
 func (t Tombstone) covers(l SegmentEntry) bool {
 	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) && (t.Collection == "" || t.Collection == l.Collection) &&
+		(t.Robot == "" || t.Robot == l.Robot && !l.Published.Before(t.Since)) &&
 		(t.Act != Erase || l.Seq <= t.Through)
 }
 
-// same reports whether both name the same host, edition, URL prefix and collection.
+// same reports whether both name the same host, edition, URL prefix, collection, robot and time.
 func (t Tombstone) same(o Tombstone) bool {
-	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix && t.Collection == o.Collection
+	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix && t.Collection == o.Collection && t.Robot == o.Robot && t.Since.Equal(o.Since)
 }
 
 // Whole reports whether it covers all of the host.
-func (t Tombstone) Whole() bool { return t.Edition == "" && t.URLPrefix == "" && t.Collection == "" }
+func (t Tombstone) Whole() bool {
+	return t.Edition == "" && t.URLPrefix == "" && t.Collection == "" && t.Robot == ""
+}
 
 // tombstones are those in force, by host key.
 type tombstones map[string][]Tombstone

@@ -35,12 +35,18 @@ func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRe
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Collection = args[0]
-			return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
-				fmt.Fprintf(w, done, t.Collection, at.Version, at.Hosts)
-			})
+			return printTakedown(cmd, c, op, t, done)
 		}),
 	}
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why (required); kept for ever")
 	cmd.Flags().StringVar(&t.By, "by", os.Getenv("USER"), "who decides (USER)")
 	return cmd
+}
+
+// printTakedown asks for an operation on a collection, or on what a robot brought, and prints done,
+// a format for its name, the catalog's version and the number of hosts.
+func printTakedown(cmd *cobra.Command, c *client.Client, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], t upkeep.TakedownRequest, done string) error {
+	return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
+		fmt.Fprintf(w, done, t.Collection+t.Robot, at.Version, at.Hosts)
+	})
 }

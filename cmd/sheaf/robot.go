@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -26,8 +28,7 @@ func robotCommand() *cobra.Command {
 		onOne("resume NAME", "Let a paused robot go on", manager.ResumeRobot, nil),
 		onOne("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", manager.UpgradeRobot, nil),
 		robotDeadCommand(),
-		robotEnd("revoke NAME", "Revoke a robot's credentials; its hosts go to other robots when its lease is over", false),
-		robotEnd("rm NAME", "Remove a robot that was revoked, or never joined, from the list; what it collected stays", true),
+		robotRevokeCommand(), robotRestoreCommand(), robotRemoveCommand(),
 	)
 	return cmd
 }
@@ -119,13 +120,65 @@ func robotPageCommand() *cobra.Command {
 	return cmd
 }
 
-func robotEnd(use, short string, forget bool) *cobra.Command {
+func robotRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		Use:   "rm NAME",
+		Short: "Remove a robot that was revoked, or never joined, from the list; what it collected stays",
+		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Forget: forget})
+			return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Forget: true})
 		}),
 	}
+}
+
+func robotRevokeCommand() *cobra.Command {
+	var since, reason string
+	cmd := &cobra.Command{
+		Use:   "revoke NAME [--since TIME --reason TEXT]",
+		Short: "Revoke a robot's credentials; its hosts go to other robots when its lease is over",
+		Long: `Revoke a robot's credentials. Its hosts go to other robots when its lease is over.
+
+With --since, what it has published since that time is taken down as well: its key may have been in
+others' hands. Of its batches that are not split yet nothing that was fetched later is published, and
+nobody gets its name again. Batches that wait for the publish window are published with it: give the
+command again after that. "sheaf robot restore" lifts the take-down.`,
+		Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if since == "" {
+				return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0]})
+			}
+			at, err := time.Parse(time.RFC3339, since)
+			if err != nil {
+				return fmt.Errorf("--since %q is no time; write one such as 2026-11-21T03:00:00Z", since)
+			}
+			if strings.TrimSpace(reason) == "" {
+				return errors.New("say with --reason why what the robot has published is taken down; that is kept for ever")
+			}
+			if err := tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Since: since}); err != nil {
+				return err
+			}
+			ask := upkeep.TakedownRequest{Robot: args[0], Since: at, Reason: reason}
+			return printTakedown(cmd, c, upkeep.TakeDown, ask, "what %s brought since then is taken down from version %d on, of %d hosts\n")
+		}),
+	}
+	cmd.Flags().StringVar(&since, "since", "", "take down what it has published since this time, such as 2026-11-21T03:00:00Z")
+	cmd.Flags().StringVar(&reason, "reason", "", "why (required with --since); kept for ever")
+	return cmd
+}
+
+func robotRestoreCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "restore NAME --reason TEXT",
+		Short: "Lift the take-down of what a robot had published; what was deleted meanwhile does not come back",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			ask := upkeep.TakedownRequest{Robot: args[0], Reason: reason}
+			return printTakedown(cmd, c, upkeep.Lift, ask, "what %s brought is there again from version %d on, of %d hosts\n")
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why (required); kept for ever")
+	return cmd
 }
 
 func robotDeadCommand() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gorilla/mux"
 
@@ -31,21 +32,23 @@ type Takedowns struct {
 func NewTakedowns(c *catalog.Catalog, log *slog.Logger) *Takedowns { return &Takedowns{c, log} }
 
 // TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host, or a
-// collection, which is all that is published of it.
+// collection or a robot, which is all that is published of it.
 type TakedownRequest struct {
-	Host       string `json:"host,omitempty"`
-	Collection string `json:"collection,omitempty"`
-	Edition    string `json:"edition,omitempty"`
-	URLPrefix  string `json:"url_prefix,omitempty"`
-	Reason     string `json:"reason"`
-	By         string `json:"by,omitempty"`
-	Unknown    bool   `json:"unknown,omitempty" doc:"also a host or edition of which nothing was published"`
+	Host       string    `json:"host,omitempty"`
+	Collection string    `json:"collection,omitempty"`
+	Robot      string    `json:"robot,omitempty" doc:"all that a robot's batches brought and that was published at since or later"`
+	Since      time.Time `json:"since,omitzero" doc:"of a robot; required to take down"`
+	Edition    string    `json:"edition,omitempty"`
+	URLPrefix  string    `json:"url_prefix,omitempty"`
+	Reason     string    `json:"reason"`
+	By         string    `json:"by,omitempty"`
+	Unknown    bool      `json:"unknown,omitempty" doc:"also a host or edition of which nothing was published"`
 }
 
 // TakedownResponse answers a TakedownRequest.
 type TakedownResponse struct {
 	Version int64 `json:"version"`         // of the catalog, from which on it holds
-	Hosts   int   `json:"hosts,omitempty"` // of a collection: how many had something of it
+	Hosts   int   `json:"hosts,omitempty"` // of a collection or a robot: how many had something of it
 }
 
 // TakedownQuery is the query of GET /v1/admin/takedowns.
@@ -191,6 +194,14 @@ func (t *Takedowns) takeDown(ctx context.Context, ask TakedownRequest) (Takedown
 	if stone.Collection != "" {
 		return t.recordOf(ctx, stone, "takes down a collection", t.catalog.RemoveCollection)
 	}
+	if stone.Robot != "" && stone.Since.IsZero() {
+		return TakedownResponse{}, problem.New(http.StatusBadRequest, "bad_takedown", "since is missing: say since when what the robot has published is taken down")
+	}
+	if stone.Robot != "" {
+		return t.recordOf(ctx, stone, "takes down what a robot brought", func(ctx context.Context, robot, reason, by string) (catalog.Version, int, error) {
+			return t.catalog.RemoveRobot(ctx, robot, stone.Since, reason, by)
+		})
+	}
 	if !ask.Unknown {
 		if err := t.checkKnown(ctx, stone); err != nil {
 			return TakedownResponse{}, err
@@ -207,13 +218,16 @@ func (t *Takedowns) lift(ctx context.Context, ask TakedownRequest) (TakedownResp
 	if stone.Collection != "" {
 		return t.recordOf(ctx, stone, "lifts the take-down of a collection", t.catalog.RestoreCollection)
 	}
+	if stone.Robot != "" {
+		return t.recordOf(ctx, stone, "lifts the take-down of what a robot brought", t.catalog.RestoreRobot)
+	}
 	return t.record(ctx, stone, "lifts the take-down of a host", t.catalog.Restore)
 }
 
 // stoneOf returns what a request asks for, and notes it for the audit log.
 func stoneOf(ctx context.Context, ask TakedownRequest) (catalog.Tombstone, error) {
 	stone := catalog.Tombstone{
-		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix, Collection: ask.Collection,
+		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix, Collection: ask.Collection, Robot: ask.Robot, Since: ask.Since,
 		Reason: ask.Reason, By: operators.By(ctx, ask.By),
 	}
 	if p, err := weburl.ParsePrefix(stone.URLPrefix); err == nil {
@@ -230,6 +244,9 @@ func stoneOf(ctx context.Context, ask TakedownRequest) (catalog.Tombstone, error
 func ObjectOf(s catalog.Tombstone) string {
 	if s.Collection != "" {
 		return "collection " + s.Collection
+	}
+	if s.Robot != "" {
+		return "what robot " + s.Robot + " brought"
 	}
 	text := "host " + s.Host
 	if s.Edition != "" {
@@ -254,17 +271,19 @@ func (t *Takedowns) record(ctx context.Context, s catalog.Tombstone, deed string
 	return TakedownResponse{Version: v.N}, nil
 }
 
-// recordOf is record for a collection.
+// recordOf is record for a collection or a robot.
 func (t *Takedowns) recordOf(ctx context.Context, s catalog.Tombstone, deed string,
 	do func(ctx context.Context, name, reason, by string) (catalog.Version, int, error)) (TakedownResponse, error) {
-	v, n, err := do(ctx, s.Collection, s.Reason, s.By)
-	if errors.Is(err, catalog.ErrNotExist) {
+	v, n, err := do(ctx, s.Collection+s.Robot, s.Reason, s.By)
+	if errors.Is(err, catalog.ErrNotExist) && s.Robot != "" {
+		err = problem.New(http.StatusNotFound, "nothing_of_robot", err.Error())
+	} else if errors.Is(err, catalog.ErrNotExist) {
 		err = problem.New(http.StatusNotFound, "unknown_collection", err.Error())
 	}
 	if err != nil {
 		return TakedownResponse{}, err
 	}
-	t.log.WarnContext(ctx, "operator "+deed, "collection", s.Collection, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
+	t.log.WarnContext(ctx, "operator "+deed, "collection", s.Collection, "robot", s.Robot, "hosts", n, "reason", s.Reason, "by", s.By, "version", v.N)
 	return TakedownResponse{v.N, n}, nil
 }
 
@@ -301,7 +320,11 @@ func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) erro
 
 // CheckTakedown returns an error for a take-down that could never apply to anything.
 func CheckTakedown(t catalog.Tombstone) error {
-	if t.Collection != "" {
+	if t.Robot != "" {
+		if t.Host+t.Edition+t.URLPrefix+t.Collection != "" {
+			return errors.New("what a robot brought is taken down whole; leave out host, edition, URL prefix and collection")
+		}
+	} else if t.Collection != "" {
 		if t.Host+t.Edition+t.URLPrefix != "" {
 			return errors.New("a collection is taken down whole; leave out host, edition and URL prefix")
 		}

@@ -52,3 +52,11 @@ func (t *Tx) endTenures(ctx context.Context, where string, args ...any) error {
 		append([]any{now - margin, margin, now}, args...)...)
 	return err
 }
+
+// CutTenures ends the robot's tenures at a time, unless they have ended before. It is for robots
+// that have no host any more.
+func (t *Tx) CutTenures(ctx context.Context, robot string, at time.Time) error {
+	ms := db.Millis(at)
+	_, err := t.Exec(ctx, `UPDATE assignments SET ended = ? WHERE robot = ? AND to_generation IS NOT NULL AND (ended = 0 OR ended > ?)`, ms, robot, ms)
+	return err
+}

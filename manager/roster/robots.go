@@ -70,7 +70,7 @@ func (r *Roster) Admit(ctx context.Context, name string) (token string, expires 
 	n, err := db.Exec(ctx, r.db, `
 		INSERT INTO robots (name, created, token_hash, token_expires) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, token_expires = excluded.token_expires
-		WHERE robots.secret_hash IS NULL`,
+		WHERE robots.secret_hash IS NULL AND robots.undone = 0`,
 		name, db.Millis(now), hash(token), db.Millis(expires))
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("admit robot %s: %w", name, err)
@@ -163,6 +163,13 @@ func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey,
 // Revoke takes the robot's credentials and its unused token away and hands its hosts on. It works
 // from the robot's next request. The robot's history stays.
 func (r *Roster) Revoke(ctx context.Context, robot string) error {
+	return r.RevokeSince(ctx, robot, time.Time{})
+}
+
+// RevokeSince is Revoke for a robot whose key is in others' hands since a time. Its batches that
+// are not split yet count as if it had lost its hosts then, and nobody gets its name again: what it
+// has published since is to be taken down, and what another of its name published would be, too.
+func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `
 			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, revoked = ?
@@ -174,7 +181,13 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
 		}
 		t.Disown(robot)
-		return t.Leave(ctx, robot)
+		if err := t.Leave(ctx, robot); err != nil || since.IsZero() {
+			return err
+		}
+		if _, err := t.Exec(ctx, `UPDATE robots SET undone = 1 WHERE name = ?`, robot); err != nil {
+			return err
+		}
+		return t.CutTenures(ctx, robot, since)
 	})
 }
 
@@ -182,7 +195,8 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 func (r *Roster) Forget(ctx context.Context, robot string) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		var active bool
-		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL FROM robots WHERE name = ?`, robot).Scan(&active)
+		var undone bool
+		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL, undone FROM robots WHERE name = ?`, robot).Scan(&active, &undone)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
@@ -190,6 +204,8 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 			return fmt.Errorf("robot %s: %w", robot, err)
 		case active:
 			return fmt.Errorf("robot %s: %w", robot, ErrActive)
+		case undone:
+			return fmt.Errorf("robot %s: %w", robot, ErrRobotExists)
 		}
 		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE robot = ?`, robot); err != nil {

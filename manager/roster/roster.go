@@ -36,8 +36,9 @@ var (
 	ErrActive = errors.New("it has joined; sheaf robot revoke takes its credentials away and hands its hosts on, and then it can be removed")
 	// ErrToken says that a one-time token is unknown, used or expired.
 	ErrToken = errors.New("the token is unknown, used or expired; ask the operator for a new one")
-	// ErrRobotExists says that a robot of that name has joined and was not revoked.
-	ErrRobotExists = errors.New("a robot of this name has joined; revoke it before you admit its name anew")
+	// ErrRobotExists says that a robot of that name has joined and was not revoked, or was revoked
+	// with what it had published.
+	ErrRobotExists = errors.New("a robot of this name has joined, or was revoked with what it had published; revoke it before you admit its name anew, or choose another name")
 	// ErrRobotName says that a name cannot be a robot's.
 	ErrRobotName = errors.New("a robot's name is a DNS label: 1 to 63 lower-case letters, digits and hyphens; not join or import")
 )
