@@ -18,7 +18,6 @@ import (
 	"sheaf/internal/peer"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
-	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -28,7 +27,8 @@ import (
 func TestDownloadsAreMeasured(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
+	s := servetest.New(t, nil)
+	s.Account("jp", "always", "jp") // each of its downloads has a row of its own
 	var records []*archive.Record
 	for i := range 2 {
 		records = append(records, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 2<<20), day))
@@ -72,15 +72,16 @@ func begin(t *testing.T, addr, request string) (net.Conn, *http.Response) {
 
 const (
 	membersFile = "/pub/jp/ac/waseda/www/20261121.members.tar.gz"
-	again       = "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n"
+	login       = "Host: x\r\nAuthorization: Basic anA6anA=\r\n"
+	again       = "GET /v1/version HTTP/1.1\r\n" + login + "\r\n"
 )
 
 // The time of a download ends when its client has the last byte, also if the server closes the
 // connection first. Other requests of the connection do not wait for that.
 func testUntilAcknowledged(t *testing.T, s *servetest.Site) {
 	for name, request := range map[string]string{
-		"keep-alive": "GET " + membersFile + " HTTP/1.1\r\nHost: x\r\n\r\n" + again,
-		"closed":     "GET " + membersFile + " HTTP/1.0\r\n\r\n",
+		"keep-alive": "GET " + membersFile + " HTTP/1.1\r\n" + login + "\r\n" + again,
+		"closed":     "GET " + membersFile + " HTTP/1.0\r\n" + login + "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, before := serveMeasured(t, s, nil), len(s.Downloads(transfers.Filter{}))
@@ -118,7 +119,7 @@ func testBrokenOff(t *testing.T, s *servetest.Site) {
 	for name, ranges := range map[string]string{"while it is written": "", "when all is written": "Range: bytes=0-1299999\r\n"} {
 		before := len(s.Downloads(transfers.Filter{}))
 		c := testkit.DialSmall(t, addr)
-		fmt.Fprint(c, "GET "+membersFile+" HTTP/1.1\r\nHost: x\r\n"+ranges+"\r\n")
+		fmt.Fprint(c, "GET "+membersFile+" HTTP/1.1\r\n"+login+ranges+"\r\n")
 		const part = 800 << 10
 		testkit.ReadSlowly(t, c, part, 0)
 		c.Close()
@@ -138,7 +139,7 @@ func testProxied(t *testing.T, s *servetest.Site) {
 	proxies, err := peer.ParseProxies([]string{"127.0.0.1"})
 	testkit.Must(t, err)
 	addr, before := serveMeasured(t, s, proxies), len(s.Downloads(transfers.Filter{}))
-	_, resp := begin(t, addr, "GET "+membersFile+" HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
+	_, resp := begin(t, addr, "GET "+membersFile+" HTTP/1.1\r\n"+login+"X-Forwarded-For: 192.0.2.7\r\n\r\n")
 	size, err := io.Copy(io.Discard, resp.Body)
 	testkit.Must(t, err)
 	list := s.Downloads(transfers.Filter{})
