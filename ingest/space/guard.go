@@ -63,8 +63,8 @@ func (c Claim) alone(d *Disk, room Room) float64 {
 // mark. So robots do not all push at the upper one. Uploads that have begun go on in the meantime.
 // The methods of a Guard may be called concurrently.
 //
-// One owner's claims get at most three quarters of the room that the others leave, so nobody can
-// stop the others by what it only announces.
+// One owner's claims get at most three quarters of the room that the others leave, or a quarter of
+// the disk's, so nobody can stop the others by what it only announces.
 type Guard struct {
 	disks   []Disk
 	marks   Marks
@@ -126,7 +126,7 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and one robot's stop at %.0f %%; make smaller batches",
 				c.Whole, 100*alone, d.Name, room.Bytes, 100*most)}
 		}
-		if mine := g.owned(d, c, name); full == nil && !begun && c.Owner != "" && after <= g.marks.Full && mine > ownShare*(g.marks.Full*float64(room.Bytes)-taken-c.on(d)+mine) {
+		if mine := g.owned(d, c, name); full == nil && !begun && c.Owner != "" && after <= g.marks.Full && mine > max(ownShare*(g.marks.Full*float64(room.Bytes)-taken-c.on(d)+mine), ownLeast*g.marks.Full*float64(room.Bytes)) {
 			full = &Full{RetryAfter: g.RetryAfter(), Detail: fmt.Sprintf("%s has announced %.0f bytes of %s with this batch, and may announce three quarters of what others leave; send those first", c.Owner, mine, d.Name)}
 		}
 		if full == nil && (after > g.marks.Full || g.draining && !begun && before > g.marks.Drained) {
@@ -144,8 +144,12 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 	return nil
 }
 
-// ownShare is which part of the room that others leave on a disk one owner may announce.
-const ownShare = 0.75
+// ownShare is which part of the room that others leave on a disk one owner may announce, and
+// ownLeast which part of the disk in any case: a disk that is almost full stops all alike.
+const (
+	ownShare = 0.75
+	ownLeast = 0.25
+)
 
 // owned returns how many bytes of a disk the owner of a claim has announced with it, which is
 // under a name.
