@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/archive/catalog"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve/access"
@@ -106,7 +106,7 @@ func TestCopiesFollowTakedowns(t *testing.T) {
 		}
 	}
 	check("before", false)
-	stone := catalog.Tombstone{Host: good, URLPrefix: page, Reason: "privacy"}
+	stone := upkeep.TakedownRequest{Host: good, URLPrefix: page, Reason: "privacy"}
 	h.operate(http.MethodPost, api.PathAdminTakedowns, stone, nil)
 	check("taken down", true)
 	h.operate(http.MethodPost, api.PathAdminLift, stone, nil)
@@ -115,7 +115,7 @@ func TestCopiesFollowTakedowns(t *testing.T) {
 	h.operate(http.MethodPost, api.PathAdminAccess, rule, &rule)
 	check("hidden", true)
 
-	h.operate(http.MethodPost, api.PathAdminTakedowns, catalog.Tombstone{Host: bad, Reason: "court"}, nil)
+	h.operate(http.MethodPost, api.PathAdminTakedowns, upkeep.TakedownRequest{Host: bad, Reason: "court"}, nil)
 	run()
 	for name, f := range h.followers() {
 		names := holdingIn(t, copies[name], bad)

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/accept"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -122,7 +123,7 @@ func TestCollection(t *testing.T) {
 	gone("restricted")
 	h.operate(http.MethodDelete, api.PathAdminAccess+"/1", nil, nil)
 
-	h.operate(http.MethodPost, api.PathAdminTakedowns, catalog.Tombstone{Collection: elections.Name, Reason: "the licence has ended"}, nil)
+	h.operate(http.MethodPost, api.PathAdminTakedowns, upkeep.TakedownRequest{Collection: elections.Name, Reason: "the licence has ended"}, nil)
 	gone("taken down")
 	var list catalog.CollectionList
 	h.operate(http.MethodGet, api.PathAdminImported, nil, &list)
@@ -135,7 +136,7 @@ func TestCollection(t *testing.T) {
 	if err := h.bringFiles(wire.Collection{Name: "No"}, nil); err == nil || !strings.Contains(err.Error(), "lower-case") {
 		t.Errorf("an import with a wrong name: %v", err)
 	}
-	for says, stone := range map[string]catalog.Tombstone{
+	for says, stone := range map[string]upkeep.TakedownRequest{
 		"nothing of it is shown": {Collection: "no-such", Reason: "x"}, "leave out host": {Collection: "other", Host: good, Reason: "x"}, "no reason": {Collection: "other"},
 	} {
 		if err := h.admin.Do(t.Context(), http.MethodPost, api.PathAdminTakedowns, stone, nil); err == nil || !strings.Contains(err.Error(), says) {
@@ -147,7 +148,7 @@ func TestCollection(t *testing.T) {
 	if swept.Condemned.Objects == 0 || swept.Condemned.Some[0].Reason != catalog.ReasonTakenDown {
 		t.Errorf("collection of what is taken down: %+v", swept)
 	}
-	h.operate(http.MethodPost, api.PathAdminLift, catalog.Tombstone{Collection: elections.Name, Reason: "a new contract"}, nil)
+	h.operate(http.MethodPost, api.PathAdminLift, upkeep.TakedownRequest{Collection: elections.Name, Reason: "a new contract"}, nil)
 	if got := query(""); !slices.Equal(got, all) {
 		t.Errorf("restored: %q\nbefore: %q", got, all)
 	}

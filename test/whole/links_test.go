@@ -14,7 +14,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/archive/catalog"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd"
@@ -82,7 +82,7 @@ func TestGraphOfASite(t *testing.T) {
 	h.same(t, "current", lines(slices.Concat(top, frames, b)...))
 
 	// The links of a page are taken down with it.
-	h.Operate(http.MethodPost, "/v1/admin/takedowns", catalog.Tombstone{Host: host, URLPrefix: base + "/b.html", Reason: "asked", By: "alice"}, nil)
+	h.Operate(http.MethodPost, "/v1/admin/takedowns", upkeep.TakedownRequest{Host: host, URLPrefix: base + "/b.html", Reason: "asked", By: "alice"}, nil)
 	h.same(t, second, lines(moved[0], "~/s.css > ~/i.gif > css"))
 	h.same(t, "all", lines(slices.Concat(top, frames, moved, []string{"~/s.css > ~/i.gif > css"})...))
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive/catalog"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -114,7 +114,7 @@ func TestPrefixNamesTheSamePages(t *testing.T) {
 	}
 	shown("before", 6)
 	for _, prefix := range []string{"http://old.example.jp/private/", "https://old.example.jp/private/", "HTTPS://Old.Example.jp:443/x/../%70rivate/"} {
-		stone := catalog.Tombstone{Host: host, URLPrefix: prefix, Reason: "court"}
+		stone := upkeep.TakedownRequest{Host: host, URLPrefix: prefix, Reason: "court"}
 		h.operate(http.MethodPost, api.PathAdminTakedowns, stone, nil)
 		shown("taken down as "+prefix, 0)
 		stone.URLPrefix = "http://old.example.jp/p%72ivate/"

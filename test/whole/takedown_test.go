@@ -22,6 +22,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -262,14 +263,14 @@ func TestTakedown(t *testing.T) {
 	if len(holding(before, bad)) == 0 || len(holding(before, badPath)) == 0 || len(holding(before, page)) < 4 {
 		t.Fatalf("before: %q", holding(before, ""))
 	}
-	for says, s := range map[string]catalog.Tombstone{
+	for says, s := range map[string]upkeep.TakedownRequest{
 		"unknown_host": {Host: "www.god.example.jp", Reason: "misspelt"}, "unknown_edition": {Host: good, Edition: "19990101", Reason: "misspelt"},
 	} {
 		if err := h.admin.Do(t.Context(), http.MethodPost, "/v1/admin/takedowns", s, nil); err == nil || !strings.Contains(err.Error(), "nothing of the host") {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
-	for name, s := range map[string]catalog.Tombstone{
+	for name, s := range map[string]upkeep.TakedownRequest{
 		"host": {Host: bad, Reason: "court", By: "op"}, "page": {Host: good, URLPrefix: page, Reason: "privacy", By: "op"},
 	} {
 		t.Log("take down", name)
@@ -303,7 +304,7 @@ func TestTakedown(t *testing.T) {
 	if swept.Condemned.Objects < 2 || swept.Condemned.Some[0].Reason != catalog.ReasonTakenDown || swept.URLs != 1 {
 		t.Errorf("collection of what is taken down: %+v", swept)
 	}
-	h.operate(http.MethodPost, "/v1/admin/takedowns/lift", catalog.Tombstone{Host: bad, Reason: "appeal", By: "op"}, nil)
+	h.operate(http.MethodPost, "/v1/admin/takedowns/lift", upkeep.TakedownRequest{Host: bad, Reason: "appeal", By: "op"}, nil)
 	after := h.tree()
 	if names := holding(after, badPath+"www/all"); len(names) != 6 {
 		t.Errorf("after the lift: %q", names)
