@@ -7,9 +7,8 @@ import (
 	"io"
 	"time"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
-	"sheaf/internal/limits"
+	"sheaf/internal/wire"
 )
 
 // assemble makes the cell around the file's blocks. block is what follows the WARC header in WP.
@@ -30,7 +29,7 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	if len(wp) > maxWP {
 		return nil, fmt.Errorf("%w: the head of %.100q deflates to %d bytes, over %d", ErrRefused, h.url, len(wp), maxWP)
 	}
-	whole := crcmath.Join(crcmath.Join(crcmath.Of(head), file.crc, file.n), crcmath.Of([]byte(crlf2)), 4)
+	whole := deflate.JoinCRC(deflate.JoinCRC(deflate.CRC(head), file.crc, file.n), deflate.CRC([]byte(crlf2)), 4)
 	ws := appendTrailer([]byte(recordEnd), whole, int64(len(head))+file.n+4)
 	w.extra = appendField(appendField(w.extra[:0], "WS", ws), "WP", wp)
 	extra := w.extra
@@ -50,7 +49,7 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	record.Write(ws)
 	c.RecordCRC = record.Sum32()
 	out.cell, out.decoded = c, int64(len(headers)+len(head))+c.BodyLen
-	if limits.Room(w.decoded+out.decoded, w.size+c.Len()) < 0 {
+	if wire.ExpansionRoom(w.decoded+out.decoded, w.size+c.Len()) < 0 {
 		return nil, fmt.Errorf("%w: the record of %.100q would decode to %d bytes from %d, for which the segment has no room", ErrRefused, h.url, out.decoded, c.Len())
 	}
 	return out, nil
@@ -58,7 +57,7 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 
 // frame makes the two members around the file's blocks, and sets their lengths in c.
 func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
-	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcmath.Of(headers)
+	c.HeaderLen, c.HeaderCRC = int64(len(headers)), deflate.CRC(headers)
 	w.run = appendHead(w.compress, w.run[:0], headers, c)
 	w.before = appendMember(w.before[:0], nil, w.run, []byte{3, 0}, c.HeaderCRC, c.HeaderLen)
 	c.TLen = int64(len(w.before))
@@ -69,7 +68,7 @@ func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
 	return &cellBytes{
 		cell:   *c,
 		before: w.before,
-		after:  appendTrailer(pad, crcmath.WithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
+		after:  appendTrailer(pad, deflate.CRCWithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
 	}
 }
 

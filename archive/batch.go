@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 	"sheaf/internal/wire"
@@ -70,9 +69,9 @@ func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err er
 		return 0, "", err
 	}
 	headers := (&tarEntry{name: manifestName, size: int64(len(manifest)), modified: time.Unix(0, 0)}).headers()
-	cell := appendMember(nil, nil, comp.Run(headers), []byte{3, 0}, crcmath.Of(headers), int64(len(headers)))
+	cell := appendMember(nil, nil, comp.Run(headers), []byte{3, 0}, deflate.CRC(headers), int64(len(headers)))
 	pad := padding(int64(len(manifest)))
-	sum := crcmath.WithZeros(crcmath.Of(manifest), pad)
+	sum := deflate.CRCWithZeros(deflate.CRC(manifest), pad)
 	cell = appendMember(cell, nil, comp.Run(manifest), padBlock(int64(len(manifest))), sum, int64(len(manifest)+pad))
 	cell = append(cell, EndMember(0, 0)...)
 	n, err := b.out.Write(cell)

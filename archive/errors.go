@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 	"sheaf/internal/wire"
 )
 
@@ -27,7 +27,7 @@ func (e *FormatError) Error() string {
 		fmt.Fprintf(&b, ", cell %d", e.Cell)
 	}
 	if e.Entry != "" {
-		fmt.Fprintf(&b, " (%s)", terminal.Text(e.Entry))
+		fmt.Fprintf(&b, " (%s)", display.Harmless(e.Entry))
 	}
 	fmt.Fprintf(&b, ": %s", e.Msg)
 	if e.Err != nil {

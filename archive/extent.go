@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 )
 
 // FileOpener is a Source that may be a range of a local file.
@@ -27,7 +27,7 @@ const (
 
 // Extents returns n bytes of the view from off as extents of local files. If not everything that
 // the view consists of is in local files, it returns nil.
-func (v *View) Extents(off, n int64) (extent.Reader, error) {
+func (v *View) Extents(off, n int64) (stream.Reader, error) {
 	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (v *View) Extents(off, n int64) (extent.Reader, error) {
 	return nil, errors.Join(err, x.Close())
 }
 
-// extents implements extent.Reader. Long stored pieces become extents of their file; what is
+// extents implements stream.Reader. Long stored pieces become extents of their file; what is
 // between them is read and put together.
 type extents struct {
 	walk
@@ -77,10 +77,10 @@ func (x *extents) open(part int) (bool, error) {
 	return true, nil
 }
 
-// Next implements extent.Reader.
-func (x *extents) Next(ctx context.Context) (extent.Extent, error) {
+// Next implements stream.Reader.
+func (x *extents) Next(ctx context.Context) (stream.Extent, error) {
 	if err := ctx.Err(); err != nil {
-		return extent.Extent{}, context.Cause(ctx)
+		return stream.Extent{}, context.Cause(ctx)
 	}
 	x.buf = x.buf[:0]
 	for x.off < x.end {
@@ -96,7 +96,7 @@ func (x *extents) Next(ctx context.Context) (extent.Extent, error) {
 		}
 		e, err := x.take(p, n)
 		if err != nil {
-			return extent.Extent{}, err
+			return stream.Extent{}, err
 		}
 		x.advance(n)
 		if e.Size() > 0 {
@@ -104,30 +104,30 @@ func (x *extents) Next(ctx context.Context) (extent.Extent, error) {
 		}
 	}
 	if len(x.buf) == 0 {
-		return extent.Extent{}, io.EOF
+		return stream.Extent{}, io.EOF
 	}
-	return extent.Extent{Bytes: x.buf}, nil
+	return stream.Extent{Bytes: x.buf}, nil
 }
 
 // take returns the first n bytes of a piece as an extent. If they are few, it appends them to the
 // buffer instead.
-func (x *extents) take(p piece, n int64) (extent.Extent, error) {
+func (x *extents) take(p piece, n int64) (stream.Extent, error) {
 	if p.given != nil {
 		if n >= sendable {
-			return extent.Extent{Bytes: p.given[:n]}, nil
+			return stream.Extent{Bytes: p.given[:n]}, nil
 		}
 		x.buf = append(x.buf, p.given[:n]...)
-		return extent.Extent{}, nil
+		return stream.Extent{}, nil
 	}
 	switch local, err := x.open(x.cell.part); {
 	case err != nil:
-		return extent.Extent{}, err
+		return stream.Extent{}, err
 	case !local:
-		return extent.Extent{}, fmt.Errorf("part %d is no file, and others are", x.cell.part)
+		return stream.Extent{}, fmt.Errorf("part %d is no file, and others are", x.cell.part)
 	case n >= sendable:
-		return extent.Extent{File: x.file, Off: x.base + p.stored.off, Len: n}, nil
+		return stream.Extent{File: x.file, Off: x.base + p.stored.off, Len: n}, nil
 	}
-	return extent.Extent{}, x.read(span{p.stored.off, n})
+	return stream.Extent{}, x.read(span{p.stored.off, n})
 }
 
 // join makes one piece of cells that are wanted whole and follow one another.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 )
@@ -98,22 +97,22 @@ func or(given, otherwise []byte) []byte {
 // put appends the cell to data and notes its places and sums in c.
 func (f *forge) put(data []byte, s *forgedCell, c *Cell) []byte {
 	comp := f.comp
-	c.Offset, c.HeaderLen, c.HeaderCRC, c.BodyLen = int64(len(data)), int64(len(s.headers)), crcmath.Of(s.headers), int64(len(s.body))
+	c.Offset, c.HeaderLen, c.HeaderCRC, c.BodyLen = int64(len(data)), int64(len(s.headers)), deflate.CRC(s.headers), int64(len(s.body))
 	data = appendMember(data, s.tExtra, or(s.headerRun, appendHead(comp, nil, s.headers, c)), or(s.tFinal, []byte{3, 0}), c.HeaderCRC, c.HeaderLen+s.headerSize)
 	c.TLen = int64(len(data)) - c.Offset
 
 	head := s.warc + s.http + string(s.cut)
 	whole := head + string(s.body) + crlf2
 	wp := append([]byte(gzipPlainStart), or(s.headRun, appendHead(comp, nil, []byte(head), c))...)
-	ws := or(s.ws, appendTrailer([]byte(recordEnd), crcmath.Of([]byte(whole)), int64(len(whole))+s.headSize))
+	ws := or(s.ws, appendTrailer([]byte(recordEnd), deflate.CRC([]byte(whole)), int64(len(whole))+s.headSize))
 	run, pad := or(s.run, comp.Run(s.body)), padding(int64(len(s.body)))
-	c.HeadLen, c.BodyCRC = int64(len(wp)), crcmath.Of(s.body)
-	c.RecordCRC = crc32.Update(crc32.Update(crcmath.Of(wp), crc32.IEEETable, run), crc32.IEEETable, ws)
+	c.HeadLen, c.BodyCRC = int64(len(wp)), deflate.CRC(s.body)
+	c.RecordCRC = crc32.Update(crc32.Update(deflate.CRC(wp), crc32.IEEETable, run), crc32.IEEETable, ws)
 	extra := appendField(appendField(nil, "WS", ws), "WP", wp)
 	if s.fields != nil {
 		extra = s.fields(ws, wp)
 	}
-	data = appendMember(data, extra, run, or(s.pad, padBlock(c.BodyLen)), crcmath.WithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad)+s.size)
+	data = appendMember(data, extra, run, or(s.pad, padBlock(c.BodyLen)), deflate.CRCWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad)+s.size)
 	c.BLen = int64(len(data)) - c.Offset - c.TLen
 	return data
 }
@@ -150,9 +149,9 @@ func (f *forge) build() (data []byte, starts []int64) {
 
 func (f *forge) tarOnly(data, headers, content, extra []byte) []byte {
 	comp := f.comp
-	data = appendMember(data, nil, comp.Run(headers), []byte{3, 0}, crcmath.Of(headers), int64(len(headers)))
+	data = appendMember(data, nil, comp.Run(headers), []byte{3, 0}, deflate.CRC(headers), int64(len(headers)))
 	pad := padding(int64(len(content)))
-	return appendMember(data, extra, comp.Run(content), padBlock(int64(len(content))), crcmath.WithZeros(crcmath.Of(content), pad), int64(len(content)+pad))
+	return appendMember(data, extra, comp.Run(content), padBlock(int64(len(content))), deflate.CRCWithZeros(deflate.CRC(content), pad), int64(len(content)+pad))
 }
 
 // Where a forgery is to be noticed, besides the cells' numbers.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 	"sheaf/internal/testkit"
 )
@@ -295,20 +294,20 @@ func endForgeries() (out []forgery) {
 	}
 	end("WI of nothing", "WI says", func(off, n int64) []byte {
 		wi := appendField(nil, "WI", make([]byte, 16))
-		return appendMember(nil, wi, nil, deflate.Zeros(1024, true), crcmath.Of(zeros[:]), 1024)
+		return appendMember(nil, wi, nil, deflate.Zeros(1024, true), deflate.CRC(zeros[:]), 1024)
 	})
 	end("without WI", "WI says", func(int64, int64) []byte { return EndMember(0, 0) })
 	end("WI twice", "", func(off, n int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(off)), uint64(n))
-		return appendMember(nil, appendField(appendField(nil, "WI", wi), "WI", wi), nil, deflate.Zeros(1024, true), crcmath.Of(zeros[:]), 1024)
+		return appendMember(nil, appendField(appendField(nil, "WI", wi), "WI", wi), nil, deflate.Zeros(1024, true), deflate.CRC(zeros[:]), 1024)
 	})
 	end("of one block", "end member", func(off, n int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(off)), uint64(n))
-		return appendMember(nil, appendField(nil, "WI", wi), nil, deflate.Zeros(512, true), crcmath.Of(zeros[:512]), 512)
+		return appendMember(nil, appendField(nil, "WI", wi), nil, deflate.Zeros(512, true), deflate.CRC(zeros[:512]), 512)
 	})
 	end("in a stored block", "end member", func(off, n int64) []byte {
 		wi := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(off)), uint64(n))
-		return appendMember(nil, appendField(nil, "WI", wi), nil, deflate.Stored(zeros[:], true), crcmath.Of(zeros[:]), 1024)
+		return appendMember(nil, appendField(nil, "WI", wi), nil, deflate.Stored(zeros[:], true), deflate.CRC(zeros[:]), 1024)
 	})
 	end("missing", "ends before the end member", func(int64, int64) []byte { return nil })
 	end("twice", "bytes after", func(off, n int64) []byte { return append(EndMember(off, n), EndMember(off, n)...) })

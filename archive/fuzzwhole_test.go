@@ -73,17 +73,17 @@ func FuzzRoundTrip(f *testing.F) {
 		if _, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Host: testHost, MaxRatio: 2000}); err != nil {
 			t.Fatal(err)
 		}
-		files := map[string][]byte{naming.FileName(testHost, "http://"+testHost+"/first.html"): []byte("first")}
+		listed := map[string][]byte{naming.FileName(testHost, "http://"+testHost+"/first.html"): []byte("first")}
 		if kept && r.Kind == Page {
-			files[naming.FileName(testHost, r.URL)] = body[:min(len(body), 256<<10)]
+			listed[naming.FileName(testHost, r.URL)] = body[:min(len(body), 256<<10)]
 		}
-		agree(t, data, x, files)
+		agree(t, data, x, listed)
 	})
 }
 
 // agree reads a verified segment by its footer and by its members, makes every view, and has other
 // decoders read them.
-func agree(t *testing.T, data []byte, x *Index, files map[string][]byte) {
+func agree(t *testing.T, data []byte, x *Index, listed map[string][]byte) {
 	t.Helper()
 	read, err := ReadIndex(context.Background(), sourceOf(data), int64(len(data)))
 	if err != nil || len(read.Cells) != len(x.Cells) {
@@ -98,9 +98,9 @@ func agree(t *testing.T, data []byte, x *Index, files map[string][]byte) {
 			t.Errorf("cell %d is\n%+v by the index and\n%+v by itself, want\n%+v", i, read.Cells[i], scanned.Cells[i], c)
 		}
 	}
-	sameFiles(t, untar(t, bytes.NewReader(data)), files)
+	sameFiles(t, untar(t, bytes.NewReader(data)), listed)
 	single := untar(t, bytes.NewReader(viewBytes(t, Single, partOf(data, x))))
-	sameFiles(t, single, files)
+	sameFiles(t, single, listed)
 	records := viewBytes(t, WARC, partOf(data, x))
 	zr, err := gzip.NewReader(bytes.NewReader(records))
 	if err != nil {
@@ -181,13 +181,13 @@ func FuzzForge(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := map[string][]byte{}
+		listed := map[string][]byte{}
 		if len(headers) > 0 {
-			files[x.Cells[0].Name] = body
+			listed[x.Cells[0].Name] = body
 		}
 		whole := append(bytes.Clone(data[:starts[1]]), EndMember(0, 0)...)
-		sameFiles(t, untar(t, bytes.NewReader(whole)), files)
-		sameFiles(t, untar(t, bytes.NewReader(viewBytes(t, Single, partOf(whole, x)))), files)
+		sameFiles(t, untar(t, bytes.NewReader(whole)), listed)
+		sameFiles(t, untar(t, bytes.NewReader(viewBytes(t, Single, partOf(whole, x)))), listed)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 	"sheaf/internal/testkit"
 )
@@ -56,8 +56,8 @@ func TestLinksView(t *testing.T) {
 		t.Errorf("verified, the view is %+v; it has %d bytes of %s", info, len(view), hexSum(view))
 	}
 	for _, kind := range []ViewKind{Members, Single} {
-		files := untar(t, bytes.NewReader(viewBytes(t, kind, partOf(data, x))))
-		if got := string(files[testHost+"/_meta/night-1.links"]); got != want {
+		listed := untar(t, bytes.NewReader(viewBytes(t, kind, partOf(data, x))))
+		if got := string(listed[testHost+"/_meta/night-1.links"]); got != want {
 			t.Errorf("%s: the file of links has %d bytes, want %d", kind, len(got), len(want))
 		}
 	}
@@ -189,7 +189,7 @@ func TestForgedLinks(t *testing.T) {
 	}
 	cell := func(data []byte, name, content string) ([]byte, Cell) {
 		headers := (&tarEntry{name: name, size: int64(len(content)), modified: f.time}).headers()
-		c := Cell{Place: Place{Offset: int64(len(data)), HeaderLen: int64(len(headers)), HeaderCRC: crcmath.Of(headers), BodyLen: int64(len(content)), BodyCRC: crcmath.Of([]byte(content))}}
+		c := Cell{Place: Place{Offset: int64(len(data)), HeaderLen: int64(len(headers)), HeaderCRC: deflate.CRC(headers), BodyLen: int64(len(content)), BodyCRC: deflate.CRC([]byte(content))}}
 		out := f.tarOnly(data, headers, []byte(content), nil)
 		c.TLen = int64(emptyMember + len(f.comp.Run(headers)))
 		c.BLen = int64(len(out)) - c.Offset - c.TLen

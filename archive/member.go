@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 )
 
@@ -95,5 +94,5 @@ func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, c
 // CRC.
 func singleEnd(crc uint32, n int64) []byte {
 	end := int64(len(zeros))
-	return appendTrailer(bytes.Clone(deflate.Zeros(len(zeros), true)), crcmath.Join(crc, crcmath.Of(zeros[:]), end), n+end)
+	return appendTrailer(bytes.Clone(deflate.Zeros(len(zeros), true)), deflate.JoinCRC(crc, deflate.CRC(zeros[:]), end), n+end)
 }

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"sheaf/archive/deflate"
-	"sheaf/internal/limits"
+	"sheaf/internal/wire"
 )
 
 // cellOverhead is an upper limit for what a record's headers decode to, in bytes. Records with more
@@ -17,7 +17,7 @@ const leastRoom = 64 << 10
 // room returns how many bytes of a record's body surely fit into the segment by the rule of
 // expansion, if n bytes of it have been stored.
 func (w *Writer) room(n int64) int64 {
-	return limits.Room(w.decoded+cellOverhead, w.size+n)
+	return wire.ExpansionRoom(w.decoded+cellOverhead, w.size+n)
 }
 
 // keep puts as much of a body into the run and the sum as MaxBody and the rule of expansion allow,

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/limits"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // verify verifies a segment with that much of the grace: so megabytes show what holds for hundreds.
@@ -62,7 +62,7 @@ func TestWriterKeepsRuleOfExpansion(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "segment")
 			w, err := Create(path, testHost, "zeros", WriterOptions{})
 			testkit.Must(t, err)
-			w.decoded = limits.Grace - c.left
+			w.decoded = wire.Grace - c.left
 			cut := 0
 			for n := range 12 {
 				cell, err := w.Append(c.make(n))
@@ -116,7 +116,7 @@ func TestPagesAreKeptWhole(t *testing.T) {
 	w, err := Create(filepath.Join(t.TempDir(), "segment"), testHost, "pages", WriterOptions{})
 	testkit.Must(t, err)
 	defer w.Close()
-	w.decoded = limits.Grace - 1<<20
+	w.decoded = wire.Grace - 1<<20
 	body := testkit.Text(8<<20, 1)
 	c, err := w.Append(page("/large.html", "text/html", body, 0))
 	if err != nil || c.Truncated != "" || c.BodyLen != int64(len(body)) {

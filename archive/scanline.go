@@ -1,16 +1,12 @@
 package archive
 
-import (
-	"strings"
-
-	"sheaf/internal/jsontext"
-)
+import "strings"
 
 // scanLine parses the JSON of an index line that is written exactly as appendLine writes it, much
 // faster than encoding/json, which took most of the time of reading an index. For any other text ok
 // is false, which does not mean that the text is invalid: the caller then uses encoding/json.
 func scanLine(text string) (l indexLine, ok bool) {
-	s := jsontext.Scanner{Rest: strings.TrimSuffix(text, "\n")}
+	s := LineScanner{Rest: strings.TrimSuffix(text, "\n")}
 	ok = s.Text(`{"url":`, &l.URL) && s.Text(`,"mime":`, &l.MIME) && s.Text(`,"status":`, &l.Status) &&
 		s.Text(`,"digest":`, &l.Digest) && s.Text(`,"length":`, &l.Length) && s.Text(`,"offset":`, &l.Offset)
 	if !ok {

@@ -44,11 +44,11 @@ func noise(n int, seed uint64) []byte {
 }
 
 // testRecords has every kind of record and the sizes at which padding changes.
-func testRecords() (records []*Record, files map[string][]byte) {
-	files = map[string][]byte{}
+func testRecords() (records []*Record, listed map[string][]byte) {
+	listed = map[string][]byte{}
 	add := func(path, mimeType string, body []byte) {
 		r := page(path, mimeType, body, len(records))
-		files[naming.FileName(testHost, r.URL)] = body
+		listed[naming.FileName(testHost, r.URL)] = body
 		records = append(records, r)
 	}
 	add("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65</title>"))
@@ -75,7 +75,7 @@ func testRecords() (records []*Record, files map[string][]byte) {
 		r.Preferences = "x-robots-tag=" + strings.Repeat("%22", 100) + "%"
 	}
 	records[len(records)-6].Links = []Link{{"http://" + testHost + "/", "redirect"}}
-	return records, files
+	return records, listed
 }
 
 func testLinks(n int) (links []Link) {
@@ -107,11 +107,11 @@ func seal(t testing.TB, records []*Record, id string) (data []byte, x *Index) {
 	return data, x
 }
 
-func testSegment(t testing.TB) (data []byte, x *Index, files map[string][]byte) {
+func testSegment(t testing.TB) (data []byte, x *Index, listed map[string][]byte) {
 	t.Helper()
-	records, files := testRecords()
+	records, listed := testRecords()
 	data, x = seal(t, records, "night-1")
-	return data, x, files
+	return data, x, listed
 }
 
 func hexSum(b []byte) string {
@@ -129,7 +129,7 @@ func untar(t *testing.T, r io.Reader) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{}
+	listed := map[string][]byte{}
 	for tr := tar.NewReader(zr); ; {
 		h, err := tr.Next()
 		if err == io.EOF {
@@ -138,14 +138,14 @@ func untar(t *testing.T, r io.Reader) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files[h.Name], err = io.ReadAll(tr); err != nil {
+		if listed[h.Name], err = io.ReadAll(tr); err != nil {
 			t.Fatalf("%s: %v", h.Name, err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, zr); err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return listed
 }
 
 func viewBytes(t testing.TB, kind ViewKind, parts ...Part) []byte {
@@ -191,11 +191,11 @@ func sameFiles(t *testing.T, got, want map[string][]byte) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	data, x, files := testSegment(t)
+	data, x, listed := testSegment(t)
 	for kind, view := range map[string][]byte{
 		"stored": data, "single": viewBytes(t, Single, partOf(data, x)), "members": viewBytes(t, Members, partOf(data, x)),
 	} {
-		t.Run(kind, func(t *testing.T) { sameFiles(t, untar(t, bytes.NewReader(view)), files) })
+		t.Run(kind, func(t *testing.T) { sameFiles(t, untar(t, bytes.NewReader(view)), listed) })
 	}
 }
 
@@ -240,13 +240,13 @@ func TestReadIndex(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
-	data, x, files := testSegment(t)
+	data, x, listed := testSegment(t)
 	kinds := []ViewKind{Members, Single, WARC, Links}
 	s, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Host: testHost, Views: kinds})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int(s.Files) != len(files) || s.Records != s.Files+5 || s.Revisits != 3 || s.Segment != "night-1" || s.Host != testHost {
+	if int(s.Files) != len(listed) || s.Records != s.Files+5 || s.Revisits != 3 || s.Segment != "night-1" || s.Host != testHost {
 		t.Errorf("summary %+v", s)
 	}
 	if s.SHA256 != hexSum(data) || s.Size != int64(len(data)) || s.RangeSHA256 != hexSum(data[:s.RangeSize]) {

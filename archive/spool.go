@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"sheaf/archive/deflate"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // spoolMemory limits what a spool keeps in memory, in bytes.
@@ -27,7 +27,7 @@ func (s *spool) Write(p []byte) (int, error) {
 		return s.mem.Write(p)
 	}
 	if s.file == nil {
-		f, err := scratch.File(s.dir)
+		f, err := files.Nameless(s.dir)
 		if err != nil {
 			return 0, err
 		}

@@ -3,7 +3,7 @@ package archive
 import (
 	"fmt"
 
-	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 )
 
 // Stretch describes the bytes of selected cells of one segment in a view, without the view's start
@@ -38,7 +38,7 @@ func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 
 // Join returns the sums of s followed by next.
 func (s Stretch) Join(next Stretch) Stretch {
-	return Stretch{Size: s.Size + next.Size, CRC: crcmath.Join(s.CRC, next.CRC, next.Raw), Raw: s.Raw + next.Raw}
+	return Stretch{Size: s.Size + next.Size, CRC: deflate.JoinCRC(s.CRC, next.CRC, next.Raw), Raw: s.Raw + next.Raw}
 }
 
 // Frame returns what is in a view before and after all stretches. s is their join.

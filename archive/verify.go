@@ -17,9 +17,9 @@ import (
 // VerifyOptions sets what a verifier expects and allows.
 type VerifyOptions struct {
 	Host     string     // the host of the cells; empty: that of the first cell
-	MaxRatio int64      // of decoded to stored bytes, beyond Grace; 0: limits.MaxRatio
-	Grace    int64      // bytes that may be decoded in any case; 0: limits.Grace
-	MaxBody  int64      // limit for a decoded body; 0: limits.MaxBody
+	MaxRatio int64      // of decoded to stored bytes, beyond Grace; 0: wire.MaxRatio
+	Grace    int64      // bytes that may be decoded in any case; 0: wire.Grace
+	MaxBody  int64      // limit for a decoded body; 0: wire.MaxBody
 	Latest   time.Time  // the latest date that a record may have; zero: no limit
 	Views    []ViewKind // views of the sealed segment that are measured and hashed in the same pass; Links only if it has a links cell
 }

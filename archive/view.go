@@ -7,7 +7,6 @@ import (
 	"iter"
 	"sync"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 )
 
@@ -109,7 +108,7 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 	case Links:
 		crc, n := uint32(0), int64(0)
 		for _, r := range v.refs {
-			crc, n = crcmath.Join(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
+			crc, n = deflate.JoinCRC(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
 		}
 		v.end = linksEnd(crc, n)
 	}
@@ -183,7 +182,7 @@ func (v *View) tarSum() (crc uint32, n int64) {
 	for _, r := range v.refs {
 		c, pad := r.cell, padding(r.cell.BodyLen)
 		padded := c.BodyLen + int64(pad)
-		crc = crcmath.Join(crcmath.Join(crc, c.HeaderCRC, c.HeaderLen), crcmath.WithZeros(c.BodyCRC, pad), padded)
+		crc = deflate.JoinCRC(deflate.JoinCRC(crc, c.HeaderCRC, c.HeaderLen), deflate.CRCWithZeros(c.BodyCRC, pad), padded)
 		n += c.HeaderLen + padded
 	}
 	return crc, n

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/internal/testkit"
 )
 
@@ -94,7 +94,7 @@ func TestETagsDiffer(t *testing.T) {
 }
 
 func TestPageBody(t *testing.T) {
-	data, x, files := testSegment(t)
+	data, x, listed := testSegment(t)
 	for i, c := range x.Cells {
 		p, err := PageBodyOf(partOf(data, x).Source, &x.Cells[i])
 		if (err == nil) != (c.Kind == Page) {
@@ -108,7 +108,7 @@ func TestPageBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(rc)
-		if err != nil || !bytes.Equal(body, files[c.Name]) {
+		if err != nil || !bytes.Equal(body, listed[c.Name]) {
 			t.Errorf("%s: %d bytes, %v", c.URL, len(body), err)
 		}
 		all := rangeBytes(t, p, 0, p.Size())
@@ -138,7 +138,7 @@ func TestWARCRecordsLieWhereCDXJSays(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.URL, err)
 		}
-		if !bytes.Contains(text, []byte("\r\nWARC-Target-URI: "+c.URL+"\r\n")) || crcmath.Of(record) != c.RecordCRC {
+		if !bytes.Contains(text, []byte("\r\nWARC-Target-URI: "+c.URL+"\r\n")) || deflate.CRC(record) != c.RecordCRC {
 			t.Errorf("%s is not at %d", c.URL, off)
 		}
 		off += c.WARCLength()

@@ -6,7 +6,6 @@ import (
 	"hash"
 	"io"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 )
 
@@ -68,7 +67,7 @@ func (v *viewHashes) linksFile(c *Cell) {
 // tarPiece adds what blocks passed to tarTap decode to.
 func (v *viewHashes) tarPiece(crc uint32, n int64) {
 	if v != nil {
-		v.crc, v.decoded = crcmath.Join(v.crc, crc, n), v.decoded+n
+		v.crc, v.decoded = deflate.JoinCRC(v.crc, crc, n), v.decoded+n
 	}
 }
 
@@ -77,7 +76,7 @@ func (v *viewHashes) tarFile(c *Cell) {
 	if v != nil {
 		pad := padding(c.BodyLen)
 		v.single.Write(deflate.Zeros(pad, false))
-		v.tarPiece(crcmath.WithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
+		v.tarPiece(deflate.CRCWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
 	}
 }
 

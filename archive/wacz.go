@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive/crcmath"
-	"sheaf/internal/extent"
-	"sheaf/internal/scratch"
+	"sheaf/archive/deflate"
+	"sheaf/internal/files"
+	"sheaf/internal/stream"
 )
 
 // The names of the files in a WACZ (https://specs.webrecorder.net/wacz/1.1.1/).
@@ -62,9 +62,9 @@ func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err e
 	if err != nil {
 		return nil, err
 	}
-	files, err := waczFiles(ctx, parts, opt, warc.size)
+	listed, err := waczFiles(ctx, parts, opt, warc.size)
 	defer func() {
-		for _, f := range files {
+		for _, f := range listed {
 			err = errors.Join(err, f.file.Close())
 		}
 	}()
@@ -72,12 +72,12 @@ func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err e
 		return nil, err
 	}
 	z := &WACZ{warc: warc}
-	if z.end, err = scratch.File(""); err != nil {
+	if z.end, err = files.Nameless(""); err != nil {
 		return nil, err
 	}
 	sum := sha256.New()
 	io.WriteString(sum, warc.etag)
-	if err := z.finish(io.MultiWriter(z.end, sum), files, opt.Created); err != nil {
+	if err := z.finish(io.MultiWriter(z.end, sum), listed, opt.Created); err != nil {
 		return nil, errors.Join(err, z.end.Close())
 	}
 	z.etag = fmt.Sprintf(`"wacz%s-%s"`, viewVersion, hex.EncodeToString(sum.Sum(nil)[:16]))
@@ -86,11 +86,11 @@ func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err e
 
 // finish makes what is before the data, and writes to end what follows: the other files and the
 // zip's directory.
-func (z *WACZ) finish(end io.Writer, files []waczFile, created time.Time) error {
+func (z *WACZ) finish(end io.Writer, listed []waczFile, created time.Time) error {
 	entries := []zipEntry{{name: waczData, size: z.warc.size, crc: z.warc.crc()}}
 	z.start = entries[0].localHeader(created)
 	base := int64(len(z.start)) + z.warc.size
-	for _, f := range files {
+	for _, f := range listed {
 		e := zipEntry{name: f.name, size: f.size, crc: f.crc, offset: base + z.after}
 		header := e.localHeader(created)
 		if _, err := io.Copy(end, io.MultiReader(bytes.NewReader(header), io.NewSectionReader(f.file, 0, f.size))); err != nil {
@@ -141,7 +141,7 @@ func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 
 // Extents returns n bytes of the file from off as extents, or nil if its records are not in local
 // files.
-func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
+func (z *WACZ) Extents(off, n int64) (stream.Reader, error) {
 	head, from, to, tail, err := z.divide(off, n)
 	if err != nil {
 		return nil, err
@@ -155,16 +155,16 @@ func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
 
 // waczExtents returns the extents of the records between other bytes.
 type waczExtents struct {
-	extent.Reader
+	stream.Reader
 	head []byte
 	tail *io.SectionReader
 	buf  []byte
 }
 
-func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
+func (x *waczExtents) Next(ctx context.Context) (stream.Extent, error) {
 	if head := x.head; len(head) > 0 {
 		x.head = nil
-		return extent.Extent{Bytes: head}, nil
+		return stream.Extent{Bytes: head}, nil
 	}
 	e, err := x.Reader.Next(ctx)
 	if err != io.EOF {
@@ -175,16 +175,16 @@ func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
 	}
 	n, err := x.tail.Read(x.buf)
 	if n > 0 {
-		return extent.Extent{Bytes: x.buf[:n]}, nil
+		return stream.Extent{Bytes: x.buf[:n]}, nil
 	}
-	return extent.Extent{}, err
+	return stream.Extent{}, err
 }
 
 // crc returns the CRC-32 of a WARC view, computed from those of its records.
 func (v *View) crc() uint32 {
 	crc := crc32.ChecksumIEEE(v.start)
 	for _, r := range v.refs {
-		crc = crcmath.Join(crc, r.cell.RecordCRC, r.cell.WARCLength())
+		crc = deflate.JoinCRC(crc, r.cell.RecordCRC, r.cell.WARCLength())
 	}
 	return crc
 }
@@ -200,7 +200,7 @@ type waczFile struct {
 
 func newWACZFile(name string, write func(io.Writer) error) (f waczFile, err error) {
 	f.name = name
-	if f.file, err = scratch.File(""); err != nil {
+	if f.file, err = files.Nameless(""); err != nil {
 		return f, err
 	}
 	sum, crc := sha256.New(), crc32.NewIEEE()
@@ -220,7 +220,7 @@ func newWACZFile(name string, write func(io.Writer) error) (f waczFile, err erro
 
 // waczFiles makes the files beside the data, which has size bytes. The caller must close them, even
 // if it fails.
-func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (files []waczFile, err error) {
+func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (listed []waczFile, err error) {
 	var blocks bytes.Buffer
 	for _, f := range []struct {
 		name  string
@@ -229,15 +229,15 @@ func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (
 		{waczIndex, func(w io.Writer) error { return writeIndexBlocks(ctx, w, &blocks, parts) }},
 		{waczBlocks, func(w io.Writer) error { _, err := blocks.WriteTo(w); return err }},
 		{waczPages, func(w io.Writer) error { return writePageList(w, parts) }},
-		{waczPackage, func(w io.Writer) error { return writeDescription(w, opt, size, files) }},
+		{waczPackage, func(w io.Writer) error { return writeDescription(w, opt, size, listed) }},
 	} {
 		file, err := newWACZFile(f.name, f.write)
 		if err != nil {
-			return files, err
+			return listed, err
 		}
-		files = append(files, file)
+		listed = append(listed, file)
 	}
-	return files, nil
+	return listed, nil
 }
 
 // writeIndexBlocks writes the sorted CDXJ lines of a WARC view in gzip members of waczBlockLines
@@ -318,14 +318,14 @@ type waczResource struct {
 	Bytes int64  `json:"bytes"`
 }
 
-func writeDescription(w io.Writer, opt WACZOptions, warcSize int64, files []waczFile) error {
+func writeDescription(w io.Writer, opt WACZOptions, warcSize int64, listed []waczFile) error {
 	base := func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 	data := waczResource{Name: base(waczData), Path: waczData, Bytes: warcSize}
 	if opt.WARCSHA256 != "" {
 		data.Hash = "sha256:" + opt.WARCSHA256
 	}
 	resources := []waczResource{data}
-	for _, f := range files {
+	for _, f := range listed {
 		resources = append(resources, waczResource{base(f.name), f.name, fmt.Sprintf("sha256:%x", f.sum), f.size})
 	}
 	text, err := json.MarshalIndent(struct {

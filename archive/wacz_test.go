@@ -34,13 +34,13 @@ func TestWACZ(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := rangeBytes(t, z, 0, z.Size())
-	files := unzip(t, all)
-	if !bytes.Equal(files[waczData], warc) {
+	listed := unzip(t, all)
+	if !bytes.Equal(listed[waczData], warc) {
 		t.Error("the data is not the WARC view")
 	}
 
 	var records int
-	list := bufio.NewScanner(bytes.NewReader(files[waczBlocks]))
+	list := bufio.NewScanner(bytes.NewReader(listed[waczBlocks]))
 	list.Scan()
 	if !strings.HasPrefix(list.Text(), "!meta") {
 		t.Errorf("the list of blocks begins with %q", list.Text())
@@ -50,7 +50,7 @@ func TestWACZ(t *testing.T) {
 		if err := json.Unmarshal([]byte(list.Text()[strings.Index(list.Text(), "{"):]), &block); err != nil {
 			t.Fatal(err)
 		}
-		lines := inflate(t, files[waczIndex][block.Offset:block.Offset+block.Length])
+		lines := inflate(t, listed[waczIndex][block.Offset:block.Offset+block.Length])
 		first, _, _ := strings.Cut(list.Text(), " {")
 		if !strings.HasPrefix(lines, first) {
 			t.Errorf("the block that the list names %q begins with %.80q", first, lines)
@@ -63,7 +63,7 @@ func TestWACZ(t *testing.T) {
 			if err := json.Unmarshal([]byte(line[strings.Index(line, "{"):]), &at); err != nil {
 				t.Fatal(err)
 			}
-			record := inflate(t, files[waczData][at.Offset:at.Offset+at.Length])
+			record := inflate(t, listed[waczData][at.Offset:at.Offset+at.Length])
 			if at.Filename != "data.warc.gz" || !strings.Contains(record, "WARC-Target-URI: "+at.URL+"\r\n") {
 				t.Errorf("line %.200q leads to %.200q", line, record)
 			}
@@ -75,18 +75,18 @@ func TestWACZ(t *testing.T) {
 	}
 
 	var about struct{ Resources []waczResource }
-	if err := json.Unmarshal(files[waczPackage], &about); err != nil {
+	if err := json.Unmarshal(listed[waczPackage], &about); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range about.Resources {
-		sum := sha256.Sum256(files[r.Path])
-		if r.Hash != "sha256:"+hex.EncodeToString(sum[:]) || r.Bytes != int64(len(files[r.Path])) {
-			t.Errorf("resource %+v: the file has %d bytes and SHA-256 %x", r, len(files[r.Path]), sum)
+		sum := sha256.Sum256(listed[r.Path])
+		if r.Hash != "sha256:"+hex.EncodeToString(sum[:]) || r.Bytes != int64(len(listed[r.Path])) {
+			t.Errorf("resource %+v: the file has %d bytes and SHA-256 %x", r, len(listed[r.Path]), sum)
 		}
-		delete(files, r.Path)
+		delete(listed, r.Path)
 	}
-	if delete(files, waczPackage); len(files) > 0 {
-		t.Errorf("not described: %d files", len(files))
+	if delete(listed, waczPackage); len(listed) > 0 {
+		t.Errorf("not described: %d files", len(listed))
 	}
 
 	random := rand.New(rand.NewPCG(7, 8))
@@ -166,20 +166,20 @@ func unzip(t *testing.T, b []byte) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := make(map[string][]byte)
+	listed := make(map[string][]byte)
 	for _, f := range z.File {
 		r, err := f.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files[f.Name], err = io.ReadAll(r); err != nil { // checks the CRC
+		if listed[f.Name], err = io.ReadAll(r); err != nil { // checks the CRC
 			t.Fatalf("%s: %v", f.Name, err)
 		}
 		if f.Method != zip.Store || !f.Modified.Equal(waczTime) {
 			t.Errorf("%s: method %d, time %v", f.Name, f.Method, f.Modified)
 		}
 	}
-	return files
+	return listed
 }
 
 func inflate(t *testing.T, member []byte) string {

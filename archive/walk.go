@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sheaf/archive/deflate"
-	"sheaf/internal/limits"
+	"sheaf/internal/wire"
 )
 
 // Limits for what is held in memory while a cell is read, in decoded bytes.
@@ -45,13 +45,13 @@ func newWalker(r io.Reader, opt VerifyOptions) *walker {
 
 func (o VerifyOptions) orDefault() VerifyOptions {
 	if o.MaxRatio <= 0 {
-		o.MaxRatio = limits.MaxRatio
+		o.MaxRatio = wire.MaxRatio
 	}
 	if o.Grace <= 0 {
-		o.Grace = limits.Grace
+		o.Grace = wire.Grace
 	}
 	if o.MaxBody <= 0 {
-		o.MaxBody = limits.MaxBody
+		o.MaxBody = wire.MaxBody
 	}
 	return o
 }

@@ -8,9 +8,8 @@ import (
 	"io"
 	"math"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
-	"sheaf/internal/limits"
+	"sheaf/internal/wire"
 )
 
 // blocks decodes a run of n stored bytes of the member m into out. It may decode to at most most
@@ -60,7 +59,7 @@ func (m *meter) Write(p []byte) (int, error) {
 		return 0, corrupt("%s decodes to more than its %d bytes", m.what, m.most)
 	}
 	m.w.decoded += int64(len(p))
-	rule := limits.Expansion{Ratio: m.w.opt.MaxRatio, Grace: m.w.opt.Grace}
+	rule := wire.Expansion{Ratio: m.w.opt.MaxRatio, Grace: m.w.opt.Grace}
 	if m.stored > 0 && rule.Room(m.w.decoded, m.stored) < 0 {
 		return 0, &FormatError{Code: codeBombRatio, Excess: true, Msg: fmt.Sprintf("%d bytes decoded from %d stored, over the allowed %d and %d for each stored byte", m.w.decoded, m.stored, rule.Grace, rule.Ratio)}
 	}
@@ -87,7 +86,7 @@ func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	if err := w.blocks(within, t.length-emptyMember, math.MaxInt64, &buf, "the tar header", w.views.tarTap()...); err != nil {
 		return nil, err
 	}
-	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), crcmath.Of(buf.Bytes())
+	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), deflate.CRC(buf.Bytes())
 	if err := w.finish([]byte{3, 0}, c.HeaderCRC, c.HeaderLen, "the tar header's member"); err != nil {
 		return nil, err
 	}

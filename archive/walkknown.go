@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 )
 
 // knownCells reads back what this process has written and whose sum it knows. It decodes nothing
@@ -94,8 +94,8 @@ func (w *walker) known() (*Cell, error) {
 	record.Write(b.ws)
 	c.RecordCRC = record.Sum32()
 	whole := binary.LittleEndian.Uint32(b.ws[wsSize-trailerSize:])
-	block := crcmath.First(whole, crcmath.Of([]byte(crlf2)), int64(len(crlf2)))
-	c.BodyCRC = crcmath.Last(block, crcmath.Of(head), c.BodyLen)
+	block := deflate.First(whole, deflate.CRC([]byte(crlf2)), int64(len(crlf2)))
+	c.BodyCRC = deflate.LastCRC(block, deflate.CRC(head), c.BodyLen)
 	return c, w.pass(b.start+b.length-w.off, nil)
 }
 

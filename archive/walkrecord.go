@@ -8,7 +8,7 @@ import (
 	"math"
 	"strings"
 
-	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 )
 
@@ -165,7 +165,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	}
 	c.BodyCRC = sum.file.crc
 	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, crcmath.WithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
+	if err := w.finish(pad, deflate.CRCWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
 		return err
 	}
 	w.views.tarFile(c)
@@ -179,7 +179,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	if got := digestString(sum.block.Sum(nil)); got != h.blockDigest {
 		return w.fail(&FormatError{Code: codeSHA, Msg: fmt.Sprintf("block digest is %s, want %s from the block", h.blockDigest, got)}, b.wpOff)
 	}
-	whole := crcmath.Join(crcmath.Join(crcmath.Of(head), c.BodyCRC, c.BodyLen), crcmath.Of([]byte(crlf2)), 4)
+	whole := deflate.JoinCRC(deflate.JoinCRC(deflate.CRC(head), c.BodyCRC, c.BodyLen), deflate.CRC([]byte(crlf2)), 4)
 	want := appendTrailer([]byte(recordEnd), whole, int64(len(head))+c.BodyLen+4)
 	if !bytes.Equal(b.ws, want) {
 		return w.fail(corrupt("WS is % x, want % x from the record", b.ws, want), b.start+memberHead+fieldHead+firstDifference(b.ws, want))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive/crcmath"
+	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 )
 
@@ -99,7 +99,7 @@ func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out tarOnlyBody)
 	}
 	c.BodyCRC = sum.Sum32()
 	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, crcmath.WithZeros(c.BodyCRC, padding(c.BodyLen)), padded, c.Name); err != nil {
+	if err := w.finish(pad, deflate.CRCWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, c.Name); err != nil {
 		return err
 	}
 	w.views.tarFile(c)

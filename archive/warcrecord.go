@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive/crcmath"
 	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
 	"sheaf/internal/preference"
@@ -311,5 +310,5 @@ func warcInfo() []byte {
 	record := fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:5ea6a5c4-1999-8000-8000-000000000001>\r\n"+
 		"WARC-Date: 1999-01-01T00:00:00Z\r\nContent-Type: application/warc-fields\r\nContent-Length: %d\r\n\r\n%s%s", len(fields), fields, crlf2)
 	out := append([]byte(gzipPlainStart), deflate.Stored(record, true)...)
-	return appendTrailer(out, crcmath.Of(record), int64(len(record)))
+	return appendTrailer(out, deflate.CRC(record), int64(len(record)))
 }

@@ -10,13 +10,13 @@ import (
 	"os"
 
 	"sheaf/archive/naming"
-	"sheaf/internal/limits"
+	"sheaf/internal/wire"
 )
 
 // WriterOptions says how records are stored. The zero value is valid.
 type WriterOptions struct {
 	Level   int    // compression level of deflate, 1 to 9; 0: 6
-	MaxBody int64  // longer bodies are cut and marked; 0: limits.PageBytes
+	MaxBody int64  // longer bodies are cut and marked; 0: wire.PageBytes
 	TempDir string // for bodies over 256 KiB; the system's if empty
 	NoSync  bool   // Seal does not sync the file: the segment need not survive a loss of power
 
@@ -33,7 +33,7 @@ type WriterOptions struct {
 // appended before Sync returned is kept. Until Seal, the records' links are in a file beside the
 // segment, <path>.links: move or remove both together.
 //
-// The segment obeys the rule of expansion of package limits, so that every verifier accepts it.
+// The segment obeys the rule of expansion of package wire, so that every verifier accepts it.
 type Writer struct {
 	file     *os.File
 	host     string
@@ -85,7 +85,7 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 		return nil, err
 	}
 	opt.Level = cmp.Or(opt.Level, 6)
-	opt.MaxBody = cmp.Or(opt.MaxBody, limits.PageBytes)
+	opt.MaxBody = cmp.Or(opt.MaxBody, wire.PageBytes)
 	w := &Writer{host: host, segment: segmentID, opt: opt}
 	if opt.Pool == nil {
 		var err error

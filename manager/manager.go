@@ -23,9 +23,9 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
 	"sheaf/internal/lease"
 	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/servicekey"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
@@ -38,21 +38,21 @@ import (
 
 // Options are a manager's settings. Key and Dir must be set.
 type Options struct {
-	Key       servicekey.Signer // the service's; robots get its public half when they join
-	Dir       string            // submitted logs are kept in Dir/logs
-	Store     store.Store       // robots' programs are kept in it, under rollout.Prefix; nil: none can be released
-	Public    string            // URL under which robots reach the service; empty: not known
-	FTP       string            // host:port of the FTP drop that robots are told of; empty: there is none
-	Gate      operators.Gate    // of operators; nil: their API is not mounted
-	Audit     *audit.Log        // of robots that join and leave; nil: none
-	Policy    hosts.Policy      // what becomes of hosts that robots find
-	TokenLife time.Duration     // of a one-time token; 0: a week
-	Resolver  hosts.Resolver    // nil: the system's DNS
-	Balance   Balance           // when hosts are shared out anew
-	Leases    lease.Locker      // lets one process plan at a time; nil: by the database
-	Now       func() time.Time  // by which robots' leases end, the same in all processes; nil: the machine's clock
-	Guesses   *guesses.Limiter  // limits how often secrets and tokens are guessed; nil: one of its own
-	Log       *slog.Logger      // nil: discards
+	Key       servicekey.Signer  // the service's; robots get its public half when they join
+	Dir       string             // submitted logs are kept in Dir/logs
+	Store     store.Store        // robots' programs are kept in it, under rollout.Prefix; nil: none can be released
+	Public    string             // URL under which robots reach the service; empty: not known
+	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
+	Gate      operators.Gate     // of operators; nil: their API is not mounted
+	Audit     *audit.Log         // of robots that join and leave; nil: none
+	Policy    hosts.Policy       // what becomes of hosts that robots find
+	TokenLife time.Duration      // of a one-time token; 0: a week
+	Resolver  hosts.Resolver     // nil: the system's DNS
+	Balance   Balance            // when hosts are shared out anew
+	Leases    lease.Locker       // lets one process plan at a time; nil: by the database
+	Now       func() time.Time   // by which robots' leases end, the same in all processes; nil: the machine's clock
+	Guesses   *passwords.Limiter // limits how often secrets and tokens are guessed; nil: one of its own
+	Log       *slog.Logger       // nil: discards
 }
 
 // Balance says when and how hosts are shared out anew. The zero value does none of it.
@@ -90,7 +90,7 @@ func New(d *sql.DB, opt Options) *Manager {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	if opt.Guesses == nil {
-		opt.Guesses = guesses.New(opt.Log)
+		opt.Guesses = passwords.NewLimiter(opt.Log)
 	}
 	assignments, releases := assign.New(d, opt.Balance.Lease, opt.Now), rollout.New(d, opt.Store, opt.Log)
 	b := opt.Balance

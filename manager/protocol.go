@@ -17,7 +17,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
@@ -96,13 +96,13 @@ func (m *Manager) recorded(what string, f robotHandler) robotHandler {
 
 // login authenticates a robot. The error is a 429 if too many secrets from the address were wrong.
 func (m *Manager) login(r *http.Request, name, secret string) error {
-	try := guesses.Try{Realm: guesses.Robot, Name: name, Secret: secret, Remote: r.RemoteAddr}
+	try := passwords.Try{Realm: passwords.Robot, Name: name, Secret: secret, Remote: r.RemoteAddr}
 	return m.guessed(r, try, roster.ErrUnauthorized, func(ctx context.Context) error { return m.Authenticate(ctx, name, secret) })
 }
 
 // guessed calls check unless too many guesses have come. An error of check that is wrong counts as
 // a guess.
-func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check func(context.Context) error) error {
+func (m *Manager) guessed(r *http.Request, try passwords.Try, wrong error, check func(context.Context) error) error {
 	ok, err := m.opt.Guesses.Check(r.Context(), try, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if errors.Is(err, wrong) {
@@ -110,7 +110,7 @@ func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check f
 		}
 		return err == nil, err
 	})
-	var tooMany *guesses.TooMany
+	var tooMany *passwords.TooMany
 	switch {
 	case errors.As(err, &tooMany):
 		return tooMany.Problem()
@@ -129,7 +129,7 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusBadRequest, "bad_join", "send the token, a public_key of 32 bytes (Ed25519, base64) and a version of at most 128 bytes")
 	}
 	var answer wire.JoinResponse
-	try := guesses.Try{Realm: guesses.Join, Secret: req.Token, Remote: r.RemoteAddr}
+	try := passwords.Try{Realm: passwords.Join, Secret: req.Token, Remote: r.RemoteAddr}
 	err = m.guessed(r, try, roster.ErrToken, func(ctx context.Context) (err error) {
 		answer, err = m.Roster.Join(ctx, req)
 		return err

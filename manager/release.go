@@ -18,7 +18,6 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
-	"sheaf/internal/release"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
@@ -129,7 +128,7 @@ func (a releaseAPI) serveFile(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	name := mux.Vars(r)["file"]
-	for text, b := range map[string][]byte{release.FileName: signed.Text, release.SignatureName: signed.Signature} {
+	for text, b := range map[string][]byte{wire.FileName: signed.Text, wire.SignatureName: signed.Signature} {
 		if name == text {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("Content-Length", strconv.Itoa(len(b)))
@@ -138,7 +137,7 @@ func (a releaseAPI) serveFile(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	for _, f := range signed.Files {
-		if name == release.ProgramName(f.Platform) {
+		if name == wire.ProgramName(f.Platform) {
 			program := a.releases.Program(r.Context(), f)
 			defer program.Close()
 			w.Header().Set("ETag", `"`+f.SHA256+`"`)

@@ -18,7 +18,6 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/release"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
@@ -79,7 +78,7 @@ func (f *updating) report(name string, failed ...int64) int64 {
 	if offer == nil {
 		return 0
 	}
-	r, err := release.Open([]byte(offer.Release), []byte(offer.Signature), f.key.Public().(minisign.PublicKey), time.Now())
+	r, err := wire.OpenRelease([]byte(offer.Release), []byte(offer.Signature), f.key.Public().(minisign.PublicKey), time.Now())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -104,7 +103,7 @@ func (f *updating) publish(key minisign.PrivateKey, counter, floor int64, expire
 	if err := f.TakeProgram(f.t.Context(), digest, strings.NewReader(program)); err != nil {
 		f.t.Fatal(err)
 	}
-	r := release.Release{Counter: counter, Version: "1", Floor: floor, Expires: expires.UTC().Truncate(time.Second), Files: []release.File{
+	r := wire.Release{Counter: counter, Version: "1", Floor: floor, Expires: expires.UTC().Truncate(time.Second), Files: []wire.ReleaseFile{
 		{Platform: platform, Size: int64(len(program)), SHA256: digest}}}
 	text, err := r.Format()
 	if err != nil {
@@ -206,8 +205,8 @@ func TestPublishRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		err, want error
 	}{
-		"another's key":  {f.publish(other, 6, 0, later()), release.ErrSignature},
-		"expires today":  {f.publish(f.key, 6, 0, time.Now().Add(time.Hour)), release.ErrExpired},
+		"another's key":  {f.publish(other, 6, 0, later()), wire.ErrReleaseSignature},
+		"expires today":  {f.publish(f.key, 6, 0, time.Now().Add(time.Hour)), wire.ErrExpired},
 		"counter again":  {f.publish(f.key, 5, 0, later()), rollout.ErrCounter},
 		"lower counter":  {f.publish(f.key, 4, 0, later()), rollout.ErrCounter},
 		"another key":    {f.SetKey(t.Context(), other.Public().(minisign.PublicKey).String(), false), rollout.ErrKey},
@@ -242,7 +241,7 @@ func TestProgramsAreShared(t *testing.T) {
 	}
 	const program = "a program of some length"
 	sum := sha256.Sum256([]byte(program))
-	f := release.File{Platform: platform, Size: int64(len(program)), SHA256: hex.EncodeToString(sum[:])}
+	f := wire.ReleaseFile{Platform: platform, Size: int64(len(program)), SHA256: hex.EncodeToString(sum[:])}
 	for range 2 { // sent again it is there already
 		if err := process[0].TakeProgram(t.Context(), f.SHA256, strings.NewReader(program)); err != nil {
 			t.Fatal(err)

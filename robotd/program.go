@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"sheaf/internal/release"
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
@@ -50,7 +49,7 @@ func (p *program) open() (err error) {
 		return err
 	}
 	if key := p.releaseKey(); key != "" {
-		if p.updater.Key, err = release.ParseKey(key); err != nil {
+		if p.updater.Key, err = wire.ParseReleaseKey(key); err != nil {
 			return settings.Wrong("update.key", key, err.Error())
 		}
 	}
@@ -118,7 +117,7 @@ func (p *program) learnReleaseKey(signed *wire.SignedReleaseKey) error {
 	if signed.Verify(p.id.Robot, p.id.ServiceKeys()...) != nil {
 		return errors.New("the manager sent a release key that the service which was joined did not sign; it is not taken")
 	}
-	key, err := release.ParseKey(signed.Key)
+	key, err := wire.ParseReleaseKey(signed.Key)
 	if err != nil {
 		return fmt.Errorf("the manager's release key: %w", err)
 	}
@@ -169,14 +168,14 @@ func (p *program) report(ctx context.Context) (answer wire.ReportAnswer, err err
 
 // VerifyRelease verifies a release's text and signature with the key that the robot in cfg's folder
 // trusts.
-func VerifyRelease(cfg config.Config, text, signature []byte) (*release.Release, error) {
+func VerifyRelease(cfg config.Config, text, signature []byte) (*wire.Release, error) {
 	id, err := client.LoadIdentity(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	key, err := release.ParseKey(cmp.Or(cfg.Update.Key, id.ReleaseKey))
+	key, err := wire.ParseReleaseKey(cmp.Or(cfg.Update.Key, id.ReleaseKey))
 	if err != nil {
 		return nil, err
 	}
-	return release.Open(text, signature, key, time.Now())
+	return wire.OpenRelease(text, signature, key, time.Now())
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"sheaf/archive"
-	"sheaf/internal/limits"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // zeros is endless.
@@ -22,7 +22,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestZerosDoNotCostABatch(t *testing.T) {
 	testkit.Long(t) // it stores and verifies some 320 MiB
 	t.Parallel()
-	const size, host = limits.Grace + 80<<20, "www.zeros.test"
+	const size, host = wire.Grace + 80<<20, "www.zeros.test"
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/":
@@ -40,7 +40,7 @@ func TestZerosDoNotCostABatch(t *testing.T) {
 	t.Cleanup(web.Close)
 	s := newService(t, "http://"+host+"/")
 	cfg := testConfig(t, s, map[string]string{host: web.Listener.Addr().String()})
-	cfg.Page.MaxBytes, cfg.Batch.Level = limits.MaxBody, 1 // zeros deflate best by this level
+	cfg.Page.MaxBytes, cfg.Batch.Level = wire.MaxBody, 1 // zeros deflate best by this level
 	r, err := New(cfg, testLog(t))
 	testkit.Must(t, err)
 	defer r.Close()
@@ -53,7 +53,7 @@ func TestZerosDoNotCostABatch(t *testing.T) {
 	testkit.Must(t, r.Drain(t.Context())) // the service verifies it
 	cells := s.cells(0, host)
 	zero := cells["http://"+host+"/0.html"]
-	if zero.Kind != archive.Page || zero.Truncated != "length" || zero.BodyLen < limits.Grace/2 || zero.BodyLen >= size || len(cells) != 4 {
+	if zero.Kind != archive.Page || zero.Truncated != "length" || zero.BodyLen < wire.Grace/2 || zero.BodyLen >= size || len(cells) != 4 {
 		t.Errorf("%d pages; %d bytes of %d were kept, truncated %q", len(cells), zero.BodyLen, int64(size), zero.Truncated)
 	}
 	for _, c := range s.batches[0].manifest.Coverage {

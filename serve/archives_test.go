@@ -11,7 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
@@ -32,7 +32,7 @@ func TestVeryManyEditionsOfAHost(t *testing.T) {
 	s := servetest.New(t, nil)
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	s.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page("http://www.waseda.ac.jp/", "waseda", at)}})
-	memo := bytecache.NewMemo(256 << 20)
+	memo := cache.NewMemo(256 << 20)
 	from := &visible.Archive{Catalog: s.Catalog, Segments: &visible.Segments{Store: s.Store, Memo: memo}, Memo: memo}
 	v, err := from.View(t.Context(), &account.Account{Name: "all", Domains: []string{"*"}})
 	if err != nil {

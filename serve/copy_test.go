@@ -13,7 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -38,7 +38,7 @@ func send(t *testing.T, f *content.File) ([]byte, error) {
 	}
 	defer from.Close()
 	var got collector
-	_, err = extent.Send(t.Context(), &got, from, func(_ context.Context, n int64) (int64, error) { return n, nil })
+	_, err = stream.Send(t.Context(), &got, from, func(_ context.Context, n int64) (int64, error) { return n, nil })
 	return got.Bytes(), err
 }
 

@@ -26,7 +26,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
@@ -97,7 +97,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
 	}
-	memo := bytecache.NewMemo(opt.CacheBytes)
+	memo := cache.NewMemo(opt.CacheBytes)
 	from := &visible.Archive{
 		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: content.NewSpools(spoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}

@@ -13,7 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -128,7 +128,7 @@ func checkExtents(t *testing.T, name string, f *content.File, local bool) {
 			return
 		}
 		var got collector
-		sent, err := extent.Send(t.Context(), &got, from, func(_ context.Context, n int64) (int64, error) { return min(n, 50_000), nil })
+		sent, err := stream.Send(t.Context(), &got, from, func(_ context.Context, n int64) (int64, error) { return min(n, 50_000), nil })
 		if err := errors.Join(err, from.Close()); err != nil || sent != n || !bytes.Equal(got.Bytes(), whole[off:off+n]) {
 			t.Fatalf("%s: %d bytes from %d are not what is read: %d sent, %v", name, n, off, sent, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/serve/account"
@@ -45,7 +45,7 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 		return problem.New(http.StatusBadRequest, "bad_form", "act is none of password, email, token and revoke")
 	}
 	status := http.StatusUnprocessableEntity
-	var tooMany *guesses.TooMany
+	var tooMany *passwords.TooMany
 	switch {
 	case err == nil:
 		http.Redirect(w, r, pathAccount+"?"+url.Values{"done": {p.Wrong.Act}}.Encode(), http.StatusSeeOther)

@@ -12,14 +12,13 @@ import (
 
 	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
-	"sheaf/internal/testkit/chromium"
 	"sheaf/manager"
 	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 	"sheaf/ui/removal"
 )
 
-func TestMain(m *testing.M) { chromium.Main(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // logIn fills in the log-in page as somebody does who was sent there, and sees where that leads.
 func logIn(t *testing.T, ctx context.Context, base string) {
@@ -69,8 +68,8 @@ func TestPagesAreAccessible(t *testing.T) {
 	}
 	reset := linkOfReset(t, site)
 	const stored = "http://www.waseda.ac.jp/1.html"
-	ctx := chromium.New(t)
-	chromium.Look(t, ctx, base, []chromium.Page{
+	ctx := testkit.NewPage(t)
+	testkit.Look(t, ctx, base, []testkit.Page{
 		{Name: "login", Path: "/login?next=/browse/"}, {Name: "reset", Path: "/login/reset"}, {Name: "password", Path: "/login/reset/" + reset}, {Name: "expired", Path: "/login/reset/0"},
 		{Name: "removal", Path: removal.Path + "?host=www.waseda.ac.jp"}, {Name: "request", Path: asked.Request.URL.Path}, {Name: "robot", Path: robot},
 		{Name: "front", Path: "/"}, {Name: "browse", Path: "/browse/jp/ac/"}, {Name: "host", Path: "/browse/jp/ac/waseda/"},
@@ -80,5 +79,5 @@ func TestPagesAreAccessible(t *testing.T) {
 		{Name: "stored", Path: "/web/20261010/" + stored, Part: "#sheaf-archive-banner"},
 	})
 	logIn(t, ctx, base)
-	chromium.Look(t, ctx, base, []chromium.Page{{Name: "account", Path: "/account"}, {Name: "watches", Path: "/watches?url=" + stored}})
+	testkit.Look(t, ctx, base, []testkit.Page{{Name: "account", Path: "/account"}, {Name: "watches", Path: "/watches?url=" + stored}})
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"sheaf/archive/store"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // buildRun writes a run to a temporary file, with the rows that fill adds, and stores it under a
 // name that no other attempt has. Nobody reads the run until a version names it.
 func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func(*runWriter) error) (ref runRef, err error) {
-	f, err := scratch.File(c.opt.TempDir)
+	f, err := files.Nameless(c.opt.TempDir)
 	if err != nil {
 		return ref, err
 	}

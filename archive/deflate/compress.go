@@ -1,5 +1,3 @@
-// Package deflate makes and decodes runs of DEFLATE blocks (RFC 1951) as segments have them: no
-// block is final, and the last ends on a byte boundary, so that runs can stand one after another.
 package deflate
 
 import (

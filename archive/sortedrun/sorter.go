@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // Sorter sorts any number of rows with bounded memory: rows that do not fit are sorted in parts,
@@ -85,7 +85,7 @@ func (s *Sorter) sort() {
 // flush spills the rows in memory as one more part.
 func (s *Sorter) flush() (err error) {
 	if s.spill == nil {
-		if s.spill, err = scratch.File(s.dir); err != nil {
+		if s.spill, err = files.Nameless(s.dir); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"sheaf/internal/ctxio"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
+	"sheaf/internal/stream"
 )
 
 // tempDir is a directory below the root. It has one subdirectory for each process that has the
@@ -33,7 +33,7 @@ const durableDirs = 4096
 // can remember which ones are synced. A key cannot be the directory of another key.
 type FS struct {
 	root *os.Root                     // for reading
-	disk durable.System               // the same directory, for writing
+	disk files.System                 // the same directory, for writing
 	dir  string                       // path of the root, for messages
 	temp *tempSpace                   // temporary files of this process
 	next atomic.Int64                 // number of the next temporary file
@@ -43,19 +43,19 @@ type FS struct {
 // OpenFS opens the store in dir and creates dir if it is missing. It removes the temporary files of
 // processes that have ended.
 func OpenFS(dir string) (*FS, error) {
-	return openFS(dir, func(disk durable.System) durable.System { return disk })
+	return openFS(dir, func(disk files.System) files.System { return disk })
 }
 
 // openFS opens the store on the disk that within returns for the real one.
-func openFS(dir string, within func(durable.System) durable.System) (*FS, error) {
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
+func openFS(dir string, within func(files.System) files.System) (*FS, error) {
+	if err := files.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &FS{root: root, disk: within(durable.Root{Root: root}), dir: dir}
+	s := &FS{root: root, disk: within(files.Root{Root: root}), dir: dir}
 	if s.temp, err = openTemp(root, s.disk); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, errors.Join(err, root.Close()))
 	}
@@ -105,7 +105,7 @@ func (s *FS) write(ctx context.Context, name string, r io.Reader, size int64) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.Copy(f, io.LimitReader(ctxio.Reader(ctx, r), size+1))
+	n, err := io.Copy(f, io.LimitReader(stream.UntilDone(ctx, r), size+1))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"sheaf/archive/store"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/internal/powerloss"
 	"sheaf/internal/testkit"
 )
@@ -72,10 +72,10 @@ func (w *work) drop(t *testing.T, key string) {
 }
 
 // record performs every operation that changes a store, in sequence and concurrently.
-func record(t *testing.T, within func(*powerloss.Recorder) durable.System) *work {
+func record(t *testing.T, within func(*powerloss.Recorder) files.System) *work {
 	t.Helper()
 	w := &work{began: map[string]int{}, put: map[string]string{}}
-	s, err := store.OpenFSOn(t.TempDir(), func(disk durable.System) durable.System {
+	s, err := store.OpenFSOn(t.TempDir(), func(disk files.System) files.System {
 		w.disk = &powerloss.Recorder{System: disk}
 		return within(w.disk)
 	})
@@ -109,7 +109,7 @@ func (w *work) check(t *testing.T, state powerloss.State, dir string) error {
 	if err := state.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.OpenFSOn(dir, func(disk durable.System) durable.System { return unsynced{disk, true, true} }) // without syncs, to be faster
+	s, err := store.OpenFSOn(dir, func(disk files.System) files.System { return unsynced{disk, true, true} }) // without syncs, to be faster
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -211,7 +211,7 @@ func (w *work) checkAll(t *testing.T) (states int, err error) {
 // of the others.
 func TestFSPowerLoss(t *testing.T) {
 	testkit.Slow(t)
-	w := record(t, func(disk *powerloss.Recorder) durable.System { return disk })
+	w := record(t, func(disk *powerloss.Recorder) files.System { return disk })
 	states, err := w.checkAll(t)
 	if err != nil {
 		t.Error(err)
@@ -222,7 +222,7 @@ func TestFSPowerLoss(t *testing.T) {
 // The model finds a store that leaves out a sync.
 func TestPowerLossIsNoticed(t *testing.T) {
 	for name, u := range map[string]unsynced{"files": {files: true}, "directories": {dirs: true}} {
-		w := record(t, func(r *powerloss.Recorder) durable.System {
+		w := record(t, func(r *powerloss.Recorder) files.System {
 			u.System = r
 			return u
 		})
@@ -237,7 +237,7 @@ func TestPowerLossIsNoticed(t *testing.T) {
 
 // unsynced is a System that leaves out syncs.
 type unsynced struct {
-	durable.System
+	files.System
 	files, dirs bool
 }
 
@@ -248,7 +248,7 @@ func (u unsynced) SyncDir(name string) error {
 	return u.System.SyncDir(name)
 }
 
-func (u unsynced) Create(name string, flag int, perm os.FileMode) (durable.File, error) {
+func (u unsynced) Create(name string, flag int, perm os.FileMode) (files.File, error) {
 	f, err := u.System.Create(name, flag, perm)
 	if err != nil || !u.files {
 		return f, err
@@ -256,6 +256,6 @@ func (u unsynced) Create(name string, flag int, perm os.FileMode) (durable.File,
 	return unsyncedFile{f}, nil
 }
 
-type unsyncedFile struct{ durable.File }
+type unsyncedFile struct{ files.File }
 
 func (unsyncedFile) Sync() error { return nil }

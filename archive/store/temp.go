@@ -8,8 +8,7 @@ import (
 	"path"
 	"syscall"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 )
 
 // tempSpace is the directory for the temporary files of one process. The process holds a lock
@@ -22,7 +21,7 @@ type tempSpace struct {
 
 // openTemp removes what dead processes left and creates a directory for this one. It locks the
 // parent directory meanwhile, so that nobody removes the new directory before it is locked.
-func openTemp(root *os.Root, disk durable.System) (*tempSpace, error) {
+func openTemp(root *os.Root, disk files.System) (*tempSpace, error) {
 	if err := disk.Mkdir(tempDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -31,7 +30,7 @@ func openTemp(root *os.Root, disk durable.System) (*tempSpace, error) {
 		return nil, err
 	}
 	defer all.Close()
-	if err := flock.Lock(all); err != nil {
+	if err := files.Lock(all); err != nil {
 		return nil, err
 	}
 	if err := sweep(root, disk, all); err != nil {
@@ -49,13 +48,13 @@ func lockTemp(root *os.Root, name string) (*tempSpace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.TryLock(lock); err != nil {
+	if err := files.TryLock(lock); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return &tempSpace{name: name, lock: lock}, nil
 }
 
-func sweep(root *os.Root, disk durable.System, all *os.File) error {
+func sweep(root *os.Root, disk files.System, all *os.File) error {
 	entries, err := all.ReadDir(-1)
 	if err != nil {
 		return err
@@ -76,6 +75,6 @@ func sweep(root *os.Root, disk durable.System, all *os.File) error {
 }
 
 // close removes the directory with its files, then releases the lock.
-func (t *tempSpace) close(disk durable.System) error {
+func (t *tempSpace) close(disk files.System) error {
 	return errors.Join(disk.RemoveAll(t.name), t.lock.Close())
 }

@@ -1,6 +1,6 @@
 package urlindex
 
-import "sheaf/internal/bytecache"
+import "sheaf/internal/cache"
 
 // part names a page or a block of a run.
 type part struct {
@@ -9,7 +9,7 @@ type part struct {
 	number int64
 }
 
-// cache keeps parts of runs. All views of one Reader share it.
-type cache = bytecache.Cache[part]
+// readCache keeps parts of runs. All views of one Reader share it.
+type readCache = cache.Cache[part]
 
-func newCache(limit int64) *cache { return bytecache.New[part](limit) }
+func newCache(limit int64) *readCache { return cache.New[part](limit) }

@@ -12,7 +12,7 @@ import (
 
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // runMaker makes the runs of one state.
@@ -27,12 +27,12 @@ type runMaker struct {
 // makeRun writes rows to temporary files and stores them as a run, under a name that no other
 // attempt has. Nobody reads the run until a state names it. Without rows makeRun stores nothing.
 func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
-	cdx, err := scratch.File(m.tempDir)
+	cdx, err := files.Nameless(m.tempDir)
 	if err != nil {
 		return ref, err
 	}
 	defer func() { err = errors.Join(err, cdx.Close()) }()
-	idx, err := scratch.File(m.tempDir)
+	idx, err := files.Nameless(m.tempDir)
 	if err != nil {
 		return ref, err
 	}

@@ -26,7 +26,7 @@ const defaultCache = 64 << 20
 type Reader struct {
 	opt    ReaderOptions
 	states states
-	cache  *cache
+	cache  *readCache
 
 	refreshing sync.Mutex // one refresh at a time
 

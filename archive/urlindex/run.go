@@ -17,12 +17,12 @@ import (
 type run struct {
 	runRef
 	store store.Store
-	cache *cache // nil: no cache
-	pages []page // of cluster.idx
+	cache *readCache // nil: no cache
+	pages []page     // of cluster.idx
 }
 
 // openRun reads the list of a run's pages.
-func openRun(ctx context.Context, st store.Store, c *cache, ref runRef) (*run, error) {
+func openRun(ctx context.Context, st store.Store, c *readCache, ref runRef) (*run, error) {
 	r := &run{runRef: ref, store: st, cache: c}
 	data, err := store.ReadAll(ctx, st, ref.Name+"/"+filePages, 0, ref.Pages.Size)
 	if err != nil {

@@ -1,12 +1,12 @@
 package urlindex
 
-import "sheaf/internal/jsontext"
+import "sheaf/archive"
 
 // scanRow parses the JSON of a row that is written exactly as appendRow writes it, much faster than
 // encoding/json. For any other text ok is false, which does not mean that the text is invalid: the
 // caller then uses encoding/json. The strings share memory with the text.
 func scanRow(text string) (j rowJSON, ok bool) {
-	s := jsontext.Scanner{Rest: text}
+	s := archive.LineScanner{Rest: text}
 	ok = s.Text(`{"url":`, &j.URL) && s.Text(`,"mime":`, &j.MIME) && s.Text(`,"status":`, &j.Status) &&
 		s.Text(`,"digest":`, &j.Digest) && s.Text(`,"length":`, &j.Length) && s.Text(`,"offset":`, &j.Offset) &&
 		s.Text(`,"filename":`, &j.Filename)

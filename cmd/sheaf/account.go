@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 	"sheaf/internal/route"
 	"sheaf/internal/window"
 	"sheaf/serve/access"
@@ -109,9 +109,9 @@ func (f *accountFlags) acceptedTerms() (*account.Terms, error) {
 // parseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for
 // 50GiB than a quota of 50 bytes.
 func parseQuota(text string) (int64, error) {
-	n, err := bytesize.Parse(strings.TrimSuffix(text, "B"))
+	n, err := display.ParseBytes(strings.TrimSuffix(text, "B"))
 	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {
-		return bytesize.Parse(text)
+		return display.ParseBytes(text)
 	} else if unit == "" && n != 0 {
 		return 0, fmt.Errorf("%q has no unit; write %sGiB, %sMiB or %sB", text, text, text, text)
 	}
@@ -172,7 +172,7 @@ func accountTable(w io.Writer, list ...account.AccountLine) {
 	table(w, "account\tdomains\twindow\trate\tquota\ttoday\tterms", list, func(a account.AccountLine) []any {
 		quota := "none"
 		if a.Quota > 0 {
-			quota = bytesize.Format(a.Quota)
+			quota = display.FormatBytes(a.Quota)
 		}
 		if a.Suspended {
 			quota += ", suspended"

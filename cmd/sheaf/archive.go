@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive"
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 // archiveCommand returns the commands that work on files, without a service.
@@ -51,11 +51,11 @@ func archiveLs() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls FILE...", Short: "List the records: time, status, size, type, URL", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out := tabwriter.NewWriter(terminal.NewWriter(cmd.OutOrStdout()), 0, 0, 2, ' ', 0)
+			out := tabwriter.NewWriter(display.NewHarmlessWriter(cmd.OutOrStdout()), 0, 0, 2, ' ', 0)
 			defer out.Flush()
 			return eachSegment(cmd.Context(), args, func(_ archive.Source, x *archive.Index) error {
 				for _, c := range x.Cells {
-					fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Time.Format(time.RFC3339), c.Kind, c.Status, c.BodyLen, terminal.Text(c.MIME), terminal.Text(c.URL))
+					fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Time.Format(time.RFC3339), c.Kind, c.Status, c.BodyLen, display.Harmless(c.MIME), display.Harmless(c.URL))
 				}
 				return nil
 			})
@@ -162,7 +162,7 @@ func archiveVerify() *cobra.Command {
 			bad := 0
 			for _, name := range args {
 				if err := verifyFile(cmd.Context(), cmd.OutOrStdout(), name, batch); err != nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", terminal.Text(name), terminal.Lines(err.Error()))
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", display.Harmless(name), display.HarmlessLines(err.Error()))
 					bad++
 				}
 			}
@@ -187,8 +187,8 @@ func verifyFile(ctx context.Context, out io.Writer, name string, batch bool) err
 		if s.Segment == "" {
 			what = "without index"
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s %s: %d records, %d files, %d revisits, %d bytes", terminal.Text(name), terminal.Text(s.Host),
-			terminal.Text(what), s.Records, s.Files, s.Revisits, s.Size); err != nil {
+		if _, err := fmt.Fprintf(out, "%s: %s %s: %d records, %d files, %d revisits, %d bytes", display.Harmless(name), display.Harmless(s.Host),
+			display.Harmless(what), s.Records, s.Files, s.Revisits, s.Size); err != nil {
 			return err
 		}
 		if s.SHA256 != "" {
@@ -214,7 +214,7 @@ func archiveCDX() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				err := withParts(cmd.Context(), []string{name}, func(parts []archive.Part) error {
-					return archive.WriteCDXJ(cmd.Context(), terminal.NewWriter(cmd.OutOrStdout()), warcName(name), parts)
+					return archive.WriteCDXJ(cmd.Context(), display.NewHarmlessWriter(cmd.OutOrStdout()), warcName(name), parts)
 				})
 				if err != nil {
 					return err

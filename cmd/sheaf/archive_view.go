@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive"
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 func archiveWARC() *cobra.Command {
@@ -48,7 +48,7 @@ func archiveLinks() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = io.Copy(terminal.NewWriter(cmd.OutOrStdout()), text)
+				_, err = io.Copy(display.NewHarmlessWriter(cmd.OutOrStdout()), text)
 				return err
 			})
 		},

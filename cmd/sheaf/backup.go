@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/serve/client"
 )
 
@@ -40,7 +40,7 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s is there already; choose another name", path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+durable.TempSuffix)
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+files.TempSuffix)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 	if err != nil {
 		return err
 	}
-	if err := durable.Rename(f.Name(), path); err != nil {
+	if err := files.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	return show(cmd, b, func(w io.Writer) {

@@ -13,8 +13,8 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
+	"sheaf/internal/display"
 	"sheaf/internal/route"
-	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 )
 
@@ -57,7 +57,7 @@ func batchShowCommand() *cobra.Command {
 		for _, line := range [][2]string{{"manifest", inferred(b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
 			{"last error", b.LastError}, {string(b.Decision), decidedBy(b)}} {
 			if line[1] != "" {
-				fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
+				fmt.Fprintf(tw, "%s\t%s\n", line[0], display.Harmless(line[1]))
 			}
 		}
 		tw.Flush()

@@ -18,9 +18,9 @@ import (
 
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
+	"sheaf/internal/display"
 	"sheaf/internal/metrics"
 	"sheaf/internal/settings"
-	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 )
 
@@ -84,7 +84,7 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 	})
 	section("metrics", func(w io.Writer) error { return sheafMetrics(cmd, cfg.Observe.Metrics, w) })
 	section("warnings and errors of the log, the last "+fmt.Sprint(logLines), func(w io.Writer) error { return logTail(cmd, log, w) })
-	return withoutSecrets(terminal.Lines(b.String()), secrets)
+	return withoutSecrets(display.HarmlessLines(b.String()), secrets)
 }
 
 // getAny writes the body of an answer, whatever its status: health answers 503 when it matters

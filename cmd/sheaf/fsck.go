@@ -8,7 +8,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 func fsckCommand() *cobra.Command {
@@ -80,7 +80,7 @@ func repair(cmd *cobra.Command, cfg service.Config, from string) error {
 	}
 	err = show(cmd, done, func(w io.Writer) {
 		for _, key := range done.Healed {
-			fmt.Fprintf(w, "%s: repaired\n", terminal.Text(key))
+			fmt.Fprintf(w, "%s: repaired\n", display.Harmless(key))
 		}
 		printReport(w, done.Report)
 		fmt.Fprintf(w, "repaired %d objects of %d bytes\n", len(done.Healed), done.Bytes)
@@ -93,7 +93,7 @@ func repair(cmd *cobra.Command, cfg service.Config, from string) error {
 
 func printReport(w io.Writer, r *catalog.Report) {
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "%s: %s\n", terminal.Text(p.Where), terminal.Text(p.Detail))
+		fmt.Fprintf(w, "%s: %s\n", display.Harmless(p.Where), display.Harmless(p.Detail))
 	}
 	fmt.Fprintf(w, `versions %d, runs %d, editions %d, batches %d
 segments %d of %d bytes, %d of them read and verified

@@ -15,14 +15,14 @@ import (
 
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/commandline"
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := rootCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "sheaf:", terminal.Lines(err.Error()))
+		fmt.Fprintln(os.Stderr, "sheaf:", display.HarmlessLines(err.Error()))
 		os.Exit(commandline.Code(err))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 	"sheaf/serve/mirror"
 )
 
@@ -42,7 +42,7 @@ here too; so is what a narrower selection leaves out, and a host whose robots.tx
 			opt.URL, opt.Dir = args[0], args[1]
 			opt.User, opt.Password = os.Getenv("SHEAF_USER"), os.Getenv("SHEAF_PASSWORD")
 			var err error
-			if opt.Limit, err = bytesize.Parse(limit); err != nil {
+			if opt.Limit, err = display.ParseBytes(limit); err != nil {
 				return fmt.Errorf("--limit: %w", err)
 			}
 			finish := report(cmd, &opt, asJSON, quiet)

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/display"
 	"sheaf/internal/route"
-	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 )
 
@@ -173,7 +173,7 @@ func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 		return err
 	}
 	text(&b)
-	_, err := b.WriteTo(terminal.NewWriter(cmd.OutOrStdout()))
+	_, err := b.WriteTo(display.NewHarmlessWriter(cmd.OutOrStdout()))
 	return err
 }
 
@@ -185,7 +185,7 @@ func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 	for _, one := range list {
 		var cells []string
 		for _, cell := range row(one) {
-			cells = append(cells, terminal.Text(fmt.Sprint(cell)))
+			cells = append(cells, display.Harmless(fmt.Sprint(cell)))
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}

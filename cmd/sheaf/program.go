@@ -15,14 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/release"
+	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/client"
 )
 
 // program is a robotd program file.
 type program struct {
-	release.File
+	wire.ReleaseFile
 	path    string
 	version string // empty where the build does not say
 }

@@ -14,7 +14,6 @@ import (
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/release"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -131,12 +130,12 @@ roll-out stops if robots go back to their old program.`,
 		if err != nil {
 			return err
 		}
-		r := release.Release{Expires: time.Now().Add(*life).UTC().Truncate(time.Second), Floor: *floor}
+		r := wire.Release{Expires: time.Now().Add(*life).UTC().Truncate(time.Second), Floor: *floor}
 		if r.Version, err = versionOf(programs, *version); err != nil {
 			return err
 		}
 		for _, p := range programs {
-			r.Files = append(r.Files, p.File)
+			r.Files = append(r.Files, p.ReleaseFile)
 		}
 		if err := follow(cmd, c, &r); err != nil {
 			return err
@@ -163,7 +162,7 @@ roll-out stops if robots go back to their old program.`,
 }
 
 // follow gives a release the counter after the latest release's, and no lower floor.
-func follow(cmd *cobra.Command, c *client.Client, r *release.Release) error {
+func follow(cmd *cobra.Command, c *client.Client, r *wire.Release) error {
 	list, err := client.Call(cmd.Context(), c, manager.ListReleases, route.None{})
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/display"
 	"sheaf/internal/route"
-	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 	"sheaf/ui/removal"
 )
@@ -55,11 +55,11 @@ func showRemoval(w io.Writer, r removal.RequestDocument) {
 		{"proof", r.Proof}, {"answer", r.Answer}, {"carried out", moment(r.Carried)},
 	} {
 		if line[1] != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
+			fmt.Fprintf(tw, "%s\t%s\n", line[0], display.Harmless(line[1]))
 		}
 	}
 	for _, e := range r.History {
-		fmt.Fprintf(tw, "%s\t%s: %s %s\n", moment(e.At), terminal.Text(e.By), e.Act, terminal.Text(e.Note))
+		fmt.Fprintf(tw, "%s\t%s: %s %s\n", moment(e.At), display.Harmless(e.By), e.Act, display.Harmless(e.Note))
 	}
 	tw.Flush()
 }

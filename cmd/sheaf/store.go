@@ -9,7 +9,7 @@ import (
 
 	"sheaf/archive/store/storecheck"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 func storeCommand() *cobra.Command {
@@ -100,7 +100,7 @@ func showPromises(cmd *cobra.Command, found []storecheck.Promise) error {
 			if p.OK {
 				fmt.Fprintf(w, "ok  %s\n", p.Promise)
 			} else {
-				fmt.Fprintf(w, "no  %s\n    seen:   %s\n    breaks: %s\n", p.Promise, terminal.Text(p.Seen), p.Breaks)
+				fmt.Fprintf(w, "no  %s\n    seen:   %s\n    breaks: %s\n", p.Promise, display.Harmless(p.Seen), p.Breaks)
 			}
 		}
 	})

@@ -21,9 +21,9 @@ import (
 	"sheaf/ingest/quarantine"
 	"sheaf/ingest/stage"
 	"sheaf/ingest/verify"
-	"sheaf/internal/ctxio"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 	"sheaf/internal/servicekey"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
@@ -57,12 +57,12 @@ type Options struct {
 // Acceptor takes batches over. Its methods may be called concurrently, also by several processes.
 type Acceptor struct {
 	opt       Options
-	accepting *flock.Mutex // held while a batch is placed and entered: of two uploads of one batch the second sees the first
+	accepting *files.Mutex // held while a batch is placed and entered: of two uploads of one batch the second sees the first
 }
 
 // New returns an Acceptor.
 func New(opt Options) *Acceptor {
-	return &Acceptor{opt: opt, accepting: flock.NewMutex(opt.Accepting)}
+	return &Acceptor{opt: opt, accepting: files.NewMutex(opt.Accepting)}
 }
 
 // Incomplete says that a manifest came before the batch was whole.
@@ -315,6 +315,6 @@ func digest(ctx context.Context, path string) (size int64, sum string, err error
 	}
 	defer f.Close()
 	h := sha256.New()
-	size, err = io.Copy(h, ctxio.Reader(ctx, f))
+	size, err = io.Copy(h, stream.UntilDone(ctx, f))
 	return size, hex.EncodeToString(h.Sum(nil)), err
 }

@@ -10,7 +10,7 @@ import (
 
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/others"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // convert converts a foreign file to a batch, in a file of its own, and returns what Infer returns.
@@ -27,7 +27,7 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, opt Impor
 			os.Remove(out.Name())
 		}
 	}()
-	rest, err := scratch.File(dir)
+	rest, err := files.Nameless(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/verify"
-	"sheaf/internal/ctxio"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
@@ -75,7 +75,7 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	m, err := verify.Infer(ctxio.Reader(ctx, f), up.Robot, a.opt.Limits)
+	m, err := verify.Infer(stream.UntilDone(ctx, f), up.Robot, a.opt.Limits)
 	if err != nil {
 		return nil, err
 	}

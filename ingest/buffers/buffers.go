@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -62,11 +62,11 @@ const staleConversion = 24 * time.Hour
 
 // Prepare creates the directories and deletes what killed processes have left of conversions.
 func (d Dir) Prepare(now time.Time) error {
-	if err := durable.MkdirAll(string(d), 0o750); err != nil {
+	if err := files.MkdirAll(string(d), 0o750); err != nil {
 		return err
 	}
 	for _, dir := range []string{"batches", "quarantine", "processes", "converting"} {
-		if err := durable.Mkdir(d.path(dir)); err != nil {
+		if err := files.Mkdir(d.path(dir)); err != nil {
 			return err
 		}
 	}
@@ -88,18 +88,18 @@ func (d Dir) Prepare(now time.Time) error {
 // Place moves the batch file at path under its final name and writes the manifest beside it, unless
 // signed is nil. The file comes last: if it is there, the manifest is.
 func (d Dir) Place(id, path string, signed []byte) error {
-	if err := durable.Mkdir(d.batch(id)); err != nil {
+	if err := files.Mkdir(d.batch(id)); err != nil {
 		return err
 	}
 	if signed != nil {
-		if err := durable.WriteFile(d.manifest(id), signed); err != nil {
+		if err := files.WriteFile(d.manifest(id), signed); err != nil {
 			return err
 		}
 	}
 	if path == d.File(id) {
 		return nil // placed by an earlier attempt that got no further
 	}
-	return durable.Rename(path, d.File(id))
+	return files.Rename(path, d.File(id))
 }
 
 // Placed returns the names of the folders outside the quarantine.
@@ -141,10 +141,10 @@ func (d Dir) MoveAside(id string, w Why) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.WriteFile(filepath.Join(d.batch(id), "reason.json"), append(data, '\n')); err != nil {
+	if err := files.WriteFile(filepath.Join(d.batch(id), "reason.json"), append(data, '\n')); err != nil {
 		return err
 	}
-	if err := durable.Rename(d.batch(id), d.Quarantine(id)); err != nil {
+	if err := files.Rename(d.batch(id), d.Quarantine(id)); err != nil {
 		return fmt.Errorf("move batch %s to the quarantine: %w", id, err)
 	}
 	return nil
@@ -154,11 +154,11 @@ func (d Dir) MoveAside(id string, w Why) error {
 // manifest as well, unless signed is nil.
 func (d Dir) Replace(id, path string, signed []byte) error {
 	if signed != nil {
-		if err := durable.WriteFile(filepath.Join(d.Quarantine(id), "manifest"), signed); err != nil {
+		if err := files.WriteFile(filepath.Join(d.Quarantine(id), "manifest"), signed); err != nil {
 			return err
 		}
 	}
-	return durable.Rename(path, filepath.Join(d.Quarantine(id), "batch.tar.gz"))
+	return files.Rename(path, filepath.Join(d.Quarantine(id), "batch.tar.gz"))
 }
 
 // Restore moves a batch back from the quarantine.
@@ -166,12 +166,12 @@ func (d Dir) Restore(id string) error {
 	if _, err := os.Stat(d.batch(id)); err == nil {
 		return nil
 	}
-	return durable.Rename(d.Quarantine(id), d.batch(id))
+	return files.Rename(d.Quarantine(id), d.batch(id))
 }
 
 // Erase deletes the file of a batch in the quarantine. Manifest and reason stay.
 func (d Dir) Erase(id string) error {
-	err := durable.Remove(filepath.Join(d.Quarantine(id), "batch.tar.gz"))
+	err := files.Remove(filepath.Join(d.Quarantine(id), "batch.tar.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (d Dir) Erase(id string) error {
 }
 
 // Drop deletes a batch outside the quarantine.
-func (d Dir) Drop(id string) error { return durable.Remove(d.batch(id)) }
+func (d Dir) Drop(id string) error { return files.Remove(d.batch(id)) }
 
 // Sweep deletes the temporary files that interrupted writes have left in a batch's folder, which
 // another process may be deleting.
@@ -192,8 +192,8 @@ func (d Dir) Sweep(id string) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), durable.TempSuffix) {
-			if err := durable.Remove(filepath.Join(d.batch(id), e.Name())); err != nil {
+		if strings.HasSuffix(e.Name(), files.TempSuffix) {
+			if err := files.Remove(filepath.Join(d.batch(id), e.Name())); err != nil {
 				return err
 			}
 		}

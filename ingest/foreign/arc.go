@@ -25,7 +25,7 @@ const arcBegins = "filedesc://"
 // nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record
 // with a WARC header that says the same: answers of web servers are responses, other files
 // resources. The block of the record before must have been read.
-func (s *stream) nextARC() (*warcRecord, error) {
+func (s *input) nextARC() (*warcRecord, error) {
 	var line string
 	at := s.n
 	for { // an empty line ends a record, but its length may include that, or there may be more
@@ -116,17 +116,17 @@ func arcDate(field string) bool {
 
 // record returns the WARC record without its block.
 func (a arcLine) record(at int64) *warcRecord {
-	kind, media := "resource", a.media
+	kind, mediaType := "resource", a.media
 	switch scheme, _, _ := strings.Cut(strings.ToLower(a.url), ":"); scheme {
 	case "http", "https":
-		kind, media = "response", "application/http; msgtype=response"
+		kind, mediaType = "response", "application/http; msgtype=response"
 	case "dns":
 		kind = "response"
 	case strings.TrimSuffix(arcBegins, "://"):
 		kind = "warcinfo"
 	}
-	if media == "no-type" { // the server gave none
-		media = ""
+	if mediaType == "no-type" { // the server gave none
+		mediaType = ""
 	}
 	r := &warcRecord{at: at, fields: make(textproto.MIMEHeader), length: a.length}
 	var head bytes.Buffer
@@ -148,7 +148,7 @@ func (a arcLine) record(at int64) *warcRecord {
 	if ip, err := netip.ParseAddr(a.ip); err == nil && !ip.IsUnspecified() {
 		set("WARC-IP-Address", ip.String())
 	}
-	set("Content-Type", media)
+	set("Content-Type", mediaType)
 	set("Content-Length", strconv.FormatInt(a.length, 10))
 	head.WriteString("\r\n")
 	r.head = head.Bytes()

@@ -14,8 +14,8 @@ import (
 )
 
 // arc returns a record of an ARC.
-func arc(url, ip, date, media, block string) string {
-	return fmt.Sprintf("%s %s %s %s %d\n%s\n", url, ip, date, media, len(block), block)
+func arc(url, ip, date, mediaType, block string) string {
+	return fmt.Sprintf("%s %s %s %s %d\n%s\n", url, ip, date, mediaType, len(block), block)
 }
 
 // asARC2 returns records of version 1 as version 2 has them.
@@ -146,7 +146,7 @@ func FuzzARC(f *testing.F) {
 			return
 		}
 		made := a.record(0)
-		s := &stream{r: bufio.NewReader(bytes.NewReader(made.head)), meter: newMeter(Limits{}, 0)}
+		s := &input{r: bufio.NewReader(bytes.NewReader(made.head)), meter: newMeter(Limits{}, 0)}
 		read, err := s.nextRecord()
 		if err != nil {
 			t.Fatalf("%q: %v", made.head, err)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // maxMemory is the longest block, in bytes, that is held in memory. A longer one is held in a file.
@@ -30,7 +30,7 @@ func (b *block) fill(r io.Reader) error {
 	} else if err != nil {
 		return err
 	}
-	if b.file, err = scratch.File(b.dir); err != nil {
+	if b.file, err = files.Nameless(b.dir); err != nil {
 		return err
 	}
 	if _, err := b.file.Write(b.mem.Bytes()); err != nil {

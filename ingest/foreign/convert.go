@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/ctxio"
 	"sheaf/internal/preference"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
@@ -96,7 +96,7 @@ func kindOf(ctx context.Context, file *os.File) (Kind, error) {
 	return in.kind()
 }
 
-func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) (*stream, error) {
+func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 }
 
 // beginAs begins to read a file as its kind and the options want it.
-func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*stream, error) {
+func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input, error) {
 	switch {
 	case kind == WACZ:
 		in, err := openWACZ(ctx, file, opt.Limits)
@@ -182,7 +182,7 @@ func advise(err error, kind Kind) error {
 }
 
 // convert converts the records or pages of the file.
-func (c *conversion) convert(in *stream) (err error) {
+func (c *conversion) convert(in *input) (err error) {
 	switch {
 	case in.parts != nil:
 		c.result.Kind, err = c.salvage(in, c.result.Kind, WARC, ARC)
@@ -208,7 +208,7 @@ func digest(ctx context.Context, file *os.File) ([]byte, error) {
 		return nil, err
 	}
 	d := sha256.New()
-	_, err := io.CopyBuffer(d, ctxio.Reader(ctx, file), make([]byte, 256<<10))
+	_, err := io.CopyBuffer(d, stream.UntilDone(ctx, file), make([]byte, 256<<10))
 	return d.Sum(nil), err
 }
 
@@ -264,7 +264,7 @@ func (c *conversion) preferences(r *archive.Record) {
 
 // refused is reading for errors of storing a record. One that cannot be stored is a fault of the
 // file.
-func (s *stream) refused(err error, at int64, entry string) error {
+func (s *input) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)
 	}
@@ -273,7 +273,7 @@ func (s *stream) refused(err error, at int64, entry string) error {
 
 // finish joins the segments to a batch. Its number comes from the file's digest and its time from
 // the newest record. A batch without hosts stands for a file whose records are all beside it.
-func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
+func (c *conversion) finish(in *input, out io.Writer, sum []byte) error {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
 	buffered := bufio.NewWriterSize(out, 256<<10)
 	w := archive.NewBatchWriter(buffered)

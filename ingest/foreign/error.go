@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 	"sheaf/internal/wire"
 )
 
@@ -22,7 +22,7 @@ type Error struct {
 func (e *Error) Error() string {
 	where := fmt.Sprintf("offset %d, inflated", e.Offset)
 	if e.Entry != "" {
-		where += fmt.Sprintf(" (%s)", terminal.Text(fmt.Sprintf("%.200s", e.Entry)))
+		where += fmt.Sprintf(" (%s)", display.Harmless(fmt.Sprintf("%.200s", e.Entry)))
 	}
 	return where + ": " + e.Msg
 }
@@ -33,7 +33,7 @@ func wrong(offset int64, entry string, reason wire.Reason, format string, args .
 
 // reading turns an error of reading into an *Error if the file's content is at fault. Errors of the
 // disk and of the context are returned as they are.
-func (s *stream) reading(err error, entry string) error {
+func (s *input) reading(err error, entry string) error {
 	var known *Error
 	var hole *gap
 	var disk *fs.PathError
@@ -51,7 +51,7 @@ func (s *stream) reading(err error, entry string) error {
 }
 
 // ended returns the error with which reading ended.
-func (s *stream) ended(err error) error {
+func (s *input) ended(err error) error {
 	if s.disk != nil {
 		return s.disk
 	}
@@ -60,7 +60,7 @@ func (s *stream) ended(err error) error {
 
 // whole reads the rest of a file if err is a fault of it, and returns err. If the file turns out to
 // be cut off it returns that instead: the rest may still come.
-func (s *stream) whole(err error) error {
+func (s *input) whole(err error) error {
 	var fault, cut *Error
 	if !errors.As(err, &fault) || fault.Reason == wire.ReasonTruncated {
 		return err

@@ -77,7 +77,7 @@ type treeMap struct {
 
 func (f *folders) add(m treeMap) { f.hosts, f.maps[m.path] = append(f.hosts, m.hosts), true }
 
-func (v *surveyor) entry(in *stream, e *tarEntry) error {
+func (v *surveyor) entry(in *input, e *tarEntry) error {
 	if !e.isFile() {
 		return nil
 	}

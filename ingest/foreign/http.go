@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"sheaf/archive"
-	"sheaf/internal/coding"
+	"sheaf/internal/media"
 )
 
 // response is an HTTP response as a segment stores it: without transfer and content codings, and
@@ -52,7 +52,7 @@ func parseResponse(block *block, limit int64) (*response, error) {
 			return nil, err
 		}
 	}
-	open := func() (*coding.Body, func(), bool) { return coded.open(block.from(int64(len(head)))) }
+	open := func() (*media.Body, func(), bool) { return coded.open(block.from(int64(len(head)))) }
 	removed, err := r.measure(open, limit)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ const maxDecoded = 1 << 30
 
 // measure reads the body, as far as it can be decoded, and sets its size and what it lacks. removed
 // reports whether the body is without content coding.
-func (r *response) measure(open func() (*coding.Body, func(), bool), limit int64) (removed bool, err error) {
+func (r *response) measure(open func() (*media.Body, func(), bool), limit int64) (removed bool, err error) {
 	in, closeIt, removed := open()
 	defer closeIt()
 	r.size, err = io.Copy(io.Discard, io.LimitReader(in, limit))
@@ -144,19 +144,19 @@ func codingsOf(h httpHead) codings {
 }
 
 // open decodes a body. removed reports whether no content coding is left.
-func (c codings) open(in io.Reader) (_ *coding.Body, closeIt func(), removed bool) {
+func (c codings) open(in io.Reader) (_ *media.Body, closeIt func(), removed bool) {
 	if c.chunked {
-		in = coding.NewChunks(in)
+		in = media.NewChunks(in)
 	}
-	outer := coding.Decode(in, c.transfer)
-	inner := coding.Decode(outer, c.content)
+	outer := media.Decode(in, c.transfer)
+	inner := media.Decode(outer, c.content)
 	return inner, func() { inner.Close(); outer.Close() }, inner.Removed || len(c.content) == 0
 }
 
 // inChunks reports whether a body is in chunks. Many writers keep the header field that says so,
 // but not the chunks.
 func inChunks(in io.Reader) (bool, error) {
-	c := coding.NewChunks(in)
+	c := media.NewChunks(in)
 	_, err := io.Copy(io.Discard, c)
 	if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
 		return false, err
@@ -226,7 +226,7 @@ func (h httpHead) get(name string) string {
 	return ""
 }
 
-// stored returns the header with which the response is stored: see coding.StoredFields.
+// stored returns the header with which the response is stored: see media.StoredFields.
 func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 	fields := func(yield func(name, value string) bool) {
 		for _, f := range h.fields {
@@ -236,7 +236,7 @@ func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 		}
 	}
 	b := []byte(h.first + "\r\n")
-	for name, value := range coding.StoredFields(fields, status, decoded, size) {
+	for name, value := range media.StoredFields(fields, status, decoded, size) {
 		b = fmt.Appendf(b, "%s: %s\r\n", name, value)
 	}
 	return append(b, "\r\n"...)

@@ -12,15 +12,15 @@ type layout struct {
 	damaged func(b []byte) bool // whether b is like the beginning of a record whose first line is damaged
 	enough  int                 // bytes that begins needs
 	empty   int                 // lines that end before a record begins
-	next    func(*stream) (*warcRecord, error)
+	next    func(*input) (*warcRecord, error)
 }
 
 func layoutOf(kind Kind) layout {
 	if kind == ARC {
 		const longest = 4 << 10 // of a line with a usual URL
-		return layout{beginsARC, damagedARC, longest, 1, (*stream).nextARC}
+		return layout{beginsARC, damagedARC, longest, 1, (*input).nextARC}
 	}
-	return layout{beginsRecord, beginsHeader, len("WARC/0.17") + 1, 2, (*stream).nextRecord}
+	return layout{beginsRecord, beginsHeader, len("WARC/0.17") + 1, 2, (*input).nextRecord}
 }
 
 // beginsRecord reports whether a record of a WARC begins with b.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/ctxio"
+	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -119,10 +119,10 @@ func TestConversionStops(t *testing.T) {
 		t.Parallel()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		stopped := ctxio.Reader(ctx, readerFunc(func(p []byte) (int, error) { stop(); return len(p), nil }))
+		stopped := stream.UntilDone(ctx, readerFunc(func(p []byte) (int, error) { stop(); return len(p), nil }))
 		b := block{dir: t.TempDir()}
 		defer b.reset()
-		s := &stream{}
+		s := &input{}
 		if err := s.reading(b.fill(stopped), "x"); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want that the context has ended", err)
 		}
@@ -151,7 +151,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestDiskIsNoFault(t *testing.T) {
 	t.Parallel()
 	b := block{dir: filepath.Join(t.TempDir(), "gone")}
-	err := (&stream{}).reading(b.fill(strings.NewReader(noise(2<<20))), "x")
+	err := (&input{}).reading(b.fill(strings.NewReader(noise(2<<20))), "x")
 	var fault *Error
 	if err == nil || errors.As(err, &fault) {
 		t.Errorf("%v, want the disk's own error", err)

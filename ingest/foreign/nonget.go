@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"sheaf/archive/naming"
-	"sheaf/internal/coding"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -71,7 +71,7 @@ func methodQuery(b *block) (string, error) {
 // requestBody reads the part of a request's body that a query is made of.
 func requestBody(h httpHead, in io.Reader) ([]byte, error) {
 	if strings.EqualFold(h.get("Transfer-Encoding"), "chunked") {
-		in = coding.NewChunks(in)
+		in = media.NewChunks(in)
 	}
 	size := int64(noLength)
 	if text := h.get("Content-Length"); text != "" {
@@ -89,20 +89,20 @@ func requestBody(h httpHead, in io.Reader) ([]byte, error) {
 }
 
 // bodyQuery returns a body as a part of a query.
-func bodyQuery(media string, body []byte) string {
+func bodyQuery(mediaType string, body []byte) string {
 	if len(body) == 0 {
 		return ""
 	}
-	media = strings.TrimSpace(media)
+	mediaType = strings.TrimSpace(mediaType)
 	is := func(kind string) bool {
-		return len(media) >= len(kind) && strings.EqualFold(media[:len(kind)], kind)
+		return len(mediaType) >= len(kind) && strings.EqualFold(mediaType[:len(kind)], kind)
 	}
 	query, ok := "", false
 	switch {
 	case is("application/x-www-form-urlencoded"):
 		query, ok = unquotePlus(string(body)), utf8.Valid(body)
 	case is("multipart/"):
-		query, ok = partsQuery(media, body)
+		query, ok = partsQuery(mediaType, body)
 	case is("application/json"):
 		query, _ = jsonQuery(body)
 		return query
@@ -134,8 +134,8 @@ func unquotePlus(s string) string {
 }
 
 // partsQuery returns the parts of a form as parameters. It is not ok if the body is no such form.
-func partsQuery(media string, body []byte) (query string, ok bool) {
-	_, params, err := mime.ParseMediaType(media)
+func partsQuery(mediaType string, body []byte) (query string, ok bool) {
+	_, params, err := mime.ParseMediaType(mediaType)
 	if err != nil || params["boundary"] == "" {
 		return "", false
 	}
@@ -337,7 +337,7 @@ type exchange struct {
 }
 
 // take converts a record, whose block has been read. An answer waits for the next record.
-func (c *conversion) take(in *stream, r *warcRecord) error {
+func (c *conversion) take(in *input, r *warcRecord) error {
 	e := &c.exchange
 	request := e.request
 	e.request = nil
@@ -369,7 +369,7 @@ func (c *conversion) take(in *stream, r *warcRecord) error {
 }
 
 // answer converts the answer that waits, if there is one.
-func (c *conversion) answer(in *stream) error {
+func (c *conversion) answer(in *input) error {
 	r := c.exchange.answer
 	if r == nil {
 		return nil

@@ -136,9 +136,9 @@ func TestRequestsOfOthers(t *testing.T) {
 // FuzzMethodQuery: whatever a request is, its page has a URL that a record can have, and the key
 // has the method.
 func FuzzMethodQuery(f *testing.F) {
-	for _, media := range []string{"application/x-www-form-urlencoded", "application/json", "text/plain", "multipart/form-data; boundary=XX", ""} {
+	for _, mediaType := range []string{"application/x-www-form-urlencoded", "application/json", "text/plain", "multipart/form-data; boundary=XX", ""} {
 		for _, body := range []string{"a=1&b=%20+", `{"a": [1, 2.0, {"a": "x"}]}`, "--XX\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--XX--\r\n", "\x00\xff"} {
-			f.Add(asking("POST", "Content-Type: "+media+"\r\n", body))
+			f.Add(asking("POST", "Content-Type: "+mediaType+"\r\n", body))
 		}
 	}
 	f.Fuzz(func(t *testing.T, request string) {

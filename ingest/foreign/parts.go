@@ -70,7 +70,7 @@ var gzipped = &packing{"gzip member", gzipMagic, func() opener {
 //
 // Memory is bounded by maxMemory, and work by the file's size: see budget.
 type parts struct {
-	s      *stream
+	s      *input
 	layout layout
 	file   io.ReaderAt
 	size   int64
@@ -100,17 +100,17 @@ const leastCost = 64 << 10
 func budgetFor(size int64) int64 { return 16*size + 64<<20 }
 
 // openLenient is begin for a file that is read leniently.
-func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (*stream, error) {
+func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
+	s := &input{close: func() error { return nil }, meter: newMeter(limits, size)}
 	return s, s.leniently(readerAt{ctx, s, file}, size, kind, limits)
 }
 
 // leniently makes the stream one that reads a file leniently.
-func (s *stream) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits) error {
+func (s *input) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits) error {
 	p := &parts{s: s, layout: layoutOf(kind), size: size, checks: newMeter(limits, size), budget: budgetFor(size), cut: -1}
 	p.file = file
 	p.in = bufio.NewReaderSize(nil, 16<<10)
@@ -173,7 +173,7 @@ func (p *parts) begins(at int64) bool {
 // readerAt reads the file itself, as source does.
 type readerAt struct {
 	ctx  context.Context
-	s    *stream
+	s    *input
 	file io.ReaderAt
 }
 
@@ -379,10 +379,10 @@ func (p *parts) mark(at, within int64) {
 }
 
 // spot returns the place of the next byte that the stream reads.
-func (s *stream) spot() spot { return s.spotOf(s.n) }
+func (s *input) spot() spot { return s.spotOf(s.n) }
 
 // spotOf returns the place of a byte that the stream has just read, or reads next.
-func (s *stream) spotOf(n int64) spot {
+func (s *input) spotOf(n int64) spot {
 	of := spot{n: n}
 	for _, m := range s.parts.marks {
 		if m.n <= n {
@@ -396,7 +396,7 @@ func (s *stream) spotOf(n int64) spot {
 }
 
 // back reads on from an earlier place, or where it is if too much was read again already.
-func (s *stream) back(to spot) {
+func (s *input) back(to spot) {
 	p := s.parts
 	again := s.n - to.n
 	if p.budget -= again; p.budget < 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/wire"
 )
 
@@ -27,7 +27,7 @@ type page struct {
 }
 
 // records converts the records of a WARC, or of another format that next reads as one.
-func (c *conversion) records(in *stream, next func() (*warcRecord, error)) error {
+func (c *conversion) records(in *input, next func() (*warcRecord, error)) error {
 	for {
 		r, err := next()
 		if err == io.EOF {
@@ -196,17 +196,17 @@ func (c *conversion) resource(r *warcRecord) error {
 	if err != nil {
 		return err
 	}
-	media := r.get("Content-Type")
-	if media == "" {
+	mediaType := r.get("Content-Type")
+	if mediaType == "" {
 		head, err := io.ReadAll(io.LimitReader(c.block.from(0), looked))
 		if err != nil {
 			return err
 		}
-		media = mediatype.Sniff("", head)
+		mediaType = media.Sniff("", head)
 	}
 	rec.Kind = archive.Page
 	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",
-		strings.Map(printable, media), c.block.size)
+		strings.Map(printable, mediaType), c.block.size)
 	rec.Body = c.block.from(0)
 	return c.appendResponse(r, rec, keep(r, rec))
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 	"sheaf/internal/wire"
 )
 
@@ -30,7 +30,7 @@ func (l Loss) String() string {
 		where += fmt.Sprintf(", %d inflated", l.Within)
 	}
 	if l.URL != "" {
-		where += fmt.Sprintf(" (%s)", terminal.Text(fmt.Sprintf("%.200s", l.URL)))
+		where += fmt.Sprintf(" (%s)", display.Harmless(fmt.Sprintf("%.200s", l.URL)))
 	}
 	return fmt.Sprintf("%s: %s: %s", where, l.Reason, l.Detail)
 }
@@ -62,7 +62,7 @@ func (l *Losses) within(entry string, first int) {
 // a digest if what follows shows that its length is wrong.
 type salvaging struct {
 	*conversion
-	in  *stream
+	in  *input
 	gap int64 // the last gap that was noted; -1: none
 }
 
@@ -76,7 +76,7 @@ func noRecord() error {
 
 // salvage converts the records of a damaged file of one of the kinds. If no record of the first can
 // be read, the beginning may be what is damaged, and it is read as the next.
-func (c *conversion) salvage(in *stream, kinds ...Kind) (Kind, error) {
+func (c *conversion) salvage(in *input, kinds ...Kind) (Kind, error) {
 	start, before, losses := spot{}, c.meter.entries, c.result.Losses
 	for n, kind := range kinds {
 		if n > 0 {
@@ -219,7 +219,7 @@ func (s *salvaging) resync(atLine bool) error {
 }
 
 // resync discards what comes before the next line that begins a record.
-func (s *stream) resync(atLine bool) error {
+func (s *input) resync(atLine bool) error {
 	for {
 		if atLine {
 			head, err := s.r.Peek(s.parts.layout.enough)
@@ -242,7 +242,7 @@ func (s *stream) resync(atLine bool) error {
 }
 
 // skipEmpty discards the empty lines between records, and returns how many there were.
-func (s *stream) skipEmpty() (lines int, err error) {
+func (s *input) skipEmpty() (lines int, err error) {
 	for {
 		c, err := s.r.Peek(1)
 		switch {
@@ -262,7 +262,7 @@ func (s *stream) skipEmpty() (lines int, err error) {
 
 // ends reports whether a record ends here: empty lines and another record or the end of the file
 // follow, or a damaged gzip member.
-func (s *stream) ends() (bool, error) {
+func (s *input) ends() (bool, error) {
 	var hole *gap
 	lines, err := s.skipEmpty()
 	switch {

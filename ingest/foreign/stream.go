@@ -21,8 +21,8 @@ const (
 	Tree Kind = "tree" // a tar of page files
 )
 
-// stream reads a file inflated, from its beginning to its end.
-type stream struct {
+// input reads a file inflated, from its beginning to its end.
+type input struct {
 	r     *bufio.Reader
 	n     int64 // inflated bytes that were read
 	disk  error // the first error of the disk or the context
@@ -39,8 +39,8 @@ type stream struct {
 type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
 
 // open returns a stream of a file of the given size, compressed or not.
-func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*stream, error) {
-	s := &stream{meter: newMeter(limits, size)}
+func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*input, error) {
+	s := &input{meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
 	var err error
 	if s.close, err = s.unpack(raw, inflate); err != nil {
@@ -51,7 +51,7 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 
 // unpack makes raw, in gzip, in Zstandard or as it is, what the stream reads. The caller has to
 // call closeIt.
-func (s *stream) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
+func (s *input) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
 	var in io.Reader = raw
 	closeIt = func() error { return nil }
 	magic, err := raw.Peek(len(zstdMagic))
@@ -75,7 +75,7 @@ func (s *stream) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() err
 // source reads the file itself, and notes errors of the disk and of the context in the stream.
 type source struct {
 	ctx context.Context
-	s   *stream
+	s   *input
 	r   io.Reader
 }
 
@@ -92,13 +92,13 @@ func (f *source) Read(p []byte) (int, error) {
 }
 
 // Read implements io.Reader, and counts.
-func (s *stream) Read(p []byte) (int, error) {
+func (s *input) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	return n, s.count(n, err)
 }
 
 // line reads a line with its LF, of at most limit bytes.
-func (s *stream) line(limit int) (string, error) {
+func (s *input) line(limit int) (string, error) {
 	var line []byte
 	for {
 		part, err := s.r.ReadSlice('\n')
@@ -116,7 +116,7 @@ func (s *stream) line(limit int) (string, error) {
 	}
 }
 
-func (s *stream) count(n int, err error) error {
+func (s *input) count(n int, err error) error {
 	s.n += int64(n)
 	if merr := s.meter.read(int64(n)); merr != nil {
 		return wrong(s.n, "", wire.ReasonBombRatio, "%v", merr)
@@ -126,7 +126,7 @@ func (s *stream) count(n int, err error) error {
 
 // kind returns the kind of the file by its first bytes. It is empty if the file is of no
 // kind.
-func (s *stream) kind() (Kind, error) {
+func (s *input) kind() (Kind, error) {
 	const block = 512
 	head, err := s.r.Peek(block)
 	switch {

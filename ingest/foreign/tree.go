@@ -10,15 +10,15 @@ import (
 	"strings"
 
 	"sheaf/archive"
-	"sheaf/internal/ctxio"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
 // tree converts a tar of page files, with one directory for each host. A page has its file's time.
 // Its URL is the file's path, with bytes that a URL cannot have escaped; index.html stands for its
 // directory. Several tars may follow one another.
-func (c *conversion) tree(in *stream) error { return in.eachEntry(c.ctx, c.treeEntry) }
+func (c *conversion) tree(in *input) error { return in.eachEntry(c.ctx, c.treeEntry) }
 
 // tarEntry is an entry of a tar.
 type tarEntry struct {
@@ -36,7 +36,7 @@ func (e *tarEntry) isFile() bool {
 }
 
 // eachEntry calls do with each entry of the tars in the stream, up to the first error.
-func (s *stream) eachEntry(ctx context.Context, do func(*stream, *tarEntry) error) error {
+func (s *input) eachEntry(ctx context.Context, do func(*input, *tarEntry) error) error {
 	for {
 		if err := s.entriesOfTar(ctx, do); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (s *stream) eachEntry(ctx context.Context, do func(*stream, *tarEntry) erro
 }
 
 // entriesOfTar is eachEntry for a tar up to the two blocks of zeros that end it.
-func (s *stream) entriesOfTar(ctx context.Context, do func(*stream, *tarEntry) error) error {
+func (s *input) entriesOfTar(ctx context.Context, do func(*input, *tarEntry) error) error {
 	t := tar.NewReader(s)
 	for {
 		at := s.n
@@ -63,7 +63,7 @@ func (s *stream) entriesOfTar(ctx context.Context, do func(*stream, *tarEntry) e
 		if err := s.meter.entry(); err != nil {
 			return wrong(at, h.Name, wire.ReasonBombRatio, "%v", err)
 		}
-		if err := do(s, &tarEntry{h, at, ctxio.Reader(ctx, t)}); err != nil {
+		if err := do(s, &tarEntry{h, at, stream.UntilDone(ctx, t)}); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (s *stream) entriesOfTar(ctx context.Context, do func(*stream, *tarEntry) e
 
 // nextTar skips the zeros after a tar, and reports whether another tar follows. Anything else there
 // is an error.
-func (s *stream) nextTar() (bool, error) {
+func (s *input) nextTar() (bool, error) {
 	const block = 512
 	for {
 		head, err := s.r.Peek(block)
@@ -93,7 +93,7 @@ func (s *stream) nextTar() (bool, error) {
 	}
 }
 
-func (c *conversion) treeEntry(in *stream, e *tarEntry) error {
+func (c *conversion) treeEntry(in *input, e *tarEntry) error {
 	name := e.path()
 	switch {
 	case e.isFile():
@@ -122,13 +122,13 @@ func (c *conversion) treeEntry(in *stream, e *tarEntry) error {
 	if err := c.block.fill(e.body); err != nil {
 		return in.reading(err, e.Name)
 	}
-	media, err := mediaOf(rest, &c.block)
+	mediaType, err := mediaOf(rest, &c.block)
 	if err != nil {
 		return err
 	}
 	_, err = c.append(&archive.Record{
 		Kind: archive.Page, URL: "http://" + host + "/" + escapePath(rest), Time: e.ModTime.UTC(),
-		HTTP: fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: tar\r\n\r\n", media, c.block.size),
+		HTTP: fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: tar\r\n\r\n", mediaType, c.block.size),
 		Body: c.block.from(0),
 	})
 	if err != nil {
@@ -168,15 +168,15 @@ func mediaOf(name string, b *block) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	media := mediatype.Sniff("", head)
+	mediaType := media.Sniff("", head)
 	ext := strings.ToLower(path.Ext(name))
 	switch {
-	case media == "text/plain" && textMedia[ext] != "":
-		media = textMedia[ext]
+	case mediaType == "text/plain" && textMedia[ext] != "":
+		mediaType = textMedia[ext]
 	case ext == ".html" || ext == ".htm" || ext == ".shtml":
-		if media == "text/plain" || media == "application/octet-stream" { // ISO-2022-JP looks binary
-			media = "text/html"
+		if mediaType == "text/plain" || mediaType == "application/octet-stream" { // ISO-2022-JP looks binary
+			mediaType = "text/html"
 		}
 	}
-	return media, nil
+	return mediaType, nil
 }

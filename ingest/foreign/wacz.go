@@ -33,12 +33,12 @@ const maxPackage = 8 << 20
 const maxDirectory = 8 << 20
 
 // openWACZ is begin for a WACZ. The stream has no content until it is read as one of the entries.
-func openWACZ(ctx context.Context, file *os.File, limits Limits) (*stream, error) {
+func openWACZ(ctx context.Context, file *os.File, limits Limits) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
+	s := &input{close: func() error { return nil }, meter: newMeter(limits, size)}
 	in := &directoryLimit{r: readerAt{ctx, s, file}, left: maxDirectory}
 	z, err := zip.NewReader(in, size)
 	switch {
@@ -71,7 +71,7 @@ func openWACZ(ctx context.Context, file *os.File, limits Limits) (*stream, error
 // choose makes the WARC files of a WACZ the stream's entries. What else holds records, or is named
 // and not there, becomes unread. Only the first list of resources is read, so that what the lists
 // name takes a bounded amount of memory.
-func (s *stream) choose(files []*zip.File) error {
+func (s *input) choose(files []*zip.File) error {
 	var named []string
 	listed := false
 	for _, f := range files {
@@ -121,7 +121,7 @@ func (s *stream) choose(files []*zip.File) error {
 }
 
 // resources returns the paths that a datapackage.json names.
-func (s *stream) resources(f *zip.File) (paths []string, err error) {
+func (s *input) resources(f *zip.File) (paths []string, err error) {
 	in, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (d *directoryLimit) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // wacz converts the WARC files of a WACZ, in the order of its list.
-func (c *conversion) wacz(in *stream) error {
+func (c *conversion) wacz(in *input) error {
 	for _, f := range in.entries {
 		aside := len(c.result.Aside.Losses)
 		err := c.waczEntry(in, f)
@@ -196,7 +196,7 @@ func (c *conversion) wacz(in *stream) error {
 }
 
 // waczEntry converts one WARC of a WACZ. Its offsets begin at 0.
-func (c *conversion) waczEntry(in *stream, f *zip.File) (err error) {
+func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	entry, err := f.Open()
 	if err != nil {
 		return in.reading(err, "")
@@ -219,7 +219,7 @@ func (c *conversion) waczEntry(in *stream, f *zip.File) (err error) {
 }
 
 // salvageWACZ converts the WARC files of a damaged WACZ. The zip's own checksums are not looked at.
-func (c *conversion) salvageWACZ(in *stream) error {
+func (c *conversion) salvageWACZ(in *input) error {
 	for _, f := range in.entries {
 		listed, aside := len(c.result.Losses.Losses), len(c.result.Aside.Losses)
 		err := c.salvageEntry(in, f)
@@ -241,8 +241,8 @@ func (c *conversion) salvageWACZ(in *stream) error {
 
 // salvageEntry converts one WARC leniently, where it lies in the zip or, if it is compressed there,
 // from a temporary file with all that can be inflated. Its error is one more loss.
-func (c *conversion) salvageEntry(in *stream, f *zip.File) (err error) {
-	entry := &stream{meter: in.meter}
+func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
+	entry := &input{meter: in.meter}
 	var at, size int64
 	file, lost := io.ReaderAt(in.file), error(nil)
 	if f.Method == zip.Store {
@@ -276,7 +276,7 @@ func (c *conversion) salvageEntry(in *stream, f *zip.File) (err error) {
 
 // inflateEntry copies what an entry has to out, and returns how much that is. An error may end it
 // early.
-func (c *conversion) inflateEntry(in *stream, f *zip.File, out io.Writer) (int64, error) {
+func (c *conversion) inflateEntry(in *input, f *zip.File, out io.Writer) (int64, error) {
 	r, err := f.Open()
 	if err != nil {
 		return 0, err

@@ -22,7 +22,7 @@ var warcVersions = []string{"WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"}
 
 // nextRecord reads the header of the next record, or returns io.EOF. The block of the record before
 // must have been read.
-func (s *stream) nextRecord() (*warcRecord, error) {
+func (s *input) nextRecord() (*warcRecord, error) {
 	var line string
 	var err error
 	at := s.n

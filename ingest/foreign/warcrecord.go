@@ -44,8 +44,8 @@ func (r *warcRecord) time(name string) (time.Time, error) {
 // isHTTP reports whether the block is an HTTP response with its head. A response may leave out the
 // type of its block.
 func (r *warcRecord) isHTTP() bool {
-	media := strings.ToLower(strings.ReplaceAll(r.get("Content-Type"), " ", ""))
-	return media == "" || strings.HasPrefix(media, "application/http") && !strings.Contains(media, "msgtype=request")
+	mediaType := strings.ToLower(strings.ReplaceAll(r.get("Content-Type"), " ", ""))
+	return mediaType == "" || strings.HasPrefix(mediaType, "application/http") && !strings.Contains(mediaType, "msgtype=request")
 }
 
 // crlf2 ends a header.

@@ -19,7 +19,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/foreign"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -29,14 +29,14 @@ func Keep(ctx context.Context, s store.Store, dir string, id wire.BatchID, f *os
 	if result.Others == 0 {
 		return nil
 	}
-	sorted, err := scratch.File(dir)
+	sorted, err := files.Nameless(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sorted.Close()) }()
 	of := slices.Clone(result.OthersOf)
 	slices.SortStableFunc(of, func(a, b foreign.Stretch) int { return cmp.Compare(a.Host, b.Host) })
-	index, err := scratch.File(dir)
+	index, err := files.Nameless(dir)
 	if err != nil {
 		return err
 	}

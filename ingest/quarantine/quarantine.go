@@ -10,7 +10,7 @@ import (
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/stage"
 	"sheaf/ingest/verify"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -18,14 +18,14 @@ import (
 // concurrently, also by several processes.
 type Quarantine struct {
 	env      *stage.Env
-	deciding *flock.Mutex // held while a batch is moved in or out
+	deciding *files.Mutex // held while a batch is moved in or out
 	received stage.Bell
 }
 
 // New returns the quarantine. The file is that of its lock; received is rung for each batch that
 // leaves it.
 func New(env *stage.Env, deciding *os.File, received stage.Bell) *Quarantine {
-	return &Quarantine{env: env, deciding: flock.NewMutex(deciding), received: received}
+	return &Quarantine{env: env, deciding: files.NewMutex(deciding), received: received}
 }
 
 // Recover finishes what a crash has interrupted: it moves the files of quarantined batches aside

@@ -16,7 +16,7 @@ import (
 	"sheaf/ingest/space"
 	"sheaf/ingest/verify"
 	"sheaf/internal/ftp"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 )
@@ -34,7 +34,7 @@ type drop struct{ r *Receiver }
 
 func (d drop) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
 	ok, err := d.r.login(ctx, user, password, remote.String())
-	var tooMany *guesses.TooMany
+	var tooMany *passwords.TooMany
 	switch {
 	case errors.As(err, &tooMany):
 		return nil, &ftp.Error{Code: 421, Msg: "T" + tooMany.Error()[1:] + "."}

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorilla/mux"
+	"github.com/tus/tusd/v2/pkg/handler"
+
 	"sheaf/ingest/accept"
 	"sheaf/ingest/space"
 	"sheaf/ingest/verify"
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
-
-	"github.com/gorilla/mux"
-	"github.com/tus/tusd/v2/pkg/handler"
 )
 
 // Signed is a document with its signature, as internal/wire writes it.
@@ -129,7 +129,7 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 		if ok {
 			var err error
 			ok, err = r.login(req.Context(), robot, secret, req.RemoteAddr)
-			var tooMany *guesses.TooMany
+			var tooMany *passwords.TooMany
 			switch {
 			case errors.As(err, &tooMany):
 				return tooMany.Problem()

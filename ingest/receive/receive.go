@@ -24,7 +24,7 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/space"
 	"sheaf/ingest/verify"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 )
@@ -48,7 +48,7 @@ type Options struct {
 	Robots    Robots
 	Transfers Transfers          // may be nil
 	Running   *transfers.Running // is told of uploads under way; may be nil
-	Guesses   *guesses.Limiter   // limits how often secrets are guessed at; nil: one of its own
+	Guesses   *passwords.Limiter // limits how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger       // nil: discarded
 
 	Disks        []space.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
@@ -91,7 +91,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	}
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Guesses == nil {
-		opt.Guesses = guesses.New(opt.Log)
+		opt.Guesses = passwords.NewLimiter(opt.Log)
 	}
 	opt.RetryAfter = cmp.Or(opt.RetryAfter, time.Minute)
 	opt.AbandonAfter = cmp.Or(opt.AbandonAfter, 14*24*time.Hour)
@@ -153,10 +153,10 @@ func (r *Receiver) Run(ctx context.Context) error {
 	}
 }
 
-// login reports whether a robot's secret is right. It fails with *guesses.TooMany for those who
+// login reports whether a robot's secret is right. It fails with *passwords.TooMany for those who
 // guess too often. Any other error means that it cannot be known now.
 func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (bool, error) {
-	try := guesses.Try{Realm: guesses.Robot, Name: robot, Secret: secret, Remote: remote}
+	try := passwords.Try{Realm: passwords.Robot, Name: robot, Secret: secret, Remote: remote}
 	return r.opt.Guesses.Check(ctx, try, func(ctx context.Context) (bool, error) {
 		err := r.opt.Robots.Authenticate(ctx, robot, secret)
 		if errors.Is(err, wire.ErrUnauthorized) {

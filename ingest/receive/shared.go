@@ -8,8 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 )
 
 // ownDir returns the first of the directories receive, receive-1, … that no other process uses. The
@@ -21,14 +20,14 @@ func ownDir(buffers string) (dir string, lock *os.File, err error) {
 		if n > 0 {
 			dir += fmt.Sprint("-", n)
 		}
-		if err := durable.MkdirAll(dir, 0o750); err != nil {
+		if err := files.MkdirAll(dir, 0o750); err != nil {
 			return "", nil, err
 		}
 		lock, err := os.Open(dir)
 		if err != nil {
 			return "", nil, err
 		}
-		err = flock.TryLock(lock)
+		err = files.TryLock(lock)
 		if err == nil {
 			return dir, lock, nil
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sheaf/ingest/space"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -102,7 +102,7 @@ func (u *upload) store() error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(u.path()+infoSuffix, data)
+	return files.WriteFile(u.path()+infoSuffix, data)
 }
 
 // settled stops the writer, if there is one, makes what it wrote durable and returns the status.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sheaf/ingest/space"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 )
 
 // checkpoint is how many bytes are written before they are made durable: the most that an upload
@@ -59,7 +59,7 @@ const infoSuffix = ".info"
 // prepare reads the uploads of earlier runs, cuts them back to the bytes that count, and deletes
 // those that are stale or were not created to the end.
 func (us *uploads) prepare(stale func(status) (bool, error)) error {
-	if err := durable.MkdirAll(us.dir, 0o750); err != nil {
+	if err := files.MkdirAll(us.dir, 0o750); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(us.dir)
@@ -75,7 +75,7 @@ func (us *uploads) prepare(stale func(status) (bool, error)) error {
 	}
 	for _, e := range entries {
 		if us.byName[strings.TrimSuffix(e.Name(), infoSuffix)] == nil {
-			if err := durable.Remove(filepath.Join(us.dir, e.Name())); err != nil {
+			if err := files.Remove(filepath.Join(us.dir, e.Name())); err != nil {
 				return err
 			}
 		}
@@ -182,7 +182,7 @@ func (us *uploads) create(st status) (*upload, error) {
 		if fresh {
 			return errors.Join(os.WriteFile(u.path(), nil, 0o640), u.store())
 		}
-		return errors.Join(u.store(), durable.Create(u.path()))
+		return errors.Join(u.store(), files.Create(u.path()))
 	})
 	if err != nil {
 		return nil, errors.Join(err, us.remove(u))
@@ -223,7 +223,7 @@ func (us *uploads) remove(u *upload) error {
 		if err := errors.Join(os.RemoveAll(u.path()+infoSuffix), os.RemoveAll(u.path())); err != nil {
 			return err
 		}
-		return durable.SyncDir(us.dir)
+		return files.SyncDir(us.dir)
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/buffers"
 	"sheaf/ingest/ledger"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -90,7 +90,7 @@ func (e *Env) Open(ctx context.Context, b *ledger.Batch) (_ *os.File, err error)
 	if local, ok := store.AsLocal(e.Objects); ok {
 		return local.OpenFile(key)
 	}
-	f, err := scratch.File(e.Buffers.Converting())
+	f, err := files.Nameless(e.Buffers.Converting())
 	if err != nil {
 		return nil, err
 	}

@@ -203,8 +203,8 @@ func (l *Log) away(ctx context.Context, err error) error {
 }
 
 // RefuseRow writes the row of a request that was refused before its handler. It is bounded, as
-// whoever is refused may try often: package guesses bounds those who are not known, and the others
-// have names.
+// whoever is refused may try often: passwords.Limiter bounds those who are not known, and the
+// others have names.
 func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error {
 	if l == nil || act == None && Reads(r.Method) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/peer"
 )
 
@@ -27,7 +27,7 @@ const readyTime = 3 * time.Second
 
 // repeat is how long log-ins of the same name from the same network with the same outcome are left
 // out. Programs log in with each request, and mirrors with several connections: a row of each would
-// hide what matters. A wrong password is written each time, as package guesses lets few through.
+// hide what matters. A wrong password is written each time, as passwords.Limiter lets few through.
 const repeat = time.Hour
 
 // mostKept bounds how many log-ins are remembered for this. Beyond that all are forgotten, and are
@@ -41,20 +41,20 @@ type loginKey struct {
 	outcome Outcome
 }
 
-// Try writes a row for a log-in that has been checked, as guesses.Limiter tells it. It does not
+// Try writes a row for a log-in that has been checked, as passwords.Limiter tells it. It does not
 // wait for the database, so that who downloads is not held up while the database is away. It leaves
 // out log-ins by a form, whose handler writes them, and robots' that succeed: the list of robots
 // says when each was last seen.
-func (l *Log) Try(ctx context.Context, t guesses.Try, result guesses.Result) {
-	kind, ok := map[string]Kind{guesses.Account: Account, guesses.Robot: Robot, guesses.Join: Robot, guesses.Operator: Operator}[t.Realm]
-	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == guesses.Join || kind == Robot && result == guesses.Right {
+func (l *Log) Try(ctx context.Context, t passwords.Try, result passwords.Result) {
+	kind, ok := map[string]Kind{passwords.Account: Account, passwords.Robot: Robot, passwords.Join: Robot, passwords.Operator: Operator}[t.Realm]
+	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == passwords.Join || kind == Robot && result == passwords.Right {
 		return
 	}
 	r := Row{At: time.Now(), Kind: kind, Name: t.Name, Address: t.Remote, Act: Login, Object: t.Realm}
 	switch result {
-	case guesses.Right:
+	case passwords.Right:
 		r.Outcome = OK
-	case guesses.Wrong:
+	case passwords.Wrong:
 		r.Outcome, r.Reason = Failed, "wrong name or password"
 	default:
 		r.Outcome, r.Reason = Refused, "too many wrong passwords from this address"

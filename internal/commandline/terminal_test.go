@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 func TestText(t *testing.T) {
@@ -18,11 +18,11 @@ func TestText(t *testing.T) {
 		"\u202egnp.exe\u2028":      `\u202egnp.exe\u2028`,
 		"\x7f\x00\ufffd":           `\x7f\x00` + "\ufffd",
 	} {
-		if got := terminal.Text(in); got != want {
+		if got := display.Harmless(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	if got, want := terminal.Lines("a\tb\n\x1b"), "a\tb\n\\x1b"; got != want {
+	if got, want := display.HarmlessLines("a\tb\n\x1b"), "a\tb\n\\x1b"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -33,7 +33,7 @@ func TestWriter(t *testing.T) {
 	const in, want = "日本\t\x1b[m\x9b\n語\n", "日本\t\\x1b[m\\x9b\n語\n"
 	for size := 1; size < len(in); size++ {
 		var out bytes.Buffer
-		w := terminal.NewWriter(&out)
+		w := display.NewHarmlessWriter(&out)
 		for at := 0; at < len(in); at += size {
 			part := in[at:min(at+size, len(in))]
 			if n, err := w.Write([]byte(part)); n != len(part) || err != nil {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"sheaf/internal/ftp/data"
 )
 
 const maxTries = 3 // failed logins until the connection is closed
@@ -42,7 +40,7 @@ func (a *authenticator) auth(arg string) {
 		return
 	}
 	a.d.reply(234, "Begin TLS")
-	secure, err := data.Handshake(a.d.ctx, a.d.control.Conn, a.server.cfg.TLS)
+	secure, err := Handshake(a.d.ctx, a.d.control.Conn, a.server.cfg.TLS)
 	if err != nil {
 		a.d.log.InfoContext(a.d.ctx, "ftp: TLS handshake failed", "err", err)
 		a.d.control.HangUp()

@@ -12,8 +12,6 @@ import (
 
 	goftp "goftp.io/server/v2"
 
-	"sheaf/internal/ftp/control"
-	"sheaf/internal/ftp/data"
 	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 )
@@ -23,7 +21,7 @@ var errStopped = errors.New("the service has stopped")
 
 // client is one connection of a client. Its parts have the commands; each knows only what it needs.
 type client struct {
-	control  *control.Conn
+	control  *controlConn
 	dialogue *dialogue
 	cancel   context.CancelCauseFunc
 	registry *registry
@@ -42,7 +40,7 @@ func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 	cfg := &s.cfg
 	ctx, cancel := context.WithCancelCause(logs.WithRequest(ctx, logs.NewID()))
 	log := cfg.Log.With("remote", raw.RemoteAddr().String())
-	conn, err := control.New(raw, control.Timeouts{Login: cfg.LoginTimeout, Idle: cfg.IdleTimeout})
+	conn, err := newControl(raw, Timeouts{Login: cfg.LoginTimeout, Idle: cfg.IdleTimeout})
 	if err != nil {
 		log.WarnContext(ctx, "ftp: an ABOR that is sent as urgent data may be missed", "err", err)
 	}
@@ -62,7 +60,7 @@ func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 // greeting is sent, in the connection's own goroutine.
 func (c *client) secure(config *tls.Config) {
 	raw := c.control.Conn
-	raw.SetReadDeadline(time.Now().Add(data.HandshakeTime))
+	raw.SetReadDeadline(time.Now().Add(HandshakeTime))
 	c.control.StartTLS(tls.Server(raw, config))
 	c.ports.private, c.ports.implicit = true, true
 }
@@ -88,12 +86,12 @@ func (c *client) close() {
 
 // connection is a client's control connection as goftp has it.
 type connection struct {
-	*control.Conn
+	*controlConn
 	client *client
 }
 
 // RemoteAddr returns the client's address, which clientOf leads back to the client.
-func (c connection) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c.client} }
+func (c connection) RemoteAddr() net.Addr { return address{c.controlConn.RemoteAddr(), c.client} }
 
 // Close is called by goftp at the session's end.
 func (c connection) Close() error {
@@ -111,7 +109,7 @@ func clientOf(s *goftp.Session) *client { return s.RemoteAddr().(address).client
 
 // dialogue sends the replies to one client.
 type dialogue struct {
-	control     *control.Conn
+	control     *controlConn
 	session     context.Context // ends with the connection; its lines have the session's ID
 	ctx         context.Context // of the running command, within session
 	commands    int             // that were begun
@@ -139,12 +137,12 @@ func (d *dialogue) dismiss(why *Error) { d.control.Dismiss(why.Code, why.Msg) }
 // fail replies that a command has failed. It logs what is the service's own fault.
 func (d *dialogue) fail(err error) {
 	var answer *Error
-	var unopened data.OpenError
-	var broken data.BrokenError
+	var unopened OpenError
+	var broken BrokenError
 	switch {
-	case errors.Is(err, control.ErrAborted):
+	case errors.Is(err, ErrAborted):
 		d.reply(426, "Transfer aborted")
-	case errors.Is(err, control.ErrLost), errors.Is(err, errStopped):
+	case errors.Is(err, ErrLost), errors.Is(err, errStopped):
 		d.reply(426, "Transfer aborted: connection closed")
 	case d.ctx.Err() != nil, errors.Is(err, context.Canceled): // the client has gone: nobody's fault
 		d.reply(426, "Transfer aborted")
@@ -167,7 +165,7 @@ func (d *dialogue) fail(err error) {
 
 // printable replies 501 to an argument with control characters, and reports whether it has none.
 func (d *dialogue) printable(arg string) bool {
-	ok := control.Printable(arg) == arg
+	ok := Printable(arg) == arg
 	if !ok {
 		d.reply(501, "Names have no control characters here")
 	}

@@ -15,7 +15,7 @@
 // [Error] reaches the client; no other error from inside does.
 //
 // A download's size and time are those of the bytes that the client has acknowledged, if nothing
-// lies between the two (package acked). They are known after the 226, which does not wait for them.
+// lies between the two (stream.Meter). They are known after the 226, which does not wait for them.
 //
 // A session may be ended by its handler ([Revocable]), and a file may set the rate at which it is
 // sent ([Paced]), by sendfile too. An idle connection costs some 20 KB, both ends counted. A client
@@ -26,7 +26,7 @@
 // goftp.io/server/v2 is used unchanged for the loops that accept connections, and read and dispatch
 // commands. The server enters it at two points:
 //
-//   - The listener. [Run] gives goftp connections of package control. Each returns at most one
+//   - The listener. [Run] gives goftp control connections. Each returns at most one
 //     command per Read, so that nothing stays behind in goftp's buffer. Limits, deadlines, TLS,
 //     Telnet and the graceful stop are below goftp, which does not know of them.
 //   - The command table. Options.Commands is replaced; of goftp's own commands only NOOP and QUIT
@@ -37,7 +37,7 @@
 //
 // # Parts
 //
-// Package control has the control connection, package data the data connections. Here a client has
+// The control connection and the data connections have types of their own. A client has
 // five parts, each with its commands: authenticator, ports, tree, transfers and info. They reply
 // through a dialogue. The registry counts connections and logins.
 //
@@ -47,4 +47,15 @@
 // control connection, then Commit or Abort; Transferred and the reply. A stop of the service, the
 // loss of the client and ABOR all cancel the one context under which this happens. Abort is told
 // its cause.
+//
+// # Control connection
+//
+// On the control connection command lines come in, replies go out, both over TLS if the client
+// wishes, and a Watch follows the connection during a transfer. The package knows no command but
+// ABOR.
+//
+// # Data connections
+//
+// The data connections say how they are opened, passively and actively, and how bytes are moved
+// over them, by sendfile where possible, and counted.
 package ftp

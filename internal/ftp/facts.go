@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"sheaf/internal/ftp/control"
 )
 
 // facts is a set of the facts of MLST and MLSD (RFC 3659).
@@ -84,7 +82,7 @@ func (s facts) append(b []byte, e Entry) []byte {
 		b = append(b, ';')
 	}
 	if s.has(factUnique) && e.Unique != "" && !strings.ContainsAny(e.Unique, "; ") {
-		b = append(append(b, "unique="...), control.Printable(e.Unique)...)
+		b = append(append(b, "unique="...), Printable(e.Unique)...)
 		b = append(b, ';')
 	}
 	return append(b, ' ')
@@ -131,5 +129,5 @@ func appendLong(b []byte, e Entry, now time.Time) []byte {
 	} else {
 		b = at.AppendFormat(b, " Jan _2 15:04 ")
 	}
-	return append(append(b, control.Printable(e.Name)...), '\r', '\n')
+	return append(append(b, Printable(e.Name)...), '\r', '\n')
 }

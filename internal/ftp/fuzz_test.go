@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"sheaf/internal/ftp/control"
 )
 
 // pipes is a listener of connections within the process.
@@ -44,7 +42,7 @@ func (l *pipes) Addr() net.Addr { return pipe{}.LocalAddr() }
 type guarded struct{ *memorySession }
 
 func (g guarded) check(name string) {
-	if !path.IsAbs(name) || path.Clean(name) != name || control.Printable(name) != name {
+	if !path.IsAbs(name) || path.Clean(name) != name || Printable(name) != name {
 		panic("the engine asks for the path " + name)
 	}
 }
@@ -102,7 +100,7 @@ func FuzzControl(f *testing.F) {
 		"CWD ..//./dir/../..\r\nPWD\r\nCDUP\r\nSIZE dir/../a.txt\r\nMDTM ~root\r\n",
 		"\xff\xf4\xff\xf2ABOR\r\n", "\xff\xfa\x01\x02\xff\xf0NOOP\r\n", "USER x\r\nPASS y\r\nPASS\r\n",
 		"AUTH TLS\r\nPBSZ 0\r\nPROT P\r\n", "HASH a.txt\r\nXSHA256 \"a.txt\" 0 5\r\nSITE CHMOD 777 x\r\nSTAT a.txt\r\n",
-		"TYPE L 8\r\nMODE B\r\nSTRU R\r\nNLST *\r\nMLSD nowhere\r\n", strings.Repeat("x", control.MaxLine+1) + "\r\n",
+		"TYPE L 8\r\nMODE B\r\nSTRU R\r\nNLST *\r\nMLSD nowhere\r\n", strings.Repeat("x", MaxLine+1) + "\r\n",
 	} {
 		f.Add(true, []byte(text))
 		f.Add(false, []byte(text))
@@ -130,7 +128,7 @@ func FuzzControl(f *testing.F) {
 				break
 			}
 			text, ended := strings.CutSuffix(line, "\r\n")
-			if err == nil && (!ended || control.Printable(text) != text || !replyLine.MatchString(text)) {
+			if err == nil && (!ended || Printable(text) != text || !replyLine.MatchString(text)) {
 				t.Errorf("reply %q", line)
 			}
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 )
 
 // Handler decides who may log in. Its method may be called concurrently.
@@ -17,7 +17,7 @@ type Handler interface {
 	// it returns an *Error with code 530. If the user may not come now (outside the window, over a
 	// quota) it returns one with code 421, and the connection is closed. The connection is also
 	// closed after three logins that fail otherwise. The handler limits how often somebody may
-	// guess, over one connection or many (package guesses).
+	// guess, over one connection or many (passwords.Limiter).
 	Login(ctx context.Context, user, password string, remote net.Addr) (Session, error)
 }
 
@@ -104,7 +104,7 @@ type File = io.ReadCloser
 type Local interface {
 	// Extents returns what Read would return, or nil if that is not in local files. It is called at
 	// most once, and then Read is not. The Reader is closed before the File.
-	Extents() (extent.Reader, error)
+	Extents() (stream.Reader, error)
 }
 
 // Paced is a Local File that limits its rate. In Read it does so itself.

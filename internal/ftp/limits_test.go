@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/ftp/control"
 	"sheaf/internal/testkit"
 )
 
@@ -19,10 +18,10 @@ func TestLongLine(t *testing.T) {
 	r := start(t, newMemory(nil), nil)
 	c := dial(t, r.addr)
 	c.expect("220")
-	c.cmd("200", "NOOP %s", strings.Repeat("x", control.MaxLine-7-5)) // fits
+	c.cmd("200", "NOOP %s", strings.Repeat("x", MaxLine-7-5)) // fits
 	c = dial(t, r.addr)
 	c.expect("220")
-	io.WriteString(c, strings.Repeat("x", 3*control.MaxLine))
+	io.WriteString(c, strings.Repeat("x", 3*MaxLine))
 	c.expect("500")
 	if _, err := c.reply(); err == nil {
 		t.Error("connection stays open after a long line")

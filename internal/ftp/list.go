@@ -7,9 +7,6 @@ import (
 	"path"
 	"strings"
 	"time"
-
-	"sheaf/internal/ftp/control"
-	"sheaf/internal/ftp/data"
 )
 
 const listBuffer = 32 << 10 // bytes of a listing that are held
@@ -31,7 +28,7 @@ func (t *transfers) nlst(arg string) {
 		prefix = dir // as a shell would expand it
 	}
 	t.enumerate(arg, func(b []byte, e Entry) []byte {
-		b = append(append(b, prefix...), control.Printable(e.Name)...)
+		b = append(append(b, prefix...), Printable(e.Name)...)
 		return append(b, '\r', '\n')
 	})
 }
@@ -45,7 +42,7 @@ func (t *transfers) mlsd(arg string) {
 	default:
 		chosen := t.tree.facts
 		t.sendDir(dir, "", func(b []byte, e Entry) []byte {
-			return append(append(chosen.append(b, e), control.Printable(e.Name)...), '\r', '\n')
+			return append(append(chosen.append(b, e), Printable(e.Name)...), '\r', '\n')
 		})
 	}
 }
@@ -123,7 +120,7 @@ func (t *transfers) sendEntries(name string, line lineFormat, entries func(conte
 	t.rest = 0
 	transfer := t.begin("", "")
 	defer transfer.end()
-	err := transfer.run("Listing "+name, func(c *data.Conn) error {
+	err := transfer.run("Listing "+name, func(c *dataConn) error {
 		w := bufio.NewWriterSize(c, listBuffer)
 		for e, err := range entries(transfer.ctx) {
 			if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 )
 
 // memory is a Handler over a tree held in memory, shared by all logins.
@@ -198,16 +198,16 @@ type localFile struct {
 	off, n int64
 }
 
-func (f localFile) Extents() (extent.Reader, error) { return &wholeFile{f}, nil }
+func (f localFile) Extents() (stream.Reader, error) { return &wholeFile{f}, nil }
 
 // wholeFile gives a file's section as one extent.
 type wholeFile struct{ localFile }
 
-func (w *wholeFile) Next(context.Context) (extent.Extent, error) {
+func (w *wholeFile) Next(context.Context) (stream.Extent, error) {
 	if w.n == 0 {
-		return extent.Extent{}, io.EOF
+		return stream.Extent{}, io.EOF
 	}
-	e := extent.Extent{File: w.File, Off: w.off, Len: w.n}
+	e := stream.Extent{File: w.File, Off: w.off, Len: w.n}
 	w.n = 0
 	return e, nil
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sheaf/internal/ftp/data"
 	"sheaf/internal/peer"
 )
 
@@ -14,13 +13,13 @@ import (
 type ports struct {
 	d       *dialogue
 	cfg     *Config
-	passive data.Ports
+	passive Ports
 	client  netip.Addr
 
-	channel  data.Channel // for the next transfer; nil: none is chosen
-	private  bool         // data connections are encrypted: PROT P
-	implicit bool         // TLS began at once: nothing crosses in clear text
-	onlyEPSV bool         // after EPSV ALL
+	channel  Channel // for the next transfer; nil: none is chosen
+	private  bool    // data connections are encrypted: PROT P
+	implicit bool    // TLS began at once: nothing crosses in clear text
+	onlyEPSV bool    // after EPSV ALL
 }
 
 // prot answers PROT: whether data connections are private or clear.
@@ -44,7 +43,7 @@ func (p *ports) prot(arg string) {
 }
 
 // count counts an open data connection.
-func (p *ports) count(c *data.Conn) {
+func (p *ports) count(c *dataConn) {
 	if !c.Plain {
 		p.cfg.Counts.Secured.Add(1)
 	}
@@ -102,7 +101,7 @@ func (p *ports) listen() (port int, ok bool) {
 		p.d.reply(425, "No port is free for a data connection; try again")
 		return 0, false
 	}
-	channel := &data.Passive{TCPListener: l, Client: p.client, Proxies: p.cfg.Proxies, Timeout: p.cfg.DataTimeout}
+	channel := &Passive{TCPListener: l, Client: p.client, Proxies: p.cfg.Proxies, Timeout: p.cfg.DataTimeout}
 	p.channel = channel
 	return channel.Port(), true
 }
@@ -153,7 +152,7 @@ func (p *ports) connectTo(to netip.AddrPort) {
 		p.d.reply(504, "Data connections go to your own address only, and to ports from 1024 on")
 	default:
 		p.drop()
-		p.channel = &data.Active{From: peer.Local(p.d.control.Conn), To: to, Timeout: p.cfg.DataTimeout}
+		p.channel = &Active{From: peer.Local(p.d.control.Conn), To: to, Timeout: p.cfg.DataTimeout}
 		p.d.reply(200, "Data connections go to %v", to)
 	}
 }
@@ -181,7 +180,7 @@ func (p *ports) ready() bool {
 
 // take returns the data connection that was chosen, for one use, and if it is to be encrypted the
 // TLS configuration.
-func (p *ports) take() (channel data.Channel, tlsConfig *tls.Config) {
+func (p *ports) take() (channel Channel, tlsConfig *tls.Config) {
 	channel, p.channel = p.channel, nil
 	if p.private {
 		tlsConfig = p.cfg.TLS

@@ -10,8 +10,7 @@ import (
 	goftp "goftp.io/server/v2"
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/internal/acked"
-	"sheaf/internal/ftp/data"
+	"sheaf/internal/stream"
 )
 
 // Run serves FTP until ctx is done. Then it accepts no more connections, sends idle clients 421,
@@ -62,14 +61,14 @@ type server struct {
 	cfg      Config
 	handler  Handler
 	registry *registry
-	passive  data.Ports
-	follower *acked.Follower // of downloads that are sent and not yet acknowledged
+	passive  Ports
+	follower *stream.Follower // of downloads that are sent and not yet acknowledged
 }
 
 func newServer(cfg Config, h Handler) *server {
 	return &server{
 		cfg: cfg, handler: h, registry: newRegistry(cfg),
-		passive: data.NewPorts(cfg.PassivePorts[0], cfg.PassivePorts[1]), follower: acked.NewFollower(),
+		passive: NewPorts(cfg.PassivePorts[0], cfg.PassivePorts[1]), follower: stream.NewFollower(),
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"sheaf/internal/acked"
-	"sheaf/internal/ftp/control"
-	"sheaf/internal/ftp/data"
+	"sheaf/internal/stream"
 )
 
 const (
@@ -27,13 +25,13 @@ type transfer struct {
 	of     *transfers
 	ctx    context.Context // ends when the client goes or sends ABOR
 	cancel context.CancelCauseFunc
-	watch  *control.Watch
+	watch  *Watch
 
 	direction Direction // "" for a listing
 	path      string
 	begun     time.Time
-	conn      *data.Conn // nil before it is open
-	ended     func()     // see Watched
+	conn      *dataConn // nil before it is open
+	ended     func()    // see Watched
 }
 
 // begin starts a transfer; end must be called.
@@ -51,11 +49,11 @@ func (x *transfer) end() {
 
 // run announces the transfer, opens the data connection, calls work with it and ends it. If the
 // transfer was stopped meanwhile, the error says why.
-func (x *transfer) run(announcement string, work func(*data.Conn) error) error {
+func (x *transfer) run(announcement string, work func(*dataConn) error) error {
 	channel, tlsConfig := x.of.ports.take()
 	defer channel.Close()
 	x.of.d.reply(150, "%s", announcement)
-	c, err := data.Open(x.ctx, channel, x.of.d.dataTimeout, tlsConfig)
+	c, err := openData(x.ctx, channel, x.of.d.dataTimeout, tlsConfig)
 	if err == nil {
 		x.of.ports.count(c)
 		x.opened(c)
@@ -74,7 +72,7 @@ func (x *transfer) run(announcement string, work func(*data.Conn) error) error {
 }
 
 // opened tells the session of a transfer that is about to move bytes, but not of listings.
-func (x *transfer) opened(c *data.Conn) {
+func (x *transfer) opened(c *dataConn) {
 	if x.direction == "" {
 		return
 	}
@@ -113,7 +111,7 @@ func (x *transfer) record(bytes int64, took time.Duration, err error) {
 		tell()
 		return
 	}
-	x.of.follower.Follow(c.Meter, x.begun, bytes, x.of.d.dataTimeout, func(r acked.Result) {
+	x.of.follower.Follow(c.Meter, x.begun, bytes, x.of.d.dataTimeout, func(r stream.Taken) {
 		followed.Add(-1)
 		c.Close()
 		done.Bytes, done.Took = min(bytes, r.Acked), r.At.Sub(x.begun)
@@ -134,7 +132,7 @@ func (x *transfer) receive(up Upload) (got int64, took time.Duration, err error)
 		}
 	}()
 	start := time.Now()
-	err = x.run("Receiving "+x.path, func(c *data.Conn) (err error) {
+	err = x.run("Receiving "+x.path, func(c *dataConn) (err error) {
 		got, err = c.Receive(up)
 		return err
 	})

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/ftp/control"
 	"sheaf/internal/testkit"
 )
 
@@ -173,7 +172,7 @@ func TestAbor(t *testing.T) {
 	c.expect("200")
 	c.expect("226")
 
-	if commits, aborts := m.counts(); commits != 0 || aborts != 1 || !errors.Is(m.aborts[0], control.ErrAborted) {
+	if commits, aborts := m.counts(); commits != 0 || aborts != 1 || !errors.Is(m.aborts[0], ErrAborted) {
 		t.Errorf("%d commits, aborts %v", commits, m.aborts)
 	}
 	// Also while the data connection is still awaited.

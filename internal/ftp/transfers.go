@@ -8,9 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/internal/acked"
-	"sheaf/internal/extent"
-	"sheaf/internal/ftp/data"
+	"sheaf/internal/stream"
 )
 
 // transfers has the commands that use a data connection.
@@ -18,7 +16,7 @@ type transfers struct {
 	d        *dialogue
 	tree     *tree
 	ports    *ports
-	follower *acked.Follower
+	follower *stream.Follower
 
 	rest     int64        // from REST, for the next transfer
 	followed atomic.Int32 // downloads that are sent and not yet acknowledged
@@ -97,7 +95,7 @@ func (t *transfers) retr(arg string) {
 	}
 	defer f.Close()
 	var sent int64
-	err = transfer.run("Sending "+path+" ("+strconv.FormatInt(e.Size-offset, 10)+" bytes)", func(c *data.Conn) (err error) {
+	err = transfer.run("Sending "+path+" ("+strconv.FormatInt(e.Size-offset, 10)+" bytes)", func(c *dataConn) (err error) {
 		sent, err = send(transfer.ctx, c, f)
 		return err
 	})
@@ -106,12 +104,12 @@ func (t *transfers) retr(arg string) {
 }
 
 // send sends a file to its end, by the kernel alone where it can.
-func send(ctx context.Context, c *data.Conn, f File) (sent int64, err error) {
+func send(ctx context.Context, c *dataConn, f File) (sent int64, err error) {
 	want := int64(-1)
 	if sized, ok := f.(Sized); ok {
 		want = sized.Remaining()
 	}
-	var extents extent.Reader
+	var extents stream.Reader
 	if local, ok := f.(Local); ok && c.Plain {
 		if extents, err = local.Extents(); err != nil {
 			return 0, err

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 )
 
 // Presence shows other processes on this machine that this process is alive: it is a file in a
@@ -55,7 +55,7 @@ func Appear(dir string) (_ *Presence, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.TryLock(p.file); err != nil {
+	if err := files.TryLock(p.file); err != nil {
 		return nil, errors.Join(err, p.file.Close())
 	}
 	return p, nil
@@ -84,7 +84,7 @@ func (p *Presence) Gone(name string) (bool, error) {
 		return false, err
 	}
 	defer f.Close() // releases the lock
-	err = flock.TryLock(f)
+	err = files.TryLock(f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}
@@ -101,7 +101,7 @@ func (p *Presence) clear(name string) error {
 		return err
 	}
 	defer f.Close()
-	switch err := flock.TryLock(f); {
+	switch err := files.TryLock(f); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return nil
 	case err != nil:
@@ -116,7 +116,7 @@ func (p *Presence) lock() (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.Lock(d); err != nil {
+	if err := files.Lock(d); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d.Close, nil

@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 )
 
@@ -177,7 +177,7 @@ func TestKeeping(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		check("after an hour", map[string]bool{"0s": true, "216h0m0s": true, "239h59m0s": false, "264h0m0s": false, "696h0m0s": false})
-		log.Try(t.Context(), guesses.Try{Realm: guesses.Account, Name: "alice", Remote: "192.0.2.1:7"}, guesses.Wrong)
+		log.Try(t.Context(), passwords.Try{Realm: passwords.Account, Name: "alice", Remote: "192.0.2.1:7"}, passwords.Wrong)
 		stop()
 		testkit.Must(t, <-ended)
 		if last := rows(t, log)[0]; last.Name != "alice" || last.Outcome != audit.Failed {

@@ -16,7 +16,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/session"
@@ -53,7 +53,7 @@ type Door struct {
 	Store      *Store
 	Token      string
 	TokenFile  string // where the token is, for messages
-	Limit      *guesses.Limiter
+	Limit      *passwords.Limiter
 	Sessions   *session.Sessions
 	Audit      *audit.Log
 	SameOrigin func(http.Handler) http.Handler // refuses what pages of other sites could change
@@ -69,11 +69,11 @@ type who struct {
 
 // Login checks the name and password of an operator, or the token in the place of the password, for
 // a client at an address. It returns the operator, and the mark of a session that goes on without
-// the password. It fails with ErrCredentials, ErrSuspended or *guesses.TooMany.
+// the password. It fails with ErrCredentials, ErrSuspended or *passwords.TooMany.
 func (d *Door) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	if d.isToken(password) { // none of an operator's passwords can be the token
 		o = d.holder()
-		_, err := d.Limit.Check(ctx, guesses.Try{Realm: guesses.Operator, Name: o.Name, Secret: password, Remote: remote},
+		_, err := d.Limit.Check(ctx, passwords.Try{Realm: passwords.Operator, Name: o.Name, Secret: password, Remote: remote},
 			func(context.Context) (bool, error) { return true, nil })
 		return o, d.tokenMark(), err
 	}
@@ -107,7 +107,7 @@ func (d *Door) known(r *http.Request) (w who, given bool, err error) {
 // who returns the operator of a request. given reports whether it has credentials.
 func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		ok, err := d.Limit.Check(r.Context(), guesses.Try{Realm: guesses.Operator, Name: TokenName, Secret: token, Remote: r.RemoteAddr},
+		ok, err := d.Limit.Check(r.Context(), passwords.Try{Realm: passwords.Operator, Name: TokenName, Secret: token, Remote: r.RemoteAddr},
 			func(context.Context) (bool, error) { return d.isToken(token), nil })
 		if err == nil && !ok {
 			err = ErrCredentials

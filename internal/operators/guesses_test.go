@@ -12,18 +12,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 )
 
-func try(name, secret, remote string) guesses.Try {
-	return guesses.Try{Realm: guesses.Account, Name: name, Secret: secret, Remote: remote}
+func try(name, secret, remote string) passwords.Try {
+	return passwords.Try{Realm: passwords.Account, Name: name, Secret: secret, Remote: remote}
 }
 
 // check is a try of which the secret is right where it is "right".
-func check(t *testing.T, l *guesses.Limiter, try guesses.Try) (ok bool, wait time.Duration) {
+func check(t *testing.T, l *passwords.Limiter, try passwords.Try) (ok bool, wait time.Duration) {
 	t.Helper()
 	ok, err := l.Check(t.Context(), try, func(context.Context) (bool, error) { return try.Secret == "right", nil })
-	var tooMany *guesses.TooMany
+	var tooMany *passwords.TooMany
 	switch {
 	case errors.As(err, &tooMany):
 		return false, tooMany.Wait
@@ -39,7 +39,7 @@ const here, there = "192.0.2.1:7", "192.0.2.2:7"
 func TestParallelGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := guesses.New(slog.New(slog.DiscardHandler))
+		l := passwords.NewLimiter(slog.New(slog.DiscardHandler))
 		var mu sync.Mutex
 		looked, refused := 0, 0
 		for i := range 120 {
@@ -60,8 +60,8 @@ func TestParallelGuesses(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if looked != guesses.Burst || refused != 120-guesses.Burst {
-			t.Errorf("%d guesses were looked at and %d refused, want %d and %d", looked, refused, guesses.Burst, 120-guesses.Burst)
+		if looked != passwords.Burst || refused != 120-passwords.Burst {
+			t.Errorf("%d guesses were looked at and %d refused, want %d and %d", looked, refused, passwords.Burst, 120-passwords.Burst)
 		}
 	})
 }
@@ -71,23 +71,23 @@ func TestParallelGuesses(t *testing.T) {
 func TestNobodyIsLockedOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := guesses.New(slog.New(slog.DiscardHandler))
-		for i := range guesses.Burst {
+		l := passwords.NewLimiter(slog.New(slog.DiscardHandler))
+		for i := range passwords.Burst {
 			if ok, wait := check(t, l, try("jp", fmt.Sprint(i), here)); ok || wait > 0 {
 				t.Fatalf("guess %d: %v, waits %v", i, ok, wait)
 			}
 		}
-		if _, wait := check(t, l, try("jp", "right", here)); wait <= 0 || wait > guesses.Every {
+		if _, wait := check(t, l, try("jp", "right", here)); wait <= 0 || wait > passwords.Every {
 			t.Errorf("a guess too many waits %v", wait)
 		}
-		for _, c := range []guesses.Try{try("jp", "right", there), try("keio", "right", here), try("jp", "right", here)} {
+		for _, c := range []passwords.Try{try("jp", "right", there), try("keio", "right", here), try("jp", "right", here)} {
 			if ok, wait := check(t, l, c); !ok {
 				t.Errorf("%s from %s: waits %v", c.Name, c.Remote, wait)
 			}
 		}
-		time.Sleep(guesses.Every)
+		time.Sleep(passwords.Every)
 		if _, wait := check(t, l, try("jp", "wrong", here)); wait > 0 {
-			t.Errorf("after %v it waits %v more", guesses.Every, wait)
+			t.Errorf("after %v it waits %v more", passwords.Every, wait)
 		}
 	})
 }
@@ -97,16 +97,16 @@ func TestNobodyIsLockedOut(t *testing.T) {
 func TestManyNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := guesses.New(slog.New(slog.DiscardHandler))
+		l := passwords.NewLimiter(slog.New(slog.DiscardHandler))
 		check(t, l, try("keio", "right", "[2001:db8::1]:7"))
 		looked := 0
-		for i := range 2 * guesses.AddressBurst {
+		for i := range 2 * passwords.AddressBurst {
 			if _, wait := check(t, l, try(fmt.Sprint(i), "123456", fmt.Sprintf("[2001:db8::%x]:7", i))); wait == 0 {
 				looked++
 			}
 		}
-		if looked != guesses.AddressBurst {
-			t.Errorf("%d names were tried, want %d", looked, guesses.AddressBurst)
+		if looked != passwords.AddressBurst {
+			t.Errorf("%d names were tried, want %d", looked, passwords.AddressBurst)
 		}
 		if ok, _ := check(t, l, try("keio", "right", "[2001:db8::1]:7")); !ok {
 			t.Error("who has logged in before is kept out")
@@ -117,9 +117,9 @@ func TestManyNames(t *testing.T) {
 // What was found out of nothing does not count, and what is right does not either.
 func TestOnlyWrongOnesCount(t *testing.T) {
 	t.Parallel()
-	l := guesses.New(slog.New(slog.DiscardHandler))
+	l := passwords.NewLimiter(slog.New(slog.DiscardHandler))
 	away := errors.New("away")
-	for range 3 * guesses.Burst {
+	for range 3 * passwords.Burst {
 		if _, err := l.Check(t.Context(), try("jp", "a", here), func(context.Context) (bool, error) { return false, away }); err != away {
 			t.Fatal(err)
 		}
@@ -132,16 +132,16 @@ func TestOnlyWrongOnesCount(t *testing.T) {
 // A password that was right and is no longer counts like every other.
 func TestOldPassword(t *testing.T) {
 	t.Parallel()
-	l := guesses.New(slog.New(slog.DiscardHandler))
+	l := passwords.NewLimiter(slog.New(slog.DiscardHandler))
 	looked := 0
-	for i := range 3 * guesses.Burst {
+	for i := range 3 * passwords.Burst {
 		l.Check(t.Context(), try("jp", "old", here), func(context.Context) (bool, error) {
 			looked++
 			return i == 0, nil
 		})
 	}
-	if looked != 1+guesses.Burst {
-		t.Errorf("it was looked at %d times, want %d", looked, 1+guesses.Burst)
+	if looked != 1+passwords.Burst {
+		t.Errorf("it was looked at %d times, want %d", looked, 1+passwords.Burst)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestOldPassword(t *testing.T) {
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	l := guesses.New(slog.New(slog.NewTextHandler(&log, nil)))
+	l := passwords.NewLimiter(slog.New(slog.NewTextHandler(&log, nil)))
 	check(t, l, try("jp", "hunter2", here))
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "account=jp remote="+here) || strings.Contains(text, "hunter2") {
 		t.Errorf("logged %s", text)
@@ -157,8 +157,8 @@ func TestLog(t *testing.T) {
 	for range 100 {
 		check(t, l, try("jp", "hunter2", here))
 	}
-	if n := strings.Count(log.String(), "\n"); n != guesses.Burst+1 {
-		t.Errorf("%d lines, want one for each of %d guesses and one that more are not looked at", n, guesses.Burst)
+	if n := strings.Count(log.String(), "\n"); n != passwords.Burst+1 {
+		t.Errorf("%d lines, want one for each of %d guesses and one that more are not looked at", n, passwords.Burst)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestLog(t *testing.T) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := guesses.NewTurns(2)
+		turns := passwords.NewTurns(2)
 		var order []string
 		var mu sync.Mutex
 		work := func(remote string) {

@@ -18,7 +18,6 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
-	"sheaf/internal/guesses"
 	"sheaf/internal/passwords"
 )
 
@@ -74,12 +73,12 @@ type Store struct {
 	db      *sql.DB
 	checker *passwords.Checker
 	cost    passwords.Cost // of new passwords
-	limit   *guesses.Limiter
+	limit   *passwords.Limiter
 }
 
 // NewStore keeps operators in a database, whose migrations must have run. cost is spent on new
 // passwords. No operator can have the name TokenName.
-func NewStore(database *sql.DB, cost passwords.Cost, limit *guesses.Limiter) (*Store, error) {
+func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (*Store, error) {
 	checker, err := passwords.NewChecker(cost)
 	if err != nil {
 		return nil, err
@@ -211,13 +210,13 @@ func (s *Store) List(ctx context.Context) ([]Operator, error) {
 // Login returns the operator with these credentials, for a client at an address ("192.0.2.1:7"),
 // and the mark by which Resume knows a session of theirs. It fails with ErrCredentials, which does
 // not tell whether the name or the password is wrong, with ErrSuspended if both are right, or with
-// *guesses.TooMany.
+// *passwords.TooMany.
 func (s *Store) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	o, phc, err := s.load(ctx, name)
 	if err != nil && !errors.Is(err, ErrUnknown) {
 		return Operator{}, "", err
 	}
-	ok, err := s.checker.Check(ctx, s.limit, guesses.Try{Realm: guesses.Operator, Name: name, Secret: password, Remote: remote}, phc)
+	ok, err := s.checker.Check(ctx, s.limit, passwords.Try{Realm: passwords.Operator, Name: name, Secret: password, Remote: remote}, phc)
 	switch {
 	case err != nil:
 		return Operator{}, "", fmt.Errorf("operator %.100s: %w", name, err)

@@ -7,7 +7,6 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/guesses"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
@@ -20,7 +19,7 @@ func newStore(t *testing.T) *operators.Store {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, d.Close()) })
-	store, err := operators.NewStore(d, passwords.Cost{Memory: 64, Passes: 1}, guesses.New(slog.New(slog.DiscardHandler)))
+	store, err := operators.NewStore(d, passwords.Cost{Memory: 64, Passes: 1}, passwords.NewLimiter(slog.New(slog.DiscardHandler)))
 	testkit.Must(t, err)
 	return store
 }

@@ -9,8 +9,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"sheaf/internal/flight"
-	"sheaf/internal/guesses"
+	"sheaf/internal/cache"
 	"sheaf/internal/peer"
 )
 
@@ -28,9 +27,9 @@ const (
 type Checker struct {
 	key      [sha256.Size]byte                        // of this process; never stored
 	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → accepted until
-	checks   flight.Group[bool]
-	turns    *guesses.Turns // one check a CPU
-	decoy    string         // hash checked for unknown names, so that they take as long
+	checks   cache.Group[bool]
+	turns    *Turns // one check a CPU
+	decoy    string // hash checked for unknown names, so that they take as long
 }
 
 // NewChecker returns a checker. It spends cost on names that are not known.
@@ -39,20 +38,20 @@ func NewChecker(cost Cost) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checker{verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), decoy: cost.decoy()}
+	c := &Checker{verified: verified, turns: NewTurns(runtime.GOMAXPROCS(0)), decoy: cost.decoy()}
 	rand.Read(c.key[:])
 	return c, nil
 }
 
 // Check reports whether the secret of a try is the password that phc was made from. An empty phc
 // says that the name is not known: then the answer is no, and takes as long. The limit bounds how
-// often wrong passwords are tried, by an error of type *guesses.TooMany; nil bounds nothing.
-func (c *Checker) Check(ctx context.Context, limit *guesses.Limiter, try guesses.Try, phc string) (bool, error) {
+// often wrong passwords are tried, by an error of type *passwords.TooMany; nil bounds nothing.
+func (c *Checker) Check(ctx context.Context, limit *Limiter, try Try, phc string) (bool, error) {
 	known := phc != ""
 	if !known {
 		phc = c.decoy
 	}
-	id := guesses.Digest(c.key[:], try.Name, phc, try.Secret)
+	id := KeyedHash(c.key[:], try.Name, phc, try.Secret)
 	if until, ok := c.verified.Get(id); ok && known && time.Now().Before(until) {
 		return true, nil
 	}

@@ -1,4 +1,3 @@
-// Package passwords hashes and checks the passwords of accounts and operators, with argon2id.
 package passwords
 
 import (

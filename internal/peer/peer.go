@@ -1,5 +1,3 @@
-// Package peer tells which client a connection or a request comes from: what counts as one client,
-// and, where trusted proxies stand in between, the client's own address.
 package peer
 
 import "net/netip"

@@ -18,13 +18,13 @@ import (
 	"path/filepath"
 	"sync"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 )
 
-// Recorder is a durable.System that records operations below Base. Base is empty if names are
+// Recorder is a files.System that records operations below Base. Base is empty if names are
 // relative already. It may be used concurrently: it performs one operation at a time.
 type Recorder struct {
-	durable.System
+	files.System
 	Base string
 
 	mu  sync.Mutex // guards all below; held during an operation
@@ -64,39 +64,39 @@ func (r *Recorder) name(path string) string {
 	return name
 }
 
-// Mkdir implements durable.System.
+// Mkdir implements files.System.
 func (r *Recorder) Mkdir(path string, perm fs.FileMode) error {
 	return r.do(func() error { return r.System.Mkdir(path, perm) }, func(d *disk) { d.add(r.name(path), newDir()) })
 }
 
-// Link implements durable.System.
+// Link implements files.System.
 func (r *Recorder) Link(from, to string) error {
 	return r.do(func() error { return r.System.Link(from, to) }, func(d *disk) { d.add(r.name(to), d.find(r.name(from))) })
 }
 
-// Rename implements durable.System.
+// Rename implements files.System.
 func (r *Recorder) Rename(from, to string) error {
 	return r.do(func() error { return r.System.Rename(from, to) }, func(d *disk) { d.move(r.name(from), r.name(to)) })
 }
 
-// Remove implements durable.System.
+// Remove implements files.System.
 func (r *Recorder) Remove(path string) error {
 	return r.do(func() error { return r.System.Remove(path) }, func(d *disk) { d.remove(r.name(path)) })
 }
 
-// RemoveAll implements durable.System. It removes the content of a directory first, in any order.
+// RemoveAll implements files.System. It removes the content of a directory first, in any order.
 func (r *Recorder) RemoveAll(path string) error {
 	return r.do(func() error { return r.System.RemoveAll(path) }, func(d *disk) { d.removeAll(r.name(path)) })
 }
 
-// SyncDir implements durable.System.
+// SyncDir implements files.System.
 func (r *Recorder) SyncDir(path string) error {
 	return r.do(func() error { return r.System.SyncDir(path) }, func(d *disk) { d.find(r.name(path)).syncDir() })
 }
 
-// Create implements durable.System.
-func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (durable.File, error) {
-	var f durable.File
+// Create implements files.System.
+func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (files.File, error) {
+	var f files.File
 	w := &file{recorder: r, name: r.name(path)}
 	err := r.do(func() (err error) {
 		f, err = r.System.Create(path, flag, perm)
@@ -118,12 +118,12 @@ func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (durable.File
 
 // file is a File that records what is appended to it.
 type file struct {
-	durable.File
+	files.File
 	recorder *Recorder
 	name     string
 }
 
-// Write implements durable.File.
+// Write implements files.File.
 func (f *file) Write(p []byte) (n int, err error) {
 	data := append([]byte(nil), p...)
 	err = f.recorder.do(func() error {
@@ -133,7 +133,7 @@ func (f *file) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Sync implements durable.File.
+// Sync implements files.File.
 func (f *file) Sync() error {
 	return f.recorder.do(f.File.Sync, func(d *disk) { d.open[f].sync() })
 }

@@ -19,9 +19,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"sheaf/internal/charset"
 	"sheaf/internal/markup"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 )
 
 // Names of preferences.
@@ -66,7 +65,7 @@ func Of(page string, head, body []byte) string {
 	case IsRobotsTxt(page):
 		f.robotsTxt(body)
 	default:
-		if media := mediatype.Sniff(contentType, body); media == "text/html" || media == "application/xhtml+xml" {
+		if media := media.Sniff(contentType, body); media == "text/html" || media == "application/xhtml+xml" {
 			f.page(body, media != "text/html")
 		}
 	}
@@ -224,7 +223,7 @@ func untilComma(s string) (before, after string) {
 // robots.
 func (f *found) robotsTxt(text []byte) {
 	all, inAgents := true, false
-	for line := range bytes.FieldsFuncSeq(charset.Lines(text), func(c rune) bool { return c == '\n' || c == '\r' }) {
+	for line := range bytes.FieldsFuncSeq(media.PlainLines(text), func(c rune) bool { return c == '\n' || c == '\r' }) {
 		line, _, _ = bytes.Cut(line, []byte("#"))
 		key, value, ok := strings.Cut(string(line), ":")
 		if !ok {

@@ -3,7 +3,7 @@ package settings_test
 import (
 	"testing"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 )
 
 // TestParse shows that sizes are read as people write them, and that others are refused.
@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 		"9007199254740993": 9007199254740993, // which no float64 is
 		"":                 -1, "-1": -1, "1MB": -1, "much": -1, "NaN": -1, "Inf": -1, "KiB": -1, "9223372036854775807": -1, "99999999TiB": -1,
 	} {
-		n, err := bytesize.Parse(text)
+		n, err := display.ParseBytes(text)
 		if err != nil {
 			n = -1
 		}
@@ -23,8 +23,8 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if again, err := bytesize.Parse(bytesize.Format(n)); again != n || err != nil {
-			t.Errorf("%d is formatted as %s, which is %d, %v", n, bytesize.Format(n), again, err)
+		if again, err := display.ParseBytes(display.FormatBytes(n)); again != n || err != nil {
+			t.Errorf("%d is formatted as %s, which is %d, %v", n, display.FormatBytes(n), again, err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 )
 
 // delimiter joins the keys of nested settings. A dot would not do: the names of hosts, which are
@@ -146,7 +146,7 @@ func parse(_, to reflect.Type, value any) (any, error) {
 	case to == duration:
 		return time.ParseDuration(text)
 	case to.Kind() == reflect.Int64:
-		return bytesize.Parse(text)
+		return display.ParseBytes(text)
 	case to.Kind() == reflect.Int:
 		return strconv.Atoi(text)
 	case to.Kind() == reflect.Slice:

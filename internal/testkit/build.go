@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 )
 
 // builds has a func() (string, error) for each program that this test process has asked for, by
@@ -95,7 +95,7 @@ func lock(name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.Lock(f); err != nil {
+	if err := files.Lock(f); err != nil {
 		f.Close()
 		return nil, err
 	}

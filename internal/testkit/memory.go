@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 )
 
 // memory is a folder that Linux systems keep in memory.
@@ -112,7 +112,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.TryLock(f); err != nil {
+	if err := files.TryLock(f); err != nil {
 		f.Close()
 		return nil, err
 	}

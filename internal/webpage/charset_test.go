@@ -4,7 +4,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"sheaf/internal/charset"
+	"sheaf/internal/media"
 )
 
 // Whatever a page says of its encoding, what is read of it is UTF-8.
@@ -14,7 +14,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("<meta charset=x-sjis>\x82\xa0\x8f"), "")
 	f.Add([]byte("<?xml encoding='euc-jp'?>\x8f\xa1\xa1\x8e"), "text/xml")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
-		text, cs := charset.Decode(body, contentType)
+		text, cs := media.DecodeText(body, contentType)
 		if !utf8.ValidString(text) || cs.Name == "" || len(text) > 6*len(body)+3 {
 			t.Errorf("%q read as %s: %q", body, cs.Name, text)
 		}

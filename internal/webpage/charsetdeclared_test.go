@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
 
-	"sheaf/internal/charset"
+	"sheaf/internal/media"
 )
 
 // TestDeclared: what a page declares is found as the HTML standard's prescan finds it. The bodies
@@ -49,7 +49,7 @@ func TestDeclared(t *testing.T) {
 		{"text/css", `@charset "koi8-r"; a{}`, "koi8-r"},
 		{"text/css", `@charset 'koi8-r'; a{}`, other},
 	} {
-		if got := charset.Detect([]byte(c.body), c.contentType); got.Name != c.want {
+		if got := media.DetectCharset([]byte(c.body), c.contentType); got.Name != c.want {
 			t.Errorf("%s %.80s: %s, want %s", c.contentType, c.body, got.Name, c.want)
 		}
 	}
@@ -69,7 +69,7 @@ func TestUTF16(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, cs := charset.Decode([]byte(body), contentType); got != text || cs.Name != name {
+			if got, cs := media.DecodeText([]byte(body), contentType); got != text || cs.Name != name {
 				t.Errorf("%s, %s: read as %s: %q", contentType, name, cs.Name, got)
 			}
 		}
@@ -84,7 +84,7 @@ func TestLateText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, cs := charset.Decode([]byte(body), "text/html"); cs.Name != "euc-jp" || !strings.HasSuffix(text, prose) {
+	if text, cs := media.DecodeText([]byte(body), "text/html"); cs.Name != "euc-jp" || !strings.HasSuffix(text, prose) {
 		t.Errorf("read as %s", cs.Name)
 	}
 }
@@ -101,7 +101,7 @@ func TestReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		body += "\xff"
-		cs := charset.Detect([]byte(body), "")
+		cs := media.DetectCharset([]byte(body), "")
 		got, err := io.ReadAll(cs.Reader(strings.NewReader(body)))
 		if want := cs.Decode([]byte(body)); err != nil || string(got) != want || cs.Name != name {
 			t.Errorf("%s: %d bytes, want %d, %v", cs.Name, len(got), len(want), err)

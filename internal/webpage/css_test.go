@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"sheaf/internal/css"
+	"sheaf/internal/media"
 )
 
 func TestRefs(t *testing.T) {
@@ -23,8 +23,8 @@ func TestRefs(t *testing.T) {
 		`@import`:         nil,
 	} {
 		var got []string
-		for r := range css.Refs([]byte(sheet), nil) {
-			got = append(got, css.Unescape(string(r.Raw)))
+		for r := range media.StyleRefs([]byte(sheet), nil) {
+			got = append(got, media.UnescapeStyle(string(r.Raw)))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s\ngot  %q\nwant %q", sheet, got, want)
@@ -36,12 +36,12 @@ func FuzzRefs(f *testing.F) {
 	f.Add([]byte(`a{b:url(x)} @import "y"; c{d:image-set("z" 1x)}`))
 	f.Fuzz(func(t *testing.T, sheet []byte) {
 		at := 0
-		for r := range css.Refs(sheet, func(c byte) bool { return c >= 0x81 }) {
+		for r := range media.StyleRefs(sheet, func(c byte) bool { return c >= 0x81 }) {
 			if r.Start < at || r.End <= r.Start || r.End > len(sheet) || len(r.Raw) == 0 {
 				t.Fatalf("%q: %+v after %d", sheet, r, at)
 			}
 			at = r.End
-			css.Unescape(string(r.Raw))
+			media.UnescapeStyle(string(r.Raw))
 		}
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"sheaf/internal/publicaddr"
+	"sheaf/internal/peer"
 )
 
 // TestIs: the first and the last address of every special block is refused, and its neighbours
@@ -35,11 +35,11 @@ func TestIs(t *testing.T) {
 		"100::1": false, "100:0:0:1::1": false, "4000::1": false, "5f00::1": false, "fc00::1": false, "fd00:ec2::254": false,
 		"fe80::1": false, "fe80::1%eth0": false, "2001:200::1%eth0": false, "fec0::1": false, "ff02::1": false,
 	} {
-		if got := publicaddr.Is(netip.MustParseAddr(addr)); got != want {
+		if got := peer.IsPublic(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: public %v, want %v", addr, got, want)
 		}
 	}
-	if publicaddr.Is(netip.Addr{}) {
+	if peer.IsPublic(netip.Addr{}) {
 		t.Error("no address is public")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"io"
 
 	"sheaf/archive/store"
-	"sheaf/internal/release"
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
+	"sheaf/internal/wire"
 )
 
 // Prefix begins the keys of the robots' programs in the object store. The keys are
@@ -22,12 +22,12 @@ func programKey(digest string) string { return Prefix + "programs/" + digest }
 // TakeProgram stores a program, durably, under its SHA-256. It does nothing if the program is
 // there already.
 func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) error {
-	if !release.ValidDigest(digest) {
+	if !wire.ValidDigest(digest) {
 		return Bad{fmt.Errorf("%q is not a SHA-256 in lower-case hexadecimal", digest)}
 	}
 	// A temporary file, because the store needs the size first and must not get a damaged
 	// program.
-	f, err := scratch.File("")
+	f, err := files.Nameless("")
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) 
 }
 
 // taken reports whether a release's program is in the store.
-func (s *Releases) taken(ctx context.Context, f release.File) (bool, error) {
+func (s *Releases) taken(ctx context.Context, f wire.ReleaseFile) (bool, error) {
 	info, err := s.objects.Stat(ctx, programKey(f.SHA256))
 	if errors.Is(err, store.ErrNotExist) {
 		return false, nil
@@ -57,7 +57,7 @@ func (s *Releases) taken(ctx context.Context, f release.File) (bool, error) {
 }
 
 // Program opens a release's program. The caller must close it.
-func (s *Releases) Program(ctx context.Context, f release.File) *Program {
+func (s *Releases) Program(ctx context.Context, f wire.ReleaseFile) *Program {
 	return &Program{ctx: ctx, objects: s.objects, key: programKey(f.SHA256), size: f.Size}
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/db"
-	"sheaf/internal/release"
+	"sheaf/internal/wire"
 )
 
 var (
@@ -72,7 +72,7 @@ type Seconds int64
 
 // published is a release in the database.
 type published struct {
-	*release.Release
+	*wire.Release
 	text, signature []byte
 	published       time.Time
 	stage
@@ -86,7 +86,7 @@ func releases(ctx context.Context, q db.Queryer) ([]published, error) {
 			return err
 		}
 		p.soak = time.Duration(soak) * time.Millisecond
-		p.Release, err = release.Parse(p.text) // was verified when it was published
+		p.Release, err = wire.ParseRelease(p.text) // was verified when it was published
 		return err
 	}, `SELECT text, signature, published, percent, since, soak, stopped FROM releases ORDER BY counter DESC`)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Releases) Key(ctx context.Context) (string, error) {
 // SetKey registers the key that releases are signed with. Robots get it when they join and trust
 // no other afterwards. Therefore another key is ErrKey unless replace is set.
 func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
-	k, err := release.ParseKey(key)
+	k, err := wire.ParseReleaseKey(key)
 	if err != nil {
 		return Bad{err}
 	}
@@ -142,12 +142,12 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 	if key == "" {
 		return ErrNoKey
 	}
-	public, err := release.ParseKey(key)
+	public, err := wire.ParseReleaseKey(key)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	r, err := release.Open(text, signature, public, now.AddDate(0, 0, 1))
+	r, err := wire.OpenRelease(text, signature, public, now.AddDate(0, 0, 1))
 	if err != nil {
 		return Bad{err}
 	}
@@ -231,7 +231,7 @@ func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stop
 
 // Signed is a release with the bytes that were signed.
 type Signed struct {
-	*release.Release
+	*wire.Release
 	Text, Signature []byte
 }
 

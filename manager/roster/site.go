@@ -12,7 +12,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/db"
-	"sheaf/internal/signedlink"
+	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 )
 
@@ -158,12 +158,12 @@ func (r *Roster) Page(ctx context.Context, robot string) (path string, err error
 
 // links returns the signer of links to the robots' pages. They become void when the service's key
 // is replaced; robots hear of the new ones with every answer.
-func (r *Roster) links(ctx context.Context) (*signedlink.Signer, error) {
+func (r *Roster) links(ctx context.Context) (*servicekey.LinkSigner, error) {
 	key, err := r.opt.Key.Signing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return signedlink.New(key.Private, "robot page"), nil
+	return servicekey.NewLinkSigner(key.Private, "robot page"), nil
 }
 
 // RevokePage makes the link to a robot's page void. Page returns another one.

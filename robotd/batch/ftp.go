@@ -18,7 +18,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/internal/ctxio"
+	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
 
@@ -150,7 +150,7 @@ func (f *FTP) store(ctx context.Context, conn *ftp.ServerConn, b Spooled) error 
 		return err
 	}
 	defer file.Close()
-	body := ctxio.Reader(ctx, moving(io.NewSectionReader(file, have, b.Size-have), have, f.Moved))
+	body := stream.UntilDone(ctx, moving(io.NewSectionReader(file, have, b.Size-have), have, f.Moved))
 	if have > 0 {
 		return conn.StorFrom(name, body, uint64(have))
 	}

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/internal/release"
 	"sheaf/internal/wire"
 	"sheaf/robotd/status"
 )
@@ -224,7 +223,7 @@ func (c *Client) TakeOver(ctx context.Context, digest string) (io.ReadCloser, er
 
 // Report tells the manager which program the robot runs. The answer may offer a release.
 func (c *Client) Report(ctx context.Context, report wire.ReportRequest) (answer wire.ReportAnswer, err error) {
-	_, err = c.exchange(ctx, wire.PathReport, report, 4*release.MaxText, &answer)
+	_, err = c.exchange(ctx, wire.PathReport, report, 4*wire.MaxReleaseText, &answer)
 	return answer, err
 }
 

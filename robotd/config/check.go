@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"sheaf/internal/limits"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -32,7 +31,7 @@ func (c *Config) Plan() (p Plan, err error) {
 	}
 	is.Fields(c)
 	is.Require(c.For == 0 || c.For > 0 && c.Once, "for", c.For, "want a duration such as 2h, together with once")
-	is.Require(c.Page.MaxBytes <= limits.MaxBody, "page.max_bytes", c.Page.MaxBytes, fmt.Sprintf("want at most %d: the service takes no longer page", int64(limits.MaxBody)))
+	is.Require(c.Page.MaxBytes <= wire.MaxBody, "page.max_bytes", c.Page.MaxBytes, fmt.Sprintf("want at most %d: the service takes no longer page", int64(wire.MaxBody)))
 	c.checkAddresses(&is)
 	return p, is.Err()
 }

@@ -7,13 +7,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 )
 
 // Replace writes a file whole and durably, or leaves it as it was.
 func Replace(path string, data []byte, mode os.FileMode) error {
-	return durable.Disk{System: durable.Host{}}.WriteFile(path, data, mode)
+	return files.Disk{System: files.Host{}}.WriteFile(path, data, mode)
 }
 
 // SaveJSON replaces a file by v as JSON.
@@ -65,7 +64,7 @@ func Lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.TryLock(f); err != nil {
+	if err := files.TryLock(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("another robotd works in %s: %w", dir, err)
 	}

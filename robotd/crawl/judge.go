@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/page"
@@ -55,7 +55,7 @@ func read(resp *fetch.Response, url string) (*page.Page, *page.Look) {
 	if err != nil {
 		return nil, nil
 	}
-	p, err := page.Links(body, mediatype.Header(resp.Header), url)
+	p, err := page.Links(body, media.ContentType(resp.Header), url)
 	if err != nil {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
@@ -76,7 +76,7 @@ func isPage(resp *fetch.Response, url string) bool {
 	if !resp.IsPage() && resp.Status != http.StatusNotModified {
 		return false
 	}
-	switch media := mediatype.Of(mediatype.Header(resp.Header)).Essence; media {
+	switch media := media.TypeOf(media.ContentType(resp.Header)).Essence; media {
 	case "text/html", "application/xhtml+xml":
 		return true
 	case "":

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"sheaf/internal/coding"
+	"sheaf/internal/media"
 )
 
 // answer is a response whose body is to be read.
@@ -108,11 +108,11 @@ func newAnswer(r *bufio.Reader, head header) *answer {
 		(head.proto == "HTTP/1.1" || head.says("Connection", "keep-alive"))
 	switch {
 	case head.cut:
-		a.body, a.keeps = coding.Failing{Err: io.ErrUnexpectedEOF}, false
+		a.body, a.keeps = media.Failing{Err: io.ErrUnexpectedEOF}, false
 	case head.status == http.StatusNoContent || head.status == http.StatusNotModified:
 		a.body = http.NoBody
 	case inChunks:
-		a.body = &chunked{coding.NewChunks(r), r}
+		a.body = &chunked{media.NewChunks(r), r}
 	case least >= 0:
 		a.body, a.length = &exact{r, most, most - least}, most
 	default:

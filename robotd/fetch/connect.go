@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/net/proxy"
 
-	"sheaf/internal/publicaddr"
+	"sheaf/internal/peer"
 	"sheaf/internal/weburl"
 	"sheaf/robotd/config"
 )
@@ -322,7 +322,7 @@ func (f *Fetcher) control(_, address string, _ syscall.RawConn) error {
 }
 
 func (f *Fetcher) check(addr netip.Addr) error {
-	if f.opt.AllowPrivate || publicaddr.Is(addr) {
+	if f.opt.AllowPrivate || peer.IsPublic(addr) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", addr, errRefused)

@@ -21,10 +21,9 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/deflate"
-	"sheaf/internal/coding"
-	"sheaf/internal/limits"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
 	"sheaf/robotd/page"
 )
 
@@ -37,9 +36,9 @@ type Options struct {
 	AllowPrivate   bool              // allows private, loopback and link-local addresses
 	AnyCertificate bool              // accepts certificates that do not verify: see Response.Certificate
 	RootCAs        *x509.CertPool    // nil: those of the system
-	MaxBody        int64             // decoded bytes kept of a body; default limits.PageBytes
+	MaxBody        int64             // decoded bytes kept of a body; default wire.PageBytes
 	MaxHeader      int               // bytes of a header block; default 300 KiB, which curl takes
-	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default limits.MaxRatio
+	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default wire.MaxRatio
 	MinRate        int64             // bytes per second over each RateWindow; default 10
 	RateWindow     time.Duration     // default one minute
 	Timeout        time.Duration     // of one fetch, from look-up to last byte; default 10 minutes
@@ -66,9 +65,9 @@ func New(opt Options) *Fetcher {
 	if opt.Resolver == nil {
 		opt.Resolver = net.DefaultResolver
 	}
-	opt.MaxBody = cmp.Or(opt.MaxBody, limits.PageBytes)
+	opt.MaxBody = cmp.Or(opt.MaxBody, wire.PageBytes)
 	opt.MaxHeader = cmp.Or(opt.MaxHeader, 300<<10)
-	opt.MaxRatio = cmp.Or(opt.MaxRatio, limits.MaxRatio)
+	opt.MaxRatio = cmp.Or(opt.MaxRatio, wire.MaxRatio)
 	opt.MinRate = cmp.Or(opt.MinRate, 10)
 	opt.RateWindow = cmp.Or(opt.RateWindow, time.Minute)
 	opt.Timeout = cmp.Or(opt.Timeout, 10*time.Minute)
@@ -163,7 +162,7 @@ func (r *Response) Whole(n int64) ([]byte, error) {
 // Search finds what a page says and links to. body is what Bytes returns for one byte more than
 // page.MaxBytes, url the page's, and text how much of its text is wanted, in bytes.
 func (r *Response) Search(body []byte, url string, text int) (*page.Page, error) {
-	contentType := mediatype.Header(r.Header)
+	contentType := media.ContentType(r.Header)
 	switch {
 	case r.Found != nil:
 		return r.Found, nil
@@ -307,7 +306,7 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, lim
 		expected = -1
 	}
 	resp.body = f.newSpool(expected)
-	body := coding.Decode(raw, ans.codings)
+	body := media.Decode(raw, ans.codings)
 	defer body.Close()
 	var err error
 	resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw, limit)

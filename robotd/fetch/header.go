@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"sheaf/internal/coding"
+	"sheaf/internal/media"
 )
 
 // header is a response's header block as it came, except that folded lines are joined and lines
@@ -195,7 +195,7 @@ func (h *header) size() int {
 	return n
 }
 
-// stored returns the header with which an answer is stored: see coding.StoredFields.
+// stored returns the header with which an answer is stored: see media.StoredFields.
 func (h header) stored(decoded bool, size int64) []byte {
 	given := func(yield func(name, value string) bool) {
 		for _, f := range h.fields {
@@ -205,7 +205,7 @@ func (h header) stored(decoded bool, size int64) []byte {
 		}
 	}
 	fields := make([]field, 0, len(h.fields)+2)
-	for name, value := range coding.StoredFields(given, h.status, decoded, size) {
+	for name, value := range media.StoredFields(given, h.status, decoded, size) {
 		fields = append(fields, field{name, value})
 	}
 	if h.said != "" {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sheaf/internal/coding"
+	"sheaf/internal/media"
 )
 
 // lengths returns the length of the body that the header tells: the least and the most, if it tells
@@ -57,7 +57,7 @@ func (h *header) transfer() (codings []string, chunked bool) {
 // chunked reads a body in chunks. A body that does not begin with a chunk is read up to the end of
 // the connection.
 type chunked struct {
-	*coding.Chunks
+	*media.Chunks
 	in *bufio.Reader
 }
 

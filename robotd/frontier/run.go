@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sort"
 
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 const (
@@ -78,7 +78,7 @@ func (s *fileSource) next() (uint64, bool, error) {
 
 // writeRun merges sources with at most total keys into a run in dir.
 func writeRun(dir string, total int64, sources []source) (r *run, err error) {
-	f, err := scratch.File(dir)
+	f, err := files.Nameless(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/loop"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
@@ -197,7 +197,7 @@ func linksOf(url string, resp *fetch.Response) []string {
 	if err != nil {
 		return nil
 	}
-	page, err := page.LinksAndText(body, mediatype.Header(resp.Header), url, 0)
+	page, err := page.LinksAndText(body, media.ContentType(resp.Header), url, 0)
 	if err != nil {
 		return nil
 	}

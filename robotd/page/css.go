@@ -3,13 +3,13 @@ package page
 import (
 	"strings"
 
-	"sheaf/internal/css"
+	"sheaf/internal/media"
 )
 
 // css adds the URLs of a style sheet, found as replay finds them.
 func (c *collector) css(sheet []byte, tag string) {
-	for r := range css.Refs(sheet, nil) {
-		c.add(css.Unescape(string(r.Raw)), Link{Tag: tag})
+	for r := range media.StyleRefs(sheet, nil) {
+		c.add(media.UnescapeStyle(string(r.Raw)), Link{Tag: tag})
 	}
 }
 

@@ -6,7 +6,7 @@
 // LinksAndText and Stream find what a page says about itself and what it links to.
 //
 // The charset of a page is judged by its bytes if they contradict its declaration
-// (internal/charset). Links are found as a browser finds them, in one pass over the tokens without
+// (internal/media). Links are found as a browser finds them, in one pass over the tokens without
 // a tree. They are resolved at the end, since the first <base> holds for earlier links too.
 // Sitemaps and feeds are read as a stream, up to the limits of their protocol. Bytes, links and
 // title are bounded, and what a bound cuts off is counted. No input causes a panic, or another

@@ -10,9 +10,8 @@ import (
 
 	"golang.org/x/text/encoding"
 
-	"sheaf/internal/charset"
 	"sheaf/internal/markup"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -127,7 +126,7 @@ func (c *collector) search(body []byte, kind kind, contentType string) {
 		body = body[:MaxBytes]
 		c.cut(CutBytes)
 	}
-	cs := charset.Detect(body, contentType)
+	cs := media.DetectCharset(body, contentType)
 	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
 	if text := cs.DecodeBytes(body); kind == kindCSS {
 		c.css(text, "css")
@@ -154,7 +153,7 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	}
 	if kind == kindXML {
 		contentType = asXML(contentType)
-		switch markup.Root(charset.Detect(head, contentType).DecodeBytes(head)) {
+		switch markup.Root(media.DetectCharset(head, contentType).DecodeBytes(head)) {
 		case "stylesheet", "transform": // XSLT
 			c.templates = true
 			fallthrough
@@ -166,7 +165,7 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 		}
 	}
 	c.direct, c.maxLinks, c.tooMany = true, MaxSitemapLinks, CutSitemapLinks
-	cs := charset.Detect(head, contentType)
+	cs := media.DetectCharset(head, contentType)
 	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
 	text := cs.Reader(&limited{r, MaxSitemapBytes, c})
 	if kind == kindList {
@@ -179,9 +178,9 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 
 // asXML returns a Content-Type of XML for what came as another type.
 func asXML(contentType string) string {
-	t := mediatype.Of(contentType)
+	t := media.TypeOf(contentType)
 	switch {
-	case mediatype.IsXML(t.Essence):
+	case media.IsXML(t.Essence):
 		return contentType
 	case t.Charset == "":
 		return "application/xml"
@@ -210,28 +209,28 @@ func (k kind) streams() bool { return k == kindXML || k == kindGzip || k == kind
 func kindOf(contentType string, body []byte) kind {
 	const beginning = 4 << 10
 	head := body[:min(len(body), beginning)]
-	media := mediatype.Sniff(contentType, head)
-	family, _, _ := strings.Cut(media, "/")
-	saved := strings.HasSuffix(media, "/octet-stream") || media == "text/plain" && mediatype.Of(contentType).Essence != media
+	mediaType := media.Sniff(contentType, head)
+	family, _, _ := strings.Cut(mediaType, "/")
+	saved := strings.HasSuffix(mediaType, "/octet-stream") || mediaType == "text/plain" && media.TypeOf(contentType).Essence != mediaType
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
 		return kindGzip
-	case media == "text/css":
+	case mediaType == "text/css":
 		return kindCSS
-	case shown[family] && !mediatype.IsXML(media):
+	case shown[family] && !media.IsXML(mediaType):
 		return kindOther
 	}
-	text := charset.Detect(head, contentType).DecodeBytes(head)
+	text := media.DetectCharset(head, contentType).DecodeBytes(head)
 	switch {
 	case isList[markup.Root(text)]:
 		return kindXML
-	case media == "application/xhtml+xml", media == "image/svg+xml":
+	case mediaType == "application/xhtml+xml", mediaType == "image/svg+xml":
 		return kindXHTML
-	case mediatype.IsXML(media):
+	case media.IsXML(mediaType):
 		return kindXML
 	case isURLList(body):
 		return kindList
-	case media == "text/html", saved && looksLikePage(text):
+	case mediaType == "text/html", saved && looksLikePage(text):
 		return kindHTML
 	}
 	return kindOther

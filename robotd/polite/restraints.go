@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/robotd/config"
 )
 
@@ -133,7 +133,7 @@ func (r *Restraints) rewrite(now time.Time) error {
 		}
 		text.WriteString(s.line(name))
 	}
-	if err := durable.WriteFile(r.path, []byte(text.String())); err != nil {
+	if err := files.WriteFile(r.path, []byte(text.String())); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/charset"
+	"sheaf/internal/media"
 )
 
 // MaxRobots is the part of a robots.txt that is read, in bytes (RFC 9309, 2.5).
@@ -41,7 +41,7 @@ type rule struct {
 // ignores what exceeds MaxRobots.
 func Parse(text []byte) *Robots {
 	long := len(text) > MaxRobots
-	text = charset.Lines(text[:min(len(text), MaxRobots)])
+	text = media.PlainLines(text[:min(len(text), MaxRobots)])
 	if long { // the last line may be incomplete and mean something else
 		text = text[:bytes.LastIndexAny(text, "\r\n")+1]
 	}

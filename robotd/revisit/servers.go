@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/robotd/config"
 )
 
@@ -163,7 +163,7 @@ func (s *Servers) Save() error {
 	if !s.dirty {
 		return nil
 	}
-	temp := s.path + durable.TempSuffix
+	temp := s.path + files.TempSuffix
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {
 		return err
@@ -184,5 +184,5 @@ func (s *Servers) Save() error {
 		return errors.Join(err, os.Remove(temp))
 	}
 	s.dirty = false
-	return durable.Disk{System: durable.Host{}}.Move(temp, s.path)
+	return files.Disk{System: files.Host{}}.Move(temp, s.path)
 }

@@ -9,13 +9,13 @@ import (
 
 	"aead.dev/minisign"
 
-	"sheaf/internal/release"
+	"sheaf/internal/wire"
 )
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-func sample() *release.Release {
-	return &release.Release{Counter: 7, Version: "0.2.0", Expires: now.AddDate(0, 3, 0), Floor: 3, Files: []release.File{
+func sample() *wire.Release {
+	return &wire.Release{Counter: 7, Version: "0.2.0", Expires: now.AddDate(0, 3, 0), Floor: 3, Files: []wire.ReleaseFile{
 		{Platform: "linux-amd64", Size: 12, SHA256: strings.Repeat("0a", 32)},
 		{Platform: "linux-arm64", Size: 34, SHA256: strings.Repeat("1b", 32)},
 	}}
@@ -38,17 +38,17 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	signature := minisign.Sign(private, text)
-	got, err := release.Open(text, signature, public, now)
+	got, err := wire.OpenRelease(text, signature, public, now)
 	if err != nil || !reflect.DeepEqual(got, sample()) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if _, err := release.Open(text, minisign.Sign(other, text), public, now); !errors.Is(err, release.ErrSignature) {
+	if _, err := wire.OpenRelease(text, minisign.Sign(other, text), public, now); !errors.Is(err, wire.ErrReleaseSignature) {
 		t.Errorf("another's signature: %v", err)
 	}
-	if _, err := release.Open([]byte(strings.Replace(string(text), "counter 7", "counter 9", 1)), signature, public, now); !errors.Is(err, release.ErrSignature) {
+	if _, err := wire.OpenRelease([]byte(strings.Replace(string(text), "counter 7", "counter 9", 1)), signature, public, now); !errors.Is(err, wire.ErrReleaseSignature) {
 		t.Errorf("changed text: %v", err)
 	}
-	if _, err := release.Open(text, signature, public, sample().Expires); !errors.Is(err, release.ErrExpired) {
+	if _, err := wire.OpenRelease(text, signature, public, sample().Expires); !errors.Is(err, wire.ErrExpired) {
 		t.Errorf("expired: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestParseIsStrict(t *testing.T) {
 		if changed == string(text) {
 			t.Fatalf("%s: the change does not apply", name)
 		}
-		if r, err := release.Parse([]byte(changed)); err == nil {
+		if r, err := wire.ParseRelease([]byte(changed)); err == nil {
 			t.Errorf("%s: taken as %+v", name, r)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -67,7 +67,7 @@ func (s *state) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
+	return files.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
 }
 
 // fail ends the trial and records why.

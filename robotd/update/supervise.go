@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/flock"
-	"sheaf/internal/release"
+	"sheaf/internal/files"
+	"sheaf/internal/wire"
 )
 
 // Supervisor runs the robot's program and restarts it when it ends. Set the fields before Run, and
@@ -39,7 +38,7 @@ const pidFile = "supervisor.pid"
 
 // Run runs programs until ctx ends, which is no error.
 func (v *Supervisor) Run(ctx context.Context) error {
-	if err := durable.MkdirAll(v.Dir, 0o700); err != nil {
+	if err := files.MkdirAll(v.Dir, 0o700); err != nil {
 		return err
 	}
 	pid, err := v.lock()
@@ -66,7 +65,7 @@ func (v *Supervisor) lock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock.TryLock(f); err != nil {
+	if err := files.TryLock(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("another supervisor works in %s: %w", v.Dir, err)
 	}
@@ -162,11 +161,11 @@ func (v *Supervisor) settle() (*state, error) {
 // installedCounter returns the counter of the installed release, from the text beside the program,
 // which only the administrator can write; 0 if there is none.
 func (v *Supervisor) installedCounter() int64 {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(v.Installed), release.FileName))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(v.Installed), wire.FileName))
 	if err != nil {
 		return 0
 	}
-	r, err := release.Parse(text)
+	r, err := wire.ParseRelease(text)
 	if err != nil {
 		v.Log.Warn("the installed release cannot be read", "err", err)
 		return 0

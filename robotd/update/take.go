@@ -16,8 +16,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/release"
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
 
@@ -67,7 +66,7 @@ func (u *Updater) Report(version string) (wire.ReportRequest, error) {
 // is ready, and nil if there is nothing to do.
 func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	now := time.Now()
-	r, err := release.Open([]byte(offer.Release), []byte(offer.Signature), u.Key, now)
+	r, err := wire.OpenRelease([]byte(offer.Release), []byte(offer.Signature), u.Key, now)
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 }
 
 // fetch fetches the program to its path, complete and durable.
-func (u *Updater) fetch(ctx context.Context, p Program, file release.File) error {
+func (u *Updater) fetch(ctx context.Context, p Program, file wire.ReleaseFile) error {
 	path := p.path(u.Dir)
 	if holds(path, file.SHA256) == nil {
 		return nil
@@ -132,11 +131,11 @@ func (u *Updater) fetch(ctx context.Context, p Program, file release.File) error
 		os.Remove(part) // the partial file cannot be continued
 		return err
 	}
-	return durable.Rename(part, path)
+	return files.Rename(part, path)
 }
 
 // download appends the missing part of the program to f.
-func (u *Updater) download(ctx context.Context, f *os.File, counter int64, file release.File) error {
+func (u *Updater) download(ctx context.Context, f *os.File, counter int64, file wire.ReleaseFile) error {
 	have, err := f.Seek(0, io.SeekEnd)
 	if err != nil || have == file.Size {
 		return err
@@ -146,7 +145,7 @@ func (u *Updater) download(ctx context.Context, f *os.File, counter int64, file 
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	url := u.Base + wire.PathReleases + "/" + strconv.FormatInt(counter, 10) + "/" + release.ProgramName(Platform)
+	url := u.Base + wire.PathReleases + "/" + strconv.FormatInt(counter, 10) + "/" + wire.ProgramName(Platform)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

@@ -19,7 +19,6 @@ import (
 
 	"aead.dev/minisign"
 
-	"sheaf/internal/release"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/update"
@@ -57,7 +56,7 @@ func (s *site) updater(counter int64) *update.Updater {
 func (s *site) offer(key minisign.PrivateKey, counter int64, expires time.Time) wire.Offer {
 	s.t.Helper()
 	sum := sha256.Sum256([]byte(s.program))
-	r := release.Release{Counter: counter, Version: "1", Expires: expires.UTC().Truncate(time.Second), Files: []release.File{
+	r := wire.Release{Counter: counter, Version: "1", Expires: expires.UTC().Truncate(time.Second), Files: []wire.ReleaseFile{
 		{Platform: update.Platform, Size: int64(len(s.program)), SHA256: hex.EncodeToString(sum[:])}}}
 	text, err := r.Format()
 	if err != nil {
@@ -86,8 +85,8 @@ func TestTakeRefuses(t *testing.T) {
 		offer wire.Offer
 		want  error
 	}{
-		"another's key":            {s.offer(other, 8, soon), release.ErrSignature},
-		"expired":                  {s.offer(s.key, 8, time.Now().Add(-time.Hour)), release.ErrExpired},
+		"another's key":            {s.offer(other, 8, soon), wire.ErrReleaseSignature},
+		"expired":                  {s.offer(s.key, 8, time.Now().Add(-time.Hour)), wire.ErrExpired},
 		"older":                    {s.offer(s.key, 6, soon), update.ErrReplayed},
 		"another of the same name": {s.offer(s.key, 7, soon.AddDate(0, 1, 0)), update.ErrTwoFaced},
 	} {

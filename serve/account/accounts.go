@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/internal/guesses"
 	"sheaf/internal/passwords"
 	"sheaf/internal/window"
 	"sheaf/serve/bandwidth"
@@ -38,7 +37,7 @@ type Accounts struct {
 	followers followers
 
 	// Guesses bounds Login. It may be replaced before the first login, by one that is shared.
-	Guesses *guesses.Limiter
+	Guesses *passwords.Limiter
 }
 
 // NewAccounts keeps accounts in a database, whose migrations must have run. anonymous, if not nil,
@@ -49,7 +48,7 @@ func NewAccounts(database *sql.DB, anonymous *Account, cost passwords.Cost) (*Ac
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{db: database, checker: checker, cost: cost, Guesses: guesses.New(slog.New(slog.DiscardHandler))}
+	a := &Accounts{db: database, checker: checker, cost: cost, Guesses: passwords.NewLimiter(slog.New(slog.DiscardHandler))}
 	if anonymous != nil {
 		copied := *anonymous
 		copied.Name = Anonymous

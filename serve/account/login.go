@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 )
 
 // Authenticate returns the account with these credentials. It fails with ErrCredentials, which does
@@ -21,9 +21,9 @@ func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Ac
 	return account, err
 }
 
-// Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with *guesses.TooMany
-// if too many passwords from there were wrong. If the same credentials arrive several times at once
-// from one address, they are checked once.
+// Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with
+// *passwords.TooMany if too many passwords from there were wrong. If the same credentials arrive
+// several times at once from one address, they are checked once.
 func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*Account, error) {
 	account, _, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
 	return account, err
@@ -83,7 +83,7 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (ac
 	if remote == "" {
 		limit = nil
 	}
-	ok, err := a.checker.Check(ctx, limit, guesses.Try{Realm: guesses.Account, Name: name, Secret: password, Remote: remote}, phc)
+	ok, err := a.checker.Check(ctx, limit, passwords.Try{Realm: passwords.Account, Name: name, Secret: password, Remote: remote}, phc)
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("account %s: %w", name, err)
@@ -97,7 +97,7 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (ac
 
 // ChangePassword gives an account the password that its owner, who knows the old one, has chosen.
 // It returns the mark of sessions that go on. It fails with ErrCredentials if the old password is
-// wrong, with ErrInvalid if the new one is too easy, and with *guesses.TooMany.
+// wrong, with ErrInvalid if the new one is too easy, and with *passwords.TooMany.
 func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote string) (mark string, err error) {
 	if _, _, err := a.Enter(ctx, name, old, remote); err != nil {
 		return "", err

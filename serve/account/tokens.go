@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sheaf/internal/db"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 )
 
 // Errors of tokens.
@@ -181,7 +181,7 @@ func (a *Accounts) byToken(ctx context.Context, name, secret, remote string) (fo
 	if remote == "" {
 		ok, err = verify(ctx)
 	} else {
-		ok, err = a.Guesses.Check(ctx, guesses.Try{Realm: guesses.Account, Name: name, Secret: secret, Remote: remote}, verify)
+		ok, err = a.Guesses.Check(ctx, passwords.Try{Realm: passwords.Account, Name: name, Secret: secret, Remote: remote}, verify)
 	}
 	switch {
 	case err != nil:

@@ -22,7 +22,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/internal/weburl"
 	"sheaf/serve/content"
 	"sheaf/serve/visible"
@@ -141,7 +141,7 @@ func (a Archive) modified(ctx context.Context) (time.Time, error) {
 // editionModified is modified for one edition.
 func (a Archive) editionModified(ctx context.Context, published time.Time) (time.Time, error) {
 	key := a.key("modified", fmt.Sprint(a.host.Modified()))
-	return bytecache.GetOrCompute(ctx, a.host.from.Memo, key, func(ctx context.Context) (time.Time, int64, error) {
+	return cache.GetOrCompute(ctx, a.host.from.Memo, key, func(ctx context.Context) (time.Time, int64, error) {
 		var urls []string // only if some of them may be named
 		hidden, named := false, a.host.Host.NamesURLs(a.base)
 		for _, seg := range a.segments {
@@ -204,7 +204,7 @@ func (a Archive) digest(ctx context.Context, e *content.Entry, f Form) (string, 
 	if e.SHA256 != "" || len(a.segments) != 1 || !a.isEdition() {
 		return e.SHA256, nil
 	}
-	return bytecache.GetOrCompute(ctx, a.host.from.Memo, a.key("digest", f.Suffix), func(ctx context.Context) (string, int64, error) {
+	return cache.GetOrCompute(ctx, a.host.from.Memo, a.key("digest", f.Suffix), func(ctx context.Context) (string, int64, error) {
 		in, err := a.content(ctx, f)
 		if err != nil {
 			return "", 0, err
@@ -250,7 +250,7 @@ func (a Archive) content(ctx context.Context, f Form) (sized, error) {
 
 // assemble computes the archive's view of a kind.
 func (a Archive) assemble(ctx context.Context, kind archive.ViewKind) (*archive.View, error) {
-	return bytecache.GetOrCompute(ctx, a.host.from.Memo, a.key("view", string(kind)), func(ctx context.Context) (*archive.View, int64, error) {
+	return cache.GetOrCompute(ctx, a.host.from.Memo, a.key("view", string(kind)), func(ctx context.Context) (*archive.View, int64, error) {
 		parts, _, err := a.parts(ctx)
 		if err != nil {
 			return nil, 0, err

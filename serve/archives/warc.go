@@ -8,7 +8,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/content"
 )
 
@@ -76,7 +76,7 @@ func (h Host) recordLength(ctx context.Context, seg catalog.SegmentEntry) (int64
 // offsetAmongLeft returns a record's offset in an archive of which some records are taken down.
 func (a Archive) offsetAmongLeft(ctx context.Context, seg catalog.SegmentEntry, cellOffset int64) (int64, error) {
 	type cell struct{ seq, offset int64 }
-	offsets, err := bytecache.GetOrCompute(ctx, a.host.from.Memo, a.key("places"), func(ctx context.Context) (map[cell]int64, int64, error) {
+	offsets, err := cache.GetOrCompute(ctx, a.host.from.Memo, a.key("places"), func(ctx context.Context) (map[cell]int64, int64, error) {
 		parts, segments, err := a.parts(ctx)
 		if err != nil {
 			return nil, 0, err
@@ -108,7 +108,7 @@ const maxHashed = 64 << 20
 
 // wacz computes the archive's .wacz.
 func (a Archive) wacz(ctx context.Context) (*archive.WACZ, error) {
-	return bytecache.GetOrCompute(ctx, a.host.from.Memo, a.key("wacz", a.base), func(ctx context.Context) (*archive.WACZ, int64, error) {
+	return cache.GetOrCompute(ctx, a.host.from.Memo, a.key("wacz", a.base), func(ctx context.Context) (*archive.WACZ, int64, error) {
 		parts, _, err := a.parts(ctx)
 		if err != nil {
 			return nil, 0, err

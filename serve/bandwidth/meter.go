@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 )
 
 // Limits are the limits of an account.
@@ -27,7 +27,7 @@ type QuotaError struct {
 
 func (e *QuotaError) Error() string {
 	return fmt.Sprintf("%d bytes were fetched today, of %s that this account may fetch a day; the next day begins %s, %s",
-		e.Used, bytesize.Format(e.Quota), e.Next.UTC().Format(time.RFC3339), e.Next.Format("Monday 2 January 2006 15:04 MST"))
+		e.Used, display.FormatBytes(e.Quota), e.Next.UTC().Format(time.RFC3339), e.Next.Format("Monday 2 January 2006 15:04 MST"))
 }
 
 // Options are the settings of a Meter.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 	"sheaf/internal/window"
 )
 
@@ -37,7 +37,7 @@ func ParseRates(text string) (*Rates, error) {
 		amount, times, timed := strings.Cut(strings.TrimSpace(part), " ")
 		var one rule
 		if !strings.EqualFold(amount, unlimited) {
-			n, err := bytesize.Parse(strings.TrimSuffix(amount, "/s"))
+			n, err := display.ParseBytes(strings.TrimSuffix(amount, "/s"))
 			if err != nil {
 				return nil, fmt.Errorf("rate %q: %w", text, err)
 			}
@@ -80,7 +80,7 @@ func (r *Rates) String() string {
 	for i, one := range r.rules {
 		parts[i] = unlimited
 		if one.rate > 0 {
-			parts[i] = bytesize.Format(one.rate)
+			parts[i] = display.FormatBytes(one.rate)
 		}
 		if one.when != nil {
 			parts[i] += " " + one.when.String()

@@ -14,7 +14,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
@@ -102,7 +102,7 @@ func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string
 	}
 	key = fmt.Sprintf("bundle %d %s %s", v.Snap.Version(), v.Seen(), key)
 	v.Release()
-	return bytecache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Bundle, int64, error) {
+	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Bundle, int64, error) {
 		b, err := build(ctx)
 		if err != nil {
 			return nil, 0, err
@@ -143,7 +143,7 @@ func (x *Bundles) ranges(b *Bundle) *content.Joined {
 			return content.Bytes(b.end), begin, b.size, nil
 		}
 		p := &b.pieces[i]
-		view, err := bytecache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.etag), func(ctx context.Context) (*archive.View, int64, error) {
+		view, err := cache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.etag), func(ctx context.Context) (*archive.View, int64, error) {
 			view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.segment, p.numbers())
 			if err != nil {
 				return nil, 0, err

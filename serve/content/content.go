@@ -12,7 +12,7 @@ import (
 	"io"
 	"time"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 )
@@ -72,7 +72,7 @@ type Ranges interface {
 type Extents interface {
 	Ranges
 	// Extents returns n bytes from off on. It returns nil if they do not lie in local files.
-	Extents(off, n int64) (extent.Reader, error)
+	Extents(off, n int64) (stream.Reader, error)
 }
 
 // File is an open file. Its bytes stay the same whatever is published meanwhile. It must be closed.
@@ -133,7 +133,7 @@ func (f *File) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 
 // Extents returns n bytes from off on as extents of local files. The caller must call Pace before
 // it sends them. It returns nil if the bytes do not lie in local files.
-func (f *File) Extents(off, n int64) (extent.Reader, error) {
+func (f *File) Extents(off, n int64) (stream.Reader, error) {
 	if ranges, ok := f.ranges.(Extents); ok {
 		return ranges.Extents(off, n)
 	}

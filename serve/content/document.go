@@ -11,7 +11,7 @@ import (
 	"io"
 	"time"
 
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 )
 
 // Document is a text that is computed. It has the same bytes each time it is written.
@@ -32,7 +32,7 @@ const maxHeld = 1 << 20
 
 // Entry returns the file. It writes the document once to measure it, unless memo has its size and
 // digest.
-func (d *Document) Entry(ctx context.Context, memo *bytecache.Memo) (*Entry, error) {
+func (d *Document) Entry(ctx context.Context, memo *cache.Memo) (*Entry, error) {
 	key := "document " + d.Key + " " + d.Name
 	var m *measured
 	if known, ok := memo.Get(key); ok {

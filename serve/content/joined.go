@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 )
 
 // Joined is a file that consists of parts, one after another. A part is opened when its bytes are
@@ -25,7 +25,7 @@ func (j *Joined) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, er
 }
 
 // Extents implements Extents.
-func (j *Joined) Extents(off, n int64) (extent.Reader, error) {
+func (j *Joined) Extents(off, n int64) (stream.Reader, error) {
 	if !j.Local {
 		return nil, nil
 	}
@@ -79,10 +79,10 @@ func (r *joinedReader) Close() error {
 type joinedExtents struct {
 	file    *Joined
 	at, end int64         // where the next part begins, and where the range ends
-	part    extent.Reader // of the part before at; nil: to be opened
+	part    stream.Reader // of the part before at; nil: to be opened
 }
 
-func (x *joinedExtents) Next(ctx context.Context) (extent.Extent, error) {
+func (x *joinedExtents) Next(ctx context.Context) (stream.Extent, error) {
 	for {
 		if x.part != nil {
 			e, err := x.part.Next(ctx)
@@ -90,20 +90,20 @@ func (x *joinedExtents) Next(ctx context.Context) (extent.Extent, error) {
 				return e, err
 			}
 			if err := x.Close(); err != nil {
-				return extent.Extent{}, err
+				return stream.Extent{}, err
 			}
 		}
 		if x.at >= x.end {
-			return extent.Extent{}, io.EOF
+			return stream.Extent{}, io.EOF
 		}
 		part, begin, end, err := x.file.Part(ctx, x.at)
 		if err != nil {
-			return extent.Extent{}, err
+			return stream.Extent{}, err
 		}
 		off, n := x.at-begin, min(end, x.end)-x.at
 		x.at += n
 		if b, ok := part.(Bytes); ok {
-			return extent.Extent{Bytes: b[off : off+n]}, nil
+			return stream.Extent{Bytes: b[off : off+n]}, nil
 		}
 		if local, ok := part.(Extents); ok {
 			x.part, err = local.Extents(off, n)
@@ -112,7 +112,7 @@ func (x *joinedExtents) Next(ctx context.Context) (extent.Extent, error) {
 			err = errors.New("a part is no local file, and others are")
 		}
 		if err != nil {
-			return extent.Extent{}, err
+			return stream.Extent{}, err
 		}
 	}
 }

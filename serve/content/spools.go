@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/flight"
-	"sheaf/internal/scratch"
+	"sheaf/internal/cache"
+	"sheaf/internal/files"
 )
 
 // ErrNoSpace says that a text cannot be written to a temporary file now: the disk is full, or the
@@ -35,7 +35,7 @@ const (
 type Spools struct {
 	limit   int64 // bytes of all files together
 	writing chan struct{}
-	flights flight.Group[*spooled]
+	flights cache.Group[*spooled]
 
 	mu    sync.Mutex // guards what follows, and the readers of each file
 	files map[string]*spooled
@@ -178,7 +178,7 @@ func (w *spoolWriter) Write(p []byte) (int, error) {
 	}
 	if w.file == nil {
 		var err error
-		if w.file, err = scratch.File(""); err != nil {
+		if w.file, err = files.Nameless(""); err != nil {
 			return 0, err
 		}
 		if _, err := w.body.WriteTo(w.file); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/internal/testkit"
 )
 
@@ -44,7 +44,7 @@ func readRange(t *testing.T, e *Entry, off, n int64) (io.ReadCloser, string) {
 // range that it wants.
 func TestLongTextIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, memo := NewSpools(100<<20), bytecache.NewMemo(1<<20)
+		s, memo := NewSpools(100<<20), cache.NewMemo(1<<20)
 		written, wait := 0, make(chan struct{})
 		d := long(s, "abcd", 4*maxHeld, &written, wait)
 		gone, leave := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func TestLongTextIsWrittenOnce(t *testing.T) {
 // Files that nobody reads make room for others, and are written again. Files that are read stay. If
 // they leave no room, or the disk has none, the caller is told so.
 func TestSpoolsKeepToTheirBound(t *testing.T) {
-	s, memo := NewSpools(5*maxHeld), bytecache.NewMemo(1<<20)
+	s, memo := NewSpools(5*maxHeld), cache.NewMemo(1<<20)
 	var written [4]int
 	var entries [4]*Entry
 	for i := range 3 {

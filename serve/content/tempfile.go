@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 // TempFile is a text that takes long to write, in a temporary file without a name. The file is
@@ -21,7 +21,7 @@ type TempFile struct {
 
 // NewTempFile writes a text to a temporary file. It fails with ErrNoSpace if the disk is full.
 func NewTempFile(write func(io.Writer) error) (_ *TempFile, err error) {
-	f, err := scratch.File("")
+	f, err := files.Nameless("")
 	if err != nil {
 		return nil, err
 	}

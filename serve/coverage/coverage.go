@@ -17,7 +17,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
@@ -192,7 +192,7 @@ func openedAt(id string) time.Time {
 
 // manifest returns the manifest of a batch, without its hosts; nil if it is not kept.
 func manifest(ctx context.Context, from *visible.Archive, id string) (*wire.Manifest, error) {
-	return bytecache.GetOrCompute(ctx, from.Memo, "manifest "+id, func(ctx context.Context) (*wire.Manifest, int64, error) {
+	return cache.GetOrCompute(ctx, from.Memo, "manifest "+id, func(ctx context.Context) (*wire.Manifest, int64, error) {
 		r, err := from.Segments.Store.Open(ctx, wire.ManifestKey(wire.BatchID(id)), 0, -1)
 		if errors.Is(err, store.ErrNotExist) {
 			return nil, 128, nil

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"sheaf/archive/store"
-	"sheaf/internal/ctxio"
 	"sheaf/internal/lease"
+	"sheaf/internal/stream"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/tree"
@@ -53,10 +53,10 @@ var everybody = &account.Account{Domains: []string{"*"}}
 // returns nil.
 func (m *Maker) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := m.Update(ctx, ctxio.Sleep); err != nil && ctx.Err() == nil {
+		if err := m.Update(ctx, stream.Sleep); err != nil && ctx.Err() == nil {
 			m.opt.Log.ErrorContext(ctx, "volumes of the latest versions: making them failed and will be repeated", "err", err)
 		}
-		_ = ctxio.Sleep(ctx, m.opt.Look) // the loop looks at ctx
+		_ = stream.Sleep(ctx, m.opt.Look) // the loop looks at ctx
 	}
 	return nil
 }

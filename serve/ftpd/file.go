@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"sheaf/internal/extent"
 	"sheaf/internal/ftp"
+	"sheaf/internal/stream"
 	"sheaf/serve/content"
 )
 
@@ -39,7 +39,7 @@ func (d *file) Read(p []byte) (n int, err error) {
 }
 
 // Extents implements ftp.Local.
-func (d *file) Extents() (extent.Reader, error) {
+func (d *file) Extents() (stream.Reader, error) {
 	return d.of.Extents(d.of.Size-d.left, d.left)
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sheaf/internal/ftp"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -52,7 +52,7 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		user = account.Anonymous
 	}
 	a, err := h.Accounts.Login(ctx, user, password, remote.String())
-	var tooMany *guesses.TooMany
+	var tooMany *passwords.TooMany
 	if errors.As(err, &tooMany) {
 		return nil, &ftp.Error{Code: 421, Msg: sentence(tooMany)}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sheaf/internal/api"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/tables"
 )
@@ -56,9 +56,9 @@ func TestParallelGuesses(t *testing.T) {
 		count[testkit.Receive(t, "an answer", statuses)]++
 	}
 	// Another guess becomes free with each period that passes meanwhile.
-	most := guesses.Burst + int(time.Since(begun)/guesses.Every)
-	if looked := count[401]; looked < guesses.Burst || looked > most || looked+count[429] != 120 {
-		t.Errorf("answers: %v, want %d to %d of 401 and else 429", count, guesses.Burst, most)
+	most := passwords.Burst + int(time.Since(begun)/passwords.Every)
+	if looked := count[401]; looked < passwords.Burst || looked > most || looked+count[429] != 120 {
+		t.Errorf("answers: %v, want %d to %d of 401 and else 429", count, passwords.Burst, most)
 	}
 	for _, account := range []string{"keio", "jp"} {
 		if resp, _ := s.ask(t, "GET", "/v1/version", account, account, ""); resp.StatusCode != http.StatusOK {

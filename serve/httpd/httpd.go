@@ -17,10 +17,10 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/internal/acked"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/session"
+	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/serve"
@@ -67,8 +67,8 @@ type Options struct {
 	Running  *transfers.Running // is told of downloads under way; may be nil
 
 	// Measures follows downloads until their last byte is acknowledged, on connections that are
-	// acked.Conn; default: one of its own.
-	Measures *acked.Follower
+	// stream.Conn; default: one of its own.
+	Measures *stream.Follower
 }
 
 const (
@@ -84,7 +84,7 @@ func Register(r *mux.Router, opt Options) error {
 	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	opt.Site = cmp.Or(opt.Site, new(webpage.Site))
 	if opt.Measures == nil {
-		opt.Measures = acked.NewFollower()
+		opt.Measures = stream.NewFollower()
 	}
 	if opt.Budget.Records == 0 && opt.Budget.Time == 0 {
 		opt.Budget = query.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}

@@ -13,9 +13,9 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/acked"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/peer"
+	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/httpd"
@@ -50,8 +50,8 @@ func serveMeasured(t *testing.T, s *servetest.Site, proxies peer.Proxies) (addr 
 	}))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
-	server := &http.Server{Handler: proxies.Handler(router), ConnContext: acked.ConnContext}
-	go server.Serve(acked.Listener(l))
+	server := &http.Server{Handler: proxies.Handler(router), ConnContext: stream.ConnContext}
+	go server.Serve(stream.Listener(l))
 	t.Cleanup(func() { server.Close() })
 	return l.Addr().String()
 }

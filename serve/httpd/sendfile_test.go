@@ -19,9 +19,9 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/internal/acked"
 	"sheaf/internal/db"
 	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
@@ -145,6 +145,6 @@ func TestServeProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println(l.Addr())
-	server := &http.Server{Handler: router, ConnContext: acked.ConnContext} // as the service has it
-	t.Error(server.Serve(acked.Listener(l)))
+	server := &http.Server{Handler: router, ConnContext: stream.ConnContext} // as the service has it
+	t.Error(server.Serve(stream.Listener(l)))
 }

@@ -84,8 +84,8 @@ func TestReplacesAtOnce(t *testing.T) {
 	}
 }
 
-func anyOf(files map[string][]byte, data []byte) bool {
-	for _, f := range files {
+func anyOf(all map[string][]byte, data []byte) bool {
+	for _, f := range all {
 		if bytes.Equal(f, data) {
 			return true
 		}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 )
 
 // hosts does tasks concurrently. It first deletes what is gone, which does not need the service.
@@ -209,7 +209,7 @@ func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (c
 		return changed, nil
 	}
 	slices.SortFunc(missing, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
-	if err := durable.MkdirAll(m.place.at(t.dir), 0o755); err != nil {
+	if err := files.MkdirAll(m.place.at(t.dir), 0o755); err != nil {
 		return changed, err
 	}
 	var mu sync.Mutex // guards what follows, and have

@@ -24,8 +24,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"sheaf/internal/ctxio"
 	"sheaf/internal/preference"
+	"sheaf/internal/stream"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -269,7 +269,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 			return err
 		}
 		if page.Next == at { // a service may answer sooner than asked
-			if err := ctxio.Sleep(ctx, min(m.Backoff, time.Until(until))); err != nil {
+			if err := stream.Sleep(ctx, min(m.Backoff, time.Until(until))); err != nil {
 				return err
 			}
 		}

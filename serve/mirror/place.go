@@ -19,8 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -81,13 +80,13 @@ func openPlace(dir string) (*place, error) {
 		return nil, err
 	}
 	p := &place{dir: dir}
-	if err := durable.MkdirAll(p.own(partialDir), 0o755); err != nil {
+	if err := files.MkdirAll(p.own(partialDir), 0o755); err != nil {
 		return nil, err
 	}
 	if p.lock, err = os.OpenFile(p.own(lockFile), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return nil, err
 	}
-	if err := flock.TryLock(p.lock); err != nil {
+	if err := files.TryLock(p.lock); err != nil {
 		holder, _ := os.ReadFile(p.own(lockFile))
 		p.lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -137,7 +136,7 @@ func (p *place) save(s state) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(p.own(stateFile), append(data, '\n'))
+	return files.WriteFile(p.own(stateFile), append(data, '\n'))
 }
 
 // tidy deletes partial files that no download continues.
@@ -194,14 +193,14 @@ func (p *place) at(name string) string { return filepath.Join(p.dir, filepath.Fr
 // no ETag: an earlier run was killed after it had fetched it. Such a file is verified before it is
 // used.
 func (p *place) inHand(dir string) (map[string]file, error) {
-	files := map[string]file{}
+	all := map[string]file{}
 	entries, err := os.ReadDir(p.at(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range entries {
 		if isArchive(e.Name()) {
-			files[e.Name()] = file{Path: e.Name()}
+			all[e.Name()] = file{Path: e.Name()}
 		}
 	}
 	data, err := os.ReadFile(filepath.Join(p.at(dir), manifestFile))
@@ -212,16 +211,16 @@ func (p *place) inHand(dir string) (map[string]file, error) {
 	for in.Buffer(nil, len(data)+1); in.Scan(); {
 		var f file
 		if json.Unmarshal(in.Bytes(), &f) == nil && isArchive(f.Path) {
-			files[f.Path] = f
+			all[f.Path] = f
 		}
 	}
-	return files, nil
+	return all, nil
 }
 
 // settle makes the changes in a host's directory durable, and then writes its MANIFEST.
-func (p *place) settle(dir string, files map[string]file) error {
+func (p *place) settle(dir string, all map[string]file) error {
 	at := p.at(dir)
-	known := slices.SortedFunc(maps.Values(files), func(a, b file) int { return strings.Compare(a.Path, b.Path) })
+	known := slices.SortedFunc(maps.Values(all), func(a, b file) int { return strings.Compare(a.Path, b.Path) })
 	known = slices.DeleteFunc(known, func(f file) bool { return f.ETag == "" })
 	if len(known) == 0 {
 		for _, name := range []string{manifestFile, sumsFile} {
@@ -230,7 +229,7 @@ func (p *place) settle(dir string, files map[string]file) error {
 			}
 		}
 		p.bare(dir)
-		return durable.SyncDir(at)
+		return files.SyncDir(at)
 	}
 	var manifest, sums bytes.Buffer
 	out := json.NewEncoder(&manifest)
@@ -246,19 +245,19 @@ func (p *place) settle(dir string, files map[string]file) error {
 	if err := p.writeText(filepath.Join(at, sumsFile), sums.Bytes()); err != nil {
 		return err
 	}
-	if err := durable.SyncDir(at); err != nil { // the files' names before what says that they are there
+	if err := files.SyncDir(at); err != nil { // the files' names before what says that they are there
 		return err
 	}
 	if err := p.writeText(filepath.Join(at, manifestFile), manifest.Bytes()); err != nil {
 		return err
 	}
-	return durable.SyncDir(at)
+	return files.SyncDir(at)
 }
 
 // writeText replaces a file that everybody may read. Its name is not durable yet.
 func (p *place) writeText(name string, data []byte) error {
 	sum := sha256.Sum256([]byte(name))
-	temp := p.own(filepath.Join(partialDir, hex.EncodeToString(sum[:16])+durable.TempSuffix))
+	temp := p.own(filepath.Join(partialDir, hex.EncodeToString(sum[:16])+files.TempSuffix))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
@@ -292,7 +291,7 @@ func (p *place) prune() error {
 				return err
 			}
 		}
-		if err := durable.SyncDir(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := files.SyncDir(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"sheaf/internal/terminal"
+	"sheaf/internal/display"
 )
 
 // Reporter is told of a mirror's progress. Its methods may be called concurrently.
@@ -60,7 +60,7 @@ func (n Note) String() string {
 	if n.Why != "" {
 		text += ": " + n.Why
 	}
-	return terminal.Text(text)
+	return display.Harmless(text)
 }
 
 func bytesText(n int64) string {
@@ -145,7 +145,7 @@ func NewBars(out io.Writer) *Bars {
 func (b *Bars) Begin(name string, size, from int64) Bar {
 	bar := b.progress.AddBar(size, mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(
-			decor.Name(terminal.Text(path.Base(path.Dir(name))+"/"+path.Base(name)), decor.WCSyncSpaceR),
+			decor.Name(display.Harmless(path.Base(path.Dir(name))+"/"+path.Base(name)), decor.WCSyncSpaceR),
 			decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace)),
 		mpb.AppendDecorators(decor.AverageSpeed(decor.SizeB1024(0), "% .1f"), decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace)))
 	bar.SetRefill(from)

@@ -150,7 +150,7 @@ func records(at time.Time, pages, noise int, hosts ...string) map[string][]*arch
 // content.
 func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 	s.Helper()
-	files := map[string][]byte{}
+	all := map[string][]byte{}
 	var walk func(dir string)
 	walk = func(dir string) {
 		for n, err := range s.Library.Tree.List(s.Context(), a, dir) {
@@ -176,12 +176,12 @@ func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 				if err := errors.Join(err, r.Close(), f.Close()); err != nil {
 					s.Fatal(err)
 				}
-				files[name+" "+n.Modified.UTC().String()] = data
+				all[name+" "+n.Modified.UTC().String()] = data
 			}
 		}
 	}
 	walk("/")
-	return files
+	return all
 }
 
 var japan = &account.Account{Name: "alice", Domains: []string{"jp"}}

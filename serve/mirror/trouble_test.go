@@ -192,13 +192,13 @@ func TestComesBackLater(t *testing.T) {
 	s := newSite(t)
 	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		var files, waits, early atomic.Int64
+		var all, waits, early atomic.Int64
 		var until time.Time
 		shut := make(chan struct{}) // closed when the mirror waits until then
 		s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			n := int64(0)
 			if isFile(r) {
-				n = files.Add(1)
+				n = all.Add(1)
 			}
 			switch {
 			case n == 1: // this one is under way when the service wants no more

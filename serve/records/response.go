@@ -41,7 +41,7 @@ func (r *Response) Get(name string) string {
 	return ""
 }
 
-// ContentType returns all values of the header, in the form that package mediatype takes.
+// ContentType returns all values of the header, in the form that package media takes.
 func (r *Response) ContentType() string {
 	var values []string
 	for _, h := range r.Headers {

@@ -11,7 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 )
 
 // sorted is a segment's index with the order of its cells by URL key and time.
@@ -26,7 +26,7 @@ const sortCost = 12
 
 // sorted reads a segment's index and sorts its cells.
 func (r *Records) sorted(ctx context.Context, seg catalog.SegmentEntry) (sorted, error) {
-	return bytecache.GetOrCompute(ctx, r.archive.Memo, "sorted "+seg.SHA256, func(ctx context.Context) (sorted, int64, error) {
+	return cache.GetOrCompute(ctx, r.archive.Memo, "sorted "+seg.SHA256, func(ctx context.Context) (sorted, int64, error) {
 		index, err := r.archive.Segments.Index(ctx, seg)
 		if err != nil {
 			return sorted{}, 0, err

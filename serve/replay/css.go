@@ -1,20 +1,17 @@
 package replay
 
-import (
-	"sheaf/internal/charset"
-	"sheaf/internal/css"
-)
+import "sheaf/internal/media"
 
 // css writes a style sheet to dst with the addresses in it rewritten.
 func (l *linker) css(dst, s []byte) []byte {
 	at := 0 // what is before is written
-	for r := range css.Refs(s, l.wide) {
-		to, ok := l.part(css.Unescape(l.decode(r.Raw)))
+	for r := range media.StyleRefs(s, l.wide) {
+		to, ok := l.part(media.UnescapeStyle(l.decode(r.Raw)))
 		if !ok {
 			continue
 		}
 		dst = append(dst, s[at:r.Start]...)
-		if to = css.Quote(to); r.Func {
+		if to = media.QuoteStyle(to); r.Func {
 			to = "url(" + to + ")"
 		}
 		dst = append(dst, to...)
@@ -25,7 +22,7 @@ func (l *linker) css(dst, s []byte) []byte {
 
 // twoBytes returns a test for the first byte of a character whose second byte may look like a
 // backslash, or nil if the encoding has no such characters.
-func twoBytes(cs charset.Charset) func(byte) bool {
+func twoBytes(cs media.Charset) func(byte) bool {
 	switch cs.Name {
 	case "shift_jis":
 		return func(c byte) bool { return 0x81 <= c && c <= 0x9f || 0xe0 <= c && c <= 0xfc }

@@ -15,9 +15,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"sheaf/internal/charset"
 	"sheaf/internal/markup"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -39,20 +38,20 @@ const (
 )
 
 // kindOf returns how to show a body of a media type with this beginning.
-func kindOf(media string, head []byte) Kind {
+func kindOf(mediaType string, head []byte) Kind {
 	switch {
-	case media == "text/html":
+	case mediaType == "text/html":
 		return HTML
-	case media == "text/css":
+	case mediaType == "text/css":
 		return CSS
-	case media == "text/plain":
+	case mediaType == "text/plain":
 		return Text
-	case !mediatype.IsXML(media):
+	case !media.IsXML(mediaType):
 		return Other
-	case media == "application/xhtml+xml", media == "image/svg+xml":
+	case mediaType == "application/xhtml+xml", mediaType == "image/svg+xml":
 		return XHTML
 	}
-	switch text, _ := charset.Decode(head, media); markup.Root([]byte(text)) {
+	switch text, _ := media.DecodeText(head, mediaType); markup.Root([]byte(text)) {
 	case "html", "svg":
 		return XHTML
 	}
@@ -67,7 +66,7 @@ type Document struct {
 	Refresh  string // absolute URL of a <meta http-equiv=refresh>; may be empty
 
 	media   string // that of Rewrite's output
-	charset charset.Charset
+	charset media.Charset
 	base    *weburl.URL
 	own     bool
 	in      io.Reader
@@ -85,12 +84,12 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	media := mediatype.Sniff(contentType, head)
-	d := &Document{Kind: kindOf(media, head), media: media, base: base, own: true, in: in}
+	mediaType := media.Sniff(contentType, head)
+	d := &Document{Kind: kindOf(mediaType, head), media: mediaType, base: base, own: true, in: in}
 	if d.Kind == Other {
 		return d, nil
 	}
-	d.charset = charset.Detect(head, contentType)
+	d.charset = media.DetectCharset(head, contentType)
 	d.Encoding = d.charset.Name
 	if wider := transcoded(d.charset.Name); wider != nil {
 		// From here on everything is UTF-8, except that queries stay in the page's encoding.

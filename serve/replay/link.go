@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/charset"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -14,11 +14,11 @@ type linker struct {
 	base    *weburl.URL // base URL of the references
 	own     bool        // base is the page's own URL, so "#there" is on the page
 	framed  bool        // the page is shown within another one
-	charset charset.Charset
+	charset media.Charset
 	wide    func(byte) bool // see twoBytes
 }
 
-func newLinker(t time.Time, base *weburl.URL, cs charset.Charset) *linker {
+func newLinker(t time.Time, base *weburl.URL, cs media.Charset) *linker {
 	return &linker{time: t, base: base, own: true, charset: cs, wide: twoBytes(cs)}
 }
 

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"sheaf/internal/charset"
 	"sheaf/internal/markup"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 )
 
 // Limits for the compared text of one version.
@@ -41,20 +40,20 @@ func Read(r io.Reader, contentType string) (*Content, error) {
 	if len(body) > MaxText {
 		body, c.More = body[:MaxText], true
 	}
-	media := mediatype.Sniff(contentType, body)
-	kind := kindOf(media, body)
+	mediaType := media.Sniff(contentType, body)
+	kind := kindOf(mediaType, body)
 	switch {
 	case kind == HTML, kind == XHTML:
-		text, _ := charset.Decode(body, contentType)
+		text, _ := media.DecodeText(body, contentType)
 		c.markup(text, 0, kind == XHTML)
-	case strings.HasPrefix(media, "text/"), mediatype.IsXML(media), media == "application/json", media == "application/javascript":
-		text, _ := charset.Decode(body, contentType)
+	case strings.HasPrefix(mediaType, "text/"), media.IsXML(mediaType), mediaType == "application/json", mediaType == "application/javascript":
+		text, _ := media.DecodeText(body, contentType)
 		for line := range strings.Lines(text) {
 			c.add(line)
 			c.end()
 		}
 	default:
-		return nil, fmt.Errorf("%.60q: %w", media, ErrNoText)
+		return nil, fmt.Errorf("%.60q: %w", mediaType, ErrNoText)
 	}
 	c.end()
 	return c.Content, nil

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/text/encoding/ianaindex"
 
 	"sheaf/archive"
-	"sheaf/internal/charset"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/serve/records"
 )
 
@@ -36,21 +35,21 @@ func setCharsets(ctx context.Context, rows []row, of []*records.Capture) error {
 // charsetOf returns the charset in which a page or another answer is written, as replay shows it.
 // It is empty if the record has no text of its own, or is damaged.
 func charsetOf(ctx context.Context, c *records.Capture) (string, error) {
-	if c.Kind != archive.Page && c.Kind != archive.Response || !isText(mediatype.Sniff(c.MIME, nil)) && c.MIME != archive.UnknownMIME {
+	if c.Kind != archive.Page && c.Kind != archive.Response || !isText(media.Sniff(c.MIME, nil)) && c.MIME != archive.UnknownMIME {
 		return "", nil
 	}
 	answer, head, err := c.Beginning(ctx, charsetBytes)
 	if damage := new(records.DamageError); errors.As(err, &damage) {
 		return "", nil
 	}
-	if err != nil || len(head) == 0 || !isText(mediatype.Sniff(answer.ContentType(), head)) {
+	if err != nil || len(head) == 0 || !isText(media.Sniff(answer.ContentType(), head)) {
 		return "", err
 	}
-	return charsetName(charset.Detect(head, answer.ContentType()).Name), nil
+	return charsetName(media.DetectCharset(head, answer.ContentType()).Name), nil
 }
 
 func isText(essence string) bool {
-	return strings.HasPrefix(essence, "text/") || mediatype.IsXML(essence)
+	return strings.HasPrefix(essence, "text/") || media.IsXML(essence)
 }
 
 // charsetName returns the name of a charset as Common Crawl writes it, that of MIME such as

@@ -22,7 +22,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"sheaf/archive/store"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
 	"sheaf/serve/content"
@@ -99,7 +99,7 @@ func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string,
 	}
 	key = fmt.Sprintf("table %d %s %s", v.Snap.Version(), v.Seen(), key)
 	v.Release()
-	return bytecache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Table, int64, error) {
+	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Table, int64, error) {
 		t, err := build(ctx)
 		if err != nil {
 			return nil, 0, err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive/store"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
 	"sheaf/serve/coverage"
@@ -83,7 +83,7 @@ const FreshFor = 5 * time.Second
 // Volumes returns the stored tables of the volumes of a domain.
 func (x *Tables) Volumes(ctx context.Context, edition, domain string) ([]OfVolume, error) {
 	key := fmt.Sprintf("tables of volumes %d %q %q", time.Now().UnixNano()/int64(FreshFor), edition, domain)
-	return bytecache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) ([]OfVolume, int64, error) {
+	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) ([]OfVolume, int64, error) {
 		all, err := Stored(ctx, x.Archive.Segments.Store, edition+"/"+domain+"/")
 		return all, 256 * int64(1+len(all)), err
 	})

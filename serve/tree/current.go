@@ -14,7 +14,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
@@ -120,7 +120,7 @@ func (c Current) deleteFrom(ctx context.Context, st store.Store, key string) err
 // currents returns the volumes of the latest versions that there are.
 func (t *Tree) currents(ctx context.Context) ([]Current, error) {
 	key := fmt.Sprintf("volumes of the latest versions %d", time.Now().UnixNano()/int64(tables.FreshFor))
-	return bytecache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]Current, int64, error) {
+	return cache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]Current, int64, error) {
 		all, _, err := StoredCurrents(ctx, t.opt.Archive.Segments.Store)
 		cost := int64(256)
 		for _, c := range all {

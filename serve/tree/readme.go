@@ -7,7 +7,7 @@ import (
 	"text/template"
 	"time"
 
-	"sheaf/internal/bytesize"
+	"sheaf/internal/display"
 )
 
 // readmeDate is when the text of /README last changed.
@@ -88,7 +88,7 @@ func (f *finder) writeReadme(_ context.Context, w io.Writer) error {
 	}
 	quota := "any number of bytes"
 	if a.Quota > 0 {
-		quota = bytesize.Format(a.Quota)
+		quota = display.FormatBytes(a.Quota)
 	}
 	return readmeText.Execute(w, map[string]any{
 		"Domains": domains, "Window": a.Window.String(), "Rate": a.Rate.String(), "Quota": quota, "Contact": f.tree.opt.Contact,

@@ -51,7 +51,7 @@ import (
 	"path"
 	"strings"
 
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
@@ -78,8 +78,8 @@ type Options struct {
 // for the account gives content.ErrNotFound.
 type Tree struct {
 	opt     Options
-	texts   *bytecache.Memo // texts in temporary files
-	writing chan struct{}   // holds an element for each text that is being written
+	texts   *cache.Memo   // texts in temporary files
+	writing chan struct{} // holds an element for each text that is being written
 }
 
 const (
@@ -96,7 +96,7 @@ func New(opt Options) *Tree {
 	if opt.VolumeBytes == 0 {
 		opt.VolumeBytes = defaultVolume
 	}
-	return &Tree{opt: opt, texts: bytecache.NewMemo(textBytes), writing: make(chan struct{}, 1)}
+	return &Tree{opt: opt, texts: cache.NewMemo(textBytes), writing: make(chan struct{}, 1)}
 }
 
 // Stat describes the file or directory at a path.

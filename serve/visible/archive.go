@@ -16,7 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/internal/wire"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
@@ -30,7 +30,7 @@ var ErrCursor = errors.New("cursor is not one that this service gave")
 type Archive struct {
 	Catalog  *catalog.Catalog
 	Segments *Segments
-	Memo     *bytecache.Memo // keeps what is computed of both
+	Memo     *cache.Memo     // keeps what is computed of both
 	Spools   *content.Spools // keeps long texts; nil: each reader has them written again
 	Log      *slog.Logger
 	Rules    *access.Rules // hide what not everybody may see; nil: nothing
@@ -69,8 +69,8 @@ func (x *Archive) view(ctx context.Context, a *account.Account, lag time.Duratio
 
 // Segments reads published segments.
 type Segments struct {
-	Store store.Store     // of a *store.Backed, damaged segments come from the copy
-	Memo  *bytecache.Memo // keeps indexes
+	Store store.Store // of a *store.Backed, damaged segments come from the copy
+	Memo  *cache.Memo // keeps indexes
 }
 
 // indexCost is about what a record takes in a cached index, in bytes.
@@ -89,7 +89,7 @@ func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
 
 // Index returns a segment's index. It must not be changed.
 func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
-	return bytecache.GetOrCompute(ctx, s.Memo, "index "+seg.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
+	return cache.GetOrCompute(ctx, s.Memo, "index "+seg.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
 		index, err := s.ReadIndex(ctx, seg)
 		if err != nil {
 			return nil, 0, fmt.Errorf("index of %s in edition %s: %w", seg.Host, seg.Edition, err)

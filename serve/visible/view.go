@@ -11,7 +11,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
-	"sheaf/internal/bytecache"
+	"sheaf/internal/cache"
 	"sheaf/internal/weburl"
 	"sheaf/serve/access"
 	"sheaf/serve/account"
@@ -67,8 +67,8 @@ func (v *AccountView) Release() { v.Snap.Release() }
 // Shared returns what compute makes of an account's view, and keeps it in memo under a key. The key
 // need not say what the account may see. Concurrent callers share one computation. It may run on
 // when its caller has gone, so it gets a view of its own, which may be of a newer version.
-func Shared[T any](ctx context.Context, v *AccountView, memo *bytecache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
-	return bytecache.GetOrCompute(ctx, memo, key+" "+v.Seen(), func(ctx context.Context) (t T, cost int64, err error) {
+func Shared[T any](ctx context.Context, v *AccountView, memo *cache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
+	return cache.GetOrCompute(ctx, memo, key+" "+v.Seen(), func(ctx context.Context) (t T, cost int64, err error) {
 		own, err := v.Archive.View(ctx, v.Account)
 		if err != nil {
 			return t, 0, err

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"sheaf/internal/publicaddr"
+	"sheaf/internal/peer"
 	"sheaf/internal/weburl"
 )
 
@@ -50,7 +50,7 @@ func hookClient(private bool) *http.Client {
 // of each connection, whatever a name led to before.
 func publicOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if err != nil || !publicaddr.Is(at.Addr()) {
+	if err != nil || !peer.IsPublic(at.Addr()) {
 		return &refusal{&hookFailure{notPublic, fmt.Errorf("%s is not a public address", address)}}
 	}
 	return nil
@@ -67,7 +67,7 @@ func checkHook(webhook string) error {
 	}
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if err == nil && !publicaddr.Is(addr) || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if err == nil && !peer.IsPublic(addr) || host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return errors.New(notPublic)
 	}
 	return nil

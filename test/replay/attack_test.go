@@ -19,7 +19,6 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/internal/testkit/chromium"
 )
 
 // attack is a page that does what it must not, in a frame of its own. NAME stands for the attack's
@@ -127,7 +126,7 @@ func TestFramedAttacks(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	scripts, all := attacks(), append(attacks(), shielded()...)
 
 	// The control: without the archive's policy each of them runs.

@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"sheaf/internal/testkit"
-	"sheaf/internal/testkit/chromium"
 )
 
 // The banner's address box works without scripts, and leads nowhere but to the search. A form of
@@ -19,7 +18,7 @@ import (
 func TestAddressBox(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	later := record("/", "text/html", "<p>later<form id=f method=post><input name=a></form>")
 	later.Time = then.Add(time.Hour)
 	base := site(t, ctx, "", record("/", "text/html", "<p>first"), later)
@@ -43,7 +42,7 @@ func TestAddressBox(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	later := record("/", "text/html", "<p>later")
 	later.Time = then.Add(time.Hour)
 	base := site(t, ctx, "", record("/", "text/html", "<p>first"), later)

@@ -19,7 +19,6 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
-	"sheaf/internal/testkit/chromium"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/player"
 	"sheaf/serve/servetest"
@@ -34,7 +33,7 @@ const (
 
 var then = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-func TestMain(m *testing.M) { chromium.Main(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // site serves records, logs the browser in, and returns the service's address. If replayDir is
 // given, ReplayWeb.page runs at the address that replayOrigin returns.
@@ -132,7 +131,7 @@ func watch(t *testing.T, ctx context.Context, expression, want string) {
 func TestStaysWithin(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	out, visits, last := outside(t)
 	sjis, err := japanese.ShiftJIS.NewEncoder().String(wanting(out))
 	if err != nil {
@@ -175,7 +174,7 @@ func TestStaysWithin(t *testing.T) {
 func TestFrames(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	base := site(t, ctx, "", record("/", "text/html", `<frameset cols="50%,50%"><frame name=menu src=menu.html><frame name=main src=main.html></frameset>`),
 		record("/menu.html", "text/html", "<a id=other target=main href=other.html>menu</a>"), record("/main.html", "text/html", "<p>main"), record("/other.html", "text/html", "<p>other"))
 	texts := `(() => { let f = document.querySelector("iframe").contentDocument; return [...f.querySelectorAll("frame")].map(x => x.contentDocument.body.innerText).join("|") })()`
@@ -190,7 +189,7 @@ func TestFrames(t *testing.T) {
 func TestCompareByForm(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	later := record("/", "text/html", "<p>火曜日に開きます")
 	later.Time = then.Add(time.Hour)
 	base := site(t, ctx, "", record("/", "text/html", "<p>月曜日に開きます"), later)

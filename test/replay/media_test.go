@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"sheaf/internal/testkit/chromium"
-
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"sheaf/internal/testkit"
 )
 
 // silence returns a WAV of that many seconds, stereo, of 44,100 samples a second.
@@ -35,7 +35,7 @@ func TestSoundSeeks(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	const seconds = 300 // 53 MB: more than browsers read ahead
 	base := site(t, ctx, "", record("/", "text/html", `<title>sound</title><audio id=a src=sound.wav preload=metadata controls></audio>`), record("/sound.wav", "audio/wav", silence(seconds)))
 	var parts atomic.Int64

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"sheaf/internal/testkit"
-	"sheaf/internal/testkit/chromium"
 )
 
 // deep looks for a text in a page, its shadow trees and its frames.
@@ -37,7 +36,7 @@ func TestReplayWebPage(t *testing.T) {
 	for _, form := range []string{".wacz", ".warc.gz"} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			ctx := chromium.New(t)
+			ctx := testkit.NewPage(t)
 			page := `<html><head><meta charset=utf-8><title>page</title></head><body><p>` + prose + `</p><script>document.body.append("a script " + "ran")</script></body></html>`
 			base := site(t, ctx, dir, record("/", "text/html", page))
 			address := replayOrigin(base) + "/replay/?" + url.Values{"source": {"/a/" + host + form}}.Encode() + "#" +

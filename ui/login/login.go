@@ -22,9 +22,9 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/session"
@@ -181,7 +181,7 @@ func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		audit.Note(r.Context(), audit.Row{Reason: err.Error()})
 	}
-	var tooMany *guesses.TooMany
+	var tooMany *passwords.TooMany
 	switch {
 	case errors.As(err, &tooMany):
 		page.Wait = tooMany.Wait + time.Second

@@ -10,8 +10,8 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
@@ -53,7 +53,7 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimSpace(form.Get("name"))
 	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one
 	// address.
-	if _, err := p.Accounts.Guesses.Check(r.Context(), guesses.Try{Realm: guesses.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
+	if _, err := p.Accounts.Guesses.Check(r.Context(), passwords.Try{Realm: passwords.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
 		return err
 	}
 	if err := audit.Begin(r.Context()); err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/publicaddr"
+	"sheaf/internal/peer"
 )
 
 // Network is where the desk looks for files and DNS records.
@@ -152,7 +152,7 @@ func (n Network) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	err = errPrivate
 	for _, ip := range addrs[:min(len(addrs), 4)] {
-		if !publicaddr.Is(ip) {
+		if !peer.IsPublic(ip) {
 			continue
 		}
 		conn, failed := dial(ctx, network, net.JoinHostPort(ip.Unmap().String(), port))

@@ -12,7 +12,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/upkeep"
-	"sheaf/internal/publicaddr"
+	"sheaf/internal/peer"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
@@ -77,7 +77,7 @@ func parseTarget(kind Kind, text string) (t target, err error) {
 		return t, errTarget
 	}
 	if ip := t.address(); ip.IsValid() {
-		if !publicaddr.Is(ip) {
+		if !peer.IsPublic(ip) {
 			return t, errNotPublic
 		}
 	} else if t.registered() == "" {

@@ -22,7 +22,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/guesses"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/ui/login"
@@ -225,13 +225,13 @@ func TestEveryDoorClosesForGuessers(t *testing.T) {
 			return w.Code
 		}
 		closed := -1
-		for n := range guesses.AddressBurst + 2 {
+		for n := range passwords.AddressBurst + 2 {
 			if send(network, n) == http.StatusTooManyRequests {
 				closed = n
 				break
 			}
 		}
-		if closed < guesses.Burst {
+		if closed < passwords.Burst {
 			t.Errorf("%s: closed after %d tries", name, closed)
 		}
 		if code := send(0x100+network, 0); code == http.StatusTooManyRequests {

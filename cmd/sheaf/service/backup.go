@@ -23,9 +23,9 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
+	"sheaf/internal/files"
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
-	"sheaf/internal/scratch"
 	"sheaf/internal/servicekey"
 )
 
@@ -142,7 +142,7 @@ func (b *backupWriter) next(name string) (io.Writer, error) {
 	if err := b.flush(); err != nil {
 		return nil, err
 	}
-	f, err := scratch.File(b.dir)
+	f, err := files.Nameless(b.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"sheaf/ingest/ledger"
 	"sheaf/internal/testkit"
-	"sheaf/internal/testkit/chromium"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 )
@@ -65,20 +64,20 @@ func TestBoardIsAccessible(t *testing.T) {
 	fillBoard(t, s, "")
 	server := httptest.NewServer(s.router)
 	defer server.Close()
-	ctx := chromium.New(t)
+	ctx := testkit.NewPage(t)
 	testkit.Must(t, chromedp.Run(ctx, network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer " + s.OperatorToken()})))
-	pages := []chromium.Page{{Name: "robot", Path: "/board/robots/robot"}, {Name: "batch", Path: "/board/batches/b1"}}
+	pages := []testkit.Page{{Name: "robot", Path: "/board/robots/robot"}, {Name: "batch", Path: "/board/batches/b1"}}
 	for name, path := range boardPages {
-		pages = append(pages, chromium.Page{Name: name, Path: path})
+		pages = append(pages, testkit.Page{Name: name, Path: path})
 	}
-	chromium.Look(t, ctx, server.URL, pages)
+	testkit.Look(t, ctx, server.URL, pages)
 }
 
 // A page that is open shows a batch that came meanwhile, without being loaded again.
 func TestOpenBoardFollows(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	s, ctx := newTestService(t), chromium.New(t)
+	s, ctx := newTestService(t), testkit.NewPage(t)
 	server := httptest.NewServer(s.router)
 	defer server.Close()
 	defer server.CloseClientConnections()

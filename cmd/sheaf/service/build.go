@@ -25,14 +25,14 @@ import (
 	"sheaf/ingest/space"
 	"sheaf/ingest/split"
 	"sheaf/ingest/upkeep"
-	"sheaf/internal/acked"
 	"sheaf/internal/audit"
 	"sheaf/internal/ftp"
-	"sheaf/internal/guesses"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
+	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
+	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/manager"
@@ -120,7 +120,7 @@ func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives
 func (s *Service) builder() (*builder, error) {
 	b := &builder{
 		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
-		transfers: traffic{log: transfers.New(s.state.db), running: new(transfers.Running)}, guesses: guesses.New(s.log),
+		transfers: traffic{log: transfers.New(s.state.db), running: new(transfers.Running)}, guesses: passwords.NewLimiter(s.log),
 	}
 	login := &s.cfg.Login
 	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public, Slower: s.cfg.Slower})
@@ -199,7 +199,7 @@ type builder struct {
 	site      *webpage.Site
 	objects   store.Store // what this process may change of the object store
 	transfers traffic
-	guesses   *guesses.Limiter
+	guesses   *passwords.Limiter
 	sessions  *session.Sessions
 
 	audit *audit.Log
@@ -416,7 +416,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	b.told = watches
-	buffer, measures := transfers.NewBuffer(b.transfers.log, b.log), acked.NewFollower()
+	buffer, measures := transfers.NewBuffer(b.transfers.log, b.log), stream.NewFollower()
 	recorder := b.state.monitor.Transfers(buffer)
 	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
 	b.state.monitor.Add(monitor.Watches(watches), monitor.Jobs(found))

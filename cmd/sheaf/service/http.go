@@ -12,11 +12,10 @@ import (
 	"time"
 
 	"sheaf/archive/store"
-	"sheaf/internal/acked"
-	"sheaf/internal/connlimit"
 	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
+	"sheaf/internal/stream"
 	"sheaf/serve/httpd/send"
 )
 
@@ -92,15 +91,15 @@ const (
 
 // httpServer returns a server of h. If a client comes through one of the proxies, h sees the
 // client's address instead of the proxy's. Each request has an ID.
-func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
+func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
 		Handler:           closeAfterChunks(proxies.Handler(logs.Handler(h))),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
-		ConnState:         connlimit.New(limits).ConnState,
-		ConnContext:       acked.ConnContext,
+		ConnState:         peer.NewGuard(limits).ConnState,
+		ConnContext:       stream.ConnContext,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }
@@ -124,7 +123,7 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, ha
 	if err != nil {
 		return err
 	}
-	server := httpServer(connlimit.Limits{Total: h.Connections, PerAddress: h.PerAddress}, proxies, handler, log)
+	server := httpServer(peer.Limits{Total: h.Connections, PerAddress: h.PerAddress}, proxies, handler, log)
 	stopped := make(chan error, 1)
 	defer context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.Background(), stop)
@@ -136,7 +135,7 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, ha
 		}
 		stopped <- err
 	})()
-	l = acked.Listener(l)
+	l = stream.Listener(l)
 	if secure != nil {
 		server.TLSConfig = secure
 		err = server.ServeTLS(l, "", "")

@@ -14,8 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sheaf/internal/durable"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 	"sheaf/internal/servicekey"
 )
 
@@ -43,7 +42,7 @@ func secret(file string, n int) ([]byte, error) {
 	b := make([]byte, n)
 	rand.Read(b)
 	// Durably: if it were lost after its first use, the next start would make another one.
-	return b, durable.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
+	return b, files.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
 // keyFile returns the name of the file with the service's key of a number.
@@ -101,7 +100,7 @@ func (k *keyFiles) enterFirst(ctx context.Context) error {
 		return err
 	}
 	if made { // another process, with another directory, was faster
-		if err := durable.Remove(filepath.Join(k.cfg.Data, receiptKeyFile)); err != nil {
+		if err := files.Remove(filepath.Join(k.cfg.Data, receiptKeyFile)); err != nil {
 			return fmt.Errorf("the service's key: %w", err)
 		}
 	}
@@ -163,7 +162,7 @@ func (k *keyFiles) Drop(ctx context.Context, number int64) error {
 	if _, err := k.db.ExecContext(ctx, `DELETE FROM sealed_keys WHERE name = ?`, keyFile(number)); err != nil {
 		return err
 	}
-	err := durable.Remove(filepath.Join(k.cfg.Data, keyFile(number)))
+	err := files.Remove(filepath.Join(k.cfg.Data, keyFile(number)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -182,7 +181,7 @@ func lockKeys(data string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	if err := flock.Lock(f); err != nil {
+	if err := files.Lock(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/quorum"
 	"sheaf/internal/settings"
@@ -79,7 +79,7 @@ func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Clos
 		return q, q, nil
 	}
 	dir := filepath.Join(cfg.Data, "processes")
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
+	if err := files.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("settings: data: %w", err)
 	}
 	p, err := lease.Appear(dir)

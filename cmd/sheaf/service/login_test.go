@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/guesses"
 	"sheaf/internal/mailer/mailtest"
+	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/servetest"
@@ -166,7 +166,7 @@ func TestGuessesAtTheLoginPage(t *testing.T) {
 	if w := try(account.Anonymous, "x"); w.Code != 403 {
 		t.Errorf("anonymous logs in: %d", w.Code)
 	}
-	for range guesses.Burst {
+	for range passwords.Burst {
 		wrong = try("alice", "x")
 	}
 	if wrong.Code != http.StatusTooManyRequests || wrong.Header().Get("Retry-After") == "" {

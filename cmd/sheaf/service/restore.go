@@ -19,7 +19,7 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 )
 
 // Restored is the result of Restore.
@@ -51,7 +51,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
+	if err := files.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
 	lock, err := lockData(cfg)
@@ -135,7 +135,7 @@ func putKey(data, backup, name string) error {
 	have, err := os.ReadFile(filepath.Join(data, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return durable.WriteSecret(filepath.Join(data, name), want)
+		return files.WriteSecret(filepath.Join(data, name), want)
 	case err != nil:
 		return err
 	case !bytes.Equal(have, want):

@@ -42,7 +42,7 @@ func wantSigns(t *testing.T, what string, number int64, processes ...*Service) {
 // keysIn returns the names of the service's keys in a data directory.
 func keysIn(t *testing.T, data string) []string {
 	t.Helper()
-	return slices.DeleteFunc(files(t, data), func(name string) bool { return !strings.HasPrefix(name, "receipt") })
+	return slices.DeleteFunc(filesIn(t, data), func(name string) bool { return !strings.HasPrefix(name, "receipt") })
 }
 
 // Two processes with directories of their own change over to a new key while they run. One that

@@ -14,7 +14,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 )
 
 // sealSize is the length in bytes of database.seal, a key of AES-256.
@@ -103,7 +103,7 @@ func (k *sealedKeys) share(ctx context.Context, name string, n int, fits func(ke
 		}
 	}
 	if have == nil {
-		return true, durable.WriteSecret(file, []byte(hex.EncodeToString(key)+"\n"))
+		return true, files.WriteSecret(file, []byte(hex.EncodeToString(key)+"\n"))
 	}
 	if !bytes.Equal(have, key) {
 		return true, fmt.Errorf("settings: data: %q holds another %s than the database (table sealed_keys): move it away, and the start fetches the shared one",

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/connlimit"
+	"sheaf/internal/peer"
 )
 
 // pipes is a listener whose connections are pipes, so that a synctest bubble holds both ends.
@@ -71,7 +71,7 @@ func TestSilentClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listener := make(pipes)
-				server := httpServer(connlimit.Limits{}, nil, hello, slog.New(slog.DiscardHandler))
+				server := httpServer(peer.Limits{}, nil, hello, slog.New(slog.DiscardHandler))
 				go server.Serve(listener)
 				client, conn := net.Pipe()
 				listener <- conn
@@ -91,7 +91,7 @@ func TestSilentClients(t *testing.T) {
 
 // TestLargeHeaders: a header without end is refused before much of it is read.
 func TestLargeHeaders(t *testing.T) {
-	addr := listen(t, connlimit.Limits{})
+	addr := listen(t, peer.Limits{})
 	for name, text := range map[string]string{"many": strings.Repeat("X-A: b\r\n", maxHeader), "one": "X-A: " + strings.Repeat("b", 8*maxHeader)} {
 		c := dial(t, addr)
 		go io.WriteString(c, request+text+"\r\n\r\n")
@@ -118,7 +118,7 @@ func TestIdleConnections(t *testing.T) {
 		t.Logf("only %d connections: the system allows %d descriptors", most, limit.Cur)
 		n = most
 	}
-	addr := listen(t, connlimit.Limits{Total: n})
+	addr := listen(t, peer.Limits{Total: n})
 	get := func(c net.Conn) error {
 		if _, err := io.WriteString(c, request+"\r\n"); err != nil {
 			return err
@@ -187,7 +187,7 @@ func inUse() uint64 {
 }
 
 // listen serves on loopback until the test ends.
-func listen(t *testing.T, limits connlimit.Limits) (addr string) {
+func listen(t *testing.T, limits peer.Limits) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/ingest/receive"
 	"sheaf/ingest/stage"
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/ui/removal"
 )
 
@@ -97,7 +97,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
+	if err := files.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
 	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}, stopping: make(chan struct{})}

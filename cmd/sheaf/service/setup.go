@@ -7,8 +7,7 @@ import (
 	"log/slog"
 
 	"sheaf/cmd/sheaf/service/monitor"
-	"sheaf/internal/durable"
-	"sheaf/internal/guesses"
+	"sheaf/internal/files"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
 	"sheaf/manager/rollout"
@@ -25,7 +24,7 @@ type First struct {
 // the store can be used. It returns the operator's password. It fails if the operator exists, or if
 // a service is running there.
 func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (password string, err error) {
-	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
+	if err := files.MkdirAll(cfg.Data, 0o700); err != nil {
 		return "", fmt.Errorf("settings: data: %w", err)
 	}
 	s := state{monitor: monitor.New()}
@@ -33,7 +32,7 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 	if err := s.open(ctx, cfg, log); err != nil {
 		return "", err
 	}
-	store, err := operators.NewStore(s.db, passwords.DefaultCost, guesses.New(log))
+	store, err := operators.NewStore(s.db, passwords.DefaultCost, passwords.NewLimiter(log))
 	if err != nil {
 		return "", err
 	}

@@ -18,7 +18,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/internal/db"
-	"sheaf/internal/flock"
+	"sheaf/internal/files"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
 	"sheaf/internal/servicekey"
@@ -113,7 +113,7 @@ func lockData(cfg Config) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	if err := flock.TryLock(f); err != nil {
+	if err := files.TryLock(f); err != nil {
 		defer f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)

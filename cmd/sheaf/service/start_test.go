@@ -44,8 +44,8 @@ func wantRefused(t *testing.T, err error, words ...string) {
 	}
 }
 
-// files lists a directory.
-func files(t *testing.T, dir string) []string {
+// filesIn lists a directory.
+func filesIn(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	testkit.Must(t, err)
@@ -93,7 +93,7 @@ func TestEmptyDatabaseBesideArchives(t *testing.T) {
 	testkit.Must(t, os.Remove(filepath.Join(data, tokenFile)))
 	_, err = begin(t, data, nil)
 	wantRefused(t, err, "sheaf restore")
-	for _, name := range files(t, data) {
+	for _, name := range filesIn(t, data) {
 		if name == "sheaf.db" || name == receiptKeyFile || name == tokenFile {
 			t.Errorf("the refused start has made %s: a backup could not be restored beside it", name)
 		}

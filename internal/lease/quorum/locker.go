@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/internal/durable"
+	"sheaf/internal/files"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
 )
@@ -85,7 +85,7 @@ func Open(opt Options) (*Locker, error) {
 		if err != nil {
 			return err
 		}
-		return durable.WriteFile(opt.File, text)
+		return files.WriteFile(opt.File, text)
 	})
 	mux := http.NewServeMux()
 	mux.Handle("POST "+path, newDoor(opt.Address, opt.Secret, l.serve, func(reason string, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"sheaf/internal/scratch"
+	"sheaf/internal/files"
 )
 
 const (
@@ -93,7 +93,7 @@ func (s *stored) Write(p []byte) (int, error) {
 		return s.head.Write(p)
 	}
 	if s.rest == nil {
-		f, err := scratch.File("")
+		f, err := files.Nameless("")
 		if err != nil {
 			return 0, err
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 )
 
 // Answer is an answer whose body's bytes are counted.
@@ -67,7 +67,7 @@ func (w *Answer) ReadFrom(src io.Reader) (int64, error) {
 	if limited, ok := src.(*io.LimitedReader); ok {
 		if c, ok := limited.R.(*Content); ok {
 			c.until = c.pos + limited.N
-			if to, ok := w.ResponseWriter.(extent.Writer); ok && c.file != nil {
+			if to, ok := w.ResponseWriter.(stream.Writer); ok && c.file != nil {
 				before := c.err
 				n, err := c.sendTo(counted{to, &w.bytes}, limited.N)
 				limited.N -= n
@@ -86,7 +86,7 @@ func (w *Answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // counted counts the bytes of a file while they are sent.
 type counted struct {
-	extent.Writer
+	stream.Writer
 	bytes *atomic.Int64
 }
 

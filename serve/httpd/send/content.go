@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"sheaf/internal/extent"
+	"sheaf/internal/stream"
 	"sheaf/serve/content"
 )
 
@@ -127,7 +127,7 @@ var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // sendTo sends the next n bytes of a file at the account's pace. The kernel sends those that lie in
 // files of this machine.
-func (c *Content) sendTo(w extent.Writer, n int64) (int64, error) {
+func (c *Content) sendTo(w stream.Writer, n int64) (int64, error) {
 	from, err := c.file.Extents(c.pos, n)
 	switch {
 	case err != nil:
@@ -141,9 +141,9 @@ func (c *Content) sendTo(w extent.Writer, n int64) (int64, error) {
 		return io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(c, n), buf[:])
 	}
 	defer from.Close()
-	sent, err := extent.Send(c.ctx, w, from, c.file.Pace)
+	sent, err := stream.Send(c.ctx, w, from, c.file.Pace)
 	c.pos += sent
-	var failed *extent.SourceError
+	var failed *stream.SourceError
 	if errors.As(err, &failed) {
 		c.err = failed.Err
 	}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"sheaf/internal/acked"
 	"sheaf/internal/peer"
+	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
 )
@@ -20,18 +20,18 @@ type download struct {
 	out    *Answer
 	ended  func() // tells Running
 
-	conn  *acked.Conn  // nil: what is written counts
-	meter *acked.Meter // nil with conn
+	conn  *stream.Conn  // nil: what is written counts
+	meter *stream.Meter // nil with conn
 }
 
 // begin begins to measure what is sent to out.
 func (s *Sender) begin(r *http.Request, a *account.Account, name string, out *Answer) *download {
 	d := &download{sender: s, out: out, note: note(r, a, name, time.Now())}
-	if conn := acked.From(r.Context()); conn != nil && r.ProtoMajor == 1 && !peer.Proxied(r.Context()) {
-		d.meter = acked.Begin(conn.TCPConn)
+	if conn := stream.ConnOf(r.Context()); conn != nil && r.ProtoMajor == 1 && !peer.Proxied(r.Context()) {
+		d.meter = stream.NewMeter(conn.TCPConn)
 	}
 	if d.meter != nil {
-		d.conn, d.note.Acknowledged = acked.From(r.Context()), true
+		d.conn, d.note.Acknowledged = stream.ConnOf(r.Context()), true
 	}
 	d.ended = s.Running.Begin(d.note, d.moved)
 	return d
@@ -78,7 +78,7 @@ func (d *download) end(r *http.Request, c *Content) {
 		return
 	}
 	release := d.conn.Hold()
-	s.Measures.Follow(d.meter, d.note.At, all, s.Patience, func(got acked.Result) {
+	s.Measures.Follow(d.meter, d.note.At, all, s.Patience, func(got stream.Taken) {
 		release()
 		d.note.Bytes = max(0, written-max(0, all-got.Acked))
 		d.note.Took = got.At.Sub(d.note.At)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/acked"
+	"sheaf/internal/stream"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
@@ -22,7 +22,7 @@ import (
 type Sender struct {
 	Recorder transfers.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil
-	Measures *acked.Follower
+	Measures *stream.Follower
 	Patience time.Duration // for the acknowledgement of the last bytes
 	Redirect *Redirect     // nil: all files are sent by this process
 	Log      *slog.Logger

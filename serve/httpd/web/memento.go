@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"sheaf/archive"
-	"sheaf/internal/mediatype"
+	"sheaf/internal/media"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -168,7 +168,7 @@ const pdf = "application/pdf"
 // nothing but PDF: see setType.
 func policy(h http.Header, contentType string, framed bool) {
 	switch {
-	case mediatype.Of(contentType).Essence == pdf:
+	case media.TypeOf(contentType).Essence == pdf:
 		h.Set("X-Content-Type-Options", "nosniff")
 	case framed:
 		h.Set("Content-Security-Policy", replay.FramePolicy)
@@ -189,7 +189,7 @@ func storedType(answer *records.Response) string {
 func setType(h http.Header, contentType string) {
 	h["Content-Type"] = nil // net/http would guess
 	// Browsers read "text/html, application/pdf" as PDF too.
-	if mediatype.Of(contentType).Essence == pdf {
+	if media.TypeOf(contentType).Essence == pdf {
 		contentType = pdf
 	}
 	if contentType != "" {

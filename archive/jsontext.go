@@ -1,0 +1,52 @@
+package archive
+
+import (
+	"strconv"
+	"strings"
+)
+
+// LineScanner parses JSON whose fields and their order are known, much faster than
+// encoding/json. It accepts only the exact text that one program writes. For any other text a
+// Scanner fails, and the caller then uses encoding/json.
+//
+// A scanner parses a text from its beginning. Rest is the remaining text.
+type LineScanner struct{ Rest string }
+
+// Skip removes a prefix, and reports whether it was there.
+func (s *LineScanner) Skip(prefix string) (ok bool) {
+	s.Rest, ok = strings.CutPrefix(s.Rest, prefix)
+	return ok
+}
+
+// Text removes a prefix and the string after it, and stores the string. The string must be ASCII
+// without escapes; it shares memory with the text. If the text differs, Text changes nothing.
+func (s *LineScanner) Text(prefix string, to *string) bool {
+	after, ok := strings.CutPrefix(s.Rest, prefix)
+	if !ok || after == "" || after[0] != '"' {
+		return false
+	}
+	for i := 1; i < len(after); i++ {
+		switch c := after[i]; {
+		case c == '"':
+			*to, s.Rest = after[1:i], after[i+1:]
+			return true
+		case c == '\\' || c < ' ' || c >= 0x7f:
+			return false
+		}
+	}
+	return false
+}
+
+// Number removes and stores a whole number that is not negative.
+func (s *LineScanner) Number(to *int64) bool {
+	i := 0
+	for i < len(s.Rest) && '0' <= s.Rest[i] && s.Rest[i] <= '9' {
+		i++
+	}
+	if i == 0 || i > 18 || i > 1 && s.Rest[0] == '0' {
+		return false
+	}
+	n, err := strconv.ParseInt(s.Rest[:i], 10, 64)
+	*to, s.Rest = n, s.Rest[i:]
+	return err == nil
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package acked
-
-import "net"
-
-// look cannot ask this system.
-func look(*net.TCPConn) (socket, bool) { return socket{}, false }

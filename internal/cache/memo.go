@@ -1,0 +1,30 @@
+package cache
+
+import "context"
+
+// Memo is a Cache of values that are costly to compute. See GetOrCompute.
+type Memo struct {
+	*Cache[string]
+	flights Group[any]
+}
+
+// NewMemo returns a memo for values of at most limit bytes together.
+func NewMemo(limit int64) *Memo { return &Memo{Cache: New[string](limit)} }
+
+// GetOrCompute returns the value of a key. If it is not cached, compute returns it with its cost in
+// bytes. Concurrent callers with the same key share one computation, so it runs on when the caller
+// that began it has gone: see cache.Group.
+func GetOrCompute[T any](ctx context.Context, m *Memo, key string, compute func(context.Context) (T, int64, error)) (T, error) {
+	if v, ok := m.Get(key); ok {
+		return v.(T), nil
+	}
+	v, err := m.flights.Do(ctx, key, func(ctx context.Context) (any, error) {
+		v, cost, err := compute(ctx)
+		if err == nil {
+			m.Add(key, v, cost)
+		}
+		return v, err
+	})
+	t, _ := v.(T)
+	return t, err
+}

@@ -1,9 +1,0 @@
-package durable_test
-
-import (
-	"testing"
-
-	"sheaf/internal/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.InMemory(m) }

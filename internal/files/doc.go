@@ -1,0 +1,18 @@
+// Package files has operations on files that must not fail halfway: writes that are durable, locks,
+// and temporary files.
+//
+// # Durable writes
+//
+// WriteFile, Rename and the others are on disk when they return nil, including the directory entry.
+// After a crash in the middle, each operation may be repeated.
+//
+// # Locks
+//
+// Lock, TryLock and Mutex lock files between processes of one machine, by flock(2). The kernel
+// drops a lock when its file is closed, and so when its process ends, however that ends.
+//
+// # Temporary files
+//
+// Nameless creates temporary files without a name: the system removes them when they are closed,
+// however the process ends.
+package files

@@ -1,0 +1,118 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// TempSuffix is the suffix of files that WriteFile has not finished. After a crash they may be
+// removed.
+const TempSuffix = ".tmp"
+
+// Disk performs the operations on a System.
+type Disk struct{ System }
+
+// WriteFile replaces the file at path by one with data. Readers see either the old content or the
+// new one. Concurrent calls must not use the same path.
+func (d Disk) WriteFile(path string, data []byte, perm fs.FileMode) error {
+	temp := path + TempSuffix
+	f, err := d.Create(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = d.Remove(temp) // the disk may be full because of it
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return d.Move(temp, path)
+}
+
+// Move renames a file or directory within one file system.
+func (d Disk) Move(from, to string) error {
+	if err := d.Rename(from, to); err != nil {
+		return err
+	}
+	if err := d.SyncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	if filepath.Dir(from) == filepath.Dir(to) {
+		return nil
+	}
+	return d.SyncDir(filepath.Dir(from))
+}
+
+// MakeDir creates a directory whose parent exists. The directory may exist already.
+func (d Disk) MakeDir(path string, perm fs.FileMode) error {
+	if err := d.Mkdir(path, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(path))
+}
+
+// Drop deletes a file, or a directory with everything in it. It may be gone already.
+func (d Disk) Drop(path string) error {
+	if err := d.RemoveAll(path); err != nil {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(path))
+}
+
+// The following functions perform the operations on the host's file system.
+
+// WriteFile replaces the file at path. The owner's group may read it.
+func WriteFile(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o640) }
+
+// WriteSecret replaces the file at path. Only its owner may read it.
+func WriteSecret(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o600) }
+
+// Create creates an empty file. If the file exists, a new one replaces it, and a process that still
+// writes to the old one does not affect the new one.
+func Create(path string) error { return WriteFile(path, nil) }
+
+// Rename renames a file or directory within one file system.
+func Rename(from, to string) error { return Disk{Host{}}.Move(from, to) }
+
+// Mkdir creates a directory whose parent exists. The directory may exist already.
+func Mkdir(path string) error { return Disk{Host{}}.MakeDir(path, 0o750) }
+
+// MkdirAll creates a directory and its missing parents. It assumes that existing parents are
+// durable. The directory itself may not be, even if it exists: the power may have failed before its
+// creator synced it.
+func MkdirAll(path string, perm fs.FileMode) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+			if err := MkdirAll(parent, perm); err != nil {
+				return err
+			}
+		}
+	}
+	made := os.Mkdir(path, perm)
+	if made != nil {
+		info, err := os.Stat(path) // follows a symbolic link to a directory
+		if err != nil || !info.IsDir() {
+			return made
+		}
+	}
+	err = SyncDir(filepath.Dir(path))
+	if made != nil && errors.Is(err, fs.ErrPermission) {
+		return nil // created by an administrator, in a directory of another owner
+	}
+	return err
+}
+
+// Remove deletes a file, or a directory with everything in it. It may be gone already.
+func Remove(path string) error { return Disk{Host{}}.Drop(path) }
+
+// SyncDir makes the entries of a directory durable.
+func SyncDir(path string) error { return Host{}.SyncDir(path) }

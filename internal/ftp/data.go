@@ -1,0 +1,195 @@
+package ftp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"sheaf/internal/peer"
+	"sheaf/internal/stream"
+)
+
+const (
+	copyBuffer   = 128 << 10 // bytes that are copied at a time
+	sendfileStep = 1 << 20   // bytes that the kernel sends at a time
+)
+
+// errNoCloseNotify must not be io.ErrUnexpectedEOF, which crypto/tls turns into io.EOF.
+var errNoCloseNotify = errors.New("encrypted data ended without close_notify")
+
+// OpenError says that a data connection could not be opened.
+type OpenError struct{ error }
+
+func (e OpenError) Unwrap() error { return e.error }
+
+// BrokenError says that an open data connection has failed.
+type BrokenError struct{ error }
+
+func (e BrokenError) Unwrap() error { return e.error }
+
+// Timeout reports whether the client has moved nothing, or next to nothing, for the timeout.
+func (e BrokenError) Timeout() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }
+
+// dataConn is an open data connection. It fails when the client sends nothing for the timeout, or
+// does not take a piece of copyBuffer bytes within it.
+type dataConn struct {
+	net.Conn // the TCP connection, or TLS over it
+	tcp      *net.TCPConn
+	timeout  time.Duration
+	Plain    bool          // not encrypted: SendExtents can be used
+	Meter    *stream.Meter // counts what the client acknowledges; nil before Measure or if it cannot
+	moved    atomic.Int64  // bytes read or written
+}
+
+// openData connects the channel, with TLS if a configuration is given. Its errors are OpenErrors.
+func openData(ctx context.Context, ch Channel, timeout time.Duration, tlsConfig *tls.Config) (*dataConn, error) {
+	nc, err := ch.Connect(ctx)
+	if err != nil {
+		return nil, OpenError{err}
+	}
+	c := &dataConn{Conn: nc, tcp: peer.TCP(nc), Plain: tlsConfig == nil, timeout: timeout}
+	if c.Plain {
+		return c, nil
+	}
+	if c.Conn, err = Handshake(ctx, wholeTLS{nc}, tlsConfig); err != nil {
+		c.Reset()
+		return nil, OpenError{err}
+	}
+	return c, nil
+}
+
+// HandshakeTime is how long a client may take for the beginning of TLS.
+const HandshakeTime = 10 * time.Second
+
+// Handshake begins TLS over c, as its server.
+func Handshake(ctx context.Context, c net.Conn, config *tls.Config) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
+	defer cancel()
+	secure := tls.Server(c, config)
+	return secure, secure.HandshakeContext(ctx)
+}
+
+// Resumed reports whether the connection continues the TLS session of another.
+func (c *dataConn) Resumed() bool {
+	secure, ok := c.Conn.(*tls.Conn)
+	return ok && secure.ConnectionState().DidResume
+}
+
+// wholeTLS is a connection below TLS that fails when TCP ends. Only close_notify ends encrypted
+// data, but crypto/tls accepts the end of TCP too.
+type wholeTLS struct{ net.Conn }
+
+func (w wholeTLS) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err == io.EOF {
+		err = errNoCloseNotify
+	}
+	return n, err
+}
+
+func (c *dataConn) Read(p []byte) (int, error) {
+	c.SetReadDeadline(time.Now().Add(c.timeout))
+	n, err := c.Conn.Read(p)
+	c.moved.Add(int64(n))
+	if err != nil && err != io.EOF {
+		err = BrokenError{err}
+	}
+	return n, err
+}
+
+func (c *dataConn) Write(p []byte) (int, error) {
+	c.SetWriteDeadline(time.Now().Add(c.timeout))
+	n, err := c.Conn.Write(p)
+	c.moved.Add(int64(n))
+	if err != nil {
+		err = BrokenError{err}
+	}
+	return n, err
+}
+
+// Send sends what r reads.
+func (c *dataConn) Send(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, make([]byte, copyBuffer))
+}
+
+// Receive writes to w what the client sends.
+func (c *dataConn) Receive(w io.Writer) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{c}, make([]byte, copyBuffer))
+}
+
+// SendExtents sends extents, those of files by sendfile(2), as fast as take allows.
+func (c *dataConn) SendExtents(ctx context.Context, extents stream.Reader, take stream.Taker) (int64, error) {
+	return stream.Send(ctx, c, extents, func(ctx context.Context, n int64) (int64, error) {
+		return take(ctx, min(sendfileStep, n))
+	})
+}
+
+// ReadFrom implements stream.Writer: it sends the next bytes of a file.
+func (c *dataConn) ReadFrom(r io.Reader) (sent int64, err error) {
+	section := r.(*io.LimitedReader)
+	f, want := section.R.(*os.File), section.N
+	off, err := f.Seek(0, io.SeekCurrent)
+	for sent < want && err == nil {
+		c.SetWriteDeadline(time.Now().Add(c.timeout))
+		var n int64
+		n, err = c.tcp.ReadFrom(section)
+		sent += n
+		c.moved.Add(n)
+		switch {
+		case n >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
+			section.N = want - sent
+			_, err = f.Seek(off+sent, io.SeekStart)
+		case err != nil:
+			err = BrokenError{err}
+		case section.N > 0:
+			return sent, nil // the file ends
+		}
+	}
+	return sent, err
+}
+
+// Measure begins to count the bytes that the client acknowledges. It cannot over TLS, which adds
+// bytes of its own, nor through a proxy.
+func (c *dataConn) Measure() {
+	if c.Plain && c.Conn == net.Conn(c.tcp) {
+		c.Meter = stream.NewMeter(c.tcp)
+	}
+}
+
+// Progress returns how many bytes have been moved so far: acknowledged by the client, if the
+// connection is measured. It may be called from any goroutine.
+func (c *dataConn) Progress() int64 {
+	moved := c.moved.Load()
+	if c.Meter == nil {
+		return moved
+	}
+	n := c.Meter.Acked() // may be above moved, which lags behind during sendfile
+	if n == moved+1 {
+		return moved // the end of the connection counts as a byte
+	}
+	return n
+}
+
+// Finish ends the connection after its last byte. One that is measured stays half open, until its
+// user closes it, so that the client's acknowledgements can be seen.
+func (c *dataConn) Finish() {
+	if c.Meter != nil {
+		c.tcp.CloseWrite()
+	} else {
+		c.Close() // an error here says only that the client was quicker
+	}
+}
+
+// Reset ends the connection so that the client cannot take this for the end of a file.
+func (c *dataConn) Reset() {
+	if c.Meter != nil {
+		c.Meter.Acked() // the meter keeps the number, which can no longer be asked for afterwards
+	}
+	c.tcp.SetLinger(0)
+	c.tcp.Close()
+}

@@ -1,0 +1,342 @@
+package media
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Charset is what a page's bytes turned out to be.
+type Charset struct {
+	Name    string            // as the WHATWG encoding standard writes it, in lower case
+	Doubted string            // what was declared, and not believed
+	Query   encoding.Encoding // for the queries of its links; nil: UTF-8
+}
+
+// sampleSize is how much of a body is tried when declarations are judged.
+const sampleSize = 256 << 10
+
+// DecodeText decodes a body that came with a Content-Type header to UTF-8. What does not
+// fit the encoding becomes U+FFFD.
+func DecodeText(body []byte, contentType string) (string, Charset) {
+	cs := DetectCharset(body, contentType)
+	return cs.Decode(body), cs
+}
+
+// Decode decodes bytes that are written in the charset to UTF-8.
+func (cs Charset) Decode(body []byte) string { return string(cs.DecodeBytes(body)) }
+
+// DecodeBytes is Decode for those who only read: where nothing has to be decoded, the text is the
+// body itself.
+func (cs Charset) DecodeBytes(body []byte) []byte {
+	name := cs.Name
+	enc, err := htmlindex.Get(name)
+	if name == "utf-8" || err != nil {
+		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+		if utf8.Valid(body) { // which is quicker to see than to mend
+			return body
+		}
+		return bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
+	if strings.HasPrefix(name, "utf-16") {
+		enc = cs.utf16()
+	}
+	text, _ := enc.NewDecoder().Bytes(body) // decoders replace, they do not fail
+	return text
+}
+
+// Reader decodes a text that is written in the charset to UTF-8 as it comes.
+func (cs Charset) Reader(r io.Reader) io.Reader {
+	var decoder transform.Transformer
+	switch enc, err := htmlindex.Get(cs.Name); {
+	case strings.HasPrefix(cs.Name, "utf-16"):
+		decoder = cs.utf16().NewDecoder()
+	case err == nil && cs.Name != "utf-8":
+		decoder = enc.NewDecoder()
+	default:
+		decoder = unicode.UTF8BOM.NewDecoder()
+	}
+	return transform.NewReader(r, decoder)
+}
+
+func (cs Charset) utf16() encoding.Encoding {
+	if cs.Name == "utf-16be" {
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	}
+	return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+}
+
+// DetectCharset finds a body's encoding. In this order: a byte order mark; ISO-2022-JP's
+// escapes in seven bits, which nothing else has; what the header and then the page declare, unless
+// the bytes say otherwise; the encoding in which the bytes make the most sense.
+func DetectCharset(body []byte, contentType string) Charset {
+	name, doubted := detect(body, contentType)
+	cs := Charset{Name: name, Doubted: doubted}
+	if name != "utf-8" && !strings.HasPrefix(name, "utf-16") {
+		cs.Query, _ = htmlindex.Get(name) // nil, as for UTF-8, where the name is none
+	}
+	return cs
+}
+
+func detect(body []byte, contentType string) (name, doubted string) {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
+		return "utf-8", ""
+	case bytes.HasPrefix(body, []byte("\xff\xfe")):
+		return "utf-16le", ""
+	case bytes.HasPrefix(body, []byte("\xfe\xff")):
+		return "utf-16be", ""
+	}
+	if name := bareUTF16(body); name != "" {
+		return name, ""
+	}
+	declared := declaredCharset(body, contentType)
+	sample := sampleOf(body)
+	if strings.HasPrefix(declared, "utf-16") { // by the header; the bytes may say otherwise
+		if bytes.IndexByte(sample, 0) >= 0 || !validUTF8(sample) && sniff(sample) == "" {
+			return declared, ""
+		}
+		actual, _ := detect(body, "")
+		return actual, declared
+	}
+	actual := sniff(sample)
+	if declared == "" {
+		if actual == "" || isASCII(sample) {
+			actual = "windows-1252" // as the HTML standard has it where nothing else is known
+			if IsXML(Sniff(contentType, body)) {
+				actual = "utf-8"
+			}
+		}
+		return actual, ""
+	}
+	if actual == "" || actual == declared || !judged(declared) && actual != "iso-2022-jp" {
+		return declared, ""
+	}
+	if actual == "utf-8" && isASCII(sample) {
+		return declared, ""
+	}
+	// A declaration that fits hardly worse than the best stays: it was made by
+	// somebody who may have known.
+	if declared != "iso-2022-jp" && actual != "iso-2022-jp" && faults(sample, declared) <= faults(sample, actual) {
+		return declared, ""
+	}
+	return actual, declared
+}
+
+// judged reports whether detection can tell a declared encoding from others.
+func judged(name string) bool {
+	switch name {
+	case "utf-8", "euc-jp", "shift_jis", "iso-2022-jp", "windows-1252":
+		return true
+	}
+	return false
+}
+
+// canonicalCharset returns an encoding's standard name by one of its labels; "" where there is
+// none.
+func canonicalCharset(label string) string {
+	label = strings.ToLower(strings.TrimSpace(label))
+	enc, err := htmlindex.Get(label)
+	if err != nil {
+		switch label { // the labels of old Japanese pages that the standard lacks
+		case "cp932", "ms932", "x-ms-cp932":
+			return "shift_jis"
+		case "eucjp", "euc_jp", "ujis":
+			return "euc-jp"
+		case "jis", "iso-2022-jp-1", "csiso2022jp2":
+			return "iso-2022-jp"
+		}
+		return ""
+	}
+	name, err := htmlindex.Name(enc)
+	switch {
+	case err != nil || name == "replacement":
+		return ""
+	case name == "x-user-defined":
+		return "windows-1252"
+	}
+	return name
+}
+
+// sampleOf is the part of a body that is tried. It begins where ASCII ends: long scripts and
+// styles at a page's beginning say nothing.
+func sampleOf(body []byte) []byte {
+	from := 0
+	if len(body) > sampleSize && isASCII(body[:sampleSize]) {
+		from = sampleSize
+		for from < len(body) && body[from] < utf8.RuneSelf && body[from] != 0x1b {
+			from++
+		}
+	}
+	return body[from:min(len(body), from+sampleSize)]
+}
+
+// bareUTF16 finds UTF-16 without mark by an XML declaration, or by the zero bytes that markup
+// leaves.
+func bareUTF16(b []byte) string {
+	switch {
+	case bytes.HasPrefix(b, []byte("<\x00?\x00x\x00")):
+		return "utf-16le"
+	case bytes.HasPrefix(b, []byte("\x00<\x00?\x00x")):
+		return "utf-16be"
+	}
+	b = b[:min(len(b), 1024)&^1]
+	var even, odd int
+	for i := 0; i+1 < len(b); i += 2 {
+		if b[i] == 0 && b[i+1] != 0 {
+			even++
+		}
+		if b[i] != 0 && b[i+1] == 0 {
+			odd++
+		}
+	}
+	switch half := len(b) / 2; {
+	case half >= 8 && odd > half/2 && even == 0:
+		return "utf-16le"
+	case half >= 8 && even > half/2 && odd == 0:
+		return "utf-16be"
+	}
+	return ""
+}
+
+// sniff returns the encoding of the Japanese web, or UTF-8, in which the bytes
+// make sense; "" when none does.
+func sniff(b []byte) string {
+	switch {
+	case (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))) && sevenBit(b):
+		return "iso-2022-jp"
+	case isASCII(b) || validUTF8(b):
+		return "utf-8"
+	}
+	best, fewest := "", len(b)/50+1 // two in a hundred bytes may be damaged
+	for _, name := range []string{"euc-jp", "shift_jis", "utf-8"} {
+		if n := faults(b, name); n < fewest {
+			best, fewest = name, n
+		}
+	}
+	return best
+}
+
+// faults counts what does not fit an encoding: invalid sequences, and the
+// half-width katakana and rare rows that wrong decoding brings.
+func faults(b []byte, name string) int {
+	switch name {
+	case "utf-8":
+		return utf8Faults(b)
+	case "euc-jp":
+		return pairFaults(b, eucChar)
+	case "shift_jis":
+		return pairFaults(b, sjisChar)
+	case "windows-1252":
+		// Anything is valid; so many letters with accents in a row are not likely.
+		n := 0
+		for i := 1; i < len(b); i++ {
+			if b[i] >= 0x80 && b[i-1] >= 0x80 {
+				n++
+			}
+		}
+		return n
+	}
+	return 0
+}
+
+func utf8Faults(b []byte) int {
+	n := 0
+	for i := 0; i < len(b); {
+		r, size := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && size == 1 {
+			n++
+		}
+		i += size
+	}
+	return n
+}
+
+// pairFaults counts the faults of an encoding with characters of several bytes beside
+// ASCII. char reads one, of which it sees the first two bytes. A character that
+// the sample cuts is no fault.
+func pairFaults(b []byte, char func(first, second byte) (width, faults int)) int {
+	n := 0
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] < 0x80 {
+			continue
+		}
+		width, faults := char(b[i], b[i+1])
+		i += width - 1
+		n += faults
+	}
+	return n
+}
+
+func eucChar(first, second byte) (width, faults int) {
+	switch {
+	case first == 0x8e && 0xa1 <= second && second <= 0xdf:
+		return 2, 1 // half-width katakana: valid, and rare
+	case first == 0x8f && second >= 0xa1:
+		return 3, 0
+	case 0xa1 <= first && first <= 0xfe && 0xa1 <= second && second <= 0xfe:
+		return 2, 0
+	}
+	return 1, 2
+}
+
+func sjisChar(first, second byte) (width, faults int) {
+	switch {
+	case 0xa1 <= first && first <= 0xdf:
+		return 1, 1 // half-width katakana: valid, and what EUC-JP looks like
+	case second < 0x40 || second == 0x7f || second > 0xfc:
+	case 0xf0 <= first && first <= 0xfc:
+		return 2, 1 // beyond the standard's rows
+	case 0x81 <= first && first <= 0x9f || 0xe0 <= first && first <= 0xfc:
+		return 2, 0
+	}
+	return 1, 2
+}
+
+// sevenBit reports whether hardly a byte has its highest bit set. A page in
+// another encoding may show ISO-2022-JP's escapes without being written in it.
+func sevenBit(b []byte) bool {
+	high := 0
+	for _, c := range b {
+		if c >= 0x80 {
+			high++
+		}
+	}
+	return high <= len(b)/100
+}
+
+// validUTF8 allows for a sample that was cut within a character.
+func validUTF8(b []byte) bool {
+	for i := 0; i < utf8.UTFMax && i <= len(b); i++ {
+		if utf8.Valid(b[:len(b)-i]) {
+			return i == 0 || !utf8.FullRune(b[len(b)-i:])
+		}
+	}
+	return false
+}
+
+// isASCII reports whether there is nothing but ASCII, and no escape, which other encodings have.
+func isASCII(b []byte) bool {
+	if bytes.IndexByte(b, 0x1b) >= 0 {
+		return false
+	}
+	const word = 8
+	for ; len(b) >= word; b = b[word:] {
+		if binary.NativeEndian.Uint64(b)&0x8080808080808080 != 0 {
+			return false
+		}
+	}
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

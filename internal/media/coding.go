@@ -1,0 +1,104 @@
+package media
+
+import (
+	"io"
+	"slices"
+	"strings"
+)
+
+// Body is a body after decoding. A body that is not in a coding that was declared comes as it is.
+// One that ends too early, or that becomes too much between
+// two codings, comes as far as it goes, and then io.ErrUnexpectedEOF.
+type Body struct {
+	Removed bool // the codings are decoded or not there, so Content-Encoding no longer applies
+
+	out    io.Reader
+	layers []*layer
+}
+
+// maxCodings limits the number of codings of one body.
+const maxCodings = 2
+
+// What is between two codings may have betweenGrace bytes, and betweenRatio for each byte of the
+// body. So work is bounded by what was sent, also if nothing comes out in the end.
+const (
+	betweenGrace = 16 << 20
+	betweenRatio = 100
+)
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// between passes on what is between two codings, as long as that is bounded.
+type between struct {
+	counted
+	body *counted
+}
+
+func (b *between) Read(p []byte) (int, error) {
+	if b.n > betweenGrace+betweenRatio*b.body.n {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return b.counted.Read(p)
+}
+
+// Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
+// coding is unknown, nothing is decoded. It reads nothing before the first Read.
+func Decode(r io.Reader, values []string) *Body {
+	var codings []string
+	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && coding != "identity" {
+			codings = append(codings, coding)
+		}
+	}
+	d := &Body{out: r}
+	if len(codings) > maxCodings {
+		return d
+	}
+	for _, coding := range codings {
+		switch coding {
+		case "gzip", "x-gzip", "deflate", "br", "zstd":
+		default:
+			return d
+		}
+	}
+	body := &counted{Reader: r}
+	d.out = body
+	for i := len(codings) - 1; i >= 0; i-- {
+		l := &layer{coding: codings[i], source: d.out}
+		d.layers, d.out, d.Removed = append(d.layers, l), l, true
+		if i > 0 {
+			d.out = &between{counted{Reader: l}, body}
+		}
+	}
+	return d
+}
+
+func (d *Body) Read(p []byte) (int, error) { return d.out.Read(p) }
+
+// Absent reports whether what was read was not in a coding that was declared, and came as it is.
+// That gzip is not there does not count: browsers take that.
+func (d *Body) Absent() bool {
+	return slices.ContainsFunc(d.layers, func(l *layer) bool { return l.absent })
+}
+
+// Damaged reports whether what was read does not have the checksum that follows it.
+func (d *Body) Damaged() bool {
+	return slices.ContainsFunc(d.layers, func(l *layer) bool { return l.damaged })
+}
+
+// Close releases the decoders. It does not close the reader given to Decode.
+func (d *Body) Close() {
+	for _, l := range d.layers {
+		l.close()
+	}
+}

@@ -1,0 +1,190 @@
+package media
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// The members of a body share the memory in which they are decoded.
+func TestManyMembers(t *testing.T) {
+	const members = 1000
+	text := strings.Repeat(gz(""), members) + gz("end")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b := Decode(strings.NewReader(text), []string{"gzip"})
+	defer b.Close()
+	if got, err := io.ReadAll(b); string(got) != "end" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / members; each > 1<<10 {
+		t.Errorf("a member took %d bytes of memory", each)
+	}
+}
+
+func gz(s string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, s)
+	w.Close()
+	return b.String()
+}
+
+func zl(s string) string {
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	io.WriteString(w, s)
+	w.Close()
+	return b.String()
+}
+
+func fl(s string) string {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, 6)
+	io.WriteString(w, s)
+	w.Close()
+	return b.String()
+}
+
+func br(s string) string {
+	var b bytes.Buffer
+	w := brotli.NewWriter(&b)
+	io.WriteString(w, s)
+	w.Close()
+	return b.String()
+}
+
+func zs(s string, options ...zstd.EOption) string {
+	var b bytes.Buffer
+	w, _ := zstd.NewWriter(&b, options...)
+	io.WriteString(w, s)
+	w.Close()
+	return b.String()
+}
+
+func TestDecode(t *testing.T) {
+	long := strings.Repeat("a page that is long enough to be compressed, ", 100)
+	noise := make([]byte, 100_000)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	for _, c := range []struct {
+		name, body, want string
+		values           []string
+		removed, wrong   bool
+	}{
+		{"none", "page", "page", nil, false, false},
+		{"gzip", gz("page"), "page", []string{"gzip"}, true, false},
+		{"two members and rubbish", gz("one ") + gz("two") + "rubbish", "one two", []string{"x-gzip"}, true, false},
+		{"gzip with all of its header", "\x1f\x8b\x08\x1e\x00\x00\x00\x00\x00\xff\x02\x00xxname\x00note\x00cc" + gz("page")[10:], "page", []string{"gzip"}, true, false},
+		{"gzip without checksum", gz("page")[:len(gz("page"))-8], "page", []string{"gzip"}, true, false},
+		{"gzip with half a checksum", gz(long)[:len(gz(long))-5], long, []string{"gzip"}, true, false},
+		{"gzip with a wrong checksum", gz(long)[:len(gz(long))-8] + "12345678", long, []string{"gzip"}, true, true},
+		{"zlib with a wrong checksum", zl("page")[:len(zl("page"))-4] + "1234", "page", []string{"deflate"}, true, true},
+		{"zlib without checksum", zl("page")[:len(zl("page"))-4], "page", []string{"deflate"}, true, false},
+		{"zstd with a wrong checksum", zs(long)[:len(zs(long))-4] + "1234", long, []string{"zstd"}, true, true},
+		{"deflate", fl("page"), "page", []string{"deflate"}, true, false},
+		{"br", br(long), long, []string{"br"}, true, false},
+		{"zstd", zs(long), long, []string{"zstd"}, true, false},
+		{"declared and not there", "<html>", "<html>", []string{"gzip"}, true, false},
+		{"two codings", gz(zl("page")), "page", []string{"deflate, gzip"}, true, false},
+		{"unknown", "page", "page", []string{"sdch"}, false, false},
+		{"unknown beneath", gz("page"), gz("page"), []string{"sdch", "gzip"}, false, false},
+		{"empty", "", "", []string{"br"}, true, false},
+		{"nothing, deflated", fl(""), "", []string{"deflate"}, true, false},
+		{"nothing, in br", br(""), "", []string{"br"}, true, false},
+		{"nothing, in zstd", "\x28\xb5\x2f\xfd\x20\x00\x01\x00\x00", "", []string{"zstd"}, true, false},
+		{"too many", "page", "page", []string{strings.Repeat("gzip,", 9)}, false, false},
+		{"wrong br", "<html>a page", "<html>a page", []string{"br"}, true, true},
+		{"wrong deflate", "<html>a page", "<html>a page", []string{"deflate"}, true, true},
+		{"wrong zstd", "<html>a page", "<html>a page", []string{"zstd"}, true, true},
+		{"what br takes for nothing", "; a comment and a page", "; a comment and a page", []string{"br"}, true, true},
+		{"gzip as br", gz(long), gz(long), []string{"br"}, true, true},
+		{"br as gzip", br(long), br(long), []string{"gzip"}, true, false},
+		{"br as zstd", br(long), br(long), []string{"zstd"}, true, true},
+		{"wrong br in gzip", gz("<html>a page"), "<html>a page", []string{"br, gzip"}, true, true},
+		{"noise as zstd", string(noise), string(noise), []string{"zstd"}, true, true},
+		{"long and wrong", strings.Repeat(long, 100), strings.Repeat(long, 100), []string{"br"}, true, true},
+		{"no header of gzip", "\x1f\x8bpage page page", "\x1f\x8bpage page page", []string{"gzip"}, true, true},
+	} {
+		d := Decode(iotest.OneByteReader(strings.NewReader(c.body)), c.values)
+		got, err := io.ReadAll(d)
+		if err != nil || string(got) != c.want || d.Removed != c.removed || (d.Absent() || d.Damaged()) != c.wrong {
+			t.Errorf("%s: %.60q, %v, removed %v, wrong %v", c.name, got, err, d.Removed, (d.Absent() || d.Damaged()))
+		}
+		d.Close()
+	}
+}
+
+// A body that breaks off, in its coding or on its way, gives what came of it and an error.
+func TestBrokenOff(t *testing.T) {
+	long := strings.Repeat("a page that is long enough to be compressed, ", 100)
+	broken := errors.New("broken off")
+	for coding, body := range map[string]string{"gzip": gz(long), "deflate": zl(long), "deflate ": fl(long), "br": br(long), "zstd": zs(long)} {
+		for name, in := range map[string]io.Reader{
+			"in its coding": strings.NewReader(body[:len(body)/2]),
+			"on its way":    io.MultiReader(strings.NewReader(body[:len(body)/2]), iotest.ErrReader(broken)),
+			"at once":       iotest.ErrReader(broken),
+			"at its end":    io.MultiReader(strings.NewReader(body), iotest.ErrReader(broken)),
+		} {
+			d := Decode(in, []string{coding})
+			got, err := io.ReadAll(d)
+			if !strings.HasPrefix(long, string(got)) || (d.Absent() || d.Damaged()) {
+				t.Errorf("%s, %s: %.60q, wrong %v", coding, name, got, (d.Absent() || d.Damaged()))
+			}
+			if whole := string(got) == long; err == nil && !whole || name != "at its end" && whole {
+				t.Errorf("%s, %s: %d bytes, %v", coding, name, len(got), err)
+			}
+			d.Close()
+		}
+	}
+}
+
+// What is cut or damaged is decoded as far as it goes.
+func TestDecodeCut(t *testing.T) {
+	var page strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&page, "<p>%d %d</p>", i, i*7919%10007)
+	}
+	packed := map[string]string{"gzip": gz(page.String()), "deflate": zl(page.String()), "br": br(page.String()), "zstd": zs(page.String(), zstd.WithWindowSize(1<<12))}
+	for name, whole := range packed {
+		d := Decode(strings.NewReader(whole[:len(whole)-len(whole)/4]), []string{name})
+		got, err := io.ReadAll(d)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || len(got) < page.Len()/4 || !strings.HasPrefix(page.String(), string(got)) {
+			t.Errorf("%s: %d of %d bytes, %v", name, len(got), page.Len(), err)
+		}
+		d.Close()
+	}
+}
+
+// FuzzDecode: whatever is declared of whatever body, decoding ends, and what is not in its coding
+// comes as it is.
+func FuzzDecode(f *testing.F) {
+	for _, coding := range []string{"gzip", "deflate", "br", "zstd", "br, gzip"} {
+		for _, body := range []string{"<p>page", gz("page"), zl("page"), fl("page"), br("page"), zs("page"), gz(br("page"))} {
+			f.Add(coding, []byte(body))
+		}
+	}
+	f.Fuzz(func(t *testing.T, coding string, body []byte) {
+		d := Decode(bytes.NewReader(body), []string{coding})
+		defer d.Close()
+		got, err := io.ReadAll(io.LimitReader(d, 1<<20))
+		if !d.Removed && (err != nil || !bytes.Equal(got, body)) {
+			t.Errorf("%q became %q, %v", body, got, err)
+		}
+		if d.Removed && len(body) > empty && isText(body) && !strings.Contains(coding, ",") && !bytes.Equal(got, body) {
+			t.Errorf("%s: the text %q became %q, %v", coding, body, got, err)
+		}
+	})
+}

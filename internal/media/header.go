@@ -1,0 +1,48 @@
+package media
+
+import (
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// StoredFields yields the header fields, names and values, with which a response is stored. Its
+// body is stored without transfer coding, and if decoded is set without content coding. So fields
+// that describe how the body was sent are renamed X-Crawler-…, and Content-Length is size, the
+// length in bytes of the stored body; negative: the body is stored elsewhere, and its length is not
+// told. In a response with status 204 or 304, which has no body, the fields stay as they are.
+func StoredFields(fields iter.Seq2[string, string], status int, decoded bool, size int64) iter.Seq2[string, string] {
+	if size == 0 && (status == http.StatusNotModified || status == http.StatusNoContent) {
+		return fields
+	}
+	return func(yield func(name, value string) bool) {
+		length := strconv.FormatInt(size, 10)
+		told := false
+		for name, value := range fields {
+			switch {
+			case strings.EqualFold(name, "Transfer-Encoding"), strings.EqualFold(name, "Content-Encoding") && decoded:
+				name = "X-Crawler-" + name
+			case strings.EqualFold(name, "Content-Length"):
+				if size < 0 {
+					name = "X-Crawler-" + name
+					break
+				}
+				if !told && !yield(name, length) {
+					return
+				}
+				told = true
+				if value == length {
+					continue
+				}
+				name = "X-Crawler-" + name
+			}
+			if !yield(name, value) {
+				return
+			}
+		}
+		if !told && size >= 0 {
+			yield("Content-Length", length)
+		}
+	}
+}

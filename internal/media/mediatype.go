@@ -1,0 +1,121 @@
+package media
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Type is the media type of a Content-Type.
+type Type struct {
+	Essence string // such as text/html, in lower case; empty: the header has no valid type
+	Charset string // the parameter of that name; empty: there is none
+}
+
+// ContentType returns all values of a header's Content-Type fields, in the form that Of and Sniff
+// take.
+func ContentType(h http.Header) string { return strings.Join(h.Values("Content-Type"), ", ") }
+
+// TypeOf returns the type of a Content-Type. Of several, which commas divide, the last valid one
+// counts. If it lacks a charset, it has that of the one before, if their essence is the same.
+func TypeOf(contentType string) (t Type) {
+	for value, rest, more := "", contentType, true; more; {
+		value, rest, more = cut(rest, ',')
+		next, ok := parse(value)
+		if !ok || next.Essence == "*/*" {
+			continue
+		}
+		if next.Charset == "" && next.Essence == t.Essence {
+			next.Charset = t.Charset
+		}
+		t = next
+	}
+	return t
+}
+
+// blanks are what HTTP takes for white space.
+const blanks = " \t\r\n"
+
+// parse is "parse a MIME type" of the MIME Sniffing standard.
+func parse(s string) (t Type, ok bool) {
+	essence, params, more := strings.Cut(s, ";")
+	family, kind, _ := strings.Cut(strings.Trim(essence, blanks), "/")
+	if !httpguts.ValidHeaderFieldName(family) || !httpguts.ValidHeaderFieldName(kind) {
+		return t, false
+	}
+	t.Essence = strings.ToLower(family + "/" + kind)
+	for param := ""; more; {
+		param, params, more = cut(params, ';')
+		name, value, _ := strings.Cut(param, "=")
+		if t.Charset != "" || !strings.EqualFold(strings.TrimLeft(name, blanks), "charset") {
+			continue
+		}
+		if quoted, ok := strings.CutPrefix(value, `"`); ok {
+			value, _, _ = strings.Cut(quoted, `"`) // no charset has a quote in its name
+		}
+		t.Charset = strings.Trim(value, blanks)
+	}
+	return t, true
+}
+
+// cut is strings.Cut at a separator that is not in a quoted string.
+func cut(s string, sep byte) (before, after string, found bool) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == sep && !quoted:
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+// Types with a meaning of their own for the standard.
+var (
+	// unknown are what servers send for files that they do not know.
+	unknown = map[string]bool{"": true, "unknown/unknown": true, "application/unknown": true}
+
+	// apache are what an old Apache sent for any file: they are text only if the bytes are.
+	apache = map[string]bool{
+		"text/plain": true, "text/plain; charset=ISO-8859-1": true, "text/plain; charset=iso-8859-1": true, "text/plain; charset=UTF-8": true,
+	}
+)
+
+// Sniff returns the essence of the type that a body with a Content-Type is treated as. head is the
+// body or its first bytes.
+func Sniff(contentType string, head []byte) string {
+	essence := TypeOf(contentType).Essence
+	if unknown[essence] {
+		return identify(head)
+	}
+	if apache[contentType] && identify(head) == octets {
+		return octets
+	}
+	return essence
+}
+
+const octets = "application/octet-stream"
+
+// identify is "identify an unknown MIME type". It sees HTML behind a byte order mark too, as the
+// HTML standard's parser would.
+func identify(head []byte) string {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), blanks+"\f")
+	essence, _, _ := strings.Cut(http.DetectContentType(head), ";")
+	return essence
+}
+
+// IsXML reports whether browsers read a type as XML. In addition to those of the standard, style
+// sheets of XSLT are.
+func IsXML(essence string) bool {
+	switch essence {
+	case "text/xml", "application/xml", "text/xsl":
+		return true
+	}
+	return strings.HasSuffix(essence, "+xml")
+}

@@ -1,0 +1,78 @@
+package stream
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// Conn is an accepted TCP connection that an HTTP server may close while its last bytes are
+// followed. It can be told to go on until they are acknowledged, as the system does by itself with
+// every closed connection, but unseen.
+type Conn struct {
+	*net.TCPConn // what it sends of files, the kernel does
+
+	mu     sync.Mutex // guards what follows
+	held   int        // measures that need it open
+	closed bool
+}
+
+// Listener makes the TCP connections that l accepts Conns.
+func Listener(l net.Listener) net.Listener { return listener{l} }
+
+type listener struct{ net.Listener }
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if t, ok := c.(*net.TCPConn); ok && err == nil {
+		return &Conn{TCPConn: t}, nil
+	}
+	return c, err
+}
+
+type connKey struct{}
+
+// ConnContext is for http.Server.ConnContext: From finds the connection of a request in it.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if c, ok := c.(*Conn); ok {
+		return context.WithValue(ctx, connKey{}, c)
+	}
+	return ctx
+}
+
+// ConnOf returns the connection that a request came by; nil where it cannot be measured, as under
+// TLS.
+func ConnOf(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}
+
+// Hold keeps the connection from being closed altogether until release is called: it is shut in
+// both directions instead, so that its peer sees what it would see otherwise.
+func (c *Conn) Hold() (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held++
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.held--; c.held == 0 && c.closed {
+			c.TCPConn.Close()
+		}
+	})
+}
+
+// Close closes the connection, or shuts it where it is held.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	c.closed = true
+	if c.held == 0 {
+		return c.TCPConn.Close()
+	}
+	c.TCPConn.CloseRead() // whoever reads is woken; an error says that the peer was quicker
+	return c.TCPConn.CloseWrite()
+}

@@ -1,0 +1,61 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// shared is the browser of all tests of a program. Main ends it.
+var shared struct {
+	once sync.Once
+	ctx  context.Context
+	err  error
+}
+
+// Main runs a program's tests, and ends the browser with the last of them. It is for TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.ctx != nil {
+		_ = chromedp.Cancel(shared.ctx) // it may have ended
+	}
+	os.Exit(code)
+}
+
+// NewPage opens a window of its own for the test, which shares neither cookies nor storage with
+// others. Where there is no Chromium the test is skipped.
+func NewPage(t *testing.T) context.Context {
+	t.Helper()
+	program := Tool(t, "chromium")
+	shared.once.Do(func() {
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+			chromedp.WSURLReadTimeout(Patience))
+		ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
+		shared.ctx, _ = chromedp.NewContext(ctx)
+		shared.err = chromedp.Run(shared.ctx)
+		AtExit(func() { _ = chromedp.Cancel(shared.ctx) }) // where InMemory is TestMain instead of Main
+	})
+	if shared.err != nil {
+		t.Fatalf("start of the browser: %v", shared.err)
+	}
+	all := cdp.WithExecutor(shared.ctx, chromedp.FromContext(shared.ctx).Browser)
+	own, err := target.CreateBrowserContext().Do(all)
+	Must(t, err)
+	t.Cleanup(func() { _ = target.DisposeBrowserContext(own).Do(all) }) // the browser is about to end anyway
+	window, err := target.CreateTarget("about:blank").WithBrowserContextID(own).WithNewWindow(true).Do(all)
+	Must(t, err)
+	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithTargetID(window))
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(cancel)
+	if err := chromedp.Run(ctx); err != nil {
+		t.Fatalf("a new window: %v", err)
+	}
+	return ctx
+}
