@@ -12,8 +12,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/ingest/accept"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/quarantine"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
@@ -31,8 +30,8 @@ type BatchQuery struct {
 
 // BatchList answers GET /v1/admin/batches.
 type BatchList struct {
-	Buffers []ledger.Buffer `json:"buffers"`
-	Batches []*ledger.Batch `json:"batches"`
+	Buffers []inbox.Buffer `json:"buffers"`
+	Batches []*inbox.Batch `json:"batches"`
 }
 
 // Published answers POST /v1/admin/publish.
@@ -55,10 +54,10 @@ const oneBatch = api.PathAdminBatches + "/{id}"
 // Operations of operators on batches.
 var (
 	ListBatches  = route.New[BatchQuery, BatchList]("GET", api.PathAdminBatches, operators.Viewer, audit.None, "The four buffers, and batches, latest first")
-	ShowBatch    = route.New[string, *ledger.Batch]("GET", oneBatch, operators.Viewer, audit.None, "One batch")
+	ShowBatch    = route.New[string, *inbox.Batch]("GET", oneBatch, operators.Viewer, audit.None, "One batch")
 	ShowOthers   = route.New[string, route.None]("GET", oneBatch+"/others", operators.Viewer, audit.None, "Records of an imported file that are in no segment, as warc.gz").Answering(http.StatusOK, "").Sends("application/gzip")
-	ReleaseBatch = route.New[route.At[quarantine.Word], *ledger.Batch]("POST", oneBatch+"/release", operators.Worker, audit.Decide, "Take a quarantined batch up again").Optional()
-	DiscardBatch = route.New[route.At[quarantine.Word], *ledger.Batch]("POST", oneBatch+"/discard", operators.Worker, audit.Decide, "Delete what is kept of a quarantined batch").Optional()
+	ReleaseBatch = route.New[route.At[inbox.Order], *inbox.Batch]("POST", oneBatch+"/release", operators.Worker, audit.Decide, "Take a quarantined batch up again").Optional()
+	DiscardBatch = route.New[route.At[inbox.Order], *inbox.Batch]("POST", oneBatch+"/discard", operators.Worker, audit.Decide, "Delete what is kept of a quarantined batch").Optional()
 	Publish      = route.New[route.None, Published]("POST", api.PathAdminPublish, operators.Worker, audit.Publish, "Publish now, whatever the window says")
 	Import       = route.New[importForm, accept.Imported]("POST", api.PathAdminImports, operators.Worker, audit.Import, "Import a WARC, ARC, WACZ or tree of pages").Takes("multipart/form-data")
 )
@@ -82,22 +81,22 @@ func (i *Ingest) register(mount route.Mount) {
 func Routes() []route.Route { return route.List(new(Ingest).register) }
 
 // Buffers returns the sums of all states, in the order in which a batch passes through them.
-func (i *Ingest) Buffers(ctx context.Context) ([]ledger.Buffer, error) {
+func (i *Ingest) Buffers(ctx context.Context) ([]inbox.Buffer, error) {
 	return i.env.Ledger.Buffers(ctx, i.opt.Now())
 }
 
 // Held returns the sums of the batches whose files are in the buffers. It is quick.
-func (i *Ingest) Held(ctx context.Context) ([]ledger.Buffer, error) {
+func (i *Ingest) Held(ctx context.Context) ([]inbox.Buffer, error) {
 	return i.env.Ledger.Held(ctx, i.opt.Now())
 }
 
 // Batches returns batches, the latest received first.
-func (i *Ingest) Batches(ctx context.Context, f ledger.Filter) ([]*ledger.Batch, error) {
+func (i *Ingest) Batches(ctx context.Context, f inbox.Filter) ([]*inbox.Batch, error) {
 	return i.env.Ledger.List(ctx, f)
 }
 
 // Batch returns a batch, or nil if there is none.
-func (i *Ingest) Batch(ctx context.Context, id string) (*ledger.Batch, error) {
+func (i *Ingest) Batch(ctx context.Context, id string) (*inbox.Batch, error) {
 	return i.env.Ledger.Get(ctx, id)
 }
 
@@ -105,12 +104,12 @@ func (i *Ingest) list(ctx context.Context, q BatchQuery) (list BatchList, err er
 	if list.Buffers, err = i.Buffers(ctx); err != nil {
 		return list, err
 	}
-	found, err := i.Batches(ctx, ledger.Filter{State: q.State, Robot: q.Robot, Limit: q.Limit})
-	list.Batches = append([]*ledger.Batch{}, found...)
+	found, err := i.Batches(ctx, inbox.Filter{State: q.State, Robot: q.Robot, Limit: q.Limit})
+	list.Batches = append([]*inbox.Batch{}, found...)
 	return list, err
 }
 
-func (i *Ingest) batch(ctx context.Context, id string) (*ledger.Batch, error) {
+func (i *Ingest) batch(ctx context.Context, id string) (*inbox.Batch, error) {
 	b, err := i.env.Ledger.Get(ctx, id)
 	if err == nil && b == nil {
 		err = noBatch(id)
@@ -123,12 +122,12 @@ func noBatch(id string) error {
 }
 
 // decide carries out an operator's decision about a batch.
-func (i *Ingest) decide(verb string, do func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(context.Context, route.At[quarantine.Word]) (*ledger.Batch, error) {
-	return func(ctx context.Context, in route.At[quarantine.Word]) (*ledger.Batch, error) {
+func (i *Ingest) decide(verb string, do func(context.Context, string, inbox.Order) (*inbox.Batch, error)) func(context.Context, route.At[inbox.Order]) (*inbox.Batch, error) {
+	return func(ctx context.Context, in route.At[inbox.Order]) (*inbox.Batch, error) {
 		in.Body.By = operators.By(ctx, in.Body.By)
 		audit.Note(ctx, audit.Row{Object: verb + " batch " + in.Name, Reason: in.Body.Note})
 		b, err := do(ctx, in.Name, in.Body)
-		var no *quarantine.Undecidable
+		var no *inbox.Undecidable
 		switch {
 		case errors.As(err, &no):
 			err = problem.New(http.StatusConflict, "undecidable", no.Detail)

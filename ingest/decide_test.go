@@ -9,19 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/mux"
+
 	"sheaf/ingest"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/quarantine"
-	"sheaf/ingest/stage"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
-
-	"github.com/gorilla/mux"
 )
 
-var word = quarantine.Word{By: "tanaka", Note: "looked at it"}
+var word = inbox.Order{By: "tanaka", Note: "looked at it"}
 
 // quarantined sends a batch of a host that is not the robot's, made in the future, and waits until
 // it is quarantined.
@@ -42,7 +40,7 @@ func TestReleaseWaivesJudgements(t *testing.T) {
 	h.signed(b, wire.ReasonClock)
 	row, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word)
 	testkit.Must(t, err)
-	if row.Decision != ledger.Released || row.DecidedBy != word.By || row.Note != word.Note || row.Waived != "clock " {
+	if row.Decision != inbox.Released || row.DecidedBy != word.By || row.Note != word.Note || row.Waived != "clock " {
 		t.Errorf("row %+v", row)
 	}
 	testkit.Until(t, "the next judgement stops it", func() bool {
@@ -59,7 +57,7 @@ func TestReleaseWaivesJudgements(t *testing.T) {
 		t.Fatalf("lines %+v; want one, of the third attempt", lines)
 	}
 	h.verify(lines[0])
-	var no *quarantine.Undecidable
+	var no *inbox.Undecidable
 	if _, err := h.in.Quarantine.Discard(t.Context(), string(b.ID), word); !errors.As(err, &no) {
 		t.Errorf("a published batch is discarded: %v", err)
 	}
@@ -91,7 +89,7 @@ func TestDiscard(t *testing.T) {
 	b := h.quarantined()
 	row, err := h.in.Quarantine.Discard(t.Context(), string(b.ID), word)
 	testkit.Must(t, err)
-	if row.Decision != ledger.Discarded || row.DecidedBy != word.By || row.DecidedAt.IsZero() || !row.Collected {
+	if row.Decision != inbox.Discarded || row.DecidedBy != word.By || row.DecidedAt.IsZero() || !row.Collected {
 		t.Errorf("row %+v", row)
 	}
 	dir := filepath.Join(h.opt.Dir, "quarantine", string(b.ID))
@@ -109,7 +107,7 @@ func TestDiscard(t *testing.T) {
 	other := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
 	_, _, err = h.in.Acceptor.Accept(t.Context(), h.upload(other), other.Signed)
 	wantRefusal(t, err, wire.ReasonIDReuse)
-	var no *quarantine.Undecidable
+	var no *inbox.Undecidable
 	if _, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word); !errors.As(err, &no) {
 		t.Errorf("a discarded batch is released: %v", err)
 	}
@@ -118,7 +116,7 @@ func TestDiscard(t *testing.T) {
 // TestKilledWhileDeciding kills the service before and after each durable write of a decision, and
 // repeats the request, as an operator without an answer does.
 func TestKilledWhileDeciding(t *testing.T) {
-	for _, write := range stage.DecisionBoundaries() {
+	for _, write := range inbox.DecisionBoundaries() {
 		for _, when := range []string{"before", "after"} {
 			t.Run(write+" "+when, func(t *testing.T) {
 				t.Parallel()
@@ -137,7 +135,7 @@ func TestKilledWhileDeciding(t *testing.T) {
 				h.robots.Foreign = nil
 				h.bury(write, when, func(in *ingest.Ingest) { decide(in) })
 				h.open().run()
-				var no *quarantine.Undecidable
+				var no *inbox.Undecidable
 				if err := decide(h.in); err != nil && !errors.As(err, &no) {
 					t.Fatal("the second try:", err)
 				}

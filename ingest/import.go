@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
@@ -130,7 +130,7 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 		return fmt.Errorf("receive the file: %w", err)
 	}
 	done, err := i.Acceptor.Import(r.Context(), f.Name(), opt)
-	var fault *verify.Refusal
+	var fault *inbox.Refusal
 	if errors.As(err, &fault) {
 		return problem.New(http.StatusUnprocessableEntity, string(fault.Reason), fault.Detail)
 	}

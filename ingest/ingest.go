@@ -15,7 +15,7 @@
 //	    decides. What a quarantined batch has stored is left to the store's collection.
 //
 // The stages share the ledger (the state of every batch, in the database) and the buffers (the
-// files); package stage holds both. Every step can be repeated, and several processes may work on
+// files); package inbox holds both. Every step can be repeated, and several processes may work on
 // the same batches. A state changes by a conditional update with a fencing token, so of two workers
 // on one batch one loses and changes nothing. Objects in the store are named by attempt, so no two
 // attempts share one. Inputs are deleted by collection, never by the step that used them. After
@@ -32,22 +32,18 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/accept"
-	"sheaf/ingest/buffers"
 	"sheaf/ingest/foreign"
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/publish"
-	"sheaf/ingest/quarantine"
 	"sheaf/ingest/split"
-	"sheaf/ingest/stage"
-	"sheaf/ingest/verify"
 	"sheaf/internal/lease"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/window"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Robots answers what ingest asks about robots.
@@ -81,13 +77,13 @@ type Options struct {
 	Now    func() time.Time // dates the states, and is compared with the window; nil is time.Now
 
 	// Boundary, if it is set, is called before and after each durable write, with its name from
-	// package stage and "before" or "after". A fault test dies there.
+	// package inbox and "before" or "after". A fault test dies there.
 	Boundary func(write, when string)
 }
 
 // Limits are settings with defaults. Zero values take the default.
 type Limits struct {
-	verify.Limits
+	inbox.Limits
 	Splitters  int           // batches that are split at the same time; 2
 	Poll       time.Duration // how long work may wait if nothing wakes the loops; 5 s
 	Lease      time.Duration // how long a batch stays with a process that no longer renews it; 1 min
@@ -116,13 +112,13 @@ func (o *Options) fill() {
 // Ingest runs the stages. Its parts may be used concurrently.
 type Ingest struct {
 	Acceptor   *accept.Acceptor
-	Quarantine *quarantine.Quarantine
+	Quarantine *inbox.Quarantine
 	Publisher  *publish.Publisher
 
 	opt      Options
-	env      *stage.Env
+	env      *inbox.Env
 	splitter *split.Splitter
-	received stage.Bell // wakes the splitters
+	received inbox.Bell // wakes the splitters
 	presence *lease.Presence
 	locks    []*os.File // of the stages
 }
@@ -131,8 +127,8 @@ type Ingest struct {
 // Ingest, which works while Run runs.
 func New(ctx context.Context, opt Options) (*Ingest, error) {
 	opt.fill()
-	i := &Ingest{opt: opt, received: stage.NewBell(), env: &stage.Env{
-		Ledger: ledger.New(opt.DB), Buffers: buffers.Dir(opt.Dir), Objects: opt.Store, InStore: opt.InStore, Log: opt.Log, Now: opt.Now, Boundary: opt.Boundary,
+	i := &Ingest{opt: opt, received: inbox.NewBell(), env: &inbox.Env{
+		Ledger: inbox.NewLedger(opt.DB), Buffers: inbox.Dir(opt.Dir), Objects: opt.Store, InStore: opt.InStore, Log: opt.Log, Now: opt.Now, Boundary: opt.Boundary,
 	}}
 	err := i.open()
 	if err == nil {
@@ -178,7 +174,7 @@ func (i *Ingest) build() {
 	i.Publisher = publish.New(publish.Options{
 		Env: i.env, Store: opt.Store, Catalog: opt.Catalog, Leases: leases, Window: opt.Window, Poll: opt.Limits.Poll,
 	})
-	i.Quarantine = quarantine.New(i.env, i.locks[1], i.received)
+	i.Quarantine = inbox.NewQuarantine(i.env, i.locks[1], i.received)
 	i.splitter = split.New(split.Options{
 		Env: i.env, Quarantine: i.Quarantine, Store: opt.Store, Robots: opt.Robots, Presence: i.presence, Zone: opt.Zone, Packs: opt.Packs,
 		Limits: opt.Limits.Limits, Lease: opt.Limits.Lease, Backoff: i.backoff(), Received: i.received, Ready: i.Publisher.Ready,
@@ -189,8 +185,8 @@ func (i *Ingest) build() {
 	})
 }
 
-func (i *Ingest) backoff() stage.Backoff {
-	return stage.Backoff{Min: i.opt.Limits.BackoffMin, Max: i.opt.Limits.BackoffMax}
+func (i *Ingest) backoff() inbox.Backoff {
+	return inbox.Backoff{Min: i.opt.Limits.BackoffMin, Max: i.opt.Limits.BackoffMax}
 }
 
 // Run splits, publishes and collects until ctx ends. It returns nil when the steps under way have
@@ -214,7 +210,7 @@ const longestPause = 10 * time.Second
 
 // loop calls step again at once if it did something, else when woken or after the poll interval. A
 // step deals with errors that concern one batch; loop logs the others and waits.
-func (i *Ingest) loop(ctx context.Context, wake stage.Bell, step func(context.Context) (bool, error)) error {
+func (i *Ingest) loop(ctx context.Context, wake inbox.Bell, step func(context.Context) (bool, error)) error {
 	for failures := 0; ; {
 		did, err := step(ctx)
 		if ctx.Err() != nil {

@@ -21,7 +21,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/servicekey"
@@ -223,7 +223,7 @@ func TestSameBatchAgain(t *testing.T) {
 
 func wantRefusal(t *testing.T, err error, want wire.Reason) {
 	t.Helper()
-	var r *verify.Refusal
+	var r *inbox.Refusal
 	if !errors.As(err, &r) || r.Reason != want {
 		t.Fatalf("got %v, want a refusal with %s", err, want)
 	}

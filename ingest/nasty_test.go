@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/ingest/quarantine"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -325,11 +325,11 @@ func TestRefusedAtTheDoor(t *testing.T) {
 		if r := h.signed(c.bad, c.want); !strings.Contains(r.Detail, "offset 0 ("+string(c.bad.ID)+".manifest)") {
 			t.Errorf("detail %q names no place", r.Detail)
 		}
-		var no *quarantine.Undecidable
-		if _, err := h.in.Quarantine.Release(t.Context(), id, quarantine.Word{By: "op"}); !errors.As(err, &no) {
+		var no *inbox.Undecidable
+		if _, err := h.in.Quarantine.Release(t.Context(), id, inbox.Order{By: "op"}); !errors.As(err, &no) {
 			t.Errorf("release: %v", err)
 		}
-		_, err = h.in.Quarantine.Discard(t.Context(), id, quarantine.Word{By: "op"})
+		_, err = h.in.Quarantine.Discard(t.Context(), id, inbox.Order{By: "op"})
 		testkit.Must(t, err)
 		if c.want == wire.ReasonBadSignature {
 			h.accept(first)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sheaf/ingest/accept"
-	"sheaf/ingest/quarantine"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -167,7 +167,7 @@ func TestQuarantineElsewhere(t *testing.T) {
 	h.stop()
 	other := h.elsewhere().run()
 	testkit.Must(t, os.RemoveAll(h.opt.Dir))
-	word := quarantine.Word{By: "operator"}
+	word := inbox.Order{By: "operator"}
 	if _, err := other.in.Quarantine.Discard(t.Context(), string(unwanted.ID), word); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/split"
-	"sheaf/ingest/stage"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -67,7 +67,7 @@ func (h *installation) bury(write, when string, act func(*ingest.Ingest)) {
 
 func TestKilledAtEveryBoundary(t *testing.T) {
 	bad := []string{"quarantine", "move-aside"} // only a bad batch reaches these writes
-	for _, write := range stage.Boundaries() {
+	for _, write := range inbox.Boundaries() {
 		if write == "failure" || write == "keep" {
 			continue // see TestStoreDown, and test/crash for files without manifest
 		}

@@ -9,20 +9,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/ingest/space"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/testkit"
 )
 
 // disk is a file system of 1000 bytes and as many files.
 type disk struct{ used, files int64 }
 
-func (d *disk) space() (space.Room, error) {
-	return space.Room{Bytes: 1000, Free: 1000 - d.used, Files: 1000, FreeFiles: 1000 - d.files}, nil
+func (d *disk) space() (inbox.Room, error) {
+	return inbox.Room{Bytes: 1000, Free: 1000 - d.used, Files: 1000, FreeFiles: 1000 - d.files}, nil
 }
 
 func wantFull(t *testing.T, err error, draining bool) {
 	t.Helper()
-	var full *space.Full
+	var full *inbox.Full
 	if !errors.As(err, &full) || full.Draining != draining || full.RetryAfter < time.Minute || full.RetryAfter > 3*time.Minute {
 		t.Fatalf("got %v (%+v), want to be refused, draining %v", err, full, draining)
 	}
@@ -31,7 +31,7 @@ func wantFull(t *testing.T, err error, draining bool) {
 // wantNever wants a refusal that no waiting helps against, and that does not make the others wait.
 func wantNever(t *testing.T, err error) {
 	t.Helper()
-	var full *space.Full
+	var full *inbox.Full
 	if !errors.As(err, &full) || !full.Never || full.Draining || full.RetryAfter != 0 {
 		t.Fatalf("got %v (%+v), want a batch too large for the disk", err, full)
 	}
@@ -40,18 +40,18 @@ func wantNever(t *testing.T, err error) {
 func TestGuard(t *testing.T) {
 	buffers, objects := &disk{}, &disk{}
 	unsplit := int64(0)
-	guard := func(disks ...space.Disk) *space.Guard {
+	guard := func(disks ...inbox.Disk) *inbox.Guard {
 		*buffers, *objects, unsplit = disk{}, disk{}, 0
-		return space.NewGuard(disks, space.Marks{}, time.Minute, func() (int64, error) { return unsplit, nil })
+		return inbox.NewGuard(disks, inbox.Marks{}, time.Minute, func() (int64, error) { return unsplit, nil })
 	}
-	one := space.Disk{Name: "one", Space: buffers.space, Buffers: true}
-	both := space.Disk{Name: "both", Space: buffers.space, Buffers: true, Store: true}
-	other := space.Disk{Name: "other", Space: objects.space, Store: true}
-	batch := func(n int64) space.Claim { return space.Claim{Coming: n, Whole: n} }
+	one := inbox.Disk{Name: "one", Space: buffers.space, Buffers: true}
+	both := inbox.Disk{Name: "both", Space: buffers.space, Buffers: true, Store: true}
+	other := inbox.Disk{Name: "other", Space: objects.space, Store: true}
+	batch := func(n int64) inbox.SpaceClaim { return inbox.SpaceClaim{Coming: n, Whole: n} }
 
 	t.Run("stops and goes on where it is told to", func(t *testing.T) {
 		*buffers = disk{}
-		g := space.NewGuard([]space.Disk{one}, space.Marks{Full: 0.5, Drained: 0.4}, time.Minute, func() (int64, error) { return 0, nil })
+		g := inbox.NewGuard([]inbox.Disk{one}, inbox.Marks{Full: 0.5, Drained: 0.4}, time.Minute, func() (int64, error) { return 0, nil })
 		testkit.Must(t, g.Reserve("a", batch(450)))
 		wantFull(t, g.Reserve("b", batch(51)), false)
 		wantFull(t, g.Reserve("c", batch(1)), true)
@@ -81,7 +81,7 @@ func TestGuard(t *testing.T) {
 	t.Run("one too large does not stop the others", func(t *testing.T) {
 		g := guard(one)
 		wantNever(t, g.Reserve("a", batch(851)))
-		wantNever(t, g.Extend("a", space.Claim{Coming: 1, Whole: 851})) // of unknown size, and almost here
+		wantNever(t, g.Extend("a", inbox.SpaceClaim{Coming: 1, Whole: 851})) // of unknown size, and almost here
 		testkit.Must(t, g.Reserve("b", batch(850)))
 		g.Release("b")
 		buffers.used = 10
@@ -97,13 +97,13 @@ func TestGuard(t *testing.T) {
 		buffers.used, unsplit = 800, 0 // copied
 		wantFull(t, g.Reserve("b", batch(20)), true)
 		buffers.used = 400 // collected
-		testkit.Must(t, g.Reserve("b", space.Claim{Coming: 100, Whole: 300}))
+		testkit.Must(t, g.Reserve("b", inbox.SpaceClaim{Coming: 100, Whole: 300}))
 	})
 	t.Run("a store on a disk of its own", func(t *testing.T) {
 		g := guard(one, other)
 		objects.used, unsplit = 500, 200
-		wantFull(t, g.Reserve("a", space.Claim{Coming: 10, Whole: 151}), false)
-		testkit.Must(t, g.Reserve("a", space.Claim{Coming: 10, Whole: 150}))
+		wantFull(t, g.Reserve("a", inbox.SpaceClaim{Coming: 10, Whole: 151}), false)
+		testkit.Must(t, g.Reserve("a", inbox.SpaceClaim{Coming: 10, Whole: 150}))
 	})
 	t.Run("files", func(t *testing.T) {
 		g := guard(one)
@@ -126,8 +126,10 @@ func TestGuard(t *testing.T) {
 // What one robot announces leaves a quarter of the room to the others, and stops nobody.
 func TestOneRobotsShareOfADisk(t *testing.T) {
 	room := &disk{}
-	g := space.NewGuard([]space.Disk{{Name: "one", Space: room.space, Buffers: true}}, space.Marks{}, time.Minute, func() (int64, error) { return 0, nil })
-	of := func(robot string, n int64) space.Claim { return space.Claim{Coming: n, Whole: n, Owner: robot} }
+	g := inbox.NewGuard([]inbox.Disk{{Name: "one", Space: room.space, Buffers: true}}, inbox.Marks{}, time.Minute, func() (int64, error) { return 0, nil })
+	of := func(robot string, n int64) inbox.SpaceClaim {
+		return inbox.SpaceClaim{Coming: n, Whole: n, Owner: robot}
+	}
 	wantNever(t, g.Reserve("a1", of("a", 700)))
 	testkit.Must(t, g.Reserve("a1", of("a", 600)))
 	wantFull(t, g.Reserve("a2", of("a", 100)), false)

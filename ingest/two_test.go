@@ -15,9 +15,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/split"
-	"sheaf/ingest/stage"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
@@ -163,7 +162,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 // row returns what the ledger has of a batch.
-func (h *installation) row(id wire.BatchID) (b ledger.Batch) {
+func (h *installation) row(id wire.BatchID) (b inbox.Batch) {
 	h.t.Helper()
 	testkit.Must(h.t, h.db.QueryRowContext(h.t.Context(), `SELECT attempt, state FROM ingest_batches WHERE id = ?`, id).Scan(&b.Attempt, &b.State))
 	return b
@@ -179,7 +178,7 @@ func (h *installation) freeze(write string) (frozen <-chan struct{}, let func())
 		if name == write && when == "before" {
 			freeze()
 		}
-		if name == stage.Place || name == stage.Enter {
+		if name == inbox.BoundaryPlace || name == inbox.BoundaryEnter {
 			return // by the test, which must go on
 		}
 		select {

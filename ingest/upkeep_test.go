@@ -14,7 +14,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"

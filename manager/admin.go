@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/route"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
-	"sheaf/manager/costs"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
@@ -105,8 +104,8 @@ type BalanceResponse struct {
 
 // RatesResponse answers GET /v1/admin/balance/rates.
 type RatesResponse struct {
-	Zone  string           `json:"zone"`
-	Rates []costs.HourRate `json:"rates"`
+	Zone  string               `json:"zone"`
+	Rates []levelling.HourRate `json:"rates"`
 }
 
 // CopiesResponse answers GET /v1/admin/copies.
@@ -172,7 +171,7 @@ var (
 	SetInterval  = route.New[hosts.IntervalRequest, route.None]("POST", api.PathAdminHosts+"/interval", operators.Worker, audit.Change, "Set the time between two visits to the addresses of hosts, and the pages of a visit, as their owners allow or ask for").Answering(http.StatusNoContent, toldByList)
 	VisitHosts   = route.New[VisitRequest, VisitResponse]("POST", api.PathAdminHosts+"/visit", operators.Worker, audit.Order, "Have hosts visited now, by the robots that have them").Answering(http.StatusAccepted, "The robots are told with their next heartbeats")
 	RemoveHost   = route.New[string, route.None]("DELETE", api.PathAdminHosts+"/{host}", operators.Admin, audit.Remove, "Collect a host no more")
-	ShowCosts    = route.New[string, costs.HostCosts]("GET", api.PathAdminHosts+"/{host}/costs", operators.Viewer, audit.None, "What a host cost each robot")
+	ShowCosts    = route.New[string, levelling.HostCosts]("GET", api.PathAdminHosts+"/{host}/costs", operators.Viewer, audit.None, "What a host cost each robot")
 	ListDomains  = route.New[route.None, DomainsResponse]("GET", api.PathAdminDomains, operators.Viewer, audit.None, "Domains whose hosts robots leave out")
 	RefuseDomain = route.New[hosts.RefusedDomain, route.None]("POST", api.PathAdminDomains, operators.Worker, audit.Decide, "Have robots leave out all hosts of a domain")
 	AllowDomain  = route.New[string, route.None]("DELETE", api.PathAdminDomains+"/{domain}", operators.Worker, audit.Decide, "Have robots collect hosts of a domain again")
@@ -185,7 +184,7 @@ var (
 type operatorAPI struct {
 	roster    *roster.Roster
 	hosts     *hosts.Registry
-	costs     *costs.Book
+	costs     *levelling.Book
 	levelling *levelling.Leveller
 	copies    *copies.Verdicts
 	releases  releaseAPI

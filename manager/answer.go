@@ -11,7 +11,6 @@ import (
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
-	"sheaf/manager/rollout"
 	"sheaf/manager/roster"
 )
 
@@ -59,17 +58,17 @@ func adminError(err error) error {
 
 // releaseError returns the answer to an error that an operator caused, or the error itself.
 func releaseError(err error) error {
-	var bad rollout.Bad
+	var bad roster.Bad
 	switch {
 	case errors.As(err, &bad):
 		return problem.New(http.StatusBadRequest, "bad_release", err.Error())
-	case errors.Is(err, rollout.ErrNoKey):
+	case errors.Is(err, roster.ErrNoKey):
 		return problem.New(http.StatusConflict, "no_release_key", err.Error())
-	case errors.Is(err, rollout.ErrKey):
+	case errors.Is(err, roster.ErrKey):
 		return problem.New(http.StatusConflict, "other_release_key", err.Error())
-	case errors.Is(err, rollout.ErrCounter):
+	case errors.Is(err, roster.ErrCounter):
 		return problem.New(http.StatusConflict, "old_counter", err.Error())
-	case errors.Is(err, rollout.ErrUnknown):
+	case errors.Is(err, roster.ErrUnknown):
 		return problem.New(http.StatusNotFound, "unknown_release", err.Error())
 	default:
 		return err

@@ -11,7 +11,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
 )
 
@@ -61,7 +60,7 @@ func TestCostsByTheHourWithOutliersApart(t *testing.T) {
 		}
 		s.submit("r1", secret, fmt.Sprint(n), lines)
 	}
-	var found costs.HostCosts
+	var found levelling.HostCosts
 	s.operator("GET", "/v1/admin/hosts/a.test/costs", &found)
 	if len(found.Robots) != 1 || len(found.Robots[0].Hours) != 5 {
 		t.Fatalf("%+v", found)
@@ -102,7 +101,7 @@ func TestCostsByWrongClocks(t *testing.T) {
 			s.add("http://a.test/")
 			now := time.Now().UTC()
 			s.submit("r1", secret, "1", wire.TimeComment(now.Add(c.off))+exchange("a.test", 100, 1000))
-			var found costs.HostCosts
+			var found levelling.HostCosts
 			s.operator("GET", "/v1/admin/hosts/a.test/costs", &found)
 			if len(found.Robots) != 1 || len(found.Robots[0].Hours) != 1 || math.Abs(found.Robots[0].Distance-10) > 0.5 {
 				t.Fatalf("%+v", found)

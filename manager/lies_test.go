@@ -11,7 +11,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
 )
 
@@ -73,7 +72,7 @@ func TestCostsOfOthersHostsCountForNothing(t *testing.T) {
 		host  string
 		robot int
 	}{{host(own[0]), 1}, {host(others[0]), 0}} {
-		var of costs.HostCosts
+		var of levelling.HostCosts
 		s.operator("GET", "/v1/admin/hosts/"+c.host+"/costs", &of)
 		if len(of.Robots) != c.robot {
 			t.Errorf("%s has costs at %d robots, want %d", c.host, len(of.Robots), c.robot)

@@ -29,10 +29,8 @@ import (
 	"sheaf/internal/servicekey"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
-	"sheaf/manager/costs"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
-	"sheaf/manager/rollout"
 	"sheaf/manager/roster"
 )
 
@@ -40,7 +38,7 @@ import (
 type Options struct {
 	Key       servicekey.Signer  // the service's; robots get its public half when they join
 	Dir       string             // submitted logs are kept in Dir/logs
-	Store     store.Store        // robots' programs are kept in it, under rollout.Prefix; nil: none can be released
+	Store     store.Store        // robots' programs are kept in it, under roster.Prefix; nil: none can be released
 	Public    string             // URL under which robots reach the service; empty: not known
 	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
 	Gate      operators.Gate     // of operators; nil: their API is not mounted
@@ -75,10 +73,10 @@ type Manager struct {
 	Roster      *roster.Roster
 	Hosts       *hosts.Registry
 	Assignments *assign.Assignments
-	Costs       *costs.Book
+	Costs       *levelling.Book
 	Levelling   *levelling.Leveller
 	Copies      *copies.Verdicts
-	Releases    *rollout.Releases
+	Releases    *roster.Releases
 }
 
 // New returns the manager over d, which internal/db has opened.
@@ -92,14 +90,14 @@ func New(d *sql.DB, opt Options) *Manager {
 	if opt.Guesses == nil {
 		opt.Guesses = passwords.NewLimiter(opt.Log)
 	}
-	assignments, releases := assign.New(d, opt.Balance.Lease, opt.Now), rollout.New(d, opt.Store, opt.Log)
+	assignments, releases := assign.New(d, opt.Balance.Lease, opt.Now), roster.NewReleases(d, opt.Store, opt.Log)
 	b := opt.Balance
 	return &Manager{
 		opt:         opt,
 		Assignments: assignments,
 		Releases:    releases,
 		Hosts:       hosts.New(d, assignments, opt.Policy, opt.Resolver, opt.Log),
-		Costs:       costs.New(d, opt.Dir, b.Zone),
+		Costs:       levelling.NewCosts(d, opt.Dir, b.Zone),
 		Copies:      copies.NewVerdicts(d, opt.Log),
 		Roster: roster.New(d, assignments, roster.Options{
 			Key: opt.Key, FTP: opt.FTP, TokenLife: opt.TokenLife, Releases: releases, Log: opt.Log,

@@ -21,8 +21,8 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
-	"sheaf/manager/costs"
 	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
 )
 
@@ -254,12 +254,12 @@ func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot stri
 
 // serveSubmitLog answers P3: the log of a cycle.
 func (m *Manager) serveSubmitLog(w http.ResponseWriter, r *http.Request, robot string) error {
-	report, err := m.Costs.SubmitLog(r.Context(), robot, http.MaxBytesReader(w, r.Body, costs.MaxLog))
+	report, err := m.Costs.SubmitLog(r.Context(), robot, http.MaxBytesReader(w, r.Body, levelling.MaxLog))
 	var bad assign.Invalid
 	switch {
 	case errors.As(err, &bad):
 		return bodyError("bad_log", bad)
-	case errors.Is(err, costs.ErrLogReuse):
+	case errors.Is(err, levelling.ErrLogReuse):
 		return problem.New(http.StatusConflict, "log_reuse", err.Error())
 	case err != nil:
 		return err

@@ -20,7 +20,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
-	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
 )
 
 // maxProgram is how large a program that operators send may be, in bytes.
@@ -40,12 +40,12 @@ type ReleaseKeyResponse struct {
 // PublishRequest is the body of POST /v1/admin/releases. The programs must have been sent before.
 type PublishRequest struct {
 	wire.Offer
-	Soak rollout.Seconds `json:"soak"` // that each stage lasts at least
+	Soak roster.Seconds `json:"soak"` // that each stage lasts at least
 }
 
 // ReleasesResponse answers GET /v1/admin/releases.
 type ReleasesResponse struct {
-	Releases []rollout.Release `json:"releases"`
+	Releases []roster.Release `json:"releases"`
 }
 
 // RolloutRequest is the body of POST /v1/admin/releases/{counter}/rollout.
@@ -64,7 +64,7 @@ type Installable struct {
 }
 
 // releaseAPI serves releases to anybody and lets operators publish them.
-type releaseAPI struct{ releases *rollout.Releases }
+type releaseAPI struct{ releases *roster.Releases }
 
 // What anybody may have.
 var (
@@ -119,7 +119,7 @@ func (a releaseAPI) serveFile(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	signed, err := a.releases.Get(r.Context(), counter)
-	if errors.Is(err, rollout.ErrUnknown) {
+	if errors.Is(err, roster.ErrUnknown) {
 		return unknownRelease(mux.Vars(r)["counter"])
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (a releaseAPI) installable(ctx context.Context) (Installable, error) {
 	script := sha256.Sum256([]byte(deploy.InstallRobot))
 	in := Installable{Script: hex.EncodeToString(script[:])}
 	signed, err := a.releases.Get(ctx, 0)
-	if errors.Is(err, rollout.ErrUnknown) {
+	if errors.Is(err, roster.ErrUnknown) {
 		in.Missing, err = a.missingForInstall(ctx)
 		return in, err
 	}

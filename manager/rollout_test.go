@@ -20,14 +20,14 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
 )
 
 const platform = "linux-amd64"
 
 // updating is a service with robots that have joined.
 type updating struct {
-	*rollout.Releases
+	*roster.Releases
 	t   *testing.T
 	key minisign.PrivateKey
 	at  map[string]int64 // by robot, the release at work
@@ -49,7 +49,7 @@ func newUpdating(t *testing.T, robots int) *updating {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { objects.Close() })
-	f := &updating{rollout.New(d, objects, slog.New(slog.DiscardHandler)), t, key, map[string]int64{}}
+	f := &updating{roster.NewReleases(d, objects, slog.New(slog.DiscardHandler)), t, key, map[string]int64{}}
 	for i := range robots {
 		name := fmt.Sprintf("robot-%d", i)
 		if _, err := d.ExecContext(t.Context(), `INSERT INTO robots (name, created, secret_hash) VALUES (?, 1, ?)`, name, []byte(name)); err != nil {
@@ -114,7 +114,7 @@ func (f *updating) publish(key minisign.PrivateKey, counter, floor int64, expire
 
 func later() time.Time { return time.Now().AddDate(0, 1, 0) }
 
-func (f *updating) newest() rollout.Release {
+func (f *updating) newest() roster.Release {
 	f.t.Helper()
 	list, err := f.List(f.t.Context())
 	if err != nil {
@@ -207,10 +207,10 @@ func TestPublishRefuses(t *testing.T) {
 	}{
 		"another's key":  {f.publish(other, 6, 0, later()), wire.ErrReleaseSignature},
 		"expires today":  {f.publish(f.key, 6, 0, time.Now().Add(time.Hour)), wire.ErrExpired},
-		"counter again":  {f.publish(f.key, 5, 0, later()), rollout.ErrCounter},
-		"lower counter":  {f.publish(f.key, 4, 0, later()), rollout.ErrCounter},
-		"another key":    {f.SetKey(t.Context(), other.Public().(minisign.PublicKey).String(), false), rollout.ErrKey},
-		"broken program": {f.TakeProgram(t.Context(), strings.Repeat("00", 32), strings.NewReader("x")), rollout.ErrProgram},
+		"counter again":  {f.publish(f.key, 5, 0, later()), roster.ErrCounter},
+		"lower counter":  {f.publish(f.key, 4, 0, later()), roster.ErrCounter},
+		"another key":    {f.SetKey(t.Context(), other.Public().(minisign.PublicKey).String(), false), roster.ErrKey},
+		"broken program": {f.TakeProgram(t.Context(), strings.Repeat("00", 32), strings.NewReader("x")), roster.ErrProgram},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.want)
@@ -230,14 +230,14 @@ func TestProgramsAreShared(t *testing.T) {
 	}
 	t.Cleanup(func() { d.Close() })
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	var process [2]*rollout.Releases
+	var process [2]*roster.Releases
 	for n := range process {
 		objects, err := store.OpenFS(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { objects.Close() })
-		process[n] = rollout.New(d, objects, log)
+		process[n] = roster.NewReleases(d, objects, log)
 	}
 	const program = "a program of some length"
 	sum := sha256.Sum256([]byte(program))

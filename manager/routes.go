@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
-	"sheaf/manager/costs"
 	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
 )
 
 // servlet is the query of the paper's paths.
@@ -39,7 +39,7 @@ var (
 
 	fetchList   = robotRead[route.None, route.None](wire.PathList, "P1: the hosts to collect").Answering(http.StatusOK, "").Sends("application/gzip").Also(http.StatusNotModified, "", "")
 	record      = robotWrite[route.None, hosts.Report](wire.PathRecord, "P2: hosts that were discovered").Takes("application/gzip", "text/plain")
-	submitLog   = robotWrite[route.None, costs.LogReport](wire.PathSubmitLog, "P3: the log of a cycle").Takes("application/gzip", "text/plain")
+	submitLog   = robotWrite[route.None, levelling.LogReport](wire.PathSubmitLog, "P3: the log of a cycle").Takes("application/gzip", "text/plain")
 	isRestart   = robotRead[route.None, route.None](wire.PathIsRestart, "P4: whether to begin anew with a new list").Answering(http.StatusOK, "RESTART or CONTINUE").Sends("text/plain")
 	subscribe   = robotWrite[route.None, route.None](wire.PathSubscribe, "P5: join in").Answering(http.StatusOK, "").Sends("text/plain")
 	unsubscribe = robotWrite[route.None, route.None](wire.PathUnsubscribe, "P5: leave").Answering(http.StatusOK, "").Sends("text/plain")

@@ -14,10 +14,8 @@ import (
 	"sheaf/internal/cache"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
-	"sheaf/serve/visible"
 )
 
 // A host's directory with very many editions is listed as it is read, in time that
@@ -33,7 +31,7 @@ func TestVeryManyEditionsOfAHost(t *testing.T) {
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	s.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page("http://www.waseda.ac.jp/", "waseda", at)}})
 	memo := cache.NewMemo(256 << 20)
-	from := &visible.Archive{Catalog: s.Catalog, Segments: &visible.Segments{Store: s.Store, Memo: memo}, Memo: memo}
+	from := &library.Library{Catalog: s.Catalog, Segments: &library.Segments{Store: s.Store, Memo: memo}, Memo: memo}
 	v, err := from.View(t.Context(), &account.Account{Name: "all", Domains: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +47,10 @@ func TestVeryManyEditionsOfAHost(t *testing.T) {
 		segment.Edition, segment.Seq = fmt.Sprintf("20261121-%d", i+2), segment.Seq+int64(i)
 		segments = append(segments, segment)
 	}
-	host := archives.Of(v.HostOf(segments), from)
+	host := library.Of(v.HostOf(segments), from)
 	start := time.Now()
 	stop := errors.New("stop")
-	err = host.Files(t.Context(), func(node content.Node) error {
+	err = host.Files(t.Context(), func(node library.Node) error {
 		t.Logf("%d editions: first file, %s, after %v", n, node.Name, time.Since(start))
 		return stop
 	})
@@ -61,7 +59,7 @@ func TestVeryManyEditionsOfAHost(t *testing.T) {
 	}
 	files := make(map[string]bool)
 	fixed, editions := 0, time.Duration(0)
-	err = host.Files(t.Context(), func(node content.Node) error {
+	err = host.Files(t.Context(), func(node library.Node) error {
 		if files[node.Name] {
 			t.Fatalf("%s is listed twice", node.Name)
 		}

@@ -12,7 +12,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
@@ -34,7 +34,7 @@ func told(t *testing.T, captures []*records.Capture) string {
 		text := fmt.Sprintf("%s %d %v", c.URL, c.Time.Day(), c.Kind)
 		body, err := c.Body()
 		switch {
-		case errors.Is(err, content.ErrNotFound):
+		case errors.Is(err, library.ErrNotFound):
 		case err != nil:
 			t.Fatal(err)
 		default:

@@ -17,12 +17,12 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
 // send reads a file as it would be sent: by its extents, if it has them.
-func send(t *testing.T, f *content.File) ([]byte, error) {
+func send(t *testing.T, f *library.File) ([]byte, error) {
 	t.Helper()
 	from, err := f.Extents(0, f.Size)
 	if err != nil {
@@ -61,19 +61,19 @@ func TestArchivesComeFromTheCopy(t *testing.T) {
 			names = append(names, "/jp/ac/waseda/www/"+base+form)
 		}
 	}
-	read := func(library *serve.Library, a *account.Account, name string) ([]byte, error) {
-		f, err := library.Tree.Open(t.Context(), a, name)
+	read := func(lib *serve.Library, a *account.Account, name string) ([]byte, error) {
+		f, err := lib.Tree.Open(t.Context(), a, name)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
 		return send(t, f)
 	}
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
 	testkit.Must(t, err)
 	want := make(map[string][]byte)
 	for _, name := range names {
-		want[name], err = read(library, reader, name)
+		want[name], err = read(lib, reader, name)
 		testkit.Must(t, err)
 	}
 	second := t.TempDir()
@@ -89,10 +89,10 @@ func TestArchivesComeFromTheCopy(t *testing.T) {
 	watched := &storetest.Fault{Store: s.Store, Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
 	for under, objects := range map[string]store.Store{"local": s.Store, "across the network": watched} {
 		objects, counted := store.NewBacked(objects, func(context.Context) (store.Store, error) { return store.OpenFS(second) }, slog.New(slog.DiscardHandler))
-		library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: objects})
+		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: objects})
 		testkit.Must(t, err)
 		for _, name := range names {
-			if got, err := read(library, reader, name); err != nil || !bytes.Equal(got, want[name]) {
+			if got, err := read(lib, reader, name); err != nil || !bytes.Equal(got, want[name]) {
 				t.Errorf("%s, %s: %d bytes, %v; want %d", under, name, len(got), err, len(want[name]))
 			}
 		}
@@ -100,7 +100,7 @@ func TestArchivesComeFromTheCopy(t *testing.T) {
 			t.Errorf("%s: nothing was read from the copy", under)
 		}
 	}
-	if _, err := read(library, reader, "/jp/ac/waseda/www/20261121.members.tar.gz"); err == nil {
+	if _, err := read(lib, reader, "/jp/ac/waseda/www/20261121.members.tar.gz"); err == nil {
 		t.Error("without a copy the missing segment is read all the same")
 	}
 }

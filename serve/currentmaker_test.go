@@ -20,11 +20,9 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
-	"sheaf/serve/currentmaker"
+	"sheaf/serve/library"
+	"sheaf/serve/maker"
 	"sheaf/serve/servetest"
 	"sheaf/serve/tree"
 )
@@ -35,7 +33,7 @@ const newest = "/current/20261121/jp/"
 type currentSite struct {
 	*servetest.Site
 	t     *testing.T
-	rules *access.Rules
+	rules *account.Rules
 	reads *counted
 	hosts []string // of jp, in the order of the tree
 }
@@ -55,7 +53,7 @@ func (c *counted) Open(ctx context.Context, key string, off, n int64) (io.ReadCl
 
 func newCurrentSite(t *testing.T) *currentSite {
 	s := &currentSite{Site: servetest.New(t, nil), t: t}
-	s.rules = access.New(s.DB, slog.New(slog.DiscardHandler))
+	s.rules = account.NewRules(s.DB, slog.New(slog.DiscardHandler))
 	s.reads = &counted{Store: s.Store}
 	first, second := make(map[string][]*archive.Record), make(map[string][]*archive.Record)
 	dayTwo := dayOne.AddDate(0, 0, 1)
@@ -87,15 +85,15 @@ func (s *currentSite) fresh() {
 }
 
 // maker returns a Maker for whom the newest volumes are due when they have an age.
-func (s *currentSite) maker(every time.Duration, domains ...string) *currentmaker.Maker {
+func (s *currentSite) maker(every time.Duration, domains ...string) *maker.CurrentMaker {
 	s.fresh()
-	return currentmaker.New(currentmaker.Options{
+	return maker.NewCurrentMaker(maker.CurrentOptions{
 		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Domains: domains, Every: every, Look: time.Hour,
 		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-func (s *currentSite) update(m *currentmaker.Maker) {
+func (s *currentSite) update(m *maker.CurrentMaker) {
 	s.t.Helper()
 	testkit.Must(s.t, m.Update(s.t.Context(), func(context.Context, time.Duration) error { return nil }))
 	s.fresh()
@@ -112,7 +110,7 @@ func (s *currentSite) list(a *account.Account, dir string) (names []string, tags
 	s.t.Helper()
 	tags = make(map[string]string)
 	for n, err := range s.Library.Tree.List(s.t.Context(), a, dir) {
-		if errors.Is(err, content.ErrNotFound) {
+		if errors.Is(err, library.ErrNotFound) {
 			return nil, nil
 		}
 		testkit.Must(s.t, err)
@@ -127,7 +125,7 @@ func (s *currentSite) checked(a *account.Account, dir string) (hosts []string, b
 	s.t.Helper()
 	byVolume = make(map[string][]string)
 	for line := range bytes.Lines(s.read(a, dir+"MANIFEST")) {
-		var of archives.ManifestLine
+		var of library.ManifestLine
 		testkit.Must(s.t, json.Unmarshal(line, &of))
 		if data := s.read(a, dir+of.Path); int64(len(data)) != of.Size {
 			s.t.Errorf("%s%s has %d bytes, and %d in the MANIFEST", dir, of.Path, len(data), of.Size)
@@ -138,7 +136,7 @@ func (s *currentSite) checked(a *account.Account, dir string) (hosts []string, b
 		}
 		warc, tgz := s.read(a, dir+volume+".warc.gz"), s.read(a, dir+volume+".tar.gz")
 		for line := range bytes.Lines(s.read(a, dir+of.Path)) {
-			var of archives.VolumeLine
+			var of library.VolumeLine
 			testkit.Must(s.t, json.Unmarshal(line, &of))
 			hosts, byVolume[volume] = append(hosts, of.Host), append(byVolume[volume], of.Host)
 			if !bytes.Equal(warc[of.WARC.Offset:][:of.WARC.Length], s.read(a, "/"+of.Path+"/current.warc.gz")) {
@@ -242,7 +240,7 @@ func TestCurrentAndTakeDown(t *testing.T) {
 		t.Errorf("to measure one host, segments were read %d times", n)
 	}
 	for name, tag := range was {
-		changes := strings.HasPrefix(name, wholly) || strings.HasPrefix(name, partly) || name == archives.Manifest
+		changes := strings.HasPrefix(name, wholly) || strings.HasPrefix(name, partly) || name == library.Manifest
 		if (now[name] != tag) != changes {
 			t.Errorf("%s had the ETag %s and has %s", name, tag, now[name])
 		}
@@ -342,7 +340,7 @@ func TestCurrentAndExpiry(t *testing.T) {
 func TestCurrentWithinScope(t *testing.T) {
 	t.Parallel()
 	s := newCurrentSite(t)
-	for _, r := range []access.Rule{{Domain: "www.u3.ac.jp", Accounts: []string{"alice"}, Reason: "contract"}, {Domain: "www.u8.ac.jp", Accounts: []string{"alice"}, Reason: "contract"}} {
+	for _, r := range []account.Rule{{Domain: "www.u3.ac.jp", Accounts: []string{"alice"}, Reason: "contract"}, {Domain: "www.u8.ac.jp", Accounts: []string{"alice"}, Reason: "contract"}} {
 		_, err := s.rules.Add(t.Context(), r)
 		testkit.Must(t, err)
 	}

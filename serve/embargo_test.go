@@ -12,12 +12,11 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/naming"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
-	"sheaf/serve/changes"
-	"sheaf/serve/feed"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -27,7 +26,7 @@ func TestFeedOfEmbargoes(t *testing.T) {
 	t.Parallel()
 	now := &passing{}
 	s := history(t, now, 0)
-	rules := access.New(s.DB, slog.New(slog.DiscardHandler))
+	rules := account.NewRules(s.DB, slog.New(slog.DiscardHandler))
 	rules.Now = now.now
 	var err error
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Rules: rules})
@@ -36,24 +35,24 @@ func TestFeedOfEmbargoes(t *testing.T) {
 	hosts := []string{"www.waseda.ac.jp", "www.keio.ac.jp", "www.example.jp", "example.jp"}
 	readers := []*copyOf{
 		{account: everyone, page: 3}, {account: &account.Account{Name: "alice", Domains: []string{"*"}}, page: 100},
-		{account: &account.Account{Name: "bob", Domains: []string{"example.jp"}}, page: 1}, {account: everyone, want: changes.Selection{Domains: []string{"ac.jp"}}, page: 2},
+		{account: &account.Account{Name: "bob", Domains: []string{"example.jp"}}, page: 1}, {account: everyone, want: library.Selection{Domains: []string{"ac.jp"}}, page: 2},
 	}
 	anew, freed := 0, 0
 	follow := func(c *copyOf) {
 		_, err := s.Library.Changes.Wait(t.Context(), c.account, c.want, c.at, c.page, 0, nil)
-		if c.files == nil || errors.Is(err, changes.ErrOtherFeed) {
-			c.files, c.at = map[string]string{}, feed.Cursor{}
+		if c.files == nil || errors.Is(err, library.ErrOtherFeed) {
+			c.files, c.at = map[string]string{}, api.Cursor{}
 			anew++
 		}
 		before := len(c.events)
 		c.follow(t, s.Library)
 		for _, e := range c.events[before:] {
-			if e.Op == feed.Reseal {
+			if e.Op == api.Reseal {
 				freed++
 			}
 		}
 	}
-	var made []access.Rule
+	var made []account.Rule
 	start := now.now().UTC().Truncate(time.Second)
 	for step := range testkit.Size(20, 48) {
 		now.ahead += 12 * time.Hour
@@ -70,14 +69,14 @@ func TestFeedOfEmbargoes(t *testing.T) {
 			testkit.Must(t, rules.Remove(t.Context(), made[0].ID))
 			made = made[1:]
 		default:
-			r := access.Rule{Domain: "ac.jp", Days: 1 + random.IntN(3), Accounts: []string{"alice"}, Reason: "contract"}
+			r := account.Rule{Domain: "ac.jp", Days: 1 + random.IntN(3), Accounts: []string{"alice"}, Reason: "contract"}
 			switch random.IntN(4) {
 			case 0:
-				r = access.Rule{Domain: "example.jp", Until: at.Add(time.Duration(random.IntN(72)) * time.Hour), Reason: "embargo"}
+				r = account.Rule{Domain: "example.jp", Until: at.Add(time.Duration(random.IntN(72)) * time.Hour), Reason: "embargo"}
 			case 1:
-				r = access.Rule{URLPrefix: "http://www.keio.ac.jp/secret/", Until: at.Add(time.Duration(random.IntN(72)) * time.Hour), Reason: "embargo"}
+				r = account.Rule{URLPrefix: "http://www.keio.ac.jp/secret/", Until: at.Add(time.Duration(random.IntN(72)) * time.Hour), Reason: "embargo"}
 			case 2:
-				r = access.Rule{Domain: "*", From: at.Add(-24 * time.Hour), To: at.Add(24 * time.Hour), Days: 2, Reason: "elections"}
+				r = account.Rule{Domain: "*", From: at.Add(-24 * time.Hour), To: at.Add(24 * time.Hour), Days: 2, Reason: "elections"}
 			}
 			r, err := rules.Add(t.Context(), r)
 			testkit.Must(t, err)

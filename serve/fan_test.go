@@ -22,7 +22,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -77,7 +77,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	}
 	s := servetest.New(t, nil)
 	hosts := crowd(t, s, n)
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: widest})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: widest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	const level = "/jp/ne/blog"
 	start := time.Now()
-	for n, err := range library.Tree.List(t.Context(), everyone, level) {
+	for n, err := range lib.Tree.List(t.Context(), everyone, level) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	walk = func(dir, letters string) {
 		directories++
 		entries, fans := 0, []string(nil)
-		for n, err := range library.Tree.List(t.Context(), everyone, dir) {
+		for n, err := range lib.Tree.List(t.Context(), everyone, dir) {
 			if err != nil {
 				t.Fatalf("%s: %v", dir, err)
 			}
@@ -140,7 +140,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	}
 
 	for _, name := range []string{level + "/a/20261121.tar.gz", level + "/a+/a/20261121.tar.gz", level + "/a+/aa+/aa/www/20261121.warc.gz", level + "/aa+/aa/20261121.tar.gz"} {
-		if _, err := library.Tree.Stat(t.Context(), everyone, name); err != nil {
+		if _, err := lib.Tree.Stat(t.Context(), everyone, name); err != nil {
 			t.Errorf("%v", err)
 		}
 	}
@@ -148,12 +148,12 @@ func TestWideLevelsFanOut(t *testing.T) {
 		level + "/+", level + "/b+/a", level + "/a+/a+", level + "/aa+/a+", level + "/a+/20261121.tar.gz", level + "/a+/a/b+", level + "/a+/MANIFEST",
 		"/jp/ne/b+/current.tar.gz", "/R+/README", "/e+/editions", "/editions/2+/20261121", level + "/zzzzzzzzzzzzzzz+", level + "/a+/b",
 	} {
-		if node, err := library.Tree.Stat(t.Context(), everyone, name); !strings.Contains(fmt.Sprint(err), content.ErrNotFound.Error()) {
+		if node, err := lib.Tree.Stat(t.Context(), everyone, name); !strings.Contains(fmt.Sprint(err), library.ErrNotFound.Error()) {
 			t.Errorf("%s: %+v, %v", name, node, err)
 		}
 	}
 	// Who may see one host of the level is led to it, and shown no fan.
-	for n, err := range library.Tree.List(t.Context(), &account.Account{Name: "aa", Domains: []string{"aa.blog.ne.jp"}}, level) {
+	for n, err := range lib.Tree.List(t.Context(), &account.Account{Name: "aa", Domains: []string{"aa.blog.ne.jp"}}, level) {
 		if err != nil || n.Name != "aa" {
 			t.Errorf("%+v, %v", n, err)
 		}
@@ -165,13 +165,13 @@ func TestWideLevelsFanOut(t *testing.T) {
 func TestLargeEditionsAreSharded(t *testing.T) {
 	s := servetest.New(t, nil)
 	hosts := crowd(t, s, 700)
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: 100})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func(a *account.Account, name string) []string {
 		t.Helper()
-		f, err := library.Tree.Open(t.Context(), a, name)
+		f, err := lib.Tree.Open(t.Context(), a, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		return lines
 	}
 	var named, summed []string
-	for n, err := range library.Tree.List(t.Context(), everyone, "/editions/20261121") {
+	for n, err := range lib.Tree.List(t.Context(), everyone, "/editions/20261121") {
 		if err != nil || !n.Dir {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -204,7 +204,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		named = append(named, some...)
 		for _, line := range read(everyone, dir+"/SHA256SUMS") {
 			sum, name, _ := strings.Cut(line, "  ")
-			node, err := library.Tree.Stat(t.Context(), everyone, path.Join(dir, name))
+			node, err := lib.Tree.Stat(t.Context(), everyone, path.Join(dir, name))
 			if err != nil || node.SHA256 != sum {
 				t.Fatalf("%s: %+v, %v", line, node, err)
 			}
@@ -218,7 +218,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 	if !slices.ContainsFunc(summed, func(p string) bool { return strings.HasPrefix(p, "/jp/ne/blog/x+/xn+/xn-+/xn--+/") }) {
 		t.Error("the digests' paths do not lead through the fan")
 	}
-	f, err := library.Tree.Open(t.Context(), everyone, "/editions/20261121/00001/ls-lR.gz")
+	f, err := lib.Tree.Open(t.Context(), everyone, "/editions/20261121/00001/ls-lR.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(z)
-	node, statErr := library.Tree.Stat(t.Context(), everyone, "/jp/ac/waseda/www/20261121.tar.gz")
+	node, statErr := lib.Tree.Stat(t.Context(), everyone, "/jp/ac/waseda/www/20261121.tar.gz")
 	line := fmt.Sprintf("./jp/ac/waseda/www:\ntotal 0\n-r--r--r--   1 ftp      ftp      %12d %s 20261121.tar.gz\n", node.Size, node.Modified.Format("Jan _2  2006"))
 	if err := errors.Join(err, statErr); err != nil || !strings.Contains(string(text), line) {
 		t.Errorf("%v; %.300s", err, text)
@@ -246,7 +246,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		t.Errorf("a scope's hosts: %q", got)
 	}
 	for _, name := range []string{"00000", "00099", "1", "00001/README", "00001/HOSTS/x", "000001/HOSTS"} {
-		if node, err := library.Tree.Stat(t.Context(), everyone, "/editions/20261121/"+name); err == nil {
+		if node, err := lib.Tree.Stat(t.Context(), everyone, "/editions/20261121/"+name); err == nil {
 			t.Errorf("%s: %+v", name, node)
 		}
 	}

@@ -18,23 +18,22 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/changes"
-	"sheaf/serve/content"
-	"sheaf/serve/feed"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
 // copyOf is what somebody keeps of the tree who follows the feed: path to ETag.
 type copyOf struct {
 	account *account.Account
-	want    changes.Selection
+	want    library.Selection
 	page    int
-	at      feed.Cursor
+	at      api.Cursor
 	files   map[string]string
-	events  []feed.Event
+	events  []api.Event
 }
 
 func (c *copyOf) follow(t *testing.T, l *serve.Library) {
@@ -59,10 +58,10 @@ func (c *copyOf) follow(t *testing.T, l *serve.Library) {
 	}
 }
 
-// apply does as package feed says that one may.
-func (c *copyOf) apply(t *testing.T, l *serve.Library, e feed.Event) {
+// apply does as package api says that one may.
+func (c *copyOf) apply(t *testing.T, l *serve.Library, e api.Event) {
 	t.Helper()
-	if e.Op == feed.Put && len(e.Files) > 0 {
+	if e.Op == api.Put && len(e.Files) > 0 {
 		for _, f := range e.Files {
 			c.files[e.Path+f.Name] = f.ETag
 		}
@@ -79,7 +78,7 @@ func editionFiles(t *testing.T, l *serve.Library, a *account.Account, dir string
 	t.Helper()
 	files := map[string]string{}
 	for n, err := range l.Tree.List(t.Context(), a, dir) {
-		if errors.Is(err, content.ErrNotFound) {
+		if errors.Is(err, library.ErrNotFound) {
 			break
 		}
 		if err != nil {
@@ -104,7 +103,7 @@ func TestFeed(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
 	hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.waseda.ac.jp:8080", "wasedax.ac.jp", "www.keio.ac.jp", "example.jpx", "192.0.2.7", "ac.uk"}
 	academic := &account.Account{Name: "academic", Domains: []string{"waseda.ac.jp", "keio.ac.jp", "ac.uk"}}
-	selections := []changes.Selection{
+	selections := []library.Selection{
 		{}, {Hosts: []string{"www.waseda.ac.jp", "www.keio.ac.jp"}}, {Domains: []string{"waseda.ac.jp", "ac.jp"}}, {SURT: []string{"jp,ac,wa"}, Hosts: []string{"ac.uk"}},
 	}
 	var early []*copyOf
@@ -184,43 +183,43 @@ func TestFeed(t *testing.T) {
 		if len(there) == 0 {
 			t.Errorf("%s %+v selects nothing", c.account.Name, c.want)
 		}
-		if reflect.DeepEqual(c.want, changes.Selection{}) {
+		if reflect.DeepEqual(c.want, library.Selection{}) {
 			fromFiles := readFeedFiles(t, s.Library, c.account, 0)
 			if !reflect.DeepEqual(fromFiles, late.events) {
 				t.Errorf("%s: the files have %d events, the feed %d", c.account.Name, len(fromFiles), len(late.events))
 			}
 		}
 	}
-	ops := map[feed.Op]int{}
+	ops := map[api.Op]int{}
 	whole := 0
 	for _, e := range early[0].events {
 		ops[e.Op]++
 		whole += min(1, len(e.Files))
 	}
-	if ops[feed.Put] == 0 || ops[feed.Delete] == 0 || ops[feed.Reseal] == 0 || whole == 0 || whole == ops[feed.Put] {
+	if ops[api.Put] == 0 || ops[api.Delete] == 0 || ops[api.Reseal] == 0 || whole == 0 || whole == ops[api.Put] {
 		t.Errorf("the feed had %v, %d with files: not everything was tried", ops, whole)
 	}
 }
 
 // readFeedFiles reads what the files below /feed hold behind a number, found by name alone.
-func readFeedFiles(t *testing.T, l *serve.Library, a *account.Account, since int64) (events []feed.Event) {
+func readFeedFiles(t *testing.T, l *serve.Library, a *account.Account, since int64) (events []api.Event) {
 	t.Helper()
-	var latest feed.Latest
+	var latest api.Latest
 	if err := json.Unmarshal(read(t, l, a, "/feed/LATEST"), &latest); err != nil {
 		t.Fatal(err)
 	}
-	for _, tile := range feed.Tiles(since, latest.Since) {
+	for _, tile := range api.Tiles(since, latest.Since) {
 		z, err := gzip.NewReader(bytes.NewReader(read(t, l, a, tile.Path())))
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := json.NewDecoder(z)
-		var h feed.Header
+		var h api.Header
 		if err := in.Decode(&h); err != nil || h.Tile != tile {
 			t.Fatalf("%s begins %+v, %v", tile.Path(), h, err)
 		}
 		for {
-			var e feed.Event
+			var e api.Event
 			err := in.Decode(&e)
 			if errors.Is(err, io.EOF) {
 				break

@@ -27,18 +27,13 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/internal/cache"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/bandwidth"
 	"sheaf/serve/bundle"
-	"sheaf/serve/changes"
-	"sheaf/serve/content"
 	"sheaf/serve/coverage"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/tables"
 	"sheaf/serve/tree"
-	"sheaf/serve/visible"
 )
 
 // Options of a Library. Catalog and Store are required.
@@ -47,8 +42,8 @@ type Options struct {
 	Store   store.Store
 
 	Accounts *account.Accounts // tells how accounts change while they read; nil: they do not change
-	Meter    *bandwidth.Meter  // of what all accounts read; default: one for this process only
-	Rules    *access.Rules     // hide what not everybody may see; nil: nothing
+	Meter    *account.Meter    // of what all accounts read; default: one for this process only
+	Rules    *account.Rules    // hide what not everybody may see; nil: nothing
 
 	URLs *urlindex.Reader // finds records by URL; nil: the segments' own indexes do
 	Log  *slog.Logger     // default: discards
@@ -58,7 +53,7 @@ type Options struct {
 	Contact    string        // address for questions, for /README; may be empty
 	Widest     int           // see tree.Options
 	Volume     int64         // see tree.Options.VolumeBytes
-	Lag        time.Duration // see visible.Archive; default 0
+	Lag        time.Duration // see library.Archive; default 0
 }
 
 const (
@@ -73,11 +68,11 @@ type Library struct {
 	Records *records.Records
 	Bundles *bundle.Bundles
 	Tables  *tables.Tables
-	Changes *changes.Feed
-	Rules   *access.Rules // nil: there are none
+	Changes *library.Feed
+	Rules   *account.Rules // nil: there are none
 	Contact string
 
-	archive *visible.Archive
+	archive *library.Library
 }
 
 // NewLibrary makes a library over a catalog and the store that has its segments.
@@ -89,7 +84,7 @@ func NewLibrary(opt Options) (*Library, error) {
 		opt.Grace = account.DefaultGrace
 	}
 	if opt.Meter == nil {
-		opt.Meter = bandwidth.New(bandwidth.Options{})
+		opt.Meter = account.NewMeter(account.Options{})
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -98,8 +93,8 @@ func NewLibrary(opt Options) (*Library, error) {
 		opt.CacheBytes = defaultCache
 	}
 	memo := cache.NewMemo(opt.CacheBytes)
-	from := &visible.Archive{
-		Catalog: opt.Catalog, Segments: &visible.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: content.NewSpools(spoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
+	from := &library.Library{
+		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(spoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
 	made := &tables.Tables{Archive: from, Access: access}
@@ -109,7 +104,7 @@ func NewLibrary(opt Options) (*Library, error) {
 		Records: records.New(from, opt.URLs),
 		Bundles: &bundle.Bundles{Archive: from, Access: access},
 		Tables:  made,
-		Changes: &changes.Feed{Archive: from},
+		Changes: &library.Feed{Archive: from},
 		Rules:   opt.Rules,
 		Contact: opt.Contact,
 		archive: from,
@@ -121,9 +116,9 @@ func (l *Library) Coverage(ctx context.Context, a *account.Account, s coverage.S
 	return coverage.Find(ctx, l.archive, a, s)
 }
 
-// Expendable is archives.Expendable for the library's segments.
+// Expendable is library.Expendable for the library's segments.
 func (l *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
-	return archives.Expendable(ctx, l.archive.Segments, segments, n)
+	return library.Expendable(ctx, l.archive.Segments, segments, n)
 }
 
 // ReportHost is batch.Report for the library's archive.

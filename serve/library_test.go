@@ -18,8 +18,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -87,7 +86,7 @@ func read(t *testing.T, l *serve.Library, a *account.Account, path string) []byt
 	return readFile(t, f)
 }
 
-func readFile(t *testing.T, f *content.File) []byte {
+func readFile(t *testing.T, f *library.File) []byte {
 	t.Helper()
 	return servetest.ReadFile(t, f)
 }
@@ -140,11 +139,11 @@ func TestTree(t *testing.T) {
 		"/us", "/feed/000001", "/feed/000000/000000000001-000000000010.ndjson.gz", "/feed/x", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/editions/20261120/x",
 		"/jp/ac/20261120.tar.gz", "/jp/MANIFEST", "/LATEST/x", "/jp/AC", "/jp/ac/waseda/www/20261120.zip",
 	} {
-		if n, err := s.Library.Tree.Stat(t.Context(), everyone, path); !errors.Is(err, content.ErrNotFound) {
+		if n, err := s.Library.Tree.Stat(t.Context(), everyone, path); !errors.Is(err, library.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", path, n, err)
 		}
 	}
-	if _, err := s.Library.Tree.Open(t.Context(), everyone, "/jp"); !errors.Is(err, content.ErrIsDirectory) {
+	if _, err := s.Library.Tree.Open(t.Context(), everyone, "/jp"); !errors.Is(err, library.ErrIsDirectory) {
 		t.Errorf("a directory was opened: %v", err)
 	}
 }
@@ -216,7 +215,7 @@ func TestArchives(t *testing.T) {
 func TestSpansThatAreNone(t *testing.T) {
 	s := twoDays(t)
 	for _, base := range []string{"20261121-20261120", "20261122-20261231", "20261120-", "-20261121", "20261120-2", "20261320-20261321", "0-9"} {
-		if _, err := s.Library.Tree.Open(t.Context(), everyone, "/jp/ac/waseda/www/"+base+".tar.gz"); !errors.Is(err, content.ErrNotFound) {
+		if _, err := s.Library.Tree.Open(t.Context(), everyone, "/jp/ac/waseda/www/"+base+".tar.gz"); !errors.Is(err, library.ErrNotFound) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
@@ -371,7 +370,7 @@ func TestScope(t *testing.T) {
 	} {
 		a := &account.Account{Name: "a", Domains: c.domains}
 		dirs := func(path string) string {
-			if _, err := s.Library.Tree.Stat(t.Context(), a, path); errors.Is(err, content.ErrNotFound) {
+			if _, err := s.Library.Tree.Stat(t.Context(), a, path); errors.Is(err, library.ErrNotFound) {
 				return ""
 			}
 			var out []string
@@ -410,7 +409,7 @@ func TestScope(t *testing.T) {
 	}
 	outside := &account.Account{Name: "a", Domains: []string{"keio.ac.jp"}}
 	for _, path := range []string{"/jp/ac/waseda", "/jp/ac/waseda/www/all.tar.gz", "/jp/ac/waseda/MANIFEST", "/_ip", "/jpx"} {
-		if _, err := s.Library.Tree.Open(t.Context(), outside, path); !errors.Is(err, content.ErrNotFound) {
+		if _, err := s.Library.Tree.Open(t.Context(), outside, path); !errors.Is(err, library.ErrNotFound) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -441,7 +440,7 @@ func TestTakeDown(t *testing.T) {
 			t.Errorf("%s still has the page", path)
 		}
 	}
-	if _, err := s.Library.Tree.Stat(ctx, everyone, "/jp/ac/keio"); !errors.Is(err, content.ErrNotFound) {
+	if _, err := s.Library.Tree.Stat(ctx, everyone, "/jp/ac/keio"); !errors.Is(err, library.ErrNotFound) {
 		t.Errorf("the host is still there: %v", err)
 	}
 }
@@ -501,7 +500,7 @@ func wantSums(t *testing.T, s *servetest.Site, dir string, atLeast int) {
 		t.Errorf("%sSHA256SUMS names %d files, want %d at least", dir, len(sums), atLeast)
 	}
 	for line := range strings.Lines(string(read(t, s.Library, everyone, dir+"MANIFEST"))) {
-		var m archives.ManifestLine
+		var m library.ManifestLine
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}
@@ -510,7 +509,7 @@ func wantSums(t *testing.T, s *servetest.Site, dir string, atLeast int) {
 			t.Errorf("%s%s has %d bytes; MANIFEST says %d and SHA-256 %q, SHA256SUMS %q", dir, m.Path, len(data), m.Size, m.SHA256, sums[m.Path])
 		}
 		for _, of := range m.Segments {
-			base, _, _ := archives.CutForm(m.Path)
+			base, _, _ := library.CutForm(m.Path)
 			if files := len(pages(t, read(t, s.Library, everyone, dir+base+".tar.gz"))); of.Files > int64(files) {
 				t.Errorf("%s%s holds %d pages, MANIFEST counts %d", dir, m.Path, files, of.Files)
 			}

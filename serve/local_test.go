@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
@@ -45,13 +45,13 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 		store store.Store
 		local bool
 	}{"bare": {s.Store, true}, "wrapped": {wrapped, true}, "watched": {store.NewMeter(watched), false}} {
-		library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: c.store})
+		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: c.store})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, base := range []string{"20261120", "20261120-20261121", "all", "current"} {
 			for _, form := range []string{".members.tar.gz", ".tar.gz", ".warc.gz", ".wacz"} {
-				f, err := library.Tree.Open(t.Context(), account, "/jp/ac/waseda/www/"+base+form)
+				f, err := lib.Tree.Open(t.Context(), account, "/jp/ac/waseda/www/"+base+form)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,18 +61,18 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 				}
 			}
 		}
-		checkGathered(t, name, library, account, c.local)
+		checkGathered(t, name, lib, account, c.local)
 	}
 }
 
 // checkGathered does the same to what is gathered of a host's newest records.
-func checkGathered(t *testing.T, name string, library *serve.Library, account *account.Account, local bool) {
+func checkGathered(t *testing.T, name string, lib *serve.Library, account *account.Account, local bool) {
 	t.Helper()
-	builder, err := library.Bundles.New(t.Context(), account, ".tar.gz")
+	builder, err := lib.Bundles.New(t.Context(), account, ".tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := library.Records.Search(t.Context(), account, records.Search{
+	results, err := lib.Records.Search(t.Context(), account, records.Search{
 		Targets: []records.Target{{Match: records.MatchHost, Host: "www.waseda.ac.jp"}},
 		From:    time.Date(2026, 11, 20, 3, 0, 5, 0, time.UTC),
 	})
@@ -87,7 +87,7 @@ func checkGathered(t *testing.T, name string, library *serve.Library, account *a
 	if err != nil || bundle.Records() == 0 {
 		t.Fatalf("%d records, %v", bundle.Records(), err)
 	}
-	f, err := library.Bundles.Open(t.Context(), account, bundle, "pages.tar.gz")
+	f, err := lib.Bundles.Open(t.Context(), account, bundle, "pages.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func checkGathered(t *testing.T, name string, library *serve.Library, account *a
 }
 
 // checkExtents compares ranges of a file, as they are sent, with the same read.
-func checkExtents(t *testing.T, name string, f *content.File, local bool) {
+func checkExtents(t *testing.T, name string, f *library.File, local bool) {
 	t.Helper()
 	read := func(off, n int64) []byte {
 		r, err := f.OpenRange(t.Context(), off, n)

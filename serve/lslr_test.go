@@ -18,15 +18,14 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
 // longOf reads an ls-lR.gz: the size of each path.
-func longOf(t *testing.T, library *serve.Library, account *account.Account, name string) map[string]int64 {
+func longOf(t *testing.T, lib *serve.Library, account *account.Account, name string) map[string]int64 {
 	t.Helper()
-	f, err := library.Tree.Open(t.Context(), account, name)
+	f, err := lib.Tree.Open(t.Context(), account, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +62,18 @@ func longOf(t *testing.T, library *serve.Library, account *account.Account, name
 }
 
 // walked finds the editions' files of the tree by listing it.
-func walked(t *testing.T, library *serve.Library, account *account.Account, dir string) map[string]int64 {
+func walked(t *testing.T, lib *serve.Library, account *account.Account, dir string) map[string]int64 {
 	t.Helper()
 	files := make(map[string]int64)
-	for n, err := range library.Tree.List(t.Context(), account, dir) {
+	for n, err := range lib.Tree.List(t.Context(), account, dir) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		name := path.Join(dir, n.Name)
-		base, _, isArchive := archives.CutForm(n.Name)
+		base, _, isArchive := library.CutForm(n.Name)
 		switch {
 		case n.Dir && name != "/editions" && name != "/feed":
-			for sub, size := range walked(t, library, account, name) {
+			for sub, size := range walked(t, lib, account, name) {
 				files[sub] = size
 			}
 		case isArchive && base != "current" && base != "all":
@@ -98,13 +97,13 @@ func TestLongListOfTheRoot(t *testing.T) {
 	}
 	publish("20261120", "www.waseda.ac.jp", "a.blog.jp", "b.blog.jp", "ba.blog.jp", "a.blog.jp:8080", "www.example.com")
 	publish("20261121", "a.blog.jp", "www.waseda.ac.jp")
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: 2})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Widest: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func(what string, account *account.Account, want int) {
 		t.Helper()
-		got, walk := longOf(t, library, account, "/ls-lR.gz"), walked(t, library, account, "/")
+		got, walk := longOf(t, lib, account, "/ls-lR.gz"), walked(t, lib, account, "/")
 		if len(got) != want {
 			t.Errorf("%s: %d files, want %d", what, len(got), want)
 		}
@@ -123,7 +122,7 @@ func TestLongListOfTheRoot(t *testing.T) {
 	check("after a take-down", everyone, 14)
 	check("some, after a take-down", some, 10)
 
-	f, err := library.Tree.Open(t.Context(), everyone, "/ls-lR.gz")
+	f, err := lib.Tree.Open(t.Context(), everyone, "/ls-lR.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,13 +131,13 @@ func TestLongListOfTheRoot(t *testing.T) {
 	if got := readRange(t, f, 7, f.Size-9); got != whole[7:f.Size-2] {
 		t.Error("a range is not that of the whole")
 	}
-	again, err := library.Tree.Stat(t.Context(), everyone, "/ls-lR.gz")
+	again, err := lib.Tree.Stat(t.Context(), everyone, "/ls-lR.gz")
 	if err != nil || again.ETag != f.ETag || again.Size != f.Size {
 		t.Errorf("the same version gives %+v, then %+v, %v", f.Node, again, err)
 	}
 }
 
-func readRange(t *testing.T, f *content.File, off, n int64) string {
+func readRange(t *testing.T, f *library.File, off, n int64) string {
 	t.Helper()
 	r, err := f.OpenRange(t.Context(), off, n)
 	if err != nil {
@@ -162,7 +161,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	}
 	s := servetest.New(t, nil)
 	hosts := crowd(t, s, n)
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	node, err := library.Tree.Stat(t.Context(), everyone, "/ls-lR.gz")
+	node, err := lib.Tree.Stat(t.Context(), everyone, "/ls-lR.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +177,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	start = time.Now()
-	if _, err := library.Tree.Stat(t.Context(), everyone, "/ls-lR.gz"); err != nil {
+	if _, err := lib.Tree.Stat(t.Context(), everyone, "/ls-lR.gz"); err != nil {
 		t.Fatal(err)
 	}
 	held := int64(after.HeapAlloc) - int64(before.HeapAlloc)
@@ -186,7 +185,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	if held > 64<<20 { // of a million hosts 45 MB, of which most is the catalog's and the cache's of what was asked last
 		t.Errorf("%d bytes are held in memory", held)
 	}
-	if got := longOf(t, library, everyone, "/ls-lR.gz"); len(got) != 2*len(hosts) {
+	if got := longOf(t, lib, everyone, "/ls-lR.gz"); len(got) != 2*len(hosts) {
 		t.Errorf("%d files, want %d", len(got), 2*len(hosts))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
 )
@@ -51,7 +51,7 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 	const dir = "/jp/ac/waseda/www/"
 	all, err := query.Parse(url.Values{"url": {host + "/*"}, "limit": {"100000"}}, nil)
 	testkit.Must(t, err)
-	paths, answers := []string{"/ls-lR.gz", dir + "MANIFEST", dir + "SHA256SUMS"}, make(map[string]func() (*content.File, error))
+	paths, answers := []string{"/ls-lR.gz", dir + "MANIFEST", dir + "SHA256SUMS"}, make(map[string]func() (*library.File, error))
 	for _, form := range []string{".tar.gz", ".members.tar.gz", ".warc.gz"} {
 		to, err := s.Library.Bundles.New(t.Context(), everyone, form)
 		testkit.Must(t, err)
@@ -60,7 +60,7 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		b, err := to.Finish(t.Context())
 		testkit.Must(t, err)
 		paths = append(paths, "pages"+form)
-		answers["pages"+form] = func() (*content.File, error) { return s.Library.Bundles.Open(t.Context(), everyone, b, "pages") }
+		answers["pages"+form] = func() (*library.File, error) { return s.Library.Bundles.Open(t.Context(), everyone, b, "pages") }
 	}
 	for _, base := range []string{editions[0], editions[1], "current", "all"} {
 		for _, form := range []string{".members.tar.gz", ".tar.gz", ".warc.gz", ".cdxj", ".wacz", ".links.gz"} {
@@ -79,13 +79,13 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 	}
 	before := heap()
 	for _, path := range paths {
-		files, ranges := make([]*content.File, readers), make([]io.ReadCloser, readers)
+		files, ranges := make([]*library.File, readers), make([]io.ReadCloser, readers)
 		var opening errgroup.Group
 		for i := range readers {
 			opening.Go(func() (err error) {
 				open := answers[path]
 				if open == nil {
-					open = func() (*content.File, error) { return s.Library.Tree.Open(t.Context(), everyone, path) }
+					open = func() (*library.File, error) { return s.Library.Tree.Open(t.Context(), everyone, path) }
 				}
 				if files[i], err = open(); err != nil {
 					return err

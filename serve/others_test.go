@@ -13,7 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -51,10 +51,10 @@ func TestOthers(t *testing.T) {
 	s.Others = nil
 	s.Publish("20261122", pages)
 
-	read := func(a *account.Account, name string, off, n int64) (string, content.Node, error) {
+	read := func(a *account.Account, name string, off, n int64) (string, library.Node, error) {
 		f, err := s.Library.Tree.Open(t.Context(), a, name)
 		if err != nil {
-			return "", content.Node{}, err
+			return "", library.Node{}, err
 		}
 		defer f.Close()
 		if n < 0 {
@@ -62,7 +62,7 @@ func TestOthers(t *testing.T) {
 		}
 		r, err := f.OpenRange(t.Context(), off, n)
 		if err != nil {
-			return "", content.Node{}, err
+			return "", library.Node{}, err
 		}
 		defer r.Close()
 		data, err := io.ReadAll(r)
@@ -91,11 +91,11 @@ func TestOthers(t *testing.T) {
 		t.Errorf("tags %v", tags)
 	}
 	for _, missing := range []string{"20261122.others.warc.gz", "current.others.warc.gz", "20991231.others.warc.gz"} {
-		if _, _, err := read(alice, dir+missing, 0, -1); !errors.Is(err, content.ErrNotFound) {
+		if _, _, err := read(alice, dir+missing, 0, -1); !errors.Is(err, library.ErrNotFound) {
 			t.Errorf("%s: %v", missing, err)
 		}
 	}
-	if _, _, err := read(bob, dir+"all.others.warc.gz", 0, -1); !errors.Is(err, content.ErrNotFound) {
+	if _, _, err := read(bob, dir+"all.others.warc.gz", 0, -1); !errors.Is(err, library.ErrNotFound) {
 		t.Errorf("another account: %v", err)
 	}
 	if got, _, err := read(bob, "/jp/ac/keio/www/all.others.warc.gz", 0, -1); err != nil || got != beside("http://"+keio+"/") {

@@ -10,7 +10,7 @@ import (
 	"sheaf/archive"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -26,7 +26,7 @@ func FuzzPaths(f *testing.F) {
 		"www.keio.ac.jp":        {servetest.Page("http://www.keio.ac.jp/", "secret", dayOne)},
 		"www.waseda.ac.jp:8080": {servetest.Page("http://www.waseda.ac.jp:8080/", "port", dayOne)},
 	})
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Widest: 1})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Widest: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -39,9 +39,9 @@ func FuzzPaths(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		n, err := library.Tree.Stat(t.Context(), account, name)
+		n, err := lib.Tree.Stat(t.Context(), account, name)
 		if err != nil {
-			if !errors.Is(err, content.ErrNotFound) {
+			if !errors.Is(err, library.ErrNotFound) {
 				t.Fatalf("%q: %v", name, err)
 			}
 			return
@@ -54,17 +54,17 @@ func FuzzPaths(f *testing.F) {
 			t.Fatalf("%q leads to %q", name, n.Name)
 		}
 		if n.Dir {
-			for below, err := range library.Tree.List(t.Context(), account, name) {
+			for below, err := range lib.Tree.List(t.Context(), account, name) {
 				if err != nil {
 					t.Fatalf("%q lists %v", name, err)
 				}
-				if _, err := library.Tree.Stat(t.Context(), account, path.Join(clean, below.Name)); err != nil {
+				if _, err := lib.Tree.Stat(t.Context(), account, path.Join(clean, below.Name)); err != nil {
 					t.Fatalf("%q lists %q, which is not there: %v", name, below.Name, err)
 				}
 			}
 			return
 		}
-		file, err := library.Tree.Open(t.Context(), account, name)
+		file, err := lib.Tree.Open(t.Context(), account, name)
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}

@@ -16,7 +16,7 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
 	"sheaf/serve"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -208,7 +208,7 @@ func TestRetention(t *testing.T) {
 			for i, l := range lines[host] {
 				kept := slices.ContainsFunc(left, func(o catalog.SegmentEntry) bool { return o.Seq == l.Seq })
 				_, err := s.Library.Tree.Stat(t.Context(), everyone, "/"+naming.HostPath(host)+"/"+l.Edition+".tar.gz")
-				if kept != (err == nil) || err != nil && !errors.Is(err, content.ErrNotFound) {
+				if kept != (err == nil) || err != nil && !errors.Is(err, library.ErrNotFound) {
 					t.Errorf("%s of %s: kept %t, %v", l.Edition, host, kept, err)
 				}
 				if !kept && (i == len(lines[host])-1 || l.Published.After(clock.now().Add(-10*24*time.Hour))) {

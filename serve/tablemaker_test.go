@@ -17,11 +17,10 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
+	"sheaf/serve/library"
+	"sheaf/serve/maker"
 	"sheaf/serve/servetest"
-	"sheaf/serve/tablemaker"
 	"sheaf/serve/tables"
 )
 
@@ -31,20 +30,20 @@ const inJP = "/editions/20261120/jp/"
 type tableSite struct {
 	*servetest.Site
 	t     *testing.T
-	rules *access.Rules
+	rules *account.Rules
 	grace time.Duration
-	maker func(editions int) *tablemaker.Maker
+	maker func(editions int) *maker.TableMaker
 }
 
 func newTableSite(t *testing.T) *tableSite {
 	s := &tableSite{Site: servetest.New(t, nil), t: t}
-	s.rules = access.New(s.DB, slog.New(slog.DiscardHandler))
+	s.rules = account.NewRules(s.DB, slog.New(slog.DiscardHandler))
 	var err error
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
 	testkit.Must(t, err)
 	leases := lease.NewDB(s.DB, nil, lease.Options{})
-	s.maker = func(editions int) *tablemaker.Maker {
-		return tablemaker.New(tablemaker.Options{
+	s.maker = func(editions int) *maker.TableMaker {
+		return maker.NewTableMaker(maker.TableOptions{
 			Library: s.Library, Store: s.Store, Leases: leases, Editions: editions, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
 		})
 	}
@@ -70,7 +69,7 @@ func (s *tableSite) read(a *account.Account, path string) []byte {
 func (s *tableSite) urls(a *account.Account, dir string) (urls []string) {
 	s.t.Helper()
 	for line := range bytes.Lines(s.read(a, dir+"MANIFEST")) {
-		var of archives.ManifestLine
+		var of library.ManifestLine
 		testkit.Must(s.t, json.Unmarshal(line, &of))
 		if !strings.HasSuffix(of.Path, ".records.parquet") {
 			continue
@@ -95,7 +94,7 @@ func (s *tableSite) urls(a *account.Account, dir string) (urls []string) {
 	return urls
 }
 
-func (s *tableSite) update(m *tablemaker.Maker) {
+func (s *tableSite) update(m *maker.TableMaker) {
 	s.t.Helper()
 	testkit.Must(s.t, m.Update(s.t.Context()))
 }
@@ -217,7 +216,7 @@ func TestTablesAndTakeDown(t *testing.T) {
 func TestTablesWithinScope(t *testing.T) {
 	t.Parallel()
 	s := newTableSite(t)
-	_, err := s.rules.Add(t.Context(), access.Rule{Domain: "www.u4.ac.jp", Accounts: []string{"alice"}, Reason: "contract"})
+	_, err := s.rules.Add(t.Context(), account.Rule{Domain: "www.u4.ac.jp", Accounts: []string{"alice"}, Reason: "contract"})
 	testkit.Must(t, err)
 	m := s.maker(3)
 	s.update(m)

@@ -33,21 +33,21 @@ func BenchmarkVolumesAtSize(b *testing.B) {
 		if _, err := cat.Publish(b.Context(), manyHosts(hosts)); err != nil {
 			b.Fatal(err)
 		}
-		library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st})
+		lib, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st})
 		testkit.Must(b, err)
-		return library
+		return lib
 	}
 	for b.Loop() {
-		library, begun, files := open(), time.Now(), 0
-		for _, err := range library.Tree.List(b.Context(), everyone, volumesDir) {
+		lib, begun, files := open(), time.Now(), 0
+		for _, err := range lib.Tree.List(b.Context(), everyone, volumesDir) {
 			testkit.Must(b, err)
 			files++
 		}
 		b.ReportMetric(time.Since(begun).Seconds(), "s/list")
 		b.ReportMetric(float64(files/3), "volumes")
-		for what, library := range map[string]*serve.Library{"cold-s/open": open(), "s/open": library} {
+		for what, lib := range map[string]*serve.Library{"cold-s/open": open(), "s/open": lib} {
 			begun = time.Now()
-			f, err := library.Tree.Open(b.Context(), everyone, volumesDir+"/00001.warc.gz")
+			f, err := lib.Tree.Open(b.Context(), everyone, volumesDir+"/00001.warc.gz")
 			testkit.Must(b, err)
 			testkit.Must(b, f.Close())
 			b.ReportMetric(time.Since(begun).Seconds(), what)

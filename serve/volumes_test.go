@@ -17,8 +17,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -42,7 +41,7 @@ func newVolumes(t *testing.T) (*servetest.Site, *serve.Library, []string) {
 		add(host)
 	}
 	s.Publish("20261120", batch)
-	library, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 12 << 10})
+	lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Volume: 12 << 10})
 	testkit.Must(t, err)
 	var hosts []string
 	for host := range batch {
@@ -51,14 +50,14 @@ func newVolumes(t *testing.T) (*servetest.Site, *serve.Library, []string) {
 		}
 	}
 	slices.SortFunc(hosts, func(a, b string) int { return strings.Compare(catalog.Key(a), catalog.Key(b)) })
-	return s, library, hosts
+	return s, lib, hosts
 }
 
 // volumeLines reads the list of a volume.
-func volumeLines(t *testing.T, l *serve.Library, a *account.Account, name string) (lines []archives.VolumeLine) {
+func volumeLines(t *testing.T, l *serve.Library, a *account.Account, name string) (lines []library.VolumeLine) {
 	t.Helper()
 	for line := range bytes.Lines(read(t, l, a, name+".jsonl")) {
-		var v archives.VolumeLine
+		var v library.VolumeLine
 		testkit.Must(t, json.Unmarshal(line, &v))
 		lines = append(lines, v)
 	}
@@ -84,25 +83,25 @@ func volumeHosts(t *testing.T, l *serve.Library, a *account.Account, dir string)
 // The volumes of a domain have each of its hosts once, where their lists say, as the hosts' own
 // files have it; any range of them can be read.
 func TestVolumes(t *testing.T) {
-	_, library, hosts := newVolumes(t)
-	if got := strings.Join(names(t, library, everyone, "/editions/20261120"), " "); got != "com/ jp/ jp-x/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz" {
+	_, lib, hosts := newVolumes(t)
+	if got := strings.Join(names(t, lib, everyone, "/editions/20261120"), " "); got != "com/ jp/ jp-x/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz" {
 		t.Error(got)
 	}
-	listed, byVolume := volumeHosts(t, library, everyone, volumesDir)
+	listed, byVolume := volumeHosts(t, lib, everyone, volumesDir)
 	if !slices.Equal(listed, hosts) || len(byVolume) < 4 {
 		t.Errorf("%d volumes have %q, want %q", len(byVolume), listed, hosts)
 	}
 	random := testkit.Random(t)
 	for volume := range byVolume {
 		name := volumesDir + "/" + volume
-		warc, tgz := read(t, library, everyone, name+".warc.gz"), read(t, library, everyone, name+".tar.gz")
+		warc, tgz := read(t, lib, everyone, name+".warc.gz"), read(t, lib, everyone, name+".tar.gz")
 		var bodies []string
-		for _, line := range volumeLines(t, library, everyone, name) {
+		for _, line := range volumeLines(t, lib, everyone, name) {
 			part := warc[line.WARC.Offset:][:line.WARC.Length]
-			if line.WARC.SHA256 != servetest.SHA256(part) || !bytes.Equal(part, read(t, library, everyone, "/"+line.Path+"/20261120.warc.gz")) {
+			if line.WARC.SHA256 != servetest.SHA256(part) || !bytes.Equal(part, read(t, lib, everyone, "/"+line.Path+"/20261120.warc.gz")) {
 				t.Errorf("%s: %s has other records in the volume", name, line.Host)
 			}
-			members := read(t, library, everyone, "/"+line.Path+"/20261120.members.tar.gz")
+			members := read(t, lib, everyone, "/"+line.Path+"/20261120.members.tar.gz")
 			if part := tgz[line.Tar.Offset:][:line.Tar.Length]; !bytes.HasPrefix(members, part) {
 				t.Errorf("%s: %s has other files in the volume", name, line.Host)
 			}
@@ -112,7 +111,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("%s: %d pages in the volume, %d in the hosts' files", name, len(got), len(bodies))
 		}
 		for suffix, data := range map[string][]byte{".warc.gz": warc, ".tar.gz": tgz} {
-			f, err := library.Tree.Open(t.Context(), everyone, name+suffix)
+			f, err := lib.Tree.Open(t.Context(), everyone, name+suffix)
 			testkit.Must(t, err)
 			for range 50 {
 				off := random.Int64N(f.Size)
@@ -125,7 +124,7 @@ func TestVolumes(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/00000.tar.gz", "/1.tar.gz", "/00099.tar.gz", "/00001.zip", "/00001", "/x/00001.tar.gz", "/ac/u0"} {
-		if n, err := library.Tree.Stat(t.Context(), everyone, volumesDir+path); !errors.Is(err, content.ErrNotFound) {
+		if n, err := lib.Tree.Stat(t.Context(), everyone, volumesDir+path); !errors.Is(err, library.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", path, n, err)
 		}
 	}
@@ -134,18 +133,18 @@ func TestVolumes(t *testing.T) {
 // A domain below has volumes of its own. An account gets what it may see of a volume, which has the
 // same number for all.
 func TestVolumesWithinScope(t *testing.T) {
-	s, library, hosts := newVolumes(t)
+	s, lib, hosts := newVolumes(t)
 	ofAC := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { return !strings.HasSuffix(strings.TrimSuffix(h, ":8080"), ".ac.jp") })
-	if got, _ := volumeHosts(t, library, everyone, volumesDir+"/ac"); !slices.Equal(got, ofAC) {
+	if got, _ := volumeHosts(t, lib, everyone, volumesDir+"/ac"); !slices.Equal(got, ofAC) {
 		t.Errorf("ac.jp has %q, want %q", got, ofAC)
 	}
-	_, all := volumeHosts(t, library, everyone, volumesDir)
+	_, all := volumeHosts(t, lib, everyone, volumesDir)
 	for domains, want := range map[string][]string{
 		"ac.jp": ofAC, "ne.jp example.com": slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { return !strings.HasSuffix(h, ".ne.jp") }),
 		"www.u00.ac.jp": {"www.u00.ac.jp", "www.u00.ac.jp:8080"},
 	} {
 		a := s.Account("a"+servetest.SHA256([]byte(domains))[:4], "always", strings.Fields(domains)...)
-		got, byVolume := volumeHosts(t, library, a, volumesDir)
+		got, byVolume := volumeHosts(t, lib, a, volumesDir)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s sees %q, want %q", domains, got, want)
 		}
@@ -158,7 +157,7 @@ func TestVolumesWithinScope(t *testing.T) {
 		}
 	}
 	com := s.Account("com", "always", "example.com")
-	if n, err := library.Tree.Stat(t.Context(), com, volumesDir); !errors.Is(err, content.ErrNotFound) {
+	if n, err := lib.Tree.Stat(t.Context(), com, volumesDir); !errors.Is(err, library.ErrNotFound) {
 		t.Errorf("an account of another domain sees %+v, %v", n, err)
 	}
 }
@@ -166,12 +165,12 @@ func TestVolumesWithinScope(t *testing.T) {
 // What is taken down leaves its volume, which gets another ETag. All others stay as they are, and
 // numbers too, even if nothing is left of one.
 func TestVolumesAndTakeDown(t *testing.T) {
-	s, library, hosts := newVolumes(t)
-	_, before := volumeHosts(t, library, everyone, volumesDir)
+	s, lib, hosts := newVolumes(t)
+	_, before := volumeHosts(t, lib, everyone, volumesDir)
 	modified := make(map[string]time.Time)
 	tags := func() map[string]string {
 		of := make(map[string]string)
-		for n, err := range library.Tree.List(t.Context(), everyone, volumesDir) {
+		for n, err := range lib.Tree.List(t.Context(), everyone, volumesDir) {
 			testkit.Must(t, err)
 			of[n.Name], modified[n.Name] = n.ETag, n.Modified
 		}
@@ -194,8 +193,8 @@ func TestVolumesAndTakeDown(t *testing.T) {
 	published := modified["00002.tar.gz"]
 	now := tags()
 	for name, tag := range was {
-		volume, suffix, _ := archives.CutVolume(name)
-		changes := volume == emptied || volume == wholly || volume == partly && suffix != "" || name == archives.Manifest
+		volume, suffix, _ := library.CutVolume(name)
+		changes := volume == emptied || volume == wholly || volume == partly && suffix != "" || name == library.Manifest
 		switch got, there := now[name]; {
 		case there == (volume == emptied):
 			t.Errorf("%s is listed: %t", name, there)
@@ -205,19 +204,19 @@ func TestVolumesAndTakeDown(t *testing.T) {
 			t.Errorf("%s was modified at %v", name, modified[name])
 		}
 	}
-	left, after := volumeHosts(t, library, everyone, volumesDir)
+	left, after := volumeHosts(t, lib, everyone, volumesDir)
 	if len(left) != len(hosts)-1-len(before[emptied]) || slices.Contains(after[wholly], before[wholly][0]) {
 		t.Errorf("%q are left of %q", left, hosts)
 	}
-	for _, body := range pages(t, read(t, library, everyone, volumesDir+"/"+partly+".tar.gz")) {
+	for _, body := range pages(t, read(t, lib, everyone, volumesDir+"/"+partly+".tar.gz")) {
 		if strings.HasPrefix(body, before[partly][0]+"secret") {
 			t.Errorf("%.40s… is taken down", body)
 		}
 	}
-	if got, want := len(pages(t, read(t, library, everyone, volumesDir+"/"+partly+".tar.gz"))), 4*len(before[partly])-2; got != want {
+	if got, want := len(pages(t, read(t, lib, everyone, volumesDir+"/"+partly+".tar.gz"))), 4*len(before[partly])-2; got != want {
 		t.Errorf("%d pages are left, want %d", got, want)
 	}
-	if _, err := library.Tree.Stat(t.Context(), everyone, volumesDir+"/"+emptied+".warc.gz"); !errors.Is(err, content.ErrNotFound) {
+	if _, err := lib.Tree.Stat(t.Context(), everyone, volumesDir+"/"+emptied+".warc.gz"); !errors.Is(err, library.ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -225,11 +224,11 @@ func TestVolumesAndTakeDown(t *testing.T) {
 // Tar programs read a volume to its end, and unpack each host into a folder of its own.
 func TestTarReadsVolumes(t *testing.T) {
 	testkit.Slow(t)
-	_, library, _ := newVolumes(t)
+	_, lib, _ := newVolumes(t)
 	const volume = volumesDir + "/00002"
 	name := filepath.Join(t.TempDir(), "volume.tar.gz")
-	testkit.Must(t, os.WriteFile(name, read(t, library, everyone, volume+".tar.gz"), 0o600))
-	want := len(pages(t, read(t, library, everyone, volume+".tar.gz")))
+	testkit.Must(t, os.WriteFile(name, read(t, lib, everyone, volume+".tar.gz"), 0o600))
+	want := len(pages(t, read(t, lib, everyone, volume+".tar.gz")))
 	for _, program := range [][]string{
 		{"tar", "tzf", name}, {"bsdtar", "tzf", name},
 		{"python3", "-c", "import sys, tarfile; print('\\n'.join(tarfile.open(sys.argv[1]).getnames()))", name},
@@ -244,7 +243,7 @@ func TestTarReadsVolumes(t *testing.T) {
 					files++
 				}
 			}
-			if hosts := len(volumeLines(t, library, everyone, volume)); len(folders) != hosts || files != want {
+			if hosts := len(volumeLines(t, lib, everyone, volume)); len(folders) != hosts || files != want {
 				t.Errorf("%d folders and %d files, want %d and %d", len(folders), files, hosts, want)
 			}
 		})

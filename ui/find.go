@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/replay"
 )
 
@@ -46,7 +46,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 			http.Redirect(w, r, browsePath(name), http.StatusSeeOther)
 			return nil
 		}
-		if !errors.Is(err, content.ErrNotFound) {
+		if !errors.Is(err, library.ErrNotFound) {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/mailer"
@@ -26,12 +26,12 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/httpd/guard"
-	"sheaf/ui/partner"
+	"sheaf/ui/board"
 )
 
 // bench is a manager with two robots, and what their sites get.
 type bench struct {
-	*partner.Partners
+	*board.Partners
 	*testing.T
 	m      *manager.Manager
 	db     *sql.DB
@@ -49,8 +49,8 @@ func newBench(t *testing.T, notices bool) *bench {
 	b := &bench{T: t, db: d, mails: mailtest.New(t), router: mux.NewRouter()}
 	b.m = manager.New(d, manager.Options{Key: servicekey.Fixed(ed25519.NewKeyFromSeed(make([]byte, 32))), Dir: t.TempDir()})
 	outbox := mailer.NewOutbox(d, b.mails.Server, nil)
-	b.Partners = partner.New(partner.Options{
-		Site: &webpage.Site{Name: "Archive", Contact: "ops@archive.example.jp"}, Manager: b.m, Batches: ledger.New(d), Transfers: transfers.New(d),
+	b.Partners = board.NewPartners(board.PartnersOptions{
+		Site: &webpage.Site{Name: "Archive", Contact: "ops@archive.example.jp"}, Manager: b.m, Batches: inbox.NewLedger(d), Transfers: transfers.New(d),
 		Mails: outbox, Base: "https://archive.test", Notices: notices,
 	})
 	b.Register(b.router, guard.New(nil, nil, "", slog.New(slog.DiscardHandler)))
@@ -81,10 +81,10 @@ func (b *bench) beat(name string, troubles map[wire.Trouble]string) {
 }
 
 // enter adds a batch to the ledger.
-func (b *bench) enter(batch *ledger.Batch) {
+func (b *bench) enter(batch *inbox.Batch) {
 	b.Helper()
 	batch.Batch = wire.BatchID(batch.ID)
-	testkit.Must(b, ledger.New(b.db).Enter(b.Context(), batch))
+	testkit.Must(b, inbox.NewLedger(b.db).Enter(b.Context(), batch))
 }
 
 func (b *bench) get(path string) *httptest.ResponseRecorder {
@@ -135,8 +135,8 @@ func TestLinkShowsOneRobot(t *testing.T) {
 	b := newBench(t, true)
 	b.beat("waseda", map[wire.Trouble]string{wire.TroubleDisk: "the disk has <b>7</b> bytes free", "nonsense": "x"})
 	now := time.Now()
-	b.enter(&ledger.Batch{ID: "waseda-1", Robot: "waseda", Size: 4711000, Hosts: 12, State: wire.StateQuarantined, Reason: "bad_sum", Detail: "<i>at byte 7</i>", Received: now, Entered: now})
-	b.enter(&ledger.Batch{ID: "keio-1", Robot: "keio", State: wire.StatePublished, Received: now, Entered: now})
+	b.enter(&inbox.Batch{ID: "waseda-1", Robot: "waseda", Size: 4711000, Hosts: 12, State: wire.StateQuarantined, Reason: "bad_sum", Detail: "<i>at byte 7</i>", Received: now, Entered: now})
+	b.enter(&inbox.Batch{ID: "keio-1", Robot: "keio", State: wire.StatePublished, Received: now, Entered: now})
 	path := b.page("waseda")
 	w := b.get(path)
 	body := w.Body.String()
@@ -242,7 +242,7 @@ func TestStuckBatchIsTold(t *testing.T) {
 	b := newBench(t, true)
 	b.beat("waseda", nil)
 	now := time.Now()
-	b.enter(&ledger.Batch{ID: "waseda-9", Robot: "waseda", State: wire.StateQuarantined, Received: now, Entered: now})
+	b.enter(&inbox.Batch{ID: "waseda-9", Robot: "waseda", State: wire.StateQuarantined, Received: now, Entered: now})
 	b.look(now)
 	b.none(0)
 	b.look(now.Add(61 * time.Minute)) // it is noted

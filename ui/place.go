@@ -16,8 +16,8 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
 	"sheaf/serve/coverage"
+	"sheaf/serve/library"
 )
 
 // shown is how many of a host's files its page lists.
@@ -57,7 +57,7 @@ type hostPart struct {
 	catalog.HostInfo
 	Pages, Sizes webpage.Chart
 	Calendar     []year
-	Files        []content.Node // the newest
+	Files        []library.Node // the newest
 	Older        int            // how many more there are
 	Dir          string         // of the files
 	Commands     commands
@@ -80,7 +80,7 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 	p := placePage{Page: f.Site.For(r), Place: place, Name: nameOf(place), Trail: trail(place)}
 	counts, _ := f.census.counts(r.Context())
 	p.Count = counts[place]
-	var files []content.Node
+	var files []library.Node
 	after := r.URL.Query().Get("after")
 	for n, err := range f.Library.Tree.List(r.Context(), a, "/"+place) {
 		switch {
@@ -120,7 +120,7 @@ func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error 
 	newest := editions[len(editions)-1].Name
 	dir := path.Join("editions", newest, p.Place)
 	switch _, err := f.Library.Tree.Stat(r.Context(), a, "/"+dir); {
-	case content.IsNotFound(err):
+	case library.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
@@ -131,7 +131,7 @@ func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error 
 }
 
 // host adds what the page tells of a host.
-func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []content.Node) error {
+func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []library.Node) error {
 	info, _, err := f.Library.Tree.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
 	if err != nil {
 		return err

@@ -30,7 +30,6 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/reply"
 	"sheaf/serve/watch"
 )
 
@@ -98,7 +97,7 @@ func page(name string) *template.Template { return webpage.ParseFiles(pages, "pa
 // address to which the reader's client has connected. A Host header that names something else is
 // the client's invention.
 func (f *face) base(r *http.Request) string {
-	if origin := reply.Origin(f.Public, r); origin != "" {
+	if origin := guard.Origin(f.Public, r); origin != "" {
 		return origin
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -16,7 +16,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
@@ -33,8 +33,8 @@ import (
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 	"sheaf/ui"
+	"sheaf/ui/board"
 	"sheaf/ui/login"
-	"sheaf/ui/partner"
 	"sheaf/ui/removal"
 )
 
@@ -108,8 +108,8 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	m := manager.New(site.DB, manager.Options{Key: servicekey.Fixed(robotKey), Dir: t.TempDir()})
 	_, _, err = m.Roster.Admit(t.Context(), "waseda")
 	testkit.Must(t, err)
-	partner.New(partner.Options{
-		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Manager: m, Batches: ledger.New(site.DB), Transfers: site.Log, Mails: mails,
+	board.NewPartners(board.PartnersOptions{
+		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Manager: m, Batches: inbox.NewLedger(site.DB), Transfers: site.Log, Mails: mails,
 	}).Register(router, g)
 	testkit.Must(t, httpd.Register(router, httpd.Options{
 		Library: site.Library, Accounts: accounts, Recorder: site.Log, Watches: watches, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo},

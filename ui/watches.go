@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/watches"
+	"sheaf/serve/httpd"
 	"sheaf/serve/replay"
 	"sheaf/serve/watch"
 )
@@ -62,7 +62,7 @@ func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.
 		return problem.New(http.StatusBadRequest, "bad_form", "act is neither add nor save nor remove")
 	}
 	if err != nil {
-		return watches.Problem(err)
+		return httpd.Problem(err)
 	}
 	http.Redirect(w, r, api.PathWatching, http.StatusSeeOther)
 	return nil

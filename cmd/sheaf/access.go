@@ -8,24 +8,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/serve/access"
+	"sheaf/serve/account"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
+	"sheaf/serve/httpd"
 )
 
 func accessCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "access", Short: "List, add and remove rules that say who may see what of the archive"})
-	cmd.AddCommand(accessAddCommand(), onAll("ls", "List the rules in force", accounts.ListRules, func(w io.Writer, list access.RuleList) {
-		table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r access.Rule) []any {
+	cmd.AddCommand(accessAddCommand(), onAll("ls", "List the rules in force", httpd.ListRules, func(w io.Writer, list account.RuleList) {
+		table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r account.Rule) []any {
 			return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
 		})
-	}), onOne("rm ID", "Remove a rule; what only it hid is visible again", accounts.RemoveRule, nil))
+	}), onOne("rm ID", "Remove a rule; what only it hid is visible again", httpd.RemoveRule, nil))
 	return cmd
 }
 
 func accessAddCommand() *cobra.Command {
 	var (
-		r               access.Rule
+		r               account.Rule
 		from, to, until string
 		addresses       []string
 	)
@@ -42,18 +42,18 @@ func accessAddCommand() *cobra.Command {
 				time       *time.Time
 			}{{"--from", from, &r.From}, {"--to", to, &r.To}, {"--until", until, &r.Until}} {
 				var err error
-				if *at.time, err = access.ParseTime(at.text); err != nil {
+				if *at.time, err = account.ParseTime(at.text); err != nil {
 					return fmt.Errorf("%s: %w", at.flag, err)
 				}
 			}
 			for _, text := range addresses {
-				p, err := access.ParseNetwork(text)
+				p, err := account.ParseNetwork(text)
 				if err != nil {
 					return fmt.Errorf("--address: %w", err)
 				}
 				r.Addresses = append(r.Addresses, p)
 			}
-			return ask(cmd, c, accounts.AddRule, r, func(w io.Writer, made access.Rule) {
+			return ask(cmd, c, httpd.AddRule, r, func(w io.Writer, made account.Rule) {
 				fmt.Fprintf(w, "rule %d: %s is open to %s\n", made.ID, made.Names(), made.OpenTo())
 			})
 		}),

@@ -11,18 +11,16 @@ import (
 	"sheaf/internal/display"
 	"sheaf/internal/route"
 	"sheaf/internal/window"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
+	"sheaf/serve/httpd"
 )
 
 func accountCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onAll("ls", "List the accounts", accounts.List, func(w io.Writer, list account.AccountList) {
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onAll("ls", "List the accounts", httpd.ListAccounts, func(w io.Writer, list account.AccountList) {
 		accountTable(w, list.Accounts...)
-	}), onOne("rm NAME", "Remove an account", accounts.Delete, nil))
+	}), onOne("rm NAME", "Remove an account", httpd.DeleteAccount, nil))
 	return cmd
 }
 
@@ -60,7 +58,7 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 		}
 	}
 	if given("rate") {
-		if c.Rate, err = bandwidth.ParseRates(f.rate); err != nil {
+		if c.Rate, err = account.ParseRates(f.rate); err != nil {
 			return c, fmt.Errorf("--rate: %w", err)
 		}
 	}
@@ -96,7 +94,7 @@ func (f *accountFlags) acceptedTerms() (*account.Terms, error) {
 	if f.terms == "" && f.purpose == "" && f.accepted == "" {
 		return new(account.Terms), nil
 	}
-	at, err := access.ParseTime(f.accepted)
+	at, err := account.ParseTime(f.accepted)
 	if err != nil {
 		return nil, fmt.Errorf("--accepted: %w", err)
 	}
@@ -138,7 +136,7 @@ func accountAddCommand() *cobra.Command {
 			if change.Terms != nil {
 				wanted.Terms = *change.Terms
 			}
-			return ask(cmd, c, accounts.Create, wanted, func(w io.Writer, made account.NewAccount) {
+			return ask(cmd, c, httpd.CreateAccount, wanted, func(w io.Writer, made account.NewAccount) {
 				fmt.Fprintf(w, "account  %s\npassword %s\n", made.Name, made.Password)
 			})
 		}),
@@ -158,7 +156,7 @@ func accountSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return ask(cmd, c, accounts.Change, route.At[account.Change]{Name: args[0], Body: change}, func(w io.Writer, now account.AccountLine) {
+			return ask(cmd, c, httpd.ChangeAccount, route.At[account.Change]{Name: args[0], Body: change}, func(w io.Writer, now account.AccountLine) {
 				accountTable(w, now)
 			})
 		}),

@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/route"
 	"sheaf/manager"
 	"sheaf/manager/copies"
-	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
 	"sheaf/serve/client"
 )
@@ -196,7 +195,7 @@ func balanceCosts() *cobra.Command {
 				return ask(cmd, c, manager.ShowCosts, args[0], showCosts)
 			}
 			return ask(cmd, c, manager.ShowRates, route.None{}, func(w io.Writer, a manager.RatesResponse) {
-				table(w, "robot\thour ("+a.Zone+")\trequests\tKB/s of a transfer", a.Rates, func(r costs.HourRate) []any {
+				table(w, "robot\thour ("+a.Zone+")\trequests\tKB/s of a transfer", a.Rates, func(r levelling.HourRate) []any {
 					return []any{r.Robot, fmt.Sprintf("%s %02dh", r.Weekday, r.Hour), r.Requests, fmt.Sprintf("%.1f", r.KBs)}
 				})
 			})
@@ -204,7 +203,7 @@ func balanceCosts() *cobra.Command {
 	}
 }
 
-func showCosts(w io.Writer, a costs.HostCosts) {
+func showCosts(w io.Writer, a levelling.HostCosts) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "robot\thour\trequests\tKB\tms\tKB/s\t")
 	for _, r := range a.Robots {

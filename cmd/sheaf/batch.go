@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/ingest"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/quarantine"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/display"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
@@ -34,11 +33,11 @@ func batchListCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, ingest.ListBatches, q, func(w io.Writer, list ingest.BatchList) {
-				table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b ledger.Buffer) []any {
+				table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b inbox.Buffer) []any {
 					return []any{b.State, b.Batches, b.Bytes, time.Duration(b.Oldest * float64(time.Second)).Round(time.Second)}
 				})
 				fmt.Fprintln(w)
-				table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *ledger.Batch) []any {
+				table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *inbox.Batch) []any {
 					return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(b)}
 				})
 			})
@@ -50,7 +49,7 @@ func batchListCommand() *cobra.Command {
 }
 
 func batchShowCommand() *cobra.Command {
-	return onOne("show ID", "Show one batch: its state, and where and why it failed", ingest.ShowBatch, func(w io.Writer, b *ledger.Batch) {
+	return onOne("show ID", "Show one batch: its state, and where and why it failed", ingest.ShowBatch, func(w io.Writer, b *inbox.Batch) {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
 			b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
@@ -65,7 +64,7 @@ func batchShowCommand() *cobra.Command {
 }
 
 // why returns the reason for a batch's state, in a word or two.
-func why(b *ledger.Batch) string {
+func why(b *inbox.Batch) string {
 	words := []string{string(b.Reason), string(b.Decision)}
 	if b.Inferred {
 		words = append(words, "inferred")
@@ -74,7 +73,7 @@ func why(b *ledger.Batch) string {
 }
 
 // inferred returns where the manifest is from, if not from the robot.
-func inferred(b *ledger.Batch) string {
+func inferred(b *inbox.Batch) string {
 	if !b.Inferred {
 		return ""
 	}
@@ -82,7 +81,7 @@ func inferred(b *ledger.Batch) string {
 }
 
 // decidedBy returns who made the last decision about the batch, when and why.
-func decidedBy(b *ledger.Batch) string {
+func decidedBy(b *inbox.Batch) string {
 	if b.Decision == "" {
 		return ""
 	}
@@ -93,14 +92,14 @@ func decidedBy(b *ledger.Batch) string {
 	return text
 }
 
-func batchDecisionCommand(verb string, op route.Op[route.At[quarantine.Word], *ledger.Batch], short string) *cobra.Command {
-	var word quarantine.Word
+func batchDecisionCommand(verb string, op route.Op[route.At[inbox.Order], *inbox.Batch], short string) *cobra.Command {
+	var word inbox.Order
 	cmd := &cobra.Command{
 		Use:   verb + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, op, route.At[quarantine.Word]{Name: args[0], Body: word}, func(w io.Writer, b *ledger.Batch) {
+			return ask(cmd, c, op, route.At[inbox.Order]{Name: args[0], Body: word}, func(w io.Writer, b *inbox.Batch) {
 				fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(b))
 			})
 		}),

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/serve/client"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
 )

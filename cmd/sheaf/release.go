@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
 	"sheaf/serve/client"
 )
 
@@ -151,7 +151,7 @@ roll-out stops if robots go back to their old program.`,
 		}
 		ask := manager.PublishRequest{
 			Offer: wire.Offer{Release: string(text), Signature: string(minisign.Sign(private, text))},
-			Soak:  rollout.Seconds(*soak / time.Second),
+			Soak:  roster.Seconds(*soak / time.Second),
 		}
 		if err := tell(cmd, c, manager.Publish, ask); err != nil {
 			return err
@@ -201,7 +201,7 @@ func releaseListCommand() *cobra.Command {
 
 func listReleases(cmd *cobra.Command, c *client.Client) error {
 	return ask(cmd, c, manager.ListReleases, route.None{}, func(w io.Writer, answer manager.ReleasesResponse) {
-		table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r rollout.Release) []any {
+		table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r roster.Release) []any {
 			return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
 		})
 	})
@@ -224,7 +224,7 @@ func releaseRolloutCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(list.Releases, func(r rollout.Release) bool { return r.Counter == counter })
+		i := slices.IndexFunc(list.Releases, func(r roster.Release) bool { return r.Counter == counter })
 		if i < 0 {
 			return fmt.Errorf("there is no release %d", counter)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"

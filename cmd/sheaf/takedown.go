@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
 )

@@ -10,12 +10,12 @@ import (
 	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
+	"sheaf/serve/httpd"
 )
 
 func accountTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens, which programs give instead of the password"}
-	cmd.AddCommand(accountTokenAddCommand(), onOne("ls NAME", "List an account's tokens", accounts.ListTokens, func(w io.Writer, list account.TokenList) {
+	cmd.AddCommand(accountTokenAddCommand(), onOne("ls NAME", "List an account's tokens", httpd.ListTokens, func(w io.Writer, list account.TokenList) {
 		table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
 			return []any{t.ID, t.Name, t.Uses, moment(t.Created), moment(t.Expires), moment(t.Used)}
 		})
@@ -24,7 +24,7 @@ func accountTokenCommand() *cobra.Command {
 		Short: "Revoke a token; what is under way with it ends",
 		Args:  cobra.ExactArgs(2),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return tell(cmd, c, accounts.RevokeToken, accounts.TokenOf{Account: args[0], ID: args[1]})
+			return tell(cmd, c, httpd.RevokeToken, httpd.TokenOf{Account: args[0], ID: args[1]})
 		}),
 	})
 	return cmd
@@ -47,7 +47,7 @@ func accountTokenAddCommand() *cobra.Command {
 			if days > 0 {
 				wanted.Expires = time.Now().AddDate(0, 0, days).UTC()
 			}
-			return ask(cmd, c, accounts.MakeToken, route.At[account.NewToken]{Name: args[0], Body: wanted}, func(w io.Writer, made account.NewToken) {
+			return ask(cmd, c, httpd.MakeToken, route.At[account.NewToken]{Name: args[0], Body: wanted}, func(w io.Writer, made account.NewToken) {
 				fmt.Fprintf(w, "account %s\nid      %s\nexpires %s\ntoken   %s\n", made.Account, made.ID, moment(made.Expires), made.Secret)
 			})
 		}),

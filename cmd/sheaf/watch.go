@@ -14,7 +14,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/watches"
+	"sheaf/serve/httpd"
 	"sheaf/serve/mirror"
 	"sheaf/serve/watch"
 )
@@ -66,7 +66,7 @@ func watchAddCommand() *cobra.Command {
 				wish.URL = args[0]
 			}
 			wish.Every = watch.Cadence(every)
-			return ask(cmd, c, watches.Begin, wish, func(out io.Writer, w *watch.Watch) {
+			return ask(cmd, c, httpd.BeginWatch, wish, func(out io.Writer, w *watch.Watch) {
 				if w.Once {
 					fmt.Fprintf(out, "%s has %s saved, as soon as its host's interval allows\n", w.ID, w.URL)
 				} else {
@@ -104,7 +104,7 @@ func watchListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List the account's watches", Args: cobra.NoArgs,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			return ask(cmd, c, watches.List, route.None{}, func(out io.Writer, list watch.WatchList) {
+			return ask(cmd, c, httpd.ListWatches, route.None{}, func(out io.Writer, list watch.WatchList) {
 				table(out, "watch\tkind\twhat\ttold by", list.Watches, func(w *watch.Watch) []any {
 					return []any{w.ID, w.Kind, w.Title(), strings.Join(toldBy(w), ", ")}
 				})
@@ -177,7 +177,7 @@ func watchShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show the changes that a watch has found", Args: cobra.ExactArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return ask(cmd, c, watches.Show, args[0], func(out io.Writer, doc watch.WatchDocument) {
+			return ask(cmd, c, httpd.ShowWatch, args[0], func(out io.Writer, doc watch.WatchDocument) {
 				table(out, "visited\twhat\tpage\tdifferences", doc.Notices, func(n *watch.Notice) []any {
 					return []any{n.At.Format(time.RFC3339), n.What, n.URL, n.Diff}
 				})
@@ -191,7 +191,7 @@ func watchRemoveCommand() *cobra.Command {
 		Use: "rm ID…", Aliases: []string{"remove"}, Short: "End watches", Args: cobra.MinimumNArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return forEach(args, func(id string) error {
-				return tell(cmd, c, watches.End, id)
+				return tell(cmd, c, httpd.EndWatch, id)
 			})
 		}),
 	}

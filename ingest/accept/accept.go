@@ -1,6 +1,3 @@
-// Package accept takes batches over from the receivers: it checks the manifest, moves the file into
-// the buffers and makes the batch received. A file without manifest is read to its end and gets
-// one. A foreign archive is converted to a batch first.
 package accept
 
 import (
@@ -15,12 +12,8 @@ import (
 	"time"
 
 	"sheaf/archive/store"
-	"sheaf/ingest/buffers"
 	"sheaf/ingest/foreign"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/quarantine"
-	"sheaf/ingest/stage"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/files"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/stream"
@@ -40,13 +33,13 @@ type Robots interface {
 
 // Options are what an Acceptor works with.
 type Options struct {
-	*stage.Env
-	Quarantine *quarantine.Quarantine
+	*inbox.Env
+	Quarantine *inbox.Quarantine
 	Accepting  *os.File // locked while a batch is accepted
-	Received   stage.Bell
+	Received   inbox.Bell
 	Robots     Robots
 	Key        servicekey.Signer // of receipts
-	Limits     verify.Limits
+	Limits     inbox.Limits
 
 	// For foreign files:
 	Store         store.Store // of the records that are no pages
@@ -95,7 +88,7 @@ type Upload struct {
 // Accept may be repeated after any error, and called for one batch twice at the same time: one call
 // is fresh.
 //
-// Errors: ErrMalformed; *Incomplete (send the rest); *verify.Refusal with ReasonBadSignature or
+// Errors: ErrMalformed; *Incomplete (send the rest); *inbox.Refusal with ReasonBadSignature or
 // ReasonIDReuse (the new file, if it is whole, is kept in the quarantine beside the batch, never in
 // its place). Any other error may pass by itself.
 func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
@@ -134,8 +127,8 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 // the batch in the quarantine. Of a larger one nothing is kept.
 const maxPeek = 1 << 20
 
-func notSigned(id wire.BatchID, robot string) *verify.Refusal {
-	return &verify.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(id) + ".manifest): the manifest is not signed with the key that robot " + robot + " joined with"}
+func notSigned(id wire.BatchID, robot string) *inbox.Refusal {
+	return &inbox.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(id) + ".manifest): the manifest is not signed with the key that robot " + robot + " joined with"}
 }
 
 // take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.
@@ -155,7 +148,7 @@ func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed
 
 // takeHere is take, but may fail if another process takes the same batch.
 func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
-	if have, err := buffers.Size(up.Path); err == nil && have < 0 {
+	if have, err := inbox.TreeSize(up.Path); err == nil && have < 0 {
 		up.Path = "" // an attempt that was interrupted has moved it
 	}
 	replaces, err := a.replaces(ctx, up, m)
@@ -175,7 +168,7 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 	case old != nil && old.SHA256 == m.SHA256:
 		return receiptOf(old), false, nil
 	case old != nil:
-		reuse := &verify.Refusal{Reason: wire.ReasonIDReuse, Detail: fmt.Sprintf("offset 0 (%s.manifest): the batch was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
+		reuse := &inbox.Refusal{Reason: wire.ReasonIDReuse, Detail: fmt.Sprintf("offset 0 (%s.manifest): the batch was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
 			m.Batch, old.Received.Format(time.RFC3339), old.SHA256, m.SHA256)}
 		if m.Inferred {
 			return nil, false, reuse
@@ -199,8 +192,8 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 
 // enter checks the size and enters a batch: first the files, then the row, which alone makes it
 // count.
-func (a *Acceptor) enter(ctx context.Context, b *ledger.Batch, path string, signed []byte) error {
-	have, err := buffers.Size(path)
+func (a *Acceptor) enter(ctx context.Context, b *inbox.Batch, path string, signed []byte) error {
+	have, err := inbox.TreeSize(path)
 	if err != nil {
 		return err
 	}
@@ -210,7 +203,7 @@ func (a *Acceptor) enter(ctx context.Context, b *ledger.Batch, path string, sign
 	if err := a.opt.Place(ctx, b, path, signed); err != nil {
 		return err
 	}
-	if err := a.opt.Write(stage.Enter, func() error { return a.opt.Ledger.Enter(ctx, b) }); err != nil {
+	if err := a.opt.Write(inbox.BoundaryEnter, func() error { return a.opt.Ledger.Enter(ctx, b) }); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil
@@ -218,7 +211,7 @@ func (a *Acceptor) enter(ctx context.Context, b *ledger.Batch, path string, sign
 
 // refuse returns the refusal, and keeps the upload in the quarantine if it is whole. If that fails,
 // the refusal still stands.
-func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *verify.Refusal) error {
+func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *inbox.Refusal) error {
 	a.opt.Log.WarnContext(ctx, "batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
 	if up.Path == "" {
 		return r
@@ -253,9 +246,9 @@ func (a *Acceptor) express(ctx context.Context, m *wire.Manifest) (bool, error) 
 }
 
 // row returns the row of a batch that is received now.
-func (a *Acceptor) row(m *wire.Manifest, up Upload) *ledger.Batch {
+func (a *Acceptor) row(m *wire.Manifest, up Upload) *inbox.Batch {
 	now := a.opt.Now().UTC().Truncate(time.Millisecond)
-	return &ledger.Batch{
+	return &inbox.Batch{
 		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
 		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred,
 		State: wire.StateReceived, Received: now, Entered: now,
@@ -263,7 +256,7 @@ func (a *Acceptor) row(m *wire.Manifest, up Upload) *ledger.Batch {
 }
 
 // refused returns the row of an upload that goes to the quarantine, under an ID of its own.
-func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *verify.Refusal) *ledger.Batch {
+func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *inbox.Refusal) *inbox.Batch {
 	b := a.row(m, up)
 	b.ID += "+" + digest[:12]
 	b.State, b.Reason, b.Detail = wire.StateQuarantined, r.Reason, r.Detail
@@ -272,8 +265,8 @@ func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *verify
 
 // damaged reports whether a batch was quarantined because its bytes are not those that the manifest
 // describes: the one fault that sending it again can mend.
-func damaged(b *ledger.Batch, m *wire.Manifest) bool {
-	return b != nil && b.State == wire.StateQuarantined && b.Reason == wire.ReasonSHAMismatch && b.Decision != ledger.Discarded && b.SHA256 == m.SHA256
+func damaged(b *inbox.Batch, m *wire.Manifest) bool {
+	return b != nil && b.State == wire.StateQuarantined && b.Reason == wire.ReasonSHAMismatch && b.Decision != inbox.Discarded && b.SHA256 == m.SHA256
 }
 
 // replaces reports whether up is the file that a damaged batch should have been. It reads all of
@@ -294,7 +287,7 @@ func (a *Acceptor) replaces(ctx context.Context, up Upload, m *wire.Manifest) (b
 }
 
 // replace puts an upload in the place of a damaged batch's file.
-func (a *Acceptor) replace(ctx context.Context, old *ledger.Batch, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+func (a *Acceptor) replace(ctx context.Context, old *inbox.Batch, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	if m.Inferred && !old.Inferred {
 		signed = nil // the old manifest is a signed one
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sheaf/ingest/foreign"
-	"sheaf/ingest/others"
 	"sheaf/internal/files"
 )
 
@@ -51,7 +50,7 @@ func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, opt Impor
 	if err != nil {
 		return nil, err
 	}
-	if err := others.Keep(ctx, a.opt.Store, dir, m.Batch, rest, result); err != nil {
+	if err := Keep(ctx, a.opt.Store, dir, m.Batch, rest, result); err != nil {
 		return nil, err
 	}
 	a.opt.Log.InfoContext(ctx, "foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,

@@ -34,7 +34,7 @@ type ImportOptions struct {
 }
 
 // Import accepts a foreign file, or a batch, that an operator brings. What is wrong with the
-// file is a *verify.Refusal; then nothing of it is kept, for the operator has the file.
+// file is a *inbox.Refusal; then nothing of it is kept, for the operator has the file.
 func (a *Acceptor) Import(ctx context.Context, path string, opt ImportOptions) (_ *Imported, err error) {
 	if opt.Hosts == nil {
 		opt.Hosts = a.opt.ForeignHosts

@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"sheaf/ingest/foreign"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/stream"
 	"sheaf/internal/wire"
 )
@@ -33,10 +33,10 @@ func (f *Found) Drop() error {
 }
 
 // Infer reads a file that came without a manifest to its end, verifies all of it, and makes the
-// manifest: see verify.Infer. A foreign WARC or tree of pages is first converted to a batch, in a
+// manifest: see inbox.Infer. A foreign WARC or tree of pages is first converted to a batch, in a
 // file of its own: see package foreign.
 //
-// What is wrong with the file is a *verify.Refusal, with ReasonTruncated if more bytes could help.
+// What is wrong with the file is a *inbox.Refusal, with ReasonTruncated if more bytes could help.
 // Any other error may pass by itself.
 func (a *Acceptor) Infer(ctx context.Context, up Upload) (*Found, error) {
 	return a.infer(ctx, up, ImportOptions{Hosts: a.opt.ForeignHosts})
@@ -65,7 +65,7 @@ func (a *Acceptor) infer(ctx context.Context, up Upload, opt ImportOptions) (*Fo
 // refusalOf turns a fault of a foreign file into a refusal. Other errors are returned as they are.
 func refusalOf(err error) error {
 	if fault := (*foreign.Error)(nil); errors.As(err, &fault) {
-		return &verify.Refusal{Reason: fault.Reason, Detail: fault.Error()}
+		return &inbox.Refusal{Reason: fault.Reason, Detail: fault.Error()}
 	}
 	return err
 }
@@ -75,7 +75,7 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	m, err := verify.Infer(stream.UntilDone(ctx, f), up.Robot, a.opt.Limits)
+	m, err := inbox.InferManifest(stream.UntilDone(ctx, f), up.Robot, a.opt.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,13 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 		}
 	}
 	if err := m.Check(); err != nil {
-		return nil, verify.RefuseManifest(m, wire.ReasonCorruptMember, err.Error())
+		return nil, inbox.RefuseManifest(m, wire.ReasonCorruptMember, err.Error())
 	}
 	return m, nil
 }
 
 // AcceptInferred is Accept for a batch without a manifest, with the one that Infer has made. A
-// *verify.Refusal with ReasonIDReuse says that the ID is used by a batch of other bytes. The file
+// *inbox.Refusal with ReasonIDReuse says that the ID is used by a batch of other bytes. The file
 // is then the caller's, who may give it to QuarantineFile.
 func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manifest) (fresh bool, err error) {
 	unsigned, err := m.Unsigned()
@@ -107,7 +107,7 @@ func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manife
 // under an ID of its own, so that it stands in no batch's way. Until it returns nil the file is the
 // caller's, and QuarantineFile may be repeated. A file that the quarantine has already is not kept
 // twice.
-func (a *Acceptor) QuarantineFile(ctx context.Context, up Upload, r *verify.Refusal) error {
+func (a *Acceptor) QuarantineFile(ctx context.Context, up Upload, r *inbox.Refusal) error {
 	size, sum, err := digest(ctx, up.Path)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/wire"
 )
 
@@ -47,9 +47,9 @@ func (a *Acceptor) Unsplit(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-func receiptOf(b *ledger.Batch) *wire.Receipt {
+func receiptOf(b *inbox.Batch) *wire.Receipt {
 	detail := b.Detail
-	if b.Decision == ledger.Discarded {
+	if b.Decision == inbox.Discarded {
 		detail = fmt.Sprintf("discarded by %s at %s: %s", b.DecidedBy, b.DecidedAt.Format(time.RFC3339), b.Detail)
 	}
 	return &wire.Receipt{

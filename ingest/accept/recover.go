@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"sheaf/ingest/buffers"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/wire"
 )
 
@@ -51,7 +51,7 @@ func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 		if err := a.opt.Buffers.Sweep(id); err != nil {
 			return nil, err
 		}
-		have, err := buffers.Size(a.opt.Buffers.File(id))
+		have, err := inbox.TreeSize(a.opt.Buffers.File(id))
 		if err == nil && have >= 0 && wire.BatchID(id).Valid() {
 			placed = append(placed, id)
 		} else if err == nil { // the receiver still has the upload, or it was to be refused

@@ -16,8 +16,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/stage"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/lease"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -25,7 +24,7 @@ import (
 
 // Options are what a Publisher works with.
 type Options struct {
-	*stage.Env
+	*inbox.Env
 	Store   store.Store
 	Catalog *catalog.Catalog
 	Leases  lease.Locker
@@ -39,7 +38,7 @@ type Publisher struct {
 	opt Options
 
 	// Wake and WakeCollector are rung when there is something for Due and for Collect.
-	Wake, WakeCollector stage.Bell
+	Wake, WakeCollector inbox.Bell
 
 	urgent     atomic.Bool // an express batch may wait to be published
 	urgentSeen time.Time   // when Due last looked for one
@@ -49,7 +48,7 @@ type Publisher struct {
 
 // New returns a Publisher.
 func New(opt Options) *Publisher {
-	return &Publisher{opt: opt, Wake: stage.NewBell(), WakeCollector: stage.NewBell()}
+	return &Publisher{opt: opt, Wake: inbox.NewBell(), WakeCollector: inbox.NewBell()}
 }
 
 // Ready says that a batch is post-split. An express batch is published at once.
@@ -133,9 +132,9 @@ func (p *Publisher) publish(ctx context.Context, due func() bool, express bool) 
 }
 
 // waiting returns the post-split batches, or only the express ones.
-func (p *Publisher) waiting(ctx context.Context, express bool) ([]*ledger.Batch, error) {
-	list, err := p.opt.Ledger.List(ctx, ledger.Filter{State: wire.StatePostSplit})
-	return slices.DeleteFunc(list, func(b *ledger.Batch) bool { return express && !b.Express }), err
+func (p *Publisher) waiting(ctx context.Context, express bool) ([]*inbox.Batch, error) {
+	list, err := p.opt.Ledger.List(ctx, inbox.Filter{State: wire.StatePostSplit})
+	return slices.DeleteFunc(list, func(b *inbox.Batch) bool { return express && !b.Express }), err
 }
 
 // raise makes the next tokens higher than the catalog's. This changes nothing if they already are,
@@ -166,7 +165,7 @@ func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() 
 	version := catalog.Publication{Entries: p.opt.Ledger.Entries(ctx, rest), Token: token}
 	for _, b := range rest {
 		of := catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256}
-		if err := p.opt.Write(stage.Manifest, func() (err error) { of.Manifest, of.Collection, err = p.keepManifest(ctx, b); return err }); err != nil {
+		if err := p.opt.Write(inbox.BoundaryManifest, func() (err error) { of.Manifest, of.Collection, err = p.keepManifest(ctx, b); return err }); err != nil {
 			return v, 0, fmt.Errorf("publish: manifest of batch %s: %w", b.Batch, err)
 		}
 		version.Batches = append(version.Batches, of)
@@ -174,7 +173,7 @@ func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() 
 	if !due() {
 		return v, len(waiting) - len(rest), nil
 	}
-	err = p.opt.Write(stage.Publish, func() error { v, err = p.opt.Catalog.Publish(ctx, version); return err })
+	err = p.opt.Write(inbox.BoundaryPublish, func() error { v, err = p.opt.Catalog.Publish(ctx, version); return err })
 	if err != nil {
 		return v, 0, fmt.Errorf("publish %d batches: %w", len(rest), err)
 	}
@@ -189,13 +188,13 @@ func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() 
 
 // settle marks the batches that the catalog has as published, version by version, and returns the
 // others.
-func (p *Publisher) settle(ctx context.Context, waiting []*ledger.Batch) (rest []*ledger.Batch, err error) {
+func (p *Publisher) settle(ctx context.Context, waiting []*inbox.Batch) (rest []*inbox.Batch, err error) {
 	s, err := p.opt.Catalog.Pin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Release()
-	published := make(map[catalog.Version][]*ledger.Batch)
+	published := make(map[catalog.Version][]*inbox.Batch)
 	for _, b := range waiting {
 		v, ok, err := s.Batch(ctx, string(b.Batch))
 		switch {
@@ -215,8 +214,8 @@ func (p *Publisher) settle(ctx context.Context, waiting []*ledger.Batch) (rest [
 	return rest, nil
 }
 
-func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, v catalog.Version) error {
-	if err := p.opt.Write(stage.Published, func() error { return p.opt.Ledger.Published(ctx, batches, v, p.opt.Now()) }); err != nil {
+func (p *Publisher) markPublished(ctx context.Context, batches []*inbox.Batch, v catalog.Version) error {
+	if err := p.opt.Write(inbox.BoundaryPublished, func() error { return p.opt.Ledger.Published(ctx, batches, v, p.opt.Now()) }); err != nil {
 		return fmt.Errorf("mark %d batches published in version %d: %w", len(batches), v.N, err)
 	}
 	for _, b := range batches {
@@ -228,7 +227,7 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, 
 
 // keepManifest stores the signed manifest, for ever: where an archive comes from outlives its
 // batch. It returns the manifest's SHA-256, and to which collection the batch belongs.
-func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest string, of wire.Collection, err error) {
+func (p *Publisher) keepManifest(ctx context.Context, b *inbox.Batch) (digest string, of wire.Collection, err error) {
 	m, signed, err := p.opt.Env.Manifest(ctx, b)
 	if err != nil {
 		return "", of, err
@@ -238,7 +237,7 @@ func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest s
 }
 
 // keepSigned stores a batch's manifest as it was signed, and returns its SHA-256.
-func (p *Publisher) keepSigned(ctx context.Context, b *ledger.Batch, signed []byte) (digest string, err error) {
+func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byte) (digest string, err error) {
 	key := wire.ManifestKey(b.Batch)
 	err = p.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
 	if !errors.Is(err, store.ErrExists) {
@@ -272,7 +271,7 @@ func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 	for _, b := range done {
 		err := p.opt.Env.Collect(ctx, b)
 		if err == nil {
-			err = p.opt.Write(stage.Collected, func() error { return p.opt.Ledger.Collected(ctx, b) })
+			err = p.opt.Write(inbox.BoundaryCollected, func() error { return p.opt.Ledger.Collected(ctx, b) })
 		}
 		if err != nil {
 			return false, fmt.Errorf("collect batch %s: %w", b.Batch, err)

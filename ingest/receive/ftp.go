@@ -13,8 +13,7 @@ import (
 	"strings"
 
 	"sheaf/ingest/accept"
-	"sheaf/ingest/space"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/ftp"
 	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
@@ -309,9 +308,9 @@ func (m *manifestUpload) Abort(error) { m.end() }
 // ftpError returns the FTP reply for err.
 func (r *Receiver) ftpError(err error) error {
 	err = r.uploads.guard.NoSpace(err)
-	var full *space.Full
+	var full *inbox.Full
 	var cut *accept.Incomplete
-	var refusal *verify.Refusal
+	var refusal *inbox.Refusal
 	switch {
 	case err == nil:
 		return nil

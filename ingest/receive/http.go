@@ -13,8 +13,7 @@ import (
 	"github.com/tus/tusd/v2/pkg/handler"
 
 	"sheaf/ingest/accept"
-	"sheaf/ingest/space"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
@@ -178,7 +177,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 		return err
 	}
 	receipt, fresh, err := r.accept(req.Context(), robot, overHTTP, batchInPath(req), signed)
-	var full *space.Full
+	var full *inbox.Full
 	if err = r.uploads.guard.NoSpace(err); errors.As(err, &full) {
 		w.Header().Set("Retry-After", retryAfter(full))
 		return problem.New(statusOf(full), "no_space", full.Detail)
@@ -196,7 +195,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 // refusalProblem returns the HTTP answer to a manifest that was not accepted.
 func refusalProblem(err error) error {
 	var cut *accept.Incomplete
-	var refusal *verify.Refusal
+	var refusal *inbox.Refusal
 	switch {
 	case errors.As(err, &cut):
 		return problem.New(http.StatusConflict, "incomplete", cut.Error())

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sheaf/ingest/space"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/wire"
 )
 
@@ -52,7 +52,7 @@ func TestLargeManifestsTakeTurns(t *testing.T) {
 func TestUploadsOfOneRobot(t *testing.T) {
 	us := &uploads{
 		dir: t.TempDir(), log: slog.New(slog.DiscardHandler), boundary: func(string, string) {}, byName: make(map[string]*upload),
-		guard: space.NewGuard(nil, space.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
+		guard: inbox.NewGuard(nil, inbox.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
 	}
 	for n := range maxUploads {
 		u := &upload{uploads: us, name: strconv.Itoa(n), status: status{Robot: "a"}}
@@ -62,7 +62,7 @@ func TestUploadsOfOneRobot(t *testing.T) {
 		_, err := us.create(status{Batch: wire.NewBatchID(robot, time.Now(), 1), Robot: robot, Protocol: overHTTP, Size: 1})
 		return err
 	}
-	var full *space.Full
+	var full *inbox.Full
 	if err := begin("a"); !errors.As(err, &full) {
 		t.Errorf("one more upload: %v, want that it must wait", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sheaf/ingest/accept"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/wire"
 )
 
@@ -39,7 +39,7 @@ func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error
 	}
 	up := accept.Upload{Batch: st.Batch, Robot: st.Robot, Protocol: st.Protocol, Path: u.path()}
 	found, err := r.opt.Batches.Infer(ctx, up) // takes minutes, so the mutex is not held
-	var fault *verify.Refusal
+	var fault *inbox.Refusal
 	if err != nil && !errors.As(err, &fault) {
 		return err
 	}

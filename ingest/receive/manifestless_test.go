@@ -19,15 +19,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sheaf/ingest/ledger"
+	"github.com/gorilla/mux"
+
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
 	"sheaf/internal/ftp"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
-
-	"github.com/gorilla/mux"
 )
 
 // drop is a house in a bubble of its own time, whose receiver takes files without manifest.
@@ -79,19 +79,19 @@ func (d *drop) pass(a time.Duration) {
 }
 
 // batches lists the ledger, as an operator sees it.
-func (d *drop) batches() []ledger.Batch {
+func (d *drop) batches() []inbox.Batch {
 	d.t.Helper()
 	router := mux.NewRouter()
 	d.in.Register(router, operatorstest.Open)
 	w := httptest.NewRecorder()
 	router.ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), "GET", "/v1/admin/batches?limit=10000", nil))
-	var doc struct{ Batches []ledger.Batch }
+	var doc struct{ Batches []inbox.Batch }
 	testkit.Must(d.t, json.NewDecoder(w.Body).Decode(&doc))
 	return doc.Batches
 }
 
 // one gives the only batch there is.
-func (d *drop) one() ledger.Batch {
+func (d *drop) one() inbox.Batch {
 	d.t.Helper()
 	list := d.batches()
 	if len(list) != 1 {

@@ -22,8 +22,7 @@ import (
 	"time"
 
 	"sheaf/ingest/accept"
-	"sheaf/ingest/space"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -51,8 +50,8 @@ type Options struct {
 	Guesses   *passwords.Limiter // limits how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger       // nil: discarded
 
-	Disks        []space.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
-	Marks        space.Marks   // of the disks; zero: the usual ones
+	Disks        []inbox.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
+	Marks        inbox.Marks   // of the disks; zero: the usual ones
 	RetryAfter   time.Duration // the least time after which a robot without room comes again; three times that is the most; 0 is a minute
 	AbandonAfter time.Duration // an upload without progress is deleted after that time; 0 is 14 days
 	YieldAfter   time.Duration // the same, if room is short; 0 is 6 hours
@@ -85,7 +84,7 @@ type Receiver struct {
 func New(ctx context.Context, opt Options) (*Receiver, error) {
 	if opt.Disks == nil {
 		var err error
-		if opt.Disks, err = space.Disks(opt.Dir, ""); err != nil {
+		if opt.Disks, err = inbox.Disks(opt.Dir, ""); err != nil {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
 	}
@@ -112,7 +111,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	unsplit := func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }
 	up := &uploads{
 		dir: dir, lock: lock, log: opt.Log, boundary: opt.Boundary, yieldAfter: opt.YieldAfter, pace: pace{opt.Least, opt.Window},
-		guard: space.NewGuard(opt.Disks, opt.Marks, opt.RetryAfter, unsplit), byName: make(map[string]*upload),
+		guard: inbox.NewGuard(opt.Disks, opt.Marks, opt.RetryAfter, unsplit), byName: make(map[string]*upload),
 	}
 	stale := func(u status) (bool, error) {
 		receipt, err := opt.Batches.Receipt(ctx, u.Batch)
@@ -184,7 +183,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 		up.Path = u.path()
 	}
 	rec, fresh, err := r.opt.Batches.Accept(ctx, up, signed)
-	var refusal *verify.Refusal
+	var refusal *inbox.Refusal
 	if u != nil && (err == nil || errors.As(err, &refusal)) {
 		if err := r.uploads.remove(u); err != nil {
 			r.log.ErrorContext(ctx, "an upload that was accepted or refused cannot be deleted; the next start does", "upload", name, "err", err)

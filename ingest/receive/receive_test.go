@@ -20,12 +20,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/mux"
+	ftpclient "github.com/jlaffaye/ftp"
+
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/space"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
@@ -34,9 +37,6 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
-
-	"github.com/gorilla/mux"
-	ftpclient "github.com/jlaffaye/ftp"
 )
 
 // house is the receiving side with all that is behind it.
@@ -94,14 +94,14 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	running.Go(func() { h.in.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); database.Close(); st.Close() })
 	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in.Acceptor, Robots: h.robots, Transfers: h.log,
-		Disks: []space.Disk{{Name: "the disk", Space: h.space, Buffers: true}}}
+		Disks: []inbox.Disk{{Name: "the disk", Space: h.space, Buffers: true}}}
 	return h
 }
 
-func (h *house) space() (space.Room, error) {
+func (h *house) space() (inbox.Room, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return space.Room{Bytes: disk, Free: h.free}, nil
+	return inbox.Room{Bytes: disk, Free: h.free}, nil
 }
 
 func (h *house) setFree(n int64) {

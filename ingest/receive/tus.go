@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/ingest/space"
+	"github.com/tus/tusd/v2/pkg/handler"
+	"golang.org/x/exp/slog" // tusd's logger is of this type
+
+	"sheaf/ingest/inbox"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
-
-	"github.com/tus/tusd/v2/pkg/handler"
-	"golang.org/x/exp/slog" // tusd's logger is of this type
 )
 
 // tusExtensions are the parts of tus 1.0 that are offered beside its core.
@@ -146,7 +146,7 @@ func (t *tusUpload) Terminate(context.Context) error {
 // tusError returns err in the form that tusd sends with a status of its own.
 func (r *Receiver) tusError(err error) error {
 	err = r.uploads.guard.NoSpace(err)
-	var full *space.Full
+	var full *inbox.Full
 	switch {
 	case err == nil:
 		return nil
@@ -168,7 +168,7 @@ func (r *Receiver) tusError(err error) error {
 	return err
 }
 
-func statusOf(full *space.Full) int {
+func statusOf(full *inbox.Full) int {
 	if full.Draining {
 		return http.StatusServiceUnavailable
 	}
@@ -176,7 +176,7 @@ func statusOf(full *space.Full) int {
 }
 
 // retryAfter returns whole seconds, rounded up.
-func retryAfter(full *space.Full) string {
+func retryAfter(full *inbox.Full) string {
 	return strconv.FormatInt(int64((full.RetryAfter+time.Second-1)/time.Second), 10)
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/ingest/space"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/files"
 	"sheaf/internal/wire"
 )
@@ -80,17 +80,17 @@ func (u *upload) get() status {
 }
 
 // claim returns the room that the upload needs beyond what it has on the disk.
-func (u *upload) claim() space.Claim {
+func (u *upload) claim() inbox.SpaceClaim {
 	whole := max(u.status.Size, u.status.Room, u.status.Offset)
-	return space.Claim{Coming: whole - u.status.Offset, Whole: whole, Owner: u.status.Robot}
+	return inbox.SpaceClaim{Coming: whole - u.status.Offset, Whole: whole, Owner: u.status.Robot}
 }
 
 // next returns the room that the upload needs to continue: up to the next checkpoint if its size is
 // not known.
-func (u *upload) next() space.Claim {
+func (u *upload) next() inbox.SpaceClaim {
 	c := u.claim()
 	if u.status.Size < 0 && c.Coming == 0 {
-		c = space.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0, Owner: u.status.Robot}
+		c = inbox.SpaceClaim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0, Owner: u.status.Robot}
 	}
 	return c
 }

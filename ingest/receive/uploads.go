@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/ingest/space"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/files"
 )
 
@@ -45,7 +45,7 @@ type uploads struct {
 	dir        string
 	lock       *os.File // of dir, held until the process ends; nil if no other process receives
 	log        *slog.Logger
-	guard      *space.Guard
+	guard      *inbox.Guard
 	boundary   func(write, when string)
 	yieldAfter time.Duration // see Options
 	pace       pace
@@ -153,16 +153,16 @@ func (us *uploads) others(robot, name string) (n int) {
 	return n
 }
 
-// create starts an upload afresh; it replaces one of the same name. It fails with *space.Full if
+// create starts an upload afresh; it replaces one of the same name. It fails with *inbox.Full if
 // there is no room for the declared size, even after abandoned uploads have been deleted.
 func (us *uploads) create(st status) (*upload, error) {
 	name := st.upload()
 	if n := us.others(st.Robot, name); n >= maxUploads {
-		return nil, &space.Full{RetryAfter: us.guard.RetryAfter(), Detail: fmt.Sprintf("robot %s has %d uploads under way, and may have %d; finish or delete some", st.Robot, n, maxUploads)}
+		return nil, &inbox.Full{RetryAfter: us.guard.RetryAfter(), Detail: fmt.Sprintf("robot %s has %d uploads under way, and may have %d; finish or delete some", st.Robot, n, maxUploads)}
 	}
 	for {
 		err := us.guard.Reserve(name, (&upload{status: st}).next())
-		var full *space.Full
+		var full *inbox.Full
 		if errors.As(err, &full) && us.makeRoom(name) {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/ingest/space"
+	"sheaf/ingest/inbox"
 )
 
 // TestLateConnection: a PATCH that was begun, and then overtaken by another of the same
@@ -14,7 +14,7 @@ import (
 func TestLateConnection(t *testing.T) {
 	us := &uploads{
 		dir: t.TempDir(), log: slog.New(slog.DiscardHandler), boundary: func(string, string) {}, byName: map[string]*upload{},
-		guard: space.NewGuard(nil, space.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
+		guard: inbox.NewGuard(nil, inbox.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
 	}
 	u, err := us.create(status{Batch: "waseda-20261120T150405Z-1", Robot: "waseda", Protocol: overHTTP, Size: 1000})
 	if err != nil {

@@ -12,9 +12,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/stage"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/wire"
 )
 
@@ -29,9 +27,9 @@ const maxLate = 10 * time.Minute
 // hosts that the robot has no more, and the hosts that are left out because they are not its own.
 // If the assignment is older than the batch, from a backup, or every host is left out, the batch is
 // refused, and an operator may release it.
-func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
+func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
 	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
-		return nil, left, verify.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
+		return nil, left, inbox.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
 	}
 	if b.Waives(wire.ReasonHostNotAssigned) || b.Robot == wire.ImportRobot {
 		return nil, left, nil
@@ -41,7 +39,7 @@ func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest)
 		return nil, left, fmt.Errorf("assignment: %w", err)
 	}
 	if m.Generation > latest {
-		return nil, left, verify.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it was made in generation %d of the assignment, and the latest is %d", m.Generation, latest))
+		return nil, left, inbox.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it was made in generation %d of the assignment, and the latest is %d", m.Generation, latest))
 	}
 	hosts := make([]string, len(m.Hosts))
 	for n, h := range m.Hosts {
@@ -56,7 +54,7 @@ func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest)
 	}
 	for _, c := range m.Coverage {
 		if _, had := held[c.Host]; !had {
-			return nil, left, verify.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it tells the coverage of %s, which robot %s never had", c.Host, b.Robot))
+			return nil, left, inbox.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it tells the coverage of %s, which robot %s never had", c.Host, b.Robot))
 		}
 	}
 	until = make(map[string]time.Time)
@@ -84,11 +82,11 @@ func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest)
 	return until, left, nil
 }
 
-func notHeld(h wire.Host, why string) *verify.Refusal {
-	return &verify.Refusal{Reason: wire.ReasonHostNotAssigned, Detail: fmt.Sprintf("offset %d (%s): %s", h.Offset, h.Name, why)}
+func notHeld(h wire.Host, why string) *inbox.Refusal {
+	return &inbox.Refusal{Reason: wire.ReasonHostNotAssigned, Detail: fmt.Sprintf("offset %d (%s): %s", h.Offset, h.Name, why)}
 }
 
-func tooLate(h wire.Host, robot string, end time.Time) *verify.Refusal {
+func tooLate(h wire.Host, robot string, end time.Time) *inbox.Refusal {
 	return notHeld(h, fmt.Sprintf("robot %s had this host until %s, and a record is more than %s later", robot, end.UTC().Format(time.RFC3339), maxLate))
 }
 
@@ -142,7 +140,7 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 		if len(entries) == 0 {
 			return nil
 		}
-		err := a.opt.Write(stage.Staged, func() error { return a.opt.Ledger.Stage(ctx, a.batch, entries) })
+		err := a.opt.Write(inbox.BoundaryStaged, func() error { return a.opt.Ledger.Stage(ctx, a.batch, entries) })
 		entries = entries[:0]
 		return err
 	}
@@ -186,9 +184,9 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.S
 	if end, ok := a.until[h.Name]; ok && (latest.IsZero() || end.Add(maxLate).Before(latest)) {
 		latest = end.Add(maxLate)
 		defer func() {
-			var refusal *verify.Refusal
+			var refusal *inbox.Refusal
 			if errors.As(err, &refusal) && refusal.Reason == wire.ReasonClock {
-				err = &verify.OneHost{Refusal: tooLate(h, a.batch.Robot, end)}
+				err = &inbox.OneHost{Refusal: tooLate(h, a.batch.Robot, end)}
 			}
 		}()
 	}
@@ -206,7 +204,7 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.S
 	}
 	object := fmt.Sprintf("segments/%s/%s-%s-%d.tar.gz", naming.HostPath(h.Name), crawled.In(a.opt.Zone).Format("20060102"), a.batch.Batch, a.batch.Attempt)
 	var sum *archive.Summary
-	err = a.opt.Write(stage.Store, func() (err error) {
+	err = a.opt.Write(inbox.BoundaryStore, func() (err error) {
 		out := put(ctx, a.opt.Store, object, sealedSize(&h))
 		sum, err = a.file.Host(h, latest, out)
 		if err == nil {

@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/stage"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/loop"
 )
 
@@ -21,15 +20,15 @@ import (
 // nothing else to do, end the leases of those that no longer do.
 
 // hold moves the end of b's lease on until stop is called. If another process takes the batch, the
-// context ends with ledger.ErrLost as its cause.
-func (s *Splitter) hold(ctx context.Context, b *ledger.Batch) (held context.Context, stop func()) {
+// context ends with inbox.ErrLost as its cause.
+func (s *Splitter) hold(ctx context.Context, b *inbox.Batch) (held context.Context, stop func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	var extending sync.WaitGroup
 	extending.Go(func() {
 		_ = loop.After(held, s.opt.Lease/3, func(ctx context.Context) error {
 			err := s.extend(ctx, b, s.opt.Now().Add(s.opt.Lease))
-			if errors.Is(err, ledger.ErrLost) {
-				cancel(ledger.ErrLost)
+			if errors.Is(err, inbox.ErrLost) {
+				cancel(inbox.ErrLost)
 			}
 			return err
 		}, func(err error) {
@@ -43,14 +42,14 @@ func (s *Splitter) hold(ctx context.Context, b *ledger.Batch) (held context.Cont
 }
 
 // free ends the lease on a batch, also if ctx has ended because the service stops.
-func (s *Splitter) free(ctx context.Context, b *ledger.Batch) {
+func (s *Splitter) free(ctx context.Context, b *inbox.Batch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.extend(ctx, b, time.Time{}); err != nil && !errors.Is(err, ledger.ErrLost) {
+	if err := s.extend(ctx, b, time.Time{}); err != nil && !errors.Is(err, inbox.ErrLost) {
 		s.opt.Log.WarnContext(ctx, "a batch stays leased until its lease ends", "batch", b.Batch, "err", err)
 	}
 }
 
-func (s *Splitter) extend(ctx context.Context, b *ledger.Batch, until time.Time) error {
-	return s.opt.Write(stage.Claim, func() error { return s.opt.Ledger.Extend(ctx, b, until) })
+func (s *Splitter) extend(ctx context.Context, b *inbox.Batch, until time.Time) error {
+	return s.opt.Write(inbox.BoundaryClaim, func() error { return s.opt.Ledger.Extend(ctx, b, until) })
 }

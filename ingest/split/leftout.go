@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"sheaf/ingest/verify"
+	"sheaf/ingest/inbox"
 )
 
 // maxLeftOut is how many hosts of a batch may be left out after they were read. A batch with more
@@ -17,14 +17,14 @@ const maxLeftOut = 10
 
 // leftOut is the hosts of a batch that are not taken.
 type leftOut struct {
-	hosts map[string]*verify.Refusal
+	hosts map[string]*inbox.Refusal
 	read  int // of these, were read
 }
 
 // add reports whether a host that was read can be left out because of err and the others taken. If
 // so, it adds the host. hosts is how many the batch has.
 func (l *leftOut) add(host string, hosts int, err error) bool {
-	var e *verify.OneHost
+	var e *inbox.OneHost
 	if !errors.As(err, &e) || l.read == maxLeftOut || len(l.hosts)+1 == hosts {
 		return false
 	}
@@ -33,9 +33,9 @@ func (l *leftOut) add(host string, hosts int, err error) bool {
 	return true
 }
 
-func (l *leftOut) put(host string, why *verify.Refusal) {
+func (l *leftOut) put(host string, why *inbox.Refusal) {
 	if l.hosts == nil {
-		l.hosts = make(map[string]*verify.Refusal)
+		l.hosts = make(map[string]*inbox.Refusal)
 	}
 	l.hosts[host] = why
 }

@@ -15,11 +15,8 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/others"
-	"sheaf/ingest/quarantine"
-	"sheaf/ingest/stage"
-	"sheaf/ingest/verify"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/lease"
 	"sheaf/internal/wire"
 )
@@ -36,17 +33,17 @@ type Robots interface {
 
 // Options are what a Splitter works with.
 type Options struct {
-	*stage.Env
-	Quarantine *quarantine.Quarantine
+	*inbox.Env
+	Quarantine *inbox.Quarantine
 	Store      store.Store
 	Robots     Robots
 	Presence   *lease.Presence
 	Zone       *time.Location // of the days in object names
 	Packs      Packs
-	Limits     verify.Limits
+	Limits     inbox.Limits
 	Lease      time.Duration // how long a batch stays with a process that does not renew
-	Backoff    stage.Backoff
-	Received   stage.Bell         // wakes the loops that call Next
+	Backoff    inbox.Backoff
+	Received   inbox.Bell         // wakes the loops that call Next
 	Ready      func(express bool) // called for each batch that is post-split
 }
 
@@ -59,9 +56,9 @@ func New(opt Options) *Splitter { return &Splitter{opt} }
 // Next moves one batch from received to post-split or into the quarantine. It reports whether there
 // was anything to do.
 func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
-	var b *ledger.Batch
-	err = s.opt.Write(stage.Claim, func() error {
-		b, err = s.opt.Ledger.Claim(ctx, ledger.Claim{Holder: s.opt.Presence.Name(), Now: s.opt.Now(), Lease: s.opt.Lease, Backoff: s.opt.Backoff.Max})
+	var b *inbox.Batch
+	err = s.opt.Write(inbox.BoundaryClaim, func() error {
+		b, err = s.opt.Ledger.Claim(ctx, inbox.Claim{Holder: s.opt.Presence.Name(), Now: s.opt.Now(), Lease: s.opt.Lease, Backoff: s.opt.Backoff.Max})
 		return err
 	})
 	if err == nil && b == nil {
@@ -76,13 +73,13 @@ func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
 	held, stop := s.hold(ctx, b)
 	err = s.split(held, b)
 	stop()
-	var refusal *verify.Refusal
+	var refusal *inbox.Refusal
 	switch {
 	case err == nil:
 		s.opt.Log.InfoContext(ctx, "batch split", "batch", b.Batch, "bytes", b.Size, "hosts", b.Hosts, "took", time.Since(start))
 		s.opt.Ready(b.Express)
 		return true, nil
-	case errors.Is(err, ledger.ErrLost) || errors.Is(context.Cause(held), ledger.ErrLost):
+	case errors.Is(err, inbox.ErrLost) || errors.Is(context.Cause(held), inbox.ErrLost):
 		s.opt.Log.WarnContext(ctx, "batch was taken over by another process", "batch", b.Batch, "attempts", b.Attempt)
 		return true, nil
 	case errors.As(err, &refusal):
@@ -97,15 +94,15 @@ func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
 }
 
 // postpone gives a batch back, to be tried again later while others go on.
-func (s *Splitter) postpone(ctx context.Context, b *ledger.Batch, cause error) error {
+func (s *Splitter) postpone(ctx context.Context, b *inbox.Batch, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // not a failure of the batch: the next Run claims it
 	}
 	wait := s.opt.Backoff.After(b.Failures + 1)
 	s.opt.Log.ErrorContext(ctx, "splitting a batch failed and will be repeated", "batch", b.Batch, "again", wait, "err", cause)
 	until := s.opt.Now().Add(wait)
-	err := s.opt.Write(stage.Failure, func() error { return s.opt.Ledger.Postpone(ctx, b, until, cause) })
-	if errors.Is(err, ledger.ErrLost) {
+	err := s.opt.Write(inbox.BoundaryFailure, func() error { return s.opt.Ledger.Postpone(ctx, b, until, cause) })
+	if errors.Is(err, inbox.ErrLost) {
 		return nil
 	}
 	time.AfterFunc(wait, s.opt.Received.Ring)
@@ -115,9 +112,9 @@ func (s *Splitter) postpone(ctx context.Context, b *ledger.Batch, cause error) e
 // attempt is one attempt to split a batch.
 type attempt struct {
 	opt    *Options
-	batch  *ledger.Batch
+	batch  *inbox.Batch
 	m      *wire.Manifest
-	file   *verify.File
+	file   *inbox.BatchFile
 	atOnce int // hosts that are verified and stored at once
 	plan   *packing
 	left   leftOut
@@ -125,9 +122,9 @@ type attempt struct {
 }
 
 // split verifies the batch and stores its hosts. The file is read twice at the same time: for its
-// own digest, and for the hosts, several at once. A *verify.Refusal says what is wrong with the
+// own digest, and for the hosts, several at once. A *inbox.Refusal says what is wrong with the
 // batch; any other error may pass by itself.
-func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
+func (s *Splitter) split(ctx context.Context, b *inbox.Batch) error {
 	m, _, err := s.opt.Manifest(ctx, b)
 	if err != nil {
 		return err
@@ -141,21 +138,21 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 		return err
 	}
 	defer f.Close()
-	views, err := others.Views(ctx, s.opt.Store, b.Batch)
+	views, err := accept.Views(ctx, s.opt.Store, b.Batch)
 	if err != nil {
 		return err
 	}
 	day := m.Created.In(s.opt.Zone).Format("20060102")
 	cores := runtime.GOMAXPROCS(0)
 	a := &attempt{
-		opt: &s.opt, batch: b, m: m, file: verify.NewFile(f, m, cores, s.opt.Limits), atOnce: cores, until: until, left: left,
+		opt: &s.opt, batch: b, m: m, file: inbox.NewBatchFile(f, m, cores, s.opt.Limits), atOnce: cores, until: until, left: left,
 		plan: s.opt.Packs.plan(m, left, func(n int) string { return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", day, b.Batch, b.Attempt, n) }),
 	}
 	if err := a.verify(ctx, views); err != nil {
 		return err
 	}
 	for _, p := range a.plan.packs {
-		if err := s.opt.Write(stage.Store, func() error { return s.opt.Store.Put(ctx, p.object, &packReader{batch: f, pack: p}, p.size) }); err != nil {
+		if err := s.opt.Write(inbox.BoundaryStore, func() error { return s.opt.Store.Put(ctx, p.object, &packReader{batch: f, pack: p}, p.size) }); err != nil {
 			return fmt.Errorf("store %s: %w", p.object, err)
 		}
 	}
@@ -165,7 +162,7 @@ func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
 	if len(a.left.hosts) > 0 {
 		s.opt.Log.WarnContext(ctx, "hosts left out of a batch", "batch", b.Batch, "robot", b.Robot, "hosts", len(a.left.hosts), "detail", a.left.String())
 	}
-	return s.opt.Write(stage.Split, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
+	return s.opt.Write(inbox.BoundarySplit, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
 }
 
 // verify verifies the batch, and stores the hosts that do not go into packs. others are the hosts'
@@ -179,7 +176,7 @@ func (a *attempt) verify(ctx context.Context, others map[string]catalog.View) er
 		digest, size, err = a.file.Digest(ctx)
 		return err
 	})
-	var refusal *verify.Refusal
+	var refusal *inbox.Refusal
 	reading.Go(func() error {
 		if err := a.hosts(ctx, others); !errors.As(err, &refusal) {
 			return err

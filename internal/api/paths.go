@@ -1,11 +1,3 @@
-// Package api has the paths of the HTTP API for consumers and operators, and JSON documents that it
-// takes and answers. The service, its command line and its clients share them.
-//
-// Documents that are mostly a domain type's own data lie beside that type: of accounts in
-// serve/account, of collections in archive/catalog, of watches in serve/watch, of the change feed
-// in serve/feed, of transfers in internal/transfers, and what operators see of robots and batches
-// in manager and ingest. The robots' protocol is in internal/wire. Operations on the paths are
-// defined beside their handlers, by internal/route; cmd/sheaf/service/openapi describes them all.
 package api
 
 // Paths for consumers.
@@ -16,7 +8,7 @@ const (
 	PathEditions = "/v1/editions"    // GET: EditionList
 	PathImported = "/v1/collections" // GET: catalog.CollectionList
 	PathVersion  = "/v1/version"     // GET: VersionDocument
-	PathChanges  = "/v1/changes"     // GET: feed.Page
+	PathChanges  = "/v1/changes"     // GET: api.Page
 	PathCDX      = "/v1/cdx"         // GET, POST: index lines of records
 	PathPages    = "/v1/pages"       // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
 	PathTables   = "/v1/tables/"     // with a table's name, "records.parquet": GET: the table; POST: JobStatus
@@ -40,7 +32,7 @@ const (
 // Paths for operators.
 const (
 	PathAdminAccounts  = "/v1/admin/accounts"         // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE, and tokens as in PathTokens
-	PathAdminAccess    = "/v1/admin/access"           // GET: access.RuleList; POST: access.Rule; below it DELETE
+	PathAdminAccess    = "/v1/admin/access"           // GET: account.RuleList; POST: account.Rule; below it DELETE
 	PathAdminRobots    = "/v1/admin/robots"           // GET, POST; below it single robots
 	PathAdminHosts     = "/v1/admin/hosts"            // GET, POST
 	PathAdminDomains   = PathAdminHosts + "/domains"  // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE

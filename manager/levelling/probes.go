@@ -15,7 +15,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
-	"sheaf/manager/costs"
 )
 
 const (
@@ -163,7 +162,7 @@ func dueProbes(ctx context.Context, q db.Queryer, robot string, now time.Time) (
 // for.
 func (l *Leveller) NoteProbes(ctx context.Context, robot string, results map[string]wire.ProbeResult) error {
 	for host, r := range results {
-		if !costs.Plausible(r.Bytes, r.MS) {
+		if !Plausible(r.Bytes, r.MS) {
 			r = wire.ProbeResult{Failed: fmt.Sprintf("%d bytes in %d ms are more than any line brings", r.Bytes, r.MS)}
 		}
 		_, err := l.db.ExecContext(ctx, `UPDATE probes SET done = ?, bytes = ?, ms = ?, fault = ? WHERE robot = ? AND host = ? AND done = 0`,

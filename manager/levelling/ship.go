@@ -8,7 +8,6 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/manager/balance"
-	"sheaf/manager/costs"
 )
 
 // handover decides which hosts one robot, the giver, hands on.
@@ -123,7 +122,7 @@ func (l *Leveller) requests(ctx context.Context, robot string) (map[string]float
 	requests, latest := map[string]float64{}, map[string]int64{}
 	err := db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
 		const mine = `h.name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`
-		return costs.Read(ctx, tx, mine, []any{robot}, func(_, host string, list costs.Samples) {
+		return ReadLog(ctx, tx, mine, []any{robot}, func(_, host string, list Samples) {
 			if n, hour := list.LastNight(); hour > latest[host] {
 				latest[host], requests[host] = hour, float64(n)
 			}

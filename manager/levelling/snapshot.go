@@ -9,7 +9,6 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/manager/balance"
-	"sheaf/manager/costs"
 )
 
 // snapshot is what is known of robots, hosts and costs at one moment. Robots and hosts have
@@ -201,9 +200,9 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 // readSamples reads what was measured by collecting.
 func (s *snapshot) readSamples(ctx context.Context, tx *sql.Tx, number map[string]int, zone *time.Location, filter hostFilter) error {
 	latest := make([]int64, len(s.hosts)) // by host: the hour that its kb is from
-	shared := map[int]costs.Samples{}     // of hosts whose URLs are shared: of all robots together
+	shared := map[int]Samples{}           // of hosts whose URLs are shared: of all robots together
 	where, args := filter.costFilter()
-	err := costs.Read(ctx, tx, where, args, func(robot, host string, list costs.Samples) {
+	err := ReadLog(ctx, tx, where, args, func(robot, host string, list Samples) {
 		j, ok := number[host]
 		if !ok || len(list) == 0 {
 			return

@@ -1,11 +1,3 @@
-// Package roster keeps the robots: their admission, their credentials, whether they take part,
-// and what operators want of them.
-//
-// A robot is a name with credentials. An operator admits the name and passes on a one-time token.
-// The robot exchanges the token for a secret and registers the key that it signs its batches
-// with. Token and secret are 256 random bits; only their SHA-256 is kept.
-//
-// A robot takes part while it is subscribed and has not lapsed. Only then it has hosts.
 package roster
 
 import (
@@ -22,7 +14,6 @@ import (
 	"sheaf/internal/servicekey"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
-	"sheaf/manager/rollout"
 )
 
 var (
@@ -48,7 +39,7 @@ type Options struct {
 	Key       servicekey.Signer // the service's; robots get its public half when they join
 	FTP       string            // host:port of the FTP drop that robots are told of; empty: there is none
 	TokenLife time.Duration     // of a one-time token; 0: a week
-	Releases  *rollout.Releases // of the robots' program
+	Releases  *Releases         // of the robots' program
 	Log       *slog.Logger      // nil: discards
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sheaf/internal/window"
-	"sheaf/serve/bandwidth"
 )
 
 // ClosedError says that the account's window is closed.
@@ -29,12 +28,12 @@ const DefaultGrace = 15 * time.Minute
 
 // Access lets accounts read, within their windows, rates and quotas.
 type Access struct {
-	Accounts *Accounts        // tells how accounts change while they read; nil: they do not change
-	Meter    *bandwidth.Meter // of what all accounts read
-	Grace    time.Duration    // how long a download may continue after its account's window has closed
+	Accounts *Accounts     // tells how accounts change while they read; nil: they do not change
+	Meter    *Meter        // of what all accounts read
+	Grace    time.Duration // how long a download may continue after its account's window has closed
 }
 
-// Begin lets an account begin to read. It fails with a *ClosedError or a *bandwidth.QuotaError. The
+// Begin lets an account begin to read. It fails with a *ClosedError or a *account.QuotaError. The
 // permit must be closed.
 func (x *Access) Begin(ctx context.Context, a *Account) (*Permit, error) {
 	now := time.Now()
@@ -59,7 +58,7 @@ func (x *Access) Begin(ctx context.Context, a *Account) (*Permit, error) {
 // a time.
 type Permit struct {
 	account *Following
-	flow    *bandwidth.Flow
+	flow    *Flow
 	grace   time.Duration
 
 	mu     sync.Mutex // guards what follows
@@ -75,8 +74,8 @@ func (p *Permit) Close() error {
 }
 
 // Take waits until some of the next n bytes may be read, and returns how many. It is a
-// bandwidth.Taker. It fails with a *ClosedError if the account's window has been closed for longer
-// than the grace, with a *bandwidth.QuotaError if the day's bytes are used up, and with
+// account.Taker. It fails with a *ClosedError if the account's window has been closed for longer
+// than the grace, with a *account.QuotaError if the day's bytes are used up, and with
 // ErrNoAccount if the account was deleted.
 func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	a, err := p.account.Account()
@@ -89,7 +88,7 @@ func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	return p.flow.Take(ctx, a.limits(), n)
 }
 
-// TakeAll counts n bytes as read, at once, and reports whether it did: see bandwidth.Flow.TakeAll.
+// TakeAll counts n bytes as read, at once, and reports whether it did: see account.Flow.TakeAll.
 func (p *Permit) TakeAll(n int64) bool {
 	a, err := p.account.Account()
 	return err == nil && p.checkWindow(a, time.Now()) == nil && p.flow.TakeAll(a.limits(), n)

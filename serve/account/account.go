@@ -1,10 +1,3 @@
-// Package account keeps the accounts of consumers and decides what they may fetch, when, how fast
-// and how much.
-//
-// An account has a scope: the domains whose hosts it sees. Nothing else exists for it. Its window
-// is when it may fetch, and its rate and quota are how fast and how much a day (see package
-// bandwidth). Looking at listings is always allowed. Accounts are rows of the database. If an
-// operator changes an account, the change also applies to sessions and files that are open.
 package account
 
 import (
@@ -17,7 +10,6 @@ import (
 
 	"sheaf/internal/peer"
 	"sheaf/internal/window"
-	"sheaf/serve/bandwidth"
 )
 
 // Account says what one consumer may fetch, and when.
@@ -25,7 +17,7 @@ type Account struct {
 	Name    string           `json:"name"`
 	Domains []string         `json:"domains"`          // "jp" is every host under .jp, "*" every host
 	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
-	Rate    *bandwidth.Rates `json:"rate,omitempty"`   // bytes a second; nil: no limit
+	Rate    *Rates           `json:"rate,omitempty"`   // bytes a second; nil: no limit
 	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
 	Email   string           `json:"email,omitempty"`  // to which a link goes by which the password is set anew; may be empty
 	Terms   Terms            `json:"terms,omitzero"`   // of use, that its owner has accepted
@@ -35,18 +27,18 @@ type Account struct {
 	Suspended bool `json:"suspended,omitempty"`
 
 	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
-	Each  *bandwidth.Rates `json:"-"`
-	from  netip.Prefix     // see From
-	addr  netip.Addr       // of the client; not valid: unknown
-	token *Token           // with which it has logged in; nil: with its password
+	Each  *Rates       `json:"-"`
+	from  netip.Prefix // see From
+	addr  netip.Addr   // of the client; not valid: unknown
+	token *Token       // with which it has logged in; nil: with its password
 }
 
 // Anonymous is the name of the account of clients that give no name. There is one only if the
 // operator configures it.
 const Anonymous = "anonymous"
 
-func (a *Account) limits() bandwidth.Limits {
-	return bandwidth.Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
+func (a *Account) limits() Limits {
+	return Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
 }
 
 // From returns the account as a client at an address ("192.0.2.1:7") uses it. What it sees may

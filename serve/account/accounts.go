@@ -12,7 +12,6 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/passwords"
 	"sheaf/internal/window"
-	"sheaf/serve/bandwidth"
 )
 
 // Errors of Accounts.
@@ -68,80 +67,80 @@ func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, nil
 	}
-	account, _, err := a.load(ctx, name)
+	known, _, err := a.load(ctx, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("account %s: %w", name, ErrNoAccount)
 	}
-	return account, err
+	return known, err
 }
 
 // Find returns the account of a name, from memory if the database is away; nil if there is none, or
 // if it is suspended.
 func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
-	account, _, err := a.known(ctx, name)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && account.Suspended {
+	known, _, err := a.known(ctx, name)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && known.Suspended {
 		return nil, nil
 	}
-	return account, err
+	return known, err
 }
 
 // Create stores a new account and returns it as stored, with its password. If password is empty,
 // one is made up; it cannot be learned again. What cannot be an account fails with ErrInvalid.
-func (a *Accounts) Create(ctx context.Context, account Account, password string) (Account, string, error) {
-	if err := account.check(); err != nil {
+func (a *Accounts) Create(ctx context.Context, known Account, password string) (Account, string, error) {
+	if err := known.check(); err != nil {
 		return Account{}, "", err
 	}
-	if account.Name == Anonymous {
+	if known.Name == Anonymous {
 		return Account{}, "", fmt.Errorf("%w: %s has no password and is given in the settings", ErrInvalid, Anonymous)
 	}
 	if password == "" {
 		password = passwords.New()
 	}
-	if err := checkNew(account.Name, password); err != nil {
+	if err := checkNew(known.Name, password); err != nil {
 		return Account{}, "", err
 	}
-	if account.Window == nil {
-		account.Window = window.Always()
+	if known.Window == nil {
+		known.Window = window.Always()
 	}
-	account.Created = time.Now().UTC().Truncate(time.Second)
+	known.Created = time.Now().UTC().Truncate(time.Second)
 	n, err := db.Changed(a.db.ExecContext(ctx,
 		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-		account.Name, a.cost.Hash(password), strings.Join(account.Domains, " "), account.Window.String(),
-		storedRate(account.Rate), account.Quota, account.Created.Unix(), account.Email, account.Suspended, account.Terms.stored()))
+		known.Name, a.cost.Hash(password), strings.Join(known.Domains, " "), known.Window.String(),
+		storedRate(known.Rate), known.Quota, known.Created.Unix(), known.Email, known.Suspended, known.Terms.stored()))
 	if err == nil && n == 0 {
 		err = ErrExists
 	}
 	if err != nil {
-		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
+		return Account{}, "", fmt.Errorf("account %s: %w", known.Name, err)
 	}
-	return account, password, nil
+	return known, password, nil
 }
 
 // checkNew returns an ErrInvalid if a text cannot be an account's password.
-func checkNew(account, password string) error {
+func checkNew(known, password string) error {
 	switch {
 	case password == "":
-		return fmt.Errorf("%w: %s: the password is empty", ErrInvalid, account)
+		return fmt.Errorf("%w: %s: the password is empty", ErrInvalid, known)
 	case tokenForm.MatchString(password):
-		return fmt.Errorf("%w: %s: the password has the form of a token", ErrInvalid, account)
+		return fmt.Errorf("%w: %s: the password has the form of a token", ErrInvalid, known)
 	}
 	return nil
 }
 
 // checkChosen returns an ErrInvalid that says why a password that its owner has chosen is too easy
 // or too long. What operators give is their own affair.
-func checkChosen(account, password string) error {
-	if err := passwords.CheckChosen(account, password); err != nil {
+func checkChosen(known, password string) error {
+	if err := passwords.CheckChosen(known, password); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return checkNew(account, password)
+	return checkNew(known, password)
 }
 
 // Change says what to change in an account. Nil fields stay as they are.
 type Change struct {
 	Domains  []string         `json:"domains,omitempty"`
 	Window   *window.Schedule `json:"window,omitempty"`
-	Rate     *bandwidth.Rates `json:"rate,omitempty"`  // "unlimited" removes the limit
+	Rate     *Rates           `json:"rate,omitempty"`  // "unlimited" removes the limit
 	Quota    *int64           `json:"quota,omitempty"` // 0 removes it
 	Password *string          `json:"password,omitempty"`
 	Email    *string          `json:"email,omitempty"` // "" removes it
@@ -220,16 +219,16 @@ func (a *Accounts) Delete(ctx context.Context, name string) error {
 // List returns all accounts by name, without Anonymous.
 func (a *Accounts) List(ctx context.Context) ([]Account, error) {
 	var all []Account
-	err := a.each(ctx, func(account *Account, _ string) { all = append(all, *account) })
+	err := a.each(ctx, func(known *Account, _ string) { all = append(all, *known) })
 	return all, err
 }
 
 // each calls f with every account by name, and the hash of its password.
-func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string)) error {
+func (a *Accounts) each(ctx context.Context, f func(known *Account, phc string)) error {
 	err := db.Each(ctx, a.db, func(rows *sql.Rows) error {
-		account, phc, err := scan(rows)
+		known, phc, err := scan(rows)
 		if err == nil {
-			f(account, phc)
+			f(known, phc)
 		}
 		return err
 	}, `SELECT `+columns+` FROM accounts ORDER BY name`)
@@ -241,17 +240,17 @@ func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string
 
 // load reads an account and the hash of its password. It fails with sql.ErrNoRows.
 func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {
-	account, phc, err := scan(a.db.QueryRowContext(ctx, `SELECT `+columns+` FROM accounts WHERE name = ?`, name))
+	known, phc, err := scan(a.db.QueryRowContext(ctx, `SELECT `+columns+` FROM accounts WHERE name = ?`, name))
 	if err != nil {
 		return nil, "", fmt.Errorf("accounts: %w", err)
 	}
-	return account, phc, nil
+	return known, phc, nil
 }
 
 const columns = "name, password, domains, opening, rate, quota, created, email, suspended, terms"
 
 // storedRate returns a rate as the database has it.
-func storedRate(r *bandwidth.Rates) string {
+func storedRate(r *Rates) string {
 	if r == nil {
 		return ""
 	}
@@ -260,25 +259,25 @@ func storedRate(r *bandwidth.Rates) string {
 
 func scan(row interface{ Scan(...any) error }) (*Account, string, error) {
 	var (
-		account                            Account
+		known                              Account
 		phc, domains, opening, rate, terms string
 		created                            int64
 	)
-	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created, &account.Email, &account.Suspended, &terms); err != nil {
+	if err := row.Scan(&known.Name, &phc, &domains, &opening, &rate, &known.Quota, &created, &known.Email, &known.Suspended, &terms); err != nil {
 		return nil, "", err
 	}
 	schedule, err := window.Parse(opening)
 	if err != nil {
-		return nil, "", fmt.Errorf("stored window of %s: %w", account.Name, err)
+		return nil, "", fmt.Errorf("stored window of %s: %w", known.Name, err)
 	}
 	if rate != "" {
-		if account.Rate, err = bandwidth.ParseRates(rate); err != nil {
-			return nil, "", fmt.Errorf("stored rate of %s: %w", account.Name, err)
+		if known.Rate, err = ParseRates(rate); err != nil {
+			return nil, "", fmt.Errorf("stored rate of %s: %w", known.Name, err)
 		}
 	}
-	if account.Terms, err = parseTerms(terms); err != nil {
-		return nil, "", fmt.Errorf("stored terms of %s: %w", account.Name, err)
+	if known.Terms, err = parseTerms(terms); err != nil {
+		return nil, "", fmt.Errorf("stored terms of %s: %w", known.Name, err)
 	}
-	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
-	return &account, phc, nil
+	known.Domains, known.Window, known.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
+	return &known, phc, nil
 }

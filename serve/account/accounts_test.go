@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 	"sheaf/serve/servetest"
 )
 
@@ -79,7 +78,7 @@ func TestFollowedAccountsChange(t *testing.T) {
 	alice := s.Account("alice", "always", "jp")
 	f := s.Accounts.Follow(alice)
 	defer f.Close()
-	rate, err := bandwidth.ParseRates("1MiB 09:00-18:00 Asia/Tokyo | 10MiB")
+	rate, err := account.ParseRates("1MiB 09:00-18:00 Asia/Tokyo | 10MiB")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ type Following struct {
 }
 
 // Follow keeps up with an account until Close.
-func (a *Accounts) Follow(account *Account) *Following {
-	f := &Following{account: account, token: account.token}
-	if account.Name == Anonymous {
+func (a *Accounts) Follow(known *Account) *Following {
+	f := &Following{account: known, token: known.token}
+	if known.Name == Anonymous {
 		return f
 	}
 	f.all = &a.followers
@@ -45,7 +45,7 @@ func (a *Accounts) Follow(account *Account) *Following {
 	if f.all.byAccount == nil {
 		f.all.byAccount = make(map[string][]*Following)
 	}
-	f.all.byAccount[account.Name] = append(f.all.byAccount[account.Name], f)
+	f.all.byAccount[known.Name] = append(f.all.byAccount[known.Name], f)
 	return f
 }
 

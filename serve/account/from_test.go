@@ -12,14 +12,13 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 )
 
 // Who counts as one address: what Begin is told by From, seen in who shares with whom.
 func TestAnonymousShareByAddress(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	rate, err := bandwidth.ParseRates("200KiB")
+	rate, err := account.ParseRates("200KiB")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,20 +37,20 @@ func TestAnonymousShareByAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				access := &account.Access{Meter: bandwidth.New(bandwidth.Options{})}
-				account := &account.Account{Name: c.account, Domains: []string{"jp"}, Rate: rate}
+				access := &account.Access{Meter: account.NewMeter(account.Options{})}
+				known := &account.Account{Name: c.account, Domains: []string{"jp"}, Rate: rate}
 				ctx, stop := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				var got [2]atomic.Int64
 				for i := range 10 {
 					who := min(i/9, 1)
-					p, err := access.Begin(ctx, account.From(c.two[who]))
+					p, err := access.Begin(ctx, known.From(c.two[who]))
 					if err != nil {
 						t.Fatal(err)
 					}
 					wg.Go(func() {
 						defer p.Close()
-						from := bandwidth.Reader(ctx, strings.NewReader(strings.Repeat("x", 30<<20)), 30<<20, p.Take)
+						from := account.Reader(ctx, strings.NewReader(strings.Repeat("x", 30<<20)), 30<<20, p.Take)
 						for b := make([]byte, 32<<10); ; {
 							n, err := from.Read(b)
 							if got[who].Add(int64(n)); err != nil {

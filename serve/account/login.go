@@ -17,65 +17,65 @@ import (
 // not tell whether the name or the password is wrong, or with ErrSuspended if both are right. It
 // does not bound guessing; Login does.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
-	account, _, err := a.login(ctx, name, password, "")
-	return account, err
+	known, _, err := a.login(ctx, name, password, "")
+	return known, err
 }
 
 // Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with
 // *passwords.TooMany if too many passwords from there were wrong. If the same credentials arrive
 // several times at once from one address, they are checked once.
 func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*Account, error) {
-	account, _, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
-	return account, err
+	known, _, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	return known, err
 }
 
 // Enter is Login for a session that goes on without the password. It also returns the mark by which
 // Resume knows the session again. Tokens are for programs: they begin no session.
-func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (account *Account, mark string, err error) {
-	account, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (known *Account, mark string, err error) {
+	known, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
 	if err == nil && phc == "" { // a token, or Anonymous
 		err = ErrCredentials
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	return account, markOf(account, phc), nil
+	return known, markOf(known, phc), nil
 }
 
 // Resume returns the account of a session. It fails with ErrCredentials if the account has another
 // password than when the session began, if it was deleted, or if it is suspended.
 func (a *Accounts) Resume(ctx context.Context, name, mark string) (*Account, error) {
-	account, phc, err := a.known(ctx, name)
+	known, phc, err := a.known(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, ErrCredentials
 	case err != nil:
 		return nil, err
-	case account.Suspended || subtle.ConstantTimeCompare([]byte(markOf(account, phc)), []byte(mark)) != 1:
+	case known.Suspended || subtle.ConstantTimeCompare([]byte(markOf(known, phc)), []byte(mark)) != 1:
 		return nil, ErrCredentials
 	}
-	return account, nil
+	return known, nil
 }
 
 // markOf returns the mark of an account's password. The password cannot be told from it.
-func markOf(account *Account, phc string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", account.Name, account.Created.Unix(), phc))
+func markOf(known *Account, phc string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", known.Name, known.Created.Unix(), phc))
 	return hex.EncodeToString(sum[:16])
 }
 
 // login returns the account with these credentials, and the hash of its password.
-func (a *Accounts) login(ctx context.Context, name, password, remote string) (account *Account, phc string, err error) {
+func (a *Accounts) login(ctx context.Context, name, password, remote string) (known *Account, phc string, err error) {
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, "", nil
 	}
 	if tokenForm.MatchString(password) {
-		account, err = a.byToken(ctx, name, password, remote)
-		return account, "", err
+		known, err = a.byToken(ctx, name, password, remote)
+		return known, "", err
 	}
-	account, phc, err = a.known(ctx, name)
+	known, phc, err = a.known(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		account, phc = nil, ""
+		known, phc = nil, ""
 	case err != nil:
 		return nil, "", err
 	}
@@ -89,10 +89,10 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (ac
 		return nil, "", fmt.Errorf("account %s: %w", name, err)
 	case !ok:
 		return nil, "", ErrCredentials
-	case account.Suspended:
+	case known.Suspended:
 		return nil, "", fmt.Errorf("account %s: %w", name, ErrSuspended)
 	}
-	return account, phc, nil
+	return known, phc, nil
 }
 
 // ChangePassword gives an account the password that its owner, who knows the old one, has chosen.
@@ -114,15 +114,15 @@ func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote
 
 // Admit returns an account that somebody else vouches for, without its password, and the mark by
 // which Resume knows the session again. It fails with ErrNoAccount or ErrSuspended.
-func (a *Accounts) Admit(ctx context.Context, name string) (account *Account, mark string, err error) {
-	account, phc, err := a.known(ctx, name)
+func (a *Accounts) Admit(ctx context.Context, name string) (known *Account, mark string, err error) {
+	known, phc, err := a.known(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, "", fmt.Errorf("account %s: %w", name, ErrNoAccount)
 	case err != nil:
 		return nil, "", err
-	case account.Suspended:
+	case known.Suspended:
 		return nil, "", fmt.Errorf("account %s: %w", name, ErrSuspended)
 	}
-	return account, markOf(account, phc), nil
+	return known, markOf(known, phc), nil
 }

@@ -70,7 +70,7 @@ func (a *Accounts) Learn(ctx context.Context) error {
 	defer cancel()
 	all := map[string]stored{}
 	asked := time.Now()
-	err := a.each(ctx, func(account *Account, phc string) { all[account.Name] = stored{account, phc} })
+	err := a.each(ctx, func(known *Account, phc string) { all[known.Name] = stored{known, phc} })
 	tokens := map[[sha256.Size]byte]*Token{}
 	if err == nil {
 		err = a.eachToken(ctx, func(t *Token, hash []byte) { tokens[[sha256.Size]byte(hash)] = t })
@@ -97,11 +97,11 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 	}
 	bounded, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
-	account, phc, err := a.load(bounded, name)
+	known, phc, err := a.load(bounded, name)
 	switch {
 	case err == nil || errors.Is(err, sql.ErrNoRows):
-		m.note(name, account, phc)
-		return account, phc, err
+		m.note(name, known, phc)
+		return known, phc, err
 	case ctx.Err() != nil: // the caller has gone, not the database
 		return nil, "", err
 	}
@@ -175,16 +175,16 @@ func (m *memory) paused() bool {
 }
 
 // note keeps what the database has just said of an account, which is nil if there is none.
-func (m *memory) note(name string, account *Account, phc string) {
+func (m *memory) note(name string, known *Account, phc string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard, m.pause = time.Now(), time.Time{}
 	switch {
 	case m.rows == nil: // an account that is missing in it would count as deleted
-	case account == nil:
+	case known == nil:
 		delete(m.rows, name)
 	default:
-		m.rows[name] = stored{account, phc}
+		m.rows[name] = stored{known, phc}
 	}
 }
 

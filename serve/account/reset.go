@@ -29,11 +29,11 @@ const (
 // no address, is suspended or was sent a secret just now, nothing is sent. The caller cannot tell:
 // the error is nil, and it takes as long.
 func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx context.Context, tx *sql.Tx, to, secret string) error) error {
-	account, phc, err := a.load(ctx, name)
+	known, phc, err := a.load(ctx, name)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	real := err == nil && account.Email != "" && !account.Suspended
+	real := err == nil && known.Email != "" && !known.Suspended
 	now := time.Now()
 	secret := strings.ToLower(rand.Text())
 	hash := sha256.Sum256([]byte(secret))
@@ -49,8 +49,8 @@ func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx co
 		}
 		of, mark, expires := "", "", now // of nobody, and gone with the next one
 		if real && lately == 0 {
-			of, mark, expires = name, markOf(account, phc), now.Add(ResetLife)
-			if err := send(ctx, tx, account.Email, secret); err != nil {
+			of, mark, expires = name, markOf(known, phc), now.Add(ResetLife)
+			if err := send(ctx, tx, known.Email, secret); err != nil {
 				return err
 			}
 		}
@@ -71,13 +71,13 @@ func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, 
 	if err != nil {
 		return "", fmt.Errorf("password reset: %w", err)
 	}
-	account, phc, err := a.load(ctx, name)
+	known, phc, err := a.load(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", ErrNoReset
 	case err != nil:
 		return "", err
-	case account.Suspended || subtle.ConstantTimeCompare([]byte(markOf(account, phc)), []byte(mark)) != 1: // it has another password meanwhile
+	case known.Suspended || subtle.ConstantTimeCompare([]byte(markOf(known, phc)), []byte(mark)) != 1: // it has another password meanwhile
 		return "", ErrNoReset
 	}
 	return name, nil

@@ -92,7 +92,7 @@ func (a *Account) Token() *Token { return a.token }
 
 // CreateToken makes a token of an account. The secret cannot be learned again. It fails with
 // ErrInvalid, ErrNoAccount or ErrManyTokens. Of t it takes name, uses and expiry.
-func (a *Accounts) CreateToken(ctx context.Context, account string, t Token) (made Token, secret string, err error) {
+func (a *Accounts) CreateToken(ctx context.Context, known string, t Token) (made Token, secret string, err error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	if err := t.check(now); err != nil {
 		return Token{}, "", err
@@ -100,13 +100,13 @@ func (a *Accounts) CreateToken(ctx context.Context, account string, t Token) (ma
 	secret = TokenPrefix + strings.ToLower(rand.Text())
 	hash := sha256.Sum256([]byte(secret))
 	made = Token{
-		ID: "t" + strings.ToLower(rand.Text())[:12], Account: account, Name: t.Name, Uses: t.Uses,
+		ID: "t" + strings.ToLower(rand.Text())[:12], Account: known, Name: t.Name, Uses: t.Uses,
 		Created: now, Expires: t.Expires.UTC().Truncate(time.Second),
 	}
 	err = db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
 		var accounts, have int
 		err := tx.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM accounts WHERE name = ?1), (SELECT COUNT(*) FROM account_tokens WHERE account = ?1)`,
-			account).Scan(&accounts, &have)
+			known).Scan(&accounts, &have)
 		switch {
 		case err != nil:
 			return err
@@ -120,33 +120,33 @@ func (a *Accounts) CreateToken(ctx context.Context, account string, t Token) (ma
 		return err
 	})
 	if err != nil {
-		return Token{}, "", fmt.Errorf("token of account %s: %w", account, err)
+		return Token{}, "", fmt.Errorf("token of account %s: %w", known, err)
 	}
 	return made, secret, nil
 }
 
 // Tokens returns an account's tokens, oldest first, also those that have expired.
-func (a *Accounts) Tokens(ctx context.Context, account string) ([]Token, error) {
+func (a *Accounts) Tokens(ctx context.Context, known string) ([]Token, error) {
 	list, err := db.List(ctx, a.db, func(rows *sql.Rows, t *Token) error { return scanToken(rows, t) },
-		`SELECT `+tokenColumns+` FROM account_tokens WHERE account = ? ORDER BY created, id`, account)
+		`SELECT `+tokenColumns+` FROM account_tokens WHERE account = ? ORDER BY created, id`, known)
 	if err != nil {
-		return nil, fmt.Errorf("tokens of account %s: %w", account, err)
+		return nil, fmt.Errorf("tokens of account %s: %w", known, err)
 	}
 	return list, nil
 }
 
 // RevokeToken deletes a token of an account. Sessions and downloads that began with it end: at once
 // in this process, and in others when they look (see Watch). It fails with ErrNoToken.
-func (a *Accounts) RevokeToken(ctx context.Context, account, id string) error {
-	n, err := db.Exec(ctx, a.db, `DELETE FROM account_tokens WHERE account = ? AND id = ?`, account, id)
+func (a *Accounts) RevokeToken(ctx context.Context, known, id string) error {
+	n, err := db.Exec(ctx, a.db, `DELETE FROM account_tokens WHERE account = ? AND id = ?`, known, id)
 	if err == nil && n == 0 {
 		err = ErrNoToken
 	}
 	if err != nil {
-		return fmt.Errorf("token %s of account %s: %w", id, account, err)
+		return fmt.Errorf("token %s of account %s: %w", id, known, err)
 	}
 	a.memory.forgetToken(id)
-	a.followers.keepTokens(account, func(other string) bool { return other != id })
+	a.followers.keepTokens(known, func(other string) bool { return other != id })
 	return nil
 }
 
@@ -166,14 +166,14 @@ func (a *Accounts) byToken(ctx context.Context, name, secret, remote string) (fo
 		if err != nil || t == nil || t.expired(time.Now()) || name != "" && name != t.Account {
 			return false, err
 		}
-		account, _, err := a.known(ctx, t.Account)
+		known, _, err := a.known(ctx, t.Account)
 		if errors.Is(err, sql.ErrNoRows) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		with := *account
+		with := *known
 		with.token, found = t, &with
 		return true, nil
 	}

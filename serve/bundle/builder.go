@@ -13,10 +13,8 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
 // sortAtOnce is how many records are held, to be sorted by segment.
@@ -25,7 +23,7 @@ const sortAtOnce = 1 << 16
 // Builder puts a Bundle together. Records may be added in any order. In the file, records of one
 // segment that were added near one another follow one another. It must not be used concurrently.
 type Builder struct {
-	segments *visible.Segments
+	segments *library.Segments
 	bundle   *Bundle
 	sum      archive.Stretch
 	waiting  map[int64]*waiting // by the segment's number
@@ -40,11 +38,11 @@ type waiting struct {
 }
 
 // New begins a bundle for an account, in the form with a suffix: .tar.gz, .warc.gz or
-// .members.tar.gz. It fails with content.ErrNotFound for another one.
+// .members.tar.gz. It fails with library.ErrNotFound for another one.
 func (x *Bundles) New(ctx context.Context, a *account.Account, suffix string) (*Builder, error) {
-	form, ok := archives.BundleForm(suffix)
+	form, ok := library.BundleForm(suffix)
 	if !ok {
-		return nil, fmt.Errorf("bundle: form %.20q: %w", suffix, content.ErrNotFound)
+		return nil, fmt.Errorf("bundle: form %.20q: %w", suffix, library.ErrNotFound)
 	}
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {

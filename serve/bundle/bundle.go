@@ -16,9 +16,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // ErrChanged says that a record of a bundle was taken down since, or that the account may not see
@@ -27,7 +25,7 @@ var ErrChanged = errors.New("what was gathered may not be given out any more; ga
 
 // Bundle is a finished bundle. It does not change.
 type Bundle struct {
-	form    archives.Form
+	form    library.Form
 	pieces  []piece
 	start   []byte // before the pieces
 	end     []byte // behind them
@@ -71,7 +69,7 @@ func (b *Bundle) frame(sum archive.Stretch) {
 }
 
 // check fails with ErrChanged if not all of the bundle may be given out now.
-func (b *Bundle) check(v *visible.AccountView) error {
+func (b *Bundle) check(v *library.AccountView) error {
 	if !v.Sees(b.scope) {
 		return ErrChanged
 	}
@@ -89,7 +87,7 @@ func (b *Bundle) check(v *visible.AccountView) error {
 
 // Bundles makes and opens bundles. Its methods may be called concurrently.
 type Bundles struct {
-	Archive *visible.Archive
+	Archive *library.Library
 	Access  *account.Access
 }
 
@@ -113,7 +111,7 @@ func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string
 
 // Open opens a bundle for an account, as a file of a name. It fails with ErrChanged if something of
 // it was taken down since.
-func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name string) (*content.File, error) {
+func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
 		return nil, err
@@ -122,25 +120,25 @@ func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name 
 		v.Release()
 		return nil, err
 	}
-	return content.Open(ctx, &content.Entry{
-		Node: content.Node{Name: name, Size: b.size, ETag: b.etag, Type: b.form.Type, Modified: content.Seconds(b.at)},
-		Open: func(context.Context) (content.Ranges, error) { return x.ranges(b), nil },
+	return library.Open(ctx, &library.Entry{
+		Node: library.Node{Name: name, Size: b.size, ETag: b.etag, Type: b.form.Type, Modified: library.Seconds(b.at)},
+		Open: func(context.Context) (library.Ranges, error) { return x.ranges(b), nil },
 	}, x.Access, a, v.Release)
 }
 
 // ranges returns the bundle's bytes. A segment is opened when its bytes are read.
-func (x *Bundles) ranges(b *Bundle) *content.Joined {
+func (x *Bundles) ranges(b *Bundle) *library.Joined {
 	_, local := store.AsLocal(x.Archive.Segments.Store)
-	return &content.Joined{Local: local, Part: func(ctx context.Context, off int64) (part content.Ranges, begin, end int64, err error) {
+	return &library.Joined{Local: local, Part: func(ctx context.Context, off int64) (part library.Ranges, begin, end int64, err error) {
 		if begin = int64(len(b.start)); off < begin {
-			return content.Bytes(b.start), 0, begin, nil
+			return library.Bytes(b.start), 0, begin, nil
 		}
 		i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].end > off })
 		if i > 0 {
 			begin = b.pieces[i-1].end
 		}
 		if i == len(b.pieces) {
-			return content.Bytes(b.end), begin, b.size, nil
+			return library.Bytes(b.end), begin, b.size, nil
 		}
 		p := &b.pieces[i]
 		view, err := cache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.etag), func(ctx context.Context) (*archive.View, int64, error) {
@@ -158,7 +156,7 @@ func (x *Bundles) ranges(b *Bundle) *content.Joined {
 }
 
 // stretch returns the bytes of a bundle's cells in one segment.
-func stretch(ctx context.Context, segments *visible.Segments, kind archive.ViewKind, seg catalog.SegmentEntry, cells []int) (*archive.View, archive.Stretch, error) {
+func stretch(ctx context.Context, segments *library.Segments, kind archive.ViewKind, seg catalog.SegmentEntry, cells []int) (*archive.View, archive.Stretch, error) {
 	index, err := segments.Index(ctx, seg)
 	if err != nil {
 		return nil, archive.Stretch{}, err

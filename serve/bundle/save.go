@@ -11,7 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/serve/archives"
+	"sheaf/serve/library"
 )
 
 // storedHead is the first line of a stored bundle.
@@ -62,7 +62,7 @@ func Load(r io.Reader) (*Bundle, error) {
 	if err := dec.Decode(&head); err != nil {
 		return nil, fmt.Errorf("stored bundle: %w", err)
 	}
-	form, ok := archives.BundleForm(head.Form)
+	form, ok := library.BundleForm(head.Form)
 	if head.Format != 1 || !ok || strings.Count(head.ETag, `"`) != 2 {
 		return nil, errors.New("stored bundle: its first line is not one that this program wrote")
 	}

@@ -20,7 +20,6 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
-	"sheaf/serve/feed"
 )
 
 // Client talks to one service. It may be used concurrently.
@@ -74,7 +73,7 @@ type Selection struct {
 
 // Changes returns up to limit changes after a cursor. If there are none, it waits for some, at most
 // for wait, which must be whole seconds.
-func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit int, wait time.Duration) (feed.Page, error) {
+func (c *Client) Changes(ctx context.Context, at api.Cursor, q Selection, limit int, wait time.Duration) (api.Page, error) {
 	query := url.Values{"surt": q.SURT, "domain": q.Domains, "host": q.Hosts}
 	query.Set("since", strconv.FormatInt(at.Since, 10))
 	if at.Mark != "" {
@@ -84,7 +83,7 @@ func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit
 	if wait > 0 {
 		query.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
 	}
-	var page feed.Page
+	var page api.Page
 	resp, err := c.request(ctx, http.MethodGet, api.PathChanges+"?"+query.Encode(), nil, nil)
 	if err != nil {
 		return page, err

@@ -15,10 +15,10 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -74,8 +74,8 @@ func of(t *testing.T, text string) *client.Client {
 func TestChanges(t *testing.T) {
 	testkit.Slow(t)
 	s, c := service(t)
-	var seen []feed.Event
-	at := feed.Cursor{}
+	var seen []api.Event
+	at := api.Cursor{}
 	for more := true; more; {
 		page, err := c.Changes(t.Context(), at, client.Selection{Domains: []string{"ac.jp"}}, 1, 0)
 		if err != nil || len(page.Events) > 1 {
@@ -95,7 +95,7 @@ func TestChanges(t *testing.T) {
 		published <- err
 	}()
 	page, err := c.Changes(t.Context(), at, client.Selection{}, 100, time.Minute)
-	if err := errors.Join(err, <-published); err != nil || len(page.Events) != 1 || page.Events[0].Op != feed.Delete {
+	if err := errors.Join(err, <-published); err != nil || len(page.Events) != 1 || page.Events[0].Op != api.Delete {
 		t.Errorf("after waiting: %+v, %v", page, err)
 	}
 	c.HTTP.Transport = nil

@@ -21,8 +21,8 @@ import (
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
 // Coverage is what a robot's manifest says about one host's pages, and where it says so. What a
@@ -56,7 +56,7 @@ const batchesAtOnce = 256
 // Find returns up to a limit of what manifests say about the hosts that are wanted and that the
 // account sees, robot by robot and each by time. next is the cursor of the rest, empty at the end.
 // If time has run out there may be a rest even if nothing was found.
-func Find(ctx context.Context, from *visible.Archive, a *account.Account, s Search) (found []Coverage, next string, err error) {
+func Find(ctx context.Context, from *library.Library, a *account.Account, s Search) (found []Coverage, next string, err error) {
 	after, err := parseCursor(s.After)
 	if err != nil {
 		return nil, "", err
@@ -110,7 +110,7 @@ func Find(ctx context.Context, from *visible.Archive, a *account.Account, s Sear
 
 // inBatch returns up to limit of what a batch's manifest says about the hosts that are wanted, from
 // the skip-th host on. at is the host at which to continue; -1: there is no rest.
-func inBatch(ctx context.Context, v *visible.AccountView, b catalog.PublishedBatch, s *Search, targets targetIndex, skip, limit int) (found []Coverage, at int, err error) {
+func inBatch(ctx context.Context, v *library.AccountView, b catalog.PublishedBatch, s *Search, targets targetIndex, skip, limit int) (found []Coverage, at int, err error) {
 	if !s.From.IsZero() && b.Published.Before(s.From) || !s.To.IsZero() && openedAt(b.ID).After(s.To) {
 		return nil, -1, nil // it was sealed between these two times
 	}
@@ -140,7 +140,7 @@ func inBatch(ctx context.Context, v *visible.AccountView, b catalog.PublishedBat
 
 // OfHosts returns what the manifests of batches say about hosts, each with segments that these
 // batches brought. They are in the order of the batches.
-func OfHosts(ctx context.Context, from *visible.Archive, a *account.Account, hosts []*visible.Host) (found []Coverage, err error) {
+func OfHosts(ctx context.Context, from *library.Library, a *account.Account, hosts []*library.Host) (found []Coverage, err error) {
 	v, err := from.View(ctx, a)
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func openedAt(id string) time.Time {
 }
 
 // manifest returns the manifest of a batch, without its hosts; nil if it is not kept.
-func manifest(ctx context.Context, from *visible.Archive, id string) (*wire.Manifest, error) {
+func manifest(ctx context.Context, from *library.Library, id string) (*wire.Manifest, error) {
 	return cache.GetOrCompute(ctx, from.Memo, "manifest "+id, func(ctx context.Context) (*wire.Manifest, int64, error) {
 		r, err := from.Segments.Store.Open(ctx, wire.ManifestKey(wire.BatchID(id)), 0, -1)
 		if errors.Is(err, store.ErrNotExist) {
@@ -217,7 +217,7 @@ func manifest(ctx context.Context, from *visible.Archive, id string) (*wire.Mani
 // shown returns what the account may know of a host's coverage, and whether it is wanted. It leaves
 // out URLs that are not wanted, hidden or taken down. in stands for what the batch brought of the
 // host.
-func shown(v *visible.AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
+func shown(v *library.AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
 	wanted := targets.of(c.Host)
 	if len(wanted) == 0 || !v.Scope.Holds(naming.HostPath(c.Host)) || v.Veil.Hides(in) {
 		return c, false
@@ -311,7 +311,7 @@ func parseCursor(text string) (c cursor, err error) {
 		c.host, err = strconv.Atoi(host)
 	}
 	if err != nil || c.host < 0 || c.batch != "" && !wire.BatchID(c.batch).Valid() {
-		return c, fmt.Errorf("%w: %.80q", visible.ErrCursor, text)
+		return c, fmt.Errorf("%w: %.80q", library.ErrCursor, text)
 	}
 	return c, nil
 }

@@ -8,8 +8,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
 // HostReport is what there is to tell of one host.
@@ -23,7 +23,7 @@ type HostReport struct {
 
 // Report tells what is published of a host. The report is empty if the account does not see the
 // host.
-func Report(ctx context.Context, from *visible.Archive, a *account.Account, host string) (r HostReport, err error) {
+func Report(ctx context.Context, from *library.Library, a *account.Account, host string) (r HostReport, err error) {
 	v, err := from.View(ctx, a)
 	if err != nil {
 		return r, err

@@ -8,18 +8,18 @@ import (
 
 	"sheaf/internal/ftp"
 	"sheaf/internal/stream"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 )
 
 // file is a download of a file from an offset to its end.
 type file struct {
-	of   *content.File
+	of   *library.File
 	ctx  context.Context
 	left int64
 	body io.ReadCloser // nil until the first Read
 }
 
-func open(ctx context.Context, f *content.File, offset int64) (ftp.File, error) {
+func open(ctx context.Context, f *library.File, offset int64) (ftp.File, error) {
 	if offset < 0 || offset > f.Size {
 		return nil, &ftp.Error{Code: 554, Msg: fmt.Sprintf("Restart at %d is beyond the file's %d bytes", offset, f.Size)}
 	}

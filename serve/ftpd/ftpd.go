@@ -17,8 +17,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 )
 
 // Options of a handler. Library, Accounts and Recorder are needed.
@@ -117,7 +116,7 @@ func (s *session) List(ctx context.Context, name string) iter.Seq2[ftp.Entry, er
 	}
 }
 
-func entry(n content.Node) ftp.Entry {
+func entry(n library.Node) ftp.Entry {
 	return ftp.Entry{
 		Name: n.Name, Dir: n.Dir, Size: n.Size, Modified: n.Modified,
 		Unique: strings.Trim(n.ETag, `"`), SHA256: n.SHA256,
@@ -184,18 +183,18 @@ func (s *session) Close() error {
 // answer returns the FTP reply for an error of the library. Other errors are returned as they are.
 func answer(name string, err error) error {
 	var closed *account.ClosedError
-	var quota *bandwidth.QuotaError
+	var quota *account.QuotaError
 	switch {
-	case errors.Is(err, content.ErrNotFound):
+	case errors.Is(err, library.ErrNotFound):
 		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": No such file or directory"}
-	case errors.Is(err, content.ErrIsDirectory):
+	case errors.Is(err, library.ErrIsDirectory):
 		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": Not a plain file"}
 	case errors.As(err, &closed):
 		return &ftp.Error{Code: 450, Msg: sentence(closed)}
 	case errors.As(err, &quota):
 		return &ftp.Error{Code: 450, Msg: sentence(quota)}
-	case errors.Is(err, content.ErrNoSpace):
-		return &ftp.Error{Code: 450, Msg: sentence(content.ErrNoSpace)}
+	case errors.Is(err, library.ErrNoSpace):
+		return &ftp.Error{Code: 450, Msg: sentence(library.ErrNoSpace)}
 	case errors.Is(err, account.ErrNoAccount):
 		return &ftp.Error{Code: 421, Msg: goneText}
 	}

@@ -16,7 +16,6 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 	"sheaf/serve/servetest"
 )
 
@@ -35,9 +34,9 @@ func change(t *testing.T, s *servetest.Site, c account.Change) {
 	}
 }
 
-func rate(t *testing.T, text string) *bandwidth.Rates {
+func rate(t *testing.T, text string) *account.Rates {
 	t.Helper()
-	r, err := bandwidth.ParseRates(text)
+	r, err := account.ParseRates(text)
 	if err != nil {
 		t.Fatal(err)
 	}

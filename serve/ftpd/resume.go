@@ -4,7 +4,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"sheaf/internal/ftp"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 )
 
 // maxRemembered is how many downloads are remembered. They take some 20 MB.
@@ -29,7 +29,7 @@ func newResumes() *resumes {
 }
 
 // allow notes that an account downloads a file from offset on, or returns why it may not.
-func (r *resumes) allow(account, path string, n content.Node, offset int64) error {
+func (r *resumes) allow(account, path string, n library.Node, offset int64) error {
 	what := download{account, path}
 	if offset > 0 {
 		switch etag, known := r.sent.Get(what); {

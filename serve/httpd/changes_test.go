@@ -17,14 +17,13 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
-	"sheaf/serve/changes"
-	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
 // changes fetches a page of changes. It returns the page and the target of its Link.
-func (s site) changes(t *testing.T, account, path string) (page feed.Page, next string) {
+func (s site) changes(t *testing.T, account, path string) (page api.Page, next string) {
 	t.Helper()
 	resp, body := s.do(t, "GET", account, path)
 	if err := json.Unmarshal(body, &page); err != nil || resp.StatusCode != 200 {
@@ -45,7 +44,7 @@ func TestChanges(t *testing.T) {
 	var told []string
 	path := api.PathChanges + "?limit=1"
 	for more := true; more; {
-		var page feed.Page
+		var page api.Page
 		page, path = s.changes(t, "jp", path)
 		for _, e := range page.Events {
 			told = append(told, fmt.Sprint(e.Seq, e.Op, e.Edition, e.Host, len(e.Files), e.Why))
@@ -114,8 +113,8 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	server := httptest.NewServer(router)
 	defer server.Close()
 	s.url = server.URL
-	wait := func(seconds int) <-chan feed.Page {
-		answered := make(chan feed.Page, 1)
+	wait := func(seconds int) <-chan api.Page {
+		answered := make(chan api.Page, 1)
 		go func() {
 			page, _ := s.changes(t, "jp", fmt.Sprintf("%s?since=2&wait=%d", api.PathChanges, seconds))
 			answered <- page
@@ -138,7 +137,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 	late := make(chan error, 1)
 	go func() {
-		_, err := s.Library.Changes.Wait(t.Context(), &account.Account{Domains: []string{"*"}}, changes.Selection{}, feed.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
+		_, err := s.Library.Changes.Wait(t.Context(), &account.Account{Domains: []string{"*"}}, library.Selection{}, api.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
 		late <- err
 	}()
 	close(stopping)

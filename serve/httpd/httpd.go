@@ -1,12 +1,3 @@
-// Package httpd serves an archive over HTTP. Its parts, each a package below, serve one kind of
-// paths each: files (/pub, /a), queries (/v1), web (/web, /timegate, /timemap, /diff), watches,
-// accounts and player (/replay). All of them stand behind guard, and make their answers with reply,
-// page and send.
-//
-// Accounts log in by HTTP Basic, and browsers by a session. Files have strong ETags and take Range
-// (several too), If-Range and the other conditions; the kernel sends those that are local files
-// (sendfile). Scripts of other sites may read (CORS), as players of archives do. Errors are
-// problem+json. The library decides what exists and what an account may see.
 package httpd
 
 import (
@@ -25,13 +16,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/accounts"
-	"sheaf/serve/httpd/files"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/player"
-	"sheaf/serve/httpd/queries"
-	"sheaf/serve/httpd/send"
-	"sheaf/serve/httpd/watches"
 	"sheaf/serve/httpd/web"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
@@ -56,14 +41,14 @@ type Options struct {
 
 	// Replay is the directory with ReplayWeb.page's ui.js and sw.js, and ReplayOrigin where it
 	// runs, such as https://replay.example.jp. The service's handler must then go through
-	// player.Only. If one of the two is empty ReplayWeb.page is not offered.
+	// web.Only. If one of the two is empty ReplayWeb.page is not offered.
 	Replay, ReplayOrigin string
 
 	// Budget is what one answer to a query may cost before it ends early, with a cursor. The
 	// default is two million records looked at, or 20 seconds.
 	Budget query.Budget
 
-	Redirect *send.Redirect     // of large files to the object store; nil: there is none
+	Redirect *guard.Redirect    // of large files to the object store; nil: there is none
 	Running  *transfers.Running // is told of downloads under way; may be nil
 
 	// Measures follows downloads until their last byte is acknowledged, on connections that are
@@ -95,14 +80,14 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	g := guard.New(opt.Accounts, opt.Gate, opt.Public, opt.Log)
 	g.Sessions, g.Audit = opt.Sessions, opt.Audit
-	sender := &send.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Redirect: opt.Redirect, Log: opt.Log}
-	(&files.Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
-	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
+	sender := &guard.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Redirect: opt.Redirect, Log: opt.Log}
+	(&Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
+	(&Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)
 	(&web.Pages{Library: opt.Library, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
-	(&accounts.Handler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter, Rules: opt.Library.Rules}).Register(r, g)
+	(&AccountsHandler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter, Rules: opt.Library.Rules}).Register(r, g)
 	if opt.Watches != nil {
-		(&watches.Handler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)
+		(&WatchesHandler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)
 	}
-	return player.Register(r, g, opt.Replay, opt.ReplayOrigin, opt.Log)
+	return web.Register(r, g, opt.Replay, opt.ReplayOrigin, opt.Log)
 }

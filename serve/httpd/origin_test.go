@@ -18,7 +18,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
-	"sheaf/serve/httpd/player"
+	"sheaf/serve/httpd/web"
 	"sheaf/serve/servetest"
 )
 
@@ -31,7 +31,7 @@ func named(t *testing.T, opt httpd.Options) http.Handler {
 	opt.Library, opt.Accounts, opt.Recorder = s.Library, s.Accounts, s.Log
 	opt.Gate = operatorstest.Open
 	testkit.Must(t, httpd.Register(router, opt))
-	return player.Only(opt.ReplayOrigin, router)
+	return web.Only(opt.ReplayOrigin, router)
 }
 
 // askAs sends a request with a host name.

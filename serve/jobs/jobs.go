@@ -30,7 +30,7 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/query"
 	"sheaf/serve/tables"
 )
@@ -200,7 +200,7 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 
 // Open opens the result of a job in state JobDone for its account, as a file of a name. It fails
 // with bundle.ErrChanged if something of it was taken down since.
-func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name string) (*content.File, error) {
+func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name string) (*library.File, error) {
 	if job.State != api.JobDone {
 		return nil, ErrNotDone
 	}

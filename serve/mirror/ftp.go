@@ -21,9 +21,9 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
+	"sheaf/internal/api"
 	"sheaf/internal/loop"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 )
 
 // ftpRemote is a remote over FTP, with one connection for each open file.
@@ -114,7 +114,7 @@ func (c *timely) Close() error {
 }
 
 // changes reads the files below /feed. A tile of the feed makes a page.
-func (r *ftpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (page feed.Page, err error) {
+func (r *ftpRemote) changes(ctx context.Context, at api.Cursor, wait time.Duration) (page api.Page, err error) {
 	for deadline := time.Now().Add(wait); ; {
 		latest, err := r.latest(ctx)
 		if err != nil {
@@ -137,8 +137,8 @@ func (r *ftpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Durat
 	}
 }
 
-func (r *ftpRemote) latest(ctx context.Context) (l feed.Latest, err error) {
-	f, err := r.open(ctx, "/"+feed.Dir+"/"+feed.Newest, 0, "")
+func (r *ftpRemote) latest(ctx context.Context) (l api.Latest, err error) {
+	f, err := r.open(ctx, "/"+api.Dir+"/"+api.Newest, 0, "")
 	if errors.Is(err, errGone) {
 		return l, nil // nothing was ever published
 	}
@@ -152,23 +152,23 @@ func (r *ftpRemote) latest(ctx context.Context) (l feed.Latest, err error) {
 const maxLatest = 64 << 10 // bytes
 
 // page returns the first tile after a cursor. It checks that the cursor is of this feed.
-func (r *ftpRemote) page(ctx context.Context, at feed.Cursor, latest feed.Latest) (feed.Page, error) {
+func (r *ftpRemote) page(ctx context.Context, at api.Cursor, latest api.Latest) (api.Page, error) {
 	if at.Since > 0 {
-		_, before, err := r.tile(ctx, feed.Tile{From: at.Since, To: at.Since})
+		_, before, err := r.tile(ctx, api.Tile{From: at.Since, To: at.Since})
 		switch {
 		case errors.Is(err, errGone), err == nil && before.Mark != at.Mark:
-			return feed.Page{}, errExpired
+			return api.Page{}, errExpired
 		case err != nil:
-			return feed.Page{}, err
+			return api.Page{}, err
 		}
 	}
-	t := feed.Tiles(at.Since, latest.Since)[0]
+	t := api.Tiles(at.Since, latest.Since)[0]
 	events, h, err := r.tile(ctx, t)
-	events = slices.DeleteFunc(events, func(e feed.Event) bool { return e.Seq <= at.Since })
-	return feed.Page{Events: events, Next: feed.Cursor{Since: t.To, Mark: h.Mark}, More: t.To < latest.Since, Last: latest.Since}, err
+	events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Seq <= at.Since })
+	return api.Page{Events: events, Next: api.Cursor{Since: t.To, Mark: h.Mark}, More: t.To < latest.Since, Last: latest.Since}, err
 }
 
-func (r *ftpRemote) tile(ctx context.Context, t feed.Tile) (events []feed.Event, h feed.Header, err error) {
+func (r *ftpRemote) tile(ctx context.Context, t api.Tile) (events []api.Event, h api.Header, err error) {
 	f, err := r.open(ctx, t.Path(), 0, "")
 	if err != nil {
 		return nil, h, err
@@ -193,7 +193,7 @@ func (r *ftpRemote) tile(ctx context.Context, t feed.Tile) (events []feed.Event,
 		return nil, h, fmt.Errorf("holds %v", h.Tile)
 	}
 	for {
-		var e feed.Event
+		var e api.Event
 		err := in.Decode(&e)
 		if err == io.EOF {
 			return events, h, nil

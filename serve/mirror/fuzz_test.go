@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/serve/feed"
+	"sheaf/internal/api"
 )
 
 // FuzzPlan is told of changes by a service that may be anybody: whatever it says, nothing is
@@ -23,11 +23,11 @@ func FuzzPlan(f *testing.F) {
 	m := &mirror{Options: Options{Forms: []string{".tar.gz", "current.tar.gz"}}, changing: true}
 	const root = "/srv/mirror"
 	f.Fuzz(func(t *testing.T, text string) {
-		var e feed.Event
+		var e api.Event
 		if json.Unmarshal([]byte(text), &e) != nil {
 			return
 		}
-		for _, task := range m.plan([]feed.Event{e, e}) {
+		for _, task := range m.plan([]api.Event{e, e}) {
 			for name := range task.wanted {
 				at := filepath.Join(root, filepath.FromSlash(task.dir+name))
 				rel, err := filepath.Rel(root, at)

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 )
 
 // httpRemote speaks HTTP.
@@ -45,7 +45,7 @@ func newHTTP(to *url.URL, user, password string, trusted *x509.CertPool, opt Opt
 	return r
 }
 
-func (r *httpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (feed.Page, error) {
+func (r *httpRemote) changes(ctx context.Context, at api.Cursor, wait time.Duration) (api.Page, error) {
 	page, err := r.client.Changes(ctx, at, r.selection, pageEvents, min(wait, 5*time.Minute))
 	return page, sort(err)
 }

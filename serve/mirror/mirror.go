@@ -24,10 +24,10 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"sheaf/internal/api"
 	"sheaf/internal/preference"
 	"sheaf/internal/stream"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 )
 
 // Options of a mirror. URL and Dir are needed.
@@ -183,7 +183,7 @@ func (m *mirror) begin() error {
 	}
 	wants := wants{Selection: m.Selection, Forms: m.Forms, Honour: m.Honour, Tables: m.Tables}
 	if !fresh && (s.Sweep || !s.Wants.equal(wants)) {
-		s.Cursor, s.Sweep, s.Refused = feed.Cursor{}, true, map[string]string{}
+		s.Cursor, s.Sweep, s.Refused = api.Cursor{}, true, map[string]string{}
 	}
 	s.Wants, s.Tables.until = wants, time.Now().Add(changes)
 	m.state = s
@@ -238,7 +238,7 @@ func (m *mirror) follow(ctx context.Context) error {
 }
 
 // changes returns what follows a cursor. It repeats the request as long as that may help.
-func (m *mirror) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (page feed.Page, err error) {
+func (m *mirror) changes(ctx context.Context, at api.Cursor, wait time.Duration) (page api.Page, err error) {
 	err = m.insist(ctx, &m.news, func() error {
 		page, err = m.remote.changes(ctx, at, wait)
 		return err
@@ -278,7 +278,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 }
 
 // page does everything that a page of events asks for, and then advances the position in the feed.
-func (m *mirror) page(ctx context.Context, page feed.Page) error {
+func (m *mirror) page(ctx context.Context, page api.Page) error {
 	m.Reporter.Feed(m.state.Cursor.Since, page.Last)
 	m.noteTables(page.Events)
 	if err := m.hosts(ctx, m.plan(page.Events)); err != nil {
@@ -301,7 +301,7 @@ func (m *mirror) restart() error {
 	if m.state.Cursor.Since == 0 {
 		return fmt.Errorf("%w, at its beginning too", errExpired)
 	}
-	m.state.Cursor, m.state.Sweep, m.state.Refused = feed.Cursor{}, true, map[string]string{}
+	m.state.Cursor, m.state.Sweep, m.state.Refused = api.Cursor{}, true, map[string]string{}
 	m.seen = map[uint64]struct{}{}
 	return m.place.save(m.state)
 }

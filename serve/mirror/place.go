@@ -19,9 +19,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sheaf/internal/api"
 	"sheaf/internal/files"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 )
 
 // Names in the mirror's own directory.
@@ -52,9 +52,9 @@ func (w wants) equal(o wants) bool {
 // state is the progress of a mirror. Everything before Cursor is on disk, except the hosts in
 // Pending.
 type state struct {
-	Format int         `json:"format"`
-	Wants  wants       `json:"wants"`
-	Cursor feed.Cursor `json:"cursor"`
+	Format int        `json:"format"`
+	Wants  wants      `json:"wants"`
+	Cursor api.Cursor `json:"cursor"`
 	// Sweep says that the mirror reads the feed from its beginning. At its end, files of which it
 	// said nothing are deleted.
 	Sweep   bool              `json:"sweep,omitempty"`

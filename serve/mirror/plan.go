@@ -12,7 +12,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
-	"sheaf/serve/feed"
+	"sheaf/internal/api"
 )
 
 // task is the work for one host.
@@ -47,7 +47,7 @@ func (m *mirror) chosen(host string) bool {
 
 // plan returns the tasks for events, one for each host. It ignores events with paths that a service
 // does not have, so that none leads out of the directory.
-func (m *mirror) plan(events []feed.Event) []*task {
+func (m *mirror) plan(events []api.Event) []*task {
 	var tasks []*task
 	byDir := map[string]*task{}
 	for _, e := range events {
@@ -75,12 +75,12 @@ func isHostDir(dir, host string) bool {
 // takenDown is the reason of events for files that must not be kept.
 const takenDown = "takedown"
 
-func (t *task) take(m *mirror, e feed.Event) {
+func (t *task) take(m *mirror, e api.Event) {
 	t.look = t.look || m.changing // whatever has happened, only the MANIFEST tells what they are now
 	t.withdrawn = t.withdrawn || e.Why == takenDown
 	t.asks = cmp.Or(e.Preferences, t.asks)
 	switch {
-	case e.Op == feed.Put && len(e.Files) > 0:
+	case e.Op == api.Put && len(e.Files) > 0:
 		for _, f := range e.Files {
 			if m.takes(f.Name) {
 				t.wanted[f.Name] = file{
@@ -89,10 +89,10 @@ func (t *task) take(m *mirror, e feed.Event) {
 				}
 			}
 		}
-	case e.Op == feed.Delete && e.Edition == "":
+	case e.Op == api.Delete && e.Edition == "":
 		t.all, t.look = true, false
 		clear(t.wanted)
-	case e.Op == feed.Delete:
+	case e.Op == api.Delete:
 		t.gone[e.Edition] = true
 		maps.DeleteFunc(t.wanted, func(name string, _ file) bool { return editionOf(name) == e.Edition })
 	default:

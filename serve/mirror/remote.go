@@ -7,15 +7,15 @@ import (
 	"net/url"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/certs"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 )
 
 // remote is a service, by one of the protocols. Its methods may be called concurrently.
 type remote interface {
 	// changes returns what follows a cursor. If there is nothing, it waits for it.
-	changes(ctx context.Context, at feed.Cursor, wait time.Duration) (feed.Page, error)
+	changes(ctx context.Context, at api.Cursor, wait time.Duration) (api.Page, error)
 	// open opens a file of the tree from a byte on. If the protocol knows ETags and the file has
 	// another one now, open opens it from its beginning.
 	open(ctx context.Context, path string, from int64, etag string) (*client.File, error)

@@ -28,9 +28,9 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
+	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -154,7 +154,7 @@ func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 	var walk func(dir string)
 	walk = func(dir string) {
 		for n, err := range s.Library.Tree.List(s.Context(), a, dir) {
-			if errors.Is(err, content.ErrNotFound) {
+			if errors.Is(err, library.ErrNotFound) {
 				return
 			}
 			if err != nil {

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/serve/feed"
+	"sheaf/internal/api"
 )
 
 // A mirror can also keep the tables of records, hosts and links that the newest editions have
-// beside the volumes of a top-level domain (package tablemaker). Their folder is kept as a host's
+// beside the volumes of a top-level domain (package maker). Their folder is kept as a host's
 // is. The feed tells of editions and take-downs, but not of tables, which are made later. So at the
 // end of the feed the service's MANIFESTs of the volumes are read: all of them at the beginning and
 // for a while after anything has happened, else those of editions newer than any that has tables.
@@ -43,7 +43,7 @@ const (
 )
 
 // noteTables notes what events tell.
-func (m *mirror) noteTables(events []feed.Event) {
+func (m *mirror) noteTables(events []api.Event) {
 	t := &m.state.Tables
 	for _, e := range events {
 		if len(m.Tables) == 0 {
@@ -51,7 +51,7 @@ func (m *mirror) noteTables(events []feed.Event) {
 		}
 		t.until = time.Now().Add(changes)
 		switch {
-		case e.Op != feed.Put:
+		case e.Op != api.Put:
 			t.Withdrawn = true
 		case e.Edition != "" && !slices.Contains(t.Editions, e.Edition):
 			t.Editions = append(t.Editions, e.Edition)

@@ -17,7 +17,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/lease"
 	"sheaf/internal/testkit"
-	"sheaf/serve/tablemaker"
+	"sheaf/serve/maker"
 )
 
 // tableSite is a service whose newest editions have tables.
@@ -28,7 +28,7 @@ type tableSite struct {
 
 func newTableSite(t *testing.T) *tableSite {
 	s := newSite(t)
-	maker := tablemaker.New(tablemaker.Options{
+	maker := maker.NewTableMaker(maker.TableOptions{
 		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Editions: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")

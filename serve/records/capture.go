@@ -10,9 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Capture is one record, as one account sees it in one version of the catalog. It can be read for
@@ -24,7 +22,7 @@ type Capture struct {
 	// Only Captures sets it.
 	Original *Capture
 
-	host   *visible.Host
+	host   *library.Host
 	finder *finder
 	before int64 // length of the segment's records before it in a WARC view, in bytes
 }
@@ -50,16 +48,16 @@ func (c *Capture) ID() string {
 }
 
 // Host returns the host of the record, as the account sees it.
-func (c *Capture) Host() *visible.Host { return c.host }
+func (c *Capture) Host() *library.Host { return c.host }
 
-// Body opens the page's body; for a Revisit that of its Original. It fails with content.ErrNotFound
+// Body opens the page's body; for a Revisit that of its Original. It fails with library.ErrNotFound
 // if the record has none.
 func (c *Capture) Body() (*archive.PageView, error) {
 	if c.Original != nil {
 		return c.Original.Body()
 	}
 	if c.Kind != archive.Page {
-		return nil, fmt.Errorf("body of a %v: %w", c.Kind, content.ErrNotFound)
+		return nil, fmt.Errorf("body of a %v: %w", c.Kind, library.ErrNotFound)
 	}
 	return archive.PageBodyOf(c.source(), c.Cell)
 }
@@ -82,7 +80,7 @@ func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
 // it, of the file that its edition brought of the host, and the offset there. Its length is
 // WARCLength.
 func (c *Capture) Place(ctx context.Context) (file string, offset int64, err error) {
-	file, offset, err = archives.Of(c.host, c.finder.records.archive).WARCOffset(ctx, c.Segment, c.Offset, c.before)
+	file, offset, err = library.Of(c.host, c.finder.records.archive).WARCOffset(ctx, c.Segment, c.Offset, c.before)
 	if err != nil {
 		err = fmt.Errorf("place of %.200s: %w", c.URL, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Split divides a target into parts of about as many records each, which may be searched one by one
@@ -43,7 +43,7 @@ func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []
 		if err != nil || found == nil {
 			return err
 		}
-		within, _, err := r.splitSite(ctx, []*visible.Host{found}, siteKeys(h.Host), Position{Target: target, Host: h.SURT}, records)
+		within, _, err := r.splitSite(ctx, []*library.Host{found}, siteKeys(h.Host), Position{Target: target, Host: h.SURT}, records)
 		cuts = append(cuts, within...)
 		return err
 	})
@@ -51,7 +51,7 @@ func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []
 }
 
 // splitSite divides the records of hosts of one site within a range of keys.
-func (r *Results) splitSite(ctx context.Context, hosts []*visible.Host, keys keyRange, at Position, records int64) (cuts []Position, total int64, err error) {
+func (r *Results) splitSite(ctx context.Context, hosts []*library.Host, keys keyRange, at Position, records int64) (cuts []Position, total int64, err error) {
 	view, covered := r.finder.index(ctx), int64(0)
 	for _, h := range hosts {
 		for i := range h.Segments {

@@ -19,18 +19,18 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
 	"sheaf/serve/account"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Records are the records of an archive. Its methods may be called concurrently.
 type Records struct {
-	archive *visible.Archive
+	archive *library.Library
 	urls    *urlindex.Reader
 	damaged atomic.Int64
 }
 
 // New returns the records of an archive. urls finds them; nil: the segments' own indexes do.
-func New(from *visible.Archive, urls *urlindex.Reader) *Records {
+func New(from *library.Library, urls *urlindex.Reader) *Records {
 	return &Records{archive: from, urls: urls}
 }
 
@@ -121,9 +121,9 @@ func (r *Records) Latest(ctx context.Context, a *account.Account, n, limit int) 
 
 // OfHost calls f with each record of a host's segments, by URL key, time and publication. a is the
 // account that sees the host. It ends with the first error.
-func (r *Records) OfHost(ctx context.Context, a *account.Account, h *visible.Host, f func(*Capture) error) error {
+func (r *Records) OfHost(ctx context.Context, a *account.Account, h *library.Host, f func(*Capture) error) error {
 	from := r.finder(a)
-	all := scan{finder: from, hosts: []*visible.Host{h}, keys: siteKeys(h.Name), wanted: func(*catalog.SegmentEntry) bool { return true }}
+	all := scan{finder: from, hosts: []*library.Host{h}, keys: siteKeys(h.Name), wanted: func(*catalog.SegmentEntry) bool { return true }}
 	return all.each(ctx, func(is *found) error {
 		if c := is.capture(from); c != nil {
 			return f(c)

@@ -10,7 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/naming"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Resolve returns the answer that a Revisit refers to, a page or another; nil if that is not here,
@@ -59,20 +59,20 @@ func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
 // again.
 type lastPages struct {
 	mu    sync.Mutex // guards what follows
-	host  *visible.Host
+	host  *library.Host
 	key   string
 	pages *originals
 }
 
 // pagesOf returns the pages of one URL key of a host.
-func (f *finder) pagesOf(ctx context.Context, h *visible.Host, key string) (*originals, error) {
+func (f *finder) pagesOf(ctx context.Context, h *library.Host, key string) (*originals, error) {
 	last := &f.last
 	last.mu.Lock()
 	defer last.mu.Unlock()
 	if last.host == h && last.key == key {
 		return last.pages, nil
 	}
-	captures, err := f.ofKey(ctx, []*visible.Host{h}, key)
+	captures, err := f.ofKey(ctx, []*library.Host{h}, key)
 	if err != nil {
 		return nil, err
 	}

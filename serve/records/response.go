@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 )
 
 // maxHead is the limit for a record's WARC header and for its HTTP header, in bytes. The format has
@@ -60,7 +60,7 @@ func (r *Response) Check() error {
 
 // Response opens the server's answer. A Revisit has a status and headers of its own, and the body
 // of its Original. If its status is 304, the whole answer is the Original's. Response fails with
-// content.ErrNotFound if nothing can be shown (see Capture.Stands), and with a *DamageError if the
+// library.ErrNotFound if nothing can be shown (see Capture.Stands), and with a *DamageError if the
 // stored bytes are not those that were published. The caller closes the body.
 //
 // A body of up to 1 MiB is checked at once. A longer one is checked before its last bytes are
@@ -73,7 +73,7 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	case c.Kind == archive.Revisit && c.Stands():
 		return c.revisit(ctx)
 	case c.Kind != archive.Page && c.Kind != archive.Response:
-		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, content.ErrNotFound)
+		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, library.ErrNotFound)
 	}
 	return orFromCopy(func() (*Response, error) {
 		record, err := c.Record(ctx)

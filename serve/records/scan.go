@@ -10,7 +10,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/urlindex"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // scan is a walk over the records of hosts of one site, in the order of key, time and publication.
@@ -18,7 +18,7 @@ import (
 // theirs.
 type scan struct {
 	finder  *finder
-	hosts   []*visible.Host
+	hosts   []*library.Host
 	keys    keyRange
 	after   *Position // continue behind it; nil: from the beginning
 	reverse bool
@@ -36,7 +36,7 @@ type found struct {
 // segmentOf is a segment with its host. The host is nil for a record that the URL index has, but of
 // a segment that the account does not see, or that is not wanted.
 type segmentOf struct {
-	host    *visible.Host
+	host    *library.Host
 	segment *catalog.SegmentEntry
 }
 
@@ -157,7 +157,7 @@ func (x *indexSource) next() (found, bool, error) {
 }
 
 // ofKey returns the records of one URL key, by time and publication.
-func (f *finder) ofKey(ctx context.Context, hosts []*visible.Host, key string) (captures []*Capture, err error) {
+func (f *finder) ofKey(ctx context.Context, hosts []*library.Host, key string) (captures []*Capture, err error) {
 	s := scan{finder: f, hosts: hosts, keys: keyRange{key, true}, wanted: func(*catalog.SegmentEntry) bool { return true }}
 	err = s.each(ctx, func(is *found) error {
 		if c := is.capture(f); c != nil {

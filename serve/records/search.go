@@ -9,7 +9,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Search says which records are wanted. Targets come one after another. Sites come by the key of
@@ -43,13 +43,13 @@ const paceEvery = 1024
 // not be used concurrently.
 type Results struct {
 	finder  *finder
-	view    *visible.AccountView
+	view    *library.AccountView
 	search  Search
 	scanned int64
 
 	// The hosts of the site searched last. Many URLs of one site may follow one another in a list.
 	lastSite  string
-	lastHosts []*visible.Host
+	lastHosts []*library.Host
 }
 
 // Search looks for records that the account sees.
@@ -135,7 +135,7 @@ func (r *Results) domain(ctx context.Context, place string, at Position, after *
 				if after != nil && after.Host != h.SURT {
 					behind = nil
 				}
-				if err := r.scan(ctx, []*visible.Host{found}, siteKeys(h.Host), at, behind, f); err != nil {
+				if err := r.scan(ctx, []*library.Host{found}, siteKeys(h.Host), at, behind, f); err != nil {
 					return err
 				}
 			}
@@ -145,7 +145,7 @@ func (r *Results) domain(ctx context.Context, place string, at Position, after *
 }
 
 // scan calls f with the records of hosts within a range of keys, by key, time and publication.
-func (r *Results) scan(ctx context.Context, hosts []*visible.Host, keys keyRange, at Position, after *Position, f func(*Capture, Position) error) error {
+func (r *Results) scan(ctx context.Context, hosts []*library.Host, keys keyRange, at Position, after *Position, f func(*Capture, Position) error) error {
 	s := scan{
 		finder: r.finder, hosts: hosts, keys: keys, after: after, reverse: r.search.Reverse,
 		wanted: r.search.wants,

@@ -5,17 +5,17 @@ import (
 	"strings"
 
 	"sheaf/archive/naming"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // siteHosts returns the hosts whose URLs have the same keys as those of a host: the host itself and
 // its namesakes with and without www.
-func siteHosts(ctx context.Context, v *visible.AccountView, name string) ([]*visible.Host, error) {
+func siteHosts(ctx context.Context, v *library.AccountView, name string) ([]*library.Host, error) {
 	names, err := namesakes(ctx, v, name)
 	if err != nil {
 		return nil, err
 	}
-	var hosts []*visible.Host
+	var hosts []*library.Host
 	for _, name := range names {
 		h, err := v.Host(ctx, naming.HostPath(name))
 		if err != nil {
@@ -30,7 +30,7 @@ func siteHosts(ctx context.Context, v *visible.AccountView, name string) ([]*vis
 
 // namesakes returns the names that a host may have with and without www. It leaves out names such
 // as www3 of which nothing is published.
-func namesakes(ctx context.Context, v *visible.AccountView, name string) ([]string, error) {
+func namesakes(ctx context.Context, v *library.AccountView, name string) ([]string, error) {
 	surt := naming.HostSURT(name)
 	if key, _, _ := strings.Cut(naming.SURT("http://"+name+"/"), ")"); key != surt {
 		_, name, _ = strings.Cut(name, ".") // the key has no www, and the name has
@@ -41,7 +41,7 @@ func namesakes(ctx context.Context, v *visible.AccountView, name string) ([]stri
 	}
 	// www1 and the like lie beside one another: '/' sorts before the digits, ':' behind them.
 	bare, port, hasPort := strings.Cut(name, ":")
-	beside, err := v.Snap.Children(ctx, naming.HostPath(bare), "www/", visible.PageSize)
+	beside, err := v.Snap.Children(ctx, naming.HostPath(bare), "www/", library.PageSize)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Limits of Suggest.
@@ -79,7 +79,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 }
 
 // newest reports whether a segment is one of the n newest of its host.
-func newest(hosts []*visible.Host, n int) func(*catalog.SegmentEntry) bool {
+func newest(hosts []*library.Host, n int) func(*catalog.SegmentEntry) bool {
 	from := make(map[string]int64) // by host: number of the first of them
 	for _, h := range hosts {
 		from[h.Name] = h.Segments[max(0, len(h.Segments)-n)].Seq

@@ -33,9 +33,8 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
-	"sheaf/serve/content"
 	"sheaf/serve/jobs"
+	"sheaf/serve/library"
 )
 
 // Cheap is the least that argon2id can spend on a password.
@@ -78,7 +77,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 	testkit.Must(t, err)
 	library, err := serve.NewLibrary(serve.Options{
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
-		Meter: bandwidth.New(bandwidth.Options{Zone: testkit.Midday()}),
+		Meter: account.NewMeter(account.Options{Zone: testkit.Midday()}),
 	})
 	testkit.Must(t, err)
 	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
@@ -244,7 +243,7 @@ func SHA256(data []byte) string {
 func Read(t testing.TB, l *serve.Library, a *account.Account, path string) []byte {
 	t.Helper()
 	f, err := l.Tree.Open(t.Context(), a, path)
-	if errors.Is(err, content.ErrNotFound) {
+	if errors.Is(err, library.ErrNotFound) {
 		return nil
 	}
 	testkit.Must(t, err)
@@ -253,7 +252,7 @@ func Read(t testing.TB, l *serve.Library, a *account.Account, path string) []byt
 }
 
 // ReadFile returns the bytes of a file, which has the size and the digest that it says.
-func ReadFile(t testing.TB, f *content.File) []byte {
+func ReadFile(t testing.TB, f *library.File) []byte {
 	t.Helper()
 	r, err := f.OpenRange(t.Context(), 0, f.Size)
 	testkit.Must(t, err)

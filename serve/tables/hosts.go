@@ -13,7 +13,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // HostsName is the name of the table of hosts.
@@ -88,7 +88,7 @@ func (x *Tables) hostRows(ctx context.Context, a *account.Account, find func() (
 	return rows, nil
 }
 
-func hostRowOf(ctx context.Context, v *visible.AccountView, c *coverage.Coverage) (row hostRow, err error) {
+func hostRowOf(ctx context.Context, v *library.AccountView, c *coverage.Coverage) (row hostRow, err error) {
 	row = hostRow{
 		Host: c.Host, SURT: catalog.Key(c.Host), Edition: c.Edition, Robot: c.Robot, Batch: c.Batch,
 		Published: c.Published.UnixMicro(), Sealed: c.Created.UnixMicro(),

@@ -14,9 +14,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/weburl"
-	"sheaf/serve/archives"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
 // LinksName is the name of the table of links.
@@ -41,7 +40,7 @@ type linkRow struct {
 // the links of each of the host's segments once.
 type linkWriter struct {
 	to   *parquet.GenericWriter[linkRow]
-	from *visible.Segments
+	from *library.Segments
 	next []linkRow
 	rows int64
 	size counted
@@ -55,7 +54,7 @@ type linkSegment struct {
 	records map[string]*records.Capture
 }
 
-func newLinkWriter(to io.Writer, from *visible.Segments) *linkWriter {
+func newLinkWriter(to io.Writer, from *library.Segments) *linkWriter {
 	w := &linkWriter{size: counted{Writer: to}, from: from}
 	w.to = newParquet[linkRow](&w.size)
 	return w
@@ -84,7 +83,7 @@ func (w *linkWriter) Add(ctx context.Context, c *records.Capture) error {
 // finishHost writes the links of the collected records.
 func (w *linkWriter) finishHost(ctx context.Context) error {
 	for _, s := range w.segments {
-		err := archives.EachLink(ctx, w.from, s.entry, func(source, target, kind string) error {
+		err := library.EachLink(ctx, w.from, s.entry, func(source, target, kind string) error {
 			c := s.records[source]
 			if c == nil {
 				return nil

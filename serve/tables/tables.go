@@ -25,9 +25,8 @@ import (
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
 // RecordsName is the name of the table of records.
@@ -39,7 +38,7 @@ const mediaType = "application/vnd.apache.parquet"
 // Table is a finished table. It does not change.
 type Table struct {
 	tableHead
-	ranges content.Ranges
+	ranges library.Ranges
 	object string // key of the object that it is; "": it is in none
 	cost   int64  // of keeping it in a cache: bytes of memory and of the temporary file
 }
@@ -86,7 +85,7 @@ func Load(r io.Reader, st store.Store, object string) (*Table, error) {
 
 // Tables makes and opens tables. Its methods may be called concurrently.
 type Tables struct {
-	Archive *visible.Archive
+	Archive *library.Library
 	Access  *account.Access
 }
 
@@ -154,7 +153,7 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 	}
 	t := &Table{tableHead: tableHead{Format: 1, Scope: v.Sight(), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
 	v.Release()
-	file, err := content.NewTempFile(func(to io.Writer) (err error) {
+	file, err := library.NewTempFile(func(to io.Writer) (err error) {
 		t.Rows, err = fill(to)
 		return err
 	})
@@ -167,7 +166,7 @@ func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Wri
 
 // Open opens a table for an account, as a file of a name. It fails with bundle.ErrChanged if
 // anything of the archive was withdrawn since, or the account's scope has changed.
-func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*content.File, error) {
+func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*library.File, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
 		return nil, err
@@ -176,11 +175,11 @@ func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name st
 		v.Release()
 		return nil, bundle.ErrChanged
 	}
-	return content.Open(ctx, &content.Entry{
-		Node: content.Node{
-			Name: name, Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: mediaType, Modified: content.Seconds(t.At),
+	return library.Open(ctx, &library.Entry{
+		Node: library.Node{
+			Name: name, Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: mediaType, Modified: library.Seconds(t.At),
 		},
-		Open:   func(context.Context) (content.Ranges, error) { return t.ranges, nil },
+		Open:   func(context.Context) (library.Ranges, error) { return t.ranges, nil },
 		Object: t.object,
 	}, x.Access, a, v.Release)
 }

@@ -11,13 +11,12 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
 	"sheaf/serve/coverage"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
-// Prefix begins the keys of the tables of volumes (see archives.Volume). Package tablemaker puts
+// Prefix begins the keys of the tables of volumes (see library.Volume). Package maker puts
 // them there beside publication. Nothing but the names of these objects says which tables there
 // are: tables/20261121/jp/00001-DIGEST-TIME-ROWS-SHA256.records.parquet. They are derived and can
 // be deleted at any time.
@@ -33,7 +32,7 @@ var VolumeNames = []string{RecordsName, HostsName, LinksName}
 type OfVolume struct {
 	Edition, Domain, Volume string    // such as 20261121, jp and 00001
 	Name                    string    // one of VolumeNames
-	Digest                  string    // archives.Volume.Digest
+	Digest                  string    // library.Volume.Digest
 	Changed                 time.Time // when the volume had been changed last, in milliseconds; zero: rules hid something
 	Rows, Size              int64
 	SHA256                  string
@@ -90,12 +89,12 @@ func (x *Tables) Volumes(ctx context.Context, edition, domain string) ([]OfVolum
 }
 
 // File returns the table as a file of a volume that was modified at a time.
-func (x *Tables) File(t OfVolume, modified time.Time) *content.Entry {
-	return &content.Entry{
-		Node: content.Node{
-			Name: t.Volume + "." + t.Name, Size: t.Size, Modified: content.Seconds(modified), Type: mediaType, ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256,
+func (x *Tables) File(t OfVolume, modified time.Time) *library.Entry {
+	return &library.Entry{
+		Node: library.Node{
+			Name: t.Volume + "." + t.Name, Size: t.Size, Modified: library.Seconds(modified), Type: mediaType, ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256,
 		},
-		Open: func(context.Context) (content.Ranges, error) {
+		Open: func(context.Context) (library.Ranges, error) {
 			return store.Source(x.Archive.Segments.Store, t.Key(), 0), nil
 		},
 		Object: t.Key(),
@@ -121,7 +120,7 @@ func (x *Tables) Put(ctx context.Context, of OfVolume, t *Table) error {
 
 // MakeOf makes the table of a name, one of VolumeNames, of what an edition brought of hosts, which
 // come in the order of the tree.
-func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*visible.Host) (*Table, error) {
+func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
 	if name == HostsName {
 		return x.Hosts(ctx, a, func() ([]coverage.Coverage, error) { return coverage.OfHosts(ctx, x.Archive, a, hosts) })
 	}

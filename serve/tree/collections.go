@@ -8,7 +8,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Collections returns the collections of which the account sees something, by name, with the sums
@@ -20,7 +20,7 @@ func (t *Tree) Collections(ctx context.Context, a *account.Account) ([]catalog.I
 	}
 	defer v.Release()
 	key := fmt.Sprintf("collections %d", v.Snap.Version())
-	return visible.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) ([]catalog.ImportedCollection, int64, error) {
+	return library.Shared(ctx, v, v.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) ([]catalog.ImportedCollection, int64, error) {
 		all, err := catalog.Collections(ctx, v.Snap)
 		if err != nil {
 			return nil, 0, err
@@ -42,7 +42,7 @@ func (t *Tree) Collections(ctx context.Context, a *account.Account) ([]catalog.I
 }
 
 // seenOf walks the entries of a collection that the account sees.
-func seenOf(ctx context.Context, v *visible.AccountView, c catalog.ImportedCollection) iter.Seq2[catalog.SegmentEntry, error] {
+func seenOf(ctx context.Context, v *library.AccountView, c catalog.ImportedCollection) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, root := range v.Scope {
 			for l, err := range c.Entries(ctx, v.Snap, account.KeyPrefix(root)) {

@@ -16,10 +16,8 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/tables"
-	"sheaf/serve/visible"
 )
 
 // Of domains that the operator chooses, the latest version of every page is offered in volumes,
@@ -28,7 +26,7 @@ import (
 // ones: who fetches all of jp takes longer than a day. What is taken down leaves them.
 //
 // To find how long a host's current.tar.gz is takes reading the indexes of all of its segments.
-// Package currentmaker has that done beside publication, and this file keeps what was found in the
+// Package maker has that done beside publication, and this file keeps what was found in the
 // store: for each volume a list, and once all are made, which hosts each volume has. It is
 // derived, and can be deleted at any time. If a list does not have what an account sees of a host,
 // because something was taken down or is hidden from it, the host's indexes are read when the
@@ -149,7 +147,7 @@ func (t *Tree) NewestCurrent(ctx context.Context, a *account.Account, domain str
 	}
 	dir = strings.TrimSuffix(newest.key(""), "/")
 	switch _, err := t.Stat(ctx, a, dir); {
-	case content.IsNotFound(err):
+	case library.IsNotFound(err):
 		return "", "", nil
 	case err != nil:
 		return "", "", err
@@ -174,7 +172,7 @@ func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err e
 
 // findCurrent finds a path below /current. That is a directory for each edition, with one for each
 // domain.
-func (f *finder) findCurrent(ctx context.Context, name string) (*content.Entry, error) {
+func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, error) {
 	edition, rest, _ := strings.Cut(name, "/")
 	domain, file, deep := strings.Cut(rest, "/")
 	all, err := f.tree.currents(ctx)
@@ -195,7 +193,7 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*content.Entry, 
 			_, err = f.volumesDirectory(ctx, of)
 		}
 		switch {
-		case content.IsNotFound(err):
+		case library.IsNotFound(err):
 		case err != nil:
 			return nil, err
 		default:
@@ -204,7 +202,7 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*content.Entry, 
 	}
 	switch {
 	case len(found) == 0:
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	case deep:
 		return f.volumesFile(ctx, found[0], file)
 	case domain != "":
@@ -216,13 +214,13 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*content.Entry, 
 }
 
 // directoryOf returns a directory of directories, with a name for each source.
-func directoryOf(name string, found []source, entry func(source) string) *content.Entry {
-	return content.Directory(name, found[len(found)-1].ed.Published, func(_ context.Context, emit func(content.Node) error) error {
+func directoryOf(name string, found []source, entry func(source) string) *library.Entry {
+	return library.Directory(name, found[len(found)-1].ed.Published, func(_ context.Context, emit func(library.Node) error) error {
 		last := ""
 		for _, of := range found {
 			if this := entry(of); this != last {
 				last = this
-				if err := emit(content.DirectoryNode(this, of.ed.Published)); err != nil {
+				if err := emit(library.DirectoryNode(this, of.ed.Published)); err != nil {
 					return err
 				}
 			}
@@ -232,7 +230,7 @@ func directoryOf(name string, found []source, entry func(source) string) *conten
 }
 
 // currentSegments yields what a part's hosts had when the source's edition had been published.
-func currentSegments(ctx context.Context, v *visible.AccountView, of source, part span) iter.Seq2[catalog.SegmentEntry, error] {
+func currentSegments(ctx context.Context, v *library.AccountView, of source, part span) iter.Seq2[catalog.SegmentEntry, error] {
 	all := segmentsWithin(v.Scope.Under(of.place), part, func(after string) iter.Seq2[catalog.SegmentEntry, error] { return v.Snap.Entries(ctx, "", after) })
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for seg, err := range all {
@@ -245,7 +243,7 @@ func currentSegments(ctx context.Context, v *visible.AccountView, of source, par
 
 // measured returns what is known of the archives in a volume, by their keys. What is not can be
 // measured again, so a list that is damaged or gone costs nothing but time.
-func (t *Tree) measured(ctx context.Context, c Current, volume string) map[string]archives.Measure {
+func (t *Tree) measured(ctx context.Context, c Current, volume string) map[string]library.Measure {
 	list, err := t.readMeasures(ctx, c, volume)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		t.warn(ctx, c.list(volume), err)
@@ -259,12 +257,12 @@ func (t *Tree) warn(ctx context.Context, object string, err error) {
 
 // measures is the list of a volume.
 type measures struct {
-	To  string             `json:"to"` // the key of the volume's last host
-	All []archives.Measure `json:"all"`
+	To  string            `json:"to"` // the key of the volume's last host
+	All []library.Measure `json:"all"`
 }
 
-func (m measures) byKey() map[string]archives.Measure {
-	known := make(map[string]archives.Measure, len(m.All))
+func (m measures) byKey() map[string]library.Measure {
+	known := make(map[string]library.Measure, len(m.All))
 	for _, one := range m.All {
 		known[one.Key] = one
 	}

@@ -13,9 +13,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 const dirEditions = "editions"
@@ -24,7 +22,7 @@ const dirEditions = "editions"
 // directory of volumes for each domain of which it brought something. If the edition is large, its
 // directory lists shards, each with texts of its own; the texts of the whole edition are there but
 // not listed.
-func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, error) {
+func (f *finder) findEdition(ctx context.Context, name string) (*library.Entry, error) {
 	if name == "" {
 		return f.directory(dirEditions, f.listEditions), nil
 	}
@@ -32,15 +30,15 @@ func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, 
 	ed, err := f.view.Snap.EditionInfo(ctx, name)
 	switch {
 	case errors.Is(err, catalog.ErrNotExist) || err == nil && ed.Name != name:
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	case err != nil:
 		return nil, err
 	}
-	texts := []string{fileHosts, archives.Manifest, archives.Sums, fileListing}
-	inEdition := func(ctx context.Context, name string) (*content.Entry, error) {
+	texts := []string{fileHosts, library.Manifest, library.Sums, fileListing}
+	inEdition := func(ctx context.Context, name string) (*library.Entry, error) {
 		shard, text, deep := strings.Cut(name, "/")
 		keys, err := pick(shard, func() ([]span, error) { return f.shards(ctx, ed) })
-		if content.IsNotFound(err) {
+		if library.IsNotFound(err) {
 			if slices.Contains(texts, name) {
 				return f.editionText(ctx, ed, span{}, name, "../../")
 			}
@@ -49,20 +47,20 @@ func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, 
 		if err != nil {
 			return nil, err
 		}
-		inShard := func(ctx context.Context, name string) (*content.Entry, error) {
+		inShard := func(ctx context.Context, name string) (*library.Entry, error) {
 			return f.editionText(ctx, ed, keys, name, "../../../")
 		}
 		if deep {
 			return inShard(ctx, text)
 		}
-		return content.Directory(shard, ed.Published, func(ctx context.Context, emit func(content.Node) error) error {
+		return library.Directory(shard, ed.Published, func(ctx context.Context, emit func(library.Node) error) error {
 			return listNames(ctx, texts, emit, inShard)
 		}), nil
 	}
 	if rest != "" {
 		return inEdition(ctx, rest)
 	}
-	return content.Directory(name, ed.Published, func(ctx context.Context, emit func(content.Node) error) error {
+	return library.Directory(name, ed.Published, func(ctx context.Context, emit func(library.Node) error) error {
 		shards, err := f.shards(ctx, ed)
 		if err != nil {
 			return err
@@ -78,10 +76,10 @@ func (f *finder) findEdition(ctx context.Context, name string) (*content.Entry, 
 	}), nil
 }
 
-func (f *finder) listEditions(ctx context.Context, emit func(content.Node) error) error {
+func (f *finder) listEditions(ctx context.Context, emit func(library.Node) error) error {
 	editions, err := f.view.Snap.Editions(ctx)
 	for _, ed := range editions {
-		if err := emit(content.DirectoryNode(ed.Name, ed.Published)); err != nil {
+		if err := emit(library.DirectoryNode(ed.Name, ed.Published)); err != nil {
 			return err
 		}
 	}
@@ -91,31 +89,31 @@ func (f *finder) listEditions(ctx context.Context, emit func(content.Node) error
 // editionText returns a text about the part of an edition. up leads from its directory to the root.
 // The text may be long: it is measured once for each version and scope, and written when it is
 // read.
-func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*content.Entry, error) {
-	d := content.Document{
+func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*library.Entry, error) {
+	d := library.Document{
 		Name: name, Type: "text/plain; charset=utf-8", Modified: source{ed: ed}.modified(f.view, part),
 		Key: fmt.Sprintf("edition %d %q %s %q", f.view.Snap.Version(), ed.Name, f.view.Seen(), part),
 	}
 	// about writes what the text says about a host, whose path in listings is place.
-	var about func(ctx context.Context, w io.Writer, a archives.Archive, place string) error
+	var about func(ctx context.Context, w io.Writer, a library.Archive, place string) error
 	switch name {
 	case fileHosts:
-	case archives.Manifest:
+	case library.Manifest:
 		d.Type = "application/x-ndjson"
-		about = func(ctx context.Context, w io.Writer, a archives.Archive, place string) error {
+		about = func(ctx context.Context, w io.Writer, a library.Archive, place string) error {
 			return a.WriteManifest(ctx, w, up+place+"/")
 		}
-	case archives.Sums:
-		about = func(ctx context.Context, w io.Writer, a archives.Archive, place string) error {
+	case library.Sums:
+		about = func(ctx context.Context, w io.Writer, a library.Archive, place string) error {
 			return a.WriteSums(ctx, w, up+place+"/")
 		}
 	case fileListing:
 		d.Type = "application/gzip"
-		about = func(ctx context.Context, w io.Writer, a archives.Archive, place string) error {
+		about = func(ctx context.Context, w io.Writer, a library.Archive, place string) error {
 			return a.WriteListing(ctx, w, place)
 		}
 	default:
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
 	d.Write = func(ctx context.Context, w io.Writer) error {
 		for h, err := range editionHosts(ctx, f.view, ed.Name, part) {
@@ -132,7 +130,7 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span,
 			if err != nil {
 				return err
 			}
-			if err := about(ctx, w, archives.Of(h, f.view.Archive).Named(ed.Name), place); err != nil {
+			if err := about(ctx, w, library.Of(h, f.view.Archive).Named(ed.Name), place); err != nil {
 				return err
 			}
 		}
@@ -160,7 +158,7 @@ func (f *finder) shards(ctx context.Context, ed catalog.Edition) ([]span, error)
 	}
 	// The bounds stay as they are while they are cached. Take-downs make the shards smaller.
 	key := fmt.Sprintf("shards %q", ed.Name)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (spans []span, cost int64, err error) {
 		n, from, last := 0, "", ""
 		for h, err := range editionHosts(ctx, v, ed.Name, span{}) {
 			if err != nil {
@@ -195,26 +193,26 @@ func numbered(n int) string { return fmt.Sprintf("%05d", n) }
 func pick(name string, all func() ([]span, error)) (span, error) {
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 || numbered(n) != name {
-		return span{}, content.ErrNotFound
+		return span{}, library.ErrNotFound
 	}
 	spans, err := all()
 	switch {
 	case err != nil:
 		return span{}, err
 	case n > len(spans):
-		return span{}, content.ErrNotFound
+		return span{}, library.ErrNotFound
 	}
 	return spans[n-1], nil
 }
 
 // editionHosts yields the hosts of a part of an edition that the account sees, in the order of
 // their keys, each with what the edition brought of it.
-func editionHosts(ctx context.Context, v *visible.AccountView, edition string, part span) iter.Seq2[*visible.Host, error] {
+func editionHosts(ctx context.Context, v *library.AccountView, edition string, part span) iter.Seq2[*library.Host, error] {
 	return v.HostsOf(editionSegments(ctx, v, edition, v.Scope, part))
 }
 
 // editionSegments yields what a part of an edition has of the hosts of a scope.
-func editionSegments(ctx context.Context, v *visible.AccountView, edition string, scope account.Scope, part span) iter.Seq2[catalog.SegmentEntry, error] {
+func editionSegments(ctx context.Context, v *library.AccountView, edition string, scope account.Scope, part span) iter.Seq2[catalog.SegmentEntry, error] {
 	return segmentsWithin(scope, part, func(after string) iter.Seq2[catalog.SegmentEntry, error] {
 		return v.Snap.EditionAfter(ctx, edition, after)
 	})

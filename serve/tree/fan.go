@@ -7,8 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"sheaf/serve/content"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // A level of the tree with very many entries, such as the hosts of a blog service, is divided by
@@ -56,9 +55,9 @@ func (f *finder) wide(ctx context.Context, place, letters string) (bool, error) 
 		return false, nil // of such a level only a few ways down are listed
 	}
 	key := fmt.Sprintf("wide %d %q %q", f.view.Snap.Version(), place, letters)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (bool, int64, error) {
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (bool, int64, error) {
 		n := 0
-		err := level(ctx, v, place, letters, func(content.Node) error {
+		err := level(ctx, v, place, letters, func(library.Node) error {
 			if n++; n > f.tree.opt.Widest {
 				return errStop
 			}
@@ -72,9 +71,9 @@ func (f *finder) wide(ctx context.Context, place, letters string) (bool, error) 
 }
 
 // level lists the entries of a level that begin with letters. It never holds all of them.
-func level(ctx context.Context, v *visible.AccountView, place, letters string, emit func(content.Node) error) error {
+func level(ctx context.Context, v *library.AccountView, place, letters string, emit func(library.Node) error) error {
 	for after := before(letters); ; {
-		children, err := v.Snap.Children(ctx, place, after, visible.PageSize)
+		children, err := v.Snap.Children(ctx, place, after, library.PageSize)
 		if err != nil {
 			return err
 		}
@@ -82,12 +81,12 @@ func level(ctx context.Context, v *visible.AccountView, place, letters string, e
 			if !strings.HasPrefix(c.Name, letters) {
 				return nil
 			}
-			if err := emit(content.DirectoryNode(c.Name, c.Modified)); err != nil {
+			if err := emit(library.DirectoryNode(c.Name, c.Modified)); err != nil {
 				return err
 			}
 			after = c.Name
 		}
-		if len(children) < visible.PageSize {
+		if len(children) < library.PageSize {
 			return nil
 		}
 	}
@@ -95,7 +94,7 @@ func level(ctx context.Context, v *visible.AccountView, place, letters string, e
 
 // fan lists the directories that divide the entries of a level that begin with letters, and the one
 // entry that has no more letters.
-func (f *finder) fan(ctx context.Context, place, letters string, emit func(content.Node) error) error {
+func (f *finder) fan(ctx context.Context, place, letters string, emit func(library.Node) error) error {
 	for after := before(letters); ; {
 		next, err := f.view.Snap.Children(ctx, place, after, 1)
 		if err != nil {
@@ -111,7 +110,7 @@ func (f *finder) fan(ctx context.Context, place, letters string, emit func(conte
 			name, modified = after+fanMark, f.view.Snap.Published()
 			after += "~"
 		}
-		if err := emit(content.DirectoryNode(name, modified)); err != nil {
+		if err := emit(library.DirectoryNode(name, modified)); err != nil {
 			return err
 		}
 	}

@@ -8,47 +8,45 @@ import (
 	"strings"
 
 	"sheaf/archive/catalog"
-	"sheaf/serve/changes"
-	"sheaf/serve/content"
-	"sheaf/serve/feed"
-	"sheaf/serve/visible"
+	"sheaf/internal/api"
+	"sheaf/serve/library"
 )
 
 // The files below /feed may always be read, as directories may: who follows them learns what to
 // fetch when the account's window opens.
 
 // findFeed finds a path below /feed.
-func (f *finder) findFeed(ctx context.Context, name string) (*content.Entry, error) {
+func (f *finder) findFeed(ctx context.Context, name string) (*library.Entry, error) {
 	last := f.view.Snap.Last()
 	if last == 0 {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
 	shelf, tile, deep := strings.Cut(name, "/")
 	switch {
 	case name == "":
-		return f.directory(feed.Dir, func(ctx context.Context, emit func(content.Node) error) error {
+		return f.directory(api.Dir, func(ctx context.Context, emit func(library.Node) error) error {
 			var names []string
-			for n := range feed.Shelves(last) {
+			for n := range api.Shelves(last) {
 				names = append(names, fmt.Sprintf("%06d", n))
 			}
-			return listNames(ctx, append(names, feed.Newest), emit, f.findFeed)
+			return listNames(ctx, append(names, api.Newest), emit, f.findFeed)
 		}), nil
-	case name == feed.Newest:
+	case name == api.Newest:
 		return f.feedLatest(ctx)
 	case deep:
-		if t, ok := feed.ParseTile(shelf, tile); ok && t.To <= last {
+		if t, ok := api.ParseTile(shelf, tile); ok && t.To <= last {
 			return f.tile(ctx, t)
 		}
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
-	from, to, ok := feed.ParseShelf(shelf)
+	from, to, ok := api.ParseShelf(shelf)
 	if !ok || from > last {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
 	m, err := f.checkpoint(ctx, min(to, last))
-	return content.Directory(shelf, m.At, func(ctx context.Context, emit func(content.Node) error) error {
+	return library.Directory(shelf, m.At, func(ctx context.Context, emit func(library.Node) error) error {
 		var names []string
-		for _, t := range feed.Tiles(from-1, min(to, last)) {
+		for _, t := range api.Tiles(from-1, min(to, last)) {
 			names = append(names, shelf+"/"+t.Name())
 		}
 		return listNames(ctx, names, emit, f.findFeed)
@@ -59,20 +57,20 @@ func (f *finder) findFeed(ctx context.Context, name string) (*content.Entry, err
 // is read.
 func (f *finder) checkpoint(ctx context.Context, seq int64) (catalog.Checkpoint, error) {
 	key := fmt.Sprintf("checkpoint %d", seq)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (catalog.Checkpoint, int64, error) {
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (catalog.Checkpoint, int64, error) {
 		m, err := v.Snap.Checkpoint(ctx, seq)
 		return m, 256, err
 	})
 }
 
-func (f *finder) feedLatest(ctx context.Context) (*content.Entry, error) {
-	at, err := changes.Cursor(ctx, f.view, f.view.Snap.Last())
+func (f *finder) feedLatest(ctx context.Context) (*library.Entry, error) {
+	at, err := library.Cursor(ctx, f.view, f.view.Snap.Last())
 	if err != nil {
 		return nil, err
 	}
-	latest := feed.Latest{Cursor: at, Version: f.view.Snap.Version(), At: f.view.Snap.Published().UTC()}
-	d := content.Document{
-		Name: feed.Newest, Type: "application/json", Modified: latest.At,
+	latest := api.Latest{Cursor: at, Version: f.view.Snap.Version(), At: f.view.Snap.Published().UTC()}
+	d := library.Document{
+		Name: api.Newest, Type: "application/json", Modified: latest.At,
 		Key:   fmt.Sprintf("feed %d %s", f.view.Snap.Version(), f.view.Seen()),
 		Write: func(_ context.Context, w io.Writer) error { return json.NewEncoder(w).Encode(latest) },
 	}
@@ -81,13 +79,13 @@ func (f *finder) feedLatest(ctx context.Context) (*content.Entry, error) {
 
 // tile returns one file of events. It leaves out what was taken down or has expired since, so it is
 // measured again if more was withdrawn.
-func (f *finder) tile(ctx context.Context, t feed.Tile) (*content.Entry, error) {
+func (f *finder) tile(ctx context.Context, t api.Tile) (*library.Entry, error) {
 	m, err := f.checkpoint(ctx, t.To)
 	if err != nil {
 		return nil, err
 	}
-	d := content.Document{
-		Name: t.Name(), Type: "application/gzip", Modified: f.view.Modified(m.At, "", visible.Any),
+	d := library.Document{
+		Name: t.Name(), Type: "application/gzip", Modified: f.view.Modified(m.At, "", library.Any),
 		Key: fmt.Sprintf("tile %d %s %s", f.view.Snap.Withdrawals(), m.Digest, f.view.Seen()),
 		Write: func(ctx context.Context, w io.Writer) error {
 			return zipped(w, func(w io.Writer) error { return f.writeEvents(ctx, w, t) })
@@ -99,17 +97,17 @@ func (f *finder) tile(ctx context.Context, t feed.Tile) (*content.Entry, error) 
 // eventsAtOnce is how many events are held at once.
 const eventsAtOnce = 1000
 
-func (f *finder) writeEvents(ctx context.Context, w io.Writer, t feed.Tile) error {
+func (f *finder) writeEvents(ctx context.Context, w io.Writer, t api.Tile) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	at, err := changes.Cursor(ctx, f.view, t.To)
+	at, err := library.Cursor(ctx, f.view, t.To)
 	if err != nil {
 		return err
 	}
-	if err := out.Encode(feed.Header{Tile: t, Mark: at.Mark}); err != nil {
+	if err := out.Encode(api.Header{Tile: t, Mark: at.Mark}); err != nil {
 		return err
 	}
-	r := changes.NewReader(f.view, changes.Selection{})
+	r := library.NewReader(f.view, library.Selection{})
 	for since := t.From - 1; since < t.To; {
 		events, last, err := r.Events(ctx, since, eventsAtOnce)
 		if err != nil {

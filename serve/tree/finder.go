@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"sheaf/serve/content"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
-// The names of the texts at the root and of the editions, besides those of package archives.
+// The names of the texts at the root and of the editions, besides those of package library.
 const (
 	fileReadme  = "README"
 	fileLatest  = "LATEST"
@@ -20,19 +19,19 @@ const (
 // finder finds paths in one view.
 type finder struct {
 	tree *Tree
-	view *visible.AccountView
+	view *library.AccountView
 }
 
 // errStop ends a listing of which no more is wanted.
 var errStop = errors.New("stop")
 
 // directory returns the entry of a directory that may have changed with the version.
-func (f *finder) directory(name string, list content.List) *content.Entry {
-	return content.Directory(name, f.view.Snap.Published(), list)
+func (f *finder) directory(name string, list library.List) *library.Entry {
+	return library.Directory(name, f.view.Snap.Published(), list)
 }
 
 // listNames lists names that find finds. It ends with the first error.
-func listNames(ctx context.Context, names []string, emit func(content.Node) error, find func(context.Context, string) (*content.Entry, error)) error {
+func listNames(ctx context.Context, names []string, emit func(library.Node) error, find func(context.Context, string) (*library.Entry, error)) error {
 	for _, name := range names {
 		e, err := find(ctx, name)
 		if err != nil {
@@ -46,7 +45,7 @@ func listNames(ctx context.Context, names []string, emit func(content.Node) erro
 }
 
 // always lets an entry be read while the account's window is closed.
-func always(e *content.Entry, err error) (*content.Entry, error) {
+func always(e *library.Entry, err error) (*library.Entry, error) {
 	if err == nil {
 		e.Always = true
 	}

@@ -9,7 +9,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // Hosts returns up to limit hosts of the account's scope whose keys begin with prefix, such as
@@ -41,7 +41,7 @@ func (t *Tree) Hosts(ctx context.Context, a *account.Account, prefix, cursor str
 			continue
 		}
 		for more := true; more; {
-			page, err := v.Snap.Hosts(ctx, key, at.after, visible.PageSize)
+			page, err := v.Snap.Hosts(ctx, key, at.after, library.PageSize)
 			if err != nil {
 				return nil, "", fmt.Errorf("hosts: %w", err)
 			}
@@ -54,7 +54,7 @@ func (t *Tree) Hosts(ctx context.Context, a *account.Account, prefix, cursor str
 				}
 				at.after = h.SURT
 			}
-			more = len(page) == visible.PageSize
+			more = len(page) == library.PageSize
 		}
 	}
 	return hosts, "", nil
@@ -94,7 +94,7 @@ func parseHostCursor(text string) (hostCursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	root, after, ok := strings.Cut(string(raw), "\x00")
 	if err != nil || !ok {
-		return hostCursor{}, fmt.Errorf("%w: %.80q", visible.ErrCursor, text)
+		return hostCursor{}, fmt.Errorf("%w: %.80q", library.ErrCursor, text)
 	}
 	return hostCursor{root, after}, nil
 }

@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 )
 
 // levelDirectory returns a directory of the tree of reversed names.
-func (f *finder) levelDirectory(ctx context.Context, place string) (*content.Entry, error) {
+func (f *finder) levelDirectory(ctx context.Context, place string) (*library.Entry, error) {
 	h, err := f.view.Host(ctx, place)
 	if err != nil {
 		return nil, err
@@ -22,24 +21,24 @@ func (f *finder) levelDirectory(ctx context.Context, place string) (*content.Ent
 		case err != nil:
 			return nil, err
 		case !exists:
-			return nil, content.ErrNotFound
+			return nil, library.ErrNotFound
 		}
 	}
-	e := f.directory(path.Base(place), func(ctx context.Context, emit func(content.Node) error) error {
+	e := f.directory(path.Base(place), func(ctx context.Context, emit func(library.Node) error) error {
 		if err := f.children(ctx, place, "", emit); err != nil || h == nil {
 			return err
 		}
-		return archives.Of(h, f.view.Archive).Files(ctx, emit)
+		return library.Of(h, f.view.Archive).Files(ctx, emit)
 	})
 	if h != nil {
-		e.Modified = content.Seconds(archives.Of(h, f.view.Archive).Modified())
+		e.Modified = library.Seconds(library.Of(h, f.view.Archive).Modified())
 	}
 	return e, nil
 }
 
 // fanDirectory returns a directory that stands for first letters, if any entry begins with them.
-func (f *finder) fanDirectory(ctx context.Context, place, letters string) (*content.Entry, error) {
-	stop := func(content.Node) error { return errStop }
+func (f *finder) fanDirectory(ctx context.Context, place, letters string) (*library.Entry, error) {
+	stop := func(library.Node) error { return errStop }
 	var err error
 	if f.view.Scope.Holds(place) {
 		err = level(ctx, f.view, place, letters, stop)
@@ -48,30 +47,30 @@ func (f *finder) fanDirectory(ctx context.Context, place, letters string) (*cont
 	}
 	switch {
 	case err == nil:
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	case !errors.Is(err, errStop):
 		return nil, err
 	}
-	return f.directory(letters+fanMark, func(ctx context.Context, emit func(content.Node) error) error {
+	return f.directory(letters+fanMark, func(ctx context.Context, emit func(library.Node) error) error {
 		return f.children(ctx, place, letters, emit)
 	}), nil
 }
 
 // hostFile returns a file of the host at a place.
-func (f *finder) hostFile(ctx context.Context, place, name string) (*content.Entry, error) {
+func (f *finder) hostFile(ctx context.Context, place, name string) (*library.Entry, error) {
 	h, err := f.view.Host(ctx, place)
 	if err != nil {
 		return nil, err
 	}
 	if h == nil {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
-	return archives.Of(h, f.view.Archive).File(ctx, name)
+	return library.Of(h, f.view.Archive).File(ctx, name)
 }
 
 // children lists the directories below a place whose names begin with letters. It divides them by
 // more letters if they are many.
-func (f *finder) children(ctx context.Context, place, letters string, emit func(content.Node) error) error {
+func (f *finder) children(ctx context.Context, place, letters string, emit func(library.Node) error) error {
 	if !f.view.Scope.Holds(place) {
 		return f.waysDown(ctx, place, letters, emit)
 	}
@@ -87,7 +86,7 @@ func (f *finder) children(ctx context.Context, place, letters string, emit func(
 
 // waysDown lists, of a place above the account's scope, the directories that lead into the scope
 // and whose names begin with letters. It looks for these only, and does not read the whole level.
-func (f *finder) waysDown(ctx context.Context, place, letters string, emit func(content.Node) error) error {
+func (f *finder) waysDown(ctx context.Context, place, letters string, emit func(library.Node) error) error {
 	last := ""
 	for _, root := range f.view.Scope { // sorted, so that the same way down comes together
 		rest, ok := strings.CutPrefix(root, place)
@@ -105,7 +104,7 @@ func (f *finder) waysDown(ctx context.Context, place, letters string, emit func(
 				if err := emit(e.Node); err != nil {
 					return err
 				}
-			case !content.IsNotFound(err):
+			case !library.IsNotFound(err):
 				return err
 			}
 		}
@@ -120,7 +119,7 @@ func (f *finder) waysDown(ctx context.Context, place, letters string, emit func(
 			if !strings.HasPrefix(c.Name, letters) {
 				continue
 			}
-			if err := emit(content.DirectoryNode(c.Name, c.Modified)); err != nil {
+			if err := emit(library.DirectoryNode(c.Name, c.Modified)); err != nil {
 				return err
 			}
 		}

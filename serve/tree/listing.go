@@ -11,9 +11,7 @@ import (
 	"github.com/klauspost/pgzip"
 
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
-	"sheaf/serve/visible"
+	"sheaf/serve/library"
 )
 
 // zipBlock is how much text is compressed at once, in bytes. The file's bytes depend on it.
@@ -33,7 +31,7 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 
 // listing is a /ls-lR.gz in a temporary file.
 type listing struct {
-	*content.TempFile
+	*library.TempFile
 	modified time.Time
 }
 
@@ -41,35 +39,35 @@ type listing struct {
 // for, once for each version of the catalog and scope, in one pass over the catalog. It lies in a
 // temporary file. Files that change with every edition (current, all, MANIFEST) are not in it,
 // since all segments' indexes would have to be read for their sizes.
-func (f *finder) listingOfAll(ctx context.Context) (*content.Entry, error) {
+func (f *finder) listingOfAll(ctx context.Context) (*library.Entry, error) {
 	key := fmt.Sprint(f.view.Snap.Version())
-	s, err := visible.Shared(ctx, f.view, f.tree.texts, key, func(ctx context.Context, v *visible.AccountView) (listing, int64, error) {
+	s, err := library.Shared(ctx, f.view, f.tree.texts, key, func(ctx context.Context, v *library.AccountView) (listing, int64, error) {
 		f.tree.writing <- struct{}{}
 		defer func() { <-f.tree.writing }()
-		s, err := content.NewTempFile(func(w io.Writer) error {
+		s, err := library.NewTempFile(func(w io.Writer) error {
 			return zipped(w, func(w io.Writer) error { return (&finder{f.tree, v}).writeListingOfAll(ctx, w) })
 		})
 		if err != nil {
 			return listing{}, 0, err
 		}
-		return listing{s, v.Modified(v.Snap.Published(), "", visible.Any)}, s.Size, nil
+		return listing{s, v.Modified(v.Snap.Published(), "", library.Any)}, s.Size, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &content.Entry{
-		Node: content.Node{
-			Name: fileListing, Size: s.Size, Modified: content.Seconds(s.modified), Type: "application/gzip",
+	return &library.Entry{
+		Node: library.Node{
+			Name: fileListing, Size: s.Size, Modified: library.Seconds(s.modified), Type: "application/gzip",
 			SHA256: s.SHA256, ETag: `"` + s.SHA256[:32] + `"`,
 		},
-		Open: func(context.Context) (content.Ranges, error) { return s, nil },
+		Open: func(context.Context) (library.Ranges, error) { return s, nil },
 	}, nil
 }
 
 func (f *finder) writeListingOfAll(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for _, root := range f.view.Scope {
-		for _, prefix := range visible.KeyPrefixes(root) {
+		for _, prefix := range library.KeyPrefixes(root) {
 			for h, err := range f.view.HostsOf(f.view.Snap.Entries(ctx, prefix, "")) {
 				if err != nil {
 					return err
@@ -81,7 +79,7 @@ func (f *finder) writeListingOfAll(ctx context.Context, w io.Writer) error {
 				if err != nil {
 					return err
 				}
-				if err := archives.Of(h, f.view.Archive).WriteListings(ctx, out, place); err != nil {
+				if err := library.Of(h, f.view.Archive).WriteListings(ctx, out, place); err != nil {
 					return err
 				}
 			}

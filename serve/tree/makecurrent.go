@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
+	"sheaf/serve/library"
 )
 
 // MakeCurrent makes what is stored for volumes of the latest versions of a domain's pages, as an
@@ -57,8 +57,8 @@ type currentMaker struct {
 	made    Current // so far
 
 	earlier Current
-	read    int                         // the number of the earlier volume in known; -1: none yet
-	known   map[string]archives.Measure // in the list of that volume
+	read    int                        // the number of the earlier volume in known; -1: none yet
+	known   map[string]library.Measure // in the list of that volume
 }
 
 // resume finds the lists that were made before. From the first one that is missing or damaged on,
@@ -101,7 +101,7 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 		}
 		key := catalog.Key(h.Name)
 		m.load(ctx, key)
-		_, one, err := archives.Of(h, v.Archive).Named(archives.Current).Measure(ctx, m.known)
+		_, one, err := library.Of(h, v.Archive).Named(library.Current).Measure(ctx, m.known)
 		if err != nil {
 			return false, fmt.Errorf("host %s: %w", h.Name, err)
 		}

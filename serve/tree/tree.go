@@ -10,13 +10,13 @@
 //	/editions/20261121/ls-lR.gz      its files, as ls -lR lists them
 //	/editions/20261121/00001/…       the same in shards, if the edition has very many hosts
 //	/editions/20261121/jp/           the edition's hosts of a domain in volumes of about 1 GiB
-//	    00001.tar.gz, 00001.warc.gz      see archives.Volume
+//	    00001.tar.gz, 00001.warc.gz      see library.Volume
 //	    00001.jsonl                      its hosts, and where each lies
 //	    00001.records.parquet, .hosts.parquet, .links.parquet    tables of what it has
 //	    MANIFEST                         these files: size, digest, ETag; JSON lines
 //	/current/20261121/jp/            the latest version of every page of the domain then, in such
 //	    00001.tar.gz, …                  volumes; of domains that the operator chooses
-//	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
+//	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package api
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of the host; immutable once listed
 //	    20261121.warc.gz
@@ -51,18 +51,16 @@ import (
 	"path"
 	"strings"
 
+	"sheaf/internal/api"
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
-	"sheaf/serve/feed"
+	"sheaf/serve/library"
 	"sheaf/serve/tables"
-	"sheaf/serve/visible"
 )
 
 // Options of a Tree. Archive, Access and Tables are required.
 type Options struct {
-	Archive *visible.Archive
+	Archive *library.Library
 	Access  *account.Access
 	Tables  *tables.Tables // has the tables of volumes
 	Contact string         // address for questions, for /README; may be empty
@@ -75,7 +73,7 @@ type Options struct {
 
 // Tree is the tree, read-only. All methods may be called concurrently. Paths are separated by
 // slashes and begin at the root; a slash at the end means nothing. A path at which there is nothing
-// for the account gives content.ErrNotFound.
+// for the account gives library.ErrNotFound.
 type Tree struct {
 	opt     Options
 	texts   *cache.Memo   // texts in temporary files
@@ -100,36 +98,36 @@ func New(opt Options) *Tree {
 }
 
 // Stat describes the file or directory at a path.
-func (t *Tree) Stat(ctx context.Context, a *account.Account, name string) (content.Node, error) {
+func (t *Tree) Stat(ctx context.Context, a *account.Account, name string) (library.Node, error) {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {
-		return content.Node{}, err
+		return library.Node{}, err
 	}
 	defer v.Release()
 	e, err := t.find(ctx, v, name)
 	if err != nil {
-		return content.Node{}, pathError("stat", name, err)
+		return library.Node{}, pathError("stat", name, err)
 	}
 	return e.Node, nil
 }
 
 // List yields the entries of a directory: the directories in it by name, then its files. It holds
 // none of them. An error ends it.
-func (t *Tree) List(ctx context.Context, a *account.Account, name string) iter.Seq2[content.Node, error] {
-	return func(yield func(content.Node, error) bool) {
-		err := t.list(ctx, a, name, func(n content.Node) error {
+func (t *Tree) List(ctx context.Context, a *account.Account, name string) iter.Seq2[library.Node, error] {
+	return func(yield func(library.Node, error) bool) {
+		err := t.list(ctx, a, name, func(n library.Node) error {
 			if !yield(n, nil) {
 				return errStop
 			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStop) {
-			yield(content.Node{}, pathError("list", name, err))
+			yield(library.Node{}, pathError("list", name, err))
 		}
 	}
 }
 
-func (t *Tree) list(ctx context.Context, a *account.Account, name string, emit func(content.Node) error) error {
+func (t *Tree) list(ctx context.Context, a *account.Account, name string, emit func(library.Node) error) error {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {
 		return err
@@ -140,15 +138,15 @@ func (t *Tree) list(ctx context.Context, a *account.Account, name string, emit f
 		return err
 	}
 	if !e.Dir {
-		return fmt.Errorf("is a file: %w", content.ErrNotFound)
+		return fmt.Errorf("is a file: %w", library.ErrNotFound)
 	}
 	return e.List(ctx, emit)
 }
 
 // Open opens the file at a path. Outside the account's window it fails with an
-// *account.ClosedError, and if the day's bytes are used up with a *bandwidth.QuotaError; but
+// *account.ClosedError, and if the day's bytes are used up with a *account.QuotaError; but
 // /README and what is below /feed may always be read.
-func (t *Tree) Open(ctx context.Context, a *account.Account, name string) (*content.File, error) {
+func (t *Tree) Open(ctx context.Context, a *account.Account, name string) (*library.File, error) {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {
 		return nil, err
@@ -158,7 +156,7 @@ func (t *Tree) Open(ctx context.Context, a *account.Account, name string) (*cont
 		v.Release()
 		return nil, pathError("open", name, err)
 	}
-	f, err := content.Open(ctx, e, t.opt.Access, a, v.Release)
+	f, err := library.Open(ctx, e, t.opt.Access, a, v.Release)
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
@@ -172,12 +170,12 @@ func pathError(op, name string, err error) error {
 }
 
 // find finds what is at a path.
-func (t *Tree) find(ctx context.Context, v *visible.AccountView, name string) (*content.Entry, error) {
+func (t *Tree) find(ctx context.Context, v *library.AccountView, name string) (*library.Entry, error) {
 	return (&finder{t, v}).find(ctx, strings.TrimPrefix(cleanPath(name), "/"))
 }
 
 // find finds what is at a clean path without the slash before it.
-func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) {
+func (f *finder) find(ctx context.Context, name string) (*library.Entry, error) {
 	first, rest, deep := strings.Cut(name, "/")
 	switch {
 	case name == "":
@@ -188,20 +186,20 @@ func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) 
 		return f.findEdition(ctx, rest)
 	case first == dirCurrent:
 		return f.findCurrent(ctx, rest)
-	case first == feed.Dir:
+	case first == api.Dir:
 		return f.findFeed(ctx, rest)
 	}
-	if dir, base := path.Split(name); archives.IsName(base) {
+	if dir, base := path.Split(name); library.IsName(base) {
 		place, letters, ok := unfan(strings.TrimSuffix(dir, "/"))
 		if !ok || letters != "" {
-			return nil, content.ErrNotFound
+			return nil, library.ErrNotFound
 		}
 		return f.hostFile(ctx, place, base)
 	}
 	place, letters, ok := unfan(name)
 	switch {
 	case !ok:
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	case letters != "":
 		return f.fanDirectory(ctx, place, letters)
 	}
@@ -209,11 +207,11 @@ func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) 
 }
 
 // root returns the root directory.
-func (f *finder) root() *content.Entry {
-	return f.directory("/", func(ctx context.Context, emit func(content.Node) error) error {
-		for _, name := range []string{fileReadme, fileLatest, dirCurrent, dirEditions, feed.Dir} {
+func (f *finder) root() *library.Entry {
+	return f.directory("/", func(ctx context.Context, emit func(library.Node) error) error {
+		for _, name := range []string{fileReadme, fileLatest, dirCurrent, dirEditions, api.Dir} {
 			e, err := f.find(ctx, name)
-			if content.IsNotFound(err) {
+			if library.IsNotFound(err) {
 				continue
 			}
 			if err != nil {
@@ -228,11 +226,11 @@ func (f *finder) root() *content.Entry {
 }
 
 // rootText returns a text at the root.
-func (f *finder) rootText(ctx context.Context, name string) (*content.Entry, error) {
+func (f *finder) rootText(ctx context.Context, name string) (*library.Entry, error) {
 	const media = "text/plain; charset=utf-8"
 	if name == fileReadme {
 		a := f.view.Account
-		d := content.Document{Name: name, Type: media, Modified: readmeDate, Write: f.writeReadme,
+		d := library.Document{Name: name, Type: media, Modified: readmeDate, Write: f.writeReadme,
 			Key: fmt.Sprintf("%q %v %v %d", f.view.Scope, a.Window, a.Rate, a.Quota)}
 		return always(d.Entry(ctx, f.view.Archive.Memo))
 	}
@@ -241,13 +239,13 @@ func (f *finder) rootText(ctx context.Context, name string) (*content.Entry, err
 		return nil, err
 	}
 	if len(editions) == 0 {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
 	if name == fileListing {
 		return f.listingOfAll(ctx)
 	}
 	newest := editions[len(editions)-1]
-	d := content.Document{Name: name, Type: media, Modified: newest.Published, Key: newest.Name, Write: func(_ context.Context, w io.Writer) error {
+	d := library.Document{Name: name, Type: media, Modified: newest.Published, Key: newest.Name, Write: func(_ context.Context, w io.Writer) error {
 		_, err := fmt.Fprintln(w, newest.Name)
 		return err
 	}}

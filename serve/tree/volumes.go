@@ -15,10 +15,8 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
-	"sheaf/serve/archives"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/tables"
-	"sheaf/serve/visible"
 )
 
 // An edition's hosts of a domain are also offered in volumes, for who wants all of jp: in a few
@@ -40,13 +38,13 @@ type source struct {
 const volumeHosts = 10_000
 
 // findVolumes finds a path below an edition's directory: a domain's directory or a file in it.
-func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name string) (*content.Entry, error) {
+func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name string) (*library.Entry, error) {
 	dir, base := path.Split(name)
 	if of := (source{ed: ed, place: strings.TrimSuffix(dir, "/")}); of.place != "" {
 		if volume, table, ok := tables.CutVolume(base); ok {
 			return f.findTable(ctx, of, volume, table)
 		}
-		if e, err := f.volumesFile(ctx, of, base); !content.IsNotFound(err) {
+		if e, err := f.volumesFile(ctx, of, base); !library.IsNotFound(err) {
 			return e, err
 		}
 	}
@@ -55,13 +53,13 @@ func (f *finder) findVolumes(ctx context.Context, ed catalog.Edition, name strin
 
 // volumesFile returns a file of a domain's volumes: of one volume, or the list of all of their
 // files.
-func (f *finder) volumesFile(ctx context.Context, of source, name string) (*content.Entry, error) {
-	if name == archives.Manifest {
+func (f *finder) volumesFile(ctx context.Context, of source, name string) (*library.Entry, error) {
+	if name == library.Manifest {
 		return f.volumesManifest(ctx, of)
 	}
-	volume, suffix, ok := archives.CutVolume(name)
+	volume, suffix, ok := library.CutVolume(name)
 	if !ok {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
 	part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, of) })
 	if err != nil {
@@ -72,23 +70,23 @@ func (f *finder) volumesFile(ctx context.Context, of source, name string) (*cont
 		return nil, err
 	}
 	if v.Hosts() == 0 {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
 	return v.File(ctx, volume, suffix)
 }
 
 // volumesDirectory returns the directory of a domain's volumes, if there is anything in them.
-func (f *finder) volumesDirectory(ctx context.Context, of source) (*content.Entry, error) {
+func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entry, error) {
 	for _, err := range of.segments(ctx, f.view, span{}) {
-		return content.Directory(path.Base(of.place), of.ed.Published, func(ctx context.Context, emit func(content.Node) error) error {
+		return library.Directory(path.Base(of.place), of.ed.Published, func(ctx context.Context, emit func(library.Node) error) error {
 			return f.listVolumes(ctx, of, emit)
 		}), err
 	}
-	return nil, content.ErrNotFound
+	return nil, library.ErrNotFound
 }
 
 // listDomains lists the top-level domains of which an edition has something for the account.
-func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(content.Node) error) error {
+func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(library.Node) error) error {
 	listed := make(map[string]bool)
 	for from, more := "", true; more; {
 		more = false
@@ -103,7 +101,7 @@ func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(
 			}
 			if !listed[domain] {
 				listed[domain] = true
-				if err := emit(content.DirectoryNode(domain, ed.Published)); err != nil {
+				if err := emit(library.DirectoryNode(domain, ed.Published)); err != nil {
 					return err
 				}
 			}
@@ -116,7 +114,7 @@ func (f *finder) listDomains(ctx context.Context, ed catalog.Edition, emit func(
 }
 
 // findTable finds a table of what a volume has, if one was made of it as the account sees it.
-func (f *finder) findTable(ctx context.Context, of source, volume, name string) (*content.Entry, error) {
+func (f *finder) findTable(ctx context.Context, of source, volume, name string) (*library.Entry, error) {
 	part, err := pick(volume, func() ([]span, error) { return f.volumeSpans(ctx, of) })
 	if err != nil {
 		return nil, err
@@ -129,7 +127,7 @@ func (f *finder) findTable(ctx context.Context, of source, volume, name string) 
 	if i := slices.IndexFunc(all, func(t tables.OfVolume) bool { return t.Name == name }); i >= 0 {
 		return f.tree.opt.Tables.File(all[i], v.modified), nil
 	}
-	return nil, cmp.Or(err, content.ErrNotFound)
+	return nil, cmp.Or(err, library.ErrNotFound)
 }
 
 // tablesOf returns the tables that were made of a volume as the account sees it.
@@ -142,23 +140,23 @@ func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume
 }
 
 // volumesManifest returns the list of the files of a domain's volumes.
-func (f *finder) volumesManifest(ctx context.Context, of source) (*content.Entry, error) {
+func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry, error) {
 	var list bytes.Buffer
 	lines, last := json.NewEncoder(&list), time.Time{}
-	err := f.eachVolumeFile(ctx, of, func(n content.Node) error {
+	err := f.eachVolumeFile(ctx, of, func(n library.Node) error {
 		if n.Modified.After(last) {
 			last = n.Modified
 		}
-		return lines.Encode(archives.ManifestLine{Path: n.Name, Edition: of.ed.Name, Size: n.Size, SHA256: n.SHA256, ETag: n.ETag, Modified: n.Modified})
+		return lines.Encode(library.ManifestLine{Path: n.Name, Edition: of.ed.Name, Size: n.Size, SHA256: n.SHA256, ETag: n.ETag, Modified: n.Modified})
 	})
 	if err != nil {
 		return nil, err
 	}
 	if list.Len() == 0 {
-		return nil, content.ErrNotFound
+		return nil, library.ErrNotFound
 	}
-	d := content.Document{
-		Name: archives.Manifest, Type: "application/x-ndjson", Modified: last, Key: "volumes " + list.String(),
+	d := library.Document{
+		Name: library.Manifest, Type: "application/x-ndjson", Modified: last, Key: "volumes " + list.String(),
 		Write: func(_ context.Context, w io.Writer) error {
 			_, err := w.Write(list.Bytes())
 			return err
@@ -168,7 +166,7 @@ func (f *finder) volumesManifest(ctx context.Context, of source) (*content.Entry
 }
 
 // listVolumes lists the files of a domain's volumes.
-func (f *finder) listVolumes(ctx context.Context, of source, emit func(content.Node) error) error {
+func (f *finder) listVolumes(ctx context.Context, of source, emit func(library.Node) error) error {
 	if err := f.eachVolumeFile(ctx, of, emit); err != nil {
 		return err
 	}
@@ -180,7 +178,7 @@ func (f *finder) listVolumes(ctx context.Context, of source, emit func(content.N
 }
 
 // eachVolumeFile calls emit with the files of a domain's volumes, and the tables of what they have.
-func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(content.Node) error) error {
+func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(library.Node) error) error {
 	spans, err := f.volumeSpans(ctx, of)
 	if err != nil {
 		return err
@@ -212,7 +210,7 @@ type VolumeOf struct {
 	Domain, Name string    // such as jp and 00001
 	Modified     time.Time // when something of it was last published, taken down or shown again
 	Seen         string    // what access rules hide from the account; "": nothing
-	Make         func(context.Context) (*archives.Volume, error)
+	Make         func(context.Context) (*library.Volume, error)
 }
 
 // Newest returns the names of the n newest editions, the newest last, and what an account sees:
@@ -269,7 +267,7 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, 
 	if err != nil {
 		return err
 	}
-	return f.listDomains(ctx, ed, func(domain content.Node) error {
+	return f.listDomains(ctx, ed, func(domain library.Node) error {
 		from := source{ed: ed, place: domain.Name}
 		spans, err := f.volumeSpans(ctx, from)
 		if err != nil {
@@ -278,7 +276,7 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, edition string, 
 		for i, part := range spans {
 			modified := from.modified(v, part).Truncate(time.Millisecond)
 			of := VolumeOf{Domain: domain.Name, Name: numbered(i + 1), Modified: modified, Seen: v.Veil.State()}
-			of.Make = func(ctx context.Context) (*archives.Volume, error) { return t.makeVolume(ctx, v, from, part, of.Name) }
+			of.Make = func(ctx context.Context) (*library.Volume, error) { return t.makeVolume(ctx, v, from, part, of.Name) }
 			if err := each(of); err != nil {
 				return err
 			}
@@ -293,7 +291,7 @@ func (f *finder) volumeSpans(ctx context.Context, of source) ([]span, error) {
 		return f.tree.currentSpans(ctx, of)
 	}
 	key := fmt.Sprintf("volumes %q %q", of.ed.Name, of.place)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (spans []span, cost int64, err error) {
 		size, hosts, at := int64(0), 0, span{}
 		for h, err := range v.Snap.EditionSizes(ctx, of.ed.Name, account.KeyPrefix(of.place)) {
 			switch {
@@ -315,9 +313,9 @@ func (f *finder) volumeSpans(ctx context.Context, of source) ([]span, error) {
 }
 
 // volume returns what the account sees of a volume. It costs some microseconds a host.
-func (f *finder) volume(ctx context.Context, of source, part span, name string) (*archives.Volume, error) {
+func (f *finder) volume(ctx context.Context, of source, part span, name string) (*library.Volume, error) {
 	key := f.volumeKey("volume", of, part)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (*archives.Volume, int64, error) {
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (*library.Volume, int64, error) {
 		made, err := f.tree.makeVolume(ctx, v, of, part, name)
 		if err != nil {
 			return nil, 0, err
@@ -328,21 +326,21 @@ func (f *finder) volume(ctx context.Context, of source, part span, name string) 
 
 // volumeFiles is what listings have of a volume.
 type volumeFiles struct {
-	digest   string // archives.Volume.Digest
+	digest   string // library.Volume.Digest
 	modified time.Time
-	nodes    []content.Node // none if the account sees nothing of it
+	nodes    []library.Node // none if the account sees nothing of it
 }
 
 // volumeFiles describes the files of a volume. Of a listing no more is kept than that.
 func (f *finder) volumeFiles(ctx context.Context, of source, part span, name string) (*volumeFiles, error) {
 	key := f.volumeKey("volume files", of, part)
-	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (*volumeFiles, int64, error) {
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (*volumeFiles, int64, error) {
 		made, err := f.tree.makeVolume(ctx, v, of, part, name)
 		if err != nil || made.Hosts() == 0 {
 			return new(volumeFiles), 256, err
 		}
 		files := &volumeFiles{digest: made.Digest(), modified: made.Modified()}
-		err = made.Files(ctx, name, func(e *content.Entry) error {
+		err = made.Files(ctx, name, func(e *library.Entry) error {
 			files.nodes = append(files.nodes, e.Node)
 			return nil
 		})
@@ -354,17 +352,17 @@ func (f *finder) volumeKey(what string, of source, part span) string {
 	return fmt.Sprintf("%s %d %q %q %t %q", what, f.view.Snap.Withdrawals(), of.ed.Name, of.place, of.current, part)
 }
 
-func (t *Tree) makeVolume(ctx context.Context, v *visible.AccountView, of source, part span, name string) (*archives.Volume, error) {
-	var known map[string]archives.Measure
+func (t *Tree) makeVolume(ctx context.Context, v *library.AccountView, of source, part span, name string) (*library.Volume, error) {
+	var known map[string]library.Measure
 	if of.current {
 		known = t.measured(ctx, Current{Edition: of.ed.Name, Domain: of.place}, name)
 	}
-	made := archives.NewVolume(v.Archive, of.modified(v, part))
+	made := library.NewVolume(v.Archive, of.modified(v, part))
 	for h, err := range v.HostsOf(of.segments(ctx, v, part)) {
 		if err != nil {
 			return nil, err
 		}
-		a, m, err := archives.Of(h, v.Archive).Named(of.base()).Measure(ctx, known)
+		a, m, err := library.Of(h, v.Archive).Named(of.base()).Measure(ctx, known)
 		if err != nil {
 			return nil, err
 		}
@@ -376,13 +374,13 @@ func (t *Tree) makeVolume(ctx context.Context, v *visible.AccountView, of source
 // base is what the names of the hosts' archives begin with.
 func (s source) base() string {
 	if s.current {
-		return archives.Current
+		return library.Current
 	}
 	return s.ed.Name
 }
 
 // segments yields what a part of the source has of the hosts that an account sees.
-func (s source) segments(ctx context.Context, v *visible.AccountView, part span) iter.Seq2[catalog.SegmentEntry, error] {
+func (s source) segments(ctx context.Context, v *library.AccountView, part span) iter.Seq2[catalog.SegmentEntry, error] {
 	if s.current {
 		return currentSegments(ctx, v, s, part)
 	}
@@ -391,7 +389,7 @@ func (s source) segments(ctx context.Context, v *visible.AccountView, part span)
 
 // modified returns when a source's edition was published, or when something of a part of it was
 // last taken down, hidden or shown again: programs that compare times fetch it anew.
-func (s source) modified(v *visible.AccountView, part span) time.Time {
+func (s source) modified(v *library.AccountView, part span) time.Time {
 	return v.Modified(s.ed.Published, s.place, func(a catalog.Alteration) bool {
 		return a.Key > part.from && (part.to == "" || a.Key <= part.to) && (s.current || a.Edition == "" || a.Edition == s.ed.Name)
 	})

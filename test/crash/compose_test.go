@@ -422,7 +422,7 @@ func (d *deployment) checkReaders(byFTP, byProxy, closed, quota *reader) {
 	if closed.looks.Load() > 0 || closed.refused.Load() == 0 {
 		d.t.Errorf("outside its window an account got %d files, and was refused %d times", closed.looks.Load(), closed.refused.Load())
 	}
-	// What serve/bandwidth promises: a killed process also loses the count of its last five
+	// What serve/account promises: a killed process also loses the count of its last five
 	// seconds, and without the database each has a count of its own.
 	seconds := late + (5+1)*d.kills["serve"] + 3*(int(d.outage.Seconds())+5*d.outages)
 	most := int64(quotaBytes + seconds*quotaRate)

@@ -23,7 +23,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 )
 
 // composeSeconds is the variable that says how long TestCompose disturbs the processes.
@@ -42,7 +41,7 @@ func composeTime(t testing.TB) time.Duration {
 // account makes an account, whose password is its name and 's.
 func (d *deployment) account(name string, opening *window.Schedule, quota int64) {
 	d.t.Helper()
-	rate, err := bandwidth.ParseRates(fmt.Sprint(quotaRate))
+	rate, err := account.ParseRates(fmt.Sprint(quotaRate))
 	testkit.Must(d.t, err)
 	a := account.Account{Name: name, Domains: []string{"*"}, Window: opening, Rate: rate, Quota: quota}
 	testkit.Must(d.t, pick(d.t, d.role("serve")).operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: a, Password: name + "'s"}, nil))

@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve/archives"
+	"sheaf/serve/library"
 )
 
 // read runs two readers of all that is published: a consumer over HTTP, whose requests may be cut
@@ -231,7 +231,7 @@ func (c *consumer) edition(ctx context.Context, name string) error {
 	}
 	hosts := map[string][]string{} // by batch
 	for line := range strings.Lines(string(text)) {
-		var l archives.ManifestLine
+		var l library.ManifestLine
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			return fmt.Errorf("MANIFEST of %s: %w", name, err)
 		}

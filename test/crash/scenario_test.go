@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"sheaf/archive/naming"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/quarantine"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -142,18 +141,18 @@ func (s *trial) uploadWithoutStore() {
 
 // decide makes the operator's decision about the quarantined batch: before the death and, because
 // no answer came, after it again.
-func (s *trial) decide(c *madeBatch, decision string, done func(ledger.Batch) bool) {
+func (s *trial) decide(c *madeBatch, decision string, done func(inbox.Batch) bool) {
 	s.t.Helper()
 	s.start(s.die)
 	s.drained(s.drain())
 	path := "/v1/admin/batches/" + string(c.ID)
-	if err := s.operate(http.MethodPost, path+"/"+decision, quarantine.Word{By: "test"}, nil); err == nil {
+	if err := s.operate(http.MethodPost, path+"/"+decision, inbox.Order{By: "test"}, nil); err == nil {
 		s.t.Error("the operator got an answer from a service that was to die")
 	}
 	s.died()
 	s.start(nil)
 	testkit.Eventually(s.t, decision, func() error {
-		var b ledger.Batch
+		var b inbox.Batch
 		if err := s.operate(http.MethodGet, path, nil, &b); err != nil {
 			return err
 		}
@@ -161,7 +160,7 @@ func (s *trial) decide(c *madeBatch, decision string, done func(ledger.Batch) bo
 			return nil
 		}
 		if b.State == wire.StateQuarantined && b.Decision == "" {
-			if err := s.operate(http.MethodPost, path+"/"+decision, quarantine.Word{By: "test"}, nil); err != nil {
+			if err := s.operate(http.MethodPost, path+"/"+decision, inbox.Order{By: "test"}, nil); err != nil {
 				return err
 			}
 		}
@@ -171,12 +170,12 @@ func (s *trial) decide(c *madeBatch, decision string, done func(ledger.Batch) bo
 
 func (s *trial) release() {
 	c := s.load(false, "elsewhere.example.jp") // not the robot's host: an operator may waive that
-	s.decide(c, "release", func(b ledger.Batch) bool { return b.State == wire.StatePublished })
+	s.decide(c, "release", func(b inbox.Batch) bool { return b.State == wire.StatePublished })
 }
 
 func (s *trial) discard() {
 	c := s.load(true)
-	s.decide(c, "discard", func(b ledger.Batch) bool { return b.Decision == ledger.Discarded && b.Collected })
+	s.decide(c, "discard", func(b inbox.Batch) bool { return b.Decision == inbox.Discarded && b.Collected })
 }
 
 // putAside uploads a damaged file once, without a manifest. Nobody would upload it again.

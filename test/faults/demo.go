@@ -16,8 +16,8 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 
+	"sheaf/archive/upkeep"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest/upkeep"
 	"sheaf/internal/db"
 	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"

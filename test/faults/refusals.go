@@ -18,7 +18,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
@@ -143,7 +143,7 @@ func (d *demo) operator() *client.Client {
 func (d *demo) quarantined() string {
 	d.Helper()
 	var list struct {
-		Batches []ledger.Batch `json:"batches"`
+		Batches []inbox.Batch `json:"batches"`
 	}
 	testkit.Must(d, d.operator().Do(d.Context(), http.MethodGet, api.PathAdminBatches+"?state=quarantined", nil, &list))
 	if len(list.Batches) != 1 {

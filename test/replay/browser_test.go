@@ -20,7 +20,7 @@ import (
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
-	"sheaf/serve/httpd/player"
+	"sheaf/serve/httpd/web"
 	"sheaf/serve/servetest"
 )
 
@@ -52,7 +52,7 @@ func site(t *testing.T, browser context.Context, replayDir string, records ...*a
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Config.Handler = player.Only(origin, router)
+	server.Config.Handler = web.Only(origin, router)
 	server.Start()
 	t.Cleanup(server.Close)
 	logins := []string{server.URL + "/v1/version"}

@@ -18,14 +18,13 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 )
 
 // drainFor is how long the robots wait, after their time, until all that they have sent is
@@ -39,9 +38,9 @@ const receiptsEvery = 10 * time.Second
 type deliveries struct {
 	*play
 	reader *client.Client
-	at     feed.Cursor // where the reader begins
-	name   string      // of the reader's account
-	dir    string      // of the robots' batches
+	at     api.Cursor // where the reader begins
+	name   string     // of the reader's account
+	dir    string     // of the robots' batches
 
 	mu    sync.Mutex
 	sent  map[string]time.Time // when the service had all of a batch, by ID
@@ -148,7 +147,7 @@ func (d *deliveries) watch(ctx context.Context) {
 		d.at = page.Next
 		last := ""
 		for _, e := range page.Events {
-			if e.Op == feed.Put && e.Batch != "" && e.Batch != last && len(e.Files) > 0 {
+			if e.Op == api.Put && e.Batch != "" && e.Batch != last && len(e.Files) > 0 {
 				last = e.Batch
 				d.see(ctx, e)
 			}
@@ -157,7 +156,7 @@ func (d *deliveries) watch(ctx context.Context) {
 }
 
 // see notes that a batch of which an event tells can be read.
-func (d *deliveries) see(ctx context.Context, e feed.Event) {
+func (d *deliveries) see(ctx context.Context, e api.Event) {
 	d.mu.Lock()
 	seen := d.seen[e.Batch]
 	d.seen[e.Batch] = true
@@ -208,7 +207,7 @@ func (d *deliveries) measure(ctx context.Context) {
 	defer tick.Stop()
 	for began := time.Now(); ; {
 		var now struct {
-			Buffers []ledger.Buffer `json:"buffers"`
+			Buffers []inbox.Buffer `json:"buffers"`
 		}
 		if err := d.operator.Do(ctx, http.MethodGet, api.PathAdminBatches+"?limit=1", nil, &now); err == nil {
 			of := depth{at: time.Since(began), batches: map[wire.State]int64{}}

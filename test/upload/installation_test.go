@@ -22,8 +22,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/space"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
@@ -92,11 +92,11 @@ func newInstallation(t testing.TB, s setup) *installation {
 	}
 	h.in, err = ingest.New(t.Context(), in)
 	testkit.Must(t, err)
-	disks, err := space.Disks(h.buffers, objects)
+	disks, err := inbox.Disks(h.buffers, objects)
 	testkit.Must(t, err)
 	opt := receive.Options{Dir: h.buffers, Batches: h.in.Acceptor, Robots: h.robots, Disks: disks}
 	if s.dir == "" {
-		opt.Marks = space.Marks{Full: 1, Drained: 1}
+		opt.Marks = inbox.Marks{Full: 1, Drained: 1}
 	}
 	if s.receiver != nil {
 		s.receiver(&opt)

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/space"
 	"sheaf/internal/testkit"
 	"sheaf/robotd/batch"
 	"sheaf/test/batchtest"
@@ -76,10 +76,10 @@ func TestTooLarge(t *testing.T) {
 		"ftp":  func(h *installation) way { return h.drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			empty := func() (space.Room, error) { return space.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
+			empty := func() (inbox.Room, error) { return inbox.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
 			h := newInstallation(t, setup{receiver: func(o *receive.Options) {
-				o.Disks = []space.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
-				o.Marks = space.Marks{}
+				o.Disks = []inbox.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
+				o.Marks = inbox.Marks{}
 			}})
 			bad := large(t, h.robots, 1, 18*mib)
 			next := batchtest.Make(t, h.robots, 2, batchtest.Site("good.example.jp", 3))

@@ -14,7 +14,7 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve/access"
+	"sheaf/serve/account"
 )
 
 // hiddenHost lies below the top of a domain that nothing else is in.
@@ -133,8 +133,8 @@ func TestHiddenIsNowhere(t *testing.T) {
 	if n, m := len(found(before)), len(found(askedBefore)); n < 20 || m < 20 {
 		t.Fatalf("before there are %d files and %d answers", n, m)
 	}
-	var rules [2]access.Rule
-	for i, r := range []access.Rule{
+	var rules [2]account.Rule
+	for i, r := range []account.Rule{
 		{Domain: "hidden.example.jp", Days: 30, Reason: "contract", By: "op"},
 		{URLPrefix: page, Until: time.Now().Add(time.Hour), Accounts: []string{"reader"}, Reason: "privacy", By: "op"},
 	} {
@@ -174,9 +174,9 @@ func TestHiddenIsNowhere(t *testing.T) {
 	h.bring(2)
 	nowhere("of a late batch")
 	for _, r := range rules {
-		var list access.RuleList
+		var list account.RuleList
 		h.operate(http.MethodGet, api.PathAdminAccess, nil, &list)
-		if !slices.ContainsFunc(list.Rules, func(l access.Rule) bool { return l.ID == r.ID }) {
+		if !slices.ContainsFunc(list.Rules, func(l account.Rule) bool { return l.ID == r.ID }) {
 			t.Errorf("rule %d is not listed: %+v", r.ID, list)
 		}
 		h.operate(http.MethodDelete, api.PathAdminAccess+"/"+strconv.FormatInt(r.ID, 10), nil, nil)
@@ -184,14 +184,14 @@ func TestHiddenIsNowhere(t *testing.T) {
 	if names := found(h.tree()); len(names) < len(found(before)) {
 		t.Errorf("after the rules are removed, %d files of %d", len(names), len(found(before)))
 	}
-	if err := h.admin.Do(t.Context(), http.MethodPost, api.PathAdminAccess, access.Rule{Domain: "*", Reason: "x"}, nil); err == nil || !strings.Contains(err.Error(), "open to nobody") {
+	if err := h.admin.Do(t.Context(), http.MethodPost, api.PathAdminAccess, account.Rule{Domain: "*", Reason: "x"}, nil); err == nil || !strings.Contains(err.Error(), "open to nobody") {
 		t.Errorf("a rule that is open to nobody: %v", err)
 	}
-	h.operate(http.MethodPost, api.PathAdminAccess, access.Rule{Domain: "*", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Reason: "reading room"}, nil)
+	h.operate(http.MethodPost, api.PathAdminAccess, account.Rule{Domain: "*", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Reason: "reading room"}, nil)
 	if text, _ := h.get(api.PathHosts); strings.Contains(text, "example.jp") {
 		t.Errorf("away from the reading room one sees %s", text)
 	}
-	h.operate(http.MethodPost, api.PathAdminAccess, access.Rule{Domain: "*", Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Reason: "also here"}, nil)
+	h.operate(http.MethodPost, api.PathAdminAccess, account.Rule{Domain: "*", Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Reason: "also here"}, nil)
 	if text, _ := h.get(api.PathHosts); strings.Contains(text, "example.jp") {
 		t.Errorf("another rule opens what the first hides: %s", text)
 	}

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve/access"
+	"sheaf/serve/account"
 	"sheaf/serve/mirror"
 )
 
@@ -111,7 +111,7 @@ func TestCopiesFollowTakedowns(t *testing.T) {
 	check("taken down", true)
 	h.operate(http.MethodPost, api.PathAdminLift, stone, nil)
 	check("lifted", false)
-	rule := access.Rule{URLPrefix: page, Accounts: []string{"reader"}, Reason: "contract"}
+	rule := account.Rule{URLPrefix: page, Accounts: []string{"reader"}, Reason: "contract"}
 	h.operate(http.MethodPost, api.PathAdminAccess, rule, &rule)
 	check("hidden", true)
 

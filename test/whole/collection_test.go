@@ -14,12 +14,12 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/upkeep"
 	"sheaf/ingest/accept"
-	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve/access"
+	"sheaf/serve/account"
 )
 
 // bringFiles imports a tree of files as a collection.
@@ -118,8 +118,8 @@ func TestCollection(t *testing.T) {
 			t.Errorf("%s: what the robot brought of the same host is only in %q", when, names)
 		}
 	}
-	var rule access.Rule
-	h.operate(http.MethodPost, api.PathAdminAccess, access.Rule{Collection: elections.Name, Accounts: []string{"reader"}, Reason: "licence"}, &rule)
+	var rule account.Rule
+	h.operate(http.MethodPost, api.PathAdminAccess, account.Rule{Collection: elections.Name, Accounts: []string{"reader"}, Reason: "licence"}, &rule)
 	gone("restricted")
 	h.operate(http.MethodDelete, api.PathAdminAccess+"/1", nil, nil)
 

@@ -17,7 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd"

@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve/client"
-	"sheaf/serve/feed"
 	"sheaf/serve/mirror"
 	"sheaf/test/servicetest"
 )
@@ -82,7 +81,7 @@ func TestPreferences(t *testing.T) {
 	if table := ask(api.PathTables + "records.parquet?url=*.example.jp"); !strings.Contains(table, "content_usage") {
 		t.Error("the table has no such column")
 	}
-	changes, err := s.Changes(t.Context(), feed.Cursor{}, client.Selection{}, 100, 0)
+	changes, err := s.Changes(t.Context(), api.Cursor{}, client.Selection{}, 100, 0)
 	testkit.Must(t, err)
 	told := map[string]string{}
 	for _, e := range changes.Events {

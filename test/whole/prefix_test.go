@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
-	"sheaf/serve/access"
+	"sheaf/serve/account"
 	"sheaf/test/servicetest"
 	"sheaf/ui/removal"
 )
@@ -120,8 +120,8 @@ func TestPrefixNamesTheSamePages(t *testing.T) {
 		stone.URLPrefix = "http://old.example.jp/p%72ivate/"
 		h.operate(http.MethodPost, api.PathAdminLift, stone, nil)
 
-		var rule access.Rule
-		h.operate(http.MethodPost, api.PathAdminAccess, access.Rule{URLPrefix: prefix, Accounts: []string{"reader"}, Reason: "contract"}, &rule)
+		var rule account.Rule
+		h.operate(http.MethodPost, api.PathAdminAccess, account.Rule{URLPrefix: prefix, Accounts: []string{"reader"}, Reason: "contract"}, &rule)
 		shown("restricted as "+prefix, 0)
 		h.operate(http.MethodDelete, fmt.Sprintf("%s/%d", api.PathAdminAccess, rule.ID), nil, nil)
 	}

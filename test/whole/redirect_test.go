@@ -25,7 +25,6 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 	"sheaf/serve/client"
 	"sheaf/test/servicetest"
 )
@@ -202,7 +201,7 @@ func TestRedirectKeepsLimits(t *testing.T) {
 	size := int64(len(s.served(s.file(".members.tar.gz"))))
 	never, err := window.Parse("never")
 	testkit.Must(t, err)
-	slow, err := bandwidth.ParseRates("1GiB")
+	slow, err := account.ParseRates("1GiB")
 	testkit.Must(t, err)
 	redirects := 0
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/store"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )

@@ -21,8 +21,8 @@ import (
 	"github.com/jlaffaye/ftp"
 
 	"sheaf/archive/catalog"
+	"sheaf/archive/upkeep"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"

@@ -6,13 +6,11 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/quarantine"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
-	"sheaf/ui/partner"
 )
 
 // batchesPage lists batches of a state, the latest received first.
@@ -22,7 +20,7 @@ type batchesPage struct {
 	StateName string
 	Robot     string // whose they are; empty: of all
 	Decidable bool   // they are in the quarantine
-	Batches   []*ledger.Batch
+	Batches   []*inbox.Batch
 	Pager     pager
 }
 
@@ -31,22 +29,22 @@ var batchesTemplate = parse("batches")
 func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	p := batchesPage{page: b.page(r), State: wire.State(q.Get("state")), Robot: q.Get("robot")}
-	list, err := b.Ingest.Batches(r.Context(), ledger.Filter{State: p.State, Robot: p.Robot, After: q.Get("after"), Limit: listed + 1})
+	list, err := b.Ingest.Batches(r.Context(), inbox.Filter{State: p.State, Robot: p.Robot, After: q.Get("after"), Limit: listed + 1})
 	if err != nil {
 		return err
 	}
-	p.StateName, p.Decidable = partner.StateName(p.Page, p.State), p.State == wire.StateQuarantined
-	p.Batches, p.Pager = after(r, list, func(b *ledger.Batch) string { return b.ID })
+	p.StateName, p.Decidable = StateName(p.Page, p.State), p.State == wire.StateQuarantined
+	p.Batches, p.Pager = after(r, list, func(b *inbox.Batch) string { return b.ID })
 	return webpage.Show(w, r, http.StatusOK, batchesTemplate, p)
 }
 
 // StateOf says a batch's state in the reader's words.
-func (p batchesPage) StateOf(b *ledger.Batch) string { return partner.StateName(p.Page, b.State) }
+func (p batchesPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.State) }
 
 // batchPage shows one batch.
 type batchPage struct {
 	page
-	One       *ledger.Batch
+	One       *inbox.Batch
 	StateName string
 	Decidable bool
 }
@@ -61,8 +59,8 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 	if one == nil {
 		return problem.New(http.StatusNotFound, "not_found", "there is no such batch")
 	}
-	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != ledger.Discarded}
-	p.StateName = partner.StateName(p.Page, one.State)
+	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != inbox.Discarded}
+	p.StateName = StateName(p.Page, one.State)
 	return webpage.Show(w, r, http.StatusOK, batchTemplate, p)
 }
 
@@ -81,8 +79,8 @@ func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusBadRequest, "bad_form", "act is neither release nor discard")
 	}
 	audit.Note(r.Context(), audit.Row{Object: form.Get("act") + " batch " + form.Get("batch"), Reason: form.Get("note")})
-	found, err := decide(r.Context(), form.Get("batch"), quarantine.Word{By: by(r), Note: form.Get("note")})
-	var no *quarantine.Undecidable
+	found, err := decide(r.Context(), form.Get("batch"), inbox.Order{By: by(r), Note: form.Get("note")})
+	var no *inbox.Undecidable
 	switch {
 	case errors.As(err, &no):
 		return problem.New(http.StatusConflict, "undecidable", no.Detail)
@@ -97,7 +95,7 @@ func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
 // deciding is what the form that decides about a batch is made with.
 type deciding struct {
 	webpage.Page
-	Batch *ledger.Batch
+	Batch *inbox.Batch
 }
 
-func (p page) Deciding(b *ledger.Batch) deciding { return deciding{p.Page, b} }
+func (p page) Deciding(b *inbox.Batch) deciding { return deciding{p.Page, b} }

@@ -1,7 +1,3 @@
-// Package board has the pages for operators: what is wrong now, the buffers, robots, hosts that
-// wait for a decision, levelling, releases, editions and store, watches that fail, and transfer
-// rates. What operators do daily can be done here; for the rest the pages name the command. Every
-// number leads to what it is made of, and every list is paged.
 package board
 
 import (
@@ -12,9 +8,9 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/archive/upkeep"
 	"sheaf/ingest"
-	"sheaf/ingest/space"
-	"sheaf/ingest/upkeep"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
@@ -40,7 +36,7 @@ type Options struct {
 	Library  *serve.Library   // nil: another process has the archive
 	Watches  *watch.Watches   // nil: another process tells consumers of changes
 	Removals *removal.Desk    // nil: another process decides about removals
-	Disks    []space.Disk     // that batches pass through
+	Disks    []inbox.Disk     // that batches pass through
 	Where    string           // the object store, for people
 	Copy     string           // its second copy; empty: there is none
 

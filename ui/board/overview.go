@@ -5,13 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
-	"sheaf/ui/partner"
-	"sheaf/ui/rates"
 	"sheaf/ui/removal"
 )
 
@@ -32,7 +30,7 @@ type overviewPage struct {
 
 // buffer is one buffer with the time since when its oldest batch has been there.
 type buffer struct {
-	ledger.Buffer
+	inbox.Buffer
 	Name  string
 	Since time.Duration
 	Path  string
@@ -70,7 +68,7 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.Rates = rates.Charts(p.Page, filter, periods, now)
+	p.Rates = Charts(p.Page, filter, periods, now)
 	return webpage.Show(w, r, http.StatusOK, overviewTemplate, p)
 }
 
@@ -88,7 +86,7 @@ func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 		return err
 	}
 	for _, one := range list {
-		shown := buffer{Buffer: one, Name: partner.StateName(p.Page, one.State), Since: time.Duration(one.Oldest * float64(time.Second)), Path: pathBatches + "?state=" + string(one.State)}
+		shown := buffer{Buffer: one, Name: StateName(p.Page, one.State), Since: time.Duration(one.Oldest * float64(time.Second)), Path: pathBatches + "?state=" + string(one.State)}
 		p.Buffers = append(p.Buffers, shown)
 		switch {
 		case one.State == wire.StatePublished:
@@ -96,7 +94,7 @@ func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 			p.Failures = append(p.Failures, Failure{p.N("%s batch is in the quarantine", "%s batches are in the quarantine", one.Batches), p.T("to be released or discarded"), shown.Path})
 		case one.State == wire.StatePostSplit && shown.Since > unpublished:
 			p.Failures = append(p.Failures, Failure{p.T("a batch has waited for its publication for %s", p.Took(shown.Since)), p.T("look at the window, or publish now"), pathStore})
-		case one.State != wire.StatePostSplit && shown.Since > partner.WaitsTooLong:
+		case one.State != wire.StatePostSplit && shown.Since > WaitsTooLong:
 			p.Failures = append(p.Failures, Failure{p.T("a batch has been in %q for %s", shown.Name, p.Took(shown.Since)), p.T("its page says why"), shown.Path})
 		}
 	}

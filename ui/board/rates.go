@@ -11,7 +11,6 @@ import (
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
-	"sheaf/ui/rates"
 )
 
 // ratesPage shows transfer rates by hour, day or month.
@@ -54,7 +53,7 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 	if !filter.Until.IsZero() {
 		until = filter.Until
 	}
-	p.Charts = rates.Charts(p.Page, filter, sums, until)
+	p.Charts = Charts(p.Page, filter, sums, until)
 	filter.Each = true
 	lines, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
@@ -87,4 +86,4 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 var lengths = []string{transfers.Hour, transfers.Day, transfers.Month}
 
 // Begun names a line's period.
-func (p ratesPage) Begun(at time.Time) string { return rates.PeriodName(p.Filter.By, at) }
+func (p ratesPage) Begun(at time.Time) string { return PeriodName(p.Filter.By, at) }

@@ -9,13 +9,13 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
-	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
 )
 
 // releasesPage lists the releases of the robot's program and their roll-out.
 type releasesPage struct {
 	page
-	Releases []rollout.Release
+	Releases []roster.Release
 	Pager    pager
 }
 
@@ -54,11 +54,11 @@ func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
 	}
 	audit.Note(r.Context(), audit.Row{Object: fmt.Sprintf("%s release %d, %d%%", form.Get("act"), counter, percent), Reason: stopped})
 	err = b.Manager.Releases.Rollout(r.Context(), counter, percent, stopped)
-	var bad rollout.Bad
+	var bad roster.Bad
 	switch {
 	case errors.As(err, &bad):
 		return problem.New(http.StatusBadRequest, "bad_form", bad.Error())
-	case errors.Is(err, rollout.ErrUnknown):
+	case errors.Is(err, roster.ErrUnknown):
 		return problem.New(http.StatusNotFound, "not_found", err.Error())
 	case err != nil:
 		return err

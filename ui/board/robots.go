@@ -10,7 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
@@ -19,8 +19,6 @@ import (
 	"sheaf/manager/copies"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
-	"sheaf/ui/partner"
-	"sheaf/ui/rates"
 )
 
 // robot is one line of the list of robots.
@@ -70,7 +68,7 @@ func (b *board) lines(ctx context.Context, p webpage.Page) ([]robot, error) {
 	all := make([]robot, 0, len(robots))
 	for _, one := range robots {
 		line := robot{Robot: one, Backlog: backlogs[one.Name], Silent: ago(one.Seen), Path: pathRobots + "/" + one.Name}
-		line.State, line.Wrong = partner.State(p, one)
+		line.State, line.Wrong = State(p, one)
 		all = append(all, line)
 	}
 	slices.SortStableFunc(all, func(a, b robot) int {
@@ -109,7 +107,7 @@ type robotPage struct {
 	page
 	One     robot
 	Odd     []copies.Copies // its copies of hosts that differ from its peers'
-	Batches []*ledger.Batch // the latest; nil where another process has the buffers
+	Batches []*inbox.Batch  // the latest; nil where another process has the buffers
 	Rates   []webpage.Chart
 }
 
@@ -135,7 +133,7 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 	p.Odd = slices.DeleteFunc(p.Odd, func(c copies.Copies) bool { return c.Robot != name || !c.Odd })
 	p.Odd = p.Odd[:min(listed, len(p.Odd))]
 	if b.Ingest != nil {
-		if p.Batches, err = b.Ingest.Batches(r.Context(), ledger.Filter{Robot: name, Limit: latest}); err != nil {
+		if p.Batches, err = b.Ingest.Batches(r.Context(), inbox.Filter{Robot: name, Limit: latest}); err != nil {
 			return err
 		}
 	}
@@ -145,12 +143,12 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.Rates = rates.Charts(p.Page, filter, periods, now)
+	p.Rates = Charts(p.Page, filter, periods, now)
 	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
 }
 
 // StateOf says a batch's state in the reader's words.
-func (p robotPage) StateOf(b *ledger.Batch) string { return partner.StateName(p.Page, b.State) }
+func (p robotPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.State) }
 
 // orderRobot gives a robot an order.
 func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {

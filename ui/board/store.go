@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
-	"sheaf/ingest/space"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/webpage"
 )
@@ -32,7 +32,7 @@ type storePage struct {
 // disk is a file system that batches pass through.
 type disk struct {
 	Name  string
-	Room  space.Room
+	Room  inbox.Room
 	Full  float64 // per cent
 	Wrong bool
 	Err   string // why its room is not known

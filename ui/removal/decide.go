@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
 	"sheaf/internal/loop"

@@ -6,8 +6,9 @@
 //	/v1/admin/removals         the requests, for operators
 //
 // A request is open, until its asker proves that the site is theirs. Then it is proved. Operators
-// grant or refuse it. What is granted becomes a take-down (see ingest/upkeep) and a refusal for the
-// robots (see manager/hosts). A request that is neither proved nor decided in two weeks expires.
+// grant or refuse it. What is granted becomes a take-down (see archive/upkeep) and a refusal for
+// the robots (see manager/hosts). A request that is neither proved nor decided in two weeks
+// expires.
 //
 // Proof is a code that was sent to an address at the site, a file on the site, or a DNS record. All
 // three lead to places that strangers name. Only public addresses are connected to.

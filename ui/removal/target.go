@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"sheaf/archive/catalog"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/peer"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 )
 
 // Whatever an asker types is refused, or has a name that mails and DNS can bear, addresses at that

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/loop"
 	"sheaf/internal/operators"
@@ -155,7 +155,7 @@ func (d *day) collect(ctx context.Context, n int) error {
 func (d *day) publish(ctx context.Context, n int) error {
 	for {
 		var list struct {
-			Batches []ledger.Batch `json:"batches"`
+			Batches []inbox.Batch `json:"batches"`
 		}
 		if err := d.operator.Do(ctx, http.MethodGet, api.PathAdminBatches, nil, &list); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/loop"
 	"sheaf/internal/wire"
@@ -32,27 +32,27 @@ const (
 // The service takes it for what it is, a batch without a manifest. But the robot was not given that
 // host, and an operator is to release the batch or to discard it. stray returns the batch when it
 // is in the quarantine.
-func (d *day) stray(ctx context.Context) (ledger.Batch, error) {
+func (d *day) stray(ctx context.Context) (inbox.Batch, error) {
 	file, err := d.oldCopy()
 	if err != nil {
-		return ledger.Batch{}, err
+		return inbox.Batch{}, err
 	}
 	if err := d.put(ctx, robots[0], "old-copy.tar.gz", file); err != nil {
-		return ledger.Batch{}, fmt.Errorf("put a file by FTP as robot %s: %w", robots[0], err)
+		return inbox.Batch{}, fmt.Errorf("put a file by FTP as robot %s: %w", robots[0], err)
 	}
 	for {
 		var list struct {
-			Batches []ledger.Batch `json:"batches"`
+			Batches []inbox.Batch `json:"batches"`
 		}
 		ask := api.PathAdminBatches + "?" + url.Values{"state": {string(wire.StateQuarantined)}}.Encode()
 		if err := d.operator.Do(ctx, http.MethodGet, ask, nil, &list); err != nil {
-			return ledger.Batch{}, err
+			return inbox.Batch{}, err
 		}
 		if len(list.Batches) > 0 {
 			return list.Batches[0], nil
 		}
 		if !loop.Pause(ctx, 100*time.Millisecond) {
-			return ledger.Batch{}, ctx.Err()
+			return inbox.Batch{}, ctx.Err()
 		}
 	}
 }

@@ -6,11 +6,10 @@ import (
 
 	"sheaf/internal/settings"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 )
 
 // Access is the settings of who may fetch what, and how fast. Rates are in the grammar of
-// bandwidth.ParseRates; an empty one is no limit.
+// account.ParseRates; an empty one is no limit.
 type Access struct {
 	Anonymous     []string      `mapstructure:"anonymous"`                  // domains that everybody may fetch without an account
 	Offline       time.Duration `mapstructure:"offline" want:"at least 0s"` // for which known accounts may log in while the database is away; 0: they may not
@@ -39,9 +38,9 @@ func (a *Access) account() *account.Account {
 }
 
 // rates parses a rate. An empty text is no limit.
-func rates(text string) (*bandwidth.Rates, error) {
+func rates(text string) (*account.Rates, error) {
 	if text == "" {
 		return nil, nil
 	}
-	return bandwidth.ParseRates(text)
+	return account.ParseRates(text)
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -114,7 +114,7 @@ func TestHostsAreDecidedOnTheBoard(t *testing.T) {
 func TestBoardListsArePaged(t *testing.T) {
 	s := newTestService(t)
 	const lines = 250
-	batches, now := ledger.New(s.state.db), time.Now()
+	batches, now := inbox.NewLedger(s.state.db), time.Now()
 	moved := transfers.New(s.state.db)
 	var all []transfers.Transfer
 	err := db.Transact(t.Context(), s.state.db, nil, func(tx *sql.Tx) error {
@@ -138,7 +138,7 @@ func TestBoardListsArePaged(t *testing.T) {
 	testkit.Must(t, moved.RecordAll(t.Context(), all))
 	for i := range lines {
 		name := fmt.Sprintf("line%03d", i)
-		testkit.Must(t, batches.Enter(t.Context(), &ledger.Batch{ID: name, Batch: wire.BatchID(name), Robot: "waseda", State: wire.StateQuarantined, Received: now, Entered: now}))
+		testkit.Must(t, batches.Enter(t.Context(), &inbox.Batch{ID: name, Batch: wire.BatchID(name), Robot: "waseda", State: wire.StateQuarantined, Received: now, Entered: now}))
 	}
 	line, next := regexp.MustCompile(`line\d{3}`), regexp.MustCompile(`<a href="([^"]+)" rel="next">`)
 	for _, path := range []string{"/board/hosts", "/board/robots", "/board/batches?state=quarantined", "/board/watches", "/board/transfers?by=day"} {

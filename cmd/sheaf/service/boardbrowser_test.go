@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -41,7 +41,7 @@ func fillBoard(t *testing.T, s *Service, bad string) {
 		_, err := s.state.db.ExecContext(t.Context(), insert.text, insert.args...)
 		testkit.Must(t, err)
 	}
-	testkit.Must(t, ledger.New(s.state.db).Enter(t.Context(), &ledger.Batch{ID: "b1" + bad, Batch: wire.BatchID("b1" + bad), Robot: "robot" + bad, Protocol: "http",
+	testkit.Must(t, inbox.NewLedger(s.state.db).Enter(t.Context(), &inbox.Batch{ID: "b1" + bad, Batch: wire.BatchID("b1" + bad), Robot: "robot" + bad, Protocol: "http",
 		State: wire.StateQuarantined, Reason: wire.Reason("digest" + bad), Detail: "segment 3" + bad, Received: now, Entered: now, Size: 1 << 20, Hosts: 3}))
 	testkit.Must(t, transfers.New(s.state.db).RecordAll(t.Context(), []transfers.Transfer{
 		{Who: "robot" + bad, Direction: transfers.Upload, Protocol: "http", Name: "b1" + bad, Bytes: 1 << 20, At: now.Add(-time.Minute), Took: time.Second, Outcome: transfers.OK},

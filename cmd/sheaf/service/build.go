@@ -15,16 +15,15 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/upkeep"
 	"sheaf/archive/urlindex"
 	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
-	"sheaf/ingest/ledger"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/space"
 	"sheaf/ingest/split"
-	"sheaf/ingest/upkeep"
 	"sheaf/internal/audit"
 	"sheaf/internal/ftp"
 	"sheaf/internal/mailer"
@@ -37,21 +36,17 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/manager"
 	"sheaf/serve"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
-	"sheaf/serve/currentmaker"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/player"
+	"sheaf/serve/httpd/web"
 	"sheaf/serve/jobs"
-	"sheaf/serve/tablemaker"
+	"sheaf/serve/maker"
 	"sheaf/serve/watch"
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
-	"sheaf/ui/partner"
 	"sheaf/ui/removal"
 )
 
@@ -164,7 +159,7 @@ func (s *Service) builder() (*builder, error) {
 // where the settings want them.
 func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
 	s.work = append(s.work, func(ctx context.Context) error {
-		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
+		h := byteRanges(web.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
@@ -208,7 +203,7 @@ type builder struct {
 	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
 	down    *upkeep.Takedowns             // nil: another process takes archives down
-	disks   []space.Disk                  // that batches pass through
+	disks   []inbox.Disk                  // that batches pass through
 	told    *watch.Watches                // nil: another process tells consumers of changes
 	work    []func(context.Context) error // of the rooms made so far
 }
@@ -223,7 +218,7 @@ type traffic struct {
 type archives struct {
 	catalog  *catalog.Catalog
 	accounts *account.Accounts
-	meter    *bandwidth.Meter
+	meter    *account.Meter
 	library  *serve.Library
 	objects  store.Store // as consumers read it
 }
@@ -246,12 +241,12 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
+	a.meter = account.NewMeter(account.Options{DB: b.state.db, Line: line, Zone: b.site.Zone, Log: b.log})
 	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
 	a.library, err = serve.NewLibrary(serve.Options{
 		Catalog: a.catalog, Store: a.objects, Accounts: a.accounts, Meter: a.meter,
 		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
-		URLs: index, Log: b.log, Rules: access.New(b.state.db, b.log),
+		URLs: index, Log: b.log, Rules: account.NewRules(b.state.db, b.log),
 	})
 	b.state.monitor.Add(monitor.Catalog(a.catalog, index))
 	return a, err
@@ -293,8 +288,8 @@ func (b *builder) manage(robots *manager.Manager, a *archives) {
 	SaveState.Raw(mount, serveBackup(b.state.db, b.cfg, b.log))
 	(&keysAPI{b.cfg, b.state, robots, b.log}).register(mount)
 	b.door.Register(b.router, b.site.Zone)
-	partners := partner.New(partner.Options{
-		Site: b.site, Manager: robots, Batches: ledger.New(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),
+	partners := board.NewPartners(board.PartnersOptions{
+		Site: b.site, Manager: robots, Batches: inbox.NewLedger(b.state.db), Transfers: b.transfers.log, Mails: b.mails, Base: b.base(),
 		Notices: b.cfg.Manager.Partners.Notices, Log: b.log,
 	})
 	partners.Register(b.router, b.guard(a))
@@ -330,12 +325,12 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	if !ok {
 		local = "" // the store is elsewhere
 	}
-	b.disks, err = space.Disks(buffers, local)
+	b.disks, err = inbox.Disks(buffers, local)
 	if err != nil {
 		return nil, err
 	}
 	receiver, err := receive.New(ctx, receive.Options{
-		Disks: b.disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Full-goOnBelow) / 100},
+		Disks: b.disks, Marks: inbox.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Full-goOnBelow) / 100},
 		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
 		Transfers: b.state.monitor.Transfers(b.transfers.log), Running: b.transfers.running, Guesses: b.guesses, Log: b.log,
 		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: slowUpload,
@@ -363,14 +358,14 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 // tablesGrace is how long a table is kept that nobody sees any more.
 const tablesGrace = time.Minute
 
-func (b *builder) tablemaker(a *archives) *tablemaker.Maker {
-	return tablemaker.New(tablemaker.Options{
+func (b *builder) tablemaker(a *archives) *maker.TableMaker {
+	return maker.NewTableMaker(maker.TableOptions{
 		Library: a.library, Store: b.objects, Leases: b.state.leases, Editions: b.cfg.Ingest.Tables.Editions, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
 	})
 }
 
-func (b *builder) currentmaker(a *archives) *currentmaker.Maker {
-	return currentmaker.New(currentmaker.Options{
+func (b *builder) currentmaker(a *archives) *maker.CurrentMaker {
+	return maker.NewCurrentMaker(maker.CurrentOptions{
 		Library: a.library, Store: b.objects, Leases: b.state.leases, Domains: b.cfg.Ingest.Volumes.Current, Every: b.cfg.Ingest.Volumes.Every, Look: b.cfg.Poll, Log: b.log,
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/ingest/space"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/db"
@@ -238,7 +238,7 @@ func checkQuorum(ctx context.Context, check func(context.Context) error) error {
 
 // checkRoom checks whether a directory's disk has room.
 func checkRoom(dir string) error {
-	room, err := space.RoomOn(dir)
+	room, err := inbox.RoomOn(dir)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/internal/stream"
-	"sheaf/serve/httpd/send"
+	"sheaf/serve/httpd/guard"
 )
 
 // HTTP is the settings of the HTTP server, for robots, consumers and operators.
@@ -67,11 +67,11 @@ func (h *HTTP) check(is *settings.Checks) {
 const objectURL = 10 * time.Minute
 
 // redirect returns how consumers fetch large files from the store, or nil if they do not.
-func (h *HTTP) redirect(objects store.Store) *send.Redirect {
+func (h *HTTP) redirect(objects store.Store) *guard.Redirect {
 	if h.Redirect.At == 0 {
 		return nil
 	}
-	return &send.Redirect{At: h.Redirect.At, Expires: objectURL, Store: objects}
+	return &guard.Redirect{At: h.Redirect.At, Expires: objectURL, Store: objects}
 }
 
 // checkProxies checks a list of networks.

@@ -19,7 +19,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
-	"sheaf/serve/access"
 	"sheaf/serve/account"
 	"sheaf/ui/removal"
 )
@@ -44,8 +43,8 @@ func TestRestoreRevealsNothing(t *testing.T) {
 		testkit.Must(t, operate(t, s, method, path, in, out))
 	}
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	hide := func(domain string) (r access.Rule) {
-		do(http.MethodPost, api.PathAdminAccess, access.Rule{Domain: domain, Until: until, Reason: "contract & more"}, &r)
+	hide := func(domain string) (r account.Rule) {
+		do(http.MethodPost, api.PathAdminAccess, account.Rule{Domain: domain, Until: until, Reason: "contract & more"}, &r)
 		return r
 	}
 	do(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: account.Account{Name: "alice", Domains: []string{"jp"}}, Password: "wonderland"}, nil)
@@ -69,7 +68,7 @@ func TestRestoreRevealsNothing(t *testing.T) {
 
 	rules := func(when string, want ...string) {
 		t.Helper()
-		var list access.RuleList
+		var list account.RuleList
 		do(http.MethodGet, api.PathAdminAccess, nil, &list)
 		var got []string
 		for _, r := range list.Rules {

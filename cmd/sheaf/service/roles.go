@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
-	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
 	"sheaf/serve/jobs"
 )
 
@@ -55,7 +55,7 @@ func (c *Config) confined(objects store.Store) store.Store {
 	}
 	var own []string
 	if c.has(roleManager) {
-		own = append(own, rollout.Prefix)
+		own = append(own, roster.ReleasePrefix)
 	}
 	if c.has(roleServe) {
 		own = append(own, jobs.Prefix)

@@ -18,8 +18,8 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service/monitor"
+	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/stage"
 	"sheaf/internal/files"
 	"sheaf/ui/removal"
 )
@@ -74,7 +74,7 @@ func Boundaries() []string {
 		writes []string
 	}{
 		{"receive", receive.Boundaries()},
-		{"ingest", slices.Concat(stage.Boundaries(), stage.DecisionBoundaries())},
+		{"ingest", slices.Concat(inbox.Boundaries(), inbox.DecisionBoundaries())},
 		{"catalog", slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries())},
 	} {
 		for _, write := range r.writes {

@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/files"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
-	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
 )
 
 // First is what a new installation begins with.
@@ -37,8 +37,8 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 		return "", err
 	}
 	if first.ReleaseKey != "" { // first: this may be repeated, adding an operator may not
-		err := rollout.New(s.db, s.objects, log).SetKey(ctx, first.ReleaseKey, false)
-		if errors.Is(err, rollout.ErrKey) {
+		err := roster.NewReleases(s.db, s.objects, log).SetKey(ctx, first.ReleaseKey, false)
+		if errors.Is(err, roster.ErrKey) {
 			return "", errors.New("the installation has another release key already; give its file, or none")
 		}
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
-	"sheaf/ingest/upkeep"
+	"sheaf/archive/upkeep"
 	"sheaf/internal/certs"
 	"sheaf/internal/settings"
 )

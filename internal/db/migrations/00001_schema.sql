@@ -243,7 +243,7 @@ CREATE TABLE costs (
     bytes    INTEGER NOT NULL, -- of the answers
     ms       INTEGER NOT NULL,
     updated  INTEGER NOT NULL,
-    samples  BLOB,             -- the latest hours in which the host was visited; see manager/costs
+    samples  BLOB,             -- the latest hours in which the host was visited; see manager/levelling
     PRIMARY KEY (robot, host)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX costs_by_host ON costs (host);
@@ -494,7 +494,7 @@ CREATE TABLE accounts (
     suspended INTEGER NOT NULL DEFAULT 0,  -- 1: nobody logs in
     domains   TEXT    NOT NULL,            -- separated by spaces; "*" is every host
     opening   TEXT    NOT NULL,            -- a schedule in the grammar of internal/window
-    rate      TEXT    NOT NULL DEFAULT '', -- in the grammar of serve/bandwidth; '': no limit
+    rate      TEXT    NOT NULL DEFAULT '', -- in the grammar of serve/account; '': no limit
     quota     INTEGER NOT NULL DEFAULT 0,  -- bytes a day; 0: none
     terms     TEXT    NOT NULL DEFAULT '', -- that its owner has accepted, JSON, see serve/account; '': none
     created   INTEGER NOT NULL             -- Unix seconds
@@ -522,7 +522,7 @@ CREATE TABLE account_bytes (
 ) STRICT;
 CREATE INDEX account_bytes_by_day ON account_bytes (day);
 
--- What not everybody may see: see serve/access.
+-- What not everybody may see: see serve/account.
 CREATE TABLE access_rules (
     id      INTEGER PRIMARY KEY,
     rule    TEXT    NOT NULL,           -- JSON

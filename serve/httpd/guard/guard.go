@@ -1,6 +1,3 @@
-// Package guard stands before the handlers of the HTTP service. It finds out whose request it is,
-// refuses what pages of other sites could do in a reader's name, bounds how long a client may take
-// and how many requests are under way, and answers errors as problem+json (RFC 9457).
 package guard
 
 import (
@@ -24,12 +21,10 @@ import (
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
 	"sheaf/serve/bundle"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 	"sheaf/serve/query"
 	"sheaf/serve/records"
-	"sheaf/serve/visible"
 )
 
 // Handler answers a request of an account. The error that it returns becomes the answer, so it must
@@ -268,7 +263,7 @@ func (g *Guard) sessionAccount(r *http.Request) (*account.Account, error) {
 func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error {
 	var (
 		closed    *account.ClosedError
-		quota     *bandwidth.QuotaError
+		quota     *account.QuotaError
 		damage    *records.DamageError
 		parameter *query.ParamError
 	)
@@ -304,12 +299,12 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusInternalServerError, "damaged", "what is stored of this page is damaged, and is not shown; the service's log names it")
 	case errors.Is(err, bundle.ErrChanged):
 		return problem.New(http.StatusGone, "changed", err.Error())
-	case errors.Is(err, content.ErrNotFound), errors.Is(err, content.ErrIsDirectory):
+	case errors.Is(err, library.ErrNotFound), errors.Is(err, library.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
-	case errors.Is(err, content.ErrNoSpace):
+	case errors.Is(err, library.ErrNoSpace):
 		g.log.ErrorContext(r.Context(), "no space for a temporary file", "path", r.URL.Path, "err", err)
-		return later(http.StatusServiceUnavailable, "no_space", content.ErrNoSpace.Error(), time.Now().Add(time.Minute))
-	case errors.Is(err, visible.ErrCursor):
+		return later(http.StatusServiceUnavailable, "no_space", library.ErrNoSpace.Error(), time.Now().Add(time.Minute))
+	case errors.Is(err, library.ErrCursor):
 		return problem.New(http.StatusBadRequest, "cursor", err.Error()+"; start again without after")
 	case errors.As(err, &quota):
 		return later(http.StatusTooManyRequests, "quota_used_up", quota.Error(), quota.Next)

@@ -10,7 +10,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
-	"sheaf/serve/content"
+	"sheaf/serve/library"
 )
 
 // One account cannot use all the room, and all accounts together have a limit too. A refused client
@@ -90,7 +90,7 @@ func TestNoSpace(t *testing.T) {
 	g := &Guard{log: slog.New(slog.DiscardHandler)}
 	w := httptest.NewRecorder()
 	problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
-		return g.problem(w, r, fmt.Errorf("all.cdxj: %w", content.ErrNoSpace))
+		return g.problem(w, r, fmt.Errorf("all.cdxj: %w", library.ErrNoSpace))
 	}).ServeHTTP(w, httptest.NewRequest("GET", "/jp/x/all.cdxj", nil))
 	if at, err := http.ParseTime(w.Header().Get("Retry-After")); w.Code != http.StatusServiceUnavailable || err != nil || at.IsZero() {
 		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))

@@ -11,8 +11,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
-	"sheaf/serve/httpd/reply"
-	"sheaf/serve/httpd/send"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -80,7 +79,7 @@ func inGzip(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"
 
 // send sends a body as it is, or ranges of it. A client that takes gzip gets the body as it is
 // stored, not inflated; ranges then are of the gzip.
-func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer *records.Response, body io.Reader) error {
+func (p *Pages) send(w *guard.Answer, r *http.Request, c *records.Capture, answer *records.Response, body io.Reader) error {
 	status := shownStatus(answer.Status)
 	if status == http.StatusNoContent || status == http.StatusResetContent {
 		w.WriteHeader(status)
@@ -93,11 +92,11 @@ func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer
 	if err != nil && !isJoined || status != http.StatusOK {
 		return p.sendWhole(w, r, status, answer.Size, body) // ranges are for status 200 only (RFC 9110, 14.2)
 	}
-	var content *send.Content
+	var content *guard.Content
 	if isJoined {
-		content = &send.Content{Size: answer.Size, Open: func(off, _ int64) (io.ReadCloser, error) { return whole.from(off), nil }}
-	} else if reply.TakesGzip(r) && stored.Size() < answer.Size {
-		content = &send.Content{Size: stored.Size(), Open: func(off, n int64) (io.ReadCloser, error) {
+		content = &guard.Content{Size: answer.Size, Open: func(off, _ int64) (io.ReadCloser, error) { return whole.from(off), nil }}
+	} else if guard.TakesGzip(r) && stored.Size() < answer.Size {
+		content = &guard.Content{Size: stored.Size(), Open: func(off, n int64) (io.ReadCloser, error) {
 			if off == 0 {
 				return c.OpenGzip(r.Context())
 			}
@@ -108,7 +107,7 @@ func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer
 		h.Set("ETag", inGzip(h.Get("ETag")))
 	} else {
 		inMemory, checked := answer.Body.(io.ReadSeeker)
-		content = &send.Content{Size: answer.Size, Forward: !checked, Open: func(off, _ int64) (io.ReadCloser, error) {
+		content = &guard.Content{Size: answer.Size, Forward: !checked, Open: func(off, _ int64) (io.ReadCloser, error) {
 			if checked {
 				_, err := inMemory.Seek(off, io.SeekStart)
 				return io.NopCloser(inMemory), err
@@ -123,7 +122,7 @@ func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer
 	}
 	defer content.Close()
 	h.Del("Accept-Ranges")
-	send.BoundRanges(r)
+	guard.BoundRanges(r)
 	if content.Forward && strings.Contains(r.Header.Get("Range"), ",") {
 		r.Header.Del("Range") // the body could not be checked before the end of each range
 	}
@@ -135,7 +134,7 @@ func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer
 }
 
 // sendWhole sends all of a body.
-func (p *Pages) sendWhole(w *send.Answer, r *http.Request, status int, size int64, body io.Reader) error {
+func (p *Pages) sendWhole(w *guard.Answer, r *http.Request, status int, size int64, body io.Reader) error {
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {

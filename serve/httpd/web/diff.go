@@ -12,8 +12,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
-	"sheaf/serve/httpd/reply"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -40,7 +39,7 @@ func (p *Pages) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Acco
 	if err != nil {
 		return err
 	}
-	reply.Found(w, p.origin(r)+api.PathDiff+from+"/"+to+"/"+replay.InPath(url))
+	guard.Found(w, p.origin(r)+api.PathDiff+from+"/"+to+"/"+replay.InPath(url))
 	return nil
 }
 
@@ -59,7 +58,7 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 	}
 	i, j := all.at(from.Time, url), all.at(to.Time, url)
 	if i < 0 || j < 0 {
-		reply.Found(w, p.origin(r)+replay.DiffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
+		guard.Found(w, p.origin(r)+replay.DiffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
 		return nil
 	}
 	permit, err := p.Library.Access.Begin(r.Context(), a)
@@ -67,12 +66,12 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 		return err
 	}
 	defer permit.Close()
-	w = pacedAnswer{w, bandwidth.Writer(r.Context(), w, permit.Take)}
+	w = pacedAnswer{w, account.Writer(r.Context(), w, permit.Take)}
 	c, err := p.compare(r, all[i], all[j])
 	if err != nil {
 		return err
 	}
-	if reply.WantsJSON(r) {
+	if guard.WantsJSON(r) {
 		return problem.JSON(w, http.StatusOK, c.document(url))
 	}
 	return webpage.Show(w, r, http.StatusOK, diffTemplate, diffPage{screen: p.screen(r, url), comparison: c, From: lineOf(all[i], url), To: lineOf(all[j], url)})

@@ -15,8 +15,7 @@ import (
 	"sheaf/internal/media"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/bandwidth"
-	"sheaf/serve/httpd/send"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -74,7 +73,7 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if c.Truncated != "" {
 		h.Set("X-Archive-Truncated", c.Truncated)
 	}
-	out := &send.Answer{ResponseWriter: pacedAnswer{w, bandwidth.Writer(r.Context(), w, permit.Take)}}
+	out := &guard.Answer{ResponseWriter: pacedAnswer{w, account.Writer(r.Context(), w, permit.Take)}}
 	start := time.Now()
 	defer func() { p.Sender.Record(r, a, start, out) }()
 	if mode != replay.Bytes && answer.Status/100 == 3 && answer.Get("Location") != "" {
@@ -207,7 +206,7 @@ func (p *Pages) broken(r *http.Request, err error) {
 }
 
 // page sends a version for reading: rewritten, if it is HTML or CSS.
-func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answer *records.Response, mode replay.Mode) error {
+func (p *Pages) page(w *guard.Answer, r *http.Request, all mementos, i int, answer *records.Response, mode replay.Mode) error {
 	c := all[i]
 	contentType := storedType(answer)
 	doc, err := replay.Open(answer.Body, contentType, c.URL)

@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/reply"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -43,7 +43,7 @@ func (p *Pages) timeGate(w http.ResponseWriter, r *http.Request, a *account.Acco
 		return p.missing(w, r, a, url)
 	}
 	p.link(w, r, all, -1, url)
-	reply.Found(w, p.origin(r)+path(all[i]))
+	guard.Found(w, p.origin(r)+path(all[i]))
 	return nil
 }
 

@@ -1,9 +1,3 @@
-// Package web shows stored pages, and the versions of a page, to people and to programs:
-//
-//	/web/<timestamp>[id_]/<URL>                a stored page, to read; id_: its bytes
-//	/web/*/<URL>                               the page's versions
-//	/timegate/<URL>, /timemap/link|json/<URL>  RFC 7089 (Memento)
-//	/diff/<timestamp>/<timestamp>/<URL>        what changed between two versions
 package web
 
 import (
@@ -27,8 +21,6 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/reply"
-	"sheaf/serve/httpd/send"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -36,7 +28,7 @@ import (
 // Pages shows the stored pages of a library.
 type Pages struct {
 	Library *serve.Library
-	Sender  *send.Sender
+	Sender  *guard.Sender
 	Public  string // the service's own URL, if it is behind a proxy
 	Site    *webpage.Site
 	Player  string // origin of ReplayWeb.page; empty: it is not offered
@@ -121,7 +113,7 @@ func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, 
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
 // to the period in the path.
 func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	if r.URL.EscapedPath() == replay.Root && (reply.WantsHTML(r) || r.URL.Query().Has("url")) {
+	if r.URL.EscapedPath() == replay.Root && (guard.WantsHTML(r) || r.URL.Query().Has("url")) {
 		return p.ask(w, r)
 	}
 	address, err := replay.ParseAddress(target(r, replay.Root))
@@ -155,7 +147,7 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		return p.missing(w, r, a, address.URL)
 	}
 	p.link(w, r, all, -1, address.URL)
-	reply.Found(w, p.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
+	guard.Found(w, p.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
 	return nil
 }
 
@@ -174,7 +166,7 @@ func (p *Pages) record(w http.ResponseWriter, r *http.Request, a *account.Accoun
 	return p.missing(w, r, a, address.URL)
 }
 
-func (p *Pages) origin(r *http.Request) string { return reply.Origin(p.Public, r) }
+func (p *Pages) origin(r *http.Request) string { return guard.Origin(p.Public, r) }
 
 // screen is what the templates of this package need.
 type screen struct {
@@ -215,7 +207,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	reply.Found(w, p.origin(r)+replay.VersionsPath(address.URL))
+	guard.Found(w, p.origin(r)+replay.VersionsPath(address.URL))
 	return nil
 }
 
@@ -229,7 +221,7 @@ var missingTemplate = webpage.Parse(missingText)
 
 // missing says that nothing is kept of a page. To people it shows pages with a similar address.
 func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Account, url string) error {
-	if !reply.WantsHTML(r) {
+	if !guard.WantsHTML(r) {
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", url))
 	}
 	urls, err := p.Library.Records.Suggest(r.Context(), a, url, 20)

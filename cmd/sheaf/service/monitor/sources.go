@@ -6,11 +6,10 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/upkeep"
 	"sheaf/archive/urlindex"
 	"sheaf/ingest"
-	"sheaf/ingest/ledger"
-	"sheaf/ingest/space"
-	"sheaf/ingest/upkeep"
+	"sheaf/ingest/inbox"
 	"sheaf/internal/mailer"
 	"sheaf/internal/metrics"
 	"sheaf/internal/transfers"
@@ -49,7 +48,7 @@ func Store(usages func() store.Usages) metrics.Source {
 func Disks(dirs map[string]string) metrics.Source {
 	return metrics.Source{Name: "disks", Ask: func(_ context.Context, out *metrics.Out) error {
 		for what, dir := range dirs {
-			room, err := space.RoomOn(dir)
+			room, err := inbox.RoomOn(dir)
 			if err != nil {
 				return err
 			}
@@ -105,7 +104,7 @@ func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
 			return err
 		}
 		now := time.Now()
-		var ready ledger.Buffer
+		var ready inbox.Buffer
 		for _, b := range held {
 			state := string(b.State)
 			out.Gauge("batches", "Batches whose files are in the buffers, by state. Published ones wait to be deleted.", float64(b.Batches), "state", state)

@@ -15,9 +15,9 @@ import (
 	"github.com/gorilla/mux"
 	"go.yaml.in/yaml/v3"
 
+	"sheaf/archive/upkeep"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
-	"sheaf/ingest/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
@@ -27,16 +27,11 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager"
-	"sheaf/serve/httpd/accounts"
-	"sheaf/serve/httpd/files"
-	"sheaf/serve/httpd/player"
-	"sheaf/serve/httpd/queries"
-	"sheaf/serve/httpd/watches"
+	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/web"
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
-	"sheaf/ui/partner"
 	"sheaf/ui/removal"
 )
 
@@ -62,8 +57,8 @@ var description = route.New[route.None, route.None](http.MethodGet, api.PathOpen
 // all returns all operations that are defined. More are those of the service itself.
 func all(more []route.Route) []route.Route {
 	return slices.Concat(
-		ui.Routes(), login.Routes(), webpage.Routes(), files.Routes(), queries.Routes(), watches.Routes(), web.Routes(), player.Routes(), accounts.Routes(),
-		manager.Routes(), partner.Routes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(),
+		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
+		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(),
 		board.Routes(), transfers.Routes(), operators.Routes(), more, []route.Route{description.Route})
 }
 

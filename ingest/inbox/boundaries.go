@@ -1,0 +1,102 @@
+package inbox
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"sheaf/archive/store"
+)
+
+// Env is what every stage works with.
+type Env struct {
+	Ledger   *Ledger
+	Buffers  Dir
+	Objects  store.Store
+	InStore  bool // batches are accepted into Objects, not Buffers
+	Log      *slog.Logger
+	Now      func() time.Time
+	Boundary func(write, when string) // called before and after each durable write
+}
+
+// Write performs one durable write between its two boundaries.
+func (e *Env) Write(name string, f func() error) error {
+	e.Boundary(name, "before")
+	err := f()
+	e.Boundary(name, "after")
+	return err
+}
+
+// The durable writes of a batch, in their order.
+const (
+	BoundaryPlace          = "place"      // the batch file and its manifest under their final names
+	BoundaryEnter          = "enter"      // the row: received
+	BoundaryClaim          = "claim"      // the row: pre-split, with a new attempt, token and lease; then each change of the lease's end
+	BoundaryStore          = "stage"      // one object in the store: a host's segment, or a pack of several
+	BoundaryStaged         = "staged"     // the catalog entries of some hosts, in the database
+	BoundarySplit          = "split"      // the row: post-split
+	BoundaryManifest       = "manifest"   // the signed manifest, in the store
+	BoundaryPublish        = "publish"    // the catalog's new version
+	BoundaryPublished      = "published"  // the rows: published
+	BoundaryCollect        = "collect"    // a published batch's files deleted
+	BoundaryCollected      = "collected"  // the row: collected, and its staged entries deleted
+	BoundaryQuarantine     = "quarantine" // the row: quarantined
+	BoundaryMoveAside      = "move-aside" // the batch's folder moved to the quarantine
+	BoundaryFailure        = "failure"    // the row: postponed
+	BoundaryQuarantineFile = "keep"       // the row of a file without manifest: quarantined; the file is moved afterwards
+)
+
+// Boundaries returns the names of the durable writes of a batch, in their order. A fault test has
+// to kill the process before and after each.
+func Boundaries() []string {
+	return []string{
+		BoundaryPlace, BoundaryEnter,
+		BoundaryClaim, BoundaryStore, BoundaryStaged, BoundarySplit,
+		BoundaryManifest, BoundaryPublish, BoundaryPublished,
+		BoundaryCollect, BoundaryCollected,
+		BoundaryQuarantine, BoundaryMoveAside, BoundaryFailure, BoundaryQuarantineFile,
+	}
+}
+
+// The durable writes of an operator's decision.
+const (
+	BoundaryRestore = "restore" // a released batch's folder moved back
+	BoundaryRelease = "release" // the row: received
+	BoundaryDiscard = "discard" // the row: discarded
+	BoundaryErase   = "erase"   // a discarded batch's file deleted
+	BoundaryErased  = "erased"  // the row: collected
+)
+
+// DecisionBoundaries is Boundaries for the decisions of operators.
+func DecisionBoundaries() []string {
+	return []string{BoundaryRestore, BoundaryRelease, BoundaryDiscard, BoundaryErase, BoundaryErased}
+}
+
+// Bell wakes the loop of a stage.
+type Bell chan struct{}
+
+// NewBell returns a bell.
+func NewBell() Bell { return make(Bell, 1) }
+
+// Ring tells the loop that there is work. It never blocks.
+func (b Bell) Ring() {
+	select {
+	case b <- struct{}{}:
+	default: // it has been told already
+	}
+}
+
+// Backoff is how long to wait after failures that may pass by themselves.
+type Backoff struct {
+	Min, Max time.Duration // after the first, and after many
+}
+
+// After returns the wait after that many failures in a row. It doubles each time, and is random by
+// half, so that processes that failed together do not return together.
+func (b Backoff) After(failures int) time.Duration {
+	wait := b.Max
+	if shift := failures - 1; shift < 30 && b.Min<<shift < wait {
+		wait = b.Min << shift
+	}
+	return wait/2 + rand.N(wait/2+1)
+}

@@ -1,0 +1,98 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// Order is who decides, and why.
+type Order struct {
+	By   string `json:"by"`
+	Note string `json:"note,omitempty"`
+}
+
+// Undecidable says why a decision about a batch cannot be carried out.
+type Undecidable struct{ Detail string }
+
+func (e *Undecidable) Error() string { return e.Detail }
+
+// waivable are the reasons that are judgements, which an operator may set aside. The others are
+// facts about bytes, and hold when the batch is tried again.
+var waivable = map[wire.Reason]bool{wire.ReasonHostNotAssigned: true, wire.ReasonClock: true}
+
+// Release makes a quarantined batch received again, and returns its new row. If it was stopped by a
+// judgement (host_not_assigned, clock), this one is waived for the batch. Any other fault will be
+// found again. The files return first and the row follows: after a crash in between the batch is
+// still quarantined. Release returns nil if there is no such batch, and *Undecidable if it is in no
+// state to be released.
+func (q *Quarantine) Release(ctx context.Context, id string, word Order) (*Batch, error) {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	b, err := q.decidable(ctx, id)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	if b.ID != string(b.Batch) && b.Inferred {
+		return nil, &Undecidable{"batch " + id + " came without a manifest and cannot be taken (" + string(b.Reason) + "); here it can only be discarded"}
+	}
+	if b.ID != string(b.Batch) {
+		return nil, &Undecidable{"batch " + id + " was refused at the door (" + string(b.Reason) + "): its robot sends it again, under a new ID and with its own key; here it can only be discarded"}
+	}
+	waived := b.Waived
+	if waivable[b.Reason] && !b.Waives(b.Reason) {
+		waived += string(b.Reason) + " "
+	}
+	b.Decided = Decided{Decision: Released, DecidedBy: word.By, DecidedAt: q.env.Now(), Note: word.Note, Waived: waived}
+	released, err := q.receiveAgain(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	q.env.Log.WarnContext(ctx, "operator releases batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
+	return released, nil
+}
+
+// Discard deletes a quarantined batch's file, and returns its new row. Row, manifest and reason
+// stay, so the ID stays used and the robot is told. The row comes first; the next start repeats the
+// deletion. Discard can be repeated, and fails as Release does.
+func (q *Quarantine) Discard(ctx context.Context, id string, word Order) (*Batch, error) {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	b, err := q.decidable(ctx, id)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	b.Decision, b.DecidedBy, b.DecidedAt, b.Note = Discarded, word.By, q.env.Now(), word.Note
+	if err := q.env.Write(BoundaryDiscard, func() error { return q.env.Ledger.Discard(ctx, b) }); err != nil {
+		return nil, err
+	}
+	q.env.Log.WarnContext(ctx, "operator discards batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
+	if err := q.erase(ctx, b); err != nil {
+		return nil, err
+	}
+	return q.env.Ledger.Get(ctx, id)
+}
+
+// decidable returns a quarantined batch whose files lie in the quarantine.
+func (q *Quarantine) decidable(ctx context.Context, id string) (*Batch, error) {
+	b, err := q.env.Ledger.Get(ctx, id)
+	switch {
+	case b == nil || err != nil:
+		return nil, err
+	case b.State != wire.StateQuarantined:
+		return nil, &Undecidable{"batch " + id + " is " + string(b.State) + "; only a quarantined batch can be released or discarded"}
+	case b.Decision == Discarded:
+		return nil, &Undecidable{fmt.Sprintf("batch %s was discarded by %s at %s; its ID stays used, a new batch needs a new one", id, b.DecidedBy, b.DecidedAt.Format(time.RFC3339))}
+	}
+	return b, q.env.MoveAside(b)
+}
+
+// erase deletes a discarded batch's file, and records that.
+func (q *Quarantine) erase(ctx context.Context, b *Batch) error {
+	if err := q.env.Erase(ctx, b); err != nil {
+		return fmt.Errorf("discard batch %s: %w", b.ID, err)
+	}
+	return q.env.Write(BoundaryErased, func() error { return q.env.Ledger.Erased(ctx, b) })
+}

@@ -1,0 +1,175 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/files"
+	"sheaf/internal/wire"
+)
+
+// The files of a batch lie in the buffers or, if InStore was set when the batch was accepted, in
+// the object store, where every process that ingests finds them. The batch's row says where:
+// Incoming is the name of its objects. Objects are never overwritten, so each attempt to store a
+// batch has a name of its own, which the ledger knows before it is used. In the store nothing is
+// moved: whether a batch is in the quarantine is in its row alone.
+
+func fileKey(name string) string { return name + ".tar.gz" }
+
+func manifestKey(name string) string { return name + ".manifest" }
+
+// Place makes the file at path and the manifest, unless signed is nil, the files of a batch that is
+// about to be entered. It sets b.Incoming if they are in the store; then the caller deletes the
+// file at path when the row is durable.
+func (e *Env) Place(ctx context.Context, b *Batch, path string, signed []byte) error {
+	return e.Write(BoundaryPlace, func() error {
+		if !e.InStore {
+			return e.Buffers.Place(b.ID, path, signed)
+		}
+		return e.store(ctx, b, path, signed)
+	})
+}
+
+func (e *Env) store(ctx context.Context, b *Batch, path string, signed []byte) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	name := catalog.IncomingPrefix + string(b.Batch) + "-" + strings.ToLower(rand.Text())
+	if err := e.Ledger.Announce(ctx, name, e.Now()); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if signed != nil {
+		if err := e.Objects.Put(ctx, manifestKey(name), bytes.NewReader(signed), int64(len(signed))); err != nil {
+			return fmt.Errorf("store %s: %w", manifestKey(name), err)
+		}
+	}
+	if err := e.Objects.Put(ctx, fileKey(name), f, b.Size); err != nil {
+		return fmt.Errorf("store %s: %w", fileKey(name), err)
+	}
+	b.Incoming = name
+	return nil
+}
+
+// Manifest reads the manifest of a batch, whose signature was checked when the batch was accepted.
+func (e *Env) Manifest(ctx context.Context, b *Batch) (m *wire.Manifest, signed []byte, err error) {
+	if b.Incoming == "" {
+		return e.Buffers.Manifest(b.ID)
+	}
+	r, err := e.Objects.Open(ctx, manifestKey(b.Incoming), 0, -1)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	if signed, err = io.ReadAll(io.LimitReader(r, wire.MaxManifest+1)); err != nil {
+		return nil, nil, err
+	}
+	m, err = wire.PeekManifest(signed)
+	return m, signed, err
+}
+
+// Open opens the file of a batch that is not in the quarantine. If it lies in a store across the
+// network, it is fetched into a temporary file, which has no name and ends with its descriptor.
+func (e *Env) Open(ctx context.Context, b *Batch) (_ *os.File, err error) {
+	if b.Incoming == "" {
+		return os.Open(e.Buffers.File(b.ID))
+	}
+	key := fileKey(b.Incoming)
+	if local, ok := store.AsLocal(e.Objects); ok {
+		return local.OpenFile(key)
+	}
+	f, err := files.Nameless(e.Buffers.Converting())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	r, err := e.Objects.Open(ctx, key, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if _, err := io.Copy(f, r); err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", key, err)
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return f, err
+}
+
+// MoveAside moves a quarantined batch's files to the quarantine. It can be repeated.
+func (e *Env) MoveAside(b *Batch) error {
+	return e.Write(BoundaryMoveAside, func() error {
+		if b.Incoming != "" {
+			return nil
+		}
+		return e.Buffers.MoveAside(b.ID, Why{Batch: b.Batch, Reason: b.Reason, Detail: b.Detail})
+	})
+}
+
+// Restore moves a batch's files back from the quarantine. It can be repeated.
+func (e *Env) Restore(b *Batch) error {
+	return e.Write(BoundaryRestore, func() error {
+		if b.Incoming != "" {
+			return nil
+		}
+		return e.Buffers.Restore(b.ID)
+	})
+}
+
+// Erase deletes the file of a batch in the quarantine. Manifest and reason stay.
+func (e *Env) Erase(ctx context.Context, b *Batch) error {
+	return e.Write(BoundaryErase, func() error {
+		if b.Incoming != "" {
+			return e.Objects.Delete(ctx, fileKey(b.Incoming))
+		}
+		return e.Buffers.Erase(b.ID)
+	})
+}
+
+// Collect deletes the files of a published batch.
+func (e *Env) Collect(ctx context.Context, b *Batch) error {
+	return e.Write(BoundaryCollect, func() error {
+		if b.Incoming != "" {
+			return e.remove(ctx, b.Incoming)
+		}
+		return e.Buffers.Drop(b.ID)
+	})
+}
+
+func (e *Env) remove(ctx context.Context, name string) error {
+	return errors.Join(e.Objects.Delete(ctx, fileKey(name)), e.Objects.Delete(ctx, manifestKey(name)))
+}
+
+// unnamed is the age at which objects that no batch has taken are taken for those of an attempt
+// that was interrupted. If the attempt is only that slow, it fails, and is repeated.
+const unnamed = 24 * time.Hour
+
+// Sweep deletes the objects that interrupted attempts have left, and those that have been replaced.
+func (e *Env) Sweep(ctx context.Context) error {
+	names, err := e.Ledger.Doom(ctx, e.Now().Add(-unnamed))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := e.remove(ctx, name); err != nil {
+			return err
+		}
+		if err := e.Ledger.Forget(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

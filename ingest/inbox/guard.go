@@ -1,0 +1,238 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/internal/db"
+)
+
+// Full says that there is no room for a batch now, and when to try again.
+type Full struct {
+	Never      bool // the batch is larger than the part of the disk for uploads: trying again will not help
+	Draining   bool // refused until the disk is emptier, whatever the size
+	RetryAfter time.Duration
+	Detail     string
+}
+
+func (f *Full) Error() string { return f.Detail }
+
+// Marks are how full a disk is, from 0 to 1, when uploads stop and when they go on again.
+type Marks struct{ Full, Drained float64 }
+
+// defaultMarks leave room for what else is written to the disk.
+var defaultMarks = Marks{Full: 0.85, Drained: 0.75}
+
+// SpaceClaim is the room that one upload needs.
+type SpaceClaim struct {
+	Coming int64  // bytes still to be received
+	Whole  int64  // bytes of the whole batch, which the split copies into the store
+	Guess  bool   // the size is not known yet, so it is not too large
+	Owner  string // whose upload it is; empty: nobody's, and no share is kept to
+}
+
+// on returns how many bytes of the claim are still to be written to a disk. Sums are in floating
+// point: robots may declare any number, and the sum of two must not overflow.
+func (c SpaceClaim) on(d *Disk) (n float64) {
+	if d.Buffers {
+		n += float64(c.Coming)
+	}
+	if d.Store {
+		n += float64(c.Whole)
+	}
+	return n
+}
+
+// alone returns which part of a disk the whole batch would fill.
+func (c SpaceClaim) alone(d *Disk, room Room) float64 {
+	whole := SpaceClaim{Coming: c.Whole, Whole: c.Whole}
+	return share(whole.on(d), room.Bytes)
+}
+
+// Guard keeps disks from filling up. It reserves the bytes of an upload before the first one is
+// sent. If the store is a local directory, it reserves the batch's copy there as well, because a
+// batch lies in both places until it is published and collected. A disk on which no more files can
+// be created counts as full.
+//
+// Once the guard has refused an upload, it refuses all new ones until the disk is at the lower
+// mark. So robots do not all push at the upper one. Uploads that have begun go on in the meantime.
+// The methods of a Guard may be called concurrently.
+//
+// One owner's claims get at most three quarters of the room that the others leave, or a quarter of
+// the disk's, so nobody can stop the others by what it only announces.
+type Guard struct {
+	disks   []Disk
+	marks   Marks
+	retry   time.Duration
+	unsplit func() (int64, error) // bytes of whole batches that are still to be copied into the store
+
+	mu       sync.Mutex // guards all below
+	claims   map[string]SpaceClaim
+	draining bool
+}
+
+// NewGuard returns a guard of the disks. Zero marks are 85 % and 75 %. A robot that is refused is
+// told to retry after one to three times the given time. unsplit returns how many bytes of batches
+// the split has still to copy into the store.
+func NewGuard(disks []Disk, marks Marks, retry time.Duration, unsplit func() (int64, error)) *Guard {
+	if marks == (Marks{}) {
+		marks = defaultMarks
+	}
+	return &Guard{disks: disks, marks: marks, retry: retry, unsplit: unsplit, claims: make(map[string]SpaceClaim)}
+}
+
+// RetryAfter returns when a robot that is refused shall retry. It is random, so that they do not
+// all come at once.
+func (g *Guard) RetryAfter() time.Duration { return g.retry + rand.N(2*g.retry) }
+
+// Reserve reserves room for an upload that is about to begin, instead of what is reserved under its
+// name. It returns *Full if a disk, with all that is reserved, would pass the upper mark, or has
+// not come down to the lower one since.
+func (g *Guard) Reserve(name string, c SpaceClaim) error { return g.reserve(name, c, false) }
+
+// Extend is Reserve for an upload that has begun, which is not stopped by the lower mark.
+func (g *Guard) Extend(name string, c SpaceClaim) error { return g.reserve(name, c, true) }
+
+func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
+	unsplit, err := g.unsplit()
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	drained := true
+	var full *Full
+	for i := range g.disks {
+		d := &g.disks[i]
+		room, err := d.Space()
+		if err != nil {
+			return err
+		}
+		taken := g.taken(d, room, unsplit, name)
+		files := share(float64(room.Files-room.FreeFiles), room.Files)
+		before := max(share(taken+g.claims[name].on(d), room.Bytes), files)
+		after := max(share(taken+c.on(d), room.Bytes), files)
+		drained = drained && before <= g.marks.Drained
+		most := g.marks.Full
+		if c.Owner != "" {
+			most *= ownShare
+		}
+		if alone := c.alone(d, room); alone > most && !c.Guess {
+			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and one robot's stop at %.0f %%; make smaller batches",
+				c.Whole, 100*alone, d.Name, room.Bytes, 100*most)}
+		}
+		if mine := g.owned(d, c, name); full == nil && !begun && c.Owner != "" && after <= g.marks.Full && mine > max(ownShare*(g.marks.Full*float64(room.Bytes)-taken-c.on(d)+mine), ownLeast*g.marks.Full*float64(room.Bytes)) {
+			full = &Full{RetryAfter: g.RetryAfter(), Detail: fmt.Sprintf("%s has announced %.0f bytes of %s with this batch, and may announce three quarters of what others leave; send those first", c.Owner, mine, d.Name)}
+		}
+		if full == nil && (after > g.marks.Full || g.draining && !begun && before > g.marks.Drained) {
+			full = g.refuse(d, c, before, after)
+			g.draining = g.draining || before > g.marks.Drained
+		}
+	}
+	if drained {
+		g.draining = false
+	}
+	if full != nil {
+		return full
+	}
+	g.claims[name] = c
+	return nil
+}
+
+// ownShare is which part of the room that others leave on a disk one owner may announce, and
+// ownLeast which part of the disk in any case: a disk that is almost full stops all alike.
+const (
+	ownShare = 0.75
+	ownLeast = 0.25
+)
+
+// owned returns how many bytes of a disk the owner of a claim has announced with it, which is
+// under a name.
+func (g *Guard) owned(d *Disk, c SpaceClaim, name string) float64 {
+	mine := c.on(d)
+	for other, claim := range g.claims {
+		if other != name && claim.Owner == c.Owner {
+			mine += claim.on(d)
+		}
+	}
+	return mine
+}
+
+// taken returns how many bytes of a disk are used or reserved, except those reserved under a name.
+func (g *Guard) taken(d *Disk, room Room, unsplit int64, except string) float64 {
+	taken := float64(room.Bytes - room.Free)
+	if d.Store {
+		taken += float64(unsplit)
+	}
+	for other, claim := range g.claims {
+		if other != except {
+			taken += claim.on(d)
+		}
+	}
+	return taken
+}
+
+// Stopped says which disk stops new uploads, and why. It returns "" if none does.
+func (g *Guard) Stopped() (string, error) {
+	unsplit, err := g.unsplit()
+	if err != nil {
+		return "", err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.disks {
+		d := &g.disks[i]
+		room, err := d.Space()
+		if err != nil {
+			return "", err
+		}
+		used := max(share(g.taken(d, room, unsplit, ""), room.Bytes), share(float64(room.Files-room.FreeFiles), room.Files))
+		if used > g.marks.Full || g.draining && used > g.marks.Drained {
+			return fmt.Sprintf("%s is %.0f %% full, with what is reserved: uploads stop at %.0f %% and go on at %.0f %%", d.Name, 100*used, 100*g.marks.Full, 100*g.marks.Drained), nil
+		}
+	}
+	return "", nil
+}
+
+func share(part float64, whole int64) float64 {
+	if whole <= 0 { // not limited
+		return 0
+	}
+	return part / float64(whole)
+}
+
+func (g *Guard) refuse(d *Disk, c SpaceClaim, before, after float64) *Full {
+	return &Full{Draining: g.draining, RetryAfter: g.RetryAfter(), Detail: fmt.Sprintf("no room for %.0f bytes: %s is %.0f %% full, with what is reserved, and this batch would make it %.0f %%; uploads stop at %.0f %% and go on at %.0f %%; keep the batch and try again",
+		c.on(d), d.Name, 100*before, 100*after, 100*g.marks.Full, 100*g.marks.Drained)}
+}
+
+// Hold reserves room without a check, for an upload that was admitted before.
+func (g *Guard) Hold(name string, c SpaceClaim) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.claims[name] = c
+}
+
+// Release ends what is reserved under a name.
+func (g *Guard) Release(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.claims, name)
+}
+
+// NoSpace turns the error of a disk or a quota that was full after all, because others write there
+// as well, or of a database whose disk is full, into *Full. Other errors are returned as they are.
+func (g *Guard) NoSpace(err error) error {
+	if db.Full(err) {
+		return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk of the database is full; what has come is kept, go on later"}
+	}
+	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		return err
+	}
+	return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk is full; what has come is kept, go on later"}
+}

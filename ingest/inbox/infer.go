@@ -1,0 +1,53 @@
+package inbox
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// InferManifest verifies a batch that came without a manifest and returns the manifest that it
+// should have come with. Hosts, ranges, counts and digests are those that were found; the copy
+// inside must agree with them, and gives the rest. If the copy names another robot, or none, the
+// batch gets an ID that its content decides, so the same file is the same batch again. The caller
+// has to set the generation, if it is missing, and to check the manifest.
+//
+// What is wrong with the batch is a *Refusal, with ReasonTruncated if more bytes could help.
+func InferManifest(r io.Reader, robot string, limits Limits) (*wire.Manifest, error) {
+	in := &input{r: r, hash: sha256.New()}
+	var hosts []wire.Host
+	end := int64(0)
+	opt := archive.VerifyOptions{Grace: limits.Grace, MaxBody: limits.MaxBody}
+	inner, err := archive.VerifyBatch(in, opt, func(s *archive.Summary) error {
+		hosts = append(hosts, wire.Host{
+			Name: s.Host, Offset: end, Length: s.RangeSize, SHA256: s.RangeSHA256,
+			Records: s.Records, Revisits: s.Revisits, First: s.First, Last: s.Last,
+		})
+		end += s.RangeSize
+		return nil
+	})
+	switch {
+	case in.err != nil:
+		return nil, in.err
+	case err != nil:
+		return nil, refusalOf(err, 0, "batch.tar.gz")
+	}
+	m := new(wire.Manifest)
+	if err := json.Unmarshal(inner, m); err != nil {
+		return nil, refuseManifestAt(end, wire.ReasonCorruptMember, err.Error())
+	}
+	if err := sameManifest(inner, &wire.Manifest{Hosts: hosts, Inferred: true}, end); err != nil {
+		return nil, err
+	}
+	m.Hosts, m.Inferred, m.Size, m.SHA256, m.Collection = hosts, true, in.n, in.sha256(), wire.Collection{}
+	if m.Robot != robot || m.Batch.Robot() != robot {
+		const most = 1_000_000_000 // a batch ID's number has at most nine digits
+		digest := binary.BigEndian.Uint64(in.hash.Sum(nil))
+		m.Robot, m.Batch = robot, wire.NewBatchID(robot, m.Created, int64(digest%most))
+	}
+	return m, nil
+}

@@ -1,0 +1,154 @@
+package inbox
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Limits bound what pages may inflate to. Zero values take the defaults of archive.VerifyOptions.
+type Limits struct {
+	Grace   int64 // inflated bytes of a host's part that may pass the ratio
+	MaxBody int64 // inflated bytes of one page
+}
+
+// readAhead is how much of a batch is read, hashed and passed on at a time, in bytes. The verifier
+// makes a reader of its own if it is less.
+const readAhead = 256 << 10
+
+// views are the forms of each segment whose sizes and digests are computed while it is read.
+var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC, archive.Links}
+
+// BatchFile verifies a batch file: its hosts, several at once, how it ends, and its digest. Its
+// methods may be called concurrently.
+type BatchFile struct {
+	r      io.ReaderAt
+	m      *wire.Manifest
+	limits Limits
+	ahead  chan *bufio.Reader // those that are not in use; the verifier would make one for each host
+}
+
+// NewBatchFile returns a File of a batch with a manifest that is valid. It verifies atOnce hosts at
+// once.
+func NewBatchFile(r io.ReaderAt, m *wire.Manifest, atOnce int, limits Limits) *BatchFile {
+	f := &BatchFile{r: r, m: m, limits: limits, ahead: make(chan *bufio.Reader, atOnce)}
+	for range atOnce {
+		f.ahead <- bufio.NewReaderSize(nil, readAhead)
+	}
+	return f
+}
+
+// input reads a batch file or a part of it, and counts. It keeps the file's first error, so that
+// this is never taken for a fault of the batch.
+type input struct {
+	r    io.Reader
+	hash hash.Hash // nil: none is wanted
+	n    int64
+	err  error
+}
+
+// part returns what lies between two offsets.
+func (f *BatchFile) part(from, to int64) *input {
+	return &input{r: io.NewSectionReader(f.r, from, to-from)}
+}
+
+// Read implements io.Reader.
+func (in *input) Read(p []byte) (int, error) {
+	n, err := in.r.Read(p)
+	if in.hash != nil {
+		in.hash.Write(p[:n])
+	}
+	in.n += int64(n)
+	if err != nil && err != io.EOF && in.err == nil {
+		in.err = err
+	}
+	return n, err
+}
+
+func (in *input) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
+
+// Host verifies a host's range, copies it to out at the same time, and compares it with the
+// manifest. No record may be later than latest, unless that is zero. What is wrong with the batch
+// is a *Refusal, or *OneHost if only the amount is wrong.
+func (f *BatchFile) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
+	ahead := <-f.ahead
+	defer func() { f.ahead <- ahead }()
+	in := f.part(h.Offset, h.Offset+h.Length)
+	ahead.Reset(io.TeeReader(in, out))
+	sum, err := archive.VerifyRange(ahead, archive.VerifyOptions{
+		Host: h.Name, Latest: latest, Grace: f.limits.Grace, MaxBody: f.limits.MaxBody, Views: views,
+	})
+	switch {
+	case in.err != nil:
+		return nil, in.err
+	case err != nil:
+		return nil, refusalOf(err, h.Offset, h.Name)
+	case sum.RangeSHA256 != h.SHA256:
+		return nil, &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("offset %d (%s): its %d bytes have SHA-256 %s, the manifest says %s", h.Offset, h.Name, h.Length, sum.RangeSHA256, h.SHA256)}
+	case sum.Records != h.Records || sum.Revisits != h.Revisits:
+		return nil, &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("offset %d (%s): holds %d records, %d revisits; the manifest says %d and %d", h.Offset, h.Name, sum.Records, sum.Revisits, h.Records, h.Revisits)}
+	}
+	return sum, nil
+}
+
+// Tail verifies how the batch ends behind its hosts, and compares the copy of the manifest there.
+func (f *BatchFile) Tail() error {
+	at := int64(0)
+	if len(f.m.Hosts) > 0 {
+		last := f.m.Hosts[len(f.m.Hosts)-1]
+		at = last.Offset + last.Length
+	}
+	in := f.part(at, f.m.Size+1)
+	tail, err := archive.VerifyBatchTail(bufio.NewReader(in))
+	switch {
+	case in.err != nil:
+		return in.err
+	case err != nil:
+		return refusalOf(err, at, manifestEntry)
+	}
+	return sameManifest(tail, f.m, at)
+}
+
+// Digest returns the SHA-256 of the whole file, in hex, and its size. It reads no further than one
+// byte more than the batch should have.
+func (f *BatchFile) Digest(ctx context.Context) (digest string, size int64, err error) {
+	in := f.part(0, f.m.Size+1)
+	in.hash = sha256.New()
+	buf := make([]byte, readAhead)
+	for err == nil {
+		if err = context.Cause(ctx); err == nil {
+			_, err = in.Read(buf)
+		}
+	}
+	if err != io.EOF {
+		return "", 0, err
+	}
+	return in.sha256(), in.n, nil
+}
+
+// Compare compares the digest of the whole file with the manifest. If it is wrong, the batch was
+// damaged after it was made, whatever else was found: first is that, or nil.
+func (f *BatchFile) Compare(digest string, size int64, first *Refusal) error {
+	if digest == f.m.SHA256 {
+		if first != nil {
+			return first
+		}
+		return nil
+	}
+	detail := fmt.Sprintf("offset 0 (batch.tar.gz): the batch has SHA-256 %s, its manifest says %s", digest, f.m.SHA256)
+	if size != f.m.Size {
+		detail = fmt.Sprintf("offset 0 (batch.tar.gz): the batch has %d bytes, its manifest says %d", size, f.m.Size)
+	}
+	if first != nil {
+		detail += "; first fault: " + first.Detail
+	}
+	return &Refusal{wire.ReasonSHAMismatch, detail}
+}

@@ -1,0 +1,73 @@
+package api
+
+import "time"
+
+// Op is what an event has done to a host's files.
+type Op string
+
+const (
+	Put    Op = "put"    // an edition has new files of the host
+	Delete Op = "delete" // files are gone: those of the edition, or of the host if there is no edition
+	Reseal Op = "reseal" // files have changed: those of the edition, or of the host if there is no edition
+)
+
+// Event is one change. After it, the host's MANIFEST lists the files that exist.
+type Event struct {
+	Seq     int64     `json:"seq"`
+	Op      Op        `json:"op"`
+	At      time.Time `json:"at"`
+	Version int64     `json:"version"` // of the catalog
+	Host    string    `json:"host"`
+	SURT    string    `json:"surt"`
+	Path    string    `json:"path"`              // directory of the host in the tree, with slashes at both ends
+	Edition string    `json:"edition,omitempty"` // empty: all editions
+	// Why is the reason of a Delete or Reseal: "takedown", "lifted" or "expired".
+	Why string `json:"why,omitempty"`
+	// URLPrefix limits a Reseal to the records whose URL has the prefix, by http or https and in
+	// any spelling.
+	URLPrefix string `json:"url_prefix,omitempty"`
+
+	// The following fields are only set for Put. Files is empty if the catalog does not know the
+	// digests: when several batches brought files of the host, or when single URLs are taken down.
+	Files   []File    `json:"files,omitempty"`
+	Batch   string    `json:"batch,omitempty"`
+	Robot   string    `json:"robot,omitempty"`
+	Records int64     `json:"records,omitempty"`
+	First   time.Time `json:"first,omitzero"` // start of the crawl
+	Last    time.Time `json:"last,omitzero"`
+
+	// Preferences is what the host's robots.txt asks of those who use the pages, as package
+	// preference writes it, or "-" for nothing. It is empty if the files have no robots.txt: then
+	// what earlier events said still holds.
+	Preferences string `json:"preferences,omitempty"`
+}
+
+// File is a file of an event, in the directory Path.
+type File struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // lower-case hexadecimal
+	ETag   string `json:"etag"`
+}
+
+// Cursor is a position in the feed: after number Since. Mark identifies the feed: it depends on all
+// earlier events and on the account's scope. It is empty at 0.
+type Cursor struct {
+	Since int64  `json:"since"`
+	Mark  string `json:"mark,omitempty"`
+}
+
+// Page is the answer of GET /v1/changes: the events after the given cursor.
+type Page struct {
+	Events []Event `json:"events"`
+	Next   Cursor  `json:"next"` // cursor for the next request
+	More   bool    `json:"more"` // there are more events already
+	Last   int64   `json:"last"` // highest number assigned
+}
+
+// Latest is the content of /feed/LATEST: the end of the feed.
+type Latest struct {
+	Cursor
+	Version int64     `json:"version"` // of the catalog
+	At      time.Time `json:"at"`
+}

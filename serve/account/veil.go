@@ -1,0 +1,183 @@
+package account
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
+	"sheaf/internal/weburl"
+)
+
+// Veil is what rules hide from one reader at one time. It is a catalog.Veil. A nil Veil hides
+// nothing. It does not change.
+type Veil struct {
+	rules []applied
+	mark  string
+}
+
+// applied is a rule that hides something from the reader.
+type applied struct {
+	Rule
+	pages weburl.Prefix // with a URL prefix: those that it names
+	place string        // of the hosts of which it may name something
+	exact bool          // only the host at the place
+	since time.Time     // it hides only segments that were published later
+	ended bool          // its embargo: it hides nothing any more
+}
+
+// newVeil returns what rules hide from a reader at a time; nil: nothing.
+func newVeil(rules []storedRules, a *Account, scope Scope, now time.Time) *Veil {
+	var v Veil
+	for _, r := range rules {
+		place, exact := r.place()
+		if r.openTo(a) || len(scope.Under(place)) == 0 {
+			continue
+		}
+		v.mark += fmt.Sprintf(" %d.%d", r.ID, r.Epoch)
+		v.rules = append(v.rules, applied{
+			Rule: r.Rule, pages: weburl.PrefixOf(r.URLPrefix), place: place, exact: exact,
+			since: r.since(now), ended: !r.Until.IsZero() && !now.Before(r.Until),
+		})
+	}
+	if v.mark == "" {
+		return nil
+	}
+	return &v
+}
+
+// Mark names the rules. An embargo that ends does not change it: what is visible under a mark stays
+// visible under the same one.
+func (v *Veil) Mark() string {
+	if v == nil {
+		return ""
+	}
+	return "rules" + v.mark
+}
+
+// Within reports whether the veil's rules are all among those of a Mark, so that it hides no more.
+func (v *Veil) Within(mark string) bool {
+	rules := strings.Fields(mark)
+	for _, r := range strings.Fields(v.Mark()) {
+		if !slices.Contains(rules, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// State names all that the veil hides. It is for keys of caches.
+func (v *Veil) State() string {
+	if v == nil {
+		return ""
+	}
+	return v.Mark() + stateOf(v.rules)
+}
+
+func stateOf(rules []applied) string {
+	var b strings.Builder
+	for _, r := range rules {
+		if !r.ended {
+			fmt.Fprintf(&b, " %d", r.ID)
+			if r.Days > 0 {
+				fmt.Fprintf(&b, ">%d", r.since.Unix())
+			}
+		}
+	}
+	return b.String()
+}
+
+// Since returns the times from which on the rules hide something of hosts at, below or above a
+// place: those at which they were added.
+func (v *Veil) Since(place string) (times []time.Time) {
+	_ = v.any(func(r *applied) bool {
+		if !r.ended && (Within(r.place, place) || Within(place, r.place)) {
+			times = append(times, r.Created)
+		}
+		return false
+	})
+	return times
+}
+
+// OfHost returns the part of the veil that may hide something of a host; nil if there is none.
+func (v *Veil) OfHost(name string) *Veil {
+	if v == nil {
+		return nil
+	}
+	place := naming.HostPath(name)
+	rules := slices.DeleteFunc(slices.Clone(v.rules), func(r applied) bool { return r.ended || !r.holds(place) })
+	if len(rules) == 0 {
+		return nil
+	}
+	return &Veil{rules, v.mark}
+}
+
+// Touches implements catalog.Veil.
+func (v *Veil) Touches(key string) bool {
+	place := strings.ReplaceAll(key, ",", "/")
+	return v.any(func(r *applied) bool { return r.URLPrefix == "" && !r.ended && r.holds(place) })
+}
+
+// Hides implements catalog.Veil. It does not hide an entry of which only some records are hidden.
+func (v *Veil) Hides(l catalog.SegmentEntry) bool {
+	return v.any(func(r *applied) bool {
+		return r.URLPrefix == "" && r.names(&l) && (r.From.IsZero() || !l.First.Before(r.From)) && (r.To.IsZero() || l.Last.Before(r.To))
+	})
+}
+
+// MayHide reports whether some records of an entry may be hidden.
+func (v *Veil) MayHide(l catalog.SegmentEntry) bool {
+	return v.any(func(r *applied) bool {
+		return r.names(&l) && (r.From.IsZero() || !l.Last.Before(r.From)) && (r.To.IsZero() || l.First.Before(r.To))
+	})
+}
+
+// HidesRecord reports whether a record of an entry is hidden. If it is not known when the record
+// was fetched, at is zero: it is hidden if it would be at any time.
+func (v *Veil) HidesRecord(l catalog.SegmentEntry, url string, at time.Time) bool {
+	return v.any(func(r *applied) bool {
+		return r.names(&l) && (r.URLPrefix == "" || r.pages.Holds(url)) &&
+			(at.IsZero() || (r.From.IsZero() || !at.Before(r.From)) && (r.To.IsZero() || at.Before(r.To)))
+	})
+}
+
+// HidesHost reports whether all that there is and will be of a host is hidden for now.
+func (v *Veil) HidesHost(host string) bool {
+	place := naming.HostPath(host)
+	return v.any(func(r *applied) bool {
+		return r.URLPrefix == "" && r.Collection == "" && r.From.IsZero() && r.To.IsZero() && r.Days == 0 && !r.ended && r.holds(place)
+	})
+}
+
+// HidesSome reports whether URLs of a host that begin with a prefix may be hidden by a rule about
+// URLs.
+func (v *Veil) HidesSome(host, prefix string) bool {
+	place, pages := naming.HostPath(host), weburl.PrefixOf(prefix)
+	return v.any(func(r *applied) bool {
+		return r.URLPrefix != "" && !r.ended && r.holds(place) && r.pages.Meets(pages)
+	})
+}
+
+func (v *Veil) any(f func(*applied) bool) bool {
+	if v != nil {
+		for i := range v.rules {
+			if f(&v.rules[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds reports whether the rule may name something of the host at a place.
+func (r *applied) holds(place string) bool {
+	return place == r.place || !r.exact && Within(place, r.place)
+}
+
+// names reports whether the rule names something of an entry, whatever its URLs and times are.
+func (r *applied) names(l *catalog.SegmentEntry) bool {
+	return !r.ended && r.holds(naming.HostPath(l.Host)) && (r.Collection == "" || r.Collection == l.Collection) &&
+		(r.Days == 0 || l.Published.After(r.since))
+}

@@ -1,0 +1,61 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/problem"
+	"sheaf/internal/route"
+	"sheaf/serve/account"
+)
+
+// Operations of operators on access rules.
+var (
+	ListRules  = route.New[route.None, account.RuleList]("GET", api.PathAdminAccess, operators.Viewer, audit.None, "The rules in force that say who may see what of the archive, oldest first")
+	AddRule    = route.New[account.Rule, account.Rule]("POST", api.PathAdminAccess, operators.Worker, audit.Add, "Add a rule").Answering(http.StatusCreated, "")
+	RemoveRule = route.New[string, route.None]("DELETE", api.PathAdminAccess+"/{id}", operators.Worker, audit.Remove, "Remove a rule; what only it hid is visible again")
+)
+
+func (h *AccountsHandler) registerRules(mount route.Mount) {
+	ListRules.On(mount, func(ctx context.Context, _ route.None) (account.RuleList, error) {
+		rules, err := h.Rules.List(ctx)
+		return account.RuleList{Rules: rules}, err
+	})
+	AddRule.On(mount, h.addRule)
+	RemoveRule.On(mount, route.Done(h.removeRule))
+}
+
+func ruleProblem(err error) error {
+	switch {
+	case errors.Is(err, account.ErrInvalidRules):
+		return problem.New(http.StatusUnprocessableEntity, "access_rule", err.Error())
+	case errors.Is(err, account.ErrNoRule):
+		return problem.New(http.StatusNotFound, "not_found", err.Error())
+	}
+	return err
+}
+
+func (h *AccountsHandler) addRule(ctx context.Context, wanted account.Rule) (account.Rule, error) {
+	wanted.By = operators.By(ctx, wanted.By)
+	made, err := h.Rules.Add(ctx, wanted)
+	if err == nil {
+		id := strconv.FormatInt(made.ID, 10)
+		audit.Note(ctx, audit.Row{Object: "access rule " + id + " on " + made.Names(), Reason: made.Reason})
+		route.Header(ctx).Set("Location", api.PathAdminAccess+"/"+id)
+	}
+	return made, err
+}
+
+func (h *AccountsHandler) removeRule(ctx context.Context, rule string) error {
+	audit.About(ctx, "access rule", rule)
+	id, err := strconv.ParseInt(rule, 10, 64)
+	if err != nil {
+		return account.ErrNoRule
+	}
+	return h.Rules.Remove(ctx, id)
+}

@@ -1,0 +1,126 @@
+package httpd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/problem"
+	"sheaf/internal/route"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+)
+
+// AccountsHandler serves the accounts.
+type AccountsHandler struct {
+	Accounts *account.Accounts
+	Meter    *account.Meter
+	Rules    *account.Rules // nil: there are none
+}
+
+const oneAccount = api.PathAdminAccounts + "/{name}"
+
+// Operations of operators on accounts.
+var (
+	ListAccounts  = route.New[route.None, account.AccountList]("GET", api.PathAdminAccounts, operators.Viewer, audit.None, "All accounts")
+	CreateAccount = route.New[account.NewAccount, account.NewAccount]("POST", api.PathAdminAccounts, operators.Worker, audit.Add, "Make an account").Answering(http.StatusCreated, "")
+	ChangeAccount = route.New[route.At[account.Change], account.AccountLine]("PATCH", oneAccount, operators.Worker, audit.Change, "Change an account")
+	DeleteAccount = route.New[string, route.None]("DELETE", oneAccount, operators.Admin, audit.Remove, "Take an account away")
+)
+
+// Register mounts the operations.
+func (h *AccountsHandler) Register(r *mux.Router, g *guard.Guard) {
+	h.register(g.Operators(r, accountProblem), g.Consumers(r, g.Owner, accountProblem))
+	if h.Rules != nil {
+		h.registerRules(g.Operators(r, ruleProblem))
+	}
+}
+
+func (h *AccountsHandler) register(operators, owners route.Mount) {
+	ListAccounts.On(operators, h.list)
+	CreateAccount.On(operators, h.create)
+	ChangeAccount.On(operators, h.change)
+	DeleteAccount.On(operators, route.Done(h.delete))
+	h.registerTokens(operators, owners)
+}
+
+// AccountRoutes returns the operations, for the description.
+func AccountRoutes() []route.Route {
+	h := new(AccountsHandler)
+	return slices.Concat(route.List(func(mount route.Mount) { h.register(mount, mount) }), route.List(h.registerRules))
+}
+
+// accountProblem returns the problem to answer for an error of account.Accounts, and other errors
+// as they are.
+func accountProblem(err error) error {
+	switch {
+	case errors.Is(err, account.ErrExists):
+		return problem.New(http.StatusConflict, "exists", err.Error())
+	case errors.Is(err, account.ErrManyTokens):
+		return problem.New(http.StatusConflict, "too_many_tokens", err.Error())
+	case errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoToken):
+		return problem.New(http.StatusNotFound, "not_found", err.Error())
+	case errors.Is(err, account.ErrInvalid):
+		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())
+	}
+	return err
+}
+
+func (h *AccountsHandler) list(ctx context.Context, _ route.None) (list account.AccountList, err error) {
+	accounts, err := h.Accounts.List(ctx)
+	if err != nil {
+		return list, err
+	}
+	today, err := h.Meter.Used(ctx)
+	list.Accounts = make([]account.AccountLine, 0, len(accounts))
+	for _, a := range accounts {
+		list.Accounts = append(list.Accounts, account.AccountLine{Account: a, Today: today[a.Name]})
+	}
+	return list, err
+}
+
+func (h *AccountsHandler) create(ctx context.Context, wanted account.NewAccount) (account.NewAccount, error) {
+	audit.About(ctx, "account", wanted.Name)
+	created, password, err := h.Accounts.Create(ctx, wanted.Account, wanted.Password)
+	if err != nil {
+		return account.NewAccount{}, err
+	}
+	route.Header(ctx).Set("Location", api.PathAdminAccounts+"/"+created.Name)
+	return account.NewAccount{Account: created, Password: password}, nil
+}
+
+// change changes what the body names. Transfers that run go on under the new limits.
+func (h *AccountsHandler) change(ctx context.Context, in route.At[account.Change]) (account.AccountLine, error) {
+	audit.Note(ctx, audit.Row{Object: "account " + in.Name, Reason: changed(in.Body)})
+	changed, err := h.Accounts.Change(ctx, in.Name, in.Body)
+	if err != nil {
+		return account.AccountLine{}, err
+	}
+	today, err := h.Meter.Used(ctx)
+	return account.AccountLine{Account: changed, Today: today[changed.Name]}, err
+}
+
+// changed says what a change changes, without what nobody is to read.
+func changed(c account.Change) string {
+	const hidden = "…"
+	if c.Password != nil {
+		c.Password = new(hidden)
+	}
+	if c.Email != nil {
+		c.Email = new(hidden)
+	}
+	text, _ := json.Marshal(c) // cannot fail
+	return string(text)
+}
+
+func (h *AccountsHandler) delete(ctx context.Context, name string) error {
+	audit.About(ctx, "account", name)
+	return h.Accounts.Delete(ctx, name)
+}

@@ -1,0 +1,106 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"sheaf/internal/problem"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/query"
+)
+
+// defaultLines is the limit of /v1/cdx if none is given.
+const defaultLines = 10_000
+
+// flushAt is how many bytes of lines are gathered before they are compressed and spooled.
+const flushAt = 64 << 10
+
+// cdx answers with index lines of the records that a query asks for (see package query). The body
+// of a POST is a list of URLs and hosts, one a line. An answer may have fewer lines than the limit,
+// even none, and not be the end: then it has a Link rel="next".
+func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	if err := refuse(r.URL.Query(), "is for files; index lines tell of revisits as they are", "originals"); err != nil {
+		return err
+	}
+	leave, err := q.enter(w, r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	wanted, err := readQuery(w, r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case wanted.Limit > 0:
+	case wanted.Paged():
+		wanted.Limit = query.MaxLimit
+	default:
+		wanted.Limit = defaultLines
+	}
+	if wanted.CountsPages() {
+		pages, err := wanted.Pages(r.Context(), q.Library.Records, a)
+		if err != nil {
+			return err
+		}
+		leave() // sending is no search
+		return sendPages(w, wanted, pages)
+	}
+	body := newSpool(wanted.Gzip() && guard.TakesGzip(r))
+	defer body.to.Close()
+	next, err := q.lines(r, a, wanted, body)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Vary", "Accept-Encoding")
+	if body.zip != nil {
+		h.Set("Content-Encoding", "gzip")
+	}
+	if next != nil {
+		values := r.URL.Query()
+		values.Del("resumeKey")
+		values.Del("offset") // the cursor has what is left of it
+		values.Set("cursor", next.String())
+		guard.Link(w, r, values, "next")
+	}
+	leave()
+	body.send(w, r, wanted.Output.ContentType())
+	return nil
+}
+
+// lines writes the lines of an answer to body. It returns the cursor of the next answer, or nil.
+func (q *Queries) lines(r *http.Request, a *account.Account, wanted *query.Query, body *spool) (*query.Cursor, error) {
+	var part bytes.Buffer
+	flush := func() error {
+		_, err := body.Write(part.Bytes())
+		part.Reset()
+		return err
+	}
+	out := query.NewWriter(&part, wanted)
+	next, err := wanted.Run(r.Context(), q.Library.Records, a, q.Budget, func(c query.Record) error {
+		if err := out.Add(r.Context(), c); err != nil || part.Len() < flushAt {
+			return err
+		}
+		return flush()
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Close(next)
+	return next, errors.Join(flush(), body.finish())
+}
+
+// sendPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the
+// Internet Archive does, the number alone.
+func sendPages(w http.ResponseWriter, wanted *query.Query, pages query.Pages) error {
+	if wanted.Output != query.Text {
+		return problem.JSON(w, http.StatusOK, pages)
+	}
+	w.Header().Set("Content-Type", wanted.Output.ContentType())
+	_, err := fmt.Fprintln(w, pages.Pages)
+	return err
+}

@@ -1,0 +1,64 @@
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/library"
+)
+
+const maxSelected = 100 // of surt, domain and host together
+
+// changes serves the change feed. A number that has not been assigned yet is answered 400, reason
+// "future". A cursor of another feed is answered 410, reason "expired", with a Link rel="first" to
+// the beginning.
+func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	in, err := listChanges.Read(w, r)
+	if err != nil {
+		return err
+	}
+	selection := library.Selection{SURT: in.SURT, Domains: in.Domains, Hosts: in.Hosts}
+	if n := len(selection.SURT) + len(selection.Domains) + len(selection.Hosts); n > maxSelected {
+		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, maxSelected))
+	}
+	leave := func() {}
+	if in.Wait > 0 {
+		if leave, err = q.Limits.Poll(r, a); err != nil {
+			return err
+		}
+		defer leave()
+	}
+	link := func(to api.Cursor, rel string) {
+		values := r.URL.Query()
+		values.Set("since", strconv.FormatInt(to.Since, 10))
+		values.Del("mark")
+		if to.Mark != "" {
+			values.Set("mark", to.Mark)
+		}
+		guard.Link(w, r, values, rel)
+	}
+	at := api.Cursor{Since: in.Since, Mark: in.Mark}
+	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, in.Limit, time.Duration(in.Wait)*time.Second, q.Stopping)
+	leave() // sending is no wait
+	switch {
+	case errors.Is(err, library.ErrFuture):
+		return problem.New(http.StatusBadRequest, "future", fmt.Sprintf("nothing has the number %d yet; follow the answer's next, or begin at since=0", in.Since))
+	case errors.Is(err, library.ErrOtherFeed):
+		link(api.Cursor{}, "first")
+		return problem.New(http.StatusGone, "expired",
+			"the cursor is of another feed: the archive was put back to an older state, or this account may see other hosts than before; begin at since=0, and drop what is not told of again")
+	case r.Context().Err() != nil:
+		return nil // the client has gone
+	case err != nil:
+		return err
+	}
+	link(page.Next, "next")
+	return sendJSON(w, r, page)
+}

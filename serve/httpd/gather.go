@@ -1,0 +1,82 @@
+package httpd
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/serve/account"
+	"sheaf/serve/bundle"
+	"sheaf/serve/query"
+)
+
+// pages serves the records that a query asks for as one file, which has a size and a strong ETag
+// and takes Range. Records are not compressed anew. The file is what the query gives now, so its
+// ETag changes with the archive. Queries for too much are for jobs.
+func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	leave, err := q.enter(w, r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	wanted, err := readPagesQuery(w, r)
+	if err != nil {
+		return err
+	}
+	suffix := mux.Vars(r)["form"]
+	gathered, err := q.Library.Bundles.GetOrBuild(r.Context(), a, suffix+" "+wanted.ID(), func(ctx context.Context) (*bundle.Bundle, error) {
+		return q.gather(ctx, a, wanted, suffix)
+	})
+	leave() // sending is no search
+	if err != nil {
+		return err
+	}
+	name := api.PathPages + suffix
+	f, err := q.Library.Bundles.Open(r.Context(), a, gathered, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	q.Sender.File(w, r, a, f, name, "pages"+suffix)
+	return nil
+}
+
+// gather puts the records of a query together, within the budget of an answer.
+func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.Query, suffix string) (*bundle.Bundle, error) {
+	to, err := q.Library.Bundles.New(ctx, a, suffix)
+	if err != nil {
+		return nil, err
+	}
+	asked := *wanted
+	if wanted.Limit == 0 {
+		asked.Limit = query.MaxLimit
+	}
+	n := 0
+	next, err := asked.Gather(ctx, q.Library.Records, a, to, suffix, q.Budget, func() { n++ })
+	if err != nil {
+		return nil, err
+	}
+	if next != nil && n != wanted.Limit {
+		return nil, tooMuch(n)
+	}
+	return to.Finish(ctx)
+}
+
+// tooMuch says that a query has found n records and is not at its end.
+func tooMuch(n int) error {
+	return problem.New(http.StatusUnprocessableEntity, "too_much",
+		fmt.Sprintf("this is over %d records, or takes too long to find; POST the same query: it becomes a job, whose result can be fetched when it is done", n))
+}
+
+// readPagesQuery reads a query for records. Parameters that say how index lines look are refused.
+func readPagesQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	if err := refuse(r.URL.Query(), "is for index lines; here it says nothing", "output", "fl", "fields", "showResumeKey", "resolveRevisits",
+		"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "page", "pageSize", "showNumPages"); err != nil {
+		return nil, err
+	}
+	return readQuery(w, r)
+}

@@ -1,0 +1,79 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/internal/transfers"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+)
+
+// Redirect sends clients to the object store for large files that are one whole object there. Such
+// a file is counted in full when the client gets its URL, since nobody tells how much of it the
+// client has taken. All else is sent by this process: parts of files, answers to conditions, and
+// files of accounts whose rate or quota would not let them pass at once.
+type Redirect struct {
+	At      int64         // bytes from which on a file is large
+	Expires time.Duration // how long a URL is good for
+	Store   store.Store   // has a store.Presigner within
+}
+
+// url returns where a client may fetch a file until the URL expires; nil if the file is not one
+// whole object.
+func (x *Redirect) url(ctx context.Context, f *library.File, disposition string) (*url.URL, error) {
+	from, ok := store.AsPresigner(x.Store)
+	if !ok {
+		return nil, fmt.Errorf("the store gives no URLs of its objects")
+	}
+	info, err := x.Store.Stat(ctx, f.Object)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size != f.Size:
+		return nil, nil
+	}
+	return from.Presign(ctx, f.Object, store.PresignOptions{Expires: x.Expires, Type: f.Type, Disposition: disposition})
+}
+
+// asksForAll reports whether a request is for the whole file, whatever the client has of it, and
+// may be answered by another server. A script may read only what its own server lets it.
+func asksForAll(r *http.Request) bool {
+	for _, name := range []string{"Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Origin"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	return r.Method == http.MethodGet && cmp.Or(r.Header.Get("Sec-Fetch-Mode"), "navigate") == "navigate"
+}
+
+// redirected answers a request for a large file by the URL of its object, and reports whether it
+// did. The header describes the file.
+func (s *Sender) redirected(w http.ResponseWriter, r *http.Request, a *account.Account, f *library.File, name string) bool {
+	if s.Redirect == nil || f.Object == "" || f.Size < s.Redirect.At || !asksForAll(r) {
+		return false
+	}
+	h := w.Header()
+	to, err := s.Redirect.url(r.Context(), f, h.Get("Content-Disposition"))
+	if err != nil {
+		s.Log.WarnContext(r.Context(), "no URL of an object for a client", "object", f.Object, "path", name, "err", err)
+		return false
+	}
+	if to == nil || !f.TakeAll() {
+		return false
+	}
+	h.Del("Content-Type") // of the file; this answer has no body
+	h.Set("Location", to.String())
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", "0")
+	w.WriteHeader(http.StatusTemporaryRedirect)
+	t := note(r, a, name, time.Now())
+	t.Protocol, t.Bytes, t.Outcome = transfers.Redirect, f.Size, transfers.OK
+	s.record(context.WithoutCancel(r.Context()), t)
+	return true
+}

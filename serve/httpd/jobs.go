@@ -1,0 +1,160 @@
+package httpd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/internal/route"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/jobs"
+	"sheaf/serve/tables"
+)
+
+const (
+	jobRetry   = 5 * time.Second // when to ask again about a job that goes on
+	resultName = "pages"
+)
+
+// jobsHandler takes queries as jobs, tells how far they are and serves their results.
+type jobsHandler struct {
+	jobs   *jobs.Jobs
+	limits *guard.Limits
+	sender *guard.Sender
+}
+
+// jobProblem returns the problem to answer for an error of package jobs, and other errors as they
+// are.
+func jobProblem(err error) error {
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		return problem.New(http.StatusNotFound, "no_job", err.Error())
+	case errors.Is(err, jobs.ErrTooMany):
+		return guard.Busy(http.StatusTooManyRequests, "too_many_jobs", err.Error())
+	case errors.Is(err, jobs.ErrNotDone):
+		return problem.New(http.StatusConflict, "not_done", err.Error()+"; GET "+api.PathJobs+"/<id> tells how far it is")
+	}
+	return err
+}
+
+// formOf returns the form of the file that a path names.
+func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], path.Base(r.URL.Path)) }
+
+// create makes a job of a query for pages or for a table of them. The body may be a list of URLs
+// and hosts, as that of /v1/cdx.
+func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	release, err := receive(j.limits, w, r, a)
+	if err != nil {
+		return err
+	}
+	defer release()
+	leave, err := j.limits.List(r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var list []byte
+	if len(bytes.TrimSpace(body)) > 0 {
+		list = body
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	} else {
+		r = r.Clone(r.Context())
+		r.Method = http.MethodGet // the parameters say everything
+	}
+	form := formOf(r)
+	read := readPagesQuery
+	if tables.OfRecords(form) {
+		read = readTableQuery
+	}
+	if _, err := read(w, r); err != nil {
+		return err
+	}
+	job, err := j.jobs.Create(r.Context(), a.Name, form, r.URL.RawQuery, list)
+	if err != nil {
+		return err
+	}
+	leave()
+	w.Header().Set("Location", api.PathJobs+"/"+job.ID)
+	return problem.JSON(w, http.StatusAccepted, statusOf(job))
+}
+
+func statusOf(j *jobs.Job) api.JobStatus {
+	st := api.JobStatus{
+		ID: j.ID, State: j.State, Form: j.Form, Query: j.Query, Created: j.Created,
+		Scanned: j.Scanned, Records: j.Records, Bytes: j.Bytes, Finished: j.Finished, Problem: j.Problem,
+	}
+	if !j.Finished.IsZero() {
+		st.Expires = j.Expires()
+	}
+	if j.State == api.JobDone {
+		st.Result = resultPath(j)
+	}
+	return st
+}
+
+func resultPath(j *jobs.Job) string { return api.PathJobs + "/" + j.ID + "/" + resultFile(j) }
+
+// resultFile returns the name of a job's file.
+func resultFile(j *jobs.Job) string {
+	if tables.OfRecords(j.Form) {
+		return j.Form
+	}
+	return resultName + j.Form
+}
+
+func (j *jobsHandler) list(ctx context.Context, _ route.None) (list api.JobList, err error) {
+	all, err := j.jobs.List(ctx, guard.Account(ctx).Name)
+	list.Jobs = make([]api.JobStatus, 0, len(all))
+	for _, job := range all {
+		list.Jobs = append(list.Jobs, statusOf(job))
+	}
+	return list, err
+}
+
+func (j *jobsHandler) status(ctx context.Context, id string) (st api.JobStatus, err error) {
+	job, err := j.jobs.Get(ctx, guard.Account(ctx).Name, id)
+	if err != nil {
+		return st, err
+	}
+	if job.State == api.JobQueued || job.State == api.JobRunning {
+		route.Header(ctx).Set("Retry-After", time.Now().Add(jobRetry).UTC().Format(http.TimeFormat))
+	}
+	return statusOf(job), nil
+}
+
+func (j *jobsHandler) delete(ctx context.Context, id string) error {
+	return j.jobs.Delete(ctx, guard.Account(ctx).Name, id)
+}
+
+// result serves the file of a job. As long as it is kept it stays the same, so that clients can
+// resume, unless something in it is taken down: then it is gone.
+func (j *jobsHandler) result(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	job, err := j.jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
+	if err == nil && job.Form != formOf(r) {
+		err = jobs.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	f, err := j.jobs.Open(r.Context(), a, job, resultPath(job))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	j.sender.File(w, r, a, f, resultPath(job), resultFile(job))
+	return nil
+}

@@ -1,0 +1,60 @@
+package httpd
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"sheaf/internal/problem"
+	"sheaf/serve"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/jobs"
+	"sheaf/serve/query"
+	"sheaf/serve/records"
+)
+
+// Queries answers queries to a library.
+type Queries struct {
+	Library  *serve.Library
+	Limits   *guard.Limits
+	Sender   *guard.Sender
+	Budget   query.Budget    // of one answer
+	Program  string          // version of the program
+	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
+	Jobs     *jobs.Jobs      // nil: there are none
+}
+
+// refuse fails if the query has one of the parameters.
+func refuse(values url.Values, why string, parameters ...string) error {
+	for _, name := range parameters {
+		if values.Has(name) {
+			return &query.ParamError{Name: name, Value: values.Get(name), Why: why}
+		}
+	}
+	return nil
+}
+
+// listTypes are the media types of a list of URLs and hosts. curl sends the last one if it is not
+// told another.
+var listTypes = []string{"text/plain", "text/uri-list", "application/octet-stream", "application/x-www-form-urlencoded"}
+
+// readQuery reads the parameters of a request, and the list in the body of a POST.
+func readQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem.New(http.StatusBadRequest, "parameter", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
+	}
+	var list []records.Target
+	if r.Method == http.MethodPost {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && !slices.Contains(listTypes, kind) {
+			return nil, problem.New(http.StatusUnsupportedMediaType, "media_type",
+				fmt.Sprintf("a body of %s; send URLs and hosts, one a line, as text/plain", kind))
+		}
+		if list, err = query.ReadList(http.MaxBytesReader(w, r.Body, query.MaxListBytes)); err != nil {
+			return nil, err
+		}
+	}
+	return query.Parse(values, list)
+}

@@ -1,0 +1,60 @@
+package httpd
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/query"
+)
+
+// enter receives the body of a search and counts it as a search until leave is called, which may be
+// called again. It fails with the problem to answer.
+func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Account) (leave func(), err error) {
+	release, err := receive(q.Limits, w, r, a)
+	if err != nil {
+		return nil, err
+	}
+	out, err := q.Limits.Search(r, a)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return func() { out(); release() }, nil
+}
+
+// receive reads the body of a request, which may be a list, before the request gets a place. So who
+// sends slowly keeps no place. What is longer than spoolMemory lies in a file, and long bodies have
+// places of their own. The body can be read again until release is called.
+func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *account.Account) (release func(), err error) {
+	if r.Method != http.MethodPost {
+		return func() {}, nil
+	}
+	from, body := http.MaxBytesReader(w, r.Body, query.MaxListBytes), newSpool(false)
+	release = func() { body.to.Close() }
+	defer func() {
+		if err == nil {
+			return
+		}
+		body.to.Close()
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = &query.ParamError{Name: "list", Why: "the body breaks off"}
+		}
+	}()
+	if _, err := io.CopyN(body, from, spoolMemory); err == nil { // there may be more
+		leave, err := limits.Body(r, a)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		if _, err := io.Copy(body, from); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	r.Body = io.NopCloser(body.to.content())
+	return release, nil
+}

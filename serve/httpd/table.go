@@ -1,0 +1,106 @@
+package httpd
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/serve/account"
+	"sheaf/serve/coverage"
+	"sheaf/serve/query"
+	"sheaf/serve/tables"
+)
+
+// table serves a table of the records that a query asks for, or of their links, as a file with a
+// size, a strong ETag and ranges. Queries for too much are for jobs.
+func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	name := path.Base(r.URL.Path)
+	leave, err := q.enter(w, r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	wanted, err := readTableQuery(w, r)
+	if err != nil {
+		return err
+	}
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, name+" "+wanted.ID(), func(ctx context.Context) (*tables.Table, error) {
+		return q.tabulate(ctx, a, name, wanted)
+	})
+	leave() // sending is no search
+	if err != nil {
+		return err
+	}
+	return q.sendTable(w, r, a, table, name)
+}
+
+func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *tables.Table, name string) error {
+	f, err := q.Library.Tables.Open(r.Context(), a, table, api.PathTables+name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	q.Sender.File(w, r, a, f, api.PathTables+name, name)
+	return nil
+}
+
+// hostTable serves a table of coverage, which takes the parameters of /v1/coverage but for its
+// cursor.
+func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	leave, err := q.enter(w, r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := refuse(r.URL.Query(), "is for lists; a table is whole, or refused", "cursor", "limit"); err != nil {
+		return err
+	}
+	wanted, err := q.readCoverage(w, r, query.MaxLimit, query.MaxLimit)
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("%s %v %d %d", tables.HostsName, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, func(ctx context.Context) (*tables.Table, error) {
+		return q.Library.Tables.Hosts(ctx, a, func() ([]coverage.Coverage, error) {
+			found, next, err := q.Library.Coverage(ctx, a, wanted)
+			if err == nil && next != "" {
+				err = problem.New(http.StatusUnprocessableEntity, "too_much",
+					fmt.Sprintf("this is over %d hosts and batches, or takes too long to find; ask for fewer hosts, or for less time by from and to", len(found)))
+			}
+			return found, err
+		})
+	})
+	leave() // sending is no search
+	if err != nil {
+		return err
+	}
+	return q.sendTable(w, r, a, table, tables.HostsName)
+}
+
+// tabulate makes a table of what a query finds, within the budget of an answer.
+func (q *Queries) tabulate(ctx context.Context, a *account.Account, name string, wanted *query.Query) (*tables.Table, error) {
+	asked := *wanted
+	if wanted.Limit == 0 {
+		asked.Limit = query.MaxLimit
+	}
+	return q.Library.Tables.Make(ctx, a, name, tables.OfIndex, func(to tables.Sink) error {
+		n := 0
+		next, err := asked.Tabulate(ctx, q.Library.Records, a, to, q.Budget, func() { n++ })
+		if err == nil && next != nil && n != wanted.Limit {
+			err = tooMuch(n)
+		}
+		return err
+	})
+}
+
+// readTableQuery reads a query for a table. It has the parameters of one for pages, but for what is
+// said of revisits: they are rows.
+func readTableQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	if err := refuse(r.URL.Query(), "is for files of pages; a table tells of revisits as they are", "originals"); err != nil {
+		return nil, err
+	}
+	return readPagesQuery(w, r)
+}

@@ -1,0 +1,149 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sheaf/internal/stream"
+	"sheaf/serve/account"
+)
+
+// Errors about paths. They wrap nothing that an account may not know.
+var (
+	ErrNotFound    = errors.New("no such file or directory") // for this account
+	ErrIsDirectory = errors.New("is a directory")
+)
+
+// IsNotFound reports whether an error says that there is nothing for this account.
+func IsNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
+
+// Node describes a file or directory.
+type Node struct {
+	Name     string // last element of its path; "/" for the root
+	Dir      bool
+	Size     int64     // bytes; files only
+	Modified time.Time // UTC, whole seconds: the same by every protocol
+	ETag     string    // strong, quoted; files only
+	SHA256   string    // lower-case hexadecimal; "" if it is not known
+	Type     string    // media type; files only
+	Fixed    bool      // later editions do not change its bytes; only a take-down does
+}
+
+// Entry is a file or directory that was found.
+type Entry struct {
+	Node
+	Always bool                                  // may be read while the account's window is closed
+	Open   func(context.Context) (Ranges, error) // files only
+	List   List                                  // directories only
+	Object string                                // key of the stored object that begins with the file's bytes, and may have more; "": none is known
+}
+
+// List calls emit with everything that a directory lists. It ends with emit's first error.
+type List func(ctx context.Context, emit func(Node) error) error
+
+// Directory returns the entry of a directory.
+func Directory(name string, modified time.Time, list List) *Entry {
+	return &Entry{Node: DirectoryNode(name, modified), List: list}
+}
+
+// DirectoryNode describes a directory.
+func DirectoryNode(name string, modified time.Time) Node {
+	return Node{Name: name, Dir: true, Modified: Seconds(modified)}
+}
+
+// Seconds returns a time as every protocol can show it.
+func Seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// Ranges is where a file's bytes come from. Any number of readers may be open at once.
+type Ranges interface {
+	OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error)
+}
+
+// Extents are Ranges whose bytes may lie in local files.
+type Extents interface {
+	Ranges
+	// Extents returns n bytes from off on. It returns nil if they do not lie in local files.
+	Extents(off, n int64) (stream.Reader, error)
+}
+
+// File is an open file. Its bytes stay the same whatever is published meanwhile. It must be closed.
+// Its methods may be called concurrently.
+type File struct {
+	Node
+	Object  string // see Entry
+	ranges  Ranges
+	permit  *account.Permit // nil: anybody may read it at any speed
+	release func()
+}
+
+// Open opens a file for an account. It calls release when the file is closed, or if it fails. It
+// fails with an *account.ClosedError outside the account's window and with a *account.QuotaError
+// if the day's bytes are used up, unless the file may always be read.
+func Open(ctx context.Context, e *Entry, x *account.Access, a *account.Account, release func()) (_ *File, err error) {
+	f := &File{Node: e.Node, Object: e.Object, release: release}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	if e.Dir {
+		return nil, ErrIsDirectory
+	}
+	if !e.Always {
+		if f.permit, err = x.Begin(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	f.ranges, err = e.Open(ctx)
+	return f, err
+}
+
+// Close releases what the file reads from. All its readers must be closed before.
+func (f *File) Close() error {
+	f.release()
+	if f.permit != nil {
+		return f.permit.Close()
+	}
+	return nil
+}
+
+// OpenRange reads n bytes from off on, at the account's pace.
+func (f *File) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	if off < 0 || n < 0 || off > f.Size-n {
+		return nil, fmt.Errorf("%s: range of %d bytes at %d is outside its %d bytes", f.Name, n, off, f.Size)
+	}
+	r, err := f.ranges.OpenRange(ctx, off, n)
+	if err != nil || f.permit == nil {
+		return r, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{account.Reader(ctx, r, n, f.Pace), r}, nil
+}
+
+// Extents returns n bytes from off on as extents of local files. The caller must call Pace before
+// it sends them. It returns nil if the bytes do not lie in local files.
+func (f *File) Extents(off, n int64) (stream.Reader, error) {
+	if ranges, ok := f.ranges.(Extents); ok {
+		return ranges.Extents(off, n)
+	}
+	return nil, nil
+}
+
+// Pace waits until the account may send some of the next n bytes, and returns how many. Callers
+// that send extents must call it; readers from OpenRange call it themselves. For errors see
+// account.Permit.Take.
+func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
+	if f.permit == nil {
+		return n, nil
+	}
+	return f.permit.Take(ctx, n)
+}
+
+// TakeAll counts the whole file as read, for callers that let the client read it elsewhere, and
+// reports whether it did. It does not if the account may not read all of it at once, at any speed.
+func (f *File) TakeAll() bool { return f.permit != nil && f.permit.TakeAll(f.Size) }

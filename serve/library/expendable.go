@@ -1,0 +1,136 @@
+package library
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+)
+
+// Expendable reports, for each of the first n of a host's segments, whether nothing needs it any
+// more. The segments are in the order of publication. Without the expendable ones, current has the
+// same records of the same segments, and every revisit in the others still has the page that it
+// refers to, if it has it now. Expendable reads the indexes of all segments and nothing else. It is
+// for catalog.Retention.
+func Expendable(ctx context.Context, store *Segments, segments []catalog.SegmentEntry, n int) ([]bool, error) {
+	parts := make([]archive.Part, len(segments))
+	read, readCtx := errgroup.WithContext(ctx)
+	read.SetLimit(4)
+	for i, seg := range segments {
+		read.Go(func() (err error) { // not through the cache, which is for readers
+			parts[i].Index, err = store.ReadIndex(readCtx, seg)
+			return err
+		})
+	}
+	if err := read.Wait(); err != nil {
+		return nil, fmt.Errorf("index of %s: %w", segments[0].Host, err)
+	}
+	k := &keeping{parts: parts, urls: spots(parts), stays: make([]bool, len(parts))}
+	for i := n; i < len(parts); i++ {
+		k.stays[i] = true
+	}
+	k.keepCurrent()
+	k.keepOriginals()
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	expendable := make([]bool, n)
+	for i := range expendable {
+		expendable[i] = !k.stays[i]
+	}
+	return expendable, nil
+}
+
+// keeping finds the segments of a host that must stay.
+type keeping struct {
+	parts []archive.Part
+	urls  map[string][]spot // each in the order of spots
+	stays []bool            // by part
+}
+
+func (k *keeping) cell(s spot) *archive.Cell { return &k.parts[s.part].Index.Cells[s.cell] }
+
+// keepCurrent keeps what makes current what it is. For each URL these are the record that stands
+// for it, the revisit that confirms that record, and, if a temporary failure stands for the URL,
+// the answer that the page is gone.
+func (k *keeping) keepCurrent() {
+	for _, records := range k.urls {
+		for _, s := range decisive(k.parts, records) {
+			k.stays[s.part] = true
+		}
+	}
+}
+
+// moment is a URL at a second.
+type moment struct {
+	url     string
+	seconds int64
+}
+
+// keepOriginals keeps the answers that revisits in the other kept segments may refer to: those of
+// the URL and second that the revisit names, and the latest before it with its digest. A segment
+// that is kept for one of them may contain revisits itself, so it repeats this until no segment is
+// added.
+func (k *keeping) keepOriginals() {
+	at := make(map[moment][]spot)
+	for url, records := range k.urls {
+		for _, s := range records {
+			if cell := k.cell(s); cell.Kind != archive.Revisit {
+				when := moment{url, cell.Time.Unix()}
+				at[when] = append(at[when], s)
+			}
+		}
+	}
+	for added := true; added; {
+		added = false
+		for url, records := range k.urls {
+			full := make(map[string]spot, 1) // by digest, the latest so far
+			for _, s := range records {
+				cell := k.cell(s)
+				if cell.Kind != archive.Revisit {
+					full[cell.Digest] = s
+					continue
+				}
+				if !k.stays[s.part] {
+					continue
+				}
+				if original, ok := full[cell.Digest]; ok {
+					added = k.keep(original) || added
+				}
+				for _, original := range at[moment{cmp.Or(cell.RefersTo, url), cell.RefersDate.Unix()}] {
+					added = k.keep(original) || added
+				}
+			}
+		}
+	}
+}
+
+// keep keeps the segment of a record, and reports whether it was not kept before.
+func (k *keeping) keep(s spot) (added bool) {
+	added = !k.stays[s.part]
+	k.stays[s.part] = true
+	return added
+}
+
+// check computes current without the expendable segments. It must be the same, by the way the
+// segments were chosen; but what is deleted cannot be brought back.
+func (k *keeping) check() error {
+	for url, records := range k.urls {
+		var left []spot
+		for _, s := range records {
+			if k.stays[s.part] {
+				left = append(left, s)
+			}
+		}
+		was, wasThere := standing(k.parts, records)
+		is, isThere := standing(k.parts, left)
+		if was != is || wasThere != isThere {
+			return fmt.Errorf("%s would change in current", url)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package library
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/wire"
+)
+
+// Files calls emit with all files of the host that its directory lists. There may be tens of
+// thousands; none of them is kept.
+func (h Files) Files(ctx context.Context, emit func(Node) error) error {
+	for a := range h.all() {
+		err := a.files(ctx, func(e *Entry, _ Form) error {
+			e.Fixed = a.isEdition()
+			return emit(e.Node)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{Manifest, Sums} {
+		e, err := h.File(ctx, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := emit(e.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// File returns the file of a name in the host's directory, listed or not. It fails with
+// library.ErrNotFound.
+func (h Files) File(ctx context.Context, name string) (*Entry, error) {
+	switch name {
+	case Manifest:
+		return h.text(ctx, name, "application/x-ndjson", Archive.WriteManifest)
+	case Sums:
+		return h.text(ctx, name, "text/plain; charset=utf-8", func(a Archive, ctx context.Context, w io.Writer, prefix string) error {
+			if !a.isEdition() { // these change, and a digest of what they were yesterday misleads
+				return nil
+			}
+			return a.WriteSums(ctx, w, prefix)
+		})
+	}
+	base, f, ok := cutForm(name)
+	if !ok {
+		return nil, ErrNotFound
+	}
+	a := h.Named(base)
+	if len(a.segments) == 0 {
+		return nil, ErrNotFound
+	}
+	e, err := a.file(ctx, f)
+	if err == nil {
+		e.Fixed = slices.ContainsFunc(h.Segments, func(seg catalog.SegmentEntry) bool { return seg.Edition == base })
+	}
+	return e, err
+}
+
+// text returns a text that has something about each of the host's archives.
+func (h Files) text(ctx context.Context, name, media string, write func(Archive, context.Context, io.Writer, string) error) (*Entry, error) {
+	d := Document{Name: name, Type: media, Modified: h.Modified(), Key: h.Named(baseAll).key(), Spools: h.from.Spools}
+	d.Write = func(ctx context.Context, w io.Writer) error {
+		for a := range h.all() {
+			if err := write(a, ctx, w, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return d.Entry(ctx, h.from.Memo)
+}
+
+// files calls f with each of the archive's files that directories list, and its form.
+func (a Archive) files(ctx context.Context, f func(*Entry, Form) error) error {
+	for _, form := range forms {
+		if !a.lists(form) {
+			continue
+		}
+		e, err := a.file(ctx, form)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.base+form.Suffix, err)
+		}
+		if err := f(e, form); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lists reports whether directories list the archive in a form. They do not list current's links,
+// since these are chosen from all that is stored and have a size only when they are written.
+func (a Archive) lists(f Form) bool {
+	switch f.Kind {
+	case archive.Links:
+		return a.anyLinks() && !a.latest
+	case viewOthers:
+		return a.anyOthers()
+	}
+	return f.listed
+}
+
+// file returns the archive's file in a form.
+func (a Archive) file(ctx context.Context, f Form) (*Entry, error) {
+	switch {
+	case f.Suffix == formCDXJ:
+		return a.document(ctx, f, a.key(), a.writeCDXJ)
+	case f.Kind == archive.Links:
+		return a.links(ctx, f)
+	case f.Kind == viewOthers:
+		return a.others(ctx, f)
+	}
+	return a.computed(ctx, f)
+}
+
+// computed returns the file in a form whose bytes content computes. It asks the catalog only, if
+// that knows the file.
+func (a Archive) computed(ctx context.Context, f Form) (*Entry, error) {
+	modified, err := a.modified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := &Entry{
+		Node: Node{Name: a.base + f.Suffix, Modified: Seconds(modified), Type: f.Type},
+		Open: func(ctx context.Context) (Ranges, error) { return a.content(ctx, f) },
+	}
+	v, known, err := a.view(ctx, f.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		e.Size, e.ETag, e.SHA256 = v.Size, v.ETag, v.SHA256
+		e.Object = a.object(f.Kind)
+		return e, nil
+	}
+	in, err := a.content(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	e.Size, e.ETag = in.Size(), in.ETag()
+	return e, nil
+}
+
+// object returns the key of the object that begins with the archive's file of a kind, which the
+// catalog knows. Only two kinds are stored as they are served.
+func (a Archive) object(kind archive.ViewKind) string {
+	switch seg := a.segments[0]; {
+	case kind == archive.Members && seg.Offset == 0:
+		return seg.Object
+	case kind == viewOthers && seg.Views[wire.ViewOthers].Offset == 0:
+		return wire.OthersKey(wire.BatchID(seg.Batch))
+	}
+	return ""
+}
+
+// document returns the file in a form that is written when it is asked for.
+func (a Archive) document(ctx context.Context, f Form, key string, write func(context.Context, io.Writer) error) (*Entry, error) {
+	modified, err := a.modified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := Document{Name: a.base + f.Suffix, Type: f.Type, Modified: modified, Key: key, Write: write, Spools: a.host.from.Spools}
+	return d.Entry(ctx, a.host.from.Memo)
+}
+
+// WriteListings writes the part of an ls -lR about the editions' archives of the host, under the
+// path that listings show. It gives each file's year instead of its hour, so that the text does not
+// depend on when it is read.
+func (h Files) WriteListings(ctx context.Context, w io.Writer, place string) error {
+	return writeListing(ctx, w, place, slices.Collect(h.editions())...)
+}
+
+// WriteListing is WriteListings for one archive.
+func (a Archive) WriteListing(ctx context.Context, w io.Writer, place string) error {
+	return writeListing(ctx, w, place, a)
+}
+
+func writeListing(ctx context.Context, w io.Writer, place string, archives ...Archive) error {
+	if _, err := fmt.Fprintf(w, "./%s:\ntotal 0\n", place); err != nil {
+		return err
+	}
+	for _, a := range archives {
+		err := a.files(ctx, func(e *Entry, _ Form) error {
+			_, err := fmt.Fprintf(w, "-r--r--r--   1 ftp      ftp      %12d %s %s\n", e.Size, e.Modified.Format("Jan _2  2006"), e.Name)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}

@@ -1,0 +1,149 @@
+package library
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/weburl"
+	"sheaf/serve/account"
+)
+
+// Host is what an account sees of one host. It must not be changed.
+type Host struct {
+	Name     string                 // such as "www.waseda.ac.jp"
+	Place    string                 // in the tree, such as "jp/ac/waseda/www"
+	Segments []catalog.SegmentEntry // in the order of publication; at least one
+
+	Version    int64     // of the catalog
+	Published  time.Time // when that version was published
+	Tombstones int       // number of take-downs that the host has
+
+	stones []catalog.Tombstone // the take-downs
+	taken  []takenPages        // those of single URLs
+	veil   *account.Veil       // hides records; nil: none
+
+	altered []catalog.Alteration // of the host, by time
+}
+
+// takenPages are pages that are taken down by their URLs.
+type takenPages struct {
+	catalog.Tombstone
+	prefix weburl.Prefix
+}
+
+// in reports whether the take-down counts for a segment.
+func (t takenPages) in(seg catalog.SegmentEntry) bool {
+	return t.Edition == "" || t.Edition == seg.Edition
+}
+
+// Altered reports whether something of the host is or was withheld.
+func (h *Host) Altered() bool { return h.veil != nil || len(h.altered) > 0 }
+
+// Modified returns the later of two times: when something of the host was published, and when it
+// was last altered. Only alterations that count are considered, and rules only if hidden is true:
+// they hide some of it. Programs that compare times in whole seconds find each change, and so do
+// not keep what is withheld now.
+func (h *Host) Modified(published time.Time, counts func(catalog.Alteration) bool, hidden bool) time.Time {
+	var rules []time.Time
+	if hidden {
+		rules = h.veil.Since("")
+	}
+	return lastOf(published, h.altered, counts, rules)
+}
+
+// Hidden reports whether rules hide some of a segment's records.
+func (h *Host) Hidden(seg catalog.SegmentEntry, index *archive.Index) bool {
+	return slices.ContainsFunc(index.Cells, func(c archive.Cell) bool { return h.veil.HidesRecord(seg, c.URL, c.Time) })
+}
+
+// NamesURLs reports whether pages of an edition may be, or have been, taken down by their URLs.
+func (h *Host) NamesURLs(edition string) bool {
+	return slices.ContainsFunc(h.altered, func(a catalog.Alteration) bool {
+		return a.URLPrefix != "" && (a.Edition == "" || a.Edition == edition)
+	})
+}
+
+// MayHide reports whether rules may hide some of a segment's records.
+func (h *Host) MayHide(seg catalog.SegmentEntry) bool { return h.veil.MayHide(seg) }
+
+// lastOf returns the last of a time of publication, of the alterations that count, and of the times
+// at which rules began to hide something.
+func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Alteration) bool, rules []time.Time) time.Time {
+	var times []time.Time
+	for _, a := range by {
+		if of(a) && (len(times) == 0 || a.At.After(times[len(times)-1])) {
+			times = append(times, a.At)
+		}
+	}
+	for _, t := range rules {
+		times = append(times, catalog.Tick(t, time.Time{}))
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var last time.Time
+	for _, t := range times {
+		if !t.After(last) { // of the same second
+			t = catalog.Tick(last, last)
+		}
+		last = t
+	}
+	if published.After(last) {
+		return published
+	}
+	return last
+}
+
+// Lacks names the records of the host that may be missing because they are taken down or hidden; it
+// is empty if none is.
+func (h *Host) Lacks() string {
+	var b strings.Builder
+	for _, t := range h.taken {
+		fmt.Fprintf(&b, " %q %q", t.Edition, t.URLPrefix)
+	}
+	return b.String() + h.veil.State()
+}
+
+// Withheld names all that may be missing of the host because it is taken down or hidden, whole
+// segments too.
+func (h *Host) Withheld() string {
+	var b strings.Builder
+	for _, t := range h.stones {
+		fmt.Fprintf(&b, " %q %q %q", t.Edition, t.URLPrefix, t.Collection)
+	}
+	return b.String() + h.veil.State()
+}
+
+// MayLack reports whether records of a segment may be taken down or hidden.
+func (h *Host) MayLack(seg catalog.SegmentEntry) bool {
+	return h.veil.MayHide(seg) ||
+		slices.ContainsFunc(h.taken, func(t takenPages) bool { return t.in(seg) })
+}
+
+// Gone reports whether a record of a segment, of a URL that was fetched at a time, is taken down or
+// hidden. If the time is not known, it is zero.
+func (h *Host) Gone(seg catalog.SegmentEntry, url string, at time.Time) bool {
+	return h.veil.HidesRecord(seg, url, at) || slices.ContainsFunc(h.taken, func(t takenPages) bool {
+		return t.in(seg) && t.prefix.Holds(url)
+	})
+}
+
+// Left returns the numbers of a segment's cells that are neither taken down nor hidden; nil if
+// these are all.
+func (h *Host) Left(seg catalog.SegmentEntry, index *archive.Index) []int {
+	if !h.MayLack(seg) {
+		return nil
+	}
+	cells := make([]int, 0, len(index.Cells))
+	for i := range index.Cells {
+		if c := &index.Cells[i]; !h.Gone(seg, c.URL, c.Time) {
+			cells = append(cells, i)
+		}
+	}
+	if len(cells) == len(index.Cells) {
+		return nil
+	}
+	return cells
+}

@@ -1,0 +1,107 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/cache"
+	"sheaf/internal/wire"
+	"sheaf/serve/account"
+)
+
+// ErrCursor says that a cursor was not given by this service.
+var ErrCursor = errors.New("cursor is not one that this service gave")
+
+// Library is what all views are of: the catalog, and the segments in the object store.
+type Library struct {
+	Catalog  *catalog.Catalog
+	Segments *Segments
+	Memo     *cache.Memo // keeps what is computed of both
+	Spools   *Spools     // keeps long texts; nil: each reader has them written again
+	Log      *slog.Logger
+	Rules    *account.Rules // hide what not everybody may see; nil: nothing
+
+	// Lag is the greatest age of the version that a view is of, if other processes publish. The
+	// catalog's log in the object store is not read more often.
+	Lag time.Duration
+}
+
+// View returns an account's view of the newest version. It must be released.
+func (x *Library) View(ctx context.Context, a *account.Account) (*AccountView, error) {
+	return x.view(ctx, a, x.Lag)
+}
+
+// Newest is View without regard to Lag.
+func (x *Library) Newest(ctx context.Context, a *account.Account) (*AccountView, error) {
+	return x.view(ctx, a, 0)
+}
+
+func (x *Library) view(ctx context.Context, a *account.Account, lag time.Duration) (*AccountView, error) {
+	scope := a.Scope()
+	veil, err := x.Rules.Veil(ctx, a, scope)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	snap, err := x.Catalog.PinWithin(ctx, lag)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	v := &AccountView{Archive: x, Snap: snap, Account: a, Scope: scope, Veil: veil}
+	if veil != nil {
+		snap.Hide(veil)
+	}
+	return v, nil
+}
+
+// Segments reads published segments.
+type Segments struct {
+	Store store.Store // of a *store.Backed, damaged segments come from the copy
+	Memo  *cache.Memo // keeps indexes
+}
+
+// indexCost is about what a record takes in a cached index, in bytes.
+const indexCost = 600
+
+// Source returns the stored bytes of a segment.
+func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
+	return store.Source(s.Store, seg.Object, seg.Offset)
+}
+
+// Others returns the stored records that belong to a segment and are no answers: see others.go of
+// Files.
+func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
+	return store.Source(s.Store, wire.OthersKey(wire.BatchID(seg.Batch)), seg.Views[wire.ViewOthers].Offset)
+}
+
+// Index returns a segment's index. It must not be changed.
+func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
+	return cache.GetOrCompute(ctx, s.Memo, "index "+seg.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
+		index, err := s.ReadIndex(ctx, seg)
+		if err != nil {
+			return nil, 0, fmt.Errorf("index of %s in edition %s: %w", seg.Host, seg.Edition, err)
+		}
+		return index, int64(1+len(index.Cells)) * indexCost, nil
+	})
+}
+
+// ReadIndex is Index without the cache.
+func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
+	index, err := archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+	if wrong := new(archive.FormatError); errors.As(err, &wrong) && s.Doubt(seg) {
+		return archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+	}
+	return index, err
+}
+
+// Doubt says that a segment's bytes are not those that were published. It reports whether reading
+// them again is worth a try; see store.Backed.Doubt.
+func (s *Segments) Doubt(seg catalog.SegmentEntry) bool {
+	backed, ok := s.Store.(interface{ Doubt(key string) bool })
+	return ok && backed.Doubt(seg.Object)
+}

@@ -1,0 +1,239 @@
+package library
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/internal/cache"
+	"sheaf/internal/files"
+)
+
+// ErrNoSpace says that a text cannot be written to a temporary file now: the disk is full, or the
+// files that are being read take all that a Spools may have.
+var ErrNoSpace = errors.New("the service has no space for a temporary file now; come again in a moment")
+
+// Limits of a Spools besides its bytes.
+const (
+	spoolFiles   = 256 // files, each of which is open
+	spoolsAtOnce = 2   // texts that are written at the same time
+)
+
+// Spools keeps the texts of documents in temporary files without a name, one for each text, which
+// all of its readers share. Files that nobody reads are kept as long as there is room. Its methods
+// may be called concurrently.
+type Spools struct {
+	limit   int64 // bytes of all files together
+	writing chan struct{}
+	flights cache.Group[*spooled]
+
+	mu    sync.Mutex // guards what follows, and the readers of each file
+	files map[string]*spooled
+	bytes int64 // of files, and of those that are being written
+	clock int64 // counts readers
+}
+
+// spooled is a text that was written once: in memory if it is short, or in a file.
+type spooled struct {
+	measured
+	file    *os.File // nil: it is in memory
+	readers int
+	used    int64 // the Spools' clock when the last reader came
+}
+
+// NewSpools returns a Spools whose files have at most limit bytes together.
+func NewSpools(limit int64) *Spools {
+	return &Spools{limit: limit, writing: make(chan struct{}, spoolsAtOnce), files: make(map[string]*spooled)}
+}
+
+// open returns the text of a key. write writes it, unless it is there; callers that come meanwhile
+// wait for it, and it is written to its end even if they go. The caller must release the text.
+func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
+	for {
+		if text := s.take(key); text != nil {
+			return text, nil
+		}
+		text, err := s.flights.Do(ctx, key, func(ctx context.Context) (*spooled, error) {
+			s.writing <- struct{}{}
+			defer func() { <-s.writing }()
+			return s.write(ctx, key, write)
+		})
+		if err != nil || text.file == nil {
+			return text, err
+		}
+	}
+}
+
+// take returns the text of a key, if it is there, for one more reader.
+func (s *Spools) take(key string) *spooled {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.files[key]
+	if text != nil {
+		s.clock++
+		text.readers, text.used = text.readers+1, s.clock
+	}
+	return text
+}
+
+// release ends what open began.
+func (s *Spools) release(text *spooled) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text.readers--
+}
+
+func (s *Spools) write(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
+	if text := s.take(key); text != nil { // it came since the caller looked
+		s.release(text)
+		return text, nil
+	}
+	w := &spoolWriter{spools: s, digest: sha256.New()}
+	out := bufio.NewWriterSize(w, 64<<10)
+	err := write(ctx, out)
+	if err == nil {
+		err = out.Flush()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.bytes -= w.reserved
+		if err = NoSpace(err); errors.Is(err, ErrNoSpace) {
+			for s.dropOldest() { // so that there is room when the caller comes again
+			}
+		}
+		return nil, errors.Join(err, w.close())
+	}
+	text := &spooled{measured: measured{size: w.size, sha256: hex.EncodeToString(w.digest.Sum(nil)), body: w.body.Bytes()}, file: w.file}
+	if text.file != nil {
+		text.body = nil
+		s.clock++
+		text.used, s.files[key] = s.clock, text
+	}
+	return text, nil
+}
+
+// reserve makes room for n more bytes.
+func (s *Spools) reserve(n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.bytes+n > s.limit || len(s.files) >= spoolFiles {
+		if !s.dropOldest() {
+			return ErrNoSpace
+		}
+	}
+	s.bytes += n
+	return nil
+}
+
+// dropOldest drops the file that was read the longest time ago, of those that nobody reads. It
+// reports whether there was one. s.mu must be held.
+func (s *Spools) dropOldest() bool {
+	oldest := ""
+	for key, text := range s.files {
+		if text.readers == 0 && (oldest == "" || text.used < s.files[oldest].used) {
+			oldest = key
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	text := s.files[oldest]
+	delete(s.files, oldest)
+	s.bytes -= text.size
+	text.file.Close() // nothing of it is needed any more
+	return true
+}
+
+// spoolWriter writes one text. What is longer than maxHeld goes to a file.
+type spoolWriter struct {
+	spools   *Spools
+	digest   hash.Hash
+	size     int64
+	body     bytes.Buffer
+	file     *os.File
+	reserved int64 // bytes of the file
+}
+
+func (w *spoolWriter) Write(p []byte) (int, error) {
+	w.digest.Write(p)
+	if w.size += int64(len(p)); w.size <= maxHeld {
+		return w.body.Write(p)
+	}
+	if more := w.size - w.reserved; more > 0 {
+		if err := w.spools.reserve(more); err != nil {
+			return 0, err
+		}
+		w.reserved = w.size
+	}
+	if w.file == nil {
+		var err error
+		if w.file, err = files.Nameless(""); err != nil {
+			return 0, err
+		}
+		if _, err := w.body.WriteTo(w.file); err != nil {
+			return 0, err
+		}
+	}
+	return w.file.Write(p)
+}
+
+func (w *spoolWriter) close() error {
+	if w.file == nil {
+		return nil
+	}
+	return w.file.Close()
+}
+
+// NoSpace adds ErrNoSpace to the error of a full disk.
+func NoSpace(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+// spoolRanges are a document's bytes in a Spools. If the file is gone it is written again.
+type spoolRanges struct {
+	*measured
+	spools *Spools
+	key    string
+	write  func(context.Context, io.Writer) error
+}
+
+// OpenRange implements Ranges.
+func (d spoolRanges) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	if d.size <= maxHeld {
+		return d.held(off, n), nil
+	}
+	text, err := d.spools.open(ctx, d.key, d.write)
+	if err != nil {
+		return nil, err
+	}
+	if text.sha256 != d.sha256 {
+		d.spools.release(text)
+		return nil, fmt.Errorf("%s: written again it has other bytes", d.key)
+	}
+	return &spoolReader{io.NewSectionReader(text.file, off, n), sync.OnceFunc(func() { d.spools.release(text) })}, nil
+}
+
+// spoolReader reads a range of a file. Close releases it.
+type spoolReader struct {
+	io.Reader
+	release func()
+}
+
+func (r *spoolReader) Close() error {
+	r.release()
+	return nil
+}

@@ -1,0 +1,144 @@
+package library
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/internal/cache"
+	"sheaf/internal/testkit"
+)
+
+// long returns a document that is too long for memory, and counts how often it is written.
+func long(s *Spools, name string, size int, written *int, wait <-chan struct{}) *Document {
+	return &Document{Name: name, Spools: s, Write: func(_ context.Context, w io.Writer) error {
+		*written++
+		if wait != nil {
+			<-wait
+		}
+		_, err := io.WriteString(w, strings.Repeat(name, size/len(name)))
+		return err
+	}}
+}
+
+func readRange(t *testing.T, e *Entry, off, n int64) (io.ReadCloser, string) {
+	t.Helper()
+	ranges, err := e.Open(t.Context())
+	testkit.Must(t, err)
+	r, err := ranges.OpenRange(t.Context(), off, n)
+	testkit.Must(t, err)
+	got, err := io.ReadAll(r)
+	testkit.Must(t, err)
+	return r, string(got)
+}
+
+// A long text is written once for all who want it, also if its first reader leaves; each gets the
+// range that it wants.
+func TestLongTextIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, memo := NewSpools(100<<20), cache.NewMemo(1<<20)
+		written, wait := 0, make(chan struct{})
+		d := long(s, "abcd", 4*maxHeld, &written, wait)
+		gone, leave := context.WithCancel(t.Context())
+		go func() {
+			if _, err := d.Entry(gone, memo); !errors.Is(err, context.Canceled) {
+				t.Errorf("the reader that left got %v", err)
+			}
+		}()
+		synctest.Wait()
+		leave()
+		var readers sync.WaitGroup
+		for n := range int64(60) {
+			readers.Go(func() {
+				e, err := d.Entry(t.Context(), memo)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r, got := readRange(t, e, e.Size-n-1, 1)
+				if want := string("dcba"[n%4]); got != want || e.Size != 4*maxHeld {
+					t.Errorf("byte %d from the end of %d is %q, want %q", n, e.Size, got, want)
+				}
+				r.Close()
+			})
+		}
+		synctest.Wait()
+		close(wait)
+		readers.Wait()
+		if written != 1 {
+			t.Errorf("written %d times", written)
+		}
+	})
+}
+
+// Files that nobody reads make room for others, and are written again. Files that are read stay. If
+// they leave no room, or the disk has none, the caller is told so.
+func TestSpoolsKeepToTheirBound(t *testing.T) {
+	s, memo := NewSpools(5*maxHeld), cache.NewMemo(1<<20)
+	var written [4]int
+	var entries [4]*Entry
+	for i := range 3 {
+		e, err := long(s, fmt.Sprintf("text %d\n", i), 2*maxHeld, &written[i], nil).Entry(t.Context(), memo)
+		testkit.Must(t, err)
+		entries[i] = e
+	}
+	if len(s.files) != 2 || s.bytes > s.limit {
+		t.Errorf("%d files of %d bytes", len(s.files), s.bytes)
+	}
+	open := func(i int) io.Closer {
+		r, got := readRange(t, entries[i], 7, 7)
+		if want := fmt.Sprintf("text %d\n", i); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		return r
+	}
+	first, second := open(0), open(2)
+	if written != [4]int{2, 1, 1} {
+		t.Errorf("written %v times", written)
+	}
+	fourth := long(s, "text 3\n", 2*maxHeld, &written[3], nil)
+	if _, err := fourth.Entry(t.Context(), memo); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("while all files are read: %v", err)
+	}
+	testkit.Must(t, errors.Join(first.Close(), first.Close(), second.Close()))
+	if _, err := fourth.Entry(t.Context(), memo); err != nil {
+		t.Error(err)
+	}
+	full := &Document{Name: "full", Spools: s, Write: func(context.Context, io.Writer) error { return fmt.Errorf("write x: %w", unix.ENOSPC) }}
+	if _, err := full.Entry(t.Context(), memo); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if len(s.files) != 0 || s.bytes != 0 {
+		t.Errorf("on a full disk %d files of %d bytes are kept that nobody reads", len(s.files), s.bytes)
+	}
+	testkit.Must(t, open(0).Close())
+	var held int64
+	for _, text := range s.files {
+		held += text.size
+		if text.readers != 0 {
+			t.Errorf("%d readers are left", text.readers)
+		}
+	}
+	if held != s.bytes {
+		t.Errorf("%d bytes are counted, %d are held", s.bytes, held)
+	}
+	short := &Document{Name: "short", Spools: s, Write: func(_ context.Context, w io.Writer) error {
+		_, err := w.Write(bytes.Repeat([]byte("x"), 9))
+		return err
+	}}
+	e, err := short.Entry(t.Context(), memo)
+	testkit.Must(t, err)
+	if r, got := readRange(t, e, 8, 1); got != "x" || s.bytes != held {
+		t.Errorf("a short text: %q, %d bytes in files", got, s.bytes)
+	} else {
+		r.Close()
+	}
+}

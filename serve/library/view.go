@@ -1,0 +1,265 @@
+package library
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
+	"sheaf/internal/cache"
+	"sheaf/internal/weburl"
+	"sheaf/serve/account"
+)
+
+// AccountView is one account's view of one version of the catalog. It may be used concurrently. It
+// must not be used after Release.
+type AccountView struct {
+	Archive *Library
+	Snap    *catalog.Snapshot
+	Account *account.Account
+	Scope   account.Scope
+	Veil    *account.Veil // hides some of what is in the scope; nil: nothing
+}
+
+// Sight names what the account may see, whatever is published and whatever the time is: what is
+// visible under a name stays visible under the same one, unless it is taken down or expires.
+func (v *AccountView) Sight() string {
+	sight := strings.Join(v.Scope, " ")
+	if v.Veil != nil {
+		sight += "\n" + v.Veil.Mark()
+	}
+	return sight
+}
+
+// Sees reports whether the account may see all that was visible under a Sight.
+func (v *AccountView) Sees(sight string) bool {
+	scope, mark, _ := strings.Cut(sight, "\n")
+	return scope == strings.Join(v.Scope, " ") && v.Veil.Within(mark)
+}
+
+// Seen names what the account may see now. It is for keys of caches.
+func (v *AccountView) Seen() string { return fmt.Sprintf("%q %s", v.Scope, v.Veil.State()) }
+
+// Modified returns the later of two times: when something was published, and when what is withheld
+// of hosts at or below a place last changed. Only alterations that count are considered.
+func (v *AccountView) Modified(published time.Time, place string, counts func(catalog.Alteration) bool) time.Time {
+	of := func(a catalog.Alteration) bool {
+		return counts(a) && account.Within(strings.ReplaceAll(a.Key, ",", "/"), place)
+	}
+	return lastOf(published, catalog.Alterations(v.Snap, ""), of, v.Veil.Since(place))
+}
+
+// Any is for Modified: all alterations count.
+func Any(catalog.Alteration) bool { return true }
+
+// PageSize is how many entries of the catalog are read at once.
+const PageSize = 1000
+
+// Release lets go of the catalog's version.
+func (v *AccountView) Release() { v.Snap.Release() }
+
+// Shared returns what compute makes of an account's view, and keeps it in memo under a key. The key
+// need not say what the account may see. Concurrent callers share one computation. It may run on
+// when its caller has gone, so it gets a view of its own, which may be of a newer version.
+func Shared[T any](ctx context.Context, v *AccountView, memo *cache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
+	return cache.GetOrCompute(ctx, memo, key+" "+v.Seen(), func(ctx context.Context) (t T, cost int64, err error) {
+		own, err := v.Archive.View(ctx, v.Account)
+		if err != nil {
+			return t, 0, err
+		}
+		defer own.Release()
+		return compute(ctx, own)
+	})
+}
+
+// Host returns the host at a place, or nil if the account sees none there.
+func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
+	if !v.Scope.Holds(place) {
+		return nil, nil
+	}
+	name, err := naming.HostFromPath(place)
+	if err != nil {
+		return nil, nil // no host has such a name
+	}
+	segments, err := v.segments(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", name, err)
+	}
+	if len(segments) == 0 {
+		return nil, nil
+	}
+	return v.HostOf(segments), nil
+}
+
+// entryCost is about what a segment's entry takes in memory, in bytes.
+const entryCost = 1500
+
+// segments returns what the catalog has of a host. It keeps that in memory for the version, since
+// parsing the entries takes longer than showing a page.
+func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.SegmentEntry, error) {
+	key := fmt.Sprintf("host %d %s %s", v.Snap.Version(), host, v.Veil.OfHost(host).State())
+	if kept, ok := v.Archive.Memo.Get(key); ok {
+		return kept.([]catalog.SegmentEntry), nil
+	}
+	segments, err := v.Snap.Host(ctx, host)
+	if err == nil {
+		segments = slices.Clip(segments) // nobody appends to what is kept
+		v.Archive.Memo.Add(key, segments, int64(len(key)+len(segments)*entryCost))
+	}
+	return segments, err
+}
+
+// HostOf returns the host that segments are of. There must be at least one, in the order of
+// publication.
+func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
+	name := segments[0].Host
+	stones := v.Snap.Tombstones(name)
+	h := &Host{
+		Name: name, Place: naming.HostPath(name), Segments: segments,
+		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
+		stones: stones, veil: v.Veil.OfHost(name), altered: catalog.Alterations(v.Snap, catalog.Key(name)),
+	}
+	for _, t := range stones {
+		if t.URLPrefix != "" {
+			h.taken = append(h.taken, takenPages{t, weburl.PrefixOf(t.URLPrefix)})
+		}
+	}
+	return h
+}
+
+// HostsOf yields the hosts that segments are of. Segments of one host must follow one another.
+func (v *AccountView) HostsOf(all iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[*Host, error] {
+	return func(yield func(*Host, error) bool) {
+		var segments []catalog.SegmentEntry // of one host
+		for seg, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(segments) > 0 && segments[0].Host != seg.Host {
+				if !yield(v.HostOf(segments), nil) {
+					return
+				}
+				segments = nil
+			}
+			segments = append(segments, seg)
+		}
+		if len(segments) > 0 {
+			yield(v.HostOf(segments), nil)
+		}
+	}
+}
+
+// Exists reports whether the account sees a host at or below a place.
+func (v *AccountView) Exists(ctx context.Context, place string) (bool, error) {
+	if v.Scope.Holds(place) {
+		return v.populated(ctx, place)
+	}
+	for _, root := range v.Scope {
+		if !account.Within(root, place) {
+			continue
+		}
+		if ok, err := v.populated(ctx, root); ok || err != nil {
+			return ok, err
+		}
+		if ports, err := v.OtherPorts(ctx, root); len(ports) > 0 || err != nil {
+			return len(ports) > 0, err
+		}
+	}
+	return false, nil
+}
+
+// populated reports whether there is a host at or below a place, for anybody.
+func (v *AccountView) populated(ctx context.Context, place string) (bool, error) {
+	below, err := v.Snap.Children(ctx, place, "", 1)
+	if err != nil || len(below) > 0 {
+		return len(below) > 0, err
+	}
+	host, err := naming.HostFromPath(place)
+	if err != nil {
+		return false, nil // no host has such a name
+	}
+	segments, err := v.Snap.Host(ctx, host)
+	return len(segments) > 0, err
+}
+
+// OtherPorts returns the entries of the same host on other ports. They lie beside its own.
+func (v *AccountView) OtherPorts(ctx context.Context, place string) ([]catalog.Child, error) {
+	dir, base := path.Split(place)
+	beside, err := v.Snap.Children(ctx, strings.TrimSuffix(dir, "/"), base+"_", PageSize)
+	if err != nil {
+		return nil, err
+	}
+	var ports []catalog.Child
+	for _, c := range beside {
+		if rest, ok := strings.CutPrefix(c.Name, base); ok && c.Leaf && account.IsPort(rest) {
+			ports = append(ports, c)
+		}
+	}
+	return ports, nil
+}
+
+// HostsUnder calls visit with the hosts at and below a place, on every port, that the account sees,
+// in the order of catalog.Key. It begins with the host whose key is from; "" is the first. If that
+// host is not there any more, visit gets its names only.
+func (v *AccountView) HostsUnder(ctx context.Context, place, from string, visit func(catalog.HostInfo) error) error {
+	for _, root := range v.Scope.Under(place) {
+		for _, prefix := range KeyPrefixes(root) {
+			if key := from + " "; from != "" && key > prefix && !strings.HasPrefix(key, prefix) {
+				continue // all its hosts come before
+			}
+			if err := v.hostsWithin(ctx, root, prefix, from, visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hostsWithin visits the hosts within root whose keys, each followed by a space, begin with prefix.
+func (v *AccountView) hostsWithin(ctx context.Context, root, prefix, from string, visit func(catalog.HostInfo) error) error {
+	last := ""
+	if from != "" && strings.HasPrefix(from+" ", prefix) {
+		last = from
+		place := strings.ReplaceAll(from, ",", "/")
+		if name, err := naming.HostFromPath(place); err == nil && account.Within(place, root) {
+			if err := visit(catalog.HostInfo{Host: name, SURT: from}); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		page, err := v.Snap.Hosts(ctx, prefix, last, PageSize)
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+		for _, h := range page {
+			last = h.SURT
+			if !account.Within(naming.HostPath(h.Host), root) {
+				continue
+			}
+			if err := visit(h); err != nil {
+				return err
+			}
+		}
+		if len(page) < PageSize {
+			return nil
+		}
+	}
+}
+
+// KeyPrefixes returns the prefixes of the keys of the hosts at and below a place, each key followed
+// by a space, in their order: of the host itself, of those below, and of those on other ports. Keys
+// with the last prefix may also be of hosts outside the place.
+func KeyPrefixes(place string) []string {
+	if place == "" {
+		return []string{""}
+	}
+	key := account.KeyPrefix(place)
+	return []string{key + " ", key + ",", key + "_"}
+}

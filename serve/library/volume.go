@@ -1,0 +1,270 @@
+package library
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"sort"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/store"
+)
+
+// Volume is a file, in two forms, in which archives of many hosts follow one another: what one
+// edition brought, or the latest version of every page. All of its bytes are stored ranges or those
+// of the hosts' own files:
+//
+//   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
+//   - .tar.gz: the hosts' .members.tar.gz, without the end of each but the last.
+//
+// Both are gzip files of many members, as gzip (RFC 1952, section 2.2) and tar readers expect them.
+type Volume struct {
+	modified time.Time
+	from     *Library
+	parts    []volumePart
+	files    [len(volumeForms)]struct {
+		size int64
+		sum  hash.Hash // of what the ETag stands for
+	}
+}
+
+// volumePart is one host's archive in a volume.
+type volumePart struct {
+	archive Archive
+	ends    [len(volumeForms)]int64 // where the host's bytes end, by form
+	sha256  string                  // of the host's .warc.gz; "" if it is not known
+}
+
+// volumeForms are the forms of volumes. The kind is that of the hosts' files.
+var volumeForms = [...]Form{
+	{Suffix: ".tar.gz", Kind: archive.Members, Type: "application/gzip"},
+	{Suffix: formWARC, Kind: archive.WARC, Type: "application/gzip"},
+}
+
+// The places of the forms in volumeForms.
+const volumeTar, volumeWARC = 0, 1
+
+// volumeList is the suffix of the list of a volume's hosts.
+const volumeList = ".jsonl"
+
+// tarEnd is the end of a tar.gz that is not one whole segment.
+var tarEnd = archive.EndMember(0, 0)
+
+// NewVolume begins a volume, whose files were modified at a time.
+func NewVolume(from *Library, modified time.Time) *Volume {
+	v := &Volume{modified: modified, from: from}
+	for i := range v.files {
+		v.files[i].sum = sha256.New()
+	}
+	return v
+}
+
+// CutVolume divides the name of a volume's file into that of the volume and the file's suffix.
+func CutVolume(name string) (volume, suffix string, ok bool) {
+	for _, suffix := range volumeSuffixes() {
+		if n := len(name) - len(suffix); n > 0 && name[n:] == suffix {
+			return name[:n], suffix, true
+		}
+	}
+	return "", "", false
+}
+
+func volumeSuffixes() []string {
+	return []string{volumeForms[0].Suffix, volumeForms[1].Suffix, volumeList}
+}
+
+// Measure is what a volume needs to know of a host's archive. To find it for the latest version of
+// every page takes reading the indexes of all of the host's segments. It is right for who sees the
+// segments that are needed and none that is newer than the last, if from it the same is withheld.
+type Measure struct {
+	Key    string  `json:"key"`              // of the host, and of what is withheld of it
+	Last   int64   `json:"last,omitempty"`   // sequence number of the newest segment
+	Needed []int64 `json:"needed,omitempty"` // those of the segments that make the latest versions what they are
+
+	Sizes [2]int64  `json:"sizes"` // of the files, by form
+	ETags [2]string `json:"etags"`
+
+	sha256 string // of the host's .warc.gz; "" if it is not known
+}
+
+// Measure measures an archive, unless it is among those that are known, by key. It returns the
+// archive without the segments that are not needed; if these expire, it stays the same.
+func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
+	m := Measure{}
+	if a.latest {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %s", a.host.Name, a.host.Withheld()))
+		m.Key, m.Last = hex.EncodeToString(sum[:16]), a.segments[len(a.segments)-1].Seq
+		if found, ok := known[m.Key]; ok && m.Last <= found.Last {
+			if of, ok := a.only(found.Needed); ok {
+				return of, found, nil
+			}
+		}
+		needed, err := a.needed(ctx)
+		if err != nil {
+			return a, m, err
+		}
+		m.Needed = needed
+		a, _ = a.only(needed)
+	}
+	for i, f := range volumeForms {
+		e, err := a.computed(ctx, f)
+		if err != nil {
+			return a, m, err
+		}
+		m.Sizes[i], m.ETags[i] = e.Size, e.ETag
+		if i == volumeWARC {
+			m.sha256 = e.SHA256
+		}
+	}
+	return a, m, nil
+}
+
+// Add adds a host's archive, and its measure. Hosts must be added in the order of their keys.
+func (v *Volume) Add(a Archive, m Measure) {
+	p := volumePart{archive: a, sha256: m.sha256}
+	for i := range volumeForms {
+		file := &v.files[i]
+		fmt.Fprintf(file.sum, "%s %s %d\n", a.host.Name, m.ETags[i], m.Sizes[i])
+		file.size += m.Sizes[i]
+		if i == volumeTar {
+			file.size -= a.tarEnd(m.Sizes[i])
+		}
+		p.ends[i] = file.size
+	}
+	v.parts = append(v.parts, p)
+}
+
+// tarEnd returns the length of the end member of the archive's .members.tar.gz, which has size
+// bytes: one whole segment has its own end.
+func (a Archive) tarEnd(size int64) int64 {
+	if s := a.segments[0]; len(a.segments) == 1 && !a.latest && s.IndexLength > 0 && size == s.Length {
+		return int64(len(archive.EndMember(s.IndexOffset, s.IndexLength)))
+	}
+	return int64(len(tarEnd))
+}
+
+// Hosts returns how many hosts the volume has.
+func (v *Volume) Hosts() int { return len(v.parts) }
+
+// Held returns about what the volume takes in memory, in bytes.
+func (v *Volume) Held() int64 { return 1024 + int64(len(v.parts))*2048 }
+
+// Files calls emit with each file of the volume, which has a name such as "00001".
+func (v *Volume) Files(ctx context.Context, name string, emit func(*Entry) error) error {
+	for _, suffix := range volumeSuffixes() {
+		e, err := v.File(ctx, name, suffix)
+		if err == nil {
+			err = emit(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// File returns one file of the volume.
+func (v *Volume) File(ctx context.Context, name, suffix string) (*Entry, error) {
+	for i, f := range volumeForms {
+		if f.Suffix != suffix {
+			continue
+		}
+		file := v.files[i]
+		size, end := file.size, []byte(nil)
+		if i == volumeTar {
+			end = tarEnd
+		}
+		return &Entry{
+			Node: Node{
+				Name: name + suffix, Size: size + int64(len(end)), Modified: Seconds(v.modified), Type: f.Type,
+				ETag: fmt.Sprintf(`"volume1-%s"`, v.digest(i)),
+			},
+			Open: func(context.Context) (Ranges, error) { return v.ranges(i, end), nil },
+		}, nil
+	}
+	d := Document{
+		Name: name + volumeList, Type: "application/x-ndjson", Modified: v.modified,
+		Key: "volume " + v.digest(volumeTar) + v.digest(volumeWARC), Write: v.writeList,
+	}
+	return d.Entry(ctx, v.from.Memo)
+}
+
+// Digest stands for all bytes of the volume, as the account sees it.
+func (v *Volume) Digest() string {
+	sum := sha256.Sum256([]byte(v.digest(volumeTar) + v.digest(volumeWARC)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Modified returns the time of the volume's files.
+func (v *Volume) Modified() time.Time { return v.modified }
+
+// Each calls f with each of the hosts, in the order of their keys.
+func (v *Volume) Each(f func(*Host)) {
+	for _, p := range v.parts {
+		f(p.archive.host.Host)
+	}
+}
+
+func (v *Volume) digest(form int) string { return hex.EncodeToString(v.files[form].sum.Sum(nil)[:16]) }
+
+// ranges returns the bytes of a form. A host's file is opened when its bytes are read.
+func (v *Volume) ranges(form int, end []byte) *Joined {
+	_, local := store.AsLocal(v.from.Segments.Store)
+	return &Joined{Local: local, Part: func(ctx context.Context, off int64) (part Ranges, from, to int64, err error) {
+		i := sort.Search(len(v.parts), func(i int) bool { return v.parts[i].ends[form] > off })
+		if i > 0 {
+			from = v.parts[i-1].ends[form]
+		}
+		if i == len(v.parts) {
+			return Bytes(end), from, from + int64(len(end)), nil
+		}
+		p := v.parts[i]
+		whole, err := p.archive.content(ctx, volumeForms[form])
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		want := p.ends[form] - from
+		if form == volumeTar {
+			want += p.archive.tarEnd(whole.Size())
+		}
+		if whole.Size() != want {
+			err = fmt.Errorf("volume: %s has %d bytes, not %d", p.archive.host.Name, whole.Size(), want)
+		}
+		return whole, from, p.ends[form], err
+	}}
+}
+
+// VolumeLine is one line of the list of a volume's hosts.
+type VolumeLine struct {
+	Host string  `json:"host"`
+	Path string  `json:"path"` // of the host in the tree, such as "jp/ac/waseda/www"
+	Tar  Stretch `json:"tar"`
+	WARC Stretch `json:"warc"`
+}
+
+// Stretch is where the bytes of a host are in a volume.
+type Stretch struct {
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"`
+	SHA256 string `json:"sha256,omitempty"` // of these bytes, if it is known
+}
+
+func (v *Volume) writeList(_ context.Context, w io.Writer) error {
+	out := json.NewEncoder(w)
+	var from [len(volumeForms)]int64
+	for _, p := range v.parts {
+		line := VolumeLine{Host: p.archive.host.Name, Path: p.archive.host.Place}
+		line.Tar = Stretch{Offset: from[volumeTar], Length: p.ends[volumeTar] - from[volumeTar]}
+		line.WARC = Stretch{Offset: from[volumeWARC], Length: p.ends[volumeWARC] - from[volumeWARC], SHA256: p.sha256}
+		if err := out.Encode(line); err != nil {
+			return err
+		}
+		from = p.ends
+	}
+	return nil
+}

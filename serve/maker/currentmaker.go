@@ -1,0 +1,157 @@
+package maker
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/internal/lease"
+	"sheaf/internal/stream"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/tree"
+)
+
+// currentLease is the name of the lease under which the volumes are made.
+const currentLease = "current"
+
+// kept is how many of each domain there are at once: who fetches the one before the newest can go
+// on.
+const kept = 2
+
+// CurrentOptions of a Maker. All fields but Domains are required.
+type CurrentOptions struct {
+	Library *serve.Library
+	Store   store.Store
+	Leases  lease.Locker
+	Domains []string      // top-level domains, such as jp. What there is of others is deleted
+	Every   time.Duration // how old the newest of a domain gets before the next is made
+	Look    time.Duration // between two looks at the catalog, at least
+	Log     *slog.Logger
+}
+
+// CurrentMaker makes volumes of the latest versions while Run runs.
+type CurrentMaker struct {
+	opt     CurrentOptions
+	due     time.Time // before that there is nothing to do
+	edition string    // the newest one, of which all domains have volumes; "": not known
+}
+
+// NewCurrentMaker returns a Maker.
+func NewCurrentMaker(opt CurrentOptions) *CurrentMaker { return &CurrentMaker{opt: opt} }
+
+// everybodysView is whom volumes are measured for. No account has its name, so no rule is for it.
+// What others see of a volume is measured when they open it.
+var everybodysView = &account.Account{Domains: []string{"*"}}
+
+// Run follows the catalog until ctx ends. After each volume it sleeps for as long as that took, so
+// half of the time is for others. A failure is logged, and the work repeated at the next look. Run
+// returns nil.
+func (m *CurrentMaker) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := m.Update(ctx, stream.Sleep); err != nil && ctx.Err() == nil {
+			m.opt.Log.ErrorContext(ctx, "volumes of the latest versions: making them failed and will be repeated", "err", err)
+		}
+		_ = stream.Sleep(ctx, m.opt.Look) // the loop looks at ctx
+	}
+	return nil
+}
+
+// Update makes the volumes that are due, and deletes those that are not wanted any more. After each
+// volume it calls between. It must not be called concurrently.
+func (m *CurrentMaker) Update(ctx context.Context, between func(context.Context, time.Duration) error) error {
+	if time.Now().Before(m.due) {
+		return nil
+	}
+	editions, _, err := m.opt.Library.Tree.Newest(ctx, everybodysView, 1)
+	if err != nil || len(editions) == 0 || editions[0] == m.edition {
+		return err
+	}
+	err = m.opt.Leases.Do(ctx, currentLease, func(ctx context.Context, _ int64) error { return m.update(ctx, between) })
+	if err != nil {
+		m.due, m.edition = time.Time{}, ""
+	}
+	return err
+}
+
+func (m *CurrentMaker) update(ctx context.Context, between func(context.Context, time.Duration) error) error {
+	complete, begun, err := tree.StoredCurrents(ctx, m.opt.Store)
+	if err != nil {
+		return err
+	}
+	all, err := m.opt.Library.Tree.Editions(ctx)
+	if err != nil {
+		return err
+	}
+	var editions []string // the oldest first
+	for _, ed := range all {
+		editions = append(editions, ed.Name)
+	}
+	slices.SortFunc(complete, func(a, b tree.Current) int { return a.Made.Compare(b.Made) })
+	m.due, m.edition = time.Now().Add(m.opt.Every), editions[len(editions)-1]
+	var wanted []tree.Current
+	for _, domain := range m.opt.Domains {
+		var of []tree.Current
+		for _, c := range complete {
+			if c.Domain == domain {
+				of = append(of, c)
+			}
+		}
+		of, err = m.domain(ctx, domain, editions, of, begun, between)
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, of[max(0, len(of)-kept):]...)
+	}
+	for _, c := range slices.Concat(complete, begun) {
+		if slices.ContainsFunc(wanted, c.Same) {
+			continue
+		}
+		if err := tree.DeleteCurrent(ctx, m.opt.Store, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// domain makes the volumes of a domain if they are due, and returns those that there are. It goes
+// on with those that were begun.
+func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []string, of, begun []tree.Current, between func(context.Context, time.Duration) error) ([]tree.Current, error) {
+	edition, newest := editions[len(editions)-1], tree.Current{}
+	if len(of) > 0 {
+		newest = of[len(of)-1]
+	}
+	next := newest.Made.Add(m.opt.Every)
+	if time.Now().Before(next) {
+		if m.due = earlier(m.due, next); newest.Edition != edition {
+			m.edition = ""
+		}
+		return of, nil
+	}
+	if newest.Edition == edition {
+		m.due = time.Time{} // once there is a newer edition
+		return of, nil
+	}
+	// What is begun of an older edition was to be deleted.
+	for _, c := range begun {
+		if c.Domain == domain && slices.Index(editions, c.Edition) > slices.Index(editions, newest.Edition) {
+			edition, m.edition = c.Edition, ""
+		}
+	}
+	start := time.Now()
+	made, err := m.opt.Library.Tree.MakeCurrent(ctx, everybodysView, edition, domain, newest, between)
+	if err != nil {
+		return nil, err
+	}
+	m.opt.Log.InfoContext(ctx, "volumes of the latest versions made", "edition", edition, "domain", domain, "volumes", len(made.Ends), "took", time.Since(start))
+	return append(of, made), nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

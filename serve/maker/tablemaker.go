@@ -1,0 +1,214 @@
+package maker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/internal/lease"
+	"sheaf/internal/loop"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+	"sheaf/serve/tables"
+	"sheaf/serve/tree"
+)
+
+// leaseName is the name of the lease under which tables are made.
+const leaseName = "tables"
+
+// TableOptions of a Maker. All fields are required.
+type TableOptions struct {
+	Library  *serve.Library
+	Store    store.Store
+	Leases   lease.Locker
+	Editions int           // how many editions have tables: see tree.Tree.NewestAndLargest; the tables of others are deleted
+	Every    time.Duration // between two looks at the catalog; longer after a look that took long: see share
+	Grace    time.Duration // how long a table is kept that nobody sees any more; more than tables.FreshFor
+	Log      *slog.Logger
+}
+
+// TableMaker makes tables while Run runs.
+type TableMaker struct {
+	opt  TableOptions
+	sees string            // what everybody saw when all tables had been made
+	fine map[string]string // of volumes whose tables are as they should be: what they depend on
+
+	// doomed has the keys of tables that nobody sees any more, and when they are to be deleted. If
+	// what was hidden comes back before that, so does the table.
+	doomed map[string]time.Time
+}
+
+// NewTableMaker returns a Maker.
+func NewTableMaker(opt TableOptions) *TableMaker {
+	return &TableMaker{opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
+}
+
+// everybody is whom tables are made for. No account has its name, so no rule is for it.
+var everybody = &account.Account{Domains: []string{"*"}}
+
+// longest is about how long one pass takes. The next one begins with the newest edition again.
+const longest = time.Minute
+
+// errMore ends a pass that has taken long enough.
+var errMore = errors.New("there is more to do")
+
+// share is the part of its time, one of so many, in which a Maker works. So publishing every few
+// seconds costs no more for the tables.
+const share = 20
+
+// Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next
+// look. Run returns nil.
+func (m *TableMaker) Run(ctx context.Context) error {
+	for {
+		begun := time.Now()
+		if err := m.Update(ctx); err != nil && !errors.Is(err, errMore) && ctx.Err() == nil {
+			m.opt.Log.ErrorContext(ctx, "tables: making them failed and will be repeated", "err", err)
+		}
+		if !loop.Pause(ctx, max(m.opt.Every, (share-1)*time.Since(begun))) {
+			return nil
+		}
+	}
+}
+
+// Update makes the tables that are missing, of the newest editions first, and deletes those that
+// are not wanted any more. It must not be called concurrently.
+func (m *TableMaker) Update(ctx context.Context) error {
+	editions, sees, err := m.opt.Library.Tree.NewestAndLargest(ctx, everybody, m.opt.Editions)
+	if err != nil || sees == m.sees && len(m.due()) == 0 {
+		return err
+	}
+	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, editions) })
+	if err == nil {
+		m.sees = sees
+	}
+	return err
+}
+
+func (m *TableMaker) update(ctx context.Context, editions []string) error {
+	all, err := tables.Stored(ctx, m.opt.Store, "")
+	if err != nil {
+		return err
+	}
+	stored := make(map[string]map[string][]tables.OfVolume) // by edition, then by domain/volume
+	for _, t := range all {
+		if stored[t.Edition] == nil {
+			stored[t.Edition] = make(map[string][]tables.OfVolume)
+		}
+		of := t.Domain + "/" + t.Volume
+		stored[t.Edition][of] = append(stored[t.Edition][of], t)
+	}
+	p := &pass{TableMaker: m, begun: time.Now()}
+	for _, edition := range slices.Backward(editions) {
+		if err := p.edition(ctx, edition, stored[edition]); err != nil {
+			return fmt.Errorf("edition %s: %w", edition, err)
+		}
+		delete(stored, edition)
+	}
+	for _, old := range stored {
+		for _, of := range old {
+			for _, t := range of {
+				m.doomed[t.Key()] = p.begun
+			}
+		}
+	}
+	for _, key := range m.due() {
+		if err := m.opt.Store.Delete(ctx, key); err != nil {
+			return err
+		}
+		delete(m.doomed, key)
+	}
+	return nil
+}
+
+// due returns the keys of the tables that are to be deleted now.
+func (m *TableMaker) due() (keys []string) {
+	for key, at := range m.doomed {
+		if !time.Now().Before(at) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// pass is one pass over the editions.
+type pass struct {
+	*TableMaker
+	begun time.Time
+}
+
+// edition makes the tables of an edition that are missing.
+func (p *pass) edition(ctx context.Context, edition string, stored map[string][]tables.OfVolume) error {
+	return p.opt.Library.Tree.Volumes(ctx, everybody, edition, func(of tree.VolumeOf) error {
+		name, state := edition+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
+		known := stored[of.Domain+"/"+of.Name]
+		now := func(t tables.OfVolume) bool { return t.Changed.Equal(of.Modified) }
+		if p.fine[name] == state || of.Seen == "" && len(known) == len(tables.VolumeNames) && complete(known, now) {
+			return nil
+		}
+		v, err := of.Make(ctx)
+		if err != nil {
+			return err
+		}
+		this := tables.OfVolume{Edition: edition, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified}
+		if of.Seen != "" {
+			this.Changed = time.UnixMilli(0)
+		}
+		wanted := func(t tables.OfVolume) bool { return t.Digest == this.Digest && v.Hosts() > 0 }
+		if v.Hosts() > 0 && !complete(known, wanted) {
+			if err := p.make(ctx, this, v, known); err != nil {
+				return err
+			}
+		}
+		for _, t := range known {
+			if wanted(t) {
+				delete(p.doomed, t.Key())
+			} else if p.doomed[t.Key()].IsZero() {
+				p.doomed[t.Key()] = time.Now().Add(p.opt.Grace)
+			}
+		}
+		p.fine[name] = state
+		if time.Since(p.begun) > longest {
+			return errMore
+		}
+		return nil
+	})
+}
+
+// complete reports whether tables of each name are among those that are right.
+func complete(known []tables.OfVolume, right func(tables.OfVolume) bool) bool {
+	for _, name := range tables.VolumeNames {
+		if !slices.ContainsFunc(known, func(t tables.OfVolume) bool { return t.Name == name && right(t) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// make makes the tables of a volume.
+func (p *pass) make(ctx context.Context, this tables.OfVolume, v *library.Volume, known []tables.OfVolume) error {
+	var hosts []*library.Host
+	v.Each(func(h *library.Host) { hosts = append(hosts, h) })
+	begun := time.Now()
+	var rows, size int64
+	for _, this.Name = range tables.VolumeNames {
+		if slices.ContainsFunc(known, func(t tables.OfVolume) bool { return t.Name == this.Name && t.Digest == this.Digest }) {
+			continue
+		}
+		t, err := p.opt.Library.Tables.MakeOf(ctx, p.opt.Library.Records, everybody, this.Name, hosts)
+		if err != nil {
+			return fmt.Errorf("%s of volume %s of %s: %w", this.Name, this.Volume, this.Domain, err)
+		}
+		if err := p.opt.Library.Tables.Put(ctx, this, t); err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+		rows, size = rows+t.Rows, size+t.Size()
+	}
+	p.opt.Log.InfoContext(ctx, "tables made", "edition", this.Edition, "domain", this.Domain, "volume", this.Volume, "rows", rows,
+		"bytes", size, "took", time.Since(begun))
+	return nil
+}

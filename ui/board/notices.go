@@ -1,0 +1,153 @@
+package board
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/mail"
+	"strings"
+	"time"
+
+	"sheaf/ingest/inbox"
+	"sheaf/internal/loop"
+	"sheaf/internal/mailer"
+	"sheaf/internal/webpage"
+	"sheaf/internal/wire"
+	"sheaf/manager/roster"
+)
+
+const (
+	lookEvery  = time.Minute
+	tellAfter  = time.Hour // a trouble that lasts so long is told; silence at once, which has its own time
+	mostStuck  = 1000      // batches of one state that are looked at
+	ruleLength = 60        // dashes between the two languages of a mail
+)
+
+// Run looks every minute which robots are silent or stuck, and tells their sites, until ctx ends.
+func (s *Partners) Run(ctx context.Context) error {
+	look := func(ctx context.Context) error { return s.Look(ctx, time.Now()) }
+	return loop.Every(ctx, lookEvery, look, func(err error) { s.opt.Log.ErrorContext(ctx, "robots' troubles could not be looked for", "err", err) })
+}
+
+// Look notes which robots are silent or stuck at a time, and tells their sites of what has begun
+// and of what is over. Several processes may look at once.
+func (s *Partners) Look(ctx context.Context, now time.Time) error {
+	robots, err := s.opt.Manager.Roster.Robots(ctx)
+	if err != nil {
+		return err
+	}
+	stuck, err := s.stuck(ctx, now)
+	if err != nil {
+		return err
+	}
+	names := make(map[string]bool)
+	for _, r := range robots {
+		names[r.Name] = r.Revoked.IsZero() && !r.Joined.IsZero()
+		found := make(map[wire.Trouble]string)
+		if names[r.Name] && !r.Lapsed.IsZero() {
+			found[wire.TroubleSilent] = ""
+		}
+		if id := stuck[r.Name]; id != "" && names[r.Name] {
+			found[wire.TroubleBatch] = id
+		}
+		if err := s.opt.Manager.Roster.NoteTroubles(ctx, r.Name, []wire.Trouble{wire.TroubleSilent, wire.TroubleBatch}, found); err != nil {
+			return err
+		}
+	}
+	list, err := s.opt.Manager.Roster.Troubles(ctx)
+	if err != nil {
+		return err
+	}
+	byRobot := make(map[string][]roster.Trouble)
+	for _, t := range list {
+		if !t.Ended.IsZero() || t.Told.IsZero() && (t.Kind == wire.TroubleSilent || now.Sub(t.Since) >= tellAfter) {
+			byRobot[t.Robot] = append(byRobot[t.Robot], t)
+		}
+	}
+	for robot, list := range byRobot {
+		if err := s.tell(ctx, robot, names[robot], list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stuck returns, by robot, a batch that does not come through: one in the quarantine that nobody
+// has decided about, or one that waits for too long to be verified or split.
+func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string, error) {
+	found := make(map[string]string)
+	for _, state := range []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StateQuarantined} {
+		list, err := s.opt.Batches.List(ctx, inbox.Filter{State: state, Limit: mostStuck})
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range list {
+			if now.Sub(b.Entered) > WaitsTooLong && b.Decision == "" {
+				found[b.Robot] = b.ID
+			}
+		}
+	}
+	return found, nil
+}
+
+// tell writes to a robot's site what has begun and what is over, and notes that it is told. A robot
+// that was revoked, or whose contact is no mail address, is noted only.
+func (s *Partners) tell(ctx context.Context, robot string, active bool, list []roster.Trouble) error {
+	contact, err := s.opt.Manager.Roster.Contact(ctx, robot)
+	if err != nil {
+		return err
+	}
+	path, err := s.opt.Manager.Roster.Page(ctx, robot)
+	if err != nil {
+		return err
+	}
+	to, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:"))
+	var begun, over []roster.Trouble
+	for _, t := range list {
+		switch {
+		case t.Ended.IsZero():
+			begun = append(begun, t)
+		case !t.Told.IsZero():
+			over = append(over, t)
+		}
+	}
+	write := s.opt.Notices && active && err == nil && len(begun)+len(over) > 0
+	err = s.opt.Manager.Roster.SettleTroubles(ctx, list, func(tx *sql.Tx) error {
+		if !write {
+			return nil
+		}
+		s.opt.Log.InfoContext(ctx, "a robot's site is told", "robot", robot, "begun", len(begun), "over", len(over))
+		return s.opt.Mails.Add(ctx, tx, s.letter(to.Address, robot, s.opt.Base+path, begun, over))
+	})
+	s.opt.Mails.Hurry()
+	return err
+}
+
+// letter is in both languages, since that of the site is not known.
+func (s *Partners) letter(to, robot, page string, begun, over []roster.Trouble) mailer.Letter {
+	var text strings.Builder
+	var subjects []string
+	for _, lang := range []string{"en", "ja"} {
+		p := webpage.Page{Site: s.opt.Site, Lang: lang}
+		subject := p.T("Robot %s is well again", robot)
+		if len(begun) > 0 {
+			subject = p.T("Robot %s is stuck", robot)
+		}
+		subjects = append(subjects, subject)
+		if text.Len() > 0 {
+			text.WriteString("\n" + strings.Repeat("-", ruleLength) + "\n\n")
+		}
+		fmt.Fprintf(&text, "%s\n\n", subject)
+		for _, t := range begun {
+			fmt.Fprintf(&text, "* %s\n  %s\n\n", trouble(p, t), p.T("Since %s.", p.Clock(t.Since)))
+		}
+		for _, t := range over {
+			fmt.Fprintf(&text, "* %s %s\n\n", p.T("Over:"), trouble(p, t))
+		}
+		fmt.Fprintf(&text, "%s\n%s\n", p.T("Its page:"), page)
+		if p.Contact != "" {
+			fmt.Fprintf(&text, "%s %s\n", p.T("To reach us:"), p.Contact)
+		}
+	}
+	return mailer.Letter{To: to, Subject: strings.Join(subjects, " / "), Text: text.String()}
+}

@@ -1,0 +1,289 @@
+package board
+
+import (
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/ingest/inbox"
+	"sheaf/internal/api"
+	"sheaf/internal/mailer"
+	"sheaf/internal/problem"
+	"sheaf/internal/route"
+	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/manager/levelling"
+	"sheaf/manager/roster"
+	"sheaf/serve/httpd/guard"
+)
+
+// PartnersOptions are what the pages and mails need.
+type PartnersOptions struct {
+	Site      *webpage.Site
+	Manager   *manager.Manager
+	Batches   *inbox.Ledger
+	Transfers *transfers.Log
+	Mails     *mailer.Outbox
+	Base      string       // the service's own URL, for links in mails
+	Notices   bool         // tell sites by mail
+	Log       *slog.Logger // nil: discards
+}
+
+// Partners serves the pages and sends the mails.
+type Partners struct{ opt PartnersOptions }
+
+// NewPartners returns the partners' part.
+func NewPartners(opt PartnersOptions) *Partners {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Partners{opt}
+}
+
+const (
+	silentFor = 2 * time.Hour // without a request a robot is shown as silent
+
+	// WaitsTooLong is how long a batch may be in the buffers before post-split.
+	WaitsTooLong = time.Hour
+)
+
+// State says in the reader's words how a robot is, and whether that is wrong.
+func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
+	switch {
+	case !r.Revoked.IsZero():
+		return p.T("revoked"), false
+	case r.Joined.IsZero():
+		return p.T("has not joined yet"), false
+	case !r.Subscribed:
+		return p.T("away"), false
+	case !r.Lapsed.IsZero():
+		return p.T("silent: its hosts were handed on"), true
+	case !r.Seen.IsZero() && time.Since(r.Seen) > silentFor, !r.Late.IsZero():
+		return p.T("silent"), true
+	case r.Paused:
+		return p.T("paused"), false
+	case r.Behind > 0:
+		return p.T("runs an old release"), true
+	}
+	return p.T("at work"), false
+}
+
+//go:embed partner.html
+var robotText string
+
+var partnerTemplate = webpage.Parse(robotText)
+
+var signedPage = webpage.Get[route.None](api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", route.Anybody, "One robot, for the people at its site; the link is signed")
+
+// Register mounts the page.
+func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
+	r.Handle(signedPage.Path, problem.Within(g.Public(s.robot))).Methods(http.MethodGet, http.MethodHead)
+}
+
+// PartnerRoutes returns the page, for the description.
+func PartnerRoutes() []route.Route { return []route.Route{signedPage.Route} }
+
+// What the page shows.
+const (
+	daysShown    = 30
+	batchesShown = 20
+	mostBatches  = 500 // of daysShown, for the sums by day
+)
+
+// partnerPage shows one robot.
+type partnerPage struct {
+	webpage.Page
+	Robot    roster.Robot
+	State    string
+	Wrong    bool
+	Troubles []string
+	Work     *levelling.Backlog // nil: it has not told
+	Expected time.Duration      // of transfers tonight; 0: not known
+	Left     time.Duration      // until what it knows is visited, by its rate; 0: not known
+	Days     []day
+	Charts   []webpage.Chart
+	Batches  []batch
+	Waiting  count // batches that are not published yet
+}
+
+// day is what a robot did on one day.
+type day struct {
+	Date     string
+	Requests int64 // by the logs that it handed in
+	Batches  int
+	Bytes    int64 // of batches
+	Rate     float64
+}
+
+type count struct {
+	Batches int
+	Bytes   int64
+}
+
+// batch is one batch, with its state in the reader's words.
+type batch struct {
+	*inbox.Batch
+	State string
+	Wrong bool
+}
+
+// robot answers with the page of a signed link.
+func (s *Partners) robot(w http.ResponseWriter, r *http.Request) error {
+	v := mux.Vars(r)
+	if err := s.opt.Manager.Roster.OpenPage(r.Context(), v["name"], v["link"], v["signature"]); errors.Is(err, roster.ErrLink) {
+		return problem.New(http.StatusNotFound, "bad_link", err.Error())
+	} else if err != nil {
+		return err
+	}
+	p, err := s.page(r, v["name"])
+	if err != nil {
+		return err
+	}
+	w.Header().Set("X-Robots-Tag", "noindex")
+	return webpage.Show(w, r, http.StatusOK, partnerTemplate, p)
+}
+
+func (s *Partners) page(r *http.Request, name string) (p *partnerPage, err error) {
+	ctx := r.Context()
+	p = &partnerPage{Page: s.opt.Site.For(r)}
+	robots, err := s.opt.Manager.Roster.Robots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range robots {
+		if one.Name == name {
+			p.Robot = one
+		}
+	}
+	p.State, p.Wrong = State(p.Page, p.Robot)
+	troubles, err := s.opt.Manager.Roster.TroublesOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range troubles {
+		p.Troubles = append(p.Troubles, trouble(p.Page, t))
+	}
+	status, err := s.opt.Manager.Levelling.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.addWork(status)
+	list, err := s.opt.Batches.List(ctx, inbox.Filter{Robot: name, Limit: mostBatches})
+	if err != nil {
+		return nil, err
+	}
+	p.addBatches(list)
+	now := time.Now()
+	filter := transfers.PeriodFilter{By: transfers.Day, Since: p.Local(now).AddDate(0, 0, 1-daysShown), Who: name, Direction: transfers.Upload}
+	periods, err := s.opt.Transfers.Periods(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	p.Charts = Charts(p.Page, filter, periods, now)
+	logs, err := s.opt.Manager.Costs.Handed(ctx, name, filter.Since)
+	p.addDays(filter.Since, logs, list, periods)
+	return p, err
+}
+
+// addWork adds what the robot does now and tonight.
+func (p *partnerPage) addWork(status levelling.Status) {
+	for _, one := range status.Backlogs {
+		if one.Robot == p.Robot.Name {
+			p.Work = &one
+			if one.Rate > 0 {
+				p.Left = time.Duration(float64(one.Left) / one.Rate * float64(time.Second))
+			}
+		}
+	}
+	for _, one := range status.Robots {
+		if one.Robot == p.Robot.Name {
+			p.Expected = time.Duration(one.Expected * float64(time.Millisecond))
+		}
+	}
+}
+
+// addBatches adds the newest batches, and sums up those that wait.
+func (p *partnerPage) addBatches(list []*inbox.Batch) {
+	for i, one := range list {
+		if one.State != wire.StatePublished && one.State != wire.StateQuarantined {
+			p.Waiting.Batches++
+			p.Waiting.Bytes += one.Size
+		}
+		if i < batchesShown {
+			p.Batches = append(p.Batches, batch{one, StateName(p.Page, one.State), one.State == wire.StateQuarantined})
+		}
+	}
+}
+
+// addDays sums up by day, the newest first. Days without anything are left out.
+func (p *partnerPage) addDays(since time.Time, logs []levelling.Handed, batches []*inbox.Batch, periods []transfers.Period) {
+	days := make(map[string]*day)
+	on := func(at time.Time) *day {
+		date := p.Local(at).Format(time.DateOnly)
+		if days[date] == nil {
+			days[date] = &day{Date: date}
+		}
+		return days[date]
+	}
+	for _, l := range logs {
+		on(l.At).Requests += l.Requests
+	}
+	for _, b := range batches {
+		if b.Received.After(since) {
+			d := on(b.Received)
+			d.Batches++
+			d.Bytes += b.Size
+		}
+	}
+	for _, t := range periods {
+		on(t.Begin).Rate = t.Rate()
+	}
+	for _, d := range days {
+		p.Days = append(p.Days, *d)
+	}
+	slices.SortFunc(p.Days, func(a, b day) int { return strings.Compare(b.Date, a.Date) })
+}
+
+// StateName says a batch's state in the reader's words.
+func StateName(p webpage.Page, s wire.State) string {
+	switch s {
+	case wire.StateReceived:
+		return p.T("received")
+	case wire.StatePreSplit:
+		return p.T("pre-split")
+	case wire.StatePostSplit:
+		return p.T("post-split")
+	case wire.StatePublished:
+		return p.T("published")
+	case wire.StateQuarantined:
+		return p.T("quarantine")
+	}
+	return string(s)
+}
+
+// trouble says what keeps a robot from its work.
+func trouble(p webpage.Page, t roster.Trouble) string {
+	var text string
+	switch t.Kind {
+	case wire.TroubleSilent:
+		text = p.T("Nothing is heard of it. Its hosts were handed on to other robots. Look whether its machine and its way to the service work.")
+	case wire.TroubleBatch:
+		text = p.T("A batch does not come through. The people who run the archive see it too; there is nothing for you to do.")
+	case wire.TroubleDisk:
+		text = p.T("There is too little space on its disk, so it collects nothing. Make room.")
+	case wire.TroubleUpload:
+		text = p.T("The service does not take its batches. It keeps them and tries again.")
+	}
+	if t.Detail != "" {
+		text += " (" + mailer.OneLine(t.Detail) + ")"
+	}
+	return text
+}
