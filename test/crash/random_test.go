@@ -64,15 +64,15 @@ var states = []struct {
 	{"receiving", []death{{Write: "receive/create", When: "after"}, {Write: "receive/data", When: "before"}, {Write: "receive/data", When: "after"},
 		{Write: "receive/offset", When: "before"}, {Write: "receive/offset", When: "after"}, {Write: "ingest/place", When: "before"}}},
 	{"received", []death{{Write: "ingest/enter", When: "after"}, {Write: "ingest/claim", When: "before", Since: "ingest/enter"}}},
-	{"pre-split", []death{{Write: "ingest/claim", When: "after", Since: "ingest/enter"}, {Write: "ingest/inbox", When: "before"},
-		{Write: "ingest/inbox", When: "after", Nth: 2}, {Write: "ingest/staged", When: "before"}, {Write: "ingest/staged", When: "after"}, {Write: "ingest/split", When: "before"}}},
+	{"pre-split", []death{{Write: "ingest/claim", When: "after", Since: "ingest/enter"}, {Write: "ingest/stage", When: "before"},
+		{Write: "ingest/stage", When: "after", Nth: 2}, {Write: "ingest/staged", When: "before"}, {Write: "ingest/staged", When: "after"}, {Write: "ingest/split", When: "before"}}},
 	{"post-split", []death{{Write: "ingest/split", When: "after"}, {Write: "ingest/manifest", When: "before"}, {Write: "ingest/manifest", When: "after"},
 		{Write: "catalog/publish-run", When: "before"}, {Write: "catalog/publish-run", When: "after"}}},
 	{"publishing", []death{{Write: "catalog/publish-version", When: "before"}, {Write: "catalog/publish-version", When: "after"},
 		{Write: "ingest/publish", When: "after"}, {Write: "ingest/published", When: "before"}}},
 	{"collecting", []death{{Write: "ingest/published", When: "after"}, {Write: "ingest/collect", When: "before"},
 		{Write: "ingest/collect", When: "after"}, {Write: "ingest/collected", When: "before"}}},
-	{"quarantining", []death{{Write: "ingest/inbox", When: "before"}, {Write: "ingest/inbox", When: "after"},
+	{"quarantining", []death{{Write: "ingest/quarantine", When: "before"}, {Write: "ingest/quarantine", When: "after"},
 		{Write: "ingest/move-aside", When: "before"}, {Write: "ingest/move-aside", When: "after"}}},
 }
 

@@ -50,11 +50,11 @@ var table = []row{
 	{"ingest/place", 1, "", dropped, none, none},
 	{"ingest/enter", 1, "", dropped, none, wire.StateReceived},
 	{"ingest/claim", 1, "ingest/enter", woken, anyhow, wire.StatePreSplit}, // a claim from before the batch came may have met it
-	{"ingest/inbox", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
+	{"ingest/stage", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
 	{"ingest/staged", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
-	{"ingest/inbox", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit},    // the second host
+	{"ingest/stage", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit},    // the second host
 	{"ingest/staged", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit}, // the hosts' places in it
-	{"ingest/inbox", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit},  // a pack of both
+	{"ingest/stage", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit},  // a pack of both
 	{"ingest/split", 1, "", packed, wire.StatePreSplit, wire.StatePostSplit},
 	{"ingest/split", 1, "", sent, wire.StatePreSplit, wire.StatePostSplit},
 	{"ingest/manifest", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
@@ -73,7 +73,7 @@ var table = []row{
 	{"ingest/move-aside", 1, "", aside, none, none},
 	{"receive/forget", 1, "", aside, none, none},
 
-	{"ingest/inbox", 1, "", damaged, wire.StatePreSplit, wire.StateQuarantined},
+	{"ingest/quarantine", 1, "", damaged, wire.StatePreSplit, wire.StateQuarantined},
 	{"ingest/move-aside", 1, "", damaged, wire.StateQuarantined, wire.StateQuarantined},
 	{"ingest/failure", 1, "", noStore, wire.StatePreSplit, wire.StatePreSplit},
 	{"ingest/restore", 1, "", released, wire.StateQuarantined, wire.StateQuarantined},

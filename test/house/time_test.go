@@ -40,7 +40,7 @@ var byTheClock = map[string][]string{
 		"attack_test.go TestFramedAttacks", "transfer_test.go TestKilledUploads",
 	},
 	"reads what the program prints as it runs": {
-		"imports_test.go packages", "mail_test.go newPostOffice", "sendfile_test.go serveInProcess",
+		"mail_test.go newPostOffice", "sendfile_test.go serveInProcess",
 		"strace.go Moved", "vsftpd_test.go serveInProcess",
 	},
 	"logs how long something took, or expects that it took so long at least": {
