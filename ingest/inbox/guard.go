@@ -32,7 +32,7 @@ var defaultMarks = Marks{Full: 0.85, Drained: 0.75}
 type SpaceClaim struct {
 	Coming int64  // bytes still to be received
 	Whole  int64  // bytes of the whole batch, which the split copies into the store
-	Guess  bool   // the size is not known yet, so it is not too large
+	Guess  int64  // bytes of Whole that are only guessed: the size is not known yet
 	Owner  string // whose upload it is; empty: nobody's, and no share is kept to
 }
 
@@ -48,9 +48,9 @@ func (c SpaceClaim) on(d *Disk) (n float64) {
 	return n
 }
 
-// alone returns which part of a disk the whole batch would fill.
+// alone returns which part of a disk what is known of the batch would fill.
 func (c SpaceClaim) alone(d *Disk, room Room) float64 {
-	whole := SpaceClaim{Coming: c.Whole, Whole: c.Whole}
+	whole := SpaceClaim{Coming: c.Whole - c.Guess, Whole: c.Whole - c.Guess}
 	return share(whole.on(d), room.Bytes)
 }
 
@@ -64,7 +64,8 @@ func (c SpaceClaim) alone(d *Disk, room Room) float64 {
 // The methods of a Guard may be called concurrently.
 //
 // One owner's claims get at most three quarters of the room that the others leave, or a quarter of
-// the disk's, so nobody can stop the others by what it only announces.
+// the disk's, so nobody can stop the others by what it only announces. An owner's only upload, of a
+// size that it has not announced, has no such bound.
 type Guard struct {
 	disks   []Disk
 	marks   Marks
@@ -122,11 +123,11 @@ func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
 		if c.Owner != "" {
 			most *= ownShare
 		}
-		if alone := c.alone(d, room); alone > most && !c.Guess {
+		if alone := c.alone(d, room); alone > most {
 			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and one robot's stop at %.0f %%; make smaller batches",
 				c.Whole, 100*alone, d.Name, room.Bytes, 100*most)}
 		}
-		if mine := g.owned(d, c, name); full == nil && !begun && c.Owner != "" && after <= g.marks.Full && mine > max(ownShare*(g.marks.Full*float64(room.Bytes)-taken-c.on(d)+mine), ownLeast*g.marks.Full*float64(room.Bytes)) {
+		if mine := g.owned(d, c, name); full == nil && !begun && c.Owner != "" && (c.Guess == 0 || mine > c.on(d)) && after <= g.marks.Full && mine > max(ownShare*(g.marks.Full*float64(room.Bytes)-taken-c.on(d)+mine), ownLeast*g.marks.Full*float64(room.Bytes)) {
 			full = &Full{RetryAfter: g.RetryAfter(), Detail: fmt.Sprintf("%s has announced %.0f bytes of %s with this batch, and may announce three quarters of what others leave; send those first", c.Owner, mine, d.Name)}
 		}
 		if full == nil && (after > g.marks.Full || g.draining && !begun && before > g.marks.Drained) {

@@ -90,7 +90,7 @@ func (u *upload) claim() inbox.SpaceClaim {
 func (u *upload) next() inbox.SpaceClaim {
 	c := u.claim()
 	if u.status.Size < 0 && c.Coming == 0 {
-		c = inbox.SpaceClaim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0, Owner: u.status.Robot}
+		c = inbox.SpaceClaim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: checkpoint, Owner: u.status.Robot}
 	}
 	return c
 }
