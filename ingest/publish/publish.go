@@ -20,6 +20,8 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+
+	"golang.org/x/time/rate"
 )
 
 // Options are what a Publisher works with.
@@ -40,15 +42,18 @@ type Publisher struct {
 	// Wake and WakeCollector are rung when there is something for Due and for Collect.
 	Wake, WakeCollector inbox.Bell
 
-	urgent     atomic.Bool // an express batch may wait to be published
-	urgentSeen time.Time   // when Due last looked for one
-	expressed  time.Time   // when Due last published express batches outside the window
-	swept      time.Time   // when Collect last called Sweep
+	urgent     atomic.Bool   // an express batch may wait to be published
+	urgentSeen time.Time     // when Due last looked for one
+	express    *rate.Limiter // editions outside the window
+	swept      time.Time     // when Collect last called Sweep
 }
 
 // New returns a Publisher.
 func New(opt Options) *Publisher {
-	return &Publisher{opt: opt, Wake: inbox.NewBell(), WakeCollector: inbox.NewBell()}
+	return &Publisher{
+		opt: opt, Wake: inbox.NewBell(), WakeCollector: inbox.NewBell(),
+		express: rate.NewLimiter(rate.Every(betweenExpress), expressAtOnce),
+	}
 }
 
 // Ready says that a batch is post-split. An express batch is published at once.
@@ -63,9 +68,12 @@ func (p *Publisher) Ready(express bool) {
 // know their own; this is for those that another process has split before it died.
 const lookForUrgent = 10 * time.Minute
 
-// betweenExpress is the least time between two editions outside the window. Express batches that
-// come within it share an edition.
-const betweenExpress = time.Minute
+// Editions outside the window have betweenExpress between them in the long run; expressAtOnce may
+// follow one another at once. Express batches that have to wait share an edition.
+const (
+	betweenExpress = time.Minute
+	expressAtOnce  = 10
+)
 
 // Due publishes what waits if the window is open, and express batches at any time. It reports
 // whether it published anything. If the window opens before the next poll, it sees to it that Wake
@@ -82,8 +90,8 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 	if !p.urgent.Load() && now.Sub(p.urgentSeen) < lookForUrgent {
 		return false, nil
 	}
-	if wait := betweenExpress - now.Sub(p.expressed); wait > 0 && wait <= betweenExpress {
-		time.AfterFunc(wait, p.Wake.Ring)
+	if short := 1 - p.express.TokensAt(now); short > 0 {
+		time.AfterFunc(time.Duration(short*float64(betweenExpress)), p.Wake.Ring)
 		return false, nil
 	}
 	p.urgent.Store(false) // before the look: a batch that is split in the meantime sets it again
@@ -94,7 +102,7 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 	}
 	p.urgentSeen = now
 	if n > 0 {
-		p.expressed = now
+		p.express.AllowN(now, 1)
 	}
 	return n > 0, nil
 }

@@ -247,8 +247,8 @@ func (s *redirecting) redirects(who string, size int64) (n int) {
 	var list transfers.Document
 	s.Operate(http.MethodGet, api.PathTransfers+"?who="+who, nil, &list)
 	for _, l := range list.Transfers {
-		if l.Protocol == transfers.Redirect && l.Bytes == size {
-			n++
+		if l.Protocol == transfers.Redirect && l.Bytes == size*max(l.Count, 1) { // a row for all of a minute
+			n += int(max(l.Count, 1))
 		}
 	}
 	return n
