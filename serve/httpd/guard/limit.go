@@ -30,7 +30,7 @@ const (
 	retry = 5 * time.Second
 )
 
-func allSearches() int { return 4 * runtime.GOMAXPROCS(0) }
+func allSearches() int { return 4 * max(2, runtime.GOMAXPROCS(0)) }
 
 // Limits bound how many requests that cost much are under way, of one account, of one network and
 // of all. Anonymous requests count by network address. A request keeps its place while the machine
