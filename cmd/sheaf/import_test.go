@@ -205,7 +205,7 @@ func (c console) othersComeOut(url, host string, imported []byte) {
 	if err := fsck.ExecuteContext(c.Context()); err != nil {
 		c.Errorf("fsck: %v\n%s", err, &report)
 	}
-	c.run(nil, "host", "takedown", host, "--url-prefix", url+"/a.html", "--reason", "a letter")
+	c.run([]string{", as far as URLs begin with " + url + "/a.html,"}, "host", "takedown", host, "--url-prefix", url+"/a.html", "--reason", "a letter")
 	left := strings.Join(records(c.fetch("/a/"+host+"/"+edition+".others.warc.gz")), "")
 	if strings.Contains(left, "/a.html") || !strings.Contains(left, url+"/new") || !strings.Contains(left, "GET /new ") {
 		c.Errorf("after the take-down of one URL there is\n%s", left)

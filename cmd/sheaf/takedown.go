@@ -25,7 +25,7 @@ func hostRestoreCommand() *cobra.Command {
 }
 
 // takedownCommand returns a command that asks for an operation on a host, and prints done, a format
-// for the host and the catalog's version.
+// for what the request names and the catalog's version.
 func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{
@@ -35,7 +35,7 @@ func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upk
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Host = args[0]
 			return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
-				fmt.Fprintf(w, done, t.Host, at.Version)
+				fmt.Fprintf(w, done, named(&t), at.Version)
 			})
 		}),
 	}
@@ -47,6 +47,18 @@ func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upk
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why (required); kept for ever")
 	cmd.Flags().StringVar(&t.By, "by", os.Getenv("USER"), "who decides (USER)")
 	return cmd
+}
+
+// named says what a request about a host names: the host, or which part of it.
+func named(t *upkeep.TakedownRequest) string {
+	what := t.Host
+	if t.URLPrefix != "" {
+		what += ", as far as URLs begin with " + t.URLPrefix + ","
+	}
+	if t.Edition != "" {
+		what = "edition " + t.Edition + " of " + what
+	}
+	return what
 }
 
 func hostTakedownsCommand() *cobra.Command {
