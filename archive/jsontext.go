@@ -7,9 +7,9 @@ import (
 
 // LineScanner parses JSON whose fields and their order are known, much faster than
 // encoding/json. It accepts only the exact text that one program writes. For any other text a
-// Scanner fails, and the caller then uses encoding/json.
+// LineScanner fails, and the caller then uses encoding/json.
 //
-// A scanner parses a text from its beginning. Rest is the remaining text.
+// A LineScanner parses a text from its beginning. Rest is the remaining text.
 type LineScanner struct{ Rest string }
 
 // Skip removes a prefix, and reports whether it was there.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A Scanner reads the same values as encoding/json.
+// A LineScanner reads the same values as encoding/json.
 func FuzzScanner(f *testing.F) {
 	for _, s := range []string{`"a"7`, `""0`, `"\u0041"1`, `"é"1`, `"a"01`, `"a"-1`, `"a"1e3`, `"a"123456789012345678`, `"a"1234567890123456789`, "\"a\x00\"1", `"a`} {
 		f.Add(s)

@@ -1,6 +1,5 @@
 // Package ingest takes batches from the moment they are whole to the moment readers see them. A
-// batch goes through four states, after the four buffers of the distributor of 1999 (paper 001),
-// and each step between them is a package:
+// batch goes through four states, after the four buffers of the distributor of 1999 (paper 001):
 //
 //		            accept         split          split           publish
 //		(receive) ─────────▶ received ─▶ pre-split ─▶ post-split ─────────▶ published
@@ -11,15 +10,16 @@
 //	  - split reads the batch once, verifies it and stores each host's part.
 //	  - publish appends one version to the catalog for all batches that wait, when the publish window
 //	    is open.
-//	  - quarantine has the batches with anything wrong, each with its reason, until an operator
+//	  - The quarantine has the batches with anything wrong, each with its reason, until an operator
 //	    decides. What a quarantined batch has stored is left to the store's collection.
 //
-// The stages share the ledger (the state of every batch, in the database) and the buffers (the
-// files); package inbox holds both. Every step can be repeated, and several processes may work on
-// the same batches. A state changes by a conditional update with a fencing token, so of two workers
-// on one batch one loses and changes nothing. Objects in the store are named by attempt, so no two
-// attempts share one. Inputs are deleted by collection, never by the step that used them. After
-// kill -9 at any point, New and Run carry on with the code that always runs.
+// Accept, split and publish are packages. They share the ledger (the state of every batch, in the
+// database), the buffers (the files) and the quarantine, all in package inbox. Every step can be
+// repeated, and several processes may work on the same batches. A state changes by a conditional
+// update with a fencing token, so of two workers on one batch one loses and changes nothing.
+// Objects in the store are named by attempt, so no two attempts share one. Inputs are deleted by
+// collection, never by the step that used them. After kill -9 at any point, New and Run carry on
+// with the code that always runs.
 package ingest
 
 import (

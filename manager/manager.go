@@ -4,14 +4,13 @@
 // This package speaks HTTP, with robots as PROTOCOL.md says and with operators, and wires the
 // parts that do the work:
 //
-//	roster     the robots and their credentials
+//	roster     the robots and their credentials; releases of the robots' program
 //	hosts      the hosts, their addresses, and what is wanted of them
 //	assign     which robot has which host, now and at any earlier time
-//	costs      what hosts cost robots, by the logs that robots hand in
-//	levelling  plans from the costs, and what moves while robots work
+//	levelling  what hosts cost robots, by the logs that robots hand in; plans from these costs, and
+//	           what moves while robots work
 //	balance    the arithmetic of levelling, without a database
 //	copies     comparing what several robots brought of one host
-//	rollout    releases of the robots' program
 package manager
 
 import (
@@ -38,7 +37,7 @@ import (
 type Options struct {
 	Key       servicekey.Signer  // the service's; robots get its public half when they join
 	Dir       string             // submitted logs are kept in Dir/logs
-	Store     store.Store        // robots' programs are kept in it, under roster.Prefix; nil: none can be released
+	Store     store.Store        // robots' programs are kept in it, under roster.ReleasePrefix; nil: none can be released
 	Public    string             // URL under which robots reach the service; empty: not known
 	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
 	Gate      operators.Gate     // of operators; nil: their API is not mounted

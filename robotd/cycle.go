@@ -1,7 +1,3 @@
-// Package cycle is the course of a robot's cycles. A cycle, usually a day, is one round over all
-// assigned hosts. It ends when none of them has anything left, or when the window last closes
-// before the next cycle is due. Then the collected pages are sealed into a batch, and the log goes
-// to the manager. Between two cycles the robot visits watched pages that are due.
 package robotd
 
 import (
@@ -37,7 +33,12 @@ type courseOptions struct {
 	Log        *slog.Logger
 }
 
-// course runs cycles. Its methods must not be called concurrently.
+// course runs cycles. A cycle, usually a day, is one round over all assigned hosts. It ends when
+// none of them has anything left, or when the window last closes before the next cycle is due. Then
+// the collected pages are sealed into a batch, and the log goes to the manager. Between two cycles
+// the robot visits watched pages that are due.
+//
+// The methods of a course must not be called concurrently.
 type course struct{ opt courseOptions }
 
 // newCourse returns a course.

@@ -11,7 +11,7 @@
 //	client      requests to the manager; the list of hosts; identity, log
 //	batch       from open segments to the receipt of the service
 //	frontier    the URLs of each host, seen and to visit
-//	page        links and text of a page; no pages, traps
+//	page        links and text of a page; answers that are no pages; endless URLs
 //	status      the state as data
 //	config      settings, and the small files of the data folder
 //
@@ -25,7 +25,7 @@
 //	robot.lock             held while a daemon runs (config)
 //	list.json              the last list of hosts from the manager (client)
 //	lease.json             for how long they may be visited without hearing from it (polite)
-//	cycle.json             number and times of the last cycle (this package)
+//	cycle.json             number and times of the last cycle (robotd)
 //	frontier/              package frontier
 //	restraints, robots/, servers  package polite
 //	open/ sealing/ spool/  package batch

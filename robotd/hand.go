@@ -35,7 +35,7 @@ func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
 	return head, nil
 }
 
-// InviteHand returns the pass of a new hand of the robot in cfg's folder; see fetch.Invite.
+// InviteHand returns the pass of a new hand of the robot in cfg's folder; see fetch.InviteHand.
 func InviteHand(cfg config.Config, name string) ([]byte, error) {
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, client.File)); err != nil {
 		return nil, fmt.Errorf("%s is no robot's folder: %w", cfg.DataDir, err)

@@ -1,11 +1,7 @@
 // Package serve wires together what consumers read. The packages below know only those before them:
 //
-//	account    who may read, what, when and how fast
-//	access     rules that hide some of it
-//	content    files: what they are and where their bytes come from
-//	visible    the hosts that an account sees in one version of the catalog
-//	archives   the files of one host
-//	changes    the change feed
+//	account    who may read, what, when and how fast; rules that hide some of it
+//	library    what an account sees of the catalog: hosts, their files, what has changed
 //	tree       all files, by path: what FTP and HTTP show
 //	records    single records, by URL, host, domain and time
 //	bundle     files of records that a query has found
@@ -14,7 +10,8 @@
 //
 // Over them are query, the language in which consumers ask for records; jobs, which gathers bundles
 // in the background; replay, which makes a stored page readable; watch, which tells consumers of
-// changes; and the protocols, ftpd and httpd.
+// changes; maker, which makes the files of volumes beside publication; and the protocols, ftpd and
+// httpd.
 package serve
 
 import (
@@ -111,7 +108,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	}, nil
 }
 
-// Coverage is batch.Find for the library's archive.
+// Coverage is coverage.Find for the library's archive.
 func (l *Library) Coverage(ctx context.Context, a *account.Account, s coverage.Search) (found []coverage.Coverage, next string, err error) {
 	return coverage.Find(ctx, l.archive, a, s)
 }
@@ -121,7 +118,7 @@ func (l *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntr
 	return library.Expendable(ctx, l.archive.Segments, segments, n)
 }
 
-// ReportHost is batch.Report for the library's archive.
+// ReportHost is coverage.Report for the library's archive.
 func (l *Library) ReportHost(ctx context.Context, a *account.Account, host string) (coverage.HostReport, error) {
 	return coverage.Report(ctx, l.archive, a, host)
 }

@@ -33,8 +33,8 @@ func (f *Found) Drop() error {
 }
 
 // Infer reads a file that came without a manifest to its end, verifies all of it, and makes the
-// manifest: see inbox.Infer. A foreign WARC or tree of pages is first converted to a batch, in a
-// file of its own: see package foreign.
+// manifest: see inbox.InferManifest. A foreign WARC or tree of pages is first converted to a batch,
+// in a file of its own: see package foreign.
 //
 // What is wrong with the file is a *inbox.Refusal, with ReasonTruncated if more bytes could help.
 // Any other error may pass by itself.

@@ -9,15 +9,17 @@
 //
 // # Files
 //
-// Dir keeps the files of batches, from acceptance until they are published and deleted.
+// Dir keeps the files of batches in the buffers, from acceptance until the batches are published
+// and the files deleted. With uploads.accepted: store they lie in the object store instead; the
+// methods of Env find them in either.
 //
-// Env holds what all stages of ingest have: the ledger, the buffers, and the named durable writes
-// at which fault tests kill them.
+// Env has what all stages of ingest work with: the ledger, the buffers, and the names of the
+// durable writes at which fault tests kill the process.
 //
 // # Checks
 //
-// BatchFile is checked against their manifests, or to infer the manifest of a file that came
-// without one.
+// BatchFile checks a batch against its manifest, host by host. InferManifest makes the manifest of
+// a file that came without one.
 //
 // # Quarantine
 //

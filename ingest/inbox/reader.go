@@ -36,8 +36,8 @@ type BatchFile struct {
 	ahead  chan *bufio.Reader // those that are not in use; the verifier would make one for each host
 }
 
-// NewBatchFile returns a File of a batch with a manifest that is valid. It verifies atOnce hosts at
-// once.
+// NewBatchFile returns a BatchFile of a batch with a manifest that is valid. It verifies atOnce
+// hosts at once.
 func NewBatchFile(r io.ReaderAt, m *wire.Manifest, atOnce int, limits Limits) *BatchFile {
 	f := &BatchFile{r: r, m: m, limits: limits, ahead: make(chan *bufio.Reader, atOnce)}
 	for range atOnce {

@@ -1,16 +1,16 @@
-// Package api has the paths of the HTTP API for consumers and operators, and JSON documents that it
-// takes and answers. The service, its command line and its clients share them.
+// Package api has the paths of the HTTP API for consumers and operators, and the JSON documents
+// that the API takes and answers. The service, its command line and its clients share them.
 //
 // Documents that are mostly a domain type's own data lie beside that type: of accounts in
-// serve/account, of collections in archive/catalog, of watches in serve/watch, of the change feed
-// in internal/api, of transfers in internal/transfers, and what operators see of robots and batches
-// in manager and ingest. The robots' protocol is in internal/wire. Operations on the paths are
-// defined beside their handlers, by internal/route; cmd/sheaf/service/openapi describes them all.
+// serve/account, of collections in archive/catalog, of watches in serve/watch, of transfers in
+// internal/transfers, and what operators see of robots and batches in manager and ingest. The
+// robots' protocol is in internal/wire. Operations on the paths are defined beside their handlers,
+// by internal/route; cmd/sheaf/service/openapi describes them all.
 //
 // # Change feed
 //
-// The change feed has types for the service and its clients: events with sequence numbers, the
-// answer of /v1/changes, and the names of the files below /feed.
+// Event, Page and Tile are the change feed's: events with sequence numbers, the answer of
+// /v1/changes, and the names of the files below /feed.
 //
 // Each event gets a unique number, in the order of publication. An account sees the events of its
 // scope, so its numbers have gaps. Something published that was taken down or has expired is left

@@ -8,7 +8,7 @@ const (
 	PathEditions = "/v1/editions"    // GET: EditionList
 	PathImported = "/v1/collections" // GET: catalog.CollectionList
 	PathVersion  = "/v1/version"     // GET: VersionDocument
-	PathChanges  = "/v1/changes"     // GET: api.Page
+	PathChanges  = "/v1/changes"     // GET: Page
 	PathCDX      = "/v1/cdx"         // GET, POST: index lines of records
 	PathPages    = "/v1/pages"       // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
 	PathTables   = "/v1/tables/"     // with a table's name, "records.parquet": GET: the table; POST: JobStatus

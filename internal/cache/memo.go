@@ -13,7 +13,7 @@ func NewMemo(limit int64) *Memo { return &Memo{Cache: New[string](limit)} }
 
 // GetOrCompute returns the value of a key. If it is not cached, compute returns it with its cost in
 // bytes. Concurrent callers with the same key share one computation, so it runs on when the caller
-// that began it has gone: see cache.Group.
+// that began it has gone: see Group.
 func GetOrCompute[T any](ctx context.Context, m *Memo, key string, compute func(context.Context) (T, int64, error)) (T, error) {
 	if v, ok := m.Get(key); ok {
 		return v.(T), nil

@@ -9,7 +9,7 @@ import (
 
 var units = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
 
-// most is the largest number of bytes that Parse accepts. Four times as many still fit into an
+// most is the largest number of bytes that ParseBytes accepts. Four times as many still fit into an
 // int64.
 const most = math.MaxInt64 / 4
 
@@ -32,7 +32,7 @@ func ParseBytes(text string) (int64, error) {
 	return int64(f * float64(unit)), nil
 }
 
-// FormatBytes formats a number of bytes so that Parse returns exactly it.
+// FormatBytes formats a number of bytes so that ParseBytes returns exactly it.
 func FormatBytes(n int64) string {
 	i := 0
 	for n > 0 && n%1024 == 0 && i+1 < len(units) {

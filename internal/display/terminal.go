@@ -16,18 +16,18 @@ func Harmless(s string) string {
 	if strings.IndexFunc(s, harmful) < 0 {
 		return s
 	}
-	return string(appendText(nil, []byte(s), false))
+	return string(appendHarmless(nil, []byte(s), false))
 }
 
-// HarmlessLines is Text for several lines: line feeds and tabs stay.
-func HarmlessLines(s string) string { return string(appendText(nil, []byte(s), true)) }
+// HarmlessLines is Harmless for several lines: line feeds and tabs stay.
+func HarmlessLines(s string) string { return string(appendHarmless(nil, []byte(s), true)) }
 
 func harmful(r rune) bool {
 	return r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// appendText appends what Text makes of s; with lines, line feeds and tabs stay.
-func appendText(b, s []byte, lines bool) []byte {
+// appendHarmless appends what Harmless makes of s; with lines, line feeds and tabs stay.
+func appendHarmless(b, s []byte, lines bool) []byte {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)
 		switch {
@@ -45,8 +45,8 @@ func appendText(b, s []byte, lines bool) []byte {
 	return b
 }
 
-// NewHarmlessWriter returns a Writer to w that does for all that is written to it what Lines does
-// for a text.
+// NewHarmlessWriter returns a Writer to w. It does to all that is written what HarmlessLines does
+// to a text.
 func NewHarmlessWriter(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {
@@ -66,7 +66,7 @@ func (w *writer) Write(p []byte) (int, error) {
 		}
 	}
 	w.part = bytes.Clone(text[whole:])
-	if _, err := w.w.Write(appendText(nil, text[:whole], true)); err != nil {
+	if _, err := w.w.Write(appendHarmless(nil, text[:whole], true)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -37,25 +37,24 @@
 //
 // # Parts
 //
-// The control connection and the data connections have types of their own. A client has
-// five parts, each with its commands: authenticator, ports, tree, transfers and info. They reply
-// through a dialogue. The registry counts connections and logins.
+// The control connection and the data connections have types of their own. A client has five parts,
+// each with its commands: authenticator, ports, tree, transfers and info. They reply through a
+// dialogue. The registry counts connections and logins.
 //
 // # One transfer
 //
-// Open or Create; 150; the data connection, its bytes, its end; for uploads a second look at the
-// control connection, then Commit or Abort; Transferred and the reply. A stop of the service, the
-// loss of the client and ABOR all cancel the one context under which this happens. Abort is told
-// its cause.
+// A transfer has these steps: Open or Create of the session; reply 150; the data connection, its
+// bytes, its end; for uploads a second look at the control connection, then Commit or Abort;
+// Transferred and the last reply. A stop of the service, the loss of the client and ABOR all cancel
+// the one context under which this happens. Abort is told its cause.
 //
 // # Control connection
 //
-// On the control connection command lines come in, replies go out, both over TLS if the client
-// wishes, and a Watch follows the connection during a transfer. The package knows no command but
-// ABOR.
+// On the control connection command lines come in and replies go out, both over TLS if the client
+// wishes. A Watch follows the connection during a transfer; the only command that it knows is ABOR.
 //
 // # Data connections
 //
-// The data connections say how they are opened, passively and actively, and how bytes are moved
-// over them, by sendfile where possible, and counted.
+// A data connection is opened by the server (PORT, EPRT) or by the client (PASV, EPSV). Its bytes
+// are counted, and moved by sendfile where possible.
 package ftp

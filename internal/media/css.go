@@ -9,7 +9,7 @@ import (
 // StyleRef is an address in a style sheet.
 type StyleRef struct {
 	Start, End int    // of the text that stands for it: all of url(…), or a string with its quotes
-	Raw        []byte // the address as it is written; Unescape decodes its backslashes
+	Raw        []byte // the address as it is written; UnescapeStyle decodes its backslashes
 	Func       bool   // it is written as url(…)
 }
 

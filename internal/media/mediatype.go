@@ -14,8 +14,8 @@ type Type struct {
 	Charset string // the parameter of that name; empty: there is none
 }
 
-// ContentType returns all values of a header's Content-Type fields, in the form that Of and Sniff
-// take.
+// ContentType returns all values of a header's Content-Type fields, in the form that TypeOf and
+// Sniff take.
 func ContentType(h http.Header) string { return strings.Join(h.Values("Content-Type"), ", ") }
 
 // TypeOf returns the type of a Content-Type. Of several, which commas divide, the last valid one

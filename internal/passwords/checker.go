@@ -45,7 +45,7 @@ func NewChecker(cost Cost) (*Checker, error) {
 
 // Check reports whether the secret of a try is the password that phc was made from. An empty phc
 // says that the name is not known: then the answer is no, and takes as long. The limit bounds how
-// often wrong passwords are tried, by an error of type *passwords.TooMany; nil bounds nothing.
+// often wrong passwords are tried, by an error of type *TooMany; nil bounds nothing.
 func (c *Checker) Check(ctx context.Context, limit *Limiter, try Try, phc string) (bool, error) {
 	known := phc != ""
 	if !known {

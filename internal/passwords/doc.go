@@ -7,9 +7,9 @@
 //
 // A wrong password counts against its account together with the address it came from. So somebody
 // who guesses keeps nobody out: the account's owner logs in from other addresses, and others from
-// the same address. A password that was right once is let through even where both are the same.
-// Beyond that an address has a larger number of wrong passwords for all accounts together, which
-// bounds who tries one password with many names.
+// the same address. A password that was right once is let through even where both are the same. In
+// addition, an address may give only so many wrong passwords for all accounts together. That bounds
+// somebody who tries one password with many names.
 //
 // A try is counted before its password is checked and taken back if it was right. Tries that come
 // at the same moment therefore cannot all be checked before the first of them is counted.

@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/files"
 )
 
-// Recorder is a httpd.System that records operations below Base. Base is empty if names are
+// Recorder is a files.System that records operations below Base. Base is empty if names are
 // relative already. It may be used concurrently: it performs one operation at a time.
 type Recorder struct {
 	files.System
@@ -64,37 +64,37 @@ func (r *Recorder) name(path string) string {
 	return name
 }
 
-// Mkdir implements httpd.System.
+// Mkdir implements files.System.
 func (r *Recorder) Mkdir(path string, perm fs.FileMode) error {
 	return r.do(func() error { return r.System.Mkdir(path, perm) }, func(d *disk) { d.add(r.name(path), newDir()) })
 }
 
-// Link implements httpd.System.
+// Link implements files.System.
 func (r *Recorder) Link(from, to string) error {
 	return r.do(func() error { return r.System.Link(from, to) }, func(d *disk) { d.add(r.name(to), d.find(r.name(from))) })
 }
 
-// Rename implements httpd.System.
+// Rename implements files.System.
 func (r *Recorder) Rename(from, to string) error {
 	return r.do(func() error { return r.System.Rename(from, to) }, func(d *disk) { d.move(r.name(from), r.name(to)) })
 }
 
-// Remove implements httpd.System.
+// Remove implements files.System.
 func (r *Recorder) Remove(path string) error {
 	return r.do(func() error { return r.System.Remove(path) }, func(d *disk) { d.remove(r.name(path)) })
 }
 
-// RemoveAll implements httpd.System. It removes the content of a directory first, in any order.
+// RemoveAll implements files.System. It removes the content of a directory first, in any order.
 func (r *Recorder) RemoveAll(path string) error {
 	return r.do(func() error { return r.System.RemoveAll(path) }, func(d *disk) { d.removeAll(r.name(path)) })
 }
 
-// SyncDir implements httpd.System.
+// SyncDir implements files.System.
 func (r *Recorder) SyncDir(path string) error {
 	return r.do(func() error { return r.System.SyncDir(path) }, func(d *disk) { d.find(r.name(path)).syncDir() })
 }
 
-// Create implements httpd.System.
+// Create implements files.System.
 func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (files.File, error) {
 	var f files.File
 	w := &file{recorder: r, name: r.name(path)}
@@ -123,7 +123,7 @@ type file struct {
 	name     string
 }
 
-// Write implements httpd.File.
+// Write implements files.File.
 func (f *file) Write(p []byte) (n int, err error) {
 	data := append([]byte(nil), p...)
 	err = f.recorder.do(func() error {
@@ -133,7 +133,7 @@ func (f *file) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Sync implements httpd.File.
+// Sync implements files.File.
 func (f *file) Sync() error {
 	return f.recorder.do(f.File.Sync, func(d *disk) { d.open[f].sync() })
 }

@@ -11,6 +11,6 @@
 //
 // # Links
 //
-// LinkSigner signs links that need no log-in: who has the link may open it. The signatures follow
-// from the service's key, so nothing is kept of them.
+// LinkSigner signs links that need no log-in: whoever has the link may open it. The secret of a
+// LinkSigner is derived from the service's key, so no signature is stored.
 package servicekey

@@ -45,15 +45,15 @@ func (m *Meter) look() (s socket, ok bool) {
 	return m.last, ok
 }
 
-// Acked is how many bytes of what was written since Begin have been acknowledged. The end of the
+// Acked is how many bytes of what was written since NewMeter have been acknowledged. The end of the
 // connection counts as one.
 func (m *Meter) Acked() int64 {
 	s, _ := m.look()
 	return max(0, s.acked-m.start)
 }
 
-// Written is how many bytes were written since Begin, acknowledged or not. It is not known once the
-// connection was reset: the system forgets what it had not sent.
+// Written is how many bytes were written since NewMeter, acknowledged or not. It is not known once
+// the connection was reset: the system forgets what it had not sent.
 func (m *Meter) Written() (bytes int64, known bool) {
 	s, open := m.look()
 	return s.acked + int64(s.queued) - m.start, open && !s.ended

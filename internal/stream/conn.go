@@ -32,7 +32,7 @@ func (l listener) Accept() (net.Conn, error) {
 
 type connKey struct{}
 
-// ConnContext is for http.Server.ConnContext: From finds the connection of a request in it.
+// ConnContext is for http.Server.ConnContext: ConnOf finds the connection of a request in it.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if c, ok := c.(*Conn); ok {
 		return context.WithValue(ctx, connKey{}, c)

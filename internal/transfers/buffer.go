@@ -15,8 +15,7 @@ import (
 // writes those that wait when the service stops. If the process is killed, the downloads of the
 // last Delay and of an unfinished commit are lost. While the database cannot be reached at most
 // Most downloads wait; more are counted and dropped. A commit whose result is unknown is repeated,
-// so a download may be recorded twice. Quotas do not depend on these records: see package
-// bandwidth.
+// so a download may be recorded twice. Quotas do not depend on these records: see account.Meter.
 type Buffer struct {
 	to  Writer
 	log *slog.Logger

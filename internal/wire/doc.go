@@ -37,8 +37,9 @@
 //     caller gave the digest of the whole body: the record then has the digest of what was
 //     kept. Links for which there is no room are left out. A record that has no room even without
 //     its body is refused with archive.ErrRefused.
-//   - The robot must look at the Cell that was stored, not at what it asked for: a page that
-//     was cut must not be remembered as fetched in full, and is counted as truncated in its coverage.
+//   - The robot must look at the Cell that was stored, not at what it asked for: a page that was
+//     cut must not be remembered as fetched in full, and is counted as truncated in the robot's
+//     coverage.
 //   - The service's verifier refuses a part that breaks the rule with the reason bomb_ratio.
 //
 // # Releases
@@ -56,7 +57,7 @@
 //	file linux-amd64 12345678 <SHA-256 in 64 hexadecimal digits>
 //
 // Threats and terms are those of The Update Framework (TUF, specification 1.0, 1.5.2). The counter
-// only rises, against a rollback to a release with known holes. The expiry shows a robot that
-// somebody keeps newer releases from it (freeze). The floor is the lowest counter that may still
-// run.
+// only rises. So nobody can lead a robot back to a release with known holes (rollback). The expiry
+// shows a robot that somebody keeps newer releases from it (freeze). The floor is the lowest
+// counter that may still run.
 package wire

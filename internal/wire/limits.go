@@ -22,7 +22,7 @@ func ExpansionRoom(decoded, stored int64) int64 {
 // Expansion is the rule of expansion with other numbers than MaxRatio and Grace.
 type Expansion struct{ Ratio, Grace int64 }
 
-// Room is the function Room with these numbers.
+// Room is ExpansionRoom with these numbers.
 func (e Expansion) Room(decoded, stored int64) int64 {
 	const most = 1 << 62 // below this the sum cannot overflow
 	if stored > (most-e.Grace)/e.Ratio {

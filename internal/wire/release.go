@@ -39,7 +39,7 @@ type ReportAnswer struct {
 
 // Offer is a release that a robot may install.
 type Offer struct {
-	Release   string `json:"release"`   // text; see package internal/wire
+	Release   string `json:"release"`   // text; see Release
 	Signature string `json:"signature"` // minisign's, over the text
 }
 

@@ -68,7 +68,7 @@ func (r *Release) File(platform string) (ReleaseFile, bool) {
 	return r.Files[i], true
 }
 
-// Format returns the text to be signed. It fails if Parse would.
+// Format returns the text to be signed. It fails if ParseRelease would.
 func (r *Release) Format() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func ValidDigest(s string) bool {
 }
 
 // ParseRelease parses a release's text, which must be exactly as Format writes it. It does not
-// check the signature: see Open.
+// check the signature: see OpenRelease.
 func ParseRelease(text []byte) (*Release, error) {
 	if len(text) > MaxReleaseText {
 		return nil, fmt.Errorf("release: longer than %d bytes", MaxReleaseText)

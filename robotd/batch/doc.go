@@ -15,7 +15,7 @@
 //
 // # What was not collected
 //
-// Ledger counts the pages that were not collected, and why, until the next batch takes the counts
+// Ledger counts, by reason, the pages that were not collected. The next batch takes the counts
 // along.
 //
 // The ledger is a file with a line for each event, written at once so that a crash loses none:

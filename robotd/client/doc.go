@@ -2,7 +2,9 @@
 // to P5 of paper 001, heartbeats, watches and reports of the robot's program. A robot may have
 // several URLs of the manager, any of which will do.
 //
-// List has the hosts that the manager has assigned to the robot, Identity who the robot is: its
-// credentials and its key. What the robot reports outside heartbeats is in files: Log has the log
-// of the collection, Found the URLs that the robot found and that others collect.
+// List has the hosts that the manager has assigned to the robot. Assignment keeps the list in a
+// file. Identity has the robot's credentials and its key.
+//
+// What the robot reports outside heartbeats waits in files. Log has the log of the collection.
+// Found has the URLs that the robot found and that other robots collect.
 package client

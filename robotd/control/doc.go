@@ -1,5 +1,5 @@
 // Package control answers the commands of the robot's own user over a local socket: status, pause
-// and resume. Metrics and health can also be had on a loopback address.
+// and resume. Metrics and health are also on a loopback address.
 //
 // # Tap
 //
@@ -11,8 +11,8 @@
 // archive. `socat -u UNIX-CONNECT:tap.sock - | zcat` shows them.
 //
 // The crawl waits for consumers no longer than a bound. Each consumer has a queue with a bound in
-// bytes. If it is full, a record waits for room for up to Options.Wait, and is then dropped. After
-// that no record waits for this consumer until half of its queue is empty, so a stuck consumer
-// costs one wait and not one for each page. In place of the dropped records comes a metadata record
-// with their number. A consumer that takes nothing for a minute is cut off.
+// bytes. If it is full, a record waits for room for up to TapOptions.Wait, and is then dropped.
+// After that no record waits for this consumer until half of its queue is empty, so a stuck
+// consumer costs one wait and not one for each page. In place of the dropped records comes a
+// metadata record with their number. A consumer that takes nothing for a minute is cut off.
 package control

@@ -96,7 +96,7 @@ func (t *Tap) Consumers() int {
 	return len(t.consumers)
 }
 
-// Offer gives a record, one gzip member, to every consumer. It returns within Options.Wait. The
+// Offer gives a record, one gzip member, to every consumer. It returns within TapOptions.Wait. The
 // caller must not change the record afterwards.
 func (t *Tap) Offer(record []byte) {
 	t.mu.Lock()

@@ -1,5 +1,5 @@
-// Package crawl visits the hosts of a cycle until none of them has anything left, and between two
-// cycles those with a watched page that is due.
+// Package crawl visits the hosts of a cycle until none of them has anything left. Between two
+// cycles it visits the hosts with a watched page that is due.
 //
 // # Stages
 //

@@ -13,7 +13,7 @@
 // pages.
 //
 // A hand asks the head by HTTP over TLS, on which both prove who they are by certificates of the
-// head's own authority (Invite). The head refuses the hand with a reason, or switches protocols
+// head's own authority (InviteHand). The head refuses the hand with a reason, or switches protocols
 // (RFC 9110, section 7.8); then the connection carries messages both ways. An address belongs to
 // one of the connected hands by rendezvous hashing (Thaler and Ravishankar, 1998). The head gives a
 // turn to a hand when its gate gives the turn, and gives the address back when the hand has

@@ -25,7 +25,7 @@ import (
 // HandOptions are the settings of a hand.
 type HandOptions struct {
 	Head    string // host:port
-	Pass    []byte // from Invite
+	Pass    []byte // from InviteHand
 	Version string // of the program
 	Turns   int    // at once
 	Fetcher func(*Terms) (*Fetcher, error)

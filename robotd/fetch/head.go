@@ -133,7 +133,7 @@ func (h *Head) Listen(address string) (net.Addr, error) {
 	return l.Addr(), nil
 }
 
-// Close lets go of the hands. If one of them still has a turn, the next start waits (Left).
+// Close lets go of the hands. If one of them still has a turn, the next start waits (AwaitHands).
 func (h *Head) Close() error {
 	busy := false
 	h.mu.Lock()

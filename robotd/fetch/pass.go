@@ -64,7 +64,7 @@ func (a *authority) make() (err error) {
 	return errors.Join(err, os.MkdirAll(a.dir, 0o700), config.Replace(a.path("authority.key"), text, 0o600))
 }
 
-// sign makes a key and its certificate. Rights end by Remove, not by time.
+// sign makes a key and its certificate. Rights end by RemoveHand, not by time.
 func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, ed25519.PrivateKey, error) {
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -159,7 +159,7 @@ func RemoveHand(dir, name string) error {
 	return err
 }
 
-// passTLS returns a hand's side of connections, with what Invite has returned.
+// passTLS returns a hand's side of connections, with what InviteHand has returned.
 func passTLS(pass []byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(pass, pass)
 	if err != nil || len(pair.Certificate) != 2 {

@@ -10,9 +10,9 @@
 // of the host's open segment, and what the page was like (its Visit). No entry is marked as taken:
 // the page in hand is the one at the consumed offset. So no crash can lose it.
 //
-// The set of seen URLs is computed from the logs at start; Seen holds the hashes. A host
-// uses no file descriptor, some 400 bytes of memory, and a folder with two files (three from its
-// second cycle on). A URL uses two bytes of memory, and its path and 20 bytes on disk.
+// The set of seen URLs is computed from the logs at start; Seen holds the hashes. A host uses no
+// file descriptor, some 400 bytes of memory, and a folder with two files (three from its second
+// cycle on). A URL uses two bytes of memory, and its path and 20 bytes on disk.
 //
 // Pages that are visited several times in a cycle, because somebody waits for their changes, come
 // before the queue. They are in a lane in memory, and their journal lines contain their URLs.
@@ -41,7 +41,7 @@
 //
 // # Seen URLs
 //
-// Set has 64-bit hashes, more than there is memory for. Each hash takes one and a half bytes of
+// Seen has 64-bit hashes, more than there is memory for. Each hash takes one and a half bytes of
 // memory and eight bytes of disk. The answers are exact.
 //
 // New hashes are collected in memory. When there are enough, they become a run: a file of sorted
@@ -51,6 +51,6 @@
 // not have. A hash that passes the filter is looked up in the one block that can contain it. Hashes
 // that were looked up recently are cached.
 //
-// The files have no names and vanish with the process: the user of a set can compute it again from
+// The files have no names and vanish with the process: the user of a Seen can compute it again from
 // what was hashed.
 package frontier

@@ -5,12 +5,12 @@
 //
 // LinksAndText and Stream find what a page says about itself and what it links to.
 //
-// The charset of a page is judged by its bytes if they contradict its declaration
-// (internal/media). Links are found as a browser finds them, in one pass over the tokens without
-// a tree. They are resolved at the end, since the first <base> holds for earlier links too.
-// Sitemaps and feeds are read as a stream, up to the limits of their protocol. Bytes, links and
-// title are bounded, and what a bound cuts off is counted. No input causes a panic, or another
-// error than for a base that is no URL.
+// The charset of a page is judged by its bytes if they contradict its declaration (internal/media).
+// Links are found as a browser finds them, in one pass over the tokens without a tree. They are
+// resolved at the end, since the first <base> holds for earlier links too. Sitemaps and feeds are
+// read as a stream, up to the limits of their protocol. Bytes, links and title are bounded, and
+// what a bound cuts off is counted. No input causes a panic, or another error than for a base that
+// is no URL.
 //
 // # Answers that are no pages
 //
@@ -29,7 +29,7 @@
 //
 // # Traps
 //
-// Traps are URLs that a program generates without end: paths that repeat themselves, calendars that
-// go on for ever, parameters that pile up. The URLs that it lets pass are still bounded by a host's
-// limits of depth, length and pages.
+// Traps are URLs that a server's program generates without end: paths that repeat themselves,
+// calendars that go on for ever, parameters that pile up. Trap, Circles and Calendars find them.
+// URLs that these let pass are still bounded by a host's limits of depth, length and pages.
 package page

@@ -24,7 +24,7 @@ type Look struct {
 	Status int
 	Header http.Header
 	Title  string
-	Text   string // what a reader sees, as page.Page has it
+	Text   string // what a reader sees, as Page has it
 	More   bool   // Text is not all
 	Body   []byte // beginning of the markup; only ASCII is looked for
 }

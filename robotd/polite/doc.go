@@ -16,9 +16,9 @@
 //
 // # Memory
 //
-// Files keep what a robot must remember about hosts across restarts and crashes: until when each
-// host and each address must be left alone, the texts of robots.txt files, and how fast servers
-// are. A robot that forgot would come back too early and fetch every robots.txt again.
+// Restraints keeps, across restarts and crashes, until when each host and each address must be left
+// alone. Rules keeps the texts of robots.txt files. A robot that forgot would come back too early
+// and fetch every robots.txt again.
 //
 // What is written survives the end of the process at any time. It is not synced, so a power failure
 // may lose some of it, which is then learned again. Checksums reveal a line or file that was

@@ -1,10 +1,11 @@
 // Package revisit decides which pages are visited again, and when.
 //
 // A Chooser decides which of a host's known pages a cycle visits, and at which hours. It learns
-// from each visit how the page changes and how fast the server is.
+// from each visit how the page changes. Hours learns how fast the server is at each hour, and
+// Servers keeps that in files.
 //
 // # Watched pages and orders
 //
-// Pages has the pages that consumers watch (paper 004), Orders the hosts whose visit an operator
-// has ordered: what is visited between and within cycles, before all other pages.
+// Pages has the pages that consumers watch (paper 004). Orders has the hosts whose visit an
+// operator has ordered. Both are visited between and within cycles, before all other pages.
 package revisit

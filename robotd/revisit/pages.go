@@ -21,7 +21,7 @@ type page struct {
 	entry         frontier.Entry
 	visit         frontier.Visit // as the last visit left it; zero: there was none
 	at            time.Time      // of that visit
-	backoffFactor float64        // see revisit.WatchPolicy
+	backoffFactor float64        // see WatchPolicy
 	next          time.Time      // when the page should be visited again; zero: at once
 	once          int64          // the last order for one visit that was carried out, since the process began
 }

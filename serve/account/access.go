@@ -33,8 +33,8 @@ type Access struct {
 	Grace    time.Duration // how long a download may continue after its account's window has closed
 }
 
-// Begin lets an account begin to read. It fails with a *ClosedError or a *account.QuotaError. The
-// permit must be closed.
+// Begin lets an account begin to read. It fails with a *ClosedError or a *QuotaError. The permit
+// must be closed.
 func (x *Access) Begin(ctx context.Context, a *Account) (*Permit, error) {
 	now := time.Now()
 	if !a.Window.Open(now) {
@@ -73,10 +73,9 @@ func (p *Permit) Close() error {
 	return p.flow.Close()
 }
 
-// Take waits until some of the next n bytes may be read, and returns how many. It is a
-// account.Taker. It fails with a *ClosedError if the account's window has been closed for longer
-// than the grace, with a *account.QuotaError if the day's bytes are used up, and with
-// ErrNoAccount if the account was deleted.
+// Take waits until some of the next n bytes may be read, and returns how many. It is a Taker. It
+// fails with a *ClosedError if the account's window has been closed for longer than the grace, with
+// a *QuotaError if the day's bytes are used up, and with ErrNoAccount if the account was deleted.
 func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	a, err := p.account.Account()
 	if err != nil {
@@ -88,7 +87,7 @@ func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	return p.flow.Take(ctx, a.limits(), n)
 }
 
-// TakeAll counts n bytes as read, at once, and reports whether it did: see account.Flow.TakeAll.
+// TakeAll counts n bytes as read, at once, and reports whether it did: see Flow.TakeAll.
 func (p *Permit) TakeAll(n int64) bool {
 	a, err := p.account.Account()
 	return err == nil && p.checkWindow(a, time.Now()) == nil && p.flow.TakeAll(a.limits(), n)

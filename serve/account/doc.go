@@ -2,9 +2,9 @@
 // and how much.
 //
 // An account has a scope: the domains whose hosts it sees. Nothing else exists for it. Its window
-// is when it may fetch, and its rate and quota are how fast and how much a day (see package
-// bandwidth). Looking at listings is always allowed. Accounts are rows of the database. If an
-// operator changes an account, the change also applies to sessions and files that are open.
+// is when it may fetch, and its rate and quota are how fast and how much a day (see Bandwidth).
+// Looking at listings is always allowed. Accounts are rows of the database. If an operator changes
+// an account, the change also applies to sessions and files that are open.
 //
 // # Rules
 //

@@ -48,7 +48,7 @@ const (
 	dayLength = 24 * time.Hour
 )
 
-// check returns an ErrInvalid that names the key that is wrong, and its value.
+// check returns an ErrInvalidRules that names the key that is wrong, and its value.
 func (r *Rule) check() error {
 	bad := func(key string, value any, want string) error {
 		return fmt.Errorf("%w: %s: %.100q: %s", ErrInvalidRules, key, fmt.Sprint(value), want)

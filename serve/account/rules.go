@@ -105,7 +105,7 @@ func (x *Rules) List(ctx context.Context) ([]Rule, error) {
 }
 
 // Add adds a rule and returns it as stored. When it returns, the rule holds in this process; in
-// others within a few seconds. It fails with ErrInvalid.
+// others within a few seconds. It fails with ErrInvalidRules.
 func (x *Rules) Add(ctx context.Context, r Rule) (Rule, error) {
 	if err := r.check(); err != nil {
 		return Rule{}, err

@@ -21,11 +21,12 @@
 //
 // # Queries
 //
-// Queries answers what programs ask about the archive. operations.go lists the operations.
+// Queries answers what programs ask about the archive; operations.go lists the operations. A file
+// of records that is too large for one answer is made by a job, at /v1/jobs.
 //
 // # Watches
 //
-// Watches serves the watches of an account:
+// WatchesHandler serves the watches of an account:
 //
 //	POST   /v1/watches              begins one: watch.Wish
 //	GET    /v1/watches              lists them: watch.WatchList
@@ -42,6 +43,7 @@
 //
 // # Accounts
 //
-// Accounts serves /v1/admin/accounts, by which operators keep consumers' accounts, /v1/tokens, by
-// which these keep their tokens, and /v1/admin/access, by which operators say who may see what.
+// AccountsHandler serves /v1/admin/accounts, by which operators keep consumers' accounts;
+// /v1/tokens, by which consumers keep their tokens; and /v1/admin/access, by which operators say
+// who may see what.
 package httpd

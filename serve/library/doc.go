@@ -19,11 +19,10 @@
 // copied out of the store in ranges. Texts that must be sorted or chosen (.cdxj, .links.gz,
 // MANIFEST and so on) are written once and kept in temporary files, which all readers share.
 //
-// An Entry describes the files that consumers get, and where their bytes come from: stored ranges,
-// joined parts, texts that are written when they are read, and temporary files.
-//
-// Nothing here knows the tree or an archive. The packages above compute an Entry, and Open makes a
-// File of it for an account.
+// An Entry describes a file that consumers get, and where its bytes come from: stored ranges,
+// joined parts, texts that are written when they are read, and temporary files. Files computes the
+// entries of a host, and other packages those of their own files. Open makes a File of an entry for
+// an account.
 //
 // # Changes
 //

@@ -36,7 +36,7 @@ func (h Files) Files(ctx context.Context, emit func(Node) error) error {
 }
 
 // File returns the file of a name in the host's directory, listed or not. It fails with
-// library.ErrNotFound.
+// ErrNotFound.
 func (h Files) File(ctx context.Context, name string) (*Entry, error) {
 	switch name {
 	case Manifest:

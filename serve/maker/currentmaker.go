@@ -21,7 +21,7 @@ const currentLease = "current"
 // on.
 const kept = 2
 
-// CurrentOptions of a Maker. All fields but Domains are required.
+// CurrentOptions are the settings of a CurrentMaker. All fields but Domains are required.
 type CurrentOptions struct {
 	Library *serve.Library
 	Store   store.Store
@@ -39,7 +39,7 @@ type CurrentMaker struct {
 	edition string    // the newest one, of which all domains have volumes; "": not known
 }
 
-// NewCurrentMaker returns a Maker.
+// NewCurrentMaker returns a CurrentMaker.
 func NewCurrentMaker(opt CurrentOptions) *CurrentMaker { return &CurrentMaker{opt: opt} }
 
 // everybodysView is whom volumes are measured for. No account has its name, so no rule is for it.

@@ -1,9 +1,9 @@
-// Package maker makes, beside publication, what the tree offers of volumes.
+// Package maker makes the files that the tree offers of volumes. It works beside publication.
 //
 // # Tables
 //
-// TableMaker makes tables of what each edition brought, beside publication: of each volume of each
-// top-level domain the records, the hosts and the links (see packages tree and tables).
+// TableMaker makes tables of what each edition brought: of each volume of each top-level domain the
+// records, the hosts and the links (see packages tree and tables).
 //
 // A table is made once, for what an account without special rights sees of the volume. When
 // something in the volume is taken down, comes back or is no longer hidden, the table is made
@@ -12,6 +12,6 @@
 //
 // # Current volumes
 //
-// CurrentMaker makes what the tree needs to offer the latest version of every page of a domain in a
-// few large files (see package tree, Current).
+// CurrentMaker finds which hosts lie in which volume of a domain's latest versions. From that the
+// tree offers the latest version of every page of a domain in a few large files (see tree.Current).
 package maker

@@ -21,7 +21,7 @@ import (
 // leaseName is the name of the lease under which tables are made.
 const leaseName = "tables"
 
-// TableOptions of a Maker. All fields are required.
+// TableOptions are the settings of a TableMaker. All fields are required.
 type TableOptions struct {
 	Library  *serve.Library
 	Store    store.Store
@@ -43,7 +43,7 @@ type TableMaker struct {
 	doomed map[string]time.Time
 }
 
-// NewTableMaker returns a Maker.
+// NewTableMaker returns a TableMaker.
 func NewTableMaker(opt TableOptions) *TableMaker {
 	return &TableMaker{opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
 }
@@ -57,8 +57,8 @@ const longest = time.Minute
 // errMore ends a pass that has taken long enough.
 var errMore = errors.New("there is more to do")
 
-// share is the part of its time, one of so many, in which a Maker works. So publishing every few
-// seconds costs no more for the tables.
+// share is the part of its time, one of so many, in which a TableMaker works. So publishing every
+// few seconds costs no more for the tables.
 const share = 20
 
 // Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next

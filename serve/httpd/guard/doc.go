@@ -4,8 +4,8 @@
 // name, bounds how long a client may take and how many requests are under way, and answers errors
 // as problem+json (RFC 9457).
 //
-// Beside it stands what the handlers of the HTTP service read from requests and write into answers
-// in the same way: links, redirects, encodings, and the service's own address.
+// Beside Guard are the functions with which all handlers of the HTTP service read requests and
+// write answers: links, redirects, encodings, and the service's own address.
 //
 // Sender sends files to consumers over HTTP, whole or by ranges, and records what they have taken.
 package guard
