@@ -1,4 +1,4 @@
-package operators_test
+package passwords_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package webpage_test
+package media_test
 
 import (
 	"slices"

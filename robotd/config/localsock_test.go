@@ -1,4 +1,4 @@
-package robotd_test
+package config_test
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package problem_test
+package peer_test
 
 import (
 	"net/http"

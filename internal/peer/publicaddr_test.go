@@ -1,4 +1,4 @@
-package weburl_test
+package peer_test
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package settings_test
+package wire_test
 
 import (
 	"testing"

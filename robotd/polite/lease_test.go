@@ -1,4 +1,4 @@
-package robotd_test
+package polite_test
 
 import (
 	"os"

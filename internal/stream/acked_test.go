@@ -1,4 +1,4 @@
-package files_test
+package stream_test
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package update_test
+package wire_test
 
 import (
 	"errors"
