@@ -1,12 +1,14 @@
 package ingest_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,9 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
 	"sheaf/internal/testkit"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 )
 
 func emptyCatalog(t *testing.T) *catalog.Catalog {
@@ -47,7 +52,7 @@ func TestTakePorts(t *testing.T) {
 		_, err := c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: batch, SHA256: batch}}, Entries: catalog.Entries(entries...)})
 		testkit.Must(t, err)
 	}
-	downs := upkeep.NewTakedowns(c, slog.New(slog.DiscardHandler))
+	downs := upkeep.NewTakedowns(c, noRecall, slog.New(slog.DiscardHandler))
 	take := func(want int) {
 		t.Helper()
 		n, err := downs.TakePorts(t.Context(), "www.example.jp", "its owner", "ops")
@@ -69,12 +74,14 @@ func TestTakePorts(t *testing.T) {
 	take(0)
 }
 
+func noRecall(context.Context, string) error { return nil }
+
 // A take-down with a misspelt limit would take the whole host. It is refused, and nothing is
 // hidden.
 func TestMisspeltTakedown(t *testing.T) {
 	c := emptyCatalog(t)
 	routes := mux.NewRouter()
-	upkeep.NewTakedowns(c, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
+	upkeep.NewTakedowns(c, noRecall, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
 	w := httptest.NewRecorder()
 	routes.ServeHTTP(w, httptest.NewRequest("POST", api.PathAdminTakedowns,
 		strings.NewReader(`{"host": "www.example.jp", "edtion": "20261121", "reason": "x"}`)))
@@ -123,7 +130,7 @@ func TestTakeDownOfARobot(t *testing.T) {
 		}
 	}
 	routes := mux.NewRouter()
-	upkeep.NewTakedowns(c, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
+	upkeep.NewTakedowns(c, noRecall, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
 	ask := func(path, body string, status int) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -147,4 +154,44 @@ func TestTakeDownOfARobot(t *testing.T) {
 	want("taken down", "b.jp", "b1")
 	ask(api.PathAdminLift, `{"robot": "thief", "reason": "it was not"}`, http.StatusOK)
 	want("lifted", "a.jp", "b1", "b2", "b3", "b4")
+}
+
+// What a thief has sent, and was not published before the robot was revoked, is not published later
+// either, whatever fetch times it claims. What had come before the theft is.
+func TestStolenKeysBatchesAreNotPublished(t *testing.T) {
+	h := newInstallation(t)
+	h.opt.Window = window.Never()
+	now := time.Now().Add(-2 * time.Hour)
+	var passed atomic.Int64
+	h.opt.Now = func() time.Time { return now.Add(time.Duration(passed.Load())) }
+	h.open().run()
+	honest := batchtest.Make(t, h.robots, 1, batchtest.Site("honest.example.jp", 1))
+	h.accept(honest)
+	h.await(honest.ID, wire.StatePostSplit)
+	stolen := now.Add(time.Minute)
+	passed.Store(int64(time.Hour))
+	forged := batchtest.Make(t, h.robots, 2, batchtest.Site("forged.example.jp", 1))
+	h.accept(forged)
+	h.await(forged.ID, wire.StatePostSplit)
+	h.stop() // the service is killed between the two
+
+	h.robots.Stolen = stolen
+	h.open().run()
+	routes := mux.NewRouter()
+	upkeep.NewTakedowns(h.cat, h.in.Publisher.Recall, slog.New(slog.DiscardHandler)).Register(routes, func(_ operators.Role, _ audit.Act, h http.Handler) http.Handler { return h })
+	w := httptest.NewRecorder()
+	body := fmt.Sprintf(`{"robot": %q, "since": %q, "reason": "its key was stolen"}`, batchtest.Robot, stolen.Format(time.RFC3339Nano))
+	routes.ServeHTTP(w, httptest.NewRequest("POST", api.PathAdminTakedowns, strings.NewReader(body)))
+	if w.Code != http.StatusNotFound { // nothing is shown yet
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if r := h.await(forged.ID, wire.StateQuarantined); r.Reason != wire.ReasonHostNotAssigned {
+		t.Errorf("receipt %+v", r)
+	}
+	h.await(honest.ID, wire.StatePostSplit)
+	_, n, err := h.in.Publisher.Now(t.Context())
+	if testkit.Must(t, err); n != 1 || len(h.lines("honest.example.jp")) != 1 || len(h.lines("forged.example.jp")) != 0 {
+		t.Errorf("%d batches are published", n)
+	}
+	h.fsck()
 }

@@ -131,7 +131,7 @@ type ForecastQuery struct {
 type RobotEnd struct {
 	Name   string `path:""`
 	Forget bool   `query:"forget" doc:"take a robot off the list that was revoked or has not joined"`
-	Since  string `query:"since" doc:"since when its key may be in others' hands, as RFC 3339 has it: nobody gets its name again, and of what it has sent nothing fetched later is published"`
+	Since  string `query:"since" doc:"since when its key may be in others' hands, as RFC 3339 has it: nobody gets its name again, and of what came later nothing is published"`
 }
 
 // PrefixQuery names a part of a host.
@@ -254,8 +254,8 @@ func (a *operatorAPI) endRobot(ctx context.Context, in RobotEnd) error {
 	var since time.Time
 	if in.Since != "" {
 		var err error
-		if since, err = time.Parse(time.RFC3339, in.Since); err != nil {
-			return problem.New(http.StatusBadRequest, "bad_since", fmt.Sprintf("since is %q; write a time such as 2026-11-21T03:00:00Z", in.Since))
+		if since, err = time.Parse(time.RFC3339, in.Since); err != nil || since.Unix() <= 0 || since.After(time.Now()) {
+			return problem.New(http.StatusBadRequest, "bad_since", fmt.Sprintf("since is %q; write a time that has passed, such as 2026-11-21T03:00:00Z", in.Since))
 		}
 	}
 	return a.roster.RevokeSince(ctx, in.Name, since)

@@ -123,6 +123,11 @@ func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (
 	return m.Assignments.HeldUntil(ctx, robot, hosts)
 }
 
+// StolenSince says since when a robot's key may be in others' hands: see roster.Roster.StolenSince.
+func (m *Manager) StolenSince(ctx context.Context, robot string) (time.Time, error) {
+	return m.Roster.StolenSince(ctx, robot)
+}
+
 // Watched reports whether consumers watch something of each of the hosts.
 func (m *Manager) Watched(ctx context.Context, hosts []string) (bool, error) {
 	return m.Hosts.Watched(ctx, hosts)

@@ -144,6 +144,15 @@ func TestRevokedSince(t *testing.T) {
 		if end, had := f.until("r1", "a"); !had || !end.Equal(stolen.Truncate(time.Millisecond)) {
 			t.Errorf("its time has ended at %s, %t; want %s", end, had, stolen)
 		}
+		for _, since := range []time.Time{stolen, stolen.Add(time.Minute), stolen.Add(-time.Minute)} { // repeated
+			testkit.Must(t, f.Roster.RevokeSince(t.Context(), "r1", since))
+		}
+		if since, err := f.StolenSince(t.Context(), "r1"); err != nil || !since.Equal(stolen.Add(-time.Minute).Truncate(time.Millisecond)) {
+			t.Errorf("its key was stolen at %s, %v; want the earliest time that was said", since, err)
+		}
+		if since, err := f.StolenSince(t.Context(), "r2"); err != nil || !since.IsZero() {
+			t.Errorf("another's key was stolen at %s, %v", since, err)
+		}
 		if _, _, err := f.Roster.Admit(t.Context(), "r1"); !errors.Is(err, roster.ErrRobotExists) {
 			t.Errorf("its name is admitted again: %v", err)
 		}

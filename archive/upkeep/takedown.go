@@ -25,11 +25,15 @@ import (
 // Takedowns lets operators take archives down and lift that again.
 type Takedowns struct {
 	catalog *catalog.Catalog
+	recall  func(ctx context.Context, robot string) error
 	log     *slog.Logger
 }
 
-// NewTakedowns returns the take-downs of a catalog.
-func NewTakedowns(c *catalog.Catalog, log *slog.Logger) *Takedowns { return &Takedowns{c, log} }
+// NewTakedowns returns the take-downs of a catalog. recall has those batches of a robot judged
+// anew that are not published yet, and returns while nothing of them is being published.
+func NewTakedowns(c *catalog.Catalog, recall func(ctx context.Context, robot string) error, log *slog.Logger) *Takedowns {
+	return &Takedowns{c, recall, log}
+}
 
 // TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host, or a
 // collection or a robot, which is all that is published of it.
@@ -199,7 +203,7 @@ func (t *Takedowns) takeDown(ctx context.Context, ask TakedownRequest) (Takedown
 	}
 	if stone.Robot != "" {
 		return t.recordOf(ctx, stone, "takes down what a robot brought", func(ctx context.Context, robot, reason, by string) (catalog.Version, int, error) {
-			return t.catalog.RemoveRobot(ctx, robot, stone.Since, reason, by)
+			return t.removeRobot(ctx, robot, stone.Since, reason, by)
 		})
 	}
 	if !ask.Unknown {
@@ -208,6 +212,22 @@ func (t *Takedowns) takeDown(ctx context.Context, ask TakedownRequest) (Takedown
 		}
 	}
 	return t.record(ctx, stone, "takes down a host", t.catalog.Remove)
+}
+
+// removeRobot is catalog.RemoveRobot that misses nothing that is published at the same time.
+func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Time, reason, by string) (catalog.Version, int, error) {
+	v, n, first := t.catalog.RemoveRobot(ctx, robot, since, reason, by)
+	if first != nil && !errors.Is(first, catalog.ErrNotExist) {
+		return v, n, first
+	}
+	if err := t.recall(ctx, robot); err != nil {
+		return v, n, err
+	}
+	last, more, err := t.catalog.RemoveRobot(ctx, robot, since, reason, by)
+	if errors.Is(err, catalog.ErrNotExist) {
+		return v, n, first
+	}
+	return last, n + more, err
 }
 
 func (t *Takedowns) lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {

@@ -139,9 +139,9 @@ func robotRevokeCommand() *cobra.Command {
 		Long: `Revoke a robot's credentials. Its hosts go to other robots when its lease is over.
 
 With --since, what it has published since that time is taken down as well: its key may have been in
-others' hands. Of its batches that are not split yet nothing that was fetched later is published, and
-nobody gets its name again. Batches that wait for the publish window are published with it: give the
-command again after that. "sheaf robot restore" lifts the take-down.`,
+others' hands. Its batches that came later and are not published yet go to the quarantine, and nobody
+gets its name again. The command may be repeated, if it was broken off. "sheaf robot restore" lifts
+the take-down.`,
 		Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if since == "" {

@@ -158,6 +158,14 @@ func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Vers
 	})
 }
 
+// Recall moves a robot's batches that are split, or being split, back to received, and returns how
+// many they were. Whoever splits one of them loses it.
+func (l *Ledger) Recall(ctx context.Context, robot string, now time.Time) (int64, error) {
+	return db.Exec(ctx, l.db, `UPDATE ingest_batches
+		SET state = 'received', entered_at = ?, token = token + 1, detail = '', failures = 0, not_before = 0, last_error = ''
+		WHERE robot = ? AND state IN ('pre-split', 'post-split')`, db.Millis(now), robot)
+}
+
 // Collected records that a published batch's file is deleted, and deletes its staged entries: the
 // catalog has them.
 func (l *Ledger) Collected(ctx context.Context, b *Batch) error {

@@ -25,8 +25,8 @@ const maxLate = 10 * time.Minute
 
 // judge checks what can be checked before the file is read. It returns until when records count, of
 // hosts that the robot has no more, and the hosts that are left out because they are not its own.
-// If the assignment is older than the batch, from a backup, or every host is left out, the batch is
-// refused, and an operator may release it.
+// If every host is left out, or checkRobot finds a fault, the batch is refused, and an operator may
+// release it.
 func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
 	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
 		return nil, left, inbox.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
@@ -34,12 +34,8 @@ func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) 
 	if b.Waives(wire.ReasonHostNotAssigned) || b.Robot == wire.ImportRobot {
 		return nil, left, nil
 	}
-	latest, err := s.opt.Robots.CurrentGeneration(ctx)
-	if err != nil {
-		return nil, left, fmt.Errorf("assignment: %w", err)
-	}
-	if m.Generation > latest {
-		return nil, left, inbox.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it was made in generation %d of the assignment, and the latest is %d", m.Generation, latest))
+	if err := s.checkRobot(ctx, b, m); err != nil {
+		return nil, left, err
 	}
 	hosts := make([]string, len(m.Hosts))
 	for n, h := range m.Hosts {
@@ -80,6 +76,27 @@ func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) 
 		return nil, left, &first
 	}
 	return until, left, nil
+}
+
+// checkRobot checks that the batch came before its robot's key was stolen, and that the assignment
+// is not older than the batch, from a backup.
+func (s *Splitter) checkRobot(ctx context.Context, b *inbox.Batch, m *wire.Manifest) error {
+	stolen, err := s.opt.Robots.StolenSince(ctx, b.Robot)
+	if err != nil {
+		return fmt.Errorf("key of robot %s: %w", b.Robot, err)
+	}
+	if !stolen.IsZero() && !b.Received.Before(stolen) {
+		return inbox.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it came at %s, and the key of robot %s may have been in others' hands since %s",
+			b.Received.Format(time.RFC3339), b.Robot, stolen.UTC().Format(time.RFC3339)))
+	}
+	latest, err := s.opt.Robots.CurrentGeneration(ctx)
+	if err != nil {
+		return fmt.Errorf("assignment: %w", err)
+	}
+	if m.Generation > latest {
+		return inbox.RefuseManifest(m, wire.ReasonHostNotAssigned, fmt.Sprintf("it was made in generation %d of the assignment, and the latest is %d", m.Generation, latest))
+	}
+	return nil
 }
 
 func notHeld(h wire.Host, why string) *inbox.Refusal {

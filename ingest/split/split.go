@@ -29,6 +29,9 @@ type Robots interface {
 	HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error)
 	// CurrentGeneration returns the number of the assignment that holds now.
 	CurrentGeneration(ctx context.Context) (int64, error)
+	// StolenSince returns since when the robot's key may have been in others' hands, because of
+	// which it was revoked. The zero time: it was not.
+	StolenSince(ctx context.Context, robot string) (time.Time, error)
 }
 
 // Options are what a Splitter works with.

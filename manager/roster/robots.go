@@ -70,7 +70,7 @@ func (r *Roster) Admit(ctx context.Context, name string) (token string, expires 
 	n, err := db.Exec(ctx, r.db, `
 		INSERT INTO robots (name, created, token_hash, token_expires) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, token_expires = excluded.token_expires
-		WHERE robots.secret_hash IS NULL AND robots.undone = 0`,
+		WHERE robots.secret_hash IS NULL AND robots.stolen = 0`,
 		name, db.Millis(now), hash(token), db.Millis(expires))
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("admit robot %s: %w", name, err)
@@ -166,9 +166,11 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 	return r.RevokeSince(ctx, robot, time.Time{})
 }
 
-// RevokeSince is Revoke for a robot whose key is in others' hands since a time. Its batches that
-// are not split yet count as if it had lost its hosts then, and nobody gets its name again: what it
-// has published since is to be taken down, and what another of its name published would be, too.
+// RevokeSince is Revoke for a robot whose key may be in others' hands since a time. Its batches
+// that came later are not published, those that came before count as if it had lost its hosts then,
+// and nobody gets its name again: what it has published since is to be taken down, and what another
+// of its name published would be, too. It may be repeated; the earliest time counts. The zero time
+// is as in Revoke.
 func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `
@@ -184,19 +186,28 @@ func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time)
 		if err := t.Leave(ctx, robot); err != nil || since.IsZero() {
 			return err
 		}
-		if _, err := t.Exec(ctx, `UPDATE robots SET undone = 1 WHERE name = ?`, robot); err != nil {
+		ms := db.Millis(since)
+		if _, err := t.Exec(ctx, `UPDATE robots SET stolen = ? WHERE name = ? AND (stolen = 0 OR stolen > ?)`, ms, robot, ms); err != nil {
 			return err
 		}
 		return t.CutTenures(ctx, robot, since)
 	})
 }
 
+// StolenSince returns the time that RevokeSince was given, or the zero time.
+func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time, err error) {
+	err = r.db.QueryRowContext(ctx, `SELECT stolen FROM robots WHERE name = ?`, robot).Scan(db.At(&since))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return since, fmt.Errorf("robot %s: %w", robot, err)
+	}
+	return since, nil
+}
+
 // Forget deletes a robot that has not joined, or was revoked. What it collected stays.
 func (r *Roster) Forget(ctx context.Context, robot string) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
-		var active bool
-		var undone bool
-		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL, undone FROM robots WHERE name = ?`, robot).Scan(&active, &undone)
+		var active, stolen bool
+		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL, stolen <> 0 FROM robots WHERE name = ?`, robot).Scan(&active, &stolen)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
@@ -204,7 +215,7 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 			return fmt.Errorf("robot %s: %w", robot, err)
 		case active:
 			return fmt.Errorf("robot %s: %w", robot, ErrActive)
-		case undone:
+		case stolen:
 			return fmt.Errorf("robot %s: %w", robot, ErrRobotExists)
 		}
 		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles"} {

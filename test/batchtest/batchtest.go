@@ -134,6 +134,7 @@ type Robots struct {
 	Until      map[string]time.Time // when its time with a host ended; it has the others
 	Unwatched  bool                 // nobody watches a host
 	Express    bool                 // its batches may be published outside the window
+	Stolen     time.Time            // since when its key was in others' hands, as it was revoked; zero: it was not
 }
 
 // NewRobots returns a robot with a new key.
@@ -180,6 +181,8 @@ func (r *Robots) RobotKey(context.Context, string) (ed25519.PublicKey, error) {
 func (r *Robots) CurrentGeneration(context.Context) (int64, error) { return r.Generation, nil }
 
 func (r *Robots) Watched(context.Context, []string) (bool, error) { return !r.Unwatched, nil }
+
+func (r *Robots) StolenSince(context.Context, string) (time.Time, error) { return r.Stolen, nil }
 
 func (r *Robots) HeldUntil(_ context.Context, _ string, hosts []string) (map[string]time.Time, error) {
 	until := make(map[string]time.Time)

@@ -1,6 +1,7 @@
 package whole
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +44,7 @@ func TestTakedownOnAFullDisk(t *testing.T) {
 		}
 		s.Publish("20261121", hosts)
 		router := mux.NewRouter()
-		upkeep.NewTakedowns(s.Catalog, slog.New(slog.DiscardHandler)).Register(router, operatorstest.Open)
+		upkeep.NewTakedowns(s.Catalog, func(context.Context, string) error { return nil }, slog.New(slog.DiscardHandler)).Register(router, operatorstest.Open)
 		take := func(host string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			router.ServeHTTP(w, httptest.NewRequest(http.MethodPost, api.PathAdminTakedowns, strings.NewReader(`{"host":"`+host+`","reason":"letter"}`)))

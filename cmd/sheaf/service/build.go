@@ -349,7 +349,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	in.Register(b.router, b.door.Gate)
 	collector.Register(b.router, b.door.Gate)
 	indexer.Register(b.router, b.door.Gate)
-	b.down = upkeep.NewTakedowns(a.catalog, b.log)
+	b.down = upkeep.NewTakedowns(a.catalog, in.Publisher.Recall, b.log)
 	b.down.Register(b.router, b.door.Gate)
 	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.tablemaker(a).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)

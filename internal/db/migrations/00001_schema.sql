@@ -76,7 +76,7 @@ CREATE TABLE robots (
     dead               TEXT    NOT NULL DEFAULT '', -- why an operator has said that it visits nothing; '': no operator has
     lapsed             INTEGER NOT NULL DEFAULT 0, -- when it had been silent for too long and its hosts were handed on; 0: it is heard of
     paused             INTEGER NOT NULL DEFAULT 0, -- 1: by the operator
-    undone             INTEGER NOT NULL DEFAULT 0, -- 1: it was revoked with what it had published since a time; nobody gets its name
+    stolen             INTEGER NOT NULL DEFAULT 0, -- since when its key may be in others' hands, because of which it was revoked, and nobody gets its name; 0: it was not
     ahead              INTEGER NOT NULL DEFAULT 0, -- ms by which its clock is ahead of the service's, as its last heartbeat says; 0: it is not
     look               INTEGER NOT NULL DEFAULT 0, -- when it was told to look for a release; 0: it has looked since
     slow               REAL    NOT NULL DEFAULT 1, -- its line: ms for what takes 1 ms at the middle robot
