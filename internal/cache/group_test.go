@@ -40,3 +40,29 @@ func TestCallersShareOneComputation(t *testing.T) {
 		}
 	})
 }
+
+// A computation that did not begin, since its caller went while it waited for its turn, is begun by
+// another caller.
+func TestOtherCallersComputeWhenOneLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group[int]
+		gone, leave := context.WithCancel(t.Context())
+		go func() {
+			_, err := g.Do(gone, "key", func(context.Context) (int, error) { <-gone.Done(); return 0, ErrLeft })
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLeft) {
+				t.Errorf("the caller that left got %v", err)
+			}
+		}()
+		synctest.Wait()
+		for range 3 {
+			go func() {
+				if n, err := g.Do(t.Context(), "key", func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
+					t.Errorf("%d, %v", n, err)
+				}
+			}()
+		}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+	})
+}

@@ -57,16 +57,22 @@ func NewSpools(limit int64) *Spools {
 }
 
 // open returns the text of a key. write writes it, unless it is there; callers that come meanwhile
-// wait for it, and it is written to its end even if they go. The caller must release the text.
+// wait for it. Once begun it is written to its end even if they go. Who goes before gives up its
+// turn: otherwise requests that are broken off would hold up everybody's texts. The caller must
+// release the text.
 func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
 	for {
 		if text := s.take(key); text != nil {
 			return text, nil
 		}
-		text, err := s.flights.Do(ctx, key, func(ctx context.Context) (*spooled, error) {
-			s.writing <- struct{}{}
+		text, err := s.flights.Do(ctx, key, func(toEnd context.Context) (*spooled, error) {
+			select {
+			case s.writing <- struct{}{}:
+			case <-ctx.Done():
+				return nil, cache.ErrLeft
+			}
 			defer func() { <-s.writing }()
-			return s.write(ctx, key, write)
+			return s.write(toEnd, key, write)
 		})
 		if err != nil || text.file == nil {
 			return text, err

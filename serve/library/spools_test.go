@@ -79,6 +79,39 @@ func TestLongTextIsWrittenOnce(t *testing.T) {
 	})
 }
 
+// Readers that leave before their text is begun hold up nobody: theirs is not written, and those of
+// others are.
+func TestReadersThatLeaveHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, memo := NewSpools(100<<20), cache.NewMemo(1<<20)
+		var written [spoolsAtOnce + 2]int
+		wait := make(chan struct{})
+		for n := range spoolsAtOnce {
+			d := long(s, fmt.Sprintf("busy %d\n", n), 2*maxHeld, &written[n], wait)
+			go d.Entry(t.Context(), memo)
+		}
+		synctest.Wait()
+		gone, leave := context.WithCancel(t.Context())
+		left, wanted := long(s, "left", 2*maxHeld, &written[spoolsAtOnce], nil), long(s, "wanted", 2*maxHeld, &written[spoolsAtOnce+1], nil)
+		go left.Entry(gone, memo)
+		go wanted.Entry(gone, memo)
+		synctest.Wait()
+		go func() {
+			if _, err := wanted.Entry(t.Context(), memo); err != nil {
+				t.Errorf("a reader beside one that left: %v", err)
+			}
+		}()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(wait)
+		synctest.Wait()
+		if want := [...]int{1, 1, 0, 1}; written != want {
+			t.Errorf("written %v times, want %v", written, want)
+		}
+	})
+}
+
 // Files that nobody reads make room for others, and are written again. Files that are read stay. If
 // they leave no room, or the disk has none, the caller is told so.
 func TestSpoolsKeepToTheirBound(t *testing.T) {
