@@ -66,7 +66,8 @@ func (h Files) File(ctx context.Context, name string) (*Entry, error) {
 
 // text returns a text that has something about each of the host's archives.
 func (h Files) text(ctx context.Context, name, media string, write func(Archive, context.Context, io.Writer, string) error) (*Entry, error) {
-	d := Document{Name: name, Type: media, Modified: h.Modified(), Key: h.Named(baseAll).key(), Spools: h.from.Spools}
+	modified := h.Modified() // a MANIFEST has the files' times, too
+	d := Document{Name: name, Type: media, Modified: modified, Key: h.Named(baseAll).key(fmt.Sprint(modified)), Spools: h.from.Spools}
 	d.Write = func(ctx context.Context, w io.Writer) error {
 		for a := range h.all() {
 			if err := write(a, ctx, w, ""); err != nil {
