@@ -25,11 +25,11 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 	if err := refuse(r.URL.Query(), "is for files; index lines tell of revisits as they are", "originals"); err != nil {
 		return err
 	}
-	leave, err := q.enter(w, r, a)
+	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer in.Leave()
 	wanted, err := readQuery(w, r)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		if err != nil {
 			return err
 		}
-		leave() // sending is no search
+		in.Leave() // sending is no search
 		return sendPages(w, wanted, pages)
 	}
 	body := newSpool(wanted.Gzip() && guard.TakesGzip(r))
@@ -67,7 +67,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		values.Set("cursor", next.String())
 		guard.Link(w, r, values, "next")
 	}
-	leave()
+	in.Leave()
 	body.send(w, r, wanted.Output.ContentType())
 	return nil
 }

@@ -19,11 +19,11 @@ const maxCoverage, defaultCoverage = 10_000, 1000
 // list as /v1/cdx does, a limit and a cursor.
 func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	values := r.URL.Query()
-	leave, err := q.enter(w, r, a)
+	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer in.Leave()
 	wanted, err := q.readCoverage(w, r, defaultCoverage, maxCoverage)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 	for _, c := range found {
 		list.Coverage = append(list.Coverage, api.Coverage(c))
 	}
-	leave() // sending is no search
+	in.Leave() // sending is no search
 	return sendJSON(w, r, list)
 }
 

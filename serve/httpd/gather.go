@@ -11,6 +11,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/bundle"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/query"
 )
 
@@ -18,20 +19,20 @@ import (
 // and takes Range. Records are not compressed anew. The file is what the query gives now, so its
 // ETag changes with the archive. Queries for too much are for jobs.
 func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	leave, err := q.enter(w, r, a)
+	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer in.Leave()
 	wanted, err := readPagesQuery(w, r)
 	if err != nil {
 		return err
 	}
 	suffix := mux.Vars(r)["form"]
-	gathered, err := q.Library.Bundles.GetOrBuild(r.Context(), a, suffix+" "+wanted.ID(), func(ctx context.Context) (*bundle.Bundle, error) {
+	gathered, err := q.Library.Bundles.GetOrBuild(r.Context(), a, suffix+" "+wanted.ID(), guard.InPlace(in, func(ctx context.Context) (*bundle.Bundle, error) {
 		return q.gather(ctx, a, wanted, suffix)
-	})
-	leave() // sending is no search
+	}))
+	in.Leave() // sending is no search
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"sheaf/serve/query"
 )
 
-// enter receives the body of a search and counts it as a search until leave is called, which may be
-// called again. It fails with the problem to answer.
-func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Account) (leave func(), err error) {
+// enter receives the body of a search and counts it as a search until its place is left. It fails
+// with the problem to answer.
+func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Account) (*guard.Place, error) {
 	release, err := receive(q.Limits, w, r, a)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Accou
 		release()
 		return nil, err
 	}
-	return func() { out(); release() }, nil
+	return guard.NewPlace(func() { out(); release() }), nil
 }
 
 // receive reads the body of a request, which may be a list, before the request gets a place. So who

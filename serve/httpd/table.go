@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/query"
 	"sheaf/serve/tables"
 )
@@ -18,19 +19,19 @@ import (
 // size, a strong ETag and ranges. Queries for too much are for jobs.
 func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	name := path.Base(r.URL.Path)
-	leave, err := q.enter(w, r, a)
+	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer in.Leave()
 	wanted, err := readTableQuery(w, r)
 	if err != nil {
 		return err
 	}
-	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, name+" "+wanted.ID(), func(ctx context.Context) (*tables.Table, error) {
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, name+" "+wanted.ID(), guard.InPlace(in, func(ctx context.Context) (*tables.Table, error) {
 		return q.tabulate(ctx, a, name, wanted)
-	})
-	leave() // sending is no search
+	}))
+	in.Leave() // sending is no search
 	if err != nil {
 		return err
 	}
@@ -50,11 +51,11 @@ func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.A
 // hostTable serves a table of coverage, which takes the parameters of /v1/coverage but for its
 // cursor.
 func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	leave, err := q.enter(w, r, a)
+	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer in.Leave()
 	if err := refuse(r.URL.Query(), "is for lists; a table is whole, or refused", "cursor", "limit"); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.A
 		return err
 	}
 	key := fmt.Sprintf("%s %v %d %d", tables.HostsName, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
-	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, func(ctx context.Context) (*tables.Table, error) {
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, guard.InPlace(in, func(ctx context.Context) (*tables.Table, error) {
 		return q.Library.Tables.Hosts(ctx, a, func() ([]coverage.Coverage, error) {
 			found, next, err := q.Library.Coverage(ctx, a, wanted)
 			if err == nil && next != "" {
@@ -72,8 +73,8 @@ func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.A
 			}
 			return found, err
 		})
-	})
-	leave() // sending is no search
+	}))
+	in.Leave() // sending is no search
 	if err != nil {
 		return err
 	}
