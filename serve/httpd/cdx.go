@@ -49,7 +49,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		in.Leave() // sending is no search
 		return sendPages(w, wanted, pages)
 	}
-	body := newSpool(wanted.Gzip() && guard.TakesGzip(r))
+	body := q.spool(r, a, wanted.Gzip() && guard.TakesGzip(r))
 	defer body.to.Close()
 	next, err := q.lines(r, a, wanted, body)
 	if err != nil {

@@ -60,5 +60,5 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		return err
 	}
 	link(page.Next, "next")
-	return sendJSON(w, r, page)
+	return q.sendJSON(w, r, a, page)
 }

@@ -41,7 +41,7 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 		list.Coverage = append(list.Coverage, api.Coverage(c))
 	}
 	in.Leave() // sending is no search
-	return sendJSON(w, r, list)
+	return q.sendJSON(w, r, a, list)
 }
 
 // readCoverage reads what coverage is wanted, with a limit.

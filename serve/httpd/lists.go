@@ -31,7 +31,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if next != "" {
 		route.Link(r.Context(), "next", "after", next)
 	}
-	return sendJSON(w, r, list)
+	return q.sendJSON(w, r, a, list)
 }
 
 func (q *Queries) editions(ctx context.Context, _ route.None) (list api.EditionList, err error) {

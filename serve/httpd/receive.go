@@ -32,7 +32,7 @@ func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *ac
 	if r.Method != http.MethodPost {
 		return func() {}, nil
 	}
-	from, body := http.MaxBytesReader(w, r.Body, query.MaxListBytes), newSpool(false)
+	from, body := http.MaxBytesReader(w, r.Body, query.MaxListBytes), newSpool(false, nil)
 	release = func() { body.to.Close() }
 	defer func() {
 		if err == nil {

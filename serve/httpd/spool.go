@@ -14,6 +14,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"sheaf/internal/files"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
 )
 
 const (
@@ -34,7 +36,15 @@ type spool struct {
 	to    stored       // must be closed
 }
 
-func newSpool(gzip bool) *spool { return &spool{gzip: gzip, to: stored{hash: sha256.New()}} }
+// newSpool returns a spool. If its answer needs a file, enter is called before; nil: nothing is.
+func newSpool(gzip bool, enter func() (leave func(), err error)) *spool {
+	return &spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
+}
+
+// spool returns a spool for the answer to a request.
+func (q *Queries) spool(r *http.Request, a *account.Account, gzip bool) *spool {
+	return newSpool(gzip, func() (func(), error) { return q.Limits.Answer(r, a) })
+}
 
 // Write adds a part of the answer. The first part decides whether it is worth compressing.
 func (s *spool) Write(p []byte) (n int, err error) {
@@ -68,8 +78,8 @@ func (s *spool) send(w http.ResponseWriter, r *http.Request, contentType string)
 }
 
 // sendJSON answers with v in JSON, which is not held in memory while it is sent.
-func sendJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body := newSpool(false)
+func (q *Queries) sendJSON(w http.ResponseWriter, r *http.Request, a *account.Account, v any) error {
+	body := q.spool(r, a, false)
 	defer body.to.Close()
 	if err := json.NewEncoder(body).Encode(v); err != nil {
 		return err
@@ -84,8 +94,12 @@ type stored struct {
 	rest *os.File // nil as long as the answer is short
 	size int64
 	hash hash.Hash
+
+	enter func() (leave func(), err error) // see newSpool
+	leave func()                           // nil: not entered
 }
 
+// Write implements io.Writer. It fails with library.ErrNoSpace if the disk is full.
 func (s *stored) Write(p []byte) (int, error) {
 	s.hash.Write(p)
 	s.size += int64(len(p))
@@ -93,17 +107,28 @@ func (s *stored) Write(p []byte) (int, error) {
 		return s.head.Write(p)
 	}
 	if s.rest == nil {
-		f, err := files.Nameless("")
-		if err != nil {
-			return 0, err
+		if err := s.begin(); err != nil {
+			return 0, library.NoSpace(err)
 		}
-		s.rest = f
-		if _, err := f.Write(s.head.Bytes()); err != nil {
-			return 0, err
+	}
+	n, err := s.rest.Write(p)
+	return n, library.NoSpace(err)
+}
+
+// begin begins the temporary file.
+func (s *stored) begin() (err error) {
+	if s.enter != nil {
+		if s.leave, err = s.enter(); err != nil {
+			return err
 		}
+	}
+	if s.rest, err = files.Nameless(""); err != nil {
+		return err
+	}
+	if _, err = s.rest.Write(s.head.Bytes()); err == nil {
 		s.head = bytes.Buffer{}
 	}
-	return s.rest.Write(p)
+	return err
 }
 
 // etag returns the strong ETag of what was written.
@@ -119,6 +144,9 @@ func (s *stored) content() io.ReadSeeker {
 
 // Close removes the temporary file.
 func (s *stored) Close() error {
+	if s.leave != nil {
+		defer s.leave()
+	}
 	if s.rest == nil {
 		return nil
 	}

@@ -39,6 +39,13 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *tables.Table, name string) error {
+	if table.Size() > spoolMemory {
+		leave, err := q.Limits.Answer(r, a)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	f, err := q.Library.Tables.Open(r.Context(), a, table, api.PathTables+name)
 	if err != nil {
 		return err

@@ -26,6 +26,9 @@ const (
 	// Long bodies that are being received, which need no other place meanwhile.
 	accountBodies, allBodies = 4, 32
 
+	// Long answers that are being sent from temporary files. They need no other place meanwhile.
+	accountAnswers, allAnswers = 16, 256
+
 	// retry is when a request that was turned away may be sent again.
 	retry = 5 * time.Second
 )
@@ -37,7 +40,7 @@ func allSearches() int { return 4 * max(2, runtime.GOMAXPROCS(0)) }
 // works for it: not while its body comes, nor while its answer is sent. So a slow client delays
 // only itself. Its methods may be called from many goroutines at once, and so may each leave, which
 // may be called again.
-type Limits struct{ searches, lists, polls, bodies *gate }
+type Limits struct{ searches, lists, polls, bodies, answers *gate }
 
 // NewLimits returns the limits of one service.
 func NewLimits() *Limits {
@@ -46,6 +49,7 @@ func NewLimits() *Limits {
 		lists:    newGate(accountLists, allLists, "searches for a list", "lists"),
 		polls:    newGate(accountPolls, allPolls, "requests that wait for changes", "waits"),
 		bodies:   newGate(accountBodies, allBodies, "long lists on their way", "bodies"),
+		answers:  newGate(accountAnswers, allAnswers, "long answers on their way", "answers"),
 	}
 }
 
@@ -83,6 +87,12 @@ func (l *Limits) Poll(r *http.Request, a *account.Account) (leave func(), err er
 // problem to answer.
 func (l *Limits) Body(r *http.Request, a *account.Account) (leave func(), err error) {
 	return l.bodies.enter(r, a)
+}
+
+// Answer counts a long answer, which takes room on the disk however slowly it is read, until leave
+// is called. It fails with the problem to answer.
+func (l *Limits) Answer(r *http.Request, a *account.Account) (leave func(), err error) {
+	return l.answers.enter(r, a)
 }
 
 // gate lets a bounded number of requests of one kind in.
