@@ -11,7 +11,7 @@
 //
 // Files serves the tree of files and the hosts' archives over HTTP:
 //
-//	/pub/…                                   the tree; directories are listings that wget -r and rclone can walk
+//	/pub/…                                   the tree; wget -r and rclone can walk its directories
 //	/a/<host>.<form>                         the host's current archive
 //	/a/<host>/<edition>|current|all.<form>   any of its archives
 //	/a/<host>/<day>-<day>.<form>             what the editions of these days brought
