@@ -139,7 +139,7 @@ func (m *targetMaker) target(s string) (target, error) {
 		return nil, settings.Wrong("upload.targets", s, err.Error())
 	}
 	if !strings.HasPrefix(u.Scheme, "ftp") {
-		return &batch.Service{
+		return &batch.HTTP{
 			Base: strings.TrimSuffix(s, "/"), Robot: m.id.Robot, Secret: m.id.Secret, Key: m.keys, Client: m.web, Moved: m.moved,
 		}, nil
 	}

@@ -148,7 +148,7 @@ const maxOpen = 512
 func (r *Robot) openRecords(temp string) (err error) {
 	rec := &r.records
 	rec.Tally = new(crawl.Tally)
-	if rec.Journal, err = client.OpenLog(r.path("log"), r.id.Robot); err != nil {
+	if rec.Journal, err = client.OpenCollectionLog(r.path("log"), r.id.Robot); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, rec.Journal)

@@ -4,7 +4,8 @@
 // # Durable writes
 //
 // WriteFile, Rename and the others are on disk when they return nil, including the directory entry.
-// After a crash in the middle, each operation may be repeated.
+// After a crash in the middle, each operation may be repeated. Append is not durable, but leaves no
+// torn line on a full disk.
 //
 // # Locks
 //

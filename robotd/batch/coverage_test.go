@@ -23,14 +23,14 @@ func TestLedgerToReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(e ...Event) {
+	add := func(e ...Uncollected) {
 		t.Helper()
 		if err := l.Add(e...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	add(Event{Refused, "robots.txt", "a.test", 1, "http://a.test/x"}, Event{Cut, "depth", "a.test", 7, "http://a.test/y"})
-	add(Event{Left, "size", "a.test", 9, ""}, Event{Failed, "dns\nx", "b.test", 1, "http://b.test/"})
+	add(Uncollected{KindRefused, "robots.txt", "a.test", 1, "http://a.test/x"}, Uncollected{KindCut, "depth", "a.test", 7, "http://a.test/y"})
+	add(Uncollected{KindLeft, "size", "a.test", 9, ""}, Uncollected{KindFailed, "dns\nx", "b.test", 1, "http://b.test/"})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func TestLedgerToReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	add(Event{Marked, "parked", "a.test", 1, "http://a.test/" + strings.Repeat("z", longestURL)}, Event{Left, "window", "a.test", 4, ""})
-	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{Refused: 1, Cut: 7, Failed: 1, Marked: 1}) {
+	add(Uncollected{KindMarked, "parked", "a.test", 1, "http://a.test/" + strings.Repeat("z", longestURL)}, Uncollected{KindLeft, "window", "a.test", 4, ""})
+	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{KindRefused: 1, KindCut: 7, KindFailed: 1, KindMarked: 1}) {
 		t.Errorf("totals %v", got)
 	}
 	if err := l.Move(moved); err != nil {
@@ -95,11 +95,11 @@ func FuzzLedger(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := l.Totals()[Failed]
-		if err := errors.Join(l.Add(Event{Failed, "dns", "new.test", 3, ""}), l.Close()); err != nil {
+		before := l.Totals()[KindFailed]
+		if err := errors.Join(l.Add(Uncollected{KindFailed, "dns", "new.test", 3, ""}), l.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if l, err = OpenLedger(path); err != nil || before > math.MaxInt64-3 || l.Totals()[Failed] != before+3 {
+		if l, err = OpenLedger(path); err != nil || before > math.MaxInt64-3 || l.Totals()[KindFailed] != before+3 {
 			t.Errorf("%d failures, then %v, %v", before, l.Totals(), err)
 		}
 		if _, err := ReadReport(path); err != nil {
@@ -118,9 +118,9 @@ func TestReportIsBounded(t *testing.T) {
 	defer l.Close()
 	const hosts, each = 400, 200
 	for h := range hosts {
-		var events []Event
+		var events []Uncollected
 		for i := range each {
-			events = append(events, Event{Failed, fmt.Sprint(i), fmt.Sprintf("h%d.test", h), 1, fmt.Sprintf("http://h%d.test/%d", h, i)})
+			events = append(events, Uncollected{KindFailed, fmt.Sprint(i), fmt.Sprintf("h%d.test", h), 1, fmt.Sprintf("http://h%d.test/%d", h, i)})
 		}
 		if err := l.Add(events...); err != nil {
 			t.Fatal(err)
@@ -154,9 +154,9 @@ func TestLevelsAndCycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for _, events := range [][]Event{
-		{{Failed, "dns", "a.test", 2, ""}, {Left, "window", "a.test", 70, ""}, {Later, "room", "a.test", 500, ""}},
-		{{Failed, "dns", "a.test", 1, ""}, {Failed, "503", "a.test", 1, ""}, {Left, "host", "a.test", 7, ""}, {Later, "room", "a.test", 400, ""}},
+	for _, events := range [][]Uncollected{
+		{{KindFailed, "dns", "a.test", 2, ""}, {KindLeft, "window", "a.test", 70, ""}, {KindLater, "room", "a.test", 500, ""}},
+		{{KindFailed, "dns", "a.test", 1, ""}, {KindFailed, "503", "a.test", 1, ""}, {KindLeft, "host", "a.test", 7, ""}, {KindLater, "room", "a.test", 400, ""}},
 	} {
 		if err := l.Add(events...); err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestLevelsAndCycle(t *testing.T) {
 	if h := r.Hosts()[0]; h.Left != 7 || h.LeftWhy != "host" || h.Later != 400 || h.Failed["dns"] != 3 || len(h.URLs) > 0 {
 		t.Errorf("the report says %+v", h)
 	}
-	if c := l.Cycle(); len(c) != 1 || c[Failed]["dns"] != 3 || c[Failed]["503"] != 1 || len(l.Totals()) != 0 {
+	if c := l.Cycle(); len(c) != 1 || c[KindFailed]["dns"] != 3 || c[KindFailed]["503"] != 1 || len(l.Totals()) != 0 {
 		t.Errorf("the cycle's counts are %v, those since the batch %v", c, l.Totals())
 	}
 	l.BeginCycle()
@@ -188,9 +188,9 @@ func TestLedgerOnFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	l, err := OpenLedger(path)
 	testkit.Must(t, err)
-	var events []Event
+	var events []Uncollected
 	for _, host := range []string{"a.test", "b.test", "c.test"} {
-		events = append(events, Event{Failed, "dns", host, 1, "http://" + host + "/"})
+		events = append(events, Uncollected{KindFailed, "dns", host, 1, "http://" + host + "/"})
 	}
 	lift := testkit.FilesUpTo(t, uint64(2*len(events[0].line())+10))
 	if lift == nil {
@@ -205,7 +205,7 @@ func TestLedgerOnFullDisk(t *testing.T) {
 	l, err = OpenLedger(path)
 	testkit.Must(t, err)
 	defer l.Close()
-	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{Failed: 3}) {
+	if got := l.Totals(); !reflect.DeepEqual(got, map[Kind]int64{KindFailed: 3}) {
 		t.Errorf("totals %v, want three failures", got)
 	}
 }

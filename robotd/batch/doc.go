@@ -18,7 +18,8 @@
 // Ledger counts, by reason, the pages that were not collected. The next batch takes the counts
 // along.
 //
-// The ledger is a file with a line for each event, written at once so that a crash loses none:
+// The ledger is a file with a line for each Uncollected, written at once so that a crash loses
+// none:
 //
 //	<kind> TAB <reason> TAB <host> TAB <n> TAB <url> LF
 //

@@ -49,7 +49,7 @@ func TestUploadBegunElsewhere(t *testing.T) {
 	}
 	first, second := httptest.NewServer(http.HandlerFunc(serve)), httptest.NewServer(http.HandlerFunc(serve))
 	defer second.Close()
-	at := func(url string) error { return (&Service{Base: url, Client: http.DefaultClient}).Send(t.Context(), b) }
+	at := func(url string) error { return (&HTTP{Base: url, Client: http.DefaultClient}).Send(t.Context(), b) }
 	if at(first.URL) == nil {
 		t.Fatal("a dying target took the batch")
 	}

@@ -11,27 +11,28 @@ import (
 	"strings"
 	"sync"
 
-	"sheaf/robotd/config"
+	"sheaf/internal/files"
 )
 
-// Kind is what happened to a page or link.
+// Kind is why a page was not collected, or a link not followed.
 type Kind = string
 
-// The kinds. Left and Later are levels, not events: the last line of a host holds.
+// The kinds. KindLeft and KindLater are levels, and are not added up: the last line of a host
+// holds.
 const (
-	Refused  Kind = "refused"  // by robots.txt, or because its owner asked the archive
-	Failed   Kind = "failed"   // all tries have failed
-	Marked   Kind = "marked"   // the answer is no page: see page.Judge
-	Withheld Kind = "withheld" // the page asks not to be archived
-	Cut      Kind = "cut"      // a link that is not followed
-	Left     Kind = "left"     // still queued
-	Later    Kind = "later"    // known, but the cycle has no time for it
+	KindRefused  Kind = "refused"  // by robots.txt, or because its owner asked the archive
+	KindFailed   Kind = "failed"   // all tries have failed
+	KindMarked   Kind = "marked"   // the answer is no page: see page.Judge
+	KindWithheld Kind = "withheld" // the page asks not to be archived
+	KindCut      Kind = "cut"      // a link that is not followed
+	KindLeft     Kind = "left"     // still queued
+	KindLater    Kind = "later"    // known, but the cycle has no time for it
 )
 
-func isLevel(k Kind) bool { return k == Left || k == Later }
+func isLevel(k Kind) bool { return k == KindLeft || k == KindLater }
 
-// Event is one line of a ledger.
-type Event struct {
+// Uncollected is one line of a ledger: pages that were not collected, or links not followed.
+type Uncollected struct {
 	Kind   Kind
 	Reason string
 	Host   string
@@ -39,7 +40,7 @@ type Event struct {
 	URL    string // one of them; may be empty
 }
 
-func (e Event) line() string {
+func (e Uncollected) line() string {
 	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\n", e.Kind, clean(e.Reason), clean(e.Host), e.N, clean(e.URL))
 }
 
@@ -53,24 +54,24 @@ func clean(s string) string {
 	}, s)
 }
 
-func parse(line string) (Event, error) {
+func parse(line string) (Uncollected, error) {
 	f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
 	if len(f) != 5 {
-		return Event{}, fmt.Errorf("%d fields, want 5", len(f))
+		return Uncollected{}, fmt.Errorf("%d fields, want 5", len(f))
 	}
 	n, err := strconv.ParseInt(f[3], 10, 64)
 	if err != nil || n < 1 {
-		return Event{}, fmt.Errorf("count %q is not a positive number", f[3])
+		return Uncollected{}, fmt.Errorf("count %q is not a positive number", f[3])
 	}
-	return Event{f[0], f[1], f[2], n, f[4]}, nil
+	return Uncollected{f[0], f[1], f[2], n, f[4]}, nil
 }
 
-// Ledger has the events since the last batch. It may be used concurrently.
+// Ledger has what was not collected since the last batch. It may be used concurrently.
 type Ledger struct {
 	path string
 
 	mu     sync.Mutex // guards all below
-	file   *os.File   // nil until the first event
+	file   *os.File   // nil until the first line
 	totals map[Kind]int64
 	cycle  Reasons
 }
@@ -78,7 +79,7 @@ type Ledger struct {
 // Reasons has counts by kind and reason.
 type Reasons map[Kind]map[string]int64
 
-func (r Reasons) add(e Event) {
+func (r Reasons) add(e Uncollected) {
 	if r[e.Kind] == nil {
 		r[e.Kind] = make(map[string]int64)
 	}
@@ -102,16 +103,16 @@ func OpenLedger(path string) (*Ledger, error) {
 	return l, nil
 }
 
-func (l *Ledger) count(e Event) {
+func (l *Ledger) count(e Uncollected) {
 	if !isLevel(e.Kind) {
 		l.totals[e.Kind] += e.N
 		l.cycle.add(e)
 	}
 }
 
-// Add writes all events or, with an error, none. They survive the end of the process at once, and a
+// Add writes all lines or, with an error, none. They survive the end of the process at once, and a
 // loss of power after Move.
-func (l *Ledger) Add(events ...Event) error {
+func (l *Ledger) Add(events ...Uncollected) error {
 	var lines strings.Builder
 	for _, e := range events {
 		lines.WriteString(e.line())
@@ -125,7 +126,7 @@ func (l *Ledger) Add(events ...Event) error {
 		}
 		l.file = f
 	}
-	if err := config.Append(l.file, []byte(lines.String())); err != nil {
+	if err := files.Append(l.file, []byte(lines.String())); err != nil {
 		return err
 	}
 	for _, e := range events {
@@ -160,7 +161,7 @@ func (l *Ledger) Cycle() Reasons {
 	return all
 }
 
-// Move moves the file to a path on the same disk, for a batch, and begins a new one. Without events
+// Move moves the file to a path on the same disk, for a batch, and begins a new one. Without lines
 // there is no file.
 func (l *Ledger) Move(to string) error {
 	l.mu.Lock()
@@ -194,7 +195,7 @@ func (l *Ledger) Close() error {
 // each calls fn for every complete line of a ledger, which may be missing, and returns the offset
 // of the last one's end. It skips lines that cannot be read: counts with a gap are better than
 // none.
-func each(path string, fn func(Event)) (whole int64, err error) {
+func each(path string, fn func(Uncollected)) (whole int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

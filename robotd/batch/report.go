@@ -40,23 +40,23 @@ func (r *Report) host(name string) *wire.Coverage {
 	return h
 }
 
-func (r *Report) add(e Event) {
+func (r *Report) add(e Uncollected) {
 	h := r.host(e.Host)
 	switch e.Kind {
-	case Refused:
+	case KindRefused:
 		h.Refused += e.N
-	case Withheld:
+	case KindWithheld:
 		h.Withheld += e.N
-	case Failed:
+	case KindFailed:
 		count(&h.Failed, e.Reason, e.N)
-	case Marked:
+	case KindMarked:
 		count(&h.Marked, e.Reason, e.N)
-	case Cut:
+	case KindCut:
 		count(&h.Cut, e.Reason, e.N)
-	case Left:
+	case KindLeft:
 		h.Left, h.LeftWhy = e.N, e.Reason
 		return
-	case Later:
+	case KindLater:
 		h.Later = e.N
 		return
 	}

@@ -145,7 +145,7 @@ func TestCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ledger.Add(Event{Kind: Failed, Reason: "dns", Host: "down.test", N: 1, URL: "http://down.test/"}); err != nil {
+	if err := ledger.Add(Uncollected{Kind: KindFailed, Reason: "dns", Host: "down.test", N: 1, URL: "http://down.test/"}); err != nil {
 		t.Fatal(err)
 	}
 	if id, err := s.Seal(t.Context(), 7); id != "" || err != nil {

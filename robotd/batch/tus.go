@@ -19,10 +19,10 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Service sends batches over HTTP. It is a Target and a ReceiptSource. Its client needs a time-out
+// HTTP sends batches over HTTP. It is a Target and a ReceiptSource. Its client needs a time-out
 // for answers (Transport.ResponseHeaderTimeout), since a half-open connection never reports an
 // error.
-type Service struct {
+type HTTP struct {
 	Base          string // of the service, such as https://sheaf.example.jp
 	Robot, Secret string
 	Key           wire.Verifier // of receipts
@@ -32,11 +32,11 @@ type Service struct {
 }
 
 // Name returns the service's URL.
-func (s *Service) Name() string { return s.Base }
+func (s *HTTP) Name() string { return s.Base }
 
 // Send uploads the batch with tus 1.0, from the offset that the service names, and then puts the
 // manifest.
-func (s *Service) Send(ctx context.Context, b Spooled) error {
+func (s *HTTP) Send(ctx context.Context, b Spooled) error {
 	note := b.Path + ".upload" // has the location of the upload at each target
 	location, offset, err := s.resume(ctx, note, b)
 	var broken *url.Error
@@ -61,7 +61,7 @@ func (s *Service) Send(ctx context.Context, b Spooled) error {
 }
 
 // resume returns an upload that was begun, or begins one.
-func (s *Service) resume(ctx context.Context, note string, b Spooled) (location string, offset int64, err error) {
+func (s *HTTP) resume(ctx context.Context, note string, b Spooled) (location string, offset int64, err error) {
 	known, err := os.ReadFile(note)
 	if err != nil && !os.IsNotExist(err) {
 		return "", 0, err
@@ -85,7 +85,7 @@ func (s *Service) resume(ctx context.Context, note string, b Spooled) (location 
 
 // noted splits a note, which has a target and location in each line, into the lines of other
 // targets and the location at this one.
-func (s *Service) noted(text string) (others, location string) {
+func (s *HTTP) noted(text string) (others, location string) {
 	for line := range strings.Lines(text) {
 		if at, ok := strings.CutPrefix(line, s.Base+" "); ok {
 			location = strings.TrimSpace(at)
@@ -96,7 +96,7 @@ func (s *Service) noted(text string) (others, location string) {
 	return others, location
 }
 
-func (s *Service) begin(ctx context.Context, b Spooled) (string, error) {
+func (s *HTTP) begin(ctx context.Context, b Spooled) (string, error) {
 	req, err := s.request(ctx, http.MethodPost, s.Base+wire.PathUploads, nil)
 	if err != nil {
 		return "", err
@@ -119,7 +119,7 @@ func (s *Service) begin(ctx context.Context, b Spooled) (string, error) {
 	return location.String(), nil
 }
 
-func (s *Service) offset(ctx context.Context, location string) (int64, error) {
+func (s *HTTP) offset(ctx context.Context, location string) (int64, error) {
 	req, err := s.request(ctx, http.MethodHead, location, nil)
 	if err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func uploadOffset(resp *http.Response) (int64, error) {
 	return n, nil
 }
 
-func (s *Service) patch(ctx context.Context, location string, b Spooled, offset int64) error {
+func (s *HTTP) patch(ctx context.Context, location string, b Spooled, offset int64) error {
 	f, err := os.Open(b.Path)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (s *Service) patch(ctx context.Context, location string, b Spooled, offset 
 	return nil
 }
 
-func (s *Service) putManifest(ctx context.Context, b Spooled) error {
+func (s *HTTP) putManifest(ctx context.Context, b Spooled) error {
 	req, err := s.request(ctx, http.MethodPut, s.Base+batchPath(wire.PathManifest, b.ID), bytes.NewReader(b.Signed))
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *Service) putManifest(ctx context.Context, b Spooled) error {
 }
 
 // Receipt fetches the receipt of a batch and checks its signature, batch and digest.
-func (s *Service) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+func (s *HTTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id)+"?sha256="+url.QueryEscape(sha256), nil)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func batchPath(pattern string, id wire.BatchID) string {
 	return strings.Replace(pattern, "{batch}", url.PathEscape(string(id)), 1)
 }
 
-func (s *Service) request(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
+func (s *HTTP) request(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (s *Service) request(ctx context.Context, method, url string, body io.Reade
 }
 
 // do sends the request. Any answer that is not in want is an error.
-func (s *Service) do(req *http.Request, want ...int) (*http.Response, error) {
+func (s *HTTP) do(req *http.Request, want ...int) (*http.Response, error) {
 	resp, err := s.Client.Do(req)
 	if err != nil {
 		return nil, err

@@ -140,7 +140,7 @@ func TestReceiptOfAnotherKey(t *testing.T) {
 	})}
 	go server.Serve(l)
 	defer server.Close()
-	s := &Service{Base: "http://" + l.Addr().String(), Key: wire.OneKey(other), Client: http.DefaultClient}
+	s := &HTTP{Base: "http://" + l.Addr().String(), Key: wire.OneKey(other), Client: http.DefaultClient}
 	if _, err := s.Receipt(t.Context(), one.ID, "aa"); !errors.Is(err, wire.ErrSignature) {
 		t.Errorf("a receipt that another key signed: %v", err)
 	}

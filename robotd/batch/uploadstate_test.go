@@ -47,7 +47,7 @@ func TestState(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	service := &Service{Base: srv.URL, Client: srv.Client()}
+	service := &HTTP{Base: srv.URL, Client: srv.Client()}
 	w := &world{batches: []Spooled{{ID: "r1-20261121T000000Z-1", Path: path, Size: size}}}
 	before := time.Now()
 	u := NewUploader(UploaderOptions{Spool: w, Targets: []Target{dead{}, service}, Receipts: w, BackOff: time.Hour})
@@ -77,7 +77,7 @@ func TestState(t *testing.T) {
 
 // TestNotesOfTargets: the locations at several targets are kept apart.
 func TestNotesOfTargets(t *testing.T) {
-	a, b := &Service{Base: "http://a"}, &Service{Base: "http://a:81"}
+	a, b := &HTTP{Base: "http://a"}, &HTTP{Base: "http://a:81"}
 	note := "http://a http://a/v1/uploads/1\nhttp://a:81 http://a:81/v1/uploads/2\n"
 	if others, at := a.noted(note); at != "http://a/v1/uploads/1" || others != "http://a:81 http://a:81/v1/uploads/2\n" {
 		t.Errorf("a: %q, %q", others, at)
@@ -85,7 +85,7 @@ func TestNotesOfTargets(t *testing.T) {
 	if _, at := b.noted(note); at != "http://a:81/v1/uploads/2" {
 		t.Errorf("b: %q", at)
 	}
-	if _, at := (&Service{Base: "http://c"}).noted(note); at != "" {
+	if _, at := (&HTTP{Base: "http://c"}).noted(note); at != "" {
 		t.Errorf("c: %q", at)
 	}
 }

@@ -13,14 +13,15 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
 )
 
-// Log is the log of the collection (P3): sizes and times of every exchange with a web server. Lines
-// are written at once. Rotate closes the file, and Submit removes closed files that the manager
-// has. Its methods may be called concurrently.
-type Log struct {
+// CollectionLog is the log of the collection (P3): sizes and times of every exchange with a web
+// server. Lines are written at once. Rotate closes the file, and Submit removes closed files that
+// the manager has. Its methods may be called concurrently.
+type CollectionLog struct {
 	dir   string
 	robot string
 
@@ -31,8 +32,8 @@ type Log struct {
 
 const currentLog = "current"
 
-// OpenLog opens the log in a folder.
-func OpenLog(dir, robot string) (*Log, error) {
+// OpenCollectionLog opens the log in a folder.
+func OpenCollectionLog(dir, robot string) (*CollectionLog, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -40,12 +41,12 @@ func OpenLog(dir, robot string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, robot: robot, file: f}
+	l := &CollectionLog{dir: dir, robot: robot, file: f}
 	return l, l.mend()
 }
 
 // mend removes an incomplete last line, which a crash leaves.
-func (l *Log) mend() error {
+func (l *CollectionLog) mend() error {
 	size, whole := int64(0), int64(0)
 	r := bufio.NewReader(l.file)
 	for {
@@ -63,7 +64,7 @@ func (l *Log) mend() error {
 }
 
 // Add writes an exchange, and the time before the first one of each hour.
-func (l *Log) Add(line wire.LogLine) error {
+func (l *CollectionLog) Add(line wire.LogLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var p []byte
@@ -72,7 +73,7 @@ func (l *Log) Add(line wire.LogLine) error {
 	if hour != l.hour {
 		p = append(p, wire.TimeComment(now)...)
 	}
-	if err := config.Append(l.file, line.Append(p)); err != nil {
+	if err := files.Append(l.file, line.Append(p)); err != nil {
 		return err
 	}
 	l.hour = hour
@@ -81,7 +82,7 @@ func (l *Log) Add(line wire.LogLine) error {
 
 // Comment writes a line that is no exchange, such as a page refused by robots.txt or a host without
 // an address.
-func (l *Log) Comment(format string, args ...any) error {
+func (l *CollectionLog) Comment(format string, args ...any) error {
 	line := fmt.Appendf([]byte("# "), format, args...)
 	for i, c := range line {
 		if c < ' ' {
@@ -90,12 +91,12 @@ func (l *Log) Comment(format string, args ...any) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return config.Append(l.file, append(line, '\n'))
+	return files.Append(l.file, append(line, '\n'))
 }
 
 // Rotate closes the file under a name of its own, unless it is empty. If that fails, the file stays
 // the current one.
-func (l *Log) Rotate(now time.Time) error {
+func (l *CollectionLog) Rotate(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st, err := l.file.Stat()
@@ -125,7 +126,7 @@ func (l *Log) Rotate(now time.Time) error {
 
 // newName returns a name that no log has had. Names have the time in seconds, and two cycles may
 // end within one second.
-func (l *Log) newName(now time.Time) (string, error) {
+func (l *CollectionLog) newName(now time.Time) (string, error) {
 	mark := filepath.Join(l.dir, "last.json")
 	var last string
 	if err := config.LoadJSON(mark, &last); err != nil {
@@ -139,7 +140,7 @@ func (l *Log) newName(now time.Time) (string, error) {
 }
 
 // Submit sends every closed log, the oldest first, and removes those that the manager has taken.
-func (l *Log) Submit(ctx context.Context, m LogTaker) error {
+func (l *CollectionLog) Submit(ctx context.Context, m LogTaker) error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, l.robot+".*"))
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func submitFile(ctx context.Context, m LogTaker, path string) error {
 }
 
 // Close closes the current file.
-func (l *Log) Close() error {
+func (l *CollectionLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.file.Close()

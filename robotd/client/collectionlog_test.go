@@ -15,7 +15,7 @@ import (
 // A line that the disk does not take leaves nothing of itself: the manager gets the lines before
 // and after it whole, with their time. If the log cannot be closed, it goes on.
 func TestLogOnFullDisk(t *testing.T) {
-	l, err := OpenLog(t.TempDir(), "r1")
+	l, err := OpenCollectionLog(t.TempDir(), "r1")
 	testkit.Must(t, err)
 	defer l.Close()
 	testkit.Must(t, l.Comment("begun"))

@@ -5,6 +5,6 @@
 // List has the hosts that the manager has assigned to the robot. Assignment keeps the list in a
 // file. Identity has the robot's credentials and its key.
 //
-// What the robot reports outside heartbeats waits in files. Log has the log of the collection.
-// Found has the URLs that the robot found and that other robots collect.
+// What the robot reports outside heartbeats waits in files. CollectionLog has the log of the
+// collection. Found has the URLs that the robot found and that other robots collect.
 package client

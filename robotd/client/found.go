@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"sheaf/internal/files"
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
 	"sheaf/robotd/frontier"
@@ -95,7 +96,7 @@ func (d *Found) add(l wire.HostLine) error {
 		return err
 	}
 	line := l.Append(nil)
-	if err := config.AppendAt(d.file, d.size, line); err != nil {
+	if err := files.AppendAt(d.file, d.size, line); err != nil {
 		return err
 	}
 	d.size += int64(len(line))

@@ -14,13 +14,13 @@ const underWay = "later"
 // many were due and wait for a later cycle.
 func (c *Crawl) AccountLeft() error {
 	why := c.whyLeft(time.Now())
-	var events []batch.Event
+	var events []batch.Uncollected
 	for _, h := range c.hosts.All() {
 		if n := h.Front.Left(); n > 0 {
-			events = append(events, batch.Event{Kind: batch.Left, Reason: why(h), Host: h.Name, N: int64(n)})
+			events = append(events, batch.Uncollected{Kind: batch.KindLeft, Reason: why(h), Host: h.Name, N: int64(n)})
 		}
 		if later := h.Later.Load(); later > 0 {
-			events = append(events, batch.Event{Kind: batch.Later, Reason: "room in the window", Host: h.Name, N: later})
+			events = append(events, batch.Uncollected{Kind: batch.KindLater, Reason: "room in the window", Host: h.Name, N: later})
 		}
 	}
 	if len(events) == 0 {

@@ -42,7 +42,7 @@ type entrance struct {
 	frontier  *frontier.Frontier
 	watched   *revisit.Pages
 	list      *client.Assignment
-	journal   *client.Log
+	journal   *client.CollectionLog
 	log       *slog.Logger
 }
 

@@ -32,7 +32,7 @@ type fetching struct {
 	moves    *polite.Moves
 	omits    func(host, url string) bool // see Options
 	watched  *revisit.Pages
-	journal  *client.Log
+	journal  *client.CollectionLog
 	ledger   *batch.Ledger
 	found    *client.Found
 	spend    func(bytes int64)
@@ -212,11 +212,11 @@ func (f *fetching) skip(h *Host, e frontier.Entry, ru *rules) (bool, error) {
 	case f.omits(h.Name, url):
 		return true, errors.Join(
 			f.journal.Comment("left out for its owner: %s", e.URL),
-			f.ledger.Add(batch.Event{Kind: batch.Refused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
+			f.ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
 	case !ru.Allowed(f.agent, weburl.PathQuery(e.URL)):
 		return true, errors.Join(
 			f.journal.Comment("refused by robots.txt: %s", e.URL),
-			f.ledger.Add(batch.Event{Kind: batch.Refused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))
+			f.ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))
 	}
 	return false, nil
 }

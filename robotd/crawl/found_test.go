@@ -20,7 +20,7 @@ func TestHostsOfOnePage(t *testing.T) {
 	if len(page.found) != 101 {
 		t.Errorf("%d links are reported, want 101", len(page.found))
 	}
-	if len(page.cuts) != 1 || page.cuts[0].Kind != batch.Cut || page.cuts[0].Reason != "page_hosts" || page.cuts[0].N != 19_900 {
+	if len(page.cuts) != 1 || page.cuts[0].Kind != batch.KindCut || page.cuts[0].Reason != "page_hosts" || page.cuts[0].N != 19_900 {
 		t.Errorf("left out are %+v, want 19,900 links for page_hosts", page.cuts)
 	}
 }

@@ -44,7 +44,7 @@ type Records struct {
 	Frontier *frontier.Frontier
 	Batches  *batch.Store
 	Ledger   *batch.Ledger
-	Journal  *client.Log
+	Journal  *client.CollectionLog
 	Found    *client.Found
 	Watched  *revisit.Pages
 	Tap      Tap // nil: there is none

@@ -32,7 +32,7 @@ type robots struct {
 	patience *patience
 	believed time.Duration // how long a robots.txt holds
 	batches  *batch.Store
-	journal  *client.Log
+	journal  *client.CollectionLog
 	spend    func(bytes int64)
 	fail     func(*turn, error)
 	log      *slog.Logger

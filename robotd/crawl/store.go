@@ -34,7 +34,7 @@ type storing struct {
 	batches  *batch.Store
 	tap      Tap // nil: there is none
 	ledger   *batch.Ledger
-	journal  *client.Log
+	journal  *client.CollectionLog
 	found    *client.Found
 	watched  *revisit.Pages
 	hours    *revisit.Hours
@@ -111,7 +111,7 @@ func (s *storing) settle(t *turn) error {
 	}
 	err := s.append(t)
 	if errors.Is(err, archive.ErrRefused) {
-		lost := batch.Event{Kind: batch.Failed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
+		lost := batch.Uncollected{Kind: batch.KindFailed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
 		return errors.Join(s.journal.Comment("not archived: %v", err), s.ledger.Add(lost), h.Front.Finish(frontier.Done{}))
 	}
 	return err
@@ -221,7 +221,7 @@ func (s *storing) queue(t *turn) error {
 func (s *storing) account(t *turn) error {
 	events := t.cuts
 	enter := func(kind batch.Kind, reason string) {
-		events = append(events, batch.Event{Kind: kind, Reason: reason, Host: t.name, N: 1, URL: t.entry.URL})
+		events = append(events, batch.Uncollected{Kind: kind, Reason: reason, Host: t.name, N: 1, URL: t.entry.URL})
 	}
 	switch {
 	case t.err != nil:
@@ -229,14 +229,14 @@ func (s *storing) account(t *turn) error {
 		if kind == "" {
 			kind = fetch.Local
 		}
-		enter(batch.Failed, string(kind))
+		enter(batch.KindFailed, string(kind))
 	case Failed(t.resp.Status):
-		enter(batch.Failed, strconv.Itoa(t.resp.Status))
+		enter(batch.KindFailed, strconv.Itoa(t.resp.Status))
 	case t.noArchive:
-		enter(batch.Withheld, "noarchive")
+		enter(batch.KindWithheld, "noarchive")
 	}
 	if t.mark != page.None {
-		enter(batch.Marked, string(t.mark))
+		enter(batch.KindMarked, string(t.mark))
 	}
 	if len(events) == 0 {
 		return nil

@@ -49,9 +49,9 @@ type turnPage struct {
 
 	preferences string // see archive.Record
 
-	mark  page.Mark     // what the answer is instead of a page
-	cuts  []batch.Event // links that are not followed
-	rules *rules        // the robots.txt that allowed the page
+	mark  page.Mark           // what the answer is instead of a page
+	cuts  []batch.Uncollected // links that are not followed
+	rules *rules              // the robots.txt that allowed the page
 }
 
 // link is a URL to be queued, and its host.
@@ -69,7 +69,7 @@ func (t *turn) cut(host, reason, url string, n int) {
 			return
 		}
 	}
-	t.cuts = append(t.cuts, batch.Event{Kind: batch.Cut, Reason: reason, Host: host, N: int64(n), URL: url})
+	t.cuts = append(t.cuts, batch.Uncollected{Kind: batch.KindCut, Reason: reason, Host: host, N: int64(n), URL: url})
 }
 
 // requests makes the requests of turns.

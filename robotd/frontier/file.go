@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"sheaf/robotd/config"
+	"sheaf/internal/files"
 )
 
 // A host's files are opened for each use, so that a hundred thousand hosts need no file
@@ -18,7 +18,7 @@ func filePath(dir string, cycle int64, kind string) string {
 	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
 }
 
-// appendAt appends p to a file of which size bytes count, as config.AppendAt, and returns the new
+// appendAt appends p to a file of which size bytes count, as files.AppendAt, and returns the new
 // size.
 func appendAt(path string, size int64, p []byte) (int64, error) {
 	if len(p) == 0 {
@@ -29,7 +29,7 @@ func appendAt(path string, size int64, p []byte) (int64, error) {
 		return size, err
 	}
 	defer f.Close()
-	if err := config.AppendAt(f, size, p); err != nil {
+	if err := files.AppendAt(f, size, p); err != nil {
 		return size, err
 	}
 	return size + int64(len(p)), nil

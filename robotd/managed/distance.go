@@ -30,7 +30,7 @@ type Prober struct {
 	admission *polite.Admission
 	lease     *polite.Lease
 	crawler   *crawl.Crawler
-	journal   *client.Log
+	journal   *client.CollectionLog
 	progress  *progress
 	asks      chan probes
 }
@@ -42,7 +42,7 @@ type probes struct {
 }
 
 // NewProber returns a prober. interval is that between two files.
-func NewProber(interval time.Duration, man *crawl.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *client.Log) *Prober {
+func NewProber(interval time.Duration, man *crawl.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *client.CollectionLog) *Prober {
 	return &Prober{
 		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, lease: man.Lease, crawler: crawler, journal: journal,
 		progress: newProgress(), asks: make(chan probes, 1),

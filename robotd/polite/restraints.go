@@ -172,7 +172,7 @@ func (r *Restraints) Set(name string, s Restraint) error {
 	if r.lines++; r.torn || r.lines > 2*len(r.held)+slack {
 		return r.rewrite(now)
 	}
-	err := config.Append(r.file, []byte(s.line(name)))
+	err := files.Append(r.file, []byte(s.line(name)))
 	r.torn = err != nil
 	return err
 }

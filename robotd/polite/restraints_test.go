@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/internal/files"
 	"sheaf/internal/testkit"
-	"sheaf/robotd/config"
 )
 
 func TestRestraints(t *testing.T) {
@@ -33,7 +33,7 @@ func TestRestraints(t *testing.T) {
 		set(r, "b.test", time.Minute, 10*time.Minute)
 		set(r, "@192.0.2.1", 2*time.Minute, time.Minute)
 		set(r, "c.test", 1000*time.Hour, 0)
-		testkit.Must(t, config.Append(r.file, []byte("0000"))) // a partial line, as after SIGKILL
+		testkit.Must(t, files.Append(r.file, []byte("0000"))) // a partial line, as after SIGKILL
 		time.Sleep(5 * time.Minute)
 		r = open()
 		for name, want := range map[string]time.Duration{

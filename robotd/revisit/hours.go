@@ -110,25 +110,6 @@ func (h *ServerHours) Spread(k int, may func(hour int) bool) ([]int, bool) {
 	return best, usable > 0
 }
 
-// Unknown returns the hour about which least is known, among those that may allows. An additional
-// visit teaches most there.
-func (h *ServerHours) Unknown(may func(hour int) bool) (int, bool) {
-	least, at := math.Inf(1), -1
-	for hour := range 24 {
-		if may != nil && !may(hour) {
-			continue
-		}
-		known := 0.0
-		for _, w := range h.weights(hour) {
-			known += w
-		}
-		if known < least {
-			least, at = known, hour
-		}
-	}
-	return at, at >= 0
-}
-
 // Within returns a function that reports whether the plan's window is open during a whole hour of a
 // day.
 func Within(p config.Plan, day time.Time) func(hour int) bool {

@@ -140,14 +140,14 @@ func (h *installation) uploader(r *robot, s *spool, by way) *batch.Uploader {
 }
 
 // desk returns the robot's source of receipts.
-func (h *installation) desk(r *robot) *batch.Service {
-	return &batch.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: wire.OneKey(r.server), Client: &http.Client{
+func (h *installation) desk(r *robot) *batch.HTTP {
+	return &batch.HTTP{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: wire.OneKey(r.server), Client: &http.Client{
 		Transport: &http.Transport{ResponseHeaderTimeout: testkit.Patience}, Timeout: testkit.Patience,
 	}}
 }
 
 // target returns where the robot uploads to.
-func (h *installation) target(r *robot, desk *batch.Service, by way) batch.Target {
+func (h *installation) target(r *robot, desk *batch.HTTP, by way) batch.Target {
 	drop := h.settings["drop.listen"].(string)
 	switch by {
 	case byFTP:

@@ -40,7 +40,7 @@ func TestFewPackages(t *testing.T) {
 		{"ingest", 7, 4},
 		{"internal", 38, 9},
 		{"manager", 7, 4},
-		{"robotd", 14, 9},
+		{"robotd", 14, 7},
 		{"serve", 20, 9},
 		{"ui", 5, 3},
 	} {

@@ -293,7 +293,7 @@ func (r *robot) tryBring(ctx context.Context, d *deliveries, hosts []string) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	to := &batch.Service{Base: strings.TrimSuffix(r.service, "/"), Robot: r.name, Secret: r.secret, Key: wire.OneKey(r.serverKey), Client: r.http}
+	to := &batch.HTTP{Base: strings.TrimSuffix(r.service, "/"), Robot: r.name, Secret: r.secret, Key: wire.OneKey(r.serverKey), Client: r.http}
 	u := batch.NewUploader(batch.UploaderOptions{
 		Spool: store, Targets: []batch.Target{noted{to, d}}, Receipts: to, Log: silent, Poll: min(receiptsEvery, r.batches), BackOff: time.Second,
 		Published: d.published,

@@ -130,8 +130,8 @@ func (h *installation) put(b *batchtest.Batch) {
 	testkit.Must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".manifest"), b.Signed, 0o644))
 }
 
-func (h *installation) service() *batch.Service {
-	return &batch.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key), Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
+func (h *installation) service() *batch.HTTP {
+	return &batch.HTTP{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: wire.OneKey(h.key), Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
 }
 
 func (h *installation) drop() *batch.FTP {

@@ -147,7 +147,7 @@ func TestMendedByFTP(t *testing.T) {
 	h.put(b)
 	service := h.service()
 	service.Client = &http.Client{Transport: &damaging{times: 1}}
-	h.drain(&httpThenFTP{Service: service, drop: h.drop()})
+	h.drain(&httpThenFTP{HTTP: service, drop: h.drop()})
 	h.wantPublished(b)
 	if left, _ := os.ReadDir(filepath.Join(h.buffers, "quarantine")); len(left) > 0 {
 		t.Errorf("the quarantine holds %v", left)
@@ -156,7 +156,7 @@ func TestMendedByFTP(t *testing.T) {
 
 // httpThenFTP sends once by HTTP, and after that by FTP.
 type httpThenFTP struct {
-	*batch.Service
+	*batch.HTTP
 	drop *batch.FTP
 	sent bool
 }
@@ -164,7 +164,7 @@ type httpThenFTP struct {
 func (w *httpThenFTP) Send(ctx context.Context, b batch.Spooled) error {
 	if !w.sent {
 		w.sent = true
-		return w.Service.Send(ctx, b)
+		return w.HTTP.Send(ctx, b)
 	}
 	return w.drop.Send(ctx, b)
 }

@@ -118,7 +118,7 @@ func (h *withdrawer) bring(n int64) {
 	b := batchtest.Make(h, h.robot, n, sites...)
 	s := &spool{b: batch.Spooled{ID: b.ID, Path: filepath.Join(h.TempDir(), "batch"), Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}}
 	testkit.Must(h, os.WriteFile(s.b.Path, b.Data, 0o600))
-	desk := &batch.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: wire.OneKey(h.server), Client: http.DefaultClient}
+	desk := &batch.HTTP{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: wire.OneKey(h.server), Client: http.DefaultClient}
 	u := batch.NewUploader(batch.UploaderOptions{Spool: s, Targets: []batch.Target{desk}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
