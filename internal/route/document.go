@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Document is a description of an API, in OpenAPI 3.0.
@@ -182,16 +183,42 @@ func mediaSchema(media string) object {
 
 // describeForm returns the schema of a field of a form.
 func (f field) describeForm(s *schemas) object {
-	kind := s.of(f.kind)
-	delete(kind, "nullable")
+	kind := f.schema(s)
 	if kind["format"] == "byte" {
 		kind["format"] = "binary"
 	}
-	if list := f.enum(); list != nil {
-		kind["enum"] = list
-	}
 	if doc := f.tag.Get("doc"); doc != "" {
 		kind["description"] = doc
+	}
+	return kind
+}
+
+// schema returns the schema of what a field takes.
+func (f field) schema(s *schemas) object {
+	kind := s.of(f.kind)
+	delete(kind, "nullable")
+	if f.kind == reflect.TypeFor[time.Duration]() {
+		kind = object{"type": "string"}
+	}
+	one := kind
+	if items, ok := kind["items"].(object); ok {
+		one = items
+	}
+	least, most := f.bounds()
+	if least != nil {
+		one["minimum"] = *least
+	}
+	if most != nil {
+		one["maximum"] = *most
+	}
+	if list := f.enum(); list != nil {
+		one["enum"] = list
+	}
+	if fallback, ok := f.tag.Lookup("default"); ok {
+		kind["default"] = fallback
+		if n, err := strconv.ParseInt(fallback, 10, 64); err == nil {
+			kind["default"] = n
+		}
 	}
 	return kind
 }
@@ -203,29 +230,10 @@ func (rt Route) meaning(variables map[string]string, name string) string {
 	return cmp.Or(variables[path.Base(before)+"/"+name], variables[name])
 }
 
+// describe returns the description of a parameter. Meaning says what a variable of the path is, if
+// its field does not.
 func (f field) describe(s *schemas, meaning string) object {
-	kind := s.of(f.kind)
-	delete(kind, "nullable")
-	if f.kind.Kind() == reflect.Int64 && f.kind.String() == "time.Duration" {
-		kind = object{"type": "string"}
-	}
-	least, most := f.bounds()
-	if least != nil {
-		kind["minimum"] = *least
-	}
-	if most != nil {
-		kind["maximum"] = *most
-	}
-	if list := f.enum(); list != nil {
-		kind["enum"] = list
-	}
-	if fallback, ok := f.tag.Lookup("default"); ok {
-		kind["default"] = fallback
-		if n, err := strconv.ParseInt(fallback, 10, 64); err == nil {
-			kind["default"] = n
-		}
-	}
-	p := object{"name": f.name, "in": f.where, "schema": kind}
+	p := object{"name": f.name, "in": f.where, "schema": f.schema(s)}
 	if f.where == "path" || f.tag.Get("required") != "" {
 		p["required"] = true
 	}

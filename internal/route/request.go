@@ -85,6 +85,32 @@ func (rt Route) fields() (list []field) {
 	return list
 }
 
+// check panics if requests could not be read as a definition means them: a struct names a variable
+// that the path does not have, has a parameter of a type that is not parsed, or takes a parameter
+// also from the JSON body, where its bounds would not hold.
+func (rt Route) check() {
+	variables := rt.variables()
+	if rt.In.Kind() == reflect.String && len(variables) != 1 {
+		panic(fmt.Sprintf("%s %s: a string is the path's only variable; it has %d", rt.Method, rt.Path, len(variables)))
+	}
+	body, at := rt.bodyOf()
+	for _, f := range rt.fields() {
+		kind := f.kind
+		if kind.Kind() == reflect.Slice {
+			kind = kind.Elem()
+		}
+		v := reflect.Zero(kind)
+		switch {
+		case f.where == "path" && !slices.Contains(variables, f.name):
+			panic(fmt.Sprintf("%s %s: the path has no variable %q", rt.Method, rt.Path, f.name))
+		case f.where != "form" && v.Kind() != reflect.String && v.Kind() != reflect.Bool && !v.CanInt():
+			panic(fmt.Sprintf("%s %s: %q is a parameter of the type %v", rt.Method, rt.Path, f.name, f.kind))
+		case body != nil && at < 0 && f.index != nil && f.tag.Get("json") != "-":
+			panic(fmt.Sprintf("%s %s: the body can also set the parameter %q; give its field json:\"-\"", rt.Method, rt.Path, f.name))
+		}
+	}
+}
+
 // read decodes a request.
 func (rt Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) error {
 	if body, at := rt.bodyOf(); body != nil {
@@ -104,12 +130,31 @@ func (rt Route) read(w http.ResponseWriter, r *http.Request, in reflect.Value) e
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
 	}
-	return rt.set(in, query, mux.Vars(r))
+	variables := url.Values{}
+	for name, value := range mux.Vars(r) {
+		variables.Set(name, value)
+	}
+	return rt.set(in, "bad_query", map[string]url.Values{"path": variables, "query": query})
 }
 
 // Query decodes a query by the tags of a struct.
-func Query[In any](query url.Values) (in In, err error) {
-	return in, Route{In: reflect.TypeFor[In]()}.set(reflect.ValueOf(&in).Elem(), query, nil)
+func Query[In any](query url.Values) (In, error) {
+	return decode[In]("bad_query", map[string]url.Values{"query": query})
+}
+
+// Form decodes an HTML form of at most 1 MiB, sent as application/x-www-form-urlencoded, by the
+// tags of a struct. The error is a *problem.Error with the reason bad_form or too_large.
+func Form[In any](w http.ResponseWriter, r *http.Request) (in In, err error) {
+	values, err := problem.ReadForm(w, r)
+	if err != nil {
+		return in, err
+	}
+	return decode[In]("bad_form", map[string]url.Values{"form": values})
+}
+
+func decode[In any](reason string, given map[string]url.Values) (in In, err error) {
+	err = Route{In: reflect.TypeFor[In]()}.set(reflect.ValueOf(&in).Elem(), reason, given)
+	return in, err
 }
 
 // Names returns the names of the parameters of the query that a struct has.
@@ -120,17 +165,15 @@ func Names[In any]() (names []string) {
 	return names
 }
 
-func (rt Route) set(in reflect.Value, query url.Values, variables map[string]string) error {
+// set sets the fields of the parts of a request that are given: path, query or form.
+func (rt Route) set(in reflect.Value, reason string, given map[string]url.Values) error {
 	for _, f := range rt.fields() {
-		if f.where == "form" {
-			continue // the handler reads it
+		values, ok := given[f.where]
+		if !ok {
+			continue
 		}
-		given := query[f.name]
-		if f.where == "path" {
-			given = []string{variables[f.name]}
-		}
-		if err := f.set(f.of(in), given); err != nil {
-			return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+		if err := f.set(f.of(in), values[f.name]); err != nil {
+			return problem.New(http.StatusBadRequest, reason, err.Error())
 		}
 	}
 	return nil
@@ -141,7 +184,9 @@ func (f field) set(v reflect.Value, given []string) error {
 	if v.Kind() == reflect.Slice {
 		v.Set(reflect.MakeSlice(v.Type(), len(given), len(given)))
 		for i, text := range given {
-			v.Index(i).SetString(text)
+			if err := f.parse(v.Index(i), text); err != nil {
+				return fmt.Errorf("%s %.100q: want %s", f.name, text, f.want())
+			}
 		}
 		return nil
 	}

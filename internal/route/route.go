@@ -2,24 +2,31 @@
 // ask, the Go types of request and answer, and a few words. From it follow the handler's reading of
 // the request and writing of the answer, the call of a client, and the description in OpenAPI.
 //
-//	var RemoveRule = route.New[route.ID, route.None]("DELETE", "/v1/admin/access/{id}", operators.Worker, audit.Remove, "Remove a rule")
+//	var RemoveRule = route.New[string, route.None]("DELETE", "/v1/admin/access/{id}",
+//		operators.Worker, audit.Remove, "Remove a rule")
 //
-// The fields of a request's struct say by tags where they stand in the request:
+// A request whose type is a string, as here, is the path's only variable. The fields of a request's
+// struct say by tags where they stand in the request:
 //
-//	path:"name"    a variable of the path
+//	path:"name"    a variable of the path; path:"" is the first one
 //	query:"name"   a parameter of the query; a slice may be given several times
-//	body:"json"    the body
-//	form:"name"    a field of an HTML form or a part of a multipart body, which handlers read by themselves
-//	json:"name"    a field of the body, which is then the struct itself; it also has json:"-" for fields with other tags
+//	form:"name"    a field of an HTML form, which Form reads, or a part of a multipart body, which
+//	               handlers read by themselves
+//	body:"json"    the JSON body
+//	json:"name"    a field of the JSON body, which is then the struct itself; its fields with other
+//	               tags also have json:"-"
 //
-// Parameters of the query are strings, numbers, bools and time.Durations. These tags bound what is
-// taken, and stand in the description:
+// Parameters and fields of forms are strings, whole numbers, bools and time.Durations. These tags
+// bound what is taken, and stand in the description:
 //
 //	doc:"…"                what it is
 //	default:"100"          its value if it is not given
 //	min:"1" max:"10000"    of a number
-//	enum:"a,b"             the values of a string; the empty one is always taken
+//	enum:"a,b"             the values of a string; the empty one is taken too unless it is required
 //	required:"true"        it must be given
+//
+// Parameters that a struct does not have are not looked at. How many may be given is bounded by the
+// server's limit for a request's header.
 package route
 
 import (
@@ -106,6 +113,7 @@ func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, s
 	if o.Out == reflect.TypeFor[None]() {
 		o.Status = http.StatusNoContent
 	}
+	o.check()
 	return o
 }
 
@@ -199,7 +207,8 @@ func (o Op[In, Out]) Handler(do func(context.Context, In) (Out, error)) Handler 
 
 // Read decodes a request, for handlers that write the answer by themselves.
 func (o Op[In, Out]) Read(w http.ResponseWriter, r *http.Request) (in In, err error) {
-	return in, o.read(w, r, reflect.ValueOf(&in).Elem())
+	err = o.read(w, r, reflect.ValueOf(&in).Elem())
+	return in, err
 }
 
 type exchangeKey struct{}

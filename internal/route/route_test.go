@@ -3,6 +3,8 @@ package route_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -44,7 +46,7 @@ var (
 
 func serve(t *testing.T, removed *string) http.Handler {
 	t.Helper()
-	r := mux.NewRouter().UseEncodedPath()
+	r := mux.NewRouter()
 	mount := func(op route.Route, h route.Handler) {
 		r.Handle(op.Path, problem.Handler(slog.New(slog.DiscardHandler), h)).Methods(op.Method)
 	}
@@ -116,13 +118,89 @@ func TestCallsAreReadAsSent(t *testing.T) {
 	if link := w.Header().Get("Link"); !strings.Contains(link, "who=b") || !strings.Contains(link, "limit=3") {
 		t.Errorf("the link is %s", link)
 	}
-	ref, _ = remove.Call("a/b?c")
+	ref, _ = remove.Call("a b?c%41")
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("DELETE", ref, nil))
-	if ref != "/of/a%2Fb%3Fc" {
-		t.Errorf("the path is %s", ref)
+	if ref != "/of/a%20b%3Fc%2541" || removed != "a b?c%41" {
+		t.Errorf("the path is %s, and %q was removed", ref, removed)
 	}
 	ref, body = modify.Call(route.At[change]{Name: "a", Body: change{"x"}})
 	if ref != "/of/a" || body != (change{"x"}) {
 		t.Errorf("sends %v to %s", body, ref)
+	}
+}
+
+// answer has fields of a form.
+type answer struct {
+	Act     string `form:"act" enum:"stop,go" required:"true"`
+	Percent int    `form:"percent" min:"0" max:"100" required:"true"`
+	Hosts   []kind `form:"host" enum:"a,b"`
+	Note    string `form:"note"`
+	Self    string `query:"self"`
+}
+
+// A form is decoded as its struct says, and what the struct does not allow is refused. Nothing is
+// taken from the query.
+func TestFormsAreReadAndChecked(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{
+		"act=stop&percent=5&host=a&host=b&note=%E6%9D%B1&self=x": `200 {"Act":"stop","Percent":5,"Hosts":["a","b"],"Note":"東","Self":""}`,
+		"act=&percent=5":            "400 act is not given: want one of stop, go",
+		"act=halt&percent=5":        `400 act "halt": want one of stop, go`,
+		"act=go&percent=101":        `400 percent "101": want a number from 0 to 100`,
+		"act=go&percent=many":       `400 percent "many": want a number from 0 to 100`,
+		"act=go&act=stop&percent=5": `400 act "stop" is given twice`,
+		"act=go&percent=5&host=c":   `400 host "c": want one of a, b`,
+		"act=go&percent=5&note=" + strings.Repeat("x", 1<<20): "413 the request's body has more than 1048576 bytes; send it in parts",
+	} {
+		r := httptest.NewRequest("POST", "/?note=of-the-query", strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		in, err := route.Form[answer](httptest.NewRecorder(), r)
+		text, marshalErr := json.Marshal(in)
+		testkit.Must(t, marshalErr)
+		got := "200 " + string(text)
+		var refused *problem.Error
+		if errors.As(err, &refused) {
+			got = fmt.Sprint(refused.Status, " ", refused.Detail)
+		}
+		if got != want {
+			t.Errorf("%.80s: %s, want %s", form, got, want)
+		}
+	}
+}
+
+// A definition that could not be read as it is meant ends the program at its start, where each test
+// sees it: no request reaches it.
+func TestDefinitionsAreChecked(t *testing.T) {
+	t.Parallel()
+	for want, define := range map[string]func(){
+		"the path's only variable": func() { route.New[string, route.None]("GET", "/of", route.Anybody, "", "") },
+		`has no variable "other"`: func() {
+			type in struct {
+				Other string `path:"other"`
+			}
+			route.New[in, route.None]("GET", "/of/{name}", route.Anybody, "", "")
+		},
+		"a parameter of the type": func() {
+			type in struct {
+				Size uint `query:"size"`
+			}
+			route.New[in, route.None]("GET", "/of", route.Anybody, "", "")
+		},
+		"the body can also set": func() {
+			type in struct {
+				Limit int    `query:"limit" max:"10"`
+				Why   string `json:"why"`
+			}
+			route.New[in, route.None]("POST", "/of", route.Anybody, "", "")
+		},
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+					t.Errorf("%s, want %s", got, want)
+				}
+			}()
+			define()
+		}()
 	}
 }
