@@ -88,6 +88,11 @@ func TestOwnTokens(t *testing.T) {
 	if w := ask("alice's secret", url.Values{"act": {"token"}, "name": {"x"}, "use": {"root"}}); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "role=\"alert\"") {
 		t.Errorf("an odd use: %d", w.Code)
 	}
+	for _, days := range []string{"soon", "-1", "1e3", "9999999999"} { // no such token is good for ever
+		if w := ask("alice's secret", url.Values{"act": {"token"}, "name": {"x"}, "use": {"all"}, "days": {days}}); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "want a number from 0 to 36500") {
+			t.Errorf("for %s days: %d %s", days, w.Code, w.Body)
+		}
+	}
 }
 
 // Only who knows the old password sets another one, or the mail address by which it can be set

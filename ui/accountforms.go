@@ -4,45 +4,42 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/passwords"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/session"
 	"sheaf/serve/account"
 )
 
 // changeAccount changes what an account's owner may change: password, mail address, tokens.
 func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[accountForm](w, r)
 	if err != nil {
 		return err
 	}
-	p := accountPage{Wrong: problemAt{Act: form.Get("act")}}
+	p := accountPage{Wrong: problemAt{Act: in.Act}}
 	audit.Note(r.Context(), audit.Row{
 		Act:    map[string]audit.Act{"password": audit.Change, "email": audit.Change, "revoke": audit.Remove}[p.Wrong.Act],
 		Object: p.Wrong.Act + " of account " + a.Name,
 	})
 	switch p.Wrong.Act {
 	case "password":
-		err = f.changePassword(w, r, a, form)
+		err = f.changePassword(w, r, a, in)
 	case "email":
-		err = f.changeEmail(r, a, form)
+		err = f.changeEmail(r, a, in)
 	case "token":
-		if p.Made, err = f.makeToken(r, a, form); err == nil {
+		if p.Made, err = f.makeToken(r, a, in); err == nil {
 			w.Header().Set("Cache-Control", "no-store")
 			return f.showAccount(w, r, a, http.StatusOK, p)
 		}
 	case "revoke":
-		err = f.Accounts.RevokeToken(r.Context(), a.Name, form.Get("token"))
+		err = f.Accounts.RevokeToken(r.Context(), a.Name, in.Token)
 		if errors.Is(err, account.ErrNoToken) { // it is gone, as is wanted
 			err = nil
 		}
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is none of password, email, token and revoke")
 	}
 	status := http.StatusUnprocessableEntity
 	var tooMany *passwords.TooMany
@@ -63,8 +60,8 @@ func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.
 }
 
 // changePassword sets another password. The session of the request goes on; all others end.
-func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account.Account, form url.Values) error {
-	mark, err := f.Accounts.ChangePassword(r.Context(), a.Name, form.Get("old"), form.Get("new"), r.RemoteAddr)
+func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account.Account, in accountForm) error {
+	mark, err := f.Accounts.ChangePassword(r.Context(), a.Name, in.Old, in.New, r.RemoteAddr)
 	if err != nil || !f.Guard.Sessions.Given(r) {
 		return err
 	}
@@ -73,23 +70,20 @@ func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account
 
 // changeEmail sets another mail address, of somebody who knows the password: whoever reads mails
 // there can set another one.
-func (f *face) changeEmail(r *http.Request, a *account.Account, form url.Values) error {
-	if _, _, err := f.Accounts.Enter(r.Context(), a.Name, form.Get("old"), r.RemoteAddr); err != nil {
+func (f *face) changeEmail(r *http.Request, a *account.Account, in accountForm) error {
+	if _, _, err := f.Accounts.Enter(r.Context(), a.Name, in.Old, r.RemoteAddr); err != nil {
 		return err
 	}
-	email := strings.TrimSpace(form.Get("email"))
+	email := strings.TrimSpace(in.Email)
 	_, err := f.Accounts.Change(r.Context(), a.Name, account.Change{Email: &email})
 	return err
 }
 
 // makeToken makes the token that a form asks for.
-func (f *face) makeToken(r *http.Request, a *account.Account, form url.Values) (account.NewToken, error) {
-	t := account.Token{Name: strings.TrimSpace(form.Get("name"))}
-	for _, u := range form["use"] {
-		t.Uses = append(t.Uses, account.Use(u))
-	}
-	if days, err := strconv.Atoi(form.Get("days")); err == nil && days > 0 {
-		t.Expires = time.Now().AddDate(0, 0, days)
+func (f *face) makeToken(r *http.Request, a *account.Account, in accountForm) (account.NewToken, error) {
+	t := account.Token{Name: strings.TrimSpace(in.Name), Uses: in.Use}
+	if in.Days > 0 {
+		t.Expires = time.Now().AddDate(0, 0, in.Days)
 	}
 	made, secret, err := f.Accounts.CreateToken(r.Context(), a.Name, t)
 	return account.NewToken{Token: made, Secret: secret}, err

@@ -7,7 +7,9 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
+	"sheaf/serve/watch"
 )
 
 // Queries and forms of the pages.
@@ -23,22 +25,22 @@ type (
 		Host string `query:"host" doc:"a host"`
 	}
 	watchForm struct {
-		Act    string `form:"act" enum:"add,remove"`
-		Target string `form:"target"`
-		Kind   string `form:"kind" enum:"url,prefix,host"`
-		Email  string `form:"email"`
-		Every  string `form:"every"`
-		Watch  string `form:"watch"`
+		Act    string        `form:"act" enum:"add,save,remove" required:"true"`
+		Target string        `form:"target"`
+		Kind   watch.Kind    `form:"kind" enum:"url,prefix,host"`
+		Email  string        `form:"email"`
+		Every  watch.Cadence `form:"every"`
+		Watch  string        `form:"watch"`
 	}
 	accountForm struct {
-		Act   string `form:"act"`
-		Old   string `form:"old"`
-		New   string `form:"new"`
-		Email string `form:"email"`
-		Name  string `form:"name"`
-		Use   string `form:"use"`
-		Days  string `form:"days"`
-		Token string `form:"token"`
+		Act   string        `form:"act" enum:"password,email,token,revoke" required:"true"`
+		Old   string        `form:"old"`
+		New   string        `form:"new"`
+		Email string        `form:"email"`
+		Name  string        `form:"name"`
+		Use   []account.Use `form:"use"`
+		Days  int           `form:"days" min:"0" max:"36500" doc:"until a token expires; 0: never"`
+		Token string        `form:"token"`
 	}
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
@@ -34,32 +34,30 @@ func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Accou
 
 // changeWatches begins a watch or ends one.
 func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[watchForm](w, r)
 	if err != nil {
 		return err
 	}
-	audit.Note(r.Context(), audit.Row{Act: map[string]audit.Act{"remove": audit.Remove}[form.Get("act")], Object: "watch " + form.Get("target") + form.Get("watch")})
-	switch form.Get("act") {
+	audit.Note(r.Context(), audit.Row{Act: map[string]audit.Act{"remove": audit.Remove}[in.Act], Object: "watch " + in.Target + in.Watch})
+	switch in.Act {
 	case "add":
-		wish := watch.Wish{Email: form.Get("email")}
-		switch watch.Kind(form.Get("kind")) {
+		wish := watch.Wish{Email: in.Email}
+		switch in.Kind {
 		case watch.Prefix:
-			wish.Prefix = form.Get("target")
+			wish.Prefix = in.Target
 		case watch.Host:
-			wish.Host = form.Get("target")
+			wish.Host = in.Target
 		default:
-			wish.URL = form.Get("target")
+			wish.URL = in.Target
 		}
 		if wish.Email != "" {
-			wish.Every = watch.Cadence(form.Get("every"))
+			wish.Every = in.Every
 		}
 		_, err = f.Watches.Add(r.Context(), a, wish)
 	case "save":
-		_, err = f.Watches.Add(r.Context(), a, watch.Wish{URL: form.Get("target"), Once: true})
+		_, err = f.Watches.Add(r.Context(), a, watch.Wish{URL: in.Target, Once: true})
 	case "remove":
-		err = f.Watches.Remove(r.Context(), a.Name, form.Get("watch"))
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is neither add nor save nor remove")
+		err = f.Watches.Remove(r.Context(), a.Name, in.Watch)
 	}
 	if err != nil {
 		return httpd.Problem(err)

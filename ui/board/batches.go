@@ -9,6 +9,7 @@ import (
 	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 )
@@ -66,20 +67,16 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 
 // decideBatch carries out what an operator has decided about a batch in the quarantine.
 func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[batchForm](w, r)
 	if err != nil {
 		return err
 	}
 	decide := b.Ingest.Quarantine.Release
-	switch form.Get("act") {
-	case "release":
-	case "discard":
+	if in.Act == "discard" {
 		decide = b.Ingest.Quarantine.Discard
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is neither release nor discard")
 	}
-	audit.Note(r.Context(), audit.Row{Object: form.Get("act") + " batch " + form.Get("batch"), Reason: form.Get("note")})
-	found, err := decide(r.Context(), form.Get("batch"), inbox.Order{By: by(r), Note: form.Get("note")})
+	audit.Note(r.Context(), audit.Row{Object: in.Act + " batch " + in.Batch, Reason: in.Note})
+	found, err := decide(r.Context(), in.Batch, inbox.Order{By: by(r), Note: in.Note})
 	var no *inbox.Undecidable
 	switch {
 	case errors.As(err, &no):

@@ -6,6 +6,7 @@ import (
 
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
@@ -55,14 +56,14 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 
 // decideHosts accepts or refuses the hosts that are checked.
 func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[hostsForm](w, r)
 	if err != nil {
 		return err
 	}
-	if len(form["host"]) == 0 {
+	if len(in.Hosts) == 0 {
 		return back(w, pathHosts)
 	}
-	decision := hosts.DecideRequest{State: hosts.State(form.Get("act")), Hosts: form["host"]}
+	decision := hosts.DecideRequest{State: in.Act, Hosts: in.Hosts}
 	audit.Note(r.Context(), audit.Row{Object: decision.String()})
 	n, err := b.Manager.Hosts.Decide(r.Context(), decision)
 	var invalid assign.Invalid
@@ -72,6 +73,6 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", form.Get("act"), "hosts", n)
+	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", in.Act, "hosts", n)
 	return back(w, pathHosts)
 }

@@ -7,6 +7,7 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
+	"sheaf/manager/hosts"
 )
 
 // Queries and forms of the pages.
@@ -24,17 +25,17 @@ type (
 	}
 	batchForm struct {
 		Batch string `form:"batch"`
-		Act   string `form:"act" enum:"release,discard"`
+		Act   string `form:"act" enum:"release,discard" required:"true"`
 		Note  string `form:"note"`
 	}
 	removalForm struct {
 		ID       string `form:"id"`
-		Act      string `form:"act" enum:"grant,refuse"`
+		Act      string `form:"act" enum:"grant,refuse" required:"true"`
 		Reason   string `form:"reason"`
 		Unproved string `form:"unproved"`
 	}
 	robotForm struct {
-		Act string `form:"act" enum:"pause,resume,restart,upgrade"`
+		Act string `form:"act" enum:"pause,resume,restart,upgrade" required:"true"`
 	}
 	hostsQuery struct {
 		State string `query:"state" doc:"accepted, pending or refused"`
@@ -42,13 +43,13 @@ type (
 		After string `query:"after" doc:"the host after which the list begins"`
 	}
 	hostsForm struct {
-		Act   string   `form:"act" enum:"accepted,refused"`
-		Hosts []string `form:"host"`
+		Act   hosts.State `form:"act" enum:"accepted,refused"`
+		Hosts []string    `form:"host"`
 	}
 	releaseForm struct {
-		Act     string `form:"act" enum:"stop,go"`
-		Counter int    `form:"counter"`
-		Percent int    `form:"percent"`
+		Act     string `form:"act" enum:"stop,go" required:"true"`
+		Counter int64  `form:"counter" required:"true"`
+		Percent int    `form:"percent" required:"true"`
 		Why     string `form:"why"`
 	}
 )

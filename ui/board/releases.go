@@ -1,13 +1,14 @@
 package board
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/manager/roster"
 )
@@ -33,27 +34,16 @@ func (b *board) releases(w http.ResponseWriter, r *http.Request) error {
 
 // rollOut stops the roll-out of a release, or lets it go on.
 func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[releaseForm](w, r)
 	if err != nil {
 		return err
 	}
-	counter, err1 := strconv.ParseInt(form.Get("counter"), 10, 64)
-	percent, err2 := strconv.Atoi(form.Get("percent"))
-	if err1 != nil || err2 != nil {
-		return problem.New(http.StatusBadRequest, "bad_form", "counter and percent are no numbers")
-	}
 	stopped := ""
-	switch form.Get("act") {
-	case "stop":
-		if stopped = form.Get("why"); stopped == "" {
-			stopped = "stopped by " + by(r)
-		}
-	case "go":
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is neither stop nor go")
+	if in.Act == "stop" {
+		stopped = cmp.Or(in.Why, "stopped by "+by(r))
 	}
-	audit.Note(r.Context(), audit.Row{Object: fmt.Sprintf("%s release %d, %d%%", form.Get("act"), counter, percent), Reason: stopped})
-	err = b.Manager.Releases.Rollout(r.Context(), counter, percent, stopped)
+	audit.Note(r.Context(), audit.Row{Object: fmt.Sprintf("%s release %d, %d%%", in.Act, in.Counter, in.Percent), Reason: stopped})
+	err = b.Manager.Releases.Rollout(r.Context(), in.Counter, in.Percent, stopped)
 	var bad roster.Bad
 	switch {
 	case errors.As(err, &bad):
@@ -63,6 +53,6 @@ func (b *board) rollOut(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	b.Log.InfoContext(r.Context(), "operator changes a roll-out", "by", by(r), "release", counter, "percent", percent, "stopped", stopped)
+	b.Log.InfoContext(r.Context(), "operator changes a roll-out", "by", by(r), "release", in.Counter, "percent", in.Percent, "stopped", stopped)
 	return back(w, pathReleases)
 }

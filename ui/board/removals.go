@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/ui/removal"
 )
@@ -58,20 +58,13 @@ func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
 
 // decideRemoval grants or refuses a request.
 func (b *board) decideRemoval(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[removalForm](w, r)
 	if err != nil {
 		return err
 	}
-	decision := removal.Decision{Reason: form.Get("reason"), Unproved: form.Get("unproved") != "", By: by(r)}
-	switch form.Get("act") {
-	case "grant":
-		decision.Grant = true
-	case "refuse":
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is neither grant nor refuse")
-	}
-	audit.Note(r.Context(), audit.Row{Object: form.Get("act") + " removal " + form.Get("id"), Reason: decision.Reason})
-	if _, err := b.Removals.Decide(r.Context(), form.Get("id"), decision); err != nil {
+	decision := removal.Decision{Grant: in.Act == "grant", Reason: in.Reason, Unproved: in.Unproved != "", By: by(r)}
+	audit.Note(r.Context(), audit.Row{Object: in.Act + " removal " + in.ID, Reason: decision.Reason})
+	if _, err := b.Removals.Decide(r.Context(), in.ID, decision); err != nil {
 		return removal.Problem(err)
 	}
 	return back(w, pathRemovals)

@@ -13,6 +13,7 @@ import (
 	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
@@ -152,11 +153,11 @@ func (p robotPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.S
 
 // orderRobot gives a robot an order.
 func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[robotForm](w, r)
 	if err != nil {
 		return err
 	}
-	name, act := mux.Vars(r)["robot"], form.Get("act")
+	name, act := mux.Vars(r)["robot"], in.Act
 	audit.About(r.Context(), act+" robot", name)
 	switch act {
 	case "pause", "resume":
@@ -165,8 +166,6 @@ func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
 		_, err = b.Manager.Roster.Restart(r.Context(), name)
 	case "upgrade":
 		err = b.Manager.Roster.Upgrade(r.Context(), name)
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is none of pause, resume, restart and upgrade")
 	}
 	switch {
 	case errors.Is(err, roster.ErrUnknownRobot):

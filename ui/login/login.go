@@ -171,13 +171,13 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, data lo
 }
 
 func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[loginForm](w, r)
 	if err != nil {
 		return err
 	}
-	page := loginPage{Name: strings.TrimSpace(form.Get("name")), Next: webpage.LocalPath(form.Get("next"))}
+	page := loginPage{Name: strings.TrimSpace(in.Name), Next: webpage.LocalPath(in.Next)}
 	audit.Note(r.Context(), audit.Row{Kind: audit.Visitor, Name: page.Name, Act: audit.Login, Object: "session"})
-	who, err := p.who(r, page.Name, form.Get("password"), page.Next)
+	who, err := p.who(r, page.Name, in.Password, page.Next)
 	if err != nil {
 		audit.Note(r.Context(), audit.Row{Reason: err.Error()})
 	}

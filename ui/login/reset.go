@@ -12,7 +12,7 @@ import (
 	"sheaf/internal/audit"
 	"sheaf/internal/mailer"
 	"sheaf/internal/passwords"
-	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 )
@@ -42,15 +42,15 @@ func (p *pages) askReset(w http.ResponseWriter, r *http.Request) error {
 // beginReset sends a mail with a link by which the password is set anew. The answer is the same for
 // names that nobody has.
 func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[resetForm](w, r)
 	if err != nil {
 		return err
 	}
-	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "password of account " + strings.TrimSpace(form.Get("name")), Reason: "asked for a link by mail"})
+	name := strings.TrimSpace(in.Name)
+	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "password of account " + name, Reason: "asked for a link by mail"})
 	if p.Mails == nil || !p.Mails.Sends() {
 		return p.showReset(w, r, http.StatusOK, resetPage{})
 	}
-	name := strings.TrimSpace(form.Get("name"))
 	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one
 	// address.
 	if _, err := p.Accounts.Guesses.Check(r.Context(), passwords.Try{Realm: passwords.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
@@ -88,7 +88,7 @@ func (p *pages) askPassword(w http.ResponseWriter, r *http.Request) error {
 
 // setPassword sets it. All sessions of the account end; its owner logs in with the new password.
 func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
-	form, err := problem.ReadForm(w, r)
+	in, err := route.Form[passwordForm](w, r)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	_, err = p.Accounts.Reset(r.Context(), secret, form.Get("new"))
+	_, err = p.Accounts.Reset(r.Context(), secret, in.New)
 	switch {
 	case errors.Is(err, account.ErrNoReset):
 		return p.showReset(w, r, http.StatusGone, resetPage{Expired: true})

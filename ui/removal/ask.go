@@ -34,16 +34,9 @@ var (
 	errMany  = errors.New("too many requests today")
 )
 
-// form is what an asker has filled in.
-type form struct {
-	Wish                  Wish
-	Kind                  Kind
-	Target, Email, Reason string
-	lang                  string
-}
-
-// ask takes a request. remote is the address that it comes from.
-func (d *Desk) ask(ctx context.Context, f form, remote string) (*Request, error) {
+// ask takes a request. lang is the asker's language, and remote the address that the request comes
+// from.
+func (d *Desk) ask(ctx context.Context, f askForm, lang, remote string) (*Request, error) {
 	t, err := parseTarget(f.Kind, f.Target)
 	if err != nil {
 		return nil, err
@@ -60,7 +53,7 @@ func (d *Desk) ask(ctx context.Context, f form, remote string) (*Request, error)
 		return nil, errWords
 	}
 	r := &Request{
-		ID: strings.ToLower(rand.Text()[:12]), secret: strings.ToLower(rand.Text()), Wish: f.Wish, Kind: f.Kind, Target: t.text, Email: email, Reason: reason, Lang: f.lang,
+		ID: strings.ToLower(rand.Text()[:12]), secret: strings.ToLower(rand.Text()), Wish: f.Wish, Kind: f.Kind, Target: t.text, Email: email, Reason: reason, Lang: lang,
 		Created: db.Time(db.Millis(d.now())), State: Open,
 	}
 	network := peer.Network(peer.Addr(remote)).String()

@@ -34,15 +34,16 @@ type (
 	fillQuery struct {
 		Host string `query:"host" doc:"fills it in"`
 	}
+	// ask checks the values of an askForm, so that the page can say what is wrong.
 	askForm struct {
-		Wish   Wish   `form:"wish" enum:"removal,exclusion"`
-		Kind   Kind   `form:"kind" enum:"host,prefix,domain"`
+		Wish   Wish   `form:"wish" doc:"removal or exclusion"`
+		Kind   Kind   `form:"kind" doc:"host, prefix or domain"`
 		Target string `form:"target"`
 		Email  string `form:"email"`
 		Reason string `form:"reason"`
 	}
 	proofForm struct {
-		Act     string `form:"act" enum:"send,code,file,dns"`
+		Act     string `form:"act" enum:"send,code,file,dns" required:"true"`
 		Address string `form:"address"`
 		Code    string `form:"code"`
 	}
@@ -73,25 +74,23 @@ func (d *Desk) Register(r *mux.Router, g *guard.Guard) {
 // formPage is the form, as far as it is filled in.
 type formPage struct {
 	webpage.Page
-	form
+	askForm
 	Wrong string
 }
 
 func (d *Desk) showForm(w http.ResponseWriter, r *http.Request) error {
-	p := formPage{Page: d.opt.Site.For(r), form: form{Wish: Remove, Kind: Host, Target: r.URL.Query().Get("host")}}
+	p := formPage{Page: d.opt.Site.For(r), askForm: askForm{Wish: Remove, Kind: Host, Target: r.URL.Query().Get("host")}}
 	return webpage.Show(w, r, http.StatusOK, formTemplate, p)
 }
 
 func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
-	values, err := problem.ReadForm(w, r)
+	in, err := route.Form[askForm](w, r)
 	if err != nil {
 		return err
 	}
-	p := formPage{Page: d.opt.Site.For(r)}
-	p.form = form{Wish: Wish(values.Get("wish")), Kind: Kind(values.Get("kind")), Target: values.Get("target"), Email: values.Get("email"),
-		Reason: values.Get("reason"), lang: p.Lang}
+	p := formPage{Page: d.opt.Site.For(r), askForm: in}
 	audit.Note(r.Context(), audit.Row{Act: audit.Add, Object: "removal of " + p.Target, Reason: p.Reason})
-	made, err := d.ask(r.Context(), p.form, r.RemoteAddr)
+	made, err := d.ask(r.Context(), in, p.Lang, r.RemoteAddr)
 	if err == nil {
 		return to(w, made.path())
 	}
@@ -216,25 +215,23 @@ func (d *Desk) takeProof(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	values, err := problem.ReadForm(w, r)
+	in, err := route.Form[proofForm](w, r)
 	if err != nil {
 		return err
 	}
-	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "proof of removal " + found.ID, Reason: values.Get("act")})
+	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "proof of removal " + found.ID, Reason: in.Act})
 	if err := audit.Begin(r.Context()); err != nil {
 		return err
 	}
-	switch values.Get("act") {
+	switch in.Act {
 	case "send":
-		err = d.sendCode(r.Context(), found.ID, values.Get("address"))
+		err = d.sendCode(r.Context(), found.ID, in.Address)
 	case "code":
-		err = d.enterCode(r.Context(), found.ID, values.Get("code"))
+		err = d.enterCode(r.Context(), found.ID, in.Code)
 	case "file":
 		err = d.lookForFile(r.Context(), found.ID)
 	case "dns":
 		err = d.lookForRecord(r.Context(), found.ID)
-	default:
-		return problem.New(http.StatusBadRequest, "bad_form", "act is none of send, code, file, dns")
 	}
 	if err == nil {
 		return to(w, found.path())
