@@ -148,11 +148,6 @@ func listed(uses []account.Use) string {
 	return strings.Join(words, " or ")
 }
 
-// Operator passes requests on as the operators' gate does.
-func (g *Guard) Operator(least operators.Role, act audit.Act, next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return g.sameOrigin(g.gate(least, act, g.plain(next)))
-}
-
 // Operators returns what mounts operations of operators on a router. Explain returns the problem to
 // answer for an error.
 func (g *Guard) Operators(r *mux.Router, explain func(error) error) route.Mount {
@@ -216,11 +211,7 @@ func (g *Guard) For(uses ...account.Use) func(Handler) http.Handler {
 // Public passes all requests on, except what pages of other sites could change. Handlers that
 // change something call audit.Begin before.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return g.sameOrigin(g.Audit.Handler(audit.None, g.plain(next)))
-}
-
-func (g *Guard) plain(next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return problem.Handler(g.log, next)
+	return g.sameOrigin(g.Audit.Handler(audit.None, problem.Handler(g.log, next)))
 }
 
 // account returns whose request it is: the account whose credentials it carries, the account that
