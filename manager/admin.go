@@ -294,7 +294,7 @@ func (a *operatorAPI) listHosts(ctx context.Context, q HostsQuery) (HostsRespons
 	if len(list) > q.Limit {
 		page.Hosts = list[:q.Limit]
 		page.Next = list[q.Limit-1].Name
-		route.Link(ctx, "next", "after", page.Next)
+		route.Link(ctx, "next", map[string]string{"after": page.Next})
 	}
 	return page, err
 }

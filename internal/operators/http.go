@@ -117,7 +117,7 @@ func (d *Door) serveAudit(w http.ResponseWriter, r *http.Request, query audit.Qu
 		return err
 	}
 	if doc.Next != 0 {
-		route.Link(r.Context(), "next", "before", strconv.FormatInt(doc.Next, 10))
+		route.Link(r.Context(), "next", map[string]string{"before": strconv.FormatInt(doc.Next, 10)})
 	}
 	if query.Format == "csv" {
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")

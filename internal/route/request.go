@@ -158,9 +158,13 @@ func decode[In any](reason string, given map[string]url.Values) (in In, err erro
 }
 
 // Names returns the names of the parameters of the query that a struct has.
-func Names[In any]() (names []string) {
-	for _, f := range (Route{In: reflect.TypeFor[In]()}).fields() {
-		names = append(names, f.name)
+func Names[In any]() []string { return Route{In: reflect.TypeFor[In]()}.parameters() }
+
+func (rt Route) parameters() (names []string) {
+	for _, f := range rt.fields() {
+		if f.where == "query" {
+			names = append(names, f.name)
+		}
 	}
 	return names
 }
@@ -185,7 +189,7 @@ func (f field) set(v reflect.Value, given []string) error {
 		v.Set(reflect.MakeSlice(v.Type(), len(given), len(given)))
 		for i, text := range given {
 			if err := f.parse(v.Index(i), text); err != nil {
-				return fmt.Errorf("%s %.100q: want %s", f.name, text, f.want())
+				return fmt.Errorf("%s=%.100q: want %s", f.name, text, f.want())
 			}
 		}
 		return nil
@@ -193,7 +197,7 @@ func (f field) set(v reflect.Value, given []string) error {
 	fallback, hasDefault := f.tag.Lookup("default")
 	switch {
 	case len(given) > 1:
-		return fmt.Errorf("%s %.100q is given twice", f.name, given[1])
+		return fmt.Errorf("%s=%.100q: is given twice", f.name, given[1])
 	case len(given) == 0 || given[0] == "" && v.Kind() != reflect.Bool:
 		if f.tag.Get("required") != "" {
 			return fmt.Errorf("%s is not given: want %s", f.name, f.want())
@@ -204,7 +208,7 @@ func (f field) set(v reflect.Value, given []string) error {
 		given = []string{fallback}
 	}
 	if err := f.parse(v, given[0]); err != nil {
-		return fmt.Errorf("%s %.100q: want %s", f.name, given[0], f.want())
+		return fmt.Errorf("%s=%.100q: want %s", f.name, given[0], f.want())
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func (o Op[In, Out]) On(mount Mount, do func(context.Context, In) (Out, error)) 
 
 // Raw mounts the operation with a handler that reads the request and writes the answer by itself.
 func (o Op[In, Out]) Raw(mount Mount, do Handler) {
-	mount(o.Route, func(w http.ResponseWriter, r *http.Request) error { return do(w, withExchange(w, r)) })
+	mount(o.Route, func(w http.ResponseWriter, r *http.Request) error { return do(w, o.with(w, r)) })
 }
 
 // Done makes a function for On of one that returns nothing but an error.
@@ -193,7 +193,7 @@ func (o Op[In, Out]) Handler(do func(context.Context, In) (Out, error)) Handler 
 		if err != nil {
 			return err
 		}
-		out, err := do(withExchange(w, r).Context(), in)
+		out, err := do(o.with(w, r).Context(), in)
 		if err != nil {
 			return err
 		}
@@ -214,12 +214,14 @@ func (o Op[In, Out]) Read(w http.ResponseWriter, r *http.Request) (in In, err er
 type exchangeKey struct{}
 
 type exchange struct {
+	route   Route
 	header  http.Header
 	request *http.Request
 }
 
-func withExchange(w http.ResponseWriter, r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w.Header(), r}))
+// with returns the request with what Header, Request, Link and Parameters tell of it.
+func (rt Route) with(w http.ResponseWriter, r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{rt, w.Header(), r}))
 }
 
 // Header returns the header of the answer that an operation's function is about to give.
@@ -228,11 +230,21 @@ func Header(ctx context.Context) http.Header { return ctx.Value(exchangeKey{}).(
 // Request returns the request that an operation's function answers. Its body has been read.
 func Request(ctx context.Context) *http.Request { return ctx.Value(exchangeKey{}).(exchange).request }
 
-// Link adds a link with a relation such as "next" to the same path, with one parameter changed.
-func Link(ctx context.Context, relation, name, value string) {
+// Parameters returns the names of the query's parameters that the operation has.
+func Parameters(ctx context.Context) []string {
+	return ctx.Value(exchangeKey{}).(exchange).route.parameters()
+}
+
+// Link adds a link with a relation such as "next" to the same path, with parameters changed. An
+// empty value leaves a parameter out.
+func Link(ctx context.Context, relation string, changed map[string]string) {
 	r := Request(ctx)
 	query := r.URL.Query()
-	query.Set(name, value)
+	for name, value := range changed {
+		if query.Set(name, value); value == "" {
+			query.Del(name)
+		}
+	}
 	Header(ctx).Set("Link", fmt.Sprintf("<%s?%s>; rel=%q", r.URL.EscapedPath(), query.Encode(), relation))
 }
 

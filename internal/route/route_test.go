@@ -51,7 +51,7 @@ func serve(t *testing.T, removed *string) http.Handler {
 		r.Handle(op.Path, problem.Handler(slog.New(slog.DiscardHandler), h)).Methods(op.Method)
 	}
 	find.On(mount, func(ctx context.Context, in search) (search, error) {
-		route.Link(ctx, "next", "who", "b")
+		route.Link(ctx, "next", map[string]string{"who": "b", "long": ""})
 		return in, nil
 	})
 	modify.On(mount, func(_ context.Context, in route.At[change]) (route.At[change], error) { return in, nil })
@@ -75,9 +75,9 @@ func TestRequestsAreReadAndChecked(t *testing.T) {
 		"all":            {"GET", "/find?must=-3&who=%E6%9D%B1&kind=old&host=a&host=b&limit=10&long=2h&all", "", 200, `{"Who":"東","Kind":"old","Hosts":["a","b"],"Limit":10,"Must":-3,"Long":7200000000000,"All":true}`},
 		"empty":          {"GET", "/find?must=1&kind=&limit=", "", 200, `"Limit":5`},
 		"missing":        {"GET", "/find", "", 400, "must is not given"},
-		"too small":      {"GET", "/find?must=1&limit=0", "", 400, `limit \"0\": want a number from 1 to 10`},
+		"too small":      {"GET", "/find?must=1&limit=0", "", 400, `limit=\"0\": want a number from 1 to 10`},
 		"too large":      {"GET", "/find?must=1&limit=11", "", 400, "want a number from 1 to 10"},
-		"no number":      {"GET", "/find?must=x", "", 400, `must \"x\": want a number`},
+		"no number":      {"GET", "/find?must=x", "", 400, `must=\"x\": want a number`},
 		"none of them":   {"GET", "/find?must=1&kind=young", "", 400, "want one of new, old"},
 		"twice":          {"GET", "/find?must=1&who=a&who=b", "", 400, "given twice"},
 		"no duration":    {"GET", "/find?must=1&long=2", "", 400, "want a duration"},
@@ -115,7 +115,7 @@ func TestCallsAreReadAsSent(t *testing.T) {
 	if body != nil || !reflect.DeepEqual(in, out) {
 		t.Errorf("sent %+v, read %+v", in, out)
 	}
-	if link := w.Header().Get("Link"); !strings.Contains(link, "who=b") || !strings.Contains(link, "limit=3") {
+	if link := w.Header().Get("Link"); !strings.Contains(link, "who=b") || !strings.Contains(link, "limit=3") || strings.Contains(link, "long") {
 		t.Errorf("the link is %s", link)
 	}
 	ref, _ = remove.Call("a b?c%41")
@@ -145,11 +145,11 @@ func TestFormsAreReadAndChecked(t *testing.T) {
 	for form, want := range map[string]string{
 		"act=stop&percent=5&host=a&host=b&note=%E6%9D%B1&self=x": `200 {"Act":"stop","Percent":5,"Hosts":["a","b"],"Note":"東","Self":""}`,
 		"act=&percent=5":            "400 act is not given: want one of stop, go",
-		"act=halt&percent=5":        `400 act "halt": want one of stop, go`,
-		"act=go&percent=101":        `400 percent "101": want a number from 0 to 100`,
-		"act=go&percent=many":       `400 percent "many": want a number from 0 to 100`,
-		"act=go&act=stop&percent=5": `400 act "stop" is given twice`,
-		"act=go&percent=5&host=c":   `400 host "c": want one of a, b`,
+		"act=halt&percent=5":        `400 act="halt": want one of stop, go`,
+		"act=go&percent=101":        `400 percent="101": want a number from 0 to 100`,
+		"act=go&percent=many":       `400 percent="many": want a number from 0 to 100`,
+		"act=go&act=stop&percent=5": `400 act="stop": is given twice`,
+		"act=go&percent=5&host=c":   `400 host="c": want one of a, b`,
 		"act=go&percent=5&note=" + strings.Repeat("x", 1<<20): "413 the request's body has more than 1048576 bytes; send it in parts",
 	} {
 		r := httptest.NewRequest("POST", "/?note=of-the-query", strings.NewReader(form))

@@ -142,9 +142,9 @@ func TestKeeping(t *testing.T) {
 
 func TestParsePeriods(t *testing.T) {
 	for query, want := range map[string]string{
-		"by=week":                  `by "week": want one of hour, day, month`,
+		"by=week":                  `by="week": want one of hour, day, month`,
 		"since=yesterday":          `since "yesterday" is neither a day like 2026-11-21 nor a time`,
-		"direction=up":             `direction "up": want one of upload, download`,
+		"direction=up":             `direction="up": want one of upload, download`,
 		"by=hour&since=2020-01-01": "ask by day",
 		"since=0001-01-01":         "nothing is kept from before 1999",
 	} {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/query"
@@ -22,9 +23,6 @@ const flushAt = 64 << 10
 // of a POST is a list of URLs and hosts, one a line. An answer may have fewer lines than the limit,
 // even none, and not be the end: then it has a Link rel="next".
 func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	if err := refuse(r.URL.Query(), "is for files; index lines tell of revisits as they are", "originals"); err != nil {
-		return err
-	}
 	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
@@ -61,11 +59,8 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		h.Set("Content-Encoding", "gzip")
 	}
 	if next != nil {
-		values := r.URL.Query()
-		values.Del("resumeKey")
-		values.Del("offset") // the cursor has what is left of it
-		values.Set("cursor", next.String())
-		guard.Link(w, r, values, "next")
+		// The cursor has what is left of the offset.
+		route.Link(r.Context(), "next", map[string]string{"cursor": next.String(), "resumeKey": "", "offset": ""})
 	}
 	in.Leave()
 	body.send(w, r, wanted.Output.ContentType())

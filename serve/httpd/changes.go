@@ -9,8 +9,8 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/guard"
 	"sheaf/serve/library"
 )
 
@@ -36,13 +36,7 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		defer leave()
 	}
 	link := func(to api.Cursor, rel string) {
-		values := r.URL.Query()
-		values.Set("since", strconv.FormatInt(to.Since, 10))
-		values.Del("mark")
-		if to.Mark != "" {
-			values.Set("mark", to.Mark)
-		}
-		guard.Link(w, r, values, rel)
+		route.Link(r.Context(), rel, map[string]string{"since": strconv.FormatInt(to.Since, 10), "mark": to.Mark})
 	}
 	at := api.Cursor{Since: in.Since, Mark: in.Mark}
 	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, in.Limit, time.Duration(in.Wait)*time.Second, q.Stopping)

@@ -24,7 +24,7 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 		return err
 	}
 	defer in.Leave()
-	wanted, err := readPagesQuery(w, r)
+	wanted, err := readQuery(w, r)
 	if err != nil {
 		return err
 	}
@@ -71,13 +71,4 @@ func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.
 func tooMuch(n int) error {
 	return problem.New(http.StatusUnprocessableEntity, "too_much",
 		fmt.Sprintf("this is over %d records, or takes too long to find; POST the same query: it becomes a job, whose result can be fetched when it is done", n))
-}
-
-// readPagesQuery reads a query for records. Parameters that say how index lines look are refused.
-func readPagesQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
-	if err := refuse(r.URL.Query(), "is for index lines; here it says nothing", "output", "fl", "fields", "showResumeKey", "resolveRevisits",
-		"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "page", "pageSize", "showNumPages"); err != nil {
-		return nil, err
-	}
-	return readQuery(w, r)
 }

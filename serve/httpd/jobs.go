@@ -76,11 +76,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 		r.Method = http.MethodGet // the parameters say everything
 	}
 	form := formOf(r)
-	read := readPagesQuery
-	if tables.OfRecords(form) {
-		read = readTableQuery
-	}
-	if _, err := read(w, r); err != nil {
+	if _, err := readQuery(w, r); err != nil {
 		return err
 	}
 	job, err := j.jobs.Create(r.Context(), a.Name, form, r.URL.RawQuery, list)

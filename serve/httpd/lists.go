@@ -29,7 +29,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 		})
 	}
 	if next != "" {
-		route.Link(r.Context(), "next", "after", next)
+		route.Link(r.Context(), "next", map[string]string{"after": next})
 	}
 	return q.sendJSON(w, r, a, list)
 }

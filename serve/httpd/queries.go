@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sheaf/internal/problem"
+	"sheaf/internal/route"
 	"sheaf/serve"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/jobs"
@@ -26,25 +27,22 @@ type Queries struct {
 	Jobs     *jobs.Jobs      // nil: there are none
 }
 
-// refuse fails if the query has one of the parameters.
-func refuse(values url.Values, why string, parameters ...string) error {
-	for _, name := range parameters {
-		if values.Has(name) {
-			return &query.ParamError{Name: name, Value: values.Get(name), Why: why}
-		}
-	}
-	return nil
-}
-
 // listTypes are the media types of a list of URLs and hosts. curl sends the last one if it is not
 // told another.
 var listTypes = []string{"text/plain", "text/uri-list", "application/octet-stream", "application/x-www-form-urlencoded"}
 
-// readQuery reads the parameters of a request, and the list in the body of a POST.
-func readQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+// readQuery reads the parameters of a request, and the list in the body of a POST. It refuses a
+// parameter that the operation does not have. Those besides are read by the handler itself.
+func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*query.Query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, problem.New(http.StatusBadRequest, "parameter", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
+	}
+	if err := query.Only(values, route.Parameters(r.Context())); err != nil {
+		return nil, err
+	}
+	for _, name := range besides {
+		values.Del(name)
 	}
 	var list []records.Target
 	if r.Method == http.MethodPost {

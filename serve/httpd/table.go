@@ -24,7 +24,7 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 		return err
 	}
 	defer in.Leave()
-	wanted, err := readTableQuery(w, r)
+	wanted, err := readQuery(w, r)
 	if err != nil {
 		return err
 	}
@@ -55,21 +55,20 @@ func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.A
 	return nil
 }
 
-// hostTable serves a table of coverage, which takes the parameters of /v1/coverage but for its
-// cursor.
+// hostTable serves a table of coverage. It takes the parameters of /v1/coverage but for limit and
+// cursor: a table is whole, or refused.
 func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	in, err := q.enter(w, r, a)
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
-	if err := refuse(r.URL.Query(), "is for lists; a table is whole, or refused", "cursor", "limit"); err != nil {
-		return err
-	}
-	wanted, err := q.readCoverage(w, r, query.MaxLimit, query.MaxLimit)
+	asked, err := readQuery(w, r)
 	if err != nil {
 		return err
 	}
+	wanted := q.coverageOf(asked)
+	wanted.Limit = query.MaxLimit
 	key := fmt.Sprintf("%s %v %d %d", tables.HostsName, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
 	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, guard.InPlace(in, func(ctx context.Context) (*tables.Table, error) {
 		return q.Library.Tables.Hosts(ctx, a, func() ([]coverage.Coverage, error) {
@@ -102,13 +101,4 @@ func (q *Queries) tabulate(ctx context.Context, a *account.Account, name string,
 		}
 		return err
 	})
-}
-
-// readTableQuery reads a query for a table. It has the parameters of one for pages, but for what is
-// said of revisits: they are rows.
-func readTableQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
-	if err := refuse(r.URL.Query(), "is for files of pages; a table tells of revisits as they are", "originals"); err != nil {
-		return nil, err
-	}
-	return readPagesQuery(w, r)
 }

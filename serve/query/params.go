@@ -116,14 +116,24 @@ var parameters = route.Names[struct {
 // several are the parameters that may be repeated.
 var several = []string{"filter", "preference", "collapse"}
 
+// Only returns a *ParamError if a query has a parameter besides those with the names.
+func Only(values url.Values, names []string) error {
+	for name, all := range values {
+		if !slices.Contains(names, name) {
+			return &ParamError{name, all[0], "is no parameter of this path; it has " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}
+
 // Parse parses a query's parameters. list has the targets from a request's body; nil if there were
 // none. An error is a *ParamError, or ErrExpired.
 func Parse(values url.Values, list []records.Target) (*Query, error) {
+	if err := Only(values, parameters); err != nil {
+		return nil, err
+	}
 	for name, all := range values {
-		switch {
-		case !slices.Contains(parameters, name):
-			return nil, &ParamError{name, all[0], "no such parameter; there are " + strings.Join(parameters, ", ")}
-		case len(all) > 1 && !slices.Contains(several, name):
+		if len(all) > 1 && !slices.Contains(several, name) {
 			return nil, &ParamError{name, all[1], "is given twice"}
 		}
 	}

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -9,12 +8,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-// Link adds a link with a relation such as "next" to the same path with another query.
-func Link(w http.ResponseWriter, r *http.Request, query url.Values, rel string) {
-	to := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
-	w.Header().Set("Link", fmt.Sprintf(`<%s>; rel="%s"`, to.String(), rel))
-}
 
 // Found redirects with 302. Unlike http.Redirect it does not clean the path, which may hold a URL
 // with slashes of its own.
