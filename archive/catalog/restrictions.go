@@ -1,11 +1,12 @@
 package catalog
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +26,6 @@ type Restriction struct {
 // Ended reports whether it is in force no more.
 func (r Restriction) Ended() bool { return len(r.Value) == 0 }
 
-// same reports whether both say the same of the same.
-func (r Restriction) same(o Restriction) bool {
-	return r.Kind == o.Kind && r.Name == o.Name && bytes.Equal(r.Value, o.Value)
-}
-
 // Restrict records restrictions and ends of restrictions, except for those that are recorded as
 // given. It may be repeated.
 func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
@@ -38,9 +34,17 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 		if err != nil {
 			return nil, err
 		}
-		fresh := slices.DeleteFunc(slices.Clone(all), func(r Restriction) bool {
-			return slices.ContainsFunc(have, r.same) || r.Ended() && !slices.ContainsFunc(have, func(o Restriction) bool { return o.Kind == r.Kind && o.Name == r.Name })
-		})
+		var fresh []Restriction
+		for _, r := range all {
+			if !r.Ended() {
+				if r.Value, err = json.Marshal(r.Value); err != nil { // as a row has it
+					return nil, err
+				}
+			}
+			if string(r.Value) != string(have[[2]string{r.Kind, r.Name}].Value) {
+				fresh = append(fresh, r)
+			}
+		}
 		if len(fresh) == 0 {
 			return nil, nil
 		}
@@ -58,8 +62,7 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 			return nil, err
 		}
 		return &logRecord{
-			Kind: kindRestrict, At: at, Token: head.Token,
-			Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(fresh)),
+			Kind: kindRestrict, At: at, Token: head.Token, Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(fresh)),
 		}, nil
 	})
 	if err != nil {
@@ -75,10 +78,12 @@ func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readRestrictions(ctx, runs)
+	last, err := readRestrictions(ctx, runs)
+	return slices.SortedFunc(maps.Values(last), func(a, b Restriction) int { return cmp.Compare(a.Seq, b.Seq) }), err
 }
 
-func readRestrictions(ctx context.Context, runs []*run) (list []Restriction, err error) {
+// readRestrictions returns what was last recorded of each restriction, by kind and name.
+func readRestrictions(ctx context.Context, runs []*run) (map[[2]string]Restriction, error) {
 	last := make(map[[2]string]Restriction)
 	for row, err := range scan(ctx, runs, tableRestriction) {
 		if err != nil {
@@ -90,11 +95,7 @@ func readRestrictions(ctx context.Context, runs []*run) (list []Restriction, err
 		}
 		last[[2]string{r.Kind, r.Name}] = r
 	}
-	for _, r := range last {
-		list = append(list, r)
-	}
-	slices.SortFunc(list, func(a, b Restriction) int { return int(a.Seq - b.Seq) })
-	return list, nil
+	return last, nil
 }
 
 // restrictionOfRow decodes a row of the table of restrictions.

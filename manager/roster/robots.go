@@ -194,6 +194,14 @@ func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time)
 	})
 }
 
+// Bar is RevokeSince for a name that the database may lack, because it is a backup's or new.
+func (r *Roster) Bar(ctx context.Context, name string, since time.Time) error {
+	if _, err := r.db.ExecContext(ctx, `INSERT INTO robots (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, db.Millis(r.assignments.Now())); err != nil {
+		return fmt.Errorf("robot %s: %w", name, err)
+	}
+	return r.RevokeSince(ctx, name, since)
+}
+
 // StolenSince returns the time that RevokeSince was given, or the zero time.
 func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT stolen FROM robots WHERE name = ?`, robot).Scan(db.At(&since))

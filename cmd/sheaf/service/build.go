@@ -102,10 +102,7 @@ func (s *Service) build(ctx context.Context) error {
 // keep keeps in the catalog what hides something, and puts into the database what it lacks, before
 // the process hands anything out.
 func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives) error {
-	k := &keeper{db: b.state.db, catalog: a.catalog, log: b.log}
-	if robots != nil {
-		k.robots = robots.Hosts
-	}
+	k := &keeper{db: b.state.db, catalog: a.catalog, robots: robots, log: b.log}
 	b.audit.After = k.after
 	b.work = append(b.work, k.run)
 	return k.sync(ctx)

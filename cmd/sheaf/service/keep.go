@@ -1,18 +1,19 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/db"
 	"sheaf/internal/loop"
+	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/ui/removal"
 )
@@ -28,7 +29,7 @@ const keepEvery = time.Second
 type keeper struct {
 	db      *sql.DB
 	catalog *catalog.Catalog
-	robots  *hosts.Registry // nil: another process has it
+	robots  *manager.Manager // nil: another process has it
 	log     *slog.Logger
 
 	mu      sync.Mutex // one look at a time; guards what follows
@@ -39,7 +40,8 @@ type keeper struct {
 // restriction is a kind of them.
 type restriction struct {
 	kind string // catalog.Restriction.Kind, as words for operators
-	rows string // SQL: the name of each that is in force, and its value as JSON or a text for it
+	rows string // SQL: the name of each that is in force, and its value, as JSON or as a text
+	text bool   // the value is a text
 	// apply puts one into the database, if it is not there.
 	apply func(ctx context.Context, name string, value json.RawMessage) error
 }
@@ -53,7 +55,7 @@ func (k *keeper) kinds() []restriction {
 		}
 	}
 	all := []restriction{
-		{"access rule", `SELECT id, rule FROM access_rules WHERE removed = 0`, func(ctx context.Context, name string, value json.RawMessage) error {
+		{"access rule", `SELECT id, rule FROM access_rules WHERE removed = 0`, false, func(ctx context.Context, name string, value json.RawMessage) error {
 			var r struct{ Created time.Time }
 			if err := json.Unmarshal(value, &r); err != nil {
 				return err
@@ -61,18 +63,24 @@ func (k *keeper) kinds() []restriction {
 			_, err := k.db.ExecContext(ctx, `INSERT INTO access_rules (id, rule, created) VALUES (CAST(? AS BIGINT), ?, ?) ON CONFLICT DO NOTHING`, name, string(value), db.Millis(r.Created))
 			return err
 		}},
-		{"suspended account", `SELECT name, 'true' FROM accounts WHERE suspended = 1`, exec(`UPDATE accounts SET suspended = 1 WHERE name = ? AND ? <> ''`)},
-		{"suspended operator", `SELECT name, 'true' FROM operators WHERE suspended = 1`, exec(`UPDATE operators SET suspended = 1 WHERE name = ? AND ? <> ''`)},
+		{"suspended account", `SELECT name, 'true' FROM accounts WHERE suspended = 1`, false, exec(`UPDATE accounts SET suspended = 1 WHERE name = ? AND ? <> ''`)},
+		{"suspended operator", `SELECT name, 'true' FROM operators WHERE suspended = 1`, false, exec(`UPDATE operators SET suspended = 1 WHERE name = ? AND ? <> ''`)},
 	}
 	if k.robots == nil {
 		return all
 	}
-	return append(all, restriction{"refused domain", `SELECT domain, reason FROM refused_domains`, func(ctx context.Context, name string, value json.RawMessage) error {
-		return k.robots.RefuseDomain(ctx, hosts.RefusedDomain{Domain: name, Reason: text(value), By: "restored"})
-	}}, restriction{"refused URL prefix", `SELECT 'http://' || host || path, reason FROM refused_prefixes`, func(ctx context.Context, name string, value json.RawMessage) error {
-		return k.robots.RefusePrefix(ctx, hosts.RefusedPrefix{URL: name, Reason: text(value), By: "restored"})
-	}}, restriction{"granted removal", removal.Kept, func(ctx context.Context, name string, value json.RawMessage) error {
-		return removal.Keep(ctx, k.db, k.robots, name, text(value))
+	return append(all, restriction{"refused domain", `SELECT domain, reason FROM refused_domains`, true, func(ctx context.Context, name string, value json.RawMessage) error {
+		return k.robots.Hosts.RefuseDomain(ctx, hosts.RefusedDomain{Domain: name, Reason: text(value), By: "restored"})
+	}}, restriction{"refused URL prefix", `SELECT 'http://' || host || path, reason FROM refused_prefixes`, true, func(ctx context.Context, name string, value json.RawMessage) error {
+		return k.robots.Hosts.RefusePrefix(ctx, hosts.RefusedPrefix{URL: name, Reason: text(value), By: "restored"})
+	}}, restriction{"granted removal", removal.Kept, true, func(ctx context.Context, name string, value json.RawMessage) error {
+		return removal.Keep(ctx, k.db, k.robots.Hosts, name, text(value))
+	}}, restriction{"stolen key", `SELECT name, stolen FROM robots WHERE stolen <> 0`, false, func(ctx context.Context, name string, value json.RawMessage) error {
+		var since int64
+		if err := json.Unmarshal(value, &since); err != nil {
+			return err
+		}
+		return k.robots.Roster.Bar(ctx, name, time.UnixMilli(since))
 	}})
 }
 
@@ -172,22 +180,26 @@ func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.
 			return nil, err
 		}
 	}
-	for name, value := range rows {
-		news = append(news, catalog.Restriction{Kind: kind.kind, Name: name, Value: value})
-	}
+	last := make(map[string]catalog.Restriction)
 	for _, r := range have {
-		if _, there := rows[r.Name]; r.Kind == kind.kind && !there && !r.Ended() {
+		if r.Kind != kind.kind {
+			continue
+		}
+		last[r.Name] = r
+		if _, there := rows[r.Name]; !there && !r.Ended() {
 			news = append(news, catalog.Restriction{Kind: r.Kind, Name: r.Name})
 		}
 	}
-	return slices.DeleteFunc(news, func(n catalog.Restriction) bool {
-		return slices.ContainsFunc(have, func(h catalog.Restriction) bool {
-			return h.Kind == n.Kind && h.Name == n.Name && string(h.Value) == string(n.Value)
-		})
-	}), nil
+	for name, value := range rows {
+		if !bytes.Equal(last[name].Value, value) {
+			news = append(news, catalog.Restriction{Kind: kind.kind, Name: name, Value: value})
+		}
+	}
+	return news, nil
 }
 
-// inForce returns the values of a kind's restrictions in the database, by name.
+// inForce returns the values of a kind's restrictions in the database, by name, as the catalog has
+// them.
 func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage)
 	return found, db.Each(ctx, k.db, func(rows *sql.Rows) error {
@@ -195,14 +207,15 @@ func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json
 		if err := rows.Scan(&name, &value); err != nil {
 			return err
 		}
-		if !json.Valid([]byte(value)) {
-			data, err := json.Marshal(value)
-			if err != nil {
-				return err
-			}
-			value = string(data)
+		var of any = json.RawMessage(value)
+		if kind.text {
+			of = value
 		}
-		found[name] = json.RawMessage(value)
+		data, err := json.Marshal(of)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		found[name] = data
 		return nil
 	}, kind.rows)
 }

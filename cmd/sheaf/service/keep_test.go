@@ -23,6 +23,15 @@ import (
 	"sheaf/ui/removal"
 )
 
+func loseDatabase(t *testing.T, data string) {
+	t.Helper()
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(filepath.Join(data, "sheaf.db"+end)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What was hidden or excluded after a backup was made is so when the backup has been restored, and
 // in a database that begins anew, from the first request on. What was ended after the backup holds
 // again. An ordinary restart brings back nothing that was ended.
@@ -30,13 +39,6 @@ func TestRestoreRevealsNothing(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	settings := map[string]any{"data": data, "stop": "1s"}
-	lose := func() { // the database
-		for _, end := range []string{"", "-wal", "-shm"} {
-			if err := os.Remove(filepath.Join(data, "sheaf.db"+end)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Fatal(err)
-			}
-		}
-	}
 	s, stop := start(t, settings)
 	do := func(method, path string, in, out any) {
 		t.Helper()
@@ -109,7 +111,7 @@ func TestRestoreRevealsNothing(t *testing.T) {
 	rest("restarted")
 	testkit.Must(t, stop())
 
-	lose()
+	loseDatabase(t, data)
 	_, err = Restore(t.Context(), testConfig(t, settings), &backup)
 	testkit.Must(t, err)
 	var said bytes.Buffer
@@ -131,7 +133,7 @@ func TestRestoreRevealsNothing(t *testing.T) {
 		}
 	}
 
-	lose()
+	loseDatabase(t, data)
 	settings["database.fresh"] = true
 	s, _ = start(t, settings)
 	rules("begun anew", "new.jp")
@@ -140,4 +142,87 @@ func TestRestoreRevealsNothing(t *testing.T) {
 	if testkit.Must(t, err); report.Found > 0 || report.Versions < 8 {
 		t.Errorf("fsck: %+v", report)
 	}
+}
+
+// Reasons are texts, whatever they look like. What is kept makes no further version of the catalog.
+func TestReasonsAreKeptAsWritten(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	settings := map[string]any{"data": data, "stop": "1s"}
+	reasons := map[string]string{"a.jp": `"quoted" & <signed>`, "b.jp": `"a & b" `, "c.jp": "7 ", "d.jp": "null", "e.jp": ""}
+	want := func(s *Service) {
+		t.Helper()
+		var got manager.DomainsResponse
+		testkit.Must(t, operate(t, s, http.MethodGet, api.PathAdminDomains, nil, &got))
+		if len(got.Domains) != len(reasons) {
+			t.Errorf("%d domains are refused, want %d", len(got.Domains), len(reasons))
+		}
+		for _, d := range got.Domains {
+			if d.Reason != reasons[d.Domain] {
+				t.Errorf("%s is refused because of %q, want %q", d.Domain, d.Reason, reasons[d.Domain])
+			}
+		}
+	}
+	versions := func(s *Service) int64 {
+		t.Helper()
+		report, err := catalog.Fsck(t.Context(), s.state.objects, catalog.FsckOptions{})
+		testkit.Must(t, err)
+		return report.Versions
+	}
+	s, stop := start(t, settings)
+	for domain, reason := range reasons {
+		testkit.Must(t, operate(t, s, http.MethodPost, api.PathAdminDomains, hosts.RefusedDomain{Domain: domain, Reason: reason}, nil))
+	}
+	before := versions(s)
+	for range 3 { // each is followed by a look for what is to be kept
+		testkit.Must(t, operate(t, s, http.MethodPost, api.PathAdminDomains, hosts.RefusedDomain{Domain: "a.jp"}, nil))
+	}
+	if after := versions(s); after != before {
+		t.Errorf("the catalog has %d versions, and had %d before nothing changed", after, before)
+	}
+	want(s)
+	testkit.Must(t, stop())
+	loseDatabase(t, data)
+	settings["database.fresh"] = true
+	s, _ = start(t, settings)
+	want(s)
+}
+
+// A robot whose key was stolen is revoked in a backup that is from before, too, and in a new
+// database nobody gets its name.
+func TestStolenKeyStaysRevoked(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	settings := map[string]any{"data": data, "stop": "1s"}
+	s, stop := start(t, settings)
+	admit := func(name string) error {
+		t.Helper()
+		return operate(t, s, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, nil)
+	}
+	testkit.Must(t, admit("waseda"))
+	var backup bytes.Buffer
+	testkit.Must(t, writeBackup(t.Context(), s.state.db, &s.cfg, &backup))
+	testkit.Must(t, operate(t, s, http.MethodDelete, api.PathAdminRobots+"/waseda?since=2026-01-02T03:04:05Z", nil, nil))
+	testkit.Must(t, stop())
+	want := func(when string) {
+		t.Helper()
+		var since, revoked, tokens int64
+		testkit.Must(t, s.state.db.QueryRowContext(t.Context(), `SELECT stolen, revoked, COUNT(token_hash) FROM robots WHERE name = 'waseda' GROUP BY stolen, revoked`).Scan(&since, &revoked, &tokens))
+		if since != time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli() || revoked == 0 || tokens != 0 {
+			t.Errorf("%s: stolen %d, revoked %d, %d tokens", when, since, revoked, tokens)
+		}
+		if err := admit("waseda"); err == nil {
+			t.Errorf("%s: its name is admitted again", when)
+		}
+	}
+	loseDatabase(t, data)
+	_, err := Restore(t.Context(), testConfig(t, settings), &backup)
+	testkit.Must(t, err)
+	s, stop = start(t, settings)
+	want("restored")
+	testkit.Must(t, stop())
+	loseDatabase(t, data)
+	settings["database.fresh"] = true
+	s, _ = start(t, settings)
+	want("begun anew")
 }
