@@ -14,10 +14,17 @@ import (
 //   - Two spellings of one URL (RFC 3986, section 6.2.2) are one: "%70rivate" is "private", "%e3"
 //     is "%E3", "a/../private" is "private". So are "%28" and "(", which servers do not tell apart.
 //     A letter of a path in another case is another letter.
-//   - A session ID (see session.go) in a URL or in the prefix makes no difference.
+//   - A session ID (see session.go) in a URL or in the prefix makes no difference. What stands
+//     before the ID is whole: "/p?sid=…" names /p with any query, but not /pq.
 type Prefix struct {
+	spelling
+	next string // if bare lacks a session ID at its end: the bytes before which it ends
+}
+
+// spelling is how a URL, or the beginning of one, is compared.
+type spelling struct {
 	host string
-	path string // with a query, if it has one, as String gives it
+	path string // with a query, if it has one
 	bare string // path without session IDs
 }
 
@@ -49,16 +56,29 @@ func ParsePrefix(text string) (Prefix, error) {
 		return Prefix{}, err
 	}
 	p := PrefixOf(text)
-	if PrefixOf(p.String()) != p { // odd hosts, such as one of points only
+	switch {
+	case PrefixOf(p.String()) != p: // odd hosts, such as one of points only
 		return Prefix{}, &Error{text, errPrefixForm}
+	case len(p.String()) > MaxLength:
+		return Prefix{}, &Error{text, ErrTooLong}
 	}
 	return p, nil
 }
 
 // PrefixOf is ParsePrefix for a text that was checked when it was kept.
 func PrefixOf(text string) Prefix {
-	host, path, bare := spell(text)
-	return Prefix{host, path, bare}
+	p := Prefix{spelling: spell(text)}
+	before, query, hasQuery := strings.Cut(p.path, "?")
+	switch {
+	case p.bare == p.path:
+	case hasQuery && !strings.Contains(p.bare, "?"):
+		p.next = "?"
+	case hasQuery && isSession(query[strings.LastIndexByte(query, '&')+1:]):
+		p.next = "&"
+	case !hasQuery && isSession(before[strings.LastIndexAny(before, "/;")+1:]):
+		p.next = ";/?"
+	}
+	return p
 }
 
 // Host returns the host, in the form of the function Host.
@@ -72,8 +92,12 @@ func (p Prefix) String() string { return "http://" + p.host + p.path }
 
 // Holds reports whether the prefix names the page at an absolute URL.
 func (p Prefix) Holds(url string) bool {
-	host, path, bare := spell(url)
-	return host == p.host && (strings.HasPrefix(path, p.path) || strings.HasPrefix(bare, p.bare))
+	s := spell(url)
+	if s.host != p.host {
+		return false
+	}
+	rest, ok := strings.CutPrefix(s.bare, p.bare)
+	return ok && (rest == "" || p.next == "" || strings.IndexByte(p.next, rest[0]) >= 0) || strings.HasPrefix(s.path, p.path)
 }
 
 // Meets reports whether a page may be named by both prefixes.
@@ -81,22 +105,22 @@ func (p Prefix) Meets(o Prefix) bool {
 	return p.host == o.host && (strings.HasPrefix(p.bare, o.bare) || strings.HasPrefix(o.bare, p.bare))
 }
 
-// spell returns a URL's host, and its path with the query: in the one spelling that all have, and
-// without session IDs. What cannot be parsed stays as it is.
-func spell(url string) (host, path, bare string) {
+// spell returns the one spelling that all spellings of a URL have. What cannot be parsed stays as
+// it is.
+func spell(url string) spelling {
 	u, err := New(url, nil)
 	if err != nil {
 		_, rest, _ := strings.Cut(url, "://")
-		host, path, _ = strings.Cut(rest, "/")
-		return strings.ToLower(host), "/" + path, "/" + path
+		host, path, _ := strings.Cut(rest, "/")
+		return spelling{strings.ToLower(host), "/" + path, "/" + path}
 	}
 	c := URL{path: unescape(u.path, plainInPath), query: unescape(u.query, plainInQuery), hasQuery: u.hasQuery}
-	path = c.PathQuery()
+	path := c.PathQuery()
 	if c.path, c.query = dropSessions(c.path, c.query); c.query == "" && u.query != "" {
 		c.hasQuery = false
 	}
 	c.host, c.port = strings.TrimRight(u.host, "."), u.port
-	return c.Host(), path, c.PathQuery()
+	return spelling{c.Host(), path, c.PathQuery()}
 }
 
 // plainInPath reports whether a byte of a path may stand as it is, and then divides nothing.

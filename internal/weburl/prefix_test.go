@@ -1,6 +1,9 @@
 package weburl
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A prefix names every spelling of the pages below it, by both schemes, and no other page.
 func TestPrefix(t *testing.T) {
@@ -29,7 +32,14 @@ func TestPrefix(t *testing.T) {
 		"http://" + host + "/a?": {"http://" + host + "/a?", []string{"http://" + host + "/a?", "http://" + host + "/a?b"}, []string{"http://" + host + "/a", "http://" + host + "/ab"}},
 		"http://" + host + "/":   {"http://" + host + "/", []string{"https://" + host, "https://" + host + "/?x"}, []string{"http://example.jp/"}},
 		"http://" + host + "/p?sid=0a1b2c3d4e5f": {"http://" + host + "/p?sid=0a1b2c3d4e5f",
-			[]string{"http://" + host + "/p?sid=9f8e7d6c5b4a"}, []string{"http://" + host + "/q"}},
+			[]string{"http://" + host + "/p?sid=9f8e7d6c5b4a", "http://" + host + "/p?sid=9f8e7d6c5b4a&x=1", "http://" + host + "/p"},
+			[]string{"http://" + host + "/q", "http://" + host + "/pq", "http://" + host + "/p/q", "http://" + host + "/pq?sid=9f8e7d6c5b4a"}},
+		"http://" + host + "/?PHPSESSID=1&": {"http://" + host + "/?PHPSESSID=1&",
+			[]string{"https://" + host + "/", "http://" + host + "/?x=1"}, []string{"http://" + host + "/q", "http://" + host + "/q?PHPSESSID=1"}},
+		"http://" + host + "/p?x=1&PHPSESSID=1": {"http://" + host + "/p?x=1&PHPSESSID=1",
+			[]string{"http://" + host + "/p?PHPSESSID=2&x=1", "http://" + host + "/p?x=1&y=2"}, []string{"http://" + host + "/p?x=10", "http://" + host + "/p?PHPSESSID=2&x=10"}},
+		"http://" + host + "/p;jsessionid=1": {"http://" + host + "/p;jsessionid=1",
+			[]string{"http://" + host + "/p", "http://" + host + "/p;jsessionid=2/q", "http://" + host + "/p;a=b", "http://" + host + "/p?x"}, []string{"http://" + host + "/pq", "http://" + host + "/pq;jsessionid=2"}},
 		"http://[2001:DB8::1]:8080/x": {"http://[2001:db8::1]:8080/x", []string{"https://[2001:db8:0::1]:8080/x"}, []string{"http://[2001:db8::1]/x"}},
 	} {
 		p, err := ParsePrefix(prefix)
@@ -50,6 +60,7 @@ func TestPrefix(t *testing.T) {
 	for _, text := range []string{
 		"", "http://www.example.jp", "ftp://www.example.jp/", "www.example.jp/private/", "http:///a", "http:/www.example.jp/", "http://u@www.example.jp/", "http://www.example.jp/a#b",
 		"http://www.example.jp/%7", "http://www.example.jp/a%", "http://www.example.jp/a/..", "http://www.example.jp/a/%2e", "http://www.example.jp/ ", "http://a b/", "http://x:y/",
+		"http://www.example.jp/" + strings.Repeat("x", MaxLength),
 	} {
 		if p, err := ParsePrefix(text); err == nil {
 			t.Errorf("%q is the prefix %s", text, p)
