@@ -23,23 +23,23 @@ const rewriteVersion = "3"
 // also depends on the banner, which is about all versions and in the reader's language.
 func etagOf(r *http.Request, all mementos, i int, mode replay.Mode, parts []*part) string {
 	c := all[i]
-	id := fmt.Sprintf("%s %s %s", c.Digest, replay.RecordPath(c.Time, c.ID(), mode, c.URL), rewriteVersion)
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %s %s", c.Digest, replay.RecordPath(c.Time, c.ID(), mode, c.URL), rewriteVersion)
 	for _, p := range parts {
-		id += " " + p.ID()
+		fmt.Fprintf(sum, " %s", p.ID())
 	}
 	if mode == replay.Plain {
-		id += fmt.Sprintf(" %d %d %s", i, len(all), webpage.Language(r))
+		fmt.Fprintf(sum, " %d %d %s", i, len(all), webpage.Language(r))
 		for _, j := range []int{0, i - 1, i + 1, len(all) - 1} {
 			if j >= 0 && j < len(all) {
-				id += fmt.Sprintf(" %s %s", all[j].Digest, replay.Path(all[j].Time, mode, all[j].URL))
+				fmt.Fprintf(sum, " %s %s", all[j].Digest, replay.Path(all[j].Time, mode, all[j].URL))
 			}
 		}
 		for _, one := range all {
-			id += replay.Timestamp(one.Time)
+			io.WriteString(sum, replay.Timestamp(one.Time))
 		}
 	}
-	sum := sha256.Sum256([]byte(id))
-	return fmt.Sprintf(`"%x"`, sum[:16])
+	return fmt.Sprintf(`"%x"`, sum.Sum(nil)[:16])
 }
 
 // succeeded reports whether a version is shown with a status of success.
