@@ -30,7 +30,7 @@ func keys(t *testing.T) (minisign.PublicKey, minisign.PrivateKey) {
 	return public, private
 }
 
-func TestOpen(t *testing.T) {
+func TestOpenRelease(t *testing.T) {
 	public, private := keys(t)
 	_, other := keys(t)
 	text, err := sample().Format()

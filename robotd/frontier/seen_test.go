@@ -21,7 +21,7 @@ func has(t *testing.T, s *Seen, key uint64, want bool) {
 }
 
 // At every size the set contains exactly what was added.
-func TestSetIsExact(t *testing.T) {
+func TestSeenIsExact(t *testing.T) {
 	s := NewSeen(filepath.Join(t.TempDir(), "seen"))
 	s.limit = 100
 	const n = 20_000
