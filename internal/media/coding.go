@@ -7,8 +7,8 @@ import (
 )
 
 // Body is a body after decoding. A body that is not in a coding that was declared comes as it is.
-// One that ends too early, or that becomes too much between
-// two codings, comes as far as it goes, and then io.ErrUnexpectedEOF.
+// One that ends too early, or that becomes too much between two codings, comes as far as it goes,
+// and then io.ErrUnexpectedEOF.
 type Body struct {
 	Removed bool // the codings are decoded or not there, so Content-Encoding no longer applies
 

@@ -35,44 +35,55 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-func gz(s string) string {
+// encoded returns s as what into makes encodes it.
+func encoded(s string, into func(io.Writer) io.WriteCloser) string {
 	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
+	w := into(&b)
 	io.WriteString(w, s)
 	w.Close()
 	return b.String()
+}
+
+// Empty members within a text are passed over, also where the text is in a second coding.
+func TestEmptyMembersBetweenCodings(t *testing.T) {
+	noise := make([]byte, 10_000)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	text := fmt.Sprintf("%x", noise) // which gzip does not store as it is
+	inner := gz(text)
+	b := Decode(strings.NewReader(gz(inner[:5000])+strings.Repeat(gz(""), 1000)+gz(inner[5000:])), []string{"gzip, gzip"})
+	defer b.Close()
+	if got, err := io.ReadAll(b); string(got) != text || err != nil {
+		t.Errorf("%d bytes of %d, %v", len(got), len(text), err)
+	}
+}
+
+func gz(s string) string {
+	return encoded(s, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
 }
 
 func zl(s string) string {
-	var b bytes.Buffer
-	w := zlib.NewWriter(&b)
-	io.WriteString(w, s)
-	w.Close()
-	return b.String()
-}
-
-func fl(s string) string {
-	var b bytes.Buffer
-	w, _ := flate.NewWriter(&b, 6)
-	io.WriteString(w, s)
-	w.Close()
-	return b.String()
+	return encoded(s, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
 }
 
 func br(s string) string {
-	var b bytes.Buffer
-	w := brotli.NewWriter(&b)
-	io.WriteString(w, s)
-	w.Close()
-	return b.String()
+	return encoded(s, func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) })
+}
+
+func fl(s string) string {
+	return encoded(s, func(w io.Writer) io.WriteCloser {
+		f, _ := flate.NewWriter(w, 6) // only fails for a level that does not exist
+		return f
+	})
 }
 
 func zs(s string, options ...zstd.EOption) string {
-	var b bytes.Buffer
-	w, _ := zstd.NewWriter(&b, options...)
-	io.WriteString(w, s)
-	w.Close()
-	return b.String()
+	return encoded(s, func(w io.Writer) io.WriteCloser {
+		z, err := zstd.NewWriter(w, options...)
+		if err != nil {
+			panic(err)
+		}
+		return z
+	})
 }
 
 func TestDecode(t *testing.T) {

@@ -159,7 +159,17 @@ type deflated struct {
 	over    bool
 }
 
-func (d *deflated) Read(p []byte) (int, error) {
+// Read implements io.Reader. It passes over empty members: buffered readers give up after a hundred
+// reads without a byte.
+func (d *deflated) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil && len(p) > 0 {
+		n, err = d.read(p)
+	}
+	return n, err
+}
+
+// read reads from one member. It returns neither bytes nor an error where that ends.
+func (d *deflated) read(p []byte) (int, error) {
 	if d.over {
 		return 0, io.EOF
 	}
