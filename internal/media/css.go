@@ -136,36 +136,43 @@ func trim(raw []byte) []byte {
 	return out
 }
 
-// UnescapeStyle decodes backslashes: before hexadecimal digits a character's number,
-// before a line end nothing, otherwise the character itself.
-func UnescapeStyle(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
+// Unescape decodes backslashes. decode gets what follows one, which is not empty. It writes what
+// stands for that, and returns how many bytes it has decoded. A backslash at the end stays.
+func Unescape(s string, decode func(to *strings.Builder, after string) int) string {
+	before, after, escaped := strings.Cut(s, `\`)
+	if !escaped {
 		return s
 	}
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
+	for escaped && after != "" {
+		b.WriteString(before)
+		before, after, escaped = strings.Cut(after[decode(&b, after):], `\`)
+	}
+	b.WriteString(before)
+	if escaped {
+		b.WriteByte('\\')
+	}
+	return b.String()
+}
+
+// UnescapeStyle decodes backslashes of a style sheet: before hexadecimal digits a character's
+// number, before a line end nothing, otherwise the character itself.
+func UnescapeStyle(s string) string {
+	return Unescape(s, func(to *strings.Builder, after string) int {
 		r, n := rune(0), 0
-		for n < 6 && i+n < len(s) && unhex(s[i+n]) >= 0 {
-			r = r<<4 | unhex(s[i+n])
+		for n < 6 && n < len(after) && unhex(after[n]) >= 0 {
+			r = r<<4 | unhex(after[n])
 			n++
 		}
 		switch {
 		case n > 0:
-			b.WriteRune(r) // U+FFFD for what is no character
-			i += n - 1
-			if i+1 < len(s) && cssBlanks([]byte(s[i+1:i+2])) == 1 {
-				i++
-			}
-		case s[i] != '\n':
-			b.WriteByte(s[i])
+			to.WriteRune(r) // U+FFFD for what is no character
+			return n + min(cssBlanks([]byte(after[n:])), 1)
+		case after[0] != '\n':
+			to.WriteByte(after[0])
 		}
-	}
-	return b.String()
+		return 1
+	})
 }
 
 // QuoteStyle writes an address, which holds no quotes and no line ends, as a string.

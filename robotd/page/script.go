@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"sheaf/internal/media"
 )
 
 // script adds the URLs to which a script sends the browser: strings that are assigned to location
@@ -100,27 +102,16 @@ func jsString(js []byte) (string, bool) {
 // jsUnescape decodes the escapes that are used in URLs: \xHH, \uHHHH, and any other character for
 // itself.
 func jsUnescape(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		digits := map[byte]int{'x': 2, 'u': 4}[s[i]]
-		if digits > 0 && i+digits < len(s) {
-			if r, err := strconv.ParseUint(s[i+1:i+1+digits], 16, 32); err == nil {
-				b.WriteRune(rune(r))
-				i += digits
-				continue
+	return media.Unescape(s, func(to *strings.Builder, after string) int {
+		if digits := map[byte]int{'x': 2, 'u': 4}[after[0]]; digits > 0 && digits < len(after) {
+			if r, err := strconv.ParseUint(after[1:1+digits], 16, 32); err == nil {
+				to.WriteRune(rune(r))
+				return 1 + digits
 			}
 		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+		to.WriteByte(after[0])
+		return 1
+	})
 }
 
 func isWordByte(c byte) bool {
