@@ -126,6 +126,9 @@ func TestExpressIsForWatches(t *testing.T) {
 	h.accept(unwatched)
 	h.await(unwatched.ID, wire.StatePostSplit)
 	h.robots.Unwatched = false
+	empty := batchtest.Make(t, h.robots, 99) // nobody watches nothing
+	h.accept(empty)
+	h.await(empty.ID, wire.StatePostSplit)
 	const atOnce = 10
 	editions := make(map[string]bool)
 	for n := range int64(atOnce) {
@@ -151,4 +154,5 @@ func TestExpressIsForWatches(t *testing.T) {
 		}
 	}
 	h.await(unwatched.ID, wire.StatePostSplit)
+	h.await(empty.ID, wire.StatePostSplit)
 }

@@ -228,10 +228,10 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 // maxExpress is the largest batch, in bytes, that is published outside the window.
 const maxExpress = 64 << 20
 
-// express reports whether a batch may be published outside the window: it says so, it is small, and
-// somebody waits for each of its hosts. Any other is published as an ordinary batch.
+// express reports whether a batch may be published outside the window: it says so, it is small, it
+// has hosts, and somebody waits for each of them. Any other is published as an ordinary batch.
 func (a *Acceptor) express(ctx context.Context, m *wire.Manifest) (bool, error) {
-	if !m.Express || m.Size > maxExpress {
+	if !m.Express || m.Size > maxExpress || len(m.Hosts) == 0 {
 		return false, nil
 	}
 	hosts := make([]string, len(m.Hosts))
