@@ -3,6 +3,7 @@ package manager_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"sheaf/internal/db"
@@ -120,6 +121,13 @@ func TestHostsOfADay(t *testing.T) {
 		}
 		if got, err := m.Hosts.Discover(t.Context(), c.robot, lines); err != nil || got != c.want {
 			t.Errorf("report %d: %+v, %v; want %+v", n, got, err, c.want)
+		}
+	}
+	watched := policed(t, hosts.Policy{Accept: []string{"test"}, PerDay: 1}).Hosts // what consumers watch takes no robot's room
+	for _, source := range []string{hosts.SourceWatch, "a"} {
+		lines := []wire.HostLine{{URL: "http://w" + source[:1] + strconv.Itoa(len(source)) + ".test/"}}
+		if got, err := watched.Discover(t.Context(), source, lines); err != nil || got.Accepted != 1 {
+			t.Errorf("a host of %s: %+v, %v", source, got, err)
 		}
 	}
 	if got, err := m.Hosts.AddHosts(t.Context(), []string{"http://c1.test/"}, nil, assign.Replication{}); err != nil || got.Accepted != 1 {

@@ -239,7 +239,8 @@ func (r *Report) count(state State) {
 	}
 }
 
-// roomToday returns how many hosts may still be entered, by what was entered in the last 24 hours.
+// roomToday returns how many hosts may still be entered, by what robots entered in the last 24
+// hours.
 func (a *admission) roomToday(ctx context.Context) (room int, err error) {
 	room = math.MaxInt
 	if a.rules.perRobot <= 0 && a.rules.perDay <= 0 {
@@ -247,8 +248,8 @@ func (a *admission) roomToday(ctx context.Context) (room int, err error) {
 	}
 	var mine, all int
 	err = a.tx.QueryRowContext(ctx, `
-		SELECT COALESCE(SUM(CASE WHEN source = ? THEN 1 ELSE 0 END), 0), COUNT(*) FROM hosts WHERE source <> '' AND created > ?`,
-		a.rules.source, a.now-(24*time.Hour).Milliseconds()).Scan(&mine, &all)
+		SELECT COALESCE(SUM(CASE WHEN source = ? THEN 1 ELSE 0 END), 0), COUNT(*) FROM hosts WHERE source <> '' AND source <> ? AND created > ?`,
+		a.rules.source, SourceWatch, a.now-(24*time.Hour).Milliseconds()).Scan(&mine, &all)
 	if a.rules.perRobot > 0 {
 		room = min(room, max(a.rules.perRobot-mine, 0))
 	}
