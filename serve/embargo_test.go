@@ -35,7 +35,7 @@ func TestFeedOfEmbargoes(t *testing.T) {
 	hosts := []string{"www.waseda.ac.jp", "www.keio.ac.jp", "www.example.jp", "example.jp"}
 	readers := []*copyOf{
 		{account: everyone, page: 3}, {account: &account.Account{Name: "alice", Domains: []string{"*"}}, page: 100},
-		{account: &account.Account{Name: "bob", Domains: []string{"example.jp"}}, page: 1}, {account: everyone, want: library.Selection{Domains: []string{"ac.jp"}}, page: 2},
+		{account: &account.Account{Name: "bob", Domains: []string{"example.jp"}}, page: 1}, {account: everyone, want: api.Selection{Domains: []string{"ac.jp"}}, page: 2},
 	}
 	anew, freed := 0, 0
 	follow := func(c *copyOf) {

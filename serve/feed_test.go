@@ -29,7 +29,7 @@ import (
 // copyOf is what somebody keeps of the tree who follows the feed: path to ETag.
 type copyOf struct {
 	account *account.Account
-	want    library.Selection
+	want    api.Selection
 	page    int
 	at      api.Cursor
 	files   map[string]string
@@ -103,7 +103,7 @@ func TestFeed(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
 	hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.waseda.ac.jp:8080", "wasedax.ac.jp", "www.keio.ac.jp", "example.jpx", "192.0.2.7", "ac.uk"}
 	academic := &account.Account{Name: "academic", Domains: []string{"waseda.ac.jp", "keio.ac.jp", "ac.uk"}}
-	selections := []library.Selection{
+	selections := []api.Selection{
 		{}, {Hosts: []string{"www.waseda.ac.jp", "www.keio.ac.jp"}}, {Domains: []string{"waseda.ac.jp", "ac.jp"}}, {SURT: []string{"jp,ac,wa"}, Hosts: []string{"ac.uk"}},
 	}
 	var early []*copyOf
@@ -183,7 +183,7 @@ func TestFeed(t *testing.T) {
 		if len(there) == 0 {
 			t.Errorf("%s %+v selects nothing", c.account.Name, c.want)
 		}
-		if reflect.DeepEqual(c.want, library.Selection{}) {
+		if reflect.DeepEqual(c.want, api.Selection{}) {
 			fromFiles := readFeedFiles(t, s.Library, c.account, 0)
 			if !reflect.DeepEqual(fromFiles, late.events) {
 				t.Errorf("%s: the files have %d events, the feed %d", c.account.Name, len(fromFiles), len(late.events))

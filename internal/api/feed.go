@@ -57,6 +57,30 @@ type Cursor struct {
 	Mark  string `json:"mark,omitempty"`
 }
 
+// MaxSelected is how many prefixes, domains and hosts a Selection may have together. A client that
+// wants more asks for all changes, and chooses among the events.
+const MaxSelected = 100
+
+// Selection says of which hosts changes are wanted: of every host that one of the fields names. An
+// empty selection is all hosts.
+type Selection struct {
+	SURT    []string `query:"surt" json:"surt,omitempty" doc:"only hosts whose key begins so, such as jp,ac,"`
+	Domains []string `query:"domain" json:"domains,omitempty" doc:"only this host and all below it"`
+	Hosts   []string `query:"host" json:"hosts,omitempty" doc:"only this host"`
+}
+
+// Len returns how many prefixes, domains and hosts the selection has.
+func (s Selection) Len() int { return len(s.SURT) + len(s.Domains) + len(s.Hosts) }
+
+// ChangesQuery is the query of GET /v1/changes.
+type ChangesQuery struct {
+	Since int64  `query:"since" min:"0" default:"0" doc:"number behind which to begin"`
+	Mark  string `query:"mark" doc:"of the cursor that the number is from; without it the number is believed"`
+	Selection
+	Limit int `query:"limit" min:"1" max:"10000" default:"1000" doc:"events at most"`
+	Wait  int `query:"wait" min:"0" max:"300" default:"0" doc:"seconds to wait where there are none yet"`
+}
+
 // Page is the answer of GET /v1/changes: the events after the given cursor.
 type Page struct {
 	Events []Event `json:"events"`

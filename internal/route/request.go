@@ -29,12 +29,23 @@ func (rt Route) bodyOf() (reflect.Type, int) {
 			return f.Type, i
 		}
 		tag, ok := f.Tag.Lookup("json")
-		whole = whole || ok && tag != "-" || f.Anonymous && Route{In: f.Type}.hasBody()
+		whole = whole || ok && tag != "-" && !elsewhere(f.Tag) || f.Anonymous && Route{In: f.Type}.hasBody()
 	}
 	if whole {
 		return rt.In, -1
 	}
 	return nil, 0
+}
+
+// elsewhere reports whether a field with a tag json stands in the path, the query or a form. Its
+// struct is then no body because of it.
+func elsewhere(tag reflect.StructTag) bool {
+	for _, where := range []string{"path", "query", "form"} {
+		if _, ok := tag.Lookup(where); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (rt Route) hasBody() bool {
@@ -155,6 +166,12 @@ func Form[In any](w http.ResponseWriter, r *http.Request) (in In, err error) {
 func decode[In any](reason string, given map[string]url.Values) (in In, err error) {
 	err = Route{In: reflect.TypeFor[In]()}.set(reflect.ValueOf(&in).Elem(), reason, given)
 	return in, err
+}
+
+// Values returns the query that Query decodes as the same struct. What is zero is left out.
+func Values[In any](in In) url.Values {
+	query, _ := Route{In: reflect.TypeFor[In]()}.values(reflect.ValueOf(in))
+	return query
 }
 
 // Names returns the names of the parameters of the query that a struct has.
@@ -293,9 +310,21 @@ func (o Op[In, Out]) Call(in In) (ref string, body any) {
 	} else if of != nil {
 		body = in
 	}
-	query, path := url.Values{}, map[string]string{}
-	for _, f := range o.fields() {
-		value := f.of(v)
+	query, path := o.values(v)
+	ref = variable.ReplaceAllStringFunc(o.Path, func(name string) string {
+		return url.PathEscape(path[variable.FindStringSubmatch(name)[1]])
+	})
+	if len(query) > 0 {
+		ref += "?" + query.Encode()
+	}
+	return ref, body
+}
+
+// values returns the query and the path's variables of a request.
+func (rt Route) values(in reflect.Value) (query url.Values, path map[string]string) {
+	query, path = url.Values{}, map[string]string{}
+	for _, f := range rt.fields() {
+		value := f.of(in)
 		switch {
 		case f.where == "path":
 			path[f.name] = textOf(value)
@@ -307,13 +336,7 @@ func (o Op[In, Out]) Call(in In) (ref string, body any) {
 			query.Set(f.name, textOf(value))
 		}
 	}
-	ref = variable.ReplaceAllStringFunc(o.Path, func(name string) string {
-		return url.PathEscape(path[variable.FindStringSubmatch(name)[1]])
-	})
-	if len(query) > 0 {
-		ref += "?" + query.Encode()
-	}
-	return ref, body
+	return query, path
 }
 
 func textOf(v reflect.Value) string {

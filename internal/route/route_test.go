@@ -115,6 +115,9 @@ func TestCallsAreReadAsSent(t *testing.T) {
 	if body != nil || !reflect.DeepEqual(in, out) {
 		t.Errorf("sent %+v, read %+v", in, out)
 	}
+	if out, err := route.Query[search](route.Values(in)); err != nil || !reflect.DeepEqual(in, out) {
+		t.Errorf("the query of %+v is read as %+v, %v", in, out, err)
+	}
 	if link := w.Header().Get("Link"); !strings.Contains(link, "who=b") || !strings.Contains(link, "limit=3") || strings.Contains(link, "long") {
 		t.Errorf("the link is %s", link)
 	}

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,32 +63,12 @@ func Status(err error) int {
 	return 0
 }
 
-// Selection limits changes to some hosts; see api.PathChanges.
-type Selection struct {
-	SURT    []string `json:"surt,omitempty"`
-	Domains []string `json:"domains,omitempty"`
-	Hosts   []string `json:"hosts,omitempty"`
-}
-
 // Changes returns up to limit changes after a cursor. If there are none, it waits for some, at most
 // for wait, which must be whole seconds.
-func (c *Client) Changes(ctx context.Context, at api.Cursor, q Selection, limit int, wait time.Duration) (api.Page, error) {
-	query := url.Values{"surt": q.SURT, "domain": q.Domains, "host": q.Hosts}
-	query.Set("since", strconv.FormatInt(at.Since, 10))
-	if at.Mark != "" {
-		query.Set("mark", at.Mark)
-	}
-	query.Set("limit", strconv.Itoa(limit))
-	if wait > 0 {
-		query.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
-	}
-	var page api.Page
-	resp, err := c.request(ctx, http.MethodGet, api.PathChanges+"?"+query.Encode(), nil, nil)
-	if err != nil {
-		return page, err
-	}
-	defer resp.Body.Close()
-	return page, decode(resp, &page)
+func (c *Client) Changes(ctx context.Context, at api.Cursor, q api.Selection, limit int, wait time.Duration) (page api.Page, err error) {
+	asked := api.ChangesQuery{Since: at.Since, Mark: at.Mark, Selection: q, Limit: limit, Wait: int(wait / time.Second)}
+	err = c.Do(ctx, http.MethodGet, api.PathChanges+"?"+route.Values(asked).Encode(), nil, &page)
+	return page, err
 }
 
 // File is an open file of the tree, from some byte on. The caller must close Body.

@@ -77,7 +77,7 @@ func TestChanges(t *testing.T) {
 	var seen []api.Event
 	at := api.Cursor{}
 	for more := true; more; {
-		page, err := c.Changes(t.Context(), at, client.Selection{Domains: []string{"ac.jp"}}, 1, 0)
+		page, err := c.Changes(t.Context(), at, api.Selection{Domains: []string{"ac.jp"}}, 1, 0)
 		if err != nil || len(page.Events) > 1 {
 			t.Fatalf("%+v, %v", page, err)
 		}
@@ -94,13 +94,13 @@ func TestChanges(t *testing.T) {
 		_, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: "www.waseda.ac.jp", Reason: "r", By: "b"})
 		published <- err
 	}()
-	page, err := c.Changes(t.Context(), at, client.Selection{}, 100, time.Minute)
+	page, err := c.Changes(t.Context(), at, api.Selection{}, 100, time.Minute)
 	if err := errors.Join(err, <-published); err != nil || len(page.Events) != 1 || page.Events[0].Op != api.Delete {
 		t.Errorf("after waiting: %+v, %v", page, err)
 	}
 	c.HTTP.Transport = nil
 	at.Mark = "another"
-	if _, err := c.Changes(t.Context(), at, client.Selection{}, 1, 0); client.Status(err) != http.StatusGone {
+	if _, err := c.Changes(t.Context(), at, api.Selection{}, 1, 0); client.Status(err) != http.StatusGone {
 		t.Errorf("with a cursor of another feed: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func TestBrokenChanges(t *testing.T) {
 		"nothing": "HTTP/1.1 204 No Content\r\n\r\n",
 		"numbers": "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"events\":\"none\"",
 	} {
-		if page, err := raw(t, answer).Changes(t.Context(), api.Cursor{}, client.Selection{}, 1, 0); err == nil {
+		if page, err := raw(t, answer).Changes(t.Context(), api.Cursor{}, api.Selection{}, 1, 0); err == nil {
 			t.Errorf("%s: %+v", name, page)
 		}
 	}
@@ -102,7 +102,7 @@ func TestBrokenChanges(t *testing.T) {
 			}
 		}
 	})
-	if _, err := endless.Changes(t.Context(), api.Cursor{}, client.Selection{}, 1, 0); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := endless.Changes(t.Context(), api.Cursor{}, api.Selection{}, 1, 0); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("endless answer: %v", err)
 	}
 }

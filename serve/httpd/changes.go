@@ -14,8 +14,6 @@ import (
 	"sheaf/serve/library"
 )
 
-const maxSelected = 100 // of surt, domain and host together
-
 // changes serves the change feed. A number that has not been assigned yet is answered 400, reason
 // "future". A cursor of another feed is answered 410, reason "expired", with a Link rel="first" to
 // the beginning.
@@ -24,9 +22,8 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 	if err != nil {
 		return err
 	}
-	selection := library.Selection{SURT: in.SURT, Domains: in.Domains, Hosts: in.Hosts}
-	if n := len(selection.SURT) + len(selection.Domains) + len(selection.Hosts); n > maxSelected {
-		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, maxSelected))
+	if n := in.Selection.Len(); n > api.MaxSelected {
+		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, api.MaxSelected))
 	}
 	leave := func() {}
 	if in.Wait > 0 {
@@ -39,7 +36,7 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		route.Link(r.Context(), rel, map[string]string{"since": strconv.FormatInt(to.Since, 10), "mark": to.Mark})
 	}
 	at := api.Cursor{Since: in.Since, Mark: in.Mark}
-	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, in.Limit, time.Duration(in.Wait)*time.Second, q.Stopping)
+	page, err := q.Library.Changes.Wait(r.Context(), a, in.Selection, at, in.Limit, time.Duration(in.Wait)*time.Second, q.Stopping)
 	leave() // sending is no wait
 	switch {
 	case errors.Is(err, library.ErrFuture):

@@ -18,7 +18,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
-	"sheaf/serve/library"
 	"sheaf/serve/servetest"
 )
 
@@ -137,7 +136,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 	late := make(chan error, 1)
 	go func() {
-		_, err := s.Library.Changes.Wait(t.Context(), &account.Account{Domains: []string{"*"}}, library.Selection{}, api.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
+		_, err := s.Library.Changes.Wait(t.Context(), &account.Account{Domains: []string{"*"}}, api.Selection{}, api.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
 		late <- err
 	}()
 	close(stopping)

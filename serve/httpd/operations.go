@@ -23,17 +23,6 @@ type hostsQuery struct {
 	Limit  int    `query:"limit" min:"1" max:"10000" default:"1000" doc:"hosts at most"`
 }
 
-// changesQuery is the query of GET /v1/changes. A host must match one of SURT, Domains and Hosts.
-type changesQuery struct {
-	Since   int64    `query:"since" min:"0" default:"0" doc:"number behind which to begin"`
-	Mark    string   `query:"mark" doc:"of the cursor that the number is from; without it the number is believed"`
-	SURT    []string `query:"surt" doc:"only hosts whose key begins so"`
-	Domains []string `query:"domain" doc:"only this host and all below it"`
-	Hosts   []string `query:"host" doc:"only this host"`
-	Limit   int      `query:"limit" min:"1" max:"10000" default:"1000" doc:"events at most"`
-	Wait    int      `query:"wait" min:"0" max:"300" default:"0" doc:"seconds to wait where there are none yet"`
-}
-
 // coverageQuery is the query of /v1/coverage.
 type coverageQuery struct {
 	URL string `query:"url" doc:"a URL, host or domain"`
@@ -114,7 +103,7 @@ var (
 	listEditions    = read[route.None, api.EditionList]("changes", api.PathEditions, "What was published, oldest first")
 	listCollections = read[route.None, catalog.CollectionList]("changes", api.PathImported, "What was imported as collections, with what the account sees of them")
 	showVersion     = read[route.None, api.VersionDocument]("changes", api.PathVersion, "The program and the newest catalog version")
-	listChanges     = read[changesQuery, api.Page]("changes", api.PathChanges, "What was published, taken down, lifted or has expired, behind a number").
+	listChanges     = read[api.ChangesQuery, api.Page]("changes", api.PathChanges, "What was published, taken down, lifted or has expired, behind a number").
 			Saying("Numbers are given once, in the order of publication; an account sees those of its scope. Begin at 0, then ask with what next says. 400 with reason future is a number that nothing has yet.").
 			Also(http.StatusBadRequest, route.Problem, "").Also(http.StatusGone, route.Expired, "")
 	showCoverage  = read[coverageQuery, api.CoverageList]("pages", api.PathCoverage, "What was not collected, and why")

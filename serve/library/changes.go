@@ -26,21 +26,14 @@ var (
 	ErrOtherFeed = errors.New("the cursor is not of this feed")
 )
 
-// Selection says of which hosts changes are wanted: of every host that one of the fields names. An
-// empty selection is all hosts.
-type Selection struct {
-	SURT    []string // prefixes of host keys, such as "jp,ac,"
-	Domains []string // "waseda.ac.jp" is the host and all below it
-	Hosts   []string
-}
-
 // hostSet is one part of a selection or of a scope.
 type hostSet struct {
 	prefix string // of the keys of all its hosts
 	holds  func(host, key string) bool
 }
 
-func (q Selection) parts() (parts []hostSet) {
+// partsOf returns the parts of a selection.
+func partsOf(q api.Selection) (parts []hostSet) {
 	for _, prefix := range q.SURT {
 		parts = append(parts, hostSet{prefix, func(_, key string) bool { return strings.HasPrefix(key, prefix) }})
 	}
@@ -70,8 +63,8 @@ type Reader struct {
 }
 
 // NewReader returns a reader of the changes of selected hosts.
-func NewReader(v *AccountView, q Selection) *Reader {
-	r := &Reader{view: v, wanted: q.parts()}
+func NewReader(v *AccountView, q api.Selection) *Reader {
+	r := &Reader{view: v, wanted: partsOf(q)}
 	var prefixes []string
 	for _, root := range v.Scope {
 		s := below(root)
@@ -276,7 +269,7 @@ const pollEvery = 500 * time.Millisecond
 // Wait returns up to limit events of selected hosts of the account's scope behind a cursor. If
 // there are none it waits for some, up to wait or until stop is closed. It fails with ErrFuture or
 // ErrOtherFeed if the cursor leads nowhere.
-func (f *Feed) Wait(ctx context.Context, a *account.Account, q Selection, at api.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (api.Page, error) {
+func (f *Feed) Wait(ctx context.Context, a *account.Account, q api.Selection, at api.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (api.Page, error) {
 	deadline := time.Now().Add(wait)
 	for seen := int64(-1); ; {
 		page, err := f.read(ctx, a, q, at, limit, &seen)
@@ -294,7 +287,7 @@ func (f *Feed) Wait(ctx context.Context, a *account.Account, q Selection, at api
 }
 
 // read reads the feed once. It does nothing if the feed still ends at seen, and sets seen.
-func (f *Feed) read(ctx context.Context, a *account.Account, q Selection, at api.Cursor, limit int, seen *int64) (api.Page, error) {
+func (f *Feed) read(ctx context.Context, a *account.Account, q api.Selection, at api.Cursor, limit int, seen *int64) (api.Page, error) {
 	v, err := f.Archive.View(ctx, a)
 	if err != nil {
 		return api.Page{}, err

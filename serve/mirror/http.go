@@ -18,16 +18,12 @@ import (
 // httpRemote speaks HTTP.
 type httpRemote struct {
 	client    *client.Client
-	selection client.Selection
+	selection api.Selection
 	transport *http.Transport
 }
 
 // pageEvents is how many events are asked for at once.
 const pageEvents = 2000
-
-// maxAsked is how many hosts and domains the service accepts in one request. If there are more, the
-// mirror asks for all changes and selects itself.
-const maxAsked = 100
 
 func newHTTP(to *url.URL, user, password string, trusted *x509.CertPool, opt Options) *httpRemote {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -39,8 +35,8 @@ func newHTTP(to *url.URL, user, password string, trusted *x509.CertPool, opt Opt
 		client:    &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Transport: transport}},
 		selection: opt.Selection, transport: transport,
 	}
-	if q := opt.Selection; len(q.SURT)+len(q.Domains)+len(q.Hosts) > maxAsked {
-		r.selection = client.Selection{}
+	if opt.Selection.Len() > api.MaxSelected { // the mirror chooses among all changes
+		r.selection = api.Selection{}
 	}
 	return r
 }

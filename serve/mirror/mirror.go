@@ -27,7 +27,6 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/preference"
 	"sheaf/internal/stream"
-	"sheaf/serve/client"
 )
 
 // Options of a mirror. URL and Dir are needed.
@@ -37,7 +36,7 @@ type Options struct {
 	User      string // where the URL has none
 	Password  string
 	CAFile    string // PEM file with the authorities for the service's certificate; default the system's
-	Selection client.Selection
+	Selection api.Selection
 	Honour    []string // leave out hosts whose robots.txt asks this: see preference.ParseFilter
 	Forms     []string // what to keep: of editions by suffix, current and all by name; default .tar.gz
 	Tables    []string // top-level domains whose editions' tables are kept, whatever Selection says

@@ -9,9 +9,9 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/client"
 )
 
 // TestMirror lets an archive live, and a mirror follow: it holds what the tree does, byte for byte.
@@ -70,15 +70,15 @@ func TestSelection(t *testing.T) {
 		s.publish(day, 1, 50, "www.waseda.ac.jp", "waseda.ac.jp", "wasedax.ac.jp", "www.keio.ac.jp", "other.jp", "www.waseda.ac.jp:8080")
 		dir := t.TempDir()
 		for _, c := range []struct {
-			want           client.Selection
+			want           api.Selection
 			forms          []string
 			same           []string // domains of an account that sees the same
 			fetched, freed int64
 		}{
-			{client.Selection{}, []string{".tar.gz", ".warc.gz"}, []string{"jp"}, 12, 0},
-			{client.Selection{Domains: []string{"waseda.ac.jp"}}, []string{".tar.gz"}, []string{"waseda.ac.jp"}, 0, 9},
-			{client.Selection{Hosts: []string{"waseda.ac.jp"}, SURT: []string{"jp,ac,k"}}, []string{".tar.gz"}, nil, 1, 2},
-			{client.Selection{Domains: []string{"ac.jp"}}, []string{".warc.gz"}, []string{"ac.jp"}, 5, 2},
+			{api.Selection{}, []string{".tar.gz", ".warc.gz"}, []string{"jp"}, 12, 0},
+			{api.Selection{Domains: []string{"waseda.ac.jp"}}, []string{".tar.gz"}, []string{"waseda.ac.jp"}, 0, 9},
+			{api.Selection{Hosts: []string{"waseda.ac.jp"}, SURT: []string{"jp,ac,k"}}, []string{".tar.gz"}, nil, 1, 2},
+			{api.Selection{Domains: []string{"ac.jp"}}, []string{".warc.gz"}, []string{"ac.jp"}, 5, 2},
 		} {
 			opt := s.options(scheme, dir)
 			opt.Selection, opt.Forms = c.want, c.forms

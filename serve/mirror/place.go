@@ -21,7 +21,6 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/files"
-	"sheaf/serve/client"
 )
 
 // Names in the mirror's own directory.
@@ -37,7 +36,7 @@ const stateFormat = 1
 
 // wants is what a mirror keeps.
 type wants struct {
-	client.Selection
+	api.Selection
 	Forms  []string `json:"forms"`
 	Honour []string `json:"honour,omitempty"`
 	Tables []string `json:"tables,omitempty"`

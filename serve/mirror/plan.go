@@ -33,7 +33,7 @@ type task struct {
 // chosen reports whether the mirror keeps a host.
 func (m *mirror) chosen(host string) bool {
 	q := m.Selection
-	if len(q.SURT)+len(q.Domains)+len(q.Hosts) == 0 || slices.Contains(q.Hosts, host) {
+	if q.Len() == 0 || slices.Contains(q.Hosts, host) {
 		return true
 	}
 	name := host

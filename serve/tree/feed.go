@@ -107,7 +107,7 @@ func (f *finder) writeEvents(ctx context.Context, w io.Writer, t api.Tile) error
 	if err := out.Encode(api.Header{Tile: t, Mark: at.Mark}); err != nil {
 		return err
 	}
-	r := library.NewReader(f.view, library.Selection{})
+	r := library.NewReader(f.view, api.Selection{})
 	for since := t.From - 1; since < t.To; {
 		events, last, err := r.Events(ctx, since, eventsAtOnce)
 		if err != nil {

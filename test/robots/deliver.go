@@ -72,7 +72,7 @@ func newDeliveries(ctx context.Context, p *play) (d *deliveries, err error) {
 		return nil, err
 	}
 	for more := true; more; {
-		page, err := d.reader.Changes(ctx, d.at, client.Selection{}, 1000, 0)
+		page, err := d.reader.Changes(ctx, d.at, api.Selection{}, 1000, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (d *deliveries) during(ctx context.Context, work func()) {
 // watch reads the feed, and one byte of a file of each batch that it names, until ctx ends.
 func (d *deliveries) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		page, err := d.reader.Changes(ctx, d.at, client.Selection{}, 1000, 10*time.Second)
+		page, err := d.reader.Changes(ctx, d.at, api.Selection{}, 1000, 10*time.Second)
 		if ctx.Err() != nil {
 			return
 		}

@@ -13,7 +13,6 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve/client"
 	"sheaf/serve/mirror"
 	"sheaf/test/servicetest"
 )
@@ -81,7 +80,7 @@ func TestPreferences(t *testing.T) {
 	if table := ask(api.PathTables + "records.parquet?url=*.example.jp"); !strings.Contains(table, "content_usage") {
 		t.Error("the table has no such column")
 	}
-	changes, err := s.Changes(t.Context(), api.Cursor{}, client.Selection{}, 100, 0)
+	changes, err := s.Changes(t.Context(), api.Cursor{}, api.Selection{}, 100, 0)
 	testkit.Must(t, err)
 	told := map[string]string{}
 	for _, e := range changes.Events {
