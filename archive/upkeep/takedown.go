@@ -74,10 +74,10 @@ func (t *Takedowns) Register(r *mux.Router, gate operators.Gate) {
 }
 
 func (t *Takedowns) register(mount route.Mount) {
-	ListTakedowns.On(mount, t.list)
-	ListCollections.On(mount, t.collections)
-	TakeDown.On(mount, t.takeDown)
-	Lift.On(mount, t.lift)
+	ListTakedowns.On(mount, t.List)
+	ListCollections.On(mount, t.Collections)
+	TakeDown.On(mount, t.TakeDown)
+	Lift.On(mount, t.Lift)
 }
 
 // Routes returns the operations of this package, for the description.
@@ -162,7 +162,8 @@ func wasLifted(ctx context.Context, s *catalog.Snapshot, host string) (bool, err
 	return slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.Whole() }), err
 }
 
-func (t *Takedowns) list(ctx context.Context, q TakedownQuery) ([]catalog.Tombstone, error) {
+// List returns what was taken down and lifted, host by host, each in the order of the acts.
+func (t *Takedowns) List(ctx context.Context, q TakedownQuery) ([]catalog.Tombstone, error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,8 @@ func (t *Takedowns) list(ctx context.Context, q TakedownQuery) ([]catalog.Tombst
 	return append([]catalog.Tombstone{}, stones...), err // never null
 }
 
-func (t *Takedowns) collections(ctx context.Context, _ route.None) (list catalog.CollectionList, err error) {
+// Collections returns what was imported as collections, with its sums.
+func (t *Takedowns) Collections(ctx context.Context, _ route.None) (list catalog.CollectionList, err error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
 		return list, err
@@ -190,7 +192,8 @@ func (t *Takedowns) collections(ctx context.Context, _ route.None) (list catalog
 	return catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)}, nil
 }
 
-func (t *Takedowns) takeDown(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
+// TakeDown takes down what a request names.
+func (t *Takedowns) TakeDown(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
 	if err != nil {
 		return TakedownResponse{}, err
@@ -230,7 +233,8 @@ func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Ti
 	return last, n + more, err
 }
 
-func (t *Takedowns) lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
+// Lift lifts a take-down.
+func (t *Takedowns) Lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
 	if err != nil {
 		return TakedownResponse{}, err

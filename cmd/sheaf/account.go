@@ -63,7 +63,7 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 		}
 	}
 	if given("quota") {
-		n, err := parseQuota(f.quota)
+		n, err := account.ParseQuota(f.quota)
 		if err != nil {
 			return c, fmt.Errorf("--quota: %w", err)
 		}
@@ -102,18 +102,6 @@ func (f *accountFlags) acceptedTerms() (*account.Terms, error) {
 		at = time.Now().UTC().Truncate(24 * time.Hour)
 	}
 	return &account.Terms{Name: f.terms, Purpose: f.purpose, Accepted: at}, nil
-}
-
-// parseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for
-// 50GiB than a quota of 50 bytes.
-func parseQuota(text string) (int64, error) {
-	n, err := display.ParseBytes(strings.TrimSuffix(text, "B"))
-	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {
-		return display.ParseBytes(text)
-	} else if unit == "" && n != 0 {
-		return 0, fmt.Errorf("%q has no unit; write %sGiB, %sMiB or %sB", text, text, text, text)
-	}
-	return n, nil
 }
 
 func accountAddCommand() *cobra.Command {

@@ -179,6 +179,12 @@ func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 
 type whoKey struct{}
 
+// RoleOf returns the role of the operator of a request; empty: none has asked.
+func RoleOf(ctx context.Context) Role {
+	w, _ := ctx.Value(whoKey{}).(who)
+	return w.Role
+}
+
 // By returns under which name a decision of a request goes on record. The holders of the token, who
 // may be several, say who they are, which is noted beside the token's name.
 func By(ctx context.Context, given string) string {

@@ -48,7 +48,7 @@ const oneOperator = api.PathAdminOperators + "/{name}"
 
 // Register mounts the operations, and the audit log, whose days are those of zone.
 func (d *Door) Register(r *mux.Router, zone *time.Location) {
-	d.register(Gate(d.Gate).Mount(r, d.Log, storeProblem), zone)
+	d.register(Gate(d.Gate).Mount(r, d.Log, Explain), zone)
 }
 
 // Routes returns the operations, for the description.
@@ -57,11 +57,11 @@ func Routes() []route.Route {
 }
 
 func (d *Door) register(mount route.Mount, zone *time.Location) {
-	List.On(mount, d.list)
-	Create.On(mount, d.add)
-	Modify.On(mount, d.change)
-	Remove.On(mount, route.Done(d.remove))
-	SetOwn.On(mount, route.Done(d.setOwnPassword))
+	List.On(mount, d.List)
+	Create.On(mount, d.Add)
+	Modify.On(mount, d.Change)
+	Remove.On(mount, route.Done(d.Remove))
+	SetOwn.On(mount, route.Done(d.SetOwnPassword))
 	ListAudit.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
 		query, err := ListAudit.Read(w, r)
 		if err != nil {
@@ -71,8 +71,8 @@ func (d *Door) register(mount route.Mount, zone *time.Location) {
 	})
 }
 
-// storeProblem returns the problem to answer for an error of Store, and other errors as they are.
-func storeProblem(err error) error {
+// Explain returns the problem to answer for an error of Store, and other errors as they are.
+func Explain(err error) error {
 	switch {
 	case errors.Is(err, ErrExists):
 		return problem.New(http.StatusConflict, "exists", err.Error())
@@ -86,12 +86,14 @@ func storeProblem(err error) error {
 	return err
 }
 
-func (d *Door) list(ctx context.Context, _ route.None) (OperatorList, error) {
+// List returns all operators, by name.
+func (d *Door) List(ctx context.Context, _ route.None) (OperatorList, error) {
 	list, err := d.Store.List(ctx)
 	return OperatorList{list}, err
 }
 
-func (d *Door) add(ctx context.Context, wanted NewOperator) (NewOperator, error) {
+// Add adds an operator and returns the password too.
+func (d *Door) Add(ctx context.Context, wanted NewOperator) (NewOperator, error) {
 	audit.Note(ctx, audit.Row{Object: "operator " + wanted.Name, Reason: "role " + string(wanted.Role)})
 	made, password, err := d.Store.Add(ctx, wanted.Operator, wanted.Password)
 	if err == nil {
@@ -100,7 +102,8 @@ func (d *Door) add(ctx context.Context, wanted NewOperator) (NewOperator, error)
 	return NewOperator{made, password}, err
 }
 
-func (d *Door) change(ctx context.Context, in route.At[OperatorChange]) (NewOperator, error) {
+// Change changes an operator, and returns the password if that was changed.
+func (d *Door) Change(ctx context.Context, in route.At[OperatorChange]) (NewOperator, error) {
 	audit.Note(ctx, audit.Row{Object: "operator " + in.Name, Reason: in.Body.String()})
 	now, password, err := d.Store.Change(ctx, in.Name, in.Body)
 	return NewOperator{now, password}, err
@@ -151,14 +154,15 @@ func (c OperatorChange) String() string {
 	return text
 }
 
-func (d *Door) remove(ctx context.Context, name string) error {
+// Remove removes an operator, whose sessions end.
+func (d *Door) Remove(ctx context.Context, name string) error {
 	audit.About(ctx, "operator", name)
 	return d.Store.Remove(ctx, name)
 }
 
-// setOwnPassword changes the password of the operator who asks. The old one is needed too: a
+// SetOwnPassword changes the password of the operator who asks. The old one is needed too: a
 // browser that was left alone does not hand over the name. Its sessions end.
-func (d *Door) setOwnPassword(ctx context.Context, wanted NewPassword) error {
+func (d *Door) SetOwnPassword(ctx context.Context, wanted NewPassword) error {
 	o, _ := ctx.Value(whoKey{}).(who)
 	audit.Note(ctx, audit.Row{Object: "operator " + o.Name, Reason: "new password"})
 	if o.byToken {

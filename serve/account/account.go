@@ -6,8 +6,10 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	"sheaf/internal/display"
 	"sheaf/internal/peer"
 	"sheaf/internal/window"
 )
@@ -109,4 +111,16 @@ func (a *Account) check() error {
 func (a *Account) same(b *Account) bool {
 	return slices.Equal(a.Domains, b.Domains) && a.Window.String() == b.Window.String() &&
 		storedRate(a.Rate) == storedRate(b.Rate) && a.Quota == b.Quota && a.Terms.Name == b.Terms.Name
+}
+
+// ParseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for
+// 50GiB than a quota of 50 bytes.
+func ParseQuota(text string) (int64, error) {
+	n, err := display.ParseBytes(strings.TrimSuffix(text, "B"))
+	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {
+		return display.ParseBytes(text)
+	} else if unit == "" && n != 0 {
+		return 0, fmt.Errorf("%q has no unit; write %sGiB, %sMiB or %sB", text, text, text, text)
+	}
+	return n, nil
 }

@@ -2,14 +2,12 @@ package httpd
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
 	"sheaf/internal/operators"
-	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/serve/account"
 )
@@ -22,25 +20,19 @@ var (
 )
 
 func (h *AccountsHandler) registerRules(mount route.Mount) {
-	ListRules.On(mount, func(ctx context.Context, _ route.None) (account.RuleList, error) {
-		rules, err := h.Rules.List(ctx)
-		return account.RuleList{Rules: rules}, err
-	})
-	AddRule.On(mount, h.addRule)
-	RemoveRule.On(mount, route.Done(h.removeRule))
+	ListRules.On(mount, h.ListRules)
+	AddRule.On(mount, h.AddRule)
+	RemoveRule.On(mount, route.Done(h.RemoveRule))
 }
 
-func ruleProblem(err error) error {
-	switch {
-	case errors.Is(err, account.ErrInvalidRules):
-		return problem.New(http.StatusUnprocessableEntity, "access_rule", err.Error())
-	case errors.Is(err, account.ErrNoRule):
-		return problem.New(http.StatusNotFound, "not_found", err.Error())
-	}
-	return err
+// ListRules returns the rules in force, the oldest first.
+func (h *AccountsHandler) ListRules(ctx context.Context, _ route.None) (account.RuleList, error) {
+	rules, err := h.Rules.List(ctx)
+	return account.RuleList{Rules: rules}, err
 }
 
-func (h *AccountsHandler) addRule(ctx context.Context, wanted account.Rule) (account.Rule, error) {
+// AddRule adds a rule, which hides something from then on.
+func (h *AccountsHandler) AddRule(ctx context.Context, wanted account.Rule) (account.Rule, error) {
 	wanted.By = operators.By(ctx, wanted.By)
 	made, err := h.Rules.Add(ctx, wanted)
 	if err == nil {
@@ -51,7 +43,8 @@ func (h *AccountsHandler) addRule(ctx context.Context, wanted account.Rule) (acc
 	return made, err
 }
 
-func (h *AccountsHandler) removeRule(ctx context.Context, rule string) error {
+// RemoveRule removes the rule of a number.
+func (h *AccountsHandler) RemoveRule(ctx context.Context, rule string) error {
 	audit.About(ctx, "access rule", rule)
 	id, err := strconv.ParseInt(rule, 10, 64)
 	if err != nil {

@@ -37,17 +37,17 @@ var (
 
 // Register mounts the operations.
 func (h *AccountsHandler) Register(r *mux.Router, g *guard.Guard) {
-	h.register(g.Operators(r, accountProblem), g.Consumers(r, g.Owner, accountProblem))
+	h.register(g.Operators(r, Explain), g.Consumers(r, g.Owner, Explain))
 	if h.Rules != nil {
-		h.registerRules(g.Operators(r, ruleProblem))
+		h.registerRules(g.Operators(r, Explain))
 	}
 }
 
 func (h *AccountsHandler) register(operators, owners route.Mount) {
-	ListAccounts.On(operators, h.list)
-	CreateAccount.On(operators, h.create)
-	ChangeAccount.On(operators, h.change)
-	DeleteAccount.On(operators, route.Done(h.delete))
+	ListAccounts.On(operators, h.List)
+	CreateAccount.On(operators, h.Create)
+	ChangeAccount.On(operators, h.Change)
+	DeleteAccount.On(operators, route.Done(h.Delete))
 	h.registerTokens(operators, owners)
 }
 
@@ -57,23 +57,26 @@ func AccountRoutes() []route.Route {
 	return slices.Concat(route.List(func(mount route.Mount) { h.register(mount, mount) }), route.List(h.registerRules))
 }
 
-// accountProblem returns the problem to answer for an error of account.Accounts, and other errors
-// as they are.
-func accountProblem(err error) error {
+// Explain returns the problem to answer for an error of AccountsHandler, and other errors as they
+// are.
+func Explain(err error) error {
 	switch {
 	case errors.Is(err, account.ErrExists):
 		return problem.New(http.StatusConflict, "exists", err.Error())
 	case errors.Is(err, account.ErrManyTokens):
 		return problem.New(http.StatusConflict, "too_many_tokens", err.Error())
-	case errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoToken):
+	case errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoToken), errors.Is(err, account.ErrNoRule):
 		return problem.New(http.StatusNotFound, "not_found", err.Error())
 	case errors.Is(err, account.ErrInvalid):
 		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())
+	case errors.Is(err, account.ErrInvalidRules):
+		return problem.New(http.StatusUnprocessableEntity, "access_rule", err.Error())
 	}
 	return err
 }
 
-func (h *AccountsHandler) list(ctx context.Context, _ route.None) (list account.AccountList, err error) {
+// List returns all accounts, with what they have fetched today.
+func (h *AccountsHandler) List(ctx context.Context, _ route.None) (list account.AccountList, err error) {
 	accounts, err := h.Accounts.List(ctx)
 	if err != nil {
 		return list, err
@@ -86,7 +89,8 @@ func (h *AccountsHandler) list(ctx context.Context, _ route.None) (list account.
 	return list, err
 }
 
-func (h *AccountsHandler) create(ctx context.Context, wanted account.NewAccount) (account.NewAccount, error) {
+// Create makes an account and returns it with its password.
+func (h *AccountsHandler) Create(ctx context.Context, wanted account.NewAccount) (account.NewAccount, error) {
 	audit.About(ctx, "account", wanted.Name)
 	created, password, err := h.Accounts.Create(ctx, wanted.Account, wanted.Password)
 	if err != nil {
@@ -96,8 +100,8 @@ func (h *AccountsHandler) create(ctx context.Context, wanted account.NewAccount)
 	return account.NewAccount{Account: created, Password: password}, nil
 }
 
-// change changes what the body names. Transfers that run go on under the new limits.
-func (h *AccountsHandler) change(ctx context.Context, in route.At[account.Change]) (account.AccountLine, error) {
+// Change changes what the body names. Transfers that run go on under the new limits.
+func (h *AccountsHandler) Change(ctx context.Context, in route.At[account.Change]) (account.AccountLine, error) {
 	audit.Note(ctx, audit.Row{Object: "account " + in.Name, Reason: changed(in.Body)})
 	changed, err := h.Accounts.Change(ctx, in.Name, in.Body)
 	if err != nil {
@@ -120,7 +124,8 @@ func changed(c account.Change) string {
 	return string(text)
 }
 
-func (h *AccountsHandler) delete(ctx context.Context, name string) error {
+// Delete takes an account away.
+func (h *AccountsHandler) Delete(ctx context.Context, name string) error {
 	audit.About(ctx, "account", name)
 	return h.Accounts.Delete(ctx, name)
 }

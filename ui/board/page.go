@@ -23,7 +23,13 @@ type page struct {
 	webpage.Page
 	Sections              []section
 	HasIngest, HasManager bool
+
+	role operators.Role // of the reader
 }
+
+// May reports whether the reader has a role, or one that includes it: a page shows nobody a form
+// that the service would refuse.
+func (p page) May(least operators.Role) bool { return p.role.Includes(least) }
 
 // section is a link to one of the board's pages.
 type section struct {
@@ -33,7 +39,7 @@ type section struct {
 
 // page makes the page of an operator's request.
 func (b *board) page(r *http.Request) page {
-	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil}
+	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil, role: operators.RoleOf(r.Context())}
 	add := func(there bool, name, path string) {
 		if there {
 			p.Sections = append(p.Sections, section{name, path, r.URL.Path == path})
