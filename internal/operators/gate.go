@@ -99,9 +99,13 @@ const queryTime = 3 * time.Second
 
 // known is who in bounded time.
 func (d *Door) known(r *http.Request) (w who, given bool, err error) {
-	ctx, cancel := context.WithTimeout(r.Context(), queryTime*time.Duration(max(1, d.Slower)))
+	ctx, cancel := d.bounded(r.Context())
 	defer cancel()
 	return d.who(r.WithContext(ctx))
+}
+
+func (d *Door) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, queryTime*time.Duration(max(1, d.Slower)))
 }
 
 // who returns the operator of a request. given reports whether it has credentials.
@@ -118,15 +122,22 @@ func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 		o, mark, err := d.Login(r.Context(), name, password, r.RemoteAddr)
 		return who{Operator: o, byToken: mark == d.tokenMark()}, true, err
 	}
+	w, err = d.whoBySession(r)
+	return w, false, err
+}
+
+// whoBySession returns the operator of a browser's session. It fails with ErrCredentials if there
+// is none.
+func (d *Door) whoBySession(r *http.Request) (who, error) {
 	s, ok, err := d.Sessions.Who(r, session.Operator)
 	if err != nil || !ok {
-		return who{}, false, cmp.Or(err, ErrCredentials)
+		return who{}, cmp.Or(err, ErrCredentials)
 	}
 	if subtle.ConstantTimeCompare([]byte(s.Mark), []byte(d.tokenMark())) == 1 {
-		return who{d.holder(), true, true}, false, nil
+		return who{d.holder(), true, true}, nil
 	}
 	o, err := d.Store.Resume(r.Context(), s.Name, s.Mark)
-	return who{Operator: o, bySession: true}, false, err
+	return who{Operator: o, bySession: true}, err
 }
 
 // Gate is the Gate of this door. It sends browsers that are not logged in to the log-in page, and
@@ -151,11 +162,32 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 			return p
 		}
 		w.Header().Set("Cache-Control", "no-store") // unless the handler says otherwise
-		ctx := context.WithValue(r.Context(), whoKey{}, o)
-		ctx = audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession, Home: "/board/"}), audit.Operator, o.Name)
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(named(context.WithValue(r.Context(), whoKey{}, o), o)))
 		return nil
 	}))
+}
+
+// named returns a context for requests of an operator.
+func named(ctx context.Context, o who) context.Context {
+	return audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession, Home: "/board/"}), audit.Operator, o.Name)
+}
+
+// WithReader returns a context for requests of an operator, known by Session, who reads the
+// archive.
+func WithReader(ctx context.Context, name string) context.Context {
+	return named(ctx, who{Operator: Operator{Name: name}, bySession: true})
+}
+
+// Session returns the name of the operator whose session a browser's request carries; empty: it
+// carries none, or one that is over. It looks at no other credentials.
+func (d *Door) Session(r *http.Request) (name string, err error) {
+	ctx, cancel := d.bounded(r.Context())
+	defer cancel()
+	o, err := d.whoBySession(r.WithContext(ctx))
+	if errors.Is(err, ErrCredentials) || errors.Is(err, ErrSuspended) {
+		return "", nil
+	}
+	return o.Name, err
 }
 
 // ask answers that a request needs credentials, or has wrong ones.

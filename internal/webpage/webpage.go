@@ -36,7 +36,7 @@ type Page struct {
 type User struct {
 	Name    string
 	Session bool   // by a session, which can be ended
-	Home    string // path of the page that the name leads to; empty: /account
+	Home    string // path of an operator's own pages; empty: an account's, /account
 }
 
 type userKey struct{}

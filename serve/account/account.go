@@ -39,6 +39,22 @@ type Account struct {
 // operator configures it.
 const Anonymous = "anonymous"
 
+// operatorPrefix begins the names of accounts of ForOperator. No stored account can have such a
+// name.
+const operatorPrefix = "operator:"
+
+// ForOperator returns the account by which an operator reads the archive: it covers every host,
+// without a limit. Access rules hide from it what they hide from accounts that they do not name.
+func ForOperator(name string) *Account {
+	return &Account{Name: operatorPrefix + name, Domains: []string{"*"}}
+}
+
+// Stored reports whether the account is one that operators have added, so that somebody owns it.
+// Anonymous and those of ForOperator are not.
+func (a *Account) Stored() bool {
+	return a.Name != Anonymous && !strings.HasPrefix(a.Name, operatorPrefix)
+}
+
 func (a *Account) limits() Limits {
 	return Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
 }

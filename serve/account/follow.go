@@ -36,7 +36,7 @@ type Following struct {
 // Follow keeps up with an account until Close.
 func (a *Accounts) Follow(known *Account) *Following {
 	f := &Following{account: known, token: known.token}
-	if known.Name == Anonymous {
+	if !known.Stored() {
 		return f
 	}
 	f.all = &a.followers

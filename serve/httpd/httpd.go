@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -33,6 +34,9 @@ type Options struct {
 	Audit    *audit.Log        // gets a row for each request that changes something; nil: none does
 	Sessions *session.Sessions // of browsers; nil: they log in by HTTP Basic
 	Jobs     *jobs.Jobs        // takes queries whose answers are too much at once; nil: there are none
+
+	// Operator names the operator whose session a request carries, as guard.Guard says; may be nil.
+	Operator func(*http.Request) (string, error)
 
 	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
 	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
@@ -79,7 +83,7 @@ func Register(r *mux.Router, opt Options) error {
 		origin = ""
 	}
 	g := guard.New(opt.Accounts, opt.Gate, opt.Public, opt.Log)
-	g.Sessions, g.Audit = opt.Sessions, opt.Audit
+	g.Sessions, g.Audit, g.Operator = opt.Sessions, opt.Audit, opt.Operator
 	sender := &guard.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Redirect: opt.Redirect, Log: opt.Log}
 	(&Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
 	(&Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,

@@ -418,6 +418,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
 		Redirect: b.cfg.HTTP.redirect(a.objects),
 		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit,
+		Operator: b.door.Session,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -452,7 +453,7 @@ func (b *builder) guard(a *archives) *guard.Guard {
 		accounts = a.accounts
 	}
 	g := guard.New(accounts, b.door.Gate, b.cfg.HTTP.Public, b.log)
-	g.Sessions, g.Audit = b.sessions, b.audit
+	g.Sessions, g.Audit, g.Operator = b.sessions, b.audit, b.door.Session
 	return g
 }
 

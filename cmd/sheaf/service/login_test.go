@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sheaf/internal/mailer/mailtest"
+	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
@@ -242,5 +243,51 @@ func TestForgottenPassword(t *testing.T) {
 	}
 	if n := len(post.Letters()); n != 1 {
 		t.Errorf("%d letters", n)
+	}
+}
+
+// An operator's session reads the archive: the pages that everybody's hosts link to, and files. It
+// leads back to the board, has no account of its own, changes nothing as a reader, and sees nothing
+// that access rules hide. When it is over, the pages ask for a log-in.
+func TestOperatorsReadTheArchive(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	s := newTestService(t)
+	publishPage(t, s, "http://www.example.jp/")
+	password := "long enough for sato"
+	store, err := operators.NewStore(s.state.db, servetest.Cheap, nil)
+	testkit.Must(t, err)
+	_, _, err = store.Add(t.Context(), operators.Operator{Name: "sato", Role: operators.Viewer}, password)
+	testkit.Must(t, err)
+	cookie := logIn(t, s, "sato", password, "/board/hosts", "/board/hosts")
+	host := "/browse/jp/example/www/"
+	ask := func(method, path, cookie string) (int, string) {
+		w := browse(s, method, path, "", "", nil, "Cookie", cookie)
+		return w.Code, w.Header().Get("Location") + w.Body.String()
+	}
+	reads := map[string]int{"/": 200, "/browse/": 200, host: 200, "/find?q=www.example.jp": 303, "/find?q=nobody.example.jp": 404,
+		"/web/http://www.example.jp/": 302, "/web/*/http://www.example.jp/": 200, "/pub/jp/example/www/": 200, "/v1/cdx?url=http://www.example.jp/": 200}
+	for path, want := range reads {
+		if status, text := ask(http.MethodGet, path, cookie); status != want || strings.Contains(text, "/login") {
+			t.Errorf("%s: %d, want %d: %s", path, status, want, text)
+		}
+	}
+	for _, path := range []string{"/", host} {
+		if _, page := ask(http.MethodGet, path, cookie); !strings.Contains(page, `<a href="/board/">Board</a>`) || !strings.Contains(page, "sato") || !strings.Contains(page, `action="/logout"`) {
+			t.Errorf("%s leads not back to the board: %s", path, page)
+		}
+	}
+	for path, method := range map[string]string{"/account": http.MethodGet, "/v1/account": http.MethodGet, "/watches": http.MethodGet, "/v1/cdx/jobs": http.MethodPost} {
+		if status, text := ask(method, path, cookie); status == http.StatusOK {
+			t.Errorf("%s %s: %d %s", method, path, status, text)
+		}
+	}
+	_, err = account.NewRules(s.state.db, slog.New(slog.DiscardHandler)).Add(t.Context(), account.Rule{Domain: "example.jp", Accounts: []string{"alice"}, Reason: "asked for"})
+	testkit.Must(t, err)
+	testkit.Until(t, "the rule holds", func() bool { status, _ := ask(http.MethodGet, host, cookie); return status == http.StatusNotFound })
+	_, _, err = store.Change(t.Context(), "sato", operators.OperatorChange{Suspended: new(true)})
+	testkit.Must(t, err)
+	if status, text := ask(http.MethodGet, "/browse/", cookie); status != http.StatusSeeOther || !strings.HasPrefix(text, "/login?") {
+		t.Errorf("a suspended operator reads on: %d %s", status, text)
 	}
 }

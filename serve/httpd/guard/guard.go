@@ -46,6 +46,11 @@ type Guard struct {
 	// handler is wrapped; nil: none does.
 	Audit *audit.Log
 
+	// Operator returns the name of the operator whose session a request of a browser carries;
+	// empty: of none. It may be set before the first request; nil: operators only read with an
+	// account.
+	Operator func(*http.Request) (name string, err error)
+
 	accounts   *account.Accounts
 	gate       operators.Gate
 	sameOrigin func(http.Handler) http.Handler
@@ -59,8 +64,9 @@ func New(accounts *account.Accounts, gate operators.Gate, public string, log *sl
 }
 
 // Consumer passes requests on with the account whose credentials they carry, or with the anonymous
-// account. Browsers that have neither are sent to the log-in page. Caches may keep an answer only
-// for the reader it was made for, unless next says otherwise.
+// account. Browsers that have neither are sent to the log-in page. Operators read with their
+// session, by the account of account.ForOperator. Caches may keep an answer only for the reader it
+// was made for, unless next says otherwise.
 //
 // Uses are those of which a token needs one; all other credentials are good for everything.
 func (g *Guard) Consumer(next Handler, uses ...account.Use) http.Handler {
@@ -98,8 +104,11 @@ func (g *Guard) outside(next http.Handler) http.Handler {
 func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
 	return problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
-		a, bySession, err := g.account(r)
-		if a != nil && a.Name != account.Anonymous { // who is anonymous counts as a visitor
+		a, operator, bySession, err := g.account(r)
+		switch {
+		case operator != "":
+			r = r.WithContext(operators.WithReader(r.Context(), operator))
+		case a != nil && a.Stored(): // who is anonymous counts as a visitor
 			r = r.WithContext(audit.WithActor(r.Context(), audit.Account, a.Name))
 			r = r.WithContext(webpage.WithUser(r.Context(), webpage.User{Name: a.Name, Session: bySession}))
 		}
@@ -119,10 +128,11 @@ func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
 	})
 }
 
-// Named is Consumer for handlers that the anonymous account may not use.
+// Named is Consumer for handlers that need an account with an owner: neither the anonymous account
+// nor that of an operator.
 func (g *Guard) Named(next Handler, uses ...account.Use) http.Handler {
 	return g.Consumer(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-		if a.Name == account.Anonymous {
+		if !a.Stored() {
 			return account.ErrCredentials
 		}
 		return next(w, r, a)
@@ -215,22 +225,38 @@ func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http
 }
 
 // account returns whose request it is: the account whose credentials it carries, the account that
-// has logged in with a session, or else the anonymous account; nil if there is none. Credentials
-// that are given come before a session. It fails with account.ErrCredentials if they are wrong.
-func (g *Guard) account(r *http.Request) (a *account.Account, bySession bool, err error) {
+// has logged in with a session, that of the operator who has, who is then named, or else the
+// anonymous account; nil if there is none. Credentials that are given come before a session. It
+// fails with account.ErrCredentials if they are wrong.
+func (g *Guard) account(r *http.Request) (a *account.Account, operator string, bySession bool, err error) {
 	if name, password, given := r.BasicAuth(); given {
 		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)
 	} else if token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); given && strings.HasPrefix(token, account.TokenPrefix) {
 		a, err = g.accounts.LoginToken(r.Context(), token, r.RemoteAddr)
 	} else if a, err = g.sessionAccount(r); a != nil || err != nil {
 		bySession = true
+	} else if operator, err = g.reader(r); operator != "" || err != nil {
+		a = account.ForOperator(operator)
 	} else {
 		a = g.accounts.Anonymous()
 	}
 	if a == nil || err != nil {
-		return nil, false, err
+		return nil, "", false, err
 	}
-	return a.From(r.RemoteAddr), bySession, nil
+	return a.From(r.RemoteAddr), operator, bySession, nil
+}
+
+// reader names the operator who has logged in with a session; empty: none has, or the request may
+// change something.
+func (g *Guard) reader(r *http.Request) (string, error) {
+	if g.Operator == nil || !audit.Reads(r.Method) {
+		return "", nil
+	}
+	name, err := g.Operator(r)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", account.ErrAway, err)
+	}
+	return name, nil
 }
 
 // sessionAccount returns the account that has logged in with a session; nil if none has.
