@@ -399,8 +399,12 @@ func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
 func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler, settle func(context.Context) error, err error) {
 	if b.cfg.Serve.Access.Offline > 0 {
 		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.cfg.Slower, b.log)
-		if err := a.accounts.Learn(ctx); err != nil { // before the process is ready
+		// Before the process is ready, it knows all that a reader needs of the database.
+		if err := a.accounts.Learn(ctx); err != nil {
 			return nil, nil, fmt.Errorf("read the accounts: %w", err)
+		}
+		if _, err := a.library.Rules.List(ctx); err != nil {
+			return nil, nil, err
 		}
 	}
 	watches, err := b.watches(a)

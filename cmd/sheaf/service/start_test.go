@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -262,5 +264,31 @@ func TestDataOfFileAndEnvironment(t *testing.T) {
 	t.Setenv("SHEAF_DATA", "/srv/sheaf/")
 	if _, err := Load(file, nil); err != nil {
 		t.Errorf("the same: %v", err)
+	}
+}
+
+// TestReadyWithoutDatabase shows that a process that has just become ready needs the database for
+// nothing that known accounts read: it may go in the same moment.
+func TestReadyWithoutDatabase(t *testing.T) {
+	settings := map[string]any{"data": t.TempDir(), "access.offline": "1m"}
+	start := func() *Service {
+		s, err := New(t.Context(), testConfig(t, settings), slog.New(slog.DiscardHandler))
+		testkit.Must(t, err)
+		return s
+	}
+	before := start()
+	addAccount(t, before, "alice", "secret")
+	before.close()
+	s := start()
+	defer s.close()
+	testkit.Must(t, s.state.db.Close())
+	for _, path := range []string{"/v1/hosts", "/v1/changes", "/pub/README"} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.SetBasicAuth("alice", "secret")
+		w := httptest.NewRecorder()
+		s.router.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 }
