@@ -113,7 +113,7 @@ func (m *Manager) guessed(r *http.Request, try passwords.Try, wrong error, check
 	var tooMany *passwords.TooMany
 	switch {
 	case errors.As(err, &tooMany):
-		return tooMany.Problem()
+		return tooMany
 	case err == nil && !ok:
 		return wrong
 	}

@@ -7,6 +7,7 @@ import (
 
 	"sheaf/internal/transfers"
 	"sheaf/serve/client"
+	"sheaf/ui/board"
 )
 
 func transfersCommand() *cobra.Command {
@@ -23,7 +24,7 @@ with --by, of those in each hour, day or month.`,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if csv || q.Each || q.Since != "" || q.Until != "" || q.By != "" {
 				q.Each = q.Each || q.Who != ""
-				return ask(cmd, c, transfers.ListPeriods, q, func(w io.Writer, doc transfers.PeriodDocument) {
+				return ask(cmd, c, board.ListPeriods, q, func(w io.Writer, doc transfers.PeriodDocument) {
 					write := transfers.WritePeriods
 					if csv {
 						write = transfers.WritePeriodsCSV
@@ -31,7 +32,7 @@ with --by, of those in each hour, day or month.`,
 					_ = write(w, doc.Periods) // w is in memory
 				})
 			}
-			return ask(cmd, c, transfers.List, transfers.Query{Who: q.Who, Direction: q.Direction}, func(w io.Writer, doc transfers.Document) {
+			return ask(cmd, c, board.ListTransfers, transfers.Query{Who: q.Who, Direction: q.Direction}, func(w io.Writer, doc transfers.Document) {
 				if running {
 					_ = transfers.WriteRunning(w, doc.Running) // w is in memory
 					return

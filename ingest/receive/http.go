@@ -131,7 +131,7 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 			var tooMany *passwords.TooMany
 			switch {
 			case errors.As(err, &tooMany):
-				return tooMany.Problem()
+				return tooMany
 			case err != nil:
 				r.log.ErrorContext(req.Context(), "a robot's secret cannot be checked", "robot", robot, "err", err)
 				p := problem.New(http.StatusServiceUnavailable, "robots_away", "robots' secrets cannot be checked now; come again in a moment")

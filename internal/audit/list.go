@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/internal/problem"
+	"sheaf/internal/wire"
 )
 
 // Filter selects rows. The zero value selects all.
@@ -31,8 +31,8 @@ type QueryError struct{ Name, Value, Want string }
 func (e *QueryError) Error() string { return fmt.Sprintf("%s %.200q: %s", e.Name, e.Value, e.Want) }
 
 // Problem is the answer for HTTP.
-func (e *QueryError) Problem() *problem.Error {
-	return problem.New(http.StatusBadRequest, "bad_query", e.Error())
+func (e *QueryError) Problem() wire.Problem {
+	return wire.Problem{Status: http.StatusBadRequest, Reason: "bad_query", Detail: e.Error()}
 }
 
 var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)

@@ -8,11 +8,8 @@ import (
 	"strings"
 
 	"sheaf/internal/peer"
+	"sheaf/internal/wire"
 )
-
-// Header is the header of a request's ID: in what proxies send, in answers, and in what the service
-// asks of an object store.
-const Header = "X-Request-Id"
 
 type idKey struct{}
 
@@ -42,7 +39,7 @@ func Handler(next http.Handler) http.Handler {
 		if id == "" {
 			id = NewID()
 		}
-		w.Header().Set(Header, id)
+		w.Header().Set(wire.HeaderRequest, id)
 		next.ServeHTTP(w, r.WithContext(WithRequest(r.Context(), id)))
 	})
 }
@@ -55,7 +52,7 @@ var (
 // given returns the ID that the headers of a request have; empty if they have none, or a bad one.
 // Two headers of one name are none: one of them may be the client's own.
 func given(h http.Header) string {
-	if ids := h.Values(Header); len(ids) > 0 {
+	if ids := h.Values(wire.HeaderRequest); len(ids) > 0 {
 		if len(ids) == 1 && wellFormed.MatchString(ids[0]) {
 			return ids[0]
 		}
@@ -81,7 +78,7 @@ type sender struct{ next http.RoundTripper }
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if id := Request(r.Context()); id != "" {
 		r = r.Clone(r.Context()) // a transport must not change the request that it is given
-		r.Header.Set(Header, id)
+		r.Header.Set(wire.HeaderRequest, id)
 	}
 	return s.next.RoundTrip(r)
 }

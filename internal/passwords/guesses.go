@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"sheaf/internal/peer"
-	"sheaf/internal/problem"
+	"sheaf/internal/wire"
 )
 
 // How many wrong passwords are free, and after how long there is another one.
@@ -65,10 +65,9 @@ func (e *TooMany) Error() string {
 }
 
 // Problem is the answer for HTTP: 429, with Retry-After.
-func (e *TooMany) Problem() *problem.Error {
-	p := problem.New(http.StatusTooManyRequests, "too_many_guesses", e.Error())
-	p.Next = time.Now().Add(e.Wait + time.Second).UTC().Format(time.RFC3339)
-	return p
+func (e *TooMany) Problem() wire.Problem {
+	next := time.Now().Add(e.Wait + time.Second).UTC().Format(time.RFC3339)
+	return wire.Problem{Status: http.StatusTooManyRequests, Reason: "too_many_guesses", Detail: e.Error(), Next: next}
 }
 
 // Limiter counts wrong passwords. Its methods may be called from many goroutines at once.

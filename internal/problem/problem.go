@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sheaf/internal/logs"
 	"sheaf/internal/wire"
 )
 
@@ -29,7 +28,7 @@ func Write(w http.ResponseWriter, p wire.Problem) {
 		p.Title = http.StatusText(p.Status)
 	}
 	h := w.Header()
-	p.Request = h.Get(logs.Header)
+	p.Request = h.Get(wire.HeaderRequest)
 	for _, name := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified"} {
 		h.Del(name) // they would describe the answer that is not given
 	}
@@ -74,13 +73,13 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 			return
 		}
 		var e *Error
-		var own interface{ Problem() *Error }
+		var own interface{ Problem() wire.Problem }
 		var tooLarge *http.MaxBytesError
 		switch {
 		case errors.As(err, &e):
 			Write(w, wire.Problem(*e))
 		case errors.As(err, &own):
-			Write(w, wire.Problem(*own.Problem()))
+			Write(w, own.Problem())
 		case errors.As(err, &tooLarge):
 			Write(w, wire.Problem{Status: http.StatusRequestEntityTooLarge, Reason: "too_large", Detail: tooLarge.Error()})
 		case r.Context().Err() != nil && errors.Is(err, context.Canceled), body.broken && errors.Is(err, body.err):

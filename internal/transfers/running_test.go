@@ -2,17 +2,11 @@ package transfers_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gorilla/mux"
-
-	"sheaf/internal/api"
-	"sheaf/internal/operators/operatorstest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 )
 
@@ -25,23 +19,19 @@ func TestRunning(t *testing.T) {
 	ended := running.Begin(transfers.Transfer{At: now.Add(-2 * time.Second), Direction: transfers.Download, Protocol: "ftp", Who: "jp", Name: "/a", Acknowledged: true},
 		func() int64 { return moved })
 	running.Begin(transfers.Transfer{At: now.Add(-time.Second), Direction: transfers.Upload, Protocol: "http", Who: "r1", Name: "b"}, func() int64 { return 1 })
-	r := mux.NewRouter()
-	transfers.Register(r, operatorstest.Open, table10(t), &running, time.UTC, slog.New(slog.DiscardHandler))
-	list := func(query string) []transfers.TransferLine {
+	log := table10(t)
+	list := func(f transfers.Filter) []transfers.TransferLine {
 		t.Helper()
-		rec := httptest.NewRecorder()
-		r.ServeHTTP(rec, httptest.NewRequest("GET", api.PathTransfers+query, nil))
-		var doc transfers.Document
-		if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
-			t.Fatal(err)
-		}
+		f.Limit = 100
+		doc, err := log.Document(t.Context(), f, &running)
+		testkit.Must(t, err)
 		return doc.Running
 	}
-	all := list("")
+	all := list(transfers.Filter{})
 	if len(all) != 2 || all[0].Name != "/a" || all[0].Bytes != 7 || all[0].Seconds < 2 || all[1].Name != "b" {
 		t.Fatalf("under way: %+v", all)
 	}
-	if of := list("?who=r1"); len(of) != 1 || of[0].Who != "r1" {
+	if of := list(transfers.Filter{Who: "r1"}); len(of) != 1 || of[0].Who != "r1" {
 		t.Errorf("under way of r1: %+v", of)
 	}
 	var text bytes.Buffer
@@ -49,7 +39,7 @@ func TestRunning(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	ended()
-	if left := list("?direction=download"); len(left) != 0 {
+	if left := list(transfers.Filter{Direction: transfers.Download}); len(left) != 0 {
 		t.Errorf("it has ended: %+v", left)
 	}
 }

@@ -44,6 +44,10 @@ const (
 
 	// HeaderGeneration has the generation of the assignment, in a P1 answer.
 	HeaderGeneration = "Sheaf-Generation"
+
+	// HeaderRequest has a request's ID: in what proxies send, in answers, and in what the service
+	// asks of an object store.
+	HeaderRequest = "X-Request-Id"
 )
 
 // Problem is the body of every HTTP error (RFC 9457, application/problem+json).

@@ -148,7 +148,7 @@ func (s *Service) builder() (*builder, error) {
 	openapi.Register(s.router, b.log, routes()...)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
-	transfers.Register(s.router, b.door.Gate, b.transfers.log, b.transfers.running, zone, b.log)
+	board.RegisterTransfers(s.router, b.door.Gate, b.transfers.log, b.transfers.running, zone, b.log)
 	return b, nil
 }
 

@@ -64,7 +64,7 @@ func TestRequestKeepsItsID(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Addresses().HTTP+api.PathAdminTakedowns, strings.NewReader(body))
 		testkit.Must(t, err)
 		r.Header.Set("Authorization", "Bearer "+s.OperatorToken())
-		r.Header.Set(logs.Header, id)
+		r.Header.Set(wire.HeaderRequest, id)
 		answer, err := http.DefaultClient.Do(r)
 		testkit.Must(t, err)
 		t.Cleanup(func() { answer.Body.Close() })
@@ -73,8 +73,8 @@ func TestRequestKeepsItsID(t *testing.T) {
 
 	const id = "proxy-7.1"
 	answer := ask(id, `{"host":"www.example.jp","reason":"its owner asks","unknown":true}`)
-	if answer.StatusCode != http.StatusOK || answer.Header.Get(logs.Header) != id {
-		t.Errorf("%s, request %q", answer.Status, answer.Header.Get(logs.Header))
+	if answer.StatusCode != http.StatusOK || answer.Header.Get(wire.HeaderRequest) != id {
+		t.Errorf("%s, request %q", answer.Status, answer.Header.Get(wire.HeaderRequest))
 	}
 	counts := map[string]int{}
 	for _, l := range out.lines(t) {
@@ -95,7 +95,7 @@ func TestRequestKeepsItsID(t *testing.T) {
 	answer = ask("bad id", `{"host":"www.example.jp"`)
 	var p wire.Problem
 	testkit.Must(t, json.NewDecoder(answer.Body).Decode(&p))
-	if made := answer.Header.Get(logs.Header); p.Request != made || len(made) != len(logs.NewID()) {
+	if made := answer.Header.Get(wire.HeaderRequest); p.Request != made || len(made) != len(logs.NewID()) {
 		t.Errorf("the problem is of request %q, the answer of %q; want one that was made", p.Request, made)
 	}
 
@@ -127,7 +127,7 @@ func recordedStore(t *testing.T) (settings map[string]any, asked func(id string)
 	var mu sync.Mutex
 	byID := map[string]map[string]int{}
 	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		id := r.In.Header.Get(logs.Header)
+		id := r.In.Header.Get(wire.HeaderRequest)
 		mu.Lock()
 		defer mu.Unlock()
 		if byID[id] == nil {

@@ -23,7 +23,6 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
-	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -59,7 +58,7 @@ func all(more []route.Route) []route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
 		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(),
-		board.Routes(), transfers.Routes(), operators.Routes(), more, []route.Route{description.Route})
+		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []route.Route{description.Route})
 }
 
 // Document returns the whole description, as YAML. More are the operations of the service itself.

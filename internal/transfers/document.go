@@ -3,17 +3,7 @@ package transfers
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"time"
-
-	"github.com/gorilla/mux"
-
-	"sheaf/internal/api"
-	"sheaf/internal/audit"
-	"sheaf/internal/operators"
-	"sheaf/internal/problem"
-	"sheaf/internal/route"
 )
 
 // Document is the answer of GET /v1/transfers: the totals of all selected transfers, one page of
@@ -62,38 +52,19 @@ type Query struct {
 	Limit     int    `query:"limit" min:"1" max:"10000" default:"100" doc:"transfers at most"`
 }
 
-// Operations on transfers.
-var (
-	List = route.New[Query, Document]("GET", api.PathTransfers, operators.Viewer, audit.None, "Bytes, seconds and bytes/s of every robot and account, and the transfers under way").
-		Saying("Where `acknowledged` is true, bytes and seconds are what the client has acknowledged by TCP: downloads by\nHTTP/1 and FTP without TLS or a proxy. Otherwise they are what the service wrote or read. `running` is of the\nprocess that answers. Small downloads that a client repeats within a minute are one line, with their `count`.\n`(others)` sums up paths of clients without an account that ask for very many.\n")
-	ListPeriods = route.New[PeriodQuery, PeriodDocument]("GET", api.PathPeriods, operators.Viewer, audit.None, "Transfers by hour, day or month, in the service's time zone").
-			Saying("Sums outlive the single transfers. Hours are kept for 400 days. Without `since`: two days by the hour, 31 days by the day, 13 months.").
-			Also(http.StatusOK, "text/csv", "")
-)
-
-// Register mounts the operations behind the operators' gate. Running may be nil. Zone is that of
-// days and months.
-func Register(r *mux.Router, gate operators.Gate, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
-	register(gate.Mount(r, log, nil), transfers, running, zone)
-}
-
-func register(mount route.Mount, transfers *Log, running *Running, zone *time.Location) {
-	List.On(mount, func(ctx context.Context, q Query) (Document, error) { return transfers.page(ctx, q, running) })
-	ListPeriods.Raw(mount, func(w http.ResponseWriter, r *http.Request) error { return transfers.servePeriods(w, r, zone) })
-}
-
-// Routes returns the operations, for the description.
-func Routes() []route.Route {
-	return route.List(func(mount route.Mount) { register(mount, nil, nil, nil) })
-}
-
-func (l *Log) page(ctx context.Context, q Query, running *Running) (doc Document, err error) {
-	f := Filter{Who: q.Who, Direction: q.Direction, Before: q.Before, Limit: q.Limit}
+// Filter returns what the query selects.
+func (q Query) Filter() (f Filter, err error) {
+	f = Filter{Who: q.Who, Direction: q.Direction, Before: q.Before, Limit: q.Limit}
 	if q.Since != "" {
 		if f.Since, err = time.Parse(time.RFC3339, q.Since); err != nil {
-			return doc, problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("since %q is not a time like 2026-11-21T09:00:00Z", q.Since))
+			return f, fmt.Errorf("since %q is not a time like 2026-11-21T09:00:00Z", q.Since)
 		}
 	}
+	return f, nil
+}
+
+// Document returns the answer for a filter. running may be nil.
+func (l *Log) Document(ctx context.Context, f Filter, running *Running) (doc Document, err error) {
 	all := f
 	all.Before = 0 // the totals are the same on every page
 	totals, err := l.Totals(ctx, all)

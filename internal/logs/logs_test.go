@@ -1,4 +1,4 @@
-package problem_test
+package logs_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"sheaf/internal/logs"
 	"sheaf/internal/peer"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // A proxy's ID is kept, anybody else's and a bad one is replaced, and the answer says which it is.
@@ -48,8 +49,8 @@ func TestWhoseIDIsBelieved(t *testing.T) {
 		proxies.Handler(logs.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			seen = logs.Request(r.Context())
 		}))).ServeHTTP(w, r)
-		answered := w.Header().Get(logs.Header)
-		if made := len(seen) == len(logs.NewID()) && seen != c.header.Get(logs.Header); seen != answered || c.want != "" && seen != c.want || c.want == "" && !made {
+		answered := w.Header().Get(wire.HeaderRequest)
+		if made := len(seen) == len(logs.NewID()) && seen != c.header.Get(wire.HeaderRequest); seen != answered || c.want != "" && seen != c.want || c.want == "" && !made {
 			t.Errorf("%s: the ID is %q in the service and %q in the answer, want %q", name, seen, answered, c.want)
 		}
 	}

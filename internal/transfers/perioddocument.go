@@ -1,15 +1,13 @@
 package transfers
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"text/tabwriter"
 	"time"
-
-	"sheaf/internal/problem"
 )
 
 // PeriodDocument is the answer of GET /v1/transfers/periods.
@@ -45,30 +43,17 @@ type PeriodQuery struct {
 	Format    string `query:"format" enum:"csv"`
 }
 
-// servePeriods answers with JSON or, with format=csv, with CSV.
-func (l *Log) servePeriods(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
-	q, err := ListPeriods.Read(w, r)
+// PeriodDocument returns the answer for a filter.
+func (l *Log) PeriodDocument(ctx context.Context, f PeriodFilter) (doc PeriodDocument, err error) {
+	list, err := l.Periods(ctx, f)
 	if err != nil {
-		return err
+		return doc, err
 	}
-	f, err := q.Filter(zone, time.Now())
-	if err != nil {
-		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
-	}
-	list, err := l.Periods(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	doc := PeriodDocument{Periods: make([]PeriodLine, 0, len(list))}
+	doc.Periods = make([]PeriodLine, 0, len(list))
 	for _, p := range list {
 		doc.Periods = append(doc.Periods, p.Line())
 	}
-	if q.Format == "csv" {
-		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-		w.Header().Set("Content-Disposition", `attachment; filename="transfers.csv"`)
-		return WritePeriodsCSV(w, doc.Periods)
-	}
-	return problem.JSON(w, http.StatusOK, doc)
+	return doc, nil
 }
 
 // Filter returns what the query selects. The default of since is two days ago by hour, 30 days by
