@@ -5,7 +5,7 @@
 // serve/account, of collections in archive/catalog, of watches in serve/watch, of transfers in
 // internal/transfers, and what operators see of robots and batches in manager and ingest. The
 // robots' protocol is in internal/wire. Operations on the paths are defined beside their handlers,
-// by internal/route; cmd/sheaf/service/openapi describes them all.
+// by internal/route; cmd/sheaf/service describes them all.
 //
 // # Change feed
 //

@@ -1,5 +1,5 @@
 // Package media reads bodies of HTTP as browsers do: their type, their content codings, their
-// charset, and the addresses in style sheets.
+// charset, the tokens of pages, and the addresses in style sheets.
 //
 // # Types
 //
@@ -26,4 +26,14 @@
 //
 // StyleRefs finds the addresses in style sheets: url(…), @import "…" and the strings of
 // image-set(…). Robots follow them and replay rewrites them, so both must see the same ones.
+//
+// # Tokens of pages
+//
+// A Tokenizer reads the tokens of pages, as HTML or as XML. Robots search pages with it and replay
+// rewrites them with it, so both see the same elements.
+//
+// The tokens are those of golang.org/x/net/html, which keeps each token's bytes and accepts what an
+// XML parser would refuse: feeds with stray ampersands, pages in any encoding that contains ASCII.
+// This package adds what differs in XML and in the SVG and MathML of HTML: no element's content is
+// raw text, an element without content ends where it begins, and CDATA has no character references.
 package media

@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/net/html"
 
-	"sheaf/internal/markup"
 	"sheaf/internal/media"
 )
 
@@ -246,7 +245,7 @@ func (f *found) robotsTxt(text []byte) {
 // or, if xml is set, XHTML.
 func (f *found) page(body []byte, xml bool) {
 	body = body[:min(len(body), Searched)]
-	z := markup.New(bytes.NewReader(body), xml)
+	z := media.NewTokenizer(bytes.NewReader(body), xml)
 	z.SetMaxBuf(Searched)
 	for {
 		switch z.Next() {

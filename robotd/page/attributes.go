@@ -3,7 +3,7 @@ package page
 import (
 	"slices"
 
-	"sheaf/internal/markup"
+	"sheaf/internal/media"
 )
 
 // attributes are a tag's attributes in the tokenizer's buffer. Only those that are looked up become
@@ -16,7 +16,7 @@ type attribute struct{ key, value []byte }
 const maxAttributes = 100
 
 // read reads the tag's attributes and reuses the memory. Of two with one name the first counts.
-func (a attributes) read(z *markup.Tokenizer) attributes {
+func (a attributes) read(z *media.Tokenizer) attributes {
 	a = a[:0]
 	for more := true; more && len(a) < maxAttributes; {
 		var key, value []byte

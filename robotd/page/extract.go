@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/text/encoding"
 
-	"sheaf/internal/markup"
 	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
@@ -153,7 +152,7 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	}
 	if kind == kindXML {
 		contentType = asXML(contentType)
-		switch markup.Root(media.DetectCharset(head, contentType).DecodeBytes(head)) {
+		switch media.RootElement(media.DetectCharset(head, contentType).DecodeBytes(head)) {
 		case "stylesheet", "transform": // XSLT
 			c.templates = true
 			fallthrough
@@ -222,7 +221,7 @@ func kindOf(contentType string, body []byte) kind {
 	}
 	text := media.DetectCharset(head, contentType).DecodeBytes(head)
 	switch {
-	case isList[markup.Root(text)]:
+	case isList[media.RootElement(text)]:
 		return kindXML
 	case mediaType == "application/xhtml+xml", mediaType == "image/svg+xml":
 		return kindXHTML
@@ -260,7 +259,7 @@ type collector struct {
 	page      *Page
 	base      *weburl.URL
 	baseFound bool
-	bases     markup.Bases
+	bases     media.Bases
 	enc       encoding.Encoding // of queries
 	refs      []raw
 	canonical string

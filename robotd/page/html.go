@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"sheaf/internal/markup"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -61,7 +61,7 @@ func (c *collector) tokens(text []byte, title *strings.Builder, mode mode) {
 // search is a search of markup.
 type search struct {
 	c      *collector
-	z      *markup.Tokenizer
+	z      *media.Tokenizer
 	mode   mode
 	title  *strings.Builder
 	titled bool
@@ -94,7 +94,7 @@ func (s *search) text() {
 func (s *search) start() {
 	name, more := s.z.TagName()
 	if s.mode == outerXML {
-		name = []byte(markup.Local(string(name)))
+		name = []byte(media.LocalName(string(name)))
 	}
 	s.in = atom.Lookup(name)
 	tag := s.in

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"sheaf/internal/markup"
+	"sheaf/internal/media"
 )
 
 // maxContent is how many bytes of one text of a sitemap or feed are read.
@@ -33,7 +33,7 @@ func (c *collector) xml(text io.Reader) {
 			c.styleSheet(z.Raw())
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			e.end(markup.Local(string(name)))
+			e.end(media.LocalName(string(name)))
 			c.bases.End()
 		case html.StartTagToken, html.SelfClosingTagToken:
 			e.start(z, token == html.StartTagToken)
@@ -69,9 +69,9 @@ func (e *xmlElement) end(name string) {
 }
 
 // start begins an element. open says that it may have content.
-func (e *xmlElement) start(z *markup.Tokenizer, open bool) {
+func (e *xmlElement) start(z *media.Tokenizer, open bool) {
 	text, more := z.TagName()
-	name := markup.Local(string(text))
+	name := media.LocalName(string(text))
 	e.attrs = e.attrs[:0]
 	if more {
 		e.attrs = e.attrs.read(z)
@@ -119,14 +119,14 @@ func (e *xmlElement) add(l Link, keys ...string) {
 }
 
 // newTokenizer returns a tokenizer for texts whose tokens are at most as long as a page.
-func newTokenizer(r io.Reader, xml bool) *markup.Tokenizer {
-	z := markup.New(r, xml)
+func newTokenizer(r io.Reader, xml bool) *media.Tokenizer {
+	z := media.NewTokenizer(r, xml)
 	z.SetMaxBuf(MaxBytes + 1)
 	return z
 }
 
 // ended counts if a tokenizer has stopped before the end of its text.
-func (c *collector) ended(z *markup.Tokenizer) {
+func (c *collector) ended(z *media.Tokenizer) {
 	if errors.Is(z.Err(), html.ErrBufferExceeded) {
 		c.cut(CutBytes)
 	}
@@ -134,7 +134,7 @@ func (c *collector) ended(z *markup.Tokenizer) {
 
 // styleSheet adds the style sheet that a processing instruction names.
 func (c *collector) styleSheet(token []byte) {
-	tag, ok := markup.StyleSheet(token)
+	tag, ok := media.StyleSheet(token)
 	if !ok {
 		return
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"sheaf/internal/markup"
 	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
@@ -51,7 +50,7 @@ func kindOf(mediaType string, head []byte) Kind {
 	case mediaType == "application/xhtml+xml", mediaType == "image/svg+xml":
 		return XHTML
 	}
-	switch text, _ := media.DecodeText(head, mediaType); markup.Root([]byte(text)) {
+	switch text, _ := media.DecodeText(head, mediaType); media.RootElement([]byte(text)) {
 	case "html", "svg":
 		return XHTML
 	}
@@ -122,7 +121,7 @@ func transcoded(name string) transform.Transformer {
 // look reads the head for what must be known before writing. The first base applies to what
 // precedes it, too.
 func (d *Document) look(head []byte) {
-	z := markup.New(bytes.NewReader(head), d.Kind == XHTML)
+	z := media.NewTokenizer(bytes.NewReader(head), d.Kind == XHTML)
 	l := newLinker(time.Time{}, d.base, d.charset)
 	body, refresh := false, ""
 	var attrs []attr

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"sheaf/internal/markup"
+	"sheaf/internal/media"
 )
 
 // maxToken is the limit for a token of markup, in bytes. After a longer one the page is passed on
@@ -24,7 +24,7 @@ type rewriter struct {
 	err    error // first error of out
 	xml    bool  // the document is XML: the banner goes after <body> or nowhere
 	sheets bool  // only the addresses of style sheets change
-	bases  markup.Bases
+	bases  media.Bases
 	banner []byte
 	depth  int    // nesting of pages in attributes and noscript
 	buf    []byte // scratch memory
@@ -40,7 +40,7 @@ func (w *rewriter) write(b []byte) {
 
 // markup rewrites the markup from r.
 func (w *rewriter) markup(r io.Reader) error {
-	z := markup.New(r, w.xml)
+	z := media.NewTokenizer(r, w.xml)
 	z.SetMaxBuf(maxToken)
 	skipped, within := "", false // element that is left out, with its content and end tag; it is of XML
 	raw := ""                    // element whose text is next
@@ -53,7 +53,7 @@ func (w *rewriter) markup(r io.Reader) error {
 			return w.ends(z, r, token)
 		case skipped != "" && within == z.XML():
 			switch name, _ := z.TagName(); {
-			case kind == html.EndTagToken && markup.Local(string(name)) == skipped:
+			case kind == html.EndTagToken && media.LocalName(string(name)) == skipped:
 				skipped = ""
 			case w.xml && (kind == html.StartTagToken || kind == html.SelfClosingTagToken):
 				w.bases.Start("", w.base) // its end tag is counted, too
@@ -88,7 +88,7 @@ func (w *rewriter) markup(r io.Reader) error {
 func (w *rewriter) element(t *tag) bool {
 	base := w.base
 	if w.xml {
-		t.name = markup.Local(t.name)
+		t.name = media.LocalName(t.name)
 		w.bases.Start(t.get(w.linker, "xml:base"), base)
 		w.base = w.bases.In(base)
 		defer func() { w.base = base }()
@@ -105,7 +105,7 @@ func (w *rewriter) element(t *tag) bool {
 
 // styleSheet rewrites a token if it is a processing instruction that names a style sheet.
 func (w *rewriter) styleSheet(token []byte) []byte {
-	link, ok := markup.StyleSheet(token)
+	link, ok := media.StyleSheet(token)
 	if !ok {
 		return token
 	}
@@ -116,7 +116,7 @@ func (w *rewriter) styleSheet(token []byte) []byte {
 }
 
 // ends handles the end of the tokens. It passes on unchanged what the tokenizer did not accept.
-func (w *rewriter) ends(z *markup.Tokenizer, r io.Reader, token []byte) error {
+func (w *rewriter) ends(z *media.Tokenizer, r io.Reader, token []byte) error {
 	err := z.Err()
 	w.write(token)
 	switch {
@@ -152,7 +152,7 @@ func (w *rewriter) text(token []byte, element string, xml bool) {
 
 // styleXML rewrites the text of a style element of XML.
 func (w *rewriter) styleXML(token []byte) []byte {
-	inner, cdata := markup.CDATA(token)
+	inner, cdata := media.CDATA(token)
 	if cdata {
 		return slices.Concat([]byte("<![CDATA["), w.css(nil, inner), []byte("]]>"))
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/html/atom"
 
-	"sheaf/internal/markup"
+	"sheaf/internal/media"
 )
 
 // tag is a parsed start tag. It keeps the original bytes, so that what does not change is written
@@ -121,7 +121,7 @@ func (t *tag) get(l *linker, name string) string {
 }
 
 func (t *tag) value(l *linker, a attr) string {
-	return markup.Attribute(l.decode(t.raw[a.from:a.to]))
+	return media.AttributeValue(l.decode(t.raw[a.from:a.to]))
 }
 
 // change is what happens to an attribute.

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"sheaf/internal/markup"
 	"sheaf/internal/media"
 )
 
@@ -103,7 +102,7 @@ func (c *collector) end() {
 
 // markup adds the text of HTML or, if xml is set, of XHTML.
 func (c *collector) markup(text string, depth int, xml bool) {
-	z := markup.New(strings.NewReader(text), xml)
+	z := media.NewTokenizer(strings.NewReader(text), xml)
 	var in atom.Atom // element whose text is next
 	pre := 0
 	for {
@@ -140,7 +139,7 @@ func (c *collector) markup(text string, depth int, xml bool) {
 	}
 }
 
-func (c *collector) text(z *markup.Tokenizer, in atom.Atom, pre bool, depth int) {
+func (c *collector) text(z *media.Tokenizer, in atom.Atom, pre bool, depth int) {
 	switch in {
 	case atom.Script, atom.Style, atom.Noframes, atom.Noembed, atom.Iframe:
 	case atom.Title:
@@ -167,7 +166,7 @@ func (c *collector) text(z *markup.Tokenizer, in atom.Atom, pre bool, depth int)
 }
 
 // alternative adds the text that represents an image.
-func (c *collector) alternative(z *markup.Tokenizer, tag atom.Atom) {
+func (c *collector) alternative(z *media.Tokenizer, tag atom.Atom) {
 	if tag != atom.Img && tag != atom.Area && tag != atom.Input {
 		return
 	}

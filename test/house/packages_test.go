@@ -36,9 +36,9 @@ func TestFewPackages(t *testing.T) {
 		packages, floors ceiling // floors: its longest chain of imports among its own packages
 	}{
 		{"archive", 10, 5},
-		{"cmd", 7, 4},
+		{"cmd", 6, 4},
 		{"ingest", 7, 4},
-		{"internal", 38, 9},
+		{"internal", 37, 7},
 		{"manager", 7, 4},
 		{"robotd", 14, 7},
 		{"serve", 20, 9},
@@ -57,11 +57,11 @@ func TestFewPackages(t *testing.T) {
 		from            string
 		own, ours, deep ceiling // ours: without those of internal; deep: the longest chain of imports
 	}{
-		{"ingest/receive", 31, 10, 8},
-		{"serve/ftpd", 34, 16, 12},
-		{"robotd/crawl", 30, 16, 10},
-		{"cmd/robotd", 35, 20, 13},
-		{"cmd/sheaf", 99, 67, 18},
+		{"ingest/receive", 30, 10, 8},
+		{"serve/ftpd", 33, 16, 12},
+		{"robotd/crawl", 28, 16, 10},
+		{"cmd/robotd", 34, 20, 13},
+		{"cmd/sheaf", 97, 66, 17},
 	} {
 		below := reach(imports, w.from)
 		w.own.check(t, "own packages of "+w.from, len(below))
@@ -99,7 +99,7 @@ func TestPackagesAreShort(t *testing.T) {
 		case "cmd/sheaf":
 			most = 4900
 		case "cmd/sheaf/service":
-			most = 4300
+			most = 4390
 		case "ingest/foreign":
 			most = 4300
 		}

@@ -18,7 +18,6 @@ import (
 	"sheaf/archive/upkeep"
 	"sheaf/archive/urlindex"
 	"sheaf/cmd/sheaf/service/monitor"
-	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/inbox"
@@ -145,7 +144,7 @@ func (s *Service) builder() (*builder, error) {
 	for _, source := range s.certs.all {
 		b.work = append(b.work, source.Run)
 	}
-	openapi.Register(s.router, b.log, routes()...)
+	registerOpenapi(s.router, b.log, routes()...)
 	s.router.Use(s.state.monitor.HTTP)
 	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
 	board.RegisterTransfers(s.router, b.door.Gate, b.transfers.log, b.transfers.running, zone, b.log)

@@ -22,7 +22,6 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/operators/operatorstest"
@@ -35,7 +34,7 @@ import (
 // description reads the description and checks it by itself.
 func description(t *testing.T) *openapi3.T {
 	t.Helper()
-	text, err := openapi.Document(routes()...)
+	text, err := openapiDocument(routes()...)
 	testkit.Must(t, err)
 	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {

@@ -1,11 +1,4 @@
-// Package markup reads the tokens of pages, as HTML or as XML. Robots search pages with it and
-// replay rewrites them with it, so both see the same elements.
-//
-// The tokens are those of golang.org/x/net/html, which keeps each token's bytes and accepts what an
-// XML parser would refuse: feeds with stray ampersands, pages in any encoding that contains ASCII.
-// This package adds what differs in XML and in the SVG and MathML of HTML: no element's content is
-// raw text, an element without content ends where it begins, and CDATA has no character references.
-package markup
+package media
 
 import (
 	"bytes"
@@ -24,9 +17,9 @@ type Tokenizer struct {
 	open []bool // open elements of HTML that begin SVG or MathML (true), or HTML within such
 }
 
-// New returns a Tokenizer for a document, as XML or as HTML. Text is returned in the document's
-// encoding, which must contain ASCII.
-func New(r io.Reader, xml bool) *Tokenizer {
+// NewTokenizer returns a Tokenizer for a document, as XML or as HTML. Text is returned in the
+// document's encoding, which must contain ASCII.
+func NewTokenizer(r io.Reader, xml bool) *Tokenizer {
 	t := &Tokenizer{Tokenizer: html.NewTokenizer(r), xml: xml}
 	t.AllowCDATA(xml)
 	return t
@@ -134,10 +127,10 @@ func unescape(text []byte) []byte {
 
 var reference = regexp.MustCompile(`&(#?[0-9A-Za-z]{1,32});`)
 
-// Attribute decodes the character references in an attribute's value, which is UTF-8. A name
+// AttributeValue decodes the character references in an attribute's value, which is UTF-8. A name
 // without semicolon that "=", a letter or a digit follows is no reference: the section of
 // "?a=1&section=2" stays (HTML standard, 13.2.5.73).
-func Attribute(value string) string {
+func AttributeValue(value string) string {
 	if !strings.Contains(value, "&") {
 		return value
 	}
@@ -148,10 +141,10 @@ func Attribute(value string) string {
 	return string(plain)
 }
 
-// Root returns the name of a document's outermost element in lower case and without prefix; "":
-// text stands before it, or there is none.
-func Root(text []byte) string {
-	z := New(bytes.NewReader(text), true)
+// RootElement returns the name of a document's outermost element in lower case and without prefix;
+// "": text stands before it, or there is none.
+func RootElement(text []byte) string {
+	z := NewTokenizer(bytes.NewReader(text), true)
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -162,13 +155,13 @@ func Root(text []byte) string {
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, _ := z.TagName()
-			return Local(string(name))
+			return LocalName(string(name))
 		}
 	}
 }
 
-// Local returns the name of an element without its prefix.
-func Local(name string) string {
+// LocalName returns the name of an element without its prefix.
+func LocalName(name string) string {
 	if _, n, prefixed := strings.Cut(name, ":"); prefixed {
 		return n
 	}

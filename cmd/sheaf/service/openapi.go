@@ -1,7 +1,4 @@
-// Package openapi describes the service's HTTP paths, in OpenAPI 3. The description follows from
-// the definitions of the operations, and from the Go types that they take and answer. Tests hold it
-// to the service: every route is described, nothing else is, and answers are as described.
-package openapi
+package service
 
 import (
 	"bytes"
@@ -34,13 +31,17 @@ import (
 	"sheaf/ui/removal"
 )
 
-// frame has what stands in the description besides the operations.
-//
-//go:embed frame.yaml
-var frame []byte
+// The service's HTTP paths are described in OpenAPI 3. The description follows from the definitions
+// of the operations, and from the Go types that they take and answer. Tests compare it with the
+// service: it has every route and no other, and answers are as described.
 
-// variables says what variables of paths mean.
-var variables = map[string]string{
+// openapiFrame is the description without the operations.
+//
+//go:embed openapi.yaml
+var openapiFrame []byte
+
+// openapiVariables says what variables of paths mean.
+var openapiVariables = map[string]string{
 	"robots/{name}": "of a robot", "operators/{name}": "of an operator", "accounts/{name}": "of an account",
 	"tokens/{id}": "of a token", "access/{id}": "of a rule", "batches/{id}": "of a batch", "jobs/{id}": "of a job", "removals/{id}": "of a request", "watches/{id}": "of the watch",
 	"handovers/{id}": "SHA-256 of the body, from the list",
@@ -51,23 +52,24 @@ var variables = map[string]string{
 	"{form}": ".tar.gz, .warc.gz or .members.tar.gz", "{host}": "authority without default port, such as www.waseda.ac.jp", "{robot}": "a robot's name; in its protocol the robot's own", "{token}": "that the mail has",
 }
 
-var description = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
+var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
 
-// all returns all operations that are defined. More are those of the service itself.
-func all(more []route.Route) []route.Route {
+// openapiRoutes returns all operations that are defined. More are those of the service itself.
+func openapiRoutes(more []route.Route) []route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
 		manager.Routes(), board.PartnerRoutes(), receive.Routes(), ingest.Routes(), upkeep.Routes(), removal.Routes(),
-		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []route.Route{description.Route})
+		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []route.Route{openapiPath.Route})
 }
 
-// Document returns the whole description, as YAML. More are the operations of the service itself.
-func Document(more ...route.Route) ([]byte, error) {
+// openapiDocument returns the whole description, as YAML. More are the operations of the service
+// itself.
+func openapiDocument(more ...route.Route) ([]byte, error) {
 	var d route.Document
-	if err := yaml.Unmarshal(frame, &d); err != nil {
+	if err := yaml.Unmarshal(openapiFrame, &d); err != nil {
 		return nil, err
 	}
-	d.Add(variables, all(more), wire.Problem{})
+	d.Add(openapiVariables, openapiRoutes(more), wire.Problem{})
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)
@@ -75,10 +77,10 @@ func Document(more ...route.Route) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Register mounts the description. Anybody may read it.
-func Register(r *mux.Router, log *slog.Logger, more ...route.Route) {
-	document := sync.OnceValues(func() ([]byte, error) { return Document(more...) })
-	r.Handle(description.Path, problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
+// registerOpenapi mounts the description. Anybody may read it.
+func registerOpenapi(r *mux.Router, log *slog.Logger, more ...route.Route) {
+	document := sync.OnceValues(func() ([]byte, error) { return openapiDocument(more...) })
+	r.Handle(openapiPath.Path, problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
 		text, err := document()
 		if err != nil {
 			return err

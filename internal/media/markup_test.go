@@ -1,4 +1,4 @@
-package markup_test
+package media_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"sheaf/internal/markup"
+	"sheaf/internal/media"
 	"sheaf/internal/weburl"
 )
 
@@ -15,7 +15,7 @@ import (
 // brackets.
 func tokens(doc string, xml bool) string {
 	var b strings.Builder
-	for z := markup.New(strings.NewReader(doc), xml); ; {
+	for z := media.NewTokenizer(strings.NewReader(doc), xml); ; {
 		switch kind := z.Next(); kind {
 		case html.ErrorToken:
 			return b.String()
@@ -68,7 +68,7 @@ func TestAttribute(t *testing.T) {
 		"?a&amp;sect=8&#x41;&lt": "?a&sect=8A<",
 		`"&'`:                    `"&'`,
 	} {
-		if got := markup.Attribute(in); got != want {
+		if got := media.AttributeValue(in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestRoot(t *testing.T) {
 		`<!DOCTYPE svg [<!ENTITY a "b"> <!ENTITY c "d">]> <svg/>`: "svg",
 		"text <html>": "", "": "", "<!-- ": "",
 	} {
-		if got := markup.Root([]byte(doc)); got != want {
+		if got := media.RootElement([]byte(doc)); got != want {
 			t.Errorf("%s: %q, want %q", doc, got, want)
 		}
 	}
@@ -94,7 +94,7 @@ func TestBases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b markup.Bases
+	var b media.Bases
 	is := func(want string) {
 		t.Helper()
 		if got := b.In(outer).String(); got != want {
@@ -126,7 +126,7 @@ func TestNestedBases(t *testing.T) {
 		t.Fatal(err)
 	}
 	const depth = 100_000
-	var b markup.Bases
+	var b media.Bases
 	made := make(map[*weburl.URL]bool)
 	for range depth {
 		b.Start("a/", outer)
@@ -150,7 +150,7 @@ func FuzzTokenizer(f *testing.F) {
 	f.Add("<svg><desc><math></svg></desc><p>", false)
 	f.Fuzz(func(t *testing.T, doc string, xml bool) {
 		var b strings.Builder
-		z := markup.New(strings.NewReader(doc), xml)
+		z := media.NewTokenizer(strings.NewReader(doc), xml)
 		for z.Next() != html.ErrorToken {
 			b.Write(z.Raw())
 			z.Text()
@@ -158,7 +158,7 @@ func FuzzTokenizer(f *testing.F) {
 		if b.Write(z.Raw()); b.String() != doc {
 			t.Errorf("%q was read as %q", doc, b.String())
 		}
-		markup.Root([]byte(doc))
-		markup.Attribute(doc)
+		media.RootElement([]byte(doc))
+		media.AttributeValue(doc)
 	})
 }

@@ -1,4 +1,4 @@
-package markup
+package media
 
 import "sheaf/internal/weburl"
 
