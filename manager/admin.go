@@ -99,7 +99,8 @@ type VisitResponse struct {
 // BalanceResponse answers GET /v1/admin/balance.
 type BalanceResponse struct {
 	levelling.Status
-	Copies []copies.Copies `json:"copies"` // of hosts that several robots have, compared
+	Passing []levelling.Passing `json:"passing"` // what robots would hand on if their heartbeats came now
+	Copies  []copies.Copies     `json:"copies"`  // of hosts that several robots have, compared
 }
 
 // RatesResponse answers GET /v1/admin/balance/rates.
@@ -337,6 +338,9 @@ func (a *operatorAPI) allowPrefix(ctx context.Context, q PrefixQuery) (route.Non
 
 func (a *operatorAPI) balance(ctx context.Context, _ route.None) (answer BalanceResponse, err error) {
 	if answer.Status, err = a.levelling.Status(ctx); err != nil {
+		return answer, err
+	}
+	if answer.Passing, err = a.levelling.Passing(ctx, time.Now()); err != nil {
 		return answer, err
 	}
 	answer.Copies, err = a.copies.List(ctx)

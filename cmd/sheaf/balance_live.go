@@ -24,7 +24,7 @@ func balanceShow() *cobra.Command {
 	tree := false
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show the present plan, how much each robot has left, and what would level that",
+		Short: "Show the present plan, how much each robot has left, and what passes on now",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			show := showBalance
@@ -34,47 +34,43 @@ func balanceShow() *cobra.Command {
 			return ask(cmd, c, manager.ShowBalance, route.None{}, show)
 		}),
 	}
-	cmd.Flags().BoolVar(&tree, "tree", false, "show the tree along which robots pass URLs on, with its sums, and the last levellings")
+	cmd.Flags().BoolVar(&tree, "tree", false, "show the tree along which robots pass URLs on, with its sums, what passes on now, and what did lately")
 	return cmd
 }
 
-// showTree shows the tree of the robots at work, what each has left and is due, and what passed
-// along its edges lately.
+// showTree shows the tree of the robots at work, what each has left and is due, what they would
+// hand on now, and what they have handed on lately.
 func showTree(w io.Writer, a manager.BalanceResponse) {
 	fmt.Fprintf(w, "%d URLs left at %d robots that are at work, %.0f on the mean.\n", a.Left, len(a.Tree), a.Mean)
 	if len(a.Tree) > 0 {
 		depth := map[string]int{}
-		table(w, "robot\tleft\tdue\tpasses", a.Tree, func(n levelling.Node) []any {
+		table(w, "robot\tleft\tdue\ttoo many, with those below", a.Tree, func(n levelling.Node) []any {
 			if n.Parent != "" {
 				depth[n.Robot] = depth[n.Parent] + 1
 			}
-			passes := "-"
-			switch {
-			case n.Parent == "": // nobody is above the root
-			case n.Over >= 1:
-				passes = fmt.Sprintf("%.0f to %s", n.Over, n.Parent)
-			case n.Over <= -1:
-				passes = fmt.Sprintf("%.0f from %s", -n.Over, n.Parent)
-			}
-			return []any{strings.Repeat("  ", depth[n.Robot]) + n.Robot, n.Left, fmt.Sprintf("%.0f", n.Due), passes}
+			return []any{strings.Repeat("  ", depth[n.Robot]) + n.Robot, n.Left, fmt.Sprintf("%.0f", n.Due), fmt.Sprintf("%.0f", n.Over)}
 		})
 	}
-	showFlows(w, "Now this would level them", a.Flows)
+	showPassing(w, a.Passing)
 	for _, l := range a.Levelled {
-		fmt.Fprintf(w, "\n%s: %d URLs were left, %.0f on the mean; ", moment(l.Made), l.Left, l.Mean)
-		showFlows(w, "to be passed on were", l.Flows)
+		fmt.Fprintf(w, "\nPassed on %s:\n", moment(l.Made))
+		passed(w, l.Passed)
 	}
 }
 
-// showFlows shows what passes along the edges of the tree.
-func showFlows(w io.Writer, what string, rounds [][]levelling.EdgeFlow) {
-	if len(rounds) > 0 {
-		fmt.Fprintln(w, what+":")
+// showPassing shows what robots would hand on if their heartbeats came now.
+func showPassing(w io.Writer, list []levelling.Passing) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "With the next heartbeats nothing passes on.")
+		return
 	}
-	for n, round := range rounds {
-		for _, f := range round {
-			fmt.Fprintf(w, "  round %d: %s → %s %.0f URLs\n", n+1, f.From, f.To, f.URLs)
-		}
+	fmt.Fprintln(w, "With the next heartbeats this passes on:")
+	passed(w, list)
+}
+
+func passed(w io.Writer, list []levelling.Passing) {
+	for _, p := range list {
+		fmt.Fprintf(w, "  %s → %s %d hosts, %.0f URLs\n", p.From, p.To, p.Hosts, p.URLs)
 	}
 }
 
@@ -89,7 +85,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	})
 	showEnds(w, a.Ends, a.Nights)
 	fmt.Fprintf(w, "\n%d URLs left at the robots that are at work, %.0f on the mean.\n", a.Left, a.Mean)
-	showFlows(w, "This would level them", a.Flows)
+	showPassing(w, a.Passing)
 	if len(a.Copies) > 0 {
 		fmt.Fprintln(w)
 		table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {

@@ -20,43 +20,37 @@ type begunGroup struct {
 	left  int64 // URLs
 }
 
-// shareBegun moves hosts that a robot has begun to idle robots, and returns how many. It does so
-// only if the robot cannot visit its hosts as often as their intervals allow, for want of free
-// workers or of room on its line. Otherwise no host would end sooner at another robot. The groups
-// are dealt out so that all these robots have about as many URLs left.
-func (l *Leveller) shareBegun(ctx context.Context, robot string, idle []string, coming coming) (moved int, err error) {
+// shareBegun decides which hosts that a robot has begun go to idle robots. It does so only if the
+// robot cannot visit its hosts as often as their intervals allow, for want of free workers or of
+// room on its line. Otherwise no host would end sooner at another robot. The groups are dealt out
+// so that all these robots have about as many URLs left.
+func (l *Leveller) shareBegun(ctx context.Context, d *decision, idle []string, coming coming) error {
 	var left, crowded, every int64
 	var rate float64
-	err = l.db.QueryRowContext(ctx, `SELECT left_urls, rate, crowded, every FROM heartbeats WHERE robot = ?`, robot).Scan(&left, &rate, &crowded, &every)
+	err := l.db.QueryRowContext(ctx, `SELECT left_urls, rate, crowded, every FROM heartbeats WHERE robot = ?`, d.robot).Scan(&left, &rate, &crowded, &every)
 	if err != nil {
-		return 0, fmt.Errorf("balance: heartbeat of robot %s: %w", robot, err)
+		return fmt.Errorf("balance: heartbeat of robot %s: %w", d.robot, err)
 	}
 	if crowded == 0 || rate <= 0 || every <= 0 || float64(left)/rate*1000 < worthwhile*float64(every) {
-		return 0, nil
+		return nil
 	}
 	free := slices.DeleteFunc(slices.Clone(idle), func(robot string) bool { return len(coming[robot]) > 0 })
 	if len(free) == 0 {
-		return 0, nil
+		return nil
 	}
-	groups, err := l.begunGroups(ctx, robot)
+	groups, err := l.begunGroups(ctx, d.robot)
 	if err != nil {
-		return 0, err
+		return err
 	}
+	d.waiting = crowded
 	to := deal(groups, left, len(free))
-	var transfers []assign.Transfer
 	for n, g := range groups {
 		if to[n] >= 0 {
-			transfers = append(transfers, assign.Transfer{Hosts: g.hosts, From: robot, To: free[to[n]]})
+			d.transfers = append(d.transfers, assign.Transfer{Hosts: g.hosts, From: d.robot, To: free[to[n]]})
+			d.urls = append(d.urls, float64(g.left))
 		}
 	}
-	err = l.assignments.Change(ctx, func(t *assign.Tx) (err error) {
-		moved, err = t.Move(ctx, transfers...)
-		return err
-	})
-	if err == nil && moved > 0 {
-		l.opt.Log.InfoContext(ctx, "hosts handed on that were begun", "robot", robot, "hosts", moved, "waiting", crowded)
-	}
-	return moved, err
+	return nil
 }
 
 // begunGroups returns the groups that a robot has begun, those with the most URLs left first. It

@@ -25,31 +25,57 @@ func movable(robots []string) hostFilter {
 		AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)`, args: db.Args(robots), robots: robots}
 }
 
-// HandOver takes hosts that a robot has not begun from it, if other robots are idle or Level has
-// decided so, and returns how many. Call it with the robot's heartbeat: the heartbeat says which
-// hosts were begun, and its answer tells the robot that its list has changed.
+// decision is what one robot is to hand on.
+type decision struct {
+	robot     string
+	transfers []assign.Transfer
+	urls      []float64 // by transfer
+	waiting   int64     // URLs for which it has no worker free; 0: it has not begun the hosts
+}
+
+// HandOver takes hosts from a robot, if other robots are idle or Level has decided so, and returns
+// how many. Call it with the robot's heartbeat: the heartbeat says which hosts were begun, and its
+// answer tells the robot that its list has changed.
 func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (moved int, err error) {
 	if l.making.Load() { // a plan takes longer than a robot waits
 		return 0, nil
 	}
 	l.planning.Lock()
 	defer l.planning.Unlock()
-	shipments := l.shipments[robot]
-	fresh := db.Millis(now.Add(-freshFor))
-	idle, err := db.Column[string](ctx, l.db, `
-		SELECT b.robot FROM heartbeats b JOIN robots r ON r.name = b.robot
-		WHERE b.phase = 'idle' AND b.at >= ? AND b.robot <> ? AND r.subscribed = 1 AND r.lapsed = 0 ORDER BY b.robot`, fresh, robot)
-	if err != nil || len(shipments)+len(idle) == 0 {
-		return 0, err
-	}
-	delete(l.shipments, robot)
-	coming, err := comingTo(ctx, l.db, idle)
+	idle, err := l.idle(ctx, now)
 	if err != nil {
 		return 0, err
 	}
+	d, err := l.decide(ctx, robot, l.shipments[robot], idle)
+	if err != nil {
+		return 0, err
+	}
+	delete(l.shipments, robot)
+	return l.carryOut(ctx, d, now)
+}
+
+// idle returns the robots that have nothing left.
+func (l *Leveller) idle(ctx context.Context, now time.Time) ([]string, error) {
+	return db.Column[string](ctx, l.db, `
+		SELECT b.robot FROM heartbeats b JOIN robots r ON r.name = b.robot
+		WHERE b.phase = 'idle' AND b.at >= ? AND r.subscribed = 1 AND r.lapsed = 0 ORDER BY b.robot`, db.Millis(now.Add(-freshFor)))
+}
+
+// decide returns what a robot is to hand on to idle robots, and to the neighbours to which it has
+// shipments. It changes nothing.
+func (l *Leveller) decide(ctx context.Context, robot string, shipments []shipment, idle []string) (d decision, err error) {
+	d.robot = robot
+	idle = slices.DeleteFunc(slices.Clone(idle), func(name string) bool { return name == robot })
+	if len(shipments)+len(idle) == 0 {
+		return d, nil
+	}
+	coming, err := comingTo(ctx, l.db, idle)
+	if err != nil {
+		return d, err
+	}
 	if len(idle) > 0 {
-		if moved, err = l.shareBegun(ctx, robot, idle, coming); err != nil || moved > 0 {
-			return moved, err
+		if err := l.shareBegun(ctx, &d, idle, coming); err != nil || len(d.transfers) > 0 {
+			return d, err
 		}
 	}
 	var waiting bool
@@ -57,7 +83,7 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 		SELECT EXISTS (SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
 		WHERE a.robot = ? AND a.to_generation IS NULL AND d.host IS NULL)`, robot).Scan(&waiting)
 	if err != nil || !waiting {
-		return 0, err
+		return d, err
 	}
 	filter := movable(append([]string{robot}, idle...))
 	for _, s := range shipments {
@@ -65,27 +91,36 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	}
 	s, err := l.snapshot(ctx, filter)
 	if err != nil {
-		return 0, err
+		return d, err
 	}
 	giver, ok := s.robot(robot)
 	if !ok || !slices.Contains(s.at, giver) {
-		return 0, nil
+		return d, nil
 	}
 	h := &handover{snap: s, giver: giver}
 	if h.work, err = l.workOf(ctx, s, filter.robots); err != nil {
-		return 0, err
+		return d, err
 	}
 	if h.groups, err = s.groups(s.cost); err != nil {
-		return 0, fmt.Errorf("balance: %w", err)
+		return d, fmt.Errorf("balance: %w", err)
+	}
+	if h.urls, err = l.requests(ctx, h); err != nil {
+		return d, err
 	}
 	h.to = slices.Clone(h.groups.from)
 	h.feed(idle, coming)
 	if len(shipments) > 0 {
 		if err := l.ship(ctx, h, shipments); err != nil {
-			return 0, err
+			return d, err
 		}
 	}
-	return l.carryOut(ctx, h)
+	for n, to := range h.to {
+		if from := h.groups.from[n]; from >= 0 && from != to {
+			d.transfers = append(d.transfers, assign.Transfer{Hosts: s.names(h.groups.hosts[n]), From: s.robots[from], To: s.robots[to]})
+			d.urls = append(d.urls, h.urls[n])
+		}
+	}
+	return d, nil
 }
 
 // coming has, for each idle robot, the hosts that it was given after its last heartbeat and has not
@@ -119,30 +154,32 @@ func comingTo(ctx context.Context, q db.Queryer, idle []string) (coming, error) 
 	return to, nil
 }
 
-// carryOut moves the groups that are to have another robot, unless the robot has begun them
-// meanwhile. It returns how many hosts it has moved.
-func (l *Leveller) carryOut(ctx context.Context, h *handover) (moved int, err error) {
+// carryOut moves the hosts that a robot is to hand on. Of those that it had not begun, it leaves
+// groups that the robot has begun meanwhile. It returns how many hosts it has moved.
+func (l *Leveller) carryOut(ctx context.Context, d decision, now time.Time) (moved int, err error) {
+	if len(d.transfers) == 0 {
+		return 0, nil
+	}
 	err = l.assignments.Change(ctx, func(t *assign.Tx) (err error) {
-		var transfers []assign.Transfer
-		for n, to := range h.to {
-			from := h.groups.from[n]
-			if from < 0 || from == to {
-				continue
+		passed := decision{robot: d.robot}
+		for n, transfer := range d.transfers {
+			if d.waiting == 0 {
+				if begun, err := anyBegun(ctx, t, transfer.Hosts, d.robot); err != nil || begun {
+					if err != nil {
+						return err
+					}
+					continue
+				}
 			}
-			hosts := h.snap.names(h.groups.hosts[n])
-			begun, err := anyBegun(ctx, t, hosts, h.snap.robots[from])
-			if err != nil {
-				return err
-			}
-			if !begun {
-				transfers = append(transfers, assign.Transfer{Hosts: hosts, From: h.snap.robots[from], To: h.snap.robots[to]})
-			}
+			passed.transfers, passed.urls = append(passed.transfers, transfer), append(passed.urls, d.urls[n])
 		}
-		moved, err = t.Move(ctx, transfers...)
-		return err
+		if moved, err = t.Move(ctx, passed.transfers...); err != nil || moved == 0 {
+			return err
+		}
+		return noteLevelling(ctx, t, Levelling{now, passed.passing()})
 	})
 	if err == nil && moved > 0 {
-		l.opt.Log.InfoContext(ctx, "hosts handed on that were not begun", "robot", h.snap.robots[h.giver], "hosts", moved)
+		l.opt.Log.InfoContext(ctx, "hosts handed on", "robot", d.robot, "hosts", moved, "begun", d.waiting > 0, "waiting", d.waiting)
 	}
 	return moved, err
 }

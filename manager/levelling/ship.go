@@ -15,6 +15,7 @@ type handover struct {
 	snap   *snapshot
 	giver  int
 	groups grouping
+	urls   []float64    // by group
 	to     balance.Plan // by group
 	work   work
 }
@@ -49,29 +50,19 @@ func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) 
 	if err := l.addWaiting(ctx, h, shipments, end); err != nil {
 		return err
 	}
-	urls, err := l.requests(ctx, h.snap.robots[h.giver])
-	if err != nil {
-		return err
-	}
-	size := make([]float64, len(h.groups.hosts))
-	for n, list := range h.groups.hosts {
-		for _, j := range list {
-			size[n] += max(1, urls[h.snap.hosts[j]])
-		}
-	}
 	for _, s := range shipments {
 		if to, ok := h.snap.robot(s.to); ok {
-			h.shipTo(to, s.urls, size, end)
+			h.shipTo(to, s.urls, end)
 		}
 	}
 	return nil
 }
 
 // shipTo passes groups of at most so many URLs from the giver to a neighbour, those first that
-// are relatively nearest to the neighbour. size is the URLs of each group, end when each robot
-// will be done. URLs are not time: as in balance.Take, a group stays if it costs several times as
-// much at the neighbour, or would be done later there.
-func (h *handover) shipTo(to int, urls float64, size, end []float64) {
+// are relatively nearest to the neighbour. end is when each robot will be done. URLs are not time:
+// as in balance.Take, a group stays if it costs several times as much at the neighbour, or would be
+// done later there.
+func (h *handover) shipTo(to int, urls float64, end []float64) {
 	c, from := h.groups.costs, h.giver
 	var held []int
 	for n, i := range h.to {
@@ -84,11 +75,11 @@ func (h *handover) shipTo(to int, urls float64, size, end []float64) {
 	})
 	for _, n := range held {
 		here, there := c.At(from, n), c.At(to, n)
-		if size[n] > urls || !balance.Helps(here, there, end[from], end[to]) {
+		if h.urls[n] > urls || !balance.Helps(here, there, end[from], end[to]) {
 			continue
 		}
 		h.to[n] = to
-		urls -= size[n]
+		urls -= h.urls[n]
 		end[to], end[from] = end[to]+there, end[from]-here
 	}
 }
@@ -116,17 +107,23 @@ func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []ship
 		WHERE a.robot IN `+db.Tuple(len(takers))+` AND a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`, db.Args(takers)...)
 }
 
-// requests returns how many requests a robot's hosts took in their last night, as far as
-// measured.
-func (l *Leveller) requests(ctx context.Context, robot string) (map[string]float64, error) {
+// requests returns how many requests each group took at the giver's hosts in the last night that
+// was measured, or 1 for each host of which nothing is known.
+func (l *Leveller) requests(ctx context.Context, h *handover) ([]float64, error) {
 	requests, latest := map[string]float64{}, map[string]int64{}
 	err := db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
 		const mine = `h.name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`
-		return ReadLog(ctx, tx, mine, []any{robot}, func(_, host string, list Samples) {
+		return ReadLog(ctx, tx, mine, []any{h.snap.robots[h.giver]}, func(_, host string, list Samples) {
 			if n, hour := list.LastNight(); hour > latest[host] {
 				latest[host], requests[host] = hour, float64(n)
 			}
 		})
 	})
-	return requests, err
+	urls := make([]float64, len(h.groups.hosts))
+	for n, list := range h.groups.hosts {
+		for _, j := range list {
+			urls[n] += max(1, requests[h.snap.hosts[j]])
+		}
+	}
+	return urls, err
 }

@@ -11,23 +11,24 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
 	"sheaf/manager/balance"
 )
 
 // Status says how the work is shared out.
 type Status struct {
-	Plan     Plan         `json:"plan"` // the last one made
-	Course   Course       `json:"course"`
-	Robots   []Share      `json:"robots"`
-	Ends     []Outlook    `json:"ends"` // when the robots are to end, by the plan
-	Backlogs []Backlog    `json:"backlogs"`
-	Left     int64        `json:"left"`           // URLs known and not collected, of all robots at work
-	Mean     float64      `json:"mean"`           // of Left, over these robots
-	Tree     []Node       `json:"tree"`           // of the robots at work, parents first
-	Flows    [][]EdgeFlow `json:"flows"`          // that would level their backlogs by their rates, in rounds
-	Levelled []Levelling  `json:"levelled"`       // the last levellings, the latest first
-	Probes   int64        `json:"probes_waiting"` // distances that robots are still to measure
-	Nights   []Night      `json:"nights"`         // the last of each robot, the latest first: predicted against actual
+	Plan     Plan        `json:"plan"` // the last one made
+	Course   Course      `json:"course"`
+	Robots   []Share     `json:"robots"`
+	Ends     []Outlook   `json:"ends"` // when the robots are to end, by the plan
+	Backlogs []Backlog   `json:"backlogs"`
+	Left     int64       `json:"left"`           // URLs known and not collected, of all robots at work
+	Mean     float64     `json:"mean"`           // of Left, over these robots
+	Tree     []Node      `json:"tree"`           // of the robots at work, parents first
+	Levelled []Levelling `json:"levelled"`       // what robots have handed on, the latest first
+	Probes   int64       `json:"probes_waiting"` // distances that robots are still to measure
+	Nights   []Night     `json:"nights"`         // the last of each robot, the latest first: predicted against actual
 }
 
 // Share is a robot's part of the assignment.
@@ -44,22 +45,21 @@ type Node struct {
 	Parent string  `json:"parent,omitempty"`
 	Left   int64   `json:"left"` // URLs
 	Due    float64 `json:"due"`  // URLs that it would have if all ended together
-	Over   float64 `json:"over"` // Left less Due of the robot and all below it: what is to pass to its parent
+	Over   float64 `json:"over"` // Left less Due of the robot and all below it: what its parent would have to take
 }
 
-// Levelling is what robots at work were to pass on at one time.
+// Levelling is what one robot handed on with one heartbeat.
 type Levelling struct {
-	Made  time.Time    `json:"made"`
-	Left  int64        `json:"left"` // URLs, of all of them
-	Mean  float64      `json:"mean"` // of Left, over these robots
-	Flows [][]EdgeFlow `json:"flows"`
+	Made   time.Time `json:"made"`
+	Passed []Passing `json:"passed"`
 }
 
-// EdgeFlow is what is to pass along an edge of the tree.
-type EdgeFlow struct {
-	From string  `json:"from"`
-	To   string  `json:"to"`
-	URLs float64 `json:"urls"`
+// Passing is hosts that one robot hands on to another.
+type Passing struct {
+	From  string  `json:"from"`
+	To    string  `json:"to"`
+	Hosts int     `json:"hosts"`
+	URLs  float64 `json:"urls"` // left, or of hosts that were not begun as many as in their last night
 }
 
 // Status returns how the work is shared out now.
@@ -94,14 +94,14 @@ func (l *Leveller) Status(ctx context.Context) (s Status, err error) {
 	for _, robot := range slices.Sorted(maps.Keys(nights)) {
 		s.Nights = append(s.Nights, nights[robot]...)
 	}
-	return s, l.addFlows(ctx, &s)
+	return s, l.addTree(ctx, &s)
 }
 
 // shownNights is how many nights of each robot Status shows.
 const shownNights = 3
 
-// addFlows works out what would pass along the edges of the tree now.
-func (l *Leveller) addFlows(ctx context.Context, s *Status) (err error) {
+// addTree adds the tree of the robots at work, and what they have passed on lately.
+func (l *Leveller) addTree(ctx context.Context, s *Status) (err error) {
 	if s.Levelled, err = l.lastLevellings(ctx); err != nil {
 		return err
 	}
@@ -111,16 +111,18 @@ func (l *Leveller) addFlows(ctx context.Context, s *Status) (err error) {
 			active = append(active, b)
 		}
 	}
-	s.Tree, s.Flows = []Node{}, [][]EdgeFlow{}
+	s.Tree = []Node{}
 	if len(active) == 0 {
 		return nil
 	}
-	s.Left, s.Mean = mean(active)
+	for _, b := range active {
+		s.Left += b.Left
+	}
+	s.Mean = float64(s.Left) / float64(len(active))
 	tree, err := l.treeOf(ctx, active)
 	if err != nil {
 		return err
 	}
-	s.Flows = flows(active, tree)
 	sums, _ := balance.Sum(tree, left(active), rates(active))
 	for _, i := range sums.Order {
 		n := Node{Robot: active[i].Robot, Left: active[i].Left, Due: sums.Due[i], Over: sums.Over[i]}
@@ -132,47 +134,66 @@ func (l *Leveller) addFlows(ctx context.Context, s *Status) (err error) {
 	return nil
 }
 
-// mean returns the URLs that robots have left, and their mean.
-func mean(active []Backlog) (all int64, mean float64) {
-	for _, b := range active {
-		all += b.Left
+// Passing returns what robots would hand on if their heartbeats came now, each as if it was the
+// first: it changes nothing.
+func (l *Leveller) Passing(ctx context.Context, now time.Time) ([]Passing, error) {
+	all := []Passing{}
+	if !l.opt.During || l.making.Load() {
+		return all, nil
 	}
-	return all, float64(all) / float64(len(active))
+	l.planning.Lock()
+	shipments := maps.Clone(l.shipments)
+	l.planning.Unlock()
+	active, err := l.active(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := l.idle(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range active {
+		if b.Phase == string(wire.PhaseIdle) {
+			continue
+		}
+		d, err := l.decide(ctx, b.Robot, shipments[b.Robot], idle)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d.passing()...)
+	}
+	return all, nil
 }
 
-// flows returns what is to pass along the edges of a tree so that all end together, in rounds.
-func flows(active []Backlog, tree balance.Tree) [][]EdgeFlow {
-	rounds := [][]EdgeFlow{}
-	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
-		var flows []EdgeFlow
-		for _, ship := range round {
-			if ship.Load >= 1 {
-				flows = append(flows, EdgeFlow{active[ship.From].Robot, active[ship.To].Robot, ship.Load})
-			}
+// passing returns what each taker is to get, by name.
+func (d decision) passing() (list []Passing) {
+	for n, t := range d.transfers {
+		at := slices.IndexFunc(list, func(p Passing) bool { return p.To == t.To })
+		if at < 0 {
+			at, list = len(list), append(list, Passing{From: d.robot, To: t.To})
 		}
-		if flows != nil {
-			rounds = append(rounds, flows)
-		}
+		list[at].Hosts += len(t.Hosts)
+		list[at].URLs += d.urls[n]
 	}
-	return rounds
+	slices.SortFunc(list, func(a, b Passing) int { return strings.Compare(a.To, b.To) })
+	return list
 }
 
 // keptLevellings is how many levellings are kept for Status.
-const keptLevellings = 5
+const keptLevellings = 10
 
-// noteLevelling keeps a levelling, and forgets the oldest.
-func (l *Leveller) noteLevelling(ctx context.Context, one Levelling) error {
+// noteLevelling keeps a levelling of one robot, and forgets the oldest.
+func noteLevelling(ctx context.Context, t *assign.Tx, one Levelling) error {
 	text, err := json.Marshal(one)
 	if err != nil {
 		return err
 	}
-	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO levellings (made, flows) VALUES (?, ?) ON CONFLICT (made) DO NOTHING`, db.Millis(one.Made), string(text))
-		if err == nil {
-			_, err = tx.ExecContext(ctx, `DELETE FROM levellings WHERE made NOT IN (SELECT made FROM levellings ORDER BY made DESC LIMIT ?)`, keptLevellings)
-		}
-		return err
-	})
+	_, err = t.Exec(ctx, `INSERT INTO levellings (made, robot, passed) VALUES (?, ?, ?) ON CONFLICT (made, robot) DO UPDATE SET passed = excluded.passed`,
+		db.Millis(one.Made), one.Passed[0].From, string(text))
+	if err == nil {
+		_, err = t.Exec(ctx, `DELETE FROM levellings WHERE made < (SELECT MIN(made) FROM (SELECT made FROM levellings ORDER BY made DESC LIMIT ?) AS latest)`, keptLevellings)
+	}
+	return err
 }
 
 func (l *Leveller) lastLevellings(ctx context.Context) ([]Levelling, error) {
@@ -182,7 +203,7 @@ func (l *Leveller) lastLevellings(ctx context.Context) ([]Levelling, error) {
 			return err
 		}
 		return json.Unmarshal(text, one)
-	}, `SELECT flows FROM levellings ORDER BY made DESC`)
+	}, `SELECT passed FROM levellings ORDER BY made DESC, robot`)
 }
 
 func (l *Leveller) lastPlan(ctx context.Context) (p Plan, err error) {

@@ -24,18 +24,18 @@ func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	one := Levelling{Made: now, Flows: flows(active, tree)}
-	one.Left, one.Mean = mean(active)
 	shipments := map[string][]shipment{}
-	for _, round := range one.Flows {
-		for _, f := range round {
-			shipments[f.From] = append(shipments[f.From], shipment{f.To, f.URLs})
+	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
+		for _, s := range round {
+			if from, to := active[s.From].Robot, active[s.To].Robot; s.Load >= 1 {
+				shipments[from] = append(shipments[from], shipment{to, s.Load})
+			}
 		}
 	}
 	l.planning.Lock()
 	l.shipments = shipments
 	l.planning.Unlock()
-	return l.noteLevelling(ctx, one)
+	return nil
 }
 
 // A tree is made from some of the hosts, and used for a while: distances do not change by the

@@ -13,9 +13,10 @@ import (
 type levellingPage struct {
 	page
 	levelling.Status
-	Robots []share
-	Pager  pager
-	Copies []copies.Copies // the first that differ
+	Robots  []share
+	Pager   pager
+	Passing []levelling.Passing // the first
+	Copies  []copies.Copies     // the first that differ
 }
 
 // share is a robot's part of the plan, and what it has done of it.
@@ -53,6 +54,10 @@ func (b *board) levelling(w http.ResponseWriter, r *http.Request) error {
 		all = append(all, share{one, backlogs[one.Robot], pathRobots + "/" + one.Robot})
 	}
 	p.Robots, p.Pager = paged(r, all)
+	if p.Passing, err = b.Manager.Levelling.Passing(r.Context(), time.Now()); err != nil {
+		return err
+	}
+	p.Passing = p.Passing[:min(len(p.Passing), listed)]
 	found, err := b.Manager.Copies.List(r.Context())
 	if err != nil {
 		return err
@@ -80,6 +85,3 @@ func (p levellingPage) Above() float64 {
 	}
 	return 100 * (p.Plan.Makespan/p.Plan.Bound - 1)
 }
-
-// Round counts rounds from 1.
-func (levellingPage) Round(n int) int { return n + 1 }

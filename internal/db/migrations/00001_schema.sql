@@ -353,10 +353,12 @@ CREATE TABLE plans (
 ) STRICT;
 INSERT INTO plans (id, made, typical, makespan, bound, moved, explain) VALUES (1, 0, 1, 0, 0, 0, '');
 
--- What the last levellings had robots pass on, for operators.
+-- What robots have passed on to others lately, for operators.
 CREATE TABLE levellings (
-    made  INTEGER NOT NULL PRIMARY KEY,
-    flows TEXT NOT NULL -- JSON, see manager/levelling
+    made   INTEGER NOT NULL,
+    robot  TEXT NOT NULL,
+    passed TEXT NOT NULL, -- JSON, see manager/levelling
+    PRIMARY KEY (made, robot)
 ) STRICT;
 
 -- What several robots brought of hosts that are given to each of them whole (hosts.copies). Ingest
