@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
@@ -120,6 +121,44 @@ func TestVersionOfAPeriod(t *testing.T) {
 	for _, path := range []string{"/diff/2020/2021/" + root + "/a", "/diff?from=2020&to=2021&url=" + root + "/a"} {
 		if resp, _, hops := s.follow(t, path); resp.StatusCode != 200 || !strings.HasSuffix(hops[len(hops)-1], "/diff/20200130010000/20210101010000/"+root+"/a") {
 			t.Errorf("%s: %s", hops, resp.Status)
+		}
+	}
+}
+
+// A shortened timestamp names a period of the service's zone: a day, hour, month or year as people
+// there say it. Of the second in an address of 14 digits the zone is UTC, as all web archives have
+// it.
+func TestPeriodsAreOfTheServicesZone(t *testing.T) {
+	s := newSite(t)
+	var err error
+	s.look.Zone, err = time.LoadLocation("Asia/Tokyo")
+	testkit.Must(t, err)
+	const url = "http://www.waseda.ac.jp/z"
+	in := func(stamp string) time.Time {
+		at, err := time.ParseInLocation("2006-01-02 15:04:05", stamp, s.look.Zone)
+		testkit.Must(t, err)
+		return at
+	}
+	s.Publish("20261122", map[string][]*archive.Record{host: {
+		servetest.Page(url, "2025 ends", in("2025-12-31 23:59:59")), servetest.Page(url, "2026 begins", in("2026-01-01 00:00:00")),
+		servetest.Page(url, "night before", in("2026-11-23 23:59:59")), servetest.Page(url, "that day", in("2026-11-24 00:00:00")),
+		servetest.Page(url, "day after", in("2026-11-25 08:30:00")), servetest.Page(url, "December", in("2026-12-01 00:10:00")),
+	}})
+	for stamp, want := range map[string]string{
+		"20261124": "that day", "20261123": "night before", "20261125": "day after", "2026112400": "that day", "2026112508": "day after", "2026112323": "night before",
+		"202611": "day after", "202612": "December", "2025": "2025 ends", "202601": "2026 begins", "2026": "December",
+		"20261123150000": "that day", "20261123145959": "night before", "20260101000001": "2026 begins",
+	} {
+		if resp, body, hops := s.follow(t, "/web/"+stamp+"/"+url); resp.StatusCode != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %s %.200q, want %s", hops, resp.Status, body, want)
+		}
+	}
+	for pair, want := range map[string]string{
+		"20261124/20261125": "20261123150000/20261124233000", "2025/2026": "20251231145959/20261130151000", "2026112323/2026112400": "20261123145959/20261123150000",
+		"20261123145959/20261124": "20261123145959/20261123150000",
+	} {
+		if resp, _, hops := s.follow(t, "/diff/"+pair+"/"+url); resp.StatusCode != 200 || !strings.HasSuffix(hops[len(hops)-1], "/diff/"+want+"/"+url) {
+			t.Errorf("%s: %s %s, want %s", pair, hops, resp.Status, want)
 		}
 	}
 }

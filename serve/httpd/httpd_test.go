@@ -39,6 +39,7 @@ type site struct {
 	*servetest.Site
 	url     string
 	handler http.Handler
+	look    *webpage.Site // may be changed before the first request
 }
 
 func newSite(t *testing.T) site {
@@ -54,7 +55,7 @@ func newSite(t *testing.T) site {
 		},
 		"www.keio.ac.jp": {servetest.Page("http://www.keio.ac.jp/", "keio", day)},
 	})
-	router := mux.NewRouter()
+	router, look := mux.NewRouter(), &webpage.Site{Version: "test"}
 	gate := func(_ operators.Role, _ audit.Act, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer operator" {
@@ -64,13 +65,13 @@ func newSite(t *testing.T) site {
 			next.ServeHTTP(w, r)
 		})
 	}
-	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: gate, Site: &webpage.Site{Version: "test"}})
+	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Gate: gate, Site: look})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
-	return site{s, server.URL, router}
+	return site{s, server.URL, router, look}
 }
 
 // noise is text that does not compress well.

@@ -49,8 +49,9 @@ var (
 )
 
 // ParseAddress parses what follows Root in a request: "20261121030000id_/http://host/?q". Without a
-// timestamp it means the newest version.
-func ParseAddress(s string) (Address, error) {
+// timestamp it means the newest version. The zone is that of a shortened timestamp, as for
+// ParsePeriod.
+func ParseAddress(s string, zone *time.Location) (Address, error) {
 	var a Address
 	first, rest, ok := strings.Cut(s, "/")
 	first, record := cutRecord(first)
@@ -62,7 +63,7 @@ func ParseAddress(s string) (Address, error) {
 		}
 		if digits > 0 {
 			var err error
-			if a.Period, err = ParsePeriod(stamp); err != nil {
+			if a.Period, err = ParsePeriod(stamp, zone); err != nil {
 				return Address{}, err
 			}
 			a.Full = digits == len(Layout)
@@ -128,35 +129,41 @@ const Layout = "20060102150405"
 // Timestamp formats a time for an address.
 func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
 
-// ParseTimestamp returns the last second of the period that a timestamp means.
-func ParseTimestamp(s string) (time.Time, error) {
-	p, err := ParsePeriod(s)
-	return p.Time, err
-}
-
-// ParsePeriod parses a timestamp, which may be shortened after any digit from the year's last on.
-// A single 2 is the far future: the newest version.
-func ParsePeriod(s string) (p Period, err error) {
-	const latest = "29991231235959"
-	bad := fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
+// ParsePeriod parses a timestamp, which may be shortened after any digit from the year's last on. One
+// of 14 digits is a second of UTC. A shorter one names a year, month, day, hour or minute as it is
+// in a zone; nil: UTC. A single 2 is the far future: the newest version.
+func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 	if s == "2" {
-		s = latest
+		s = "29991231235959"
 	}
+	bad := fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
 	if len(s) < 4 || len(s) > len(Layout) || leadingDigits(s) != len(s) {
 		return Period{}, bad
 	}
-	// Ignore half of a month or day.
-	s = s[:len(s)&^1]
-	if p.Since, err = time.Parse(Layout[:len(s)], s); err != nil || p.Since.Year() < 1 {
+	s = s[:len(s)&^1] // not half of a month or day
+	if zone == nil || len(s) == len(Layout) {
+		zone = time.UTC
+	}
+	first, err := time.ParseInLocation(Layout[:len(s)], s, zone)
+	if err != nil || first.Year() < 1 {
 		return Period{}, bad
 	}
-	if len(s) == 6 { // the last day of the month
-		s = p.Since.AddDate(0, 1, -1).Format("20060102")
+	var next time.Time
+	switch len(s) {
+	case 4:
+		next = first.AddDate(1, 0, 0)
+	case 6:
+		next = first.AddDate(0, 1, 0)
+	case 8:
+		next = first.AddDate(0, 0, 1)
+	case 10:
+		next = first.Add(time.Hour)
+	case 12:
+		next = first.Add(time.Minute)
+	default:
+		next = first.Add(time.Second)
 	}
-	if p.Time, err = time.Parse(Layout, s+latest[len(s):]); err != nil {
-		return Period{}, bad
-	}
-	return p, nil
+	return Period{Since: first.UTC(), Time: next.Add(-time.Second).UTC()}, nil
 }
 
 // ParseURL parses the URL of a page from a request's path and query, in escaped form. The default

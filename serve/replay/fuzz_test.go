@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/weburl"
 )
 
@@ -77,7 +78,7 @@ func FuzzAddress(f *testing.F) {
 	f.Add("99999999999999/x")
 	f.Add("2026022930/ http://\\h\x00")
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := ParseAddress(s)
+		a, err := ParseAddress(s, time.UTC)
 		if err != nil {
 			return
 		}
@@ -90,7 +91,7 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 		path := Path(a.Time, a.Mode, a.URL)
-		again, err := ParseAddress(strings.TrimPrefix(path, Root))
+		again, err := ParseAddress(strings.TrimPrefix(path, Root), time.FixedZone("JST", 9*60*60))
 		if err != nil || again.URL != a.URL || !again.Time.Equal(a.Time) || again.Mode != a.Mode || !again.Full {
 			t.Fatalf("%q is %+v, its own address %q is %+v, %v", s, a, path, again, err)
 		}
@@ -104,12 +105,23 @@ func TestTimestamps(t *testing.T) {
 		"2026": {"20260101000000", "20261231235959"}, "2": {"29991231235959", "29991231235959"},
 		"20261": {"20260101000000", "20261231235959"}, "20240229": {"20240229000000", "20240229235959"},
 	} {
-		if got, err := ParsePeriod(in); err != nil || Timestamp(got.Since) != want.first || Timestamp(got.Time) != want.last {
+		if got, err := ParsePeriod(in, nil); err != nil || Timestamp(got.Since) != want.first || Timestamp(got.Time) != want.last {
 			t.Errorf("%s is %v, %v; want %v", in, got, err, want)
 		}
 	}
+	newYork, err := time.LoadLocation("America/New_York")
+	testkit.Must(t, err)
+	for in, want := range map[string]struct{ first, last string }{
+		"20261101": {"20261101040000", "20261102045959"}, "20260308": {"20260308050000", "20260309035959"}, // days of 25 and 23 hours
+		"202611": {"20261101040000", "20261201045959"}, "2026": {"20260101050000", "20270101045959"}, "202612310512": {"20261231101200", "20261231101259"},
+		"20261121030000": {"20261121030000", "20261121030000"}, "2": {"29991231235959", "29991231235959"},
+	} {
+		if got, err := ParsePeriod(in, newYork); err != nil || Timestamp(got.Since) != want.first || Timestamp(got.Time) != want.last {
+			t.Errorf("%s in New York is %v, %v; want %v", in, got, err, want)
+		}
+	}
 	for _, in := range []string{"", "1", "20", "202", "20261301", "20260230", "00001231", "20261121250000", "202611210300001", "2026x"} {
-		if got, err := ParseTimestamp(in); err == nil {
+		if got, err := ParsePeriod(in, nil); err == nil {
 			t.Errorf("%s is %v", in, got)
 		}
 	}
@@ -129,12 +141,12 @@ func TestParseAddress(t *testing.T) {
 		"id_/http%3A%2F%2Fwww.a.jp%2Fa%2520b":          {Mode: Bytes, URL: "http://www.a.jp/a%20b"},
 		"http://日本.jp/":                                {URL: "http://xn--wgv71a.jp/"},
 	} {
-		if got, err := ParseAddress(in); err != nil || got != want {
+		if got, err := ParseAddress(in, nil); err != nil || got != want {
 			t.Errorf("%s is %+v, %v; want %+v", in, got, err, want)
 		}
 	}
 	for _, in := range []string{"", "/", "ftp://h/", "20261121030000/", "20261399000000/http://h/", "http://", "mailto:x", "javascript:x", "http://h h/"} {
-		if got, err := ParseAddress(in); err == nil {
+		if got, err := ParseAddress(in, nil); err == nil {
 			t.Errorf("%q is %+v", in, got)
 		}
 	}

@@ -23,9 +23,9 @@ var diffText string
 var diffTemplate = webpage.Parse(diffText)
 
 // parsePair parses the address of a comparison.
-func parsePair(first, second, page string) (from, to replay.Period, url string, err error) {
-	from, err1 := replay.ParsePeriod(first)
-	to, err2 := replay.ParsePeriod(second)
+func (p *Pages) parsePair(first, second, page string) (from, to replay.Period, url string, err error) {
+	from, err1 := replay.ParsePeriod(first, p.Site.Zone)
+	to, err2 := replay.ParsePeriod(second, p.Site.Zone)
 	url, err3 := replay.ParseURL(page)
 	return from, to, url, cmp.Or(err1, err2, err3)
 }
@@ -35,7 +35,7 @@ func parsePair(first, second, page string) (from, to replay.Period, url string, 
 func (p *Pages) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 	query := r.URL.Query()
 	from, to := query.Get("from"), query.Get("to")
-	_, _, url, err := parsePair(from, to, query.Get("url"))
+	_, _, url, err := p.parsePair(from, to, query.Get("url"))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (p *Pages) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Acco
 func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	first, rest, _ := strings.Cut(target(r, api.PathDiff), "/")
 	second, rest, _ := strings.Cut(rest, "/")
-	from, to, url, err := parsePair(first, second, rest)
+	from, to, url, err := p.parsePair(first, second, rest)
 	if err != nil {
 		return err
 	}

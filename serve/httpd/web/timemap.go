@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -94,11 +95,9 @@ func parseStretch(s string) (from, until time.Time, rest string, ok bool, err er
 	if len(s) < 2*n+2 || s[n] != '-' || s[2*n+1] != '/' || strings.Trim(s[:n]+s[n+1:2*n+1], "0123456789") != "" {
 		return from, until, s, false, nil
 	}
-	from, err = replay.ParseTimestamp(s[:n])
-	if err == nil {
-		until, err = replay.ParseTimestamp(s[n+1 : 2*n+1])
-	}
-	return from, until, s[2*n+2:], true, err
+	first, err1 := replay.ParsePeriod(s[:n], nil)
+	last, err2 := replay.ParsePeriod(s[n+1:2*n+1], nil)
+	return first.Time, last.Time, s[2*n+2:], true, cmp.Or(err1, err2)
 }
 
 // between returns the versions from one second to another, both inclusive.

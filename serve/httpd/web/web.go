@@ -116,7 +116,7 @@ func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	if r.URL.EscapedPath() == replay.Root && (guard.WantsHTML(r) || r.URL.Query().Has("url")) {
 		return p.ask(w, r)
 	}
-	address, err := replay.ParseAddress(target(r, replay.Root))
+	address, err := replay.ParseAddress(target(r, replay.Root), p.Site.Zone)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
 	if !strings.Contains(url, "://") {
 		url = "http://" + url
 	}
-	address, err := replay.ParseAddress("*/" + url)
+	address, err := replay.ParseAddress("*/"+url, nil)
 	if err != nil {
 		return err
 	}
