@@ -129,9 +129,9 @@ const Layout = "20060102150405"
 // Timestamp formats a time for an address.
 func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
 
-// ParsePeriod parses a timestamp, which may be shortened after any digit from the year's last on. One
-// of 14 digits is a second of UTC. A shorter one names a year, month, day, hour or minute as it is
-// in a zone; nil: UTC. A single 2 is the far future: the newest version.
+// ParsePeriod parses a timestamp, which may be shortened after any digit from the year's last on.
+// One of 14 digits is a second of UTC. A shorter one names a year, month, day, hour or minute as it
+// is in a zone; nil: UTC. A single 2 is the far future: the newest version.
 func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 	if s == "2" {
 		s = "29991231235959"
