@@ -58,27 +58,38 @@ func NewSpools(limit int64) *Spools {
 
 // open returns the text of a key. write writes it, unless it is there; callers that come meanwhile
 // wait for it. Once begun it is written to its end even if they go. Who goes before gives up its
-// turn: otherwise requests that are broken off would hold up everybody's texts. The caller must
-// release the text.
+// turn: otherwise requests that are broken off would hold up everybody's texts. A text that is
+// needed to write another one is written in the turn of that one. The caller must release the text.
 func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
 	for {
 		if text := s.take(key); text != nil {
 			return text, nil
 		}
-		text, err := s.flights.Do(ctx, key, func(toEnd context.Context) (*spooled, error) {
+		within := ctx.Value(turnKey{}) != nil
+		flight := key
+		if within { // not shared with callers without a turn, who may wait for this one to end
+			flight = "within another " + key
+		}
+		text, err := s.flights.Do(ctx, flight, func(toEnd context.Context) (*spooled, error) {
+			if within {
+				return s.write(toEnd, key, write)
+			}
 			select {
 			case s.writing <- struct{}{}:
 			case <-ctx.Done():
 				return nil, cache.ErrLeft
 			}
 			defer func() { <-s.writing }()
-			return s.write(toEnd, key, write)
+			return s.write(context.WithValue(toEnd, turnKey{}, true), key, write)
 		})
 		if err != nil || text.file == nil {
 			return text, err
 		}
 	}
 }
+
+// turnKey is the key of a context within which a text is being written.
+type turnKey struct{}
 
 // take returns the text of a key, if it is there, for one more reader.
 func (s *Spools) take(key string) *spooled {
@@ -119,6 +130,10 @@ func (s *Spools) write(ctx context.Context, key string, write func(context.Conte
 			}
 		}
 		return nil, errors.Join(err, w.close())
+	}
+	if already := s.files[key]; already != nil {
+		s.bytes -= w.reserved
+		return already, w.close()
 	}
 	text := &spooled{measured: measured{size: w.size, sha256: hex.EncodeToString(w.digest.Sum(nil)), body: w.body.Bytes()}, file: w.file}
 	if text.file != nil {

@@ -112,6 +112,48 @@ func TestReadersThatLeaveHoldUpNobody(t *testing.T) {
 	})
 }
 
+// Texts for which others must be written, as a MANIFEST needs the sizes of files of links, do not
+// wait for each other's turns, however many are written at once, nor for who wants such a text itself.
+func TestTextsWithinTextsDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, memo := NewSpools(100<<20), cache.NewMemo(1<<20)
+		begun := make(chan struct{})
+		part := func(n int) *Document { return long(s, fmt.Sprintf("part %d\n", n), 2*maxHeld, new(int), nil) }
+		var readers sync.WaitGroup
+		read := func(d *Document, size int64) {
+			readers.Go(func() {
+				if e, err := d.Entry(t.Context(), memo); err != nil || e.Size != size {
+					t.Errorf("%s: %+v, %v", d.Name, e, err)
+				}
+			})
+		}
+		for n := range spoolsAtOnce {
+			read(&Document{Name: fmt.Sprintf("whole %d", n), Spools: s, Write: func(ctx context.Context, w io.Writer) error {
+				<-begun
+				e, err := part(n).Entry(ctx, memo)
+				if err == nil {
+					_, err = fmt.Fprint(w, strings.Repeat("x", int(e.Size)))
+				}
+				return err
+			}}, 2*maxHeld/7*7)
+		}
+		synctest.Wait()
+		for n := range spoolsAtOnce {
+			read(part(n), 2*maxHeld/7*7)
+		}
+		synctest.Wait()
+		close(begun)
+		readers.Wait()
+		var held int64
+		for _, text := range s.files {
+			held += text.size
+		}
+		if len(s.files) != 2*spoolsAtOnce || held != s.bytes {
+			t.Errorf("%d files of %d bytes, %d are counted", len(s.files), held, s.bytes)
+		}
+	})
+}
+
 // Files that nobody reads make room for others, and are written again. Files that are read stay. If
 // they leave no room, or the disk has none, the caller is told so.
 func TestSpoolsKeepToTheirBound(t *testing.T) {
