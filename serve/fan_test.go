@@ -3,6 +3,8 @@ package serve_test
 import (
 	"bufio"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +53,8 @@ func crowd(t testing.TB, s *servetest.Site, n int) []string {
 				First: dayOne, Last: dayOne, Records: 3, Files: 2, SHA256: sum, Origin: catalog.Origin{Batch: b.ID, BatchSHA256: sum, Robot: "r1"}, Views: map[string]catalog.View{},
 			}
 			for _, kind := range []archive.ViewKind{archive.Single, archive.WARC, archive.Members} {
-				l.Views[string(kind)] = catalog.View{Size: int64(20_000 + i), SHA256: fmt.Sprintf("%064x", i), ETag: fmt.Sprintf(`"%032x"`, i)}
+				sum := sha256.Sum256(fmt.Append(nil, i, kind))
+				l.Views[string(kind)] = catalog.View{Size: int64(20_000 + i), SHA256: hex.EncodeToString(sum[:]), ETag: fmt.Sprintf(`"%x"`, sum[:16])}
 			}
 			if !yield(l, nil) {
 				return

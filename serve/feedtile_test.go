@@ -1,10 +1,19 @@
 package serve_test
 
 import (
+	"context"
+	"errors"
+	"io"
 	"slices"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"sheaf/internal/api"
+	"sheaf/internal/testkit"
+	"sheaf/serve"
+	"sheaf/serve/library"
+	"sheaf/serve/servetest"
 )
 
 func TestTiles(t *testing.T) {
@@ -53,6 +62,64 @@ func TestNoTiles(t *testing.T) {
 	}
 	if _, ok := api.ParseTile("000001", api.Tile{From: 1, To: 10}.Name()); ok {
 		t.Error("a tile in another's shelf")
+	}
+}
+
+// The long texts of the tree lie in the temporary files that their readers share: one reader that
+// goes while such a text is written takes nothing from the others, and where there is no room for
+// the files, nobody has them written.
+func TestLongTextsAreShared(t *testing.T) {
+	testkit.Slow(t)
+	s := servetest.New(t, nil)
+	crowd(t, s, 10_000)
+	open := func(spool int64) *serve.Library {
+		lib, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, SpoolBytes: spool})
+		testkit.Must(t, err)
+		return lib
+	}
+	lib, full := open(0), open(1)
+	for _, path := range []string{
+		"/editions/20261121/MANIFEST", "/editions/20261121/SHA256SUMS", (api.Tile{From: 1, To: 10_000}).Path(),
+	} {
+		read := func(ctx context.Context, lib *serve.Library) (string, error) {
+			f, err := lib.Tree.Open(ctx, everyone, path)
+			if err != nil {
+				return "", err
+			}
+			defer f.Close()
+			if f.Size < 1<<20 {
+				t.Errorf("%s has %d bytes, which is not long", path, f.Size)
+			}
+			r, err := f.OpenRange(ctx, f.Size-100, 100)
+			if err != nil {
+				return "", err
+			}
+			defer r.Close()
+			end, err := io.ReadAll(r)
+			return string(end), err
+		}
+		ends := make([]string, 8)
+		var readers errgroup.Group
+		for n := range ends {
+			ctx, leave := context.WithCancel(t.Context())
+			if n%2 == 0 {
+				leave()
+			}
+			readers.Go(func() (err error) {
+				defer leave()
+				if ends[n], err = read(ctx, lib); n%2 == 0 {
+					return nil
+				}
+				return err
+			})
+		}
+		testkit.Must(t, readers.Wait())
+		if ends[1] == "" || ends[3] != ends[1] || ends[5] != ends[1] || ends[7] != ends[1] {
+			t.Errorf("%s ends with %q", path, ends)
+		}
+		if _, err := read(t.Context(), full); !errors.Is(err, library.ErrNoSpace) {
+			t.Errorf("%s, without room: %v", path, err)
+		}
 	}
 }
 

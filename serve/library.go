@@ -50,12 +50,13 @@ type Options struct {
 	Contact    string        // address for questions, for /README; may be empty
 	Widest     int           // see tree.Options
 	Volume     int64         // see tree.Options.VolumeBytes
+	SpoolBytes int64         // limit for the temporary files of long texts; default 4 GiB
 	Lag        time.Duration // see library.Archive; default 0
 }
 
 const (
 	defaultCache = 256 << 20
-	spoolBytes   = 4 << 30 // limit for the temporary files of long texts
+	defaultSpool = 4 << 30
 )
 
 // Library is everything that consumers read. All methods of its parts may be called concurrently.
@@ -89,9 +90,12 @@ func NewLibrary(opt Options) (*Library, error) {
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
 	}
+	if opt.SpoolBytes == 0 {
+		opt.SpoolBytes = defaultSpool
+	}
 	memo := cache.NewMemo(opt.CacheBytes)
 	from := &library.Library{
-		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(spoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
+		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(opt.SpoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
 	made := &tables.Tables{Archive: from, Access: access}

@@ -53,6 +53,7 @@ func (x *Library) view(ctx context.Context, a *account.Account, lag time.Duratio
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	v := &AccountView{Archive: x, Snap: snap, Account: a, Scope: scope, Veil: veil}
+	v.users.Store(1)
 	if veil != nil {
 		snap.Hide(veil)
 	}

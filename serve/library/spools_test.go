@@ -113,7 +113,8 @@ func TestReadersThatLeaveHoldUpNobody(t *testing.T) {
 }
 
 // Texts for which others must be written, as a MANIFEST needs the sizes of files of links, do not
-// wait for each other's turns, however many are written at once, nor for who wants such a text itself.
+// wait for each other's turns, however many are written at once, nor for who wants such a text
+// itself.
 func TestTextsWithinTextsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, memo := NewSpools(100<<20), cache.NewMemo(1<<20)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -24,6 +25,8 @@ type AccountView struct {
 	Account *account.Account
 	Scope   account.Scope
 	Veil    *account.Veil // hides some of what is in the scope; nil: nothing
+
+	users atomic.Int32 // until they release it
 }
 
 // Sight names what the account may see, whatever is published and whatever the time is: what is
@@ -60,8 +63,23 @@ func Any(catalog.Alteration) bool { return true }
 // PageSize is how many entries of the catalog are read at once.
 const PageSize = 1000
 
-// Release lets go of the catalog's version.
-func (v *AccountView) Release() { v.Snap.Release() }
+// Release lets go of the catalog's version, if no other user has the view.
+func (v *AccountView) Release() {
+	if v.users.Add(-1) == 0 {
+		v.Snap.Release()
+	}
+}
+
+// Again returns the view for one more user, who must release it, too. It returns nil if everybody
+// who had it has released it.
+func (v *AccountView) Again() *AccountView {
+	for n := v.users.Load(); n > 0; n = v.users.Load() {
+		if v.users.CompareAndSwap(n, n+1) {
+			return v
+		}
+	}
+	return nil
+}
 
 // Shared returns what compute makes of an account's view, and keeps it in memo under a key. The key
 // need not say what the account may see. Concurrent callers share one computation. It may run on

@@ -189,7 +189,7 @@ func (v *Volume) File(ctx context.Context, name, suffix string) (*Entry, error) 
 	}
 	d := Document{
 		Name: name + volumeList, Type: "application/x-ndjson", Modified: v.modified,
-		Key: "volume " + v.digest(volumeTar) + v.digest(volumeWARC), Write: v.writeList,
+		Key: "volume " + v.digest(volumeTar) + v.digest(volumeWARC), Write: v.writeList, Spools: v.from.Spools,
 	}
 	return d.Entry(ctx, v.from.Memo)
 }

@@ -87,8 +87,6 @@ func (f *finder) listEditions(ctx context.Context, emit func(library.Node) error
 }
 
 // editionText returns a text about the part of an edition. up leads from its directory to the root.
-// The text may be long: it is measured once for each version and scope, and written when it is
-// read.
 func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*library.Entry, error) {
 	d := library.Document{
 		Name: name, Type: "text/plain; charset=utf-8", Modified: source{ed: ed}.modified(f.view, part),
@@ -115,7 +113,7 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span,
 	default:
 		return nil, library.ErrNotFound
 	}
-	d.Write = func(ctx context.Context, w io.Writer) error {
+	write := func(f *finder, ctx context.Context, w io.Writer) error {
 		for h, err := range editionHosts(ctx, f.view, ed.Name, part) {
 			if err != nil {
 				return err
@@ -136,12 +134,12 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span,
 		}
 		return nil
 	}
-	if plain := d.Write; name == fileListing {
-		d.Write = func(ctx context.Context, w io.Writer) error {
-			return zipped(w, func(w io.Writer) error { return plain(ctx, w) })
+	if plain := write; name == fileListing {
+		write = func(f *finder, ctx context.Context, w io.Writer) error {
+			return zipped(w, func(w io.Writer) error { return plain(f, ctx, w) })
 		}
 	}
-	return d.Entry(ctx, f.view.Archive.Memo)
+	return f.longText(ctx, d, write)
 }
 
 // The texts of an edition with very many hosts are divided into shards of Options.Widest hosts

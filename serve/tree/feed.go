@@ -87,11 +87,10 @@ func (f *finder) tile(ctx context.Context, t api.Tile) (*library.Entry, error) {
 	d := library.Document{
 		Name: t.Name(), Type: "application/gzip", Modified: f.view.Modified(m.At, "", library.Any),
 		Key: fmt.Sprintf("tile %d %s %s", f.view.Snap.Withdrawals(), m.Digest, f.view.Seen()),
-		Write: func(ctx context.Context, w io.Writer) error {
-			return zipped(w, func(w io.Writer) error { return f.writeEvents(ctx, w, t) })
-		},
 	}
-	return always(d.Entry(ctx, f.view.Archive.Memo))
+	return always(f.longText(ctx, d, func(f *finder, ctx context.Context, w io.Writer) error {
+		return zipped(w, func(w io.Writer) error { return f.writeEvents(ctx, w, t) })
+	}))
 }
 
 // eventsAtOnce is how many events are held at once.

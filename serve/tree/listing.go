@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/klauspost/pgzip"
 
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -29,39 +29,32 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 	return errors.Join(write(z), z.Close())
 }
 
-// listing is a /ls-lR.gz in a temporary file.
-type listing struct {
-	*library.TempFile
-	modified time.Time
+// longText returns a text that may be long: it is written once for all who read it in the same
+// version and scope. write may run on when its reader has gone, so it gets a finder of its own.
+func (f *finder) longText(ctx context.Context, d library.Document, write func(f *finder, ctx context.Context, w io.Writer) error) (*library.Entry, error) {
+	d.Spools = f.view.Archive.Spools
+	d.Write = func(ctx context.Context, w io.Writer) error {
+		own := f.view.Again()
+		if own == nil {
+			return cache.ErrLeft
+		}
+		defer own.Release()
+		return write(&finder{f.tree, own}, ctx, w)
+	}
+	return d.Entry(ctx, f.view.Archive.Memo)
 }
 
-// listingOfAll returns /ls-lR.gz: the editions' files of every host. It is made when it is asked
-// for, once for each version of the catalog and scope, in one pass over the catalog. It lies in a
-// temporary file. Files that change with every edition (current, all, MANIFEST) are not in it,
-// since all segments' indexes would have to be read for their sizes.
+// listingOfAll returns /ls-lR.gz: the editions' files of every host, in one pass over the catalog.
+// Files that change with every edition (current, all, MANIFEST) are not in it, since all segments'
+// indexes would have to be read for their sizes.
 func (f *finder) listingOfAll(ctx context.Context) (*library.Entry, error) {
-	key := fmt.Sprint(f.view.Snap.Version())
-	s, err := library.Shared(ctx, f.view, f.tree.texts, key, func(ctx context.Context, v *library.AccountView) (listing, int64, error) {
-		f.tree.writing <- struct{}{}
-		defer func() { <-f.tree.writing }()
-		s, err := library.NewTempFile(func(w io.Writer) error {
-			return zipped(w, func(w io.Writer) error { return (&finder{f.tree, v}).writeListingOfAll(ctx, w) })
-		})
-		if err != nil {
-			return listing{}, 0, err
-		}
-		return listing{s, v.Modified(v.Snap.Published(), "", library.Any)}, s.Size, nil
-	})
-	if err != nil {
-		return nil, err
+	d := library.Document{
+		Name: fileListing, Type: "application/gzip", Modified: f.view.Modified(f.view.Snap.Published(), "", library.Any),
+		Key: fmt.Sprintf("all %d %s", f.view.Snap.Version(), f.view.Seen()),
 	}
-	return &library.Entry{
-		Node: library.Node{
-			Name: fileListing, Size: s.Size, Modified: library.Seconds(s.modified), Type: "application/gzip",
-			SHA256: s.SHA256, ETag: `"` + s.SHA256[:32] + `"`,
-		},
-		Open: func(context.Context) (library.Ranges, error) { return s, nil },
-	}, nil
+	return f.longText(ctx, d, func(f *finder, ctx context.Context, w io.Writer) error {
+		return zipped(w, func(w io.Writer) error { return f.writeListingOfAll(ctx, w) })
+	})
 }
 
 func (f *finder) writeListingOfAll(ctx context.Context, w io.Writer) error {

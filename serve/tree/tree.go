@@ -52,7 +52,6 @@ import (
 	"strings"
 
 	"sheaf/internal/api"
-	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 	"sheaf/serve/tables"
@@ -75,15 +74,12 @@ type Options struct {
 // slashes and begin at the root; a slash at the end means nothing. A path at which there is nothing
 // for the account gives library.ErrNotFound.
 type Tree struct {
-	opt     Options
-	texts   *cache.Memo   // texts in temporary files
-	writing chan struct{} // holds an element for each text that is being written
+	opt Options
 }
 
 const (
 	defaultWidest = 10_000
 	defaultVolume = 1 << 30
-	textBytes     = 1 << 30 // limit for temporary files
 )
 
 // New returns the tree of an archive.
@@ -94,7 +90,7 @@ func New(opt Options) *Tree {
 	if opt.VolumeBytes == 0 {
 		opt.VolumeBytes = defaultVolume
 	}
-	return &Tree{opt: opt, texts: cache.NewMemo(textBytes), writing: make(chan struct{}, 1)}
+	return &Tree{opt: opt}
 }
 
 // Stat describes the file or directory at a path.
