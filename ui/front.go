@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
+	"sheaf/internal/chart"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 )
@@ -39,7 +40,7 @@ type frontPage struct {
 	Host    string           // an example for the commands; empty: there is none
 	Base    string
 	FTP     string
-	Chart   webpage.Chart
+	Chart   chart.Chart
 	Changes []change
 	Open    bool // the next edition appears as soon as there is something new
 }
@@ -83,11 +84,12 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 		return err
 	}
 	counts, _ := f.census.counts(r.Context())
-	values := make([]webpage.Value, 0, len(editions))
+	var names []string
+	var pages []float64
 	for _, e := range editions {
 		p.Records += e.Records
 		p.Stored += e.Bytes
-		values = append(values, webpage.Value{Amount: float64(e.Records), Below: e.Name, Label: p.T("edition %s: %s, %s, %s", e.Name, p.N("%s page", "%s pages", e.Records), p.N("%s host", "%s hosts", e.Hosts), p.Bytes(e.Bytes))})
+		names, pages = append(names, e.Name), append(pages, float64(e.Records))
 	}
 	p.Hosts = counts[""].Hosts
 	for _, place := range placesOf(p.Account) {
@@ -96,7 +98,7 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 	if p.Yours == p.Hosts {
 		p.Yours = 0
 	}
-	p.Chart = webpage.NewChart(p.T("Pages of each edition"), values, p.CountOf)
+	p.Chart = chart.New(p.Page, p.T("Pages of each edition"), chart.Count, chart.Names(p.T("Edition"), names), chart.Series{Values: pages})
 	slices.Reverse(editions)
 	p.Editions = editions[:min(newest, len(editions))]
 	return f.newestChanges(r, p)

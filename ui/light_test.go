@@ -43,10 +43,10 @@ func fetched(t *testing.T, page string) (urls []string) {
 func TestFrontPageIsLight(t *testing.T) {
 	testkit.Slow(t)
 	site := servetest.New(t, nil)
-	for e := range 130 {
+	for e := range 170 {
 		hosts := make(map[string][]*archive.Record)
 		at := time.Date(2026, 6, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, e)
-		for h := range 1 + 15*(e/129) {
+		for h := range 1 + 15*(e/169) {
 			host := fmt.Sprintf("%s%d.kokubunji.ac.jp", strings.Repeat("long", 10), h)
 			hosts[host] = []*archive.Record{servetest.Page("http://"+host+"/", "<p>one", at)}
 		}
@@ -54,8 +54,8 @@ func TestFrontPageIsLight(t *testing.T) {
 	}
 	base := faceOf(t, site, strings.Repeat("What this archive is. ", 20))
 	status, page := get(t, base+"/")
-	if bars := strings.Count(page, "<rect"); status != http.StatusOK || bars != 120 || strings.Count(page, "/browse/jp/ac/kokubunji/") < 10 {
-		t.Fatalf("%d, a chart of %d bars: %s", status, bars, page)
+	if columns := strings.Count(page, `role="listitem"`); status != http.StatusOK || columns != 168 || strings.Count(page, "/browse/jp/ac/kokubunji/") < 10 {
+		t.Fatalf("%d, a chart of %d columns: %s", status, columns, page)
 	}
 	requests, size := 1, len(page)
 	for _, url := range fetched(t, page) {

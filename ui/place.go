@@ -14,6 +14,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
+	"sheaf/internal/chart"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
@@ -55,15 +56,15 @@ type entry struct {
 // hostPart is what the page tells of the host itself.
 type hostPart struct {
 	catalog.HostInfo
-	Pages, Sizes webpage.Chart
-	Calendar     []year
-	Files        []library.Node // the newest
-	Older        int            // how many more there are
-	Dir          string         // of the files
-	Commands     commands
-	Missed       []missing // what the newest batch did not bring, and why
-	MissedOf     string    // edition
-	TakenDown    []catalog.Tombstone
+	Charts    []chart.Chart
+	Calendar  []year
+	Files     []library.Node // the newest
+	Older     int            // how many more there are
+	Dir       string         // of the files
+	Commands  commands
+	Missed    []missing // what the newest batch did not bring, and why
+	MissedOf  string    // edition
+	TakenDown []catalog.Tombstone
 }
 
 // commands are ready to be copied.
@@ -155,17 +156,19 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 	if c := report.Newest; c != nil {
 		h.Missed, h.MissedOf = missed(p.Page, c), c.Edition
 	}
-	var pages, sizes []webpage.Value
+	var editions []string
+	var pages, sizes []float64
 	days := make(map[string]string) // day → path of that day's archive
 	for _, e := range byEdition(report.Segments) {
 		day := e.name
-		label := p.T("edition %s: %s, %s", day, p.N("%s page", "%s pages", e.records), p.Bytes(e.bytes))
-		pages = append(pages, webpage.Value{Amount: float64(e.records), Label: label, Below: day})
-		sizes = append(sizes, webpage.Value{Amount: float64(e.bytes), Label: label, Below: day, Other: true})
+		editions, pages, sizes = append(editions, day), append(pages, float64(e.records)), append(sizes, float64(e.bytes))
 		days[day[:min(8, len(day))]] = h.Dir + day + ".tar.gz"
 	}
-	h.Pages = webpage.NewChart(p.T("Pages of each edition"), pages, p.CountOf)
-	h.Sizes = webpage.NewChart(p.T("Bytes of each edition"), sizes, p.BytesOf)
+	axis := chart.Names(p.T("Edition"), editions)
+	h.Charts = []chart.Chart{
+		chart.New(p.Page, p.T("Pages of each edition"), chart.Count, axis, chart.Series{Values: pages}),
+		chart.New(p.Page, p.T("Bytes of each edition"), chart.Bytes, axis, chart.Series{Values: sizes}),
+	}
 	h.Calendar = calendar(days)
 	p.Host = h
 	return nil

@@ -108,7 +108,7 @@ func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 			sums[k] = &p
 			return nil
 		}
-		sums[k].add(p)
+		sums[k].Add(p)
 		return nil
 	}, `SELECT begin, `+who+`, direction, SUM(transfers), SUM(aborted), SUM(bytes),
 			SUM(CASE protocol WHEN '`+Redirect+`' THEN 0 ELSE bytes END), SUM(took_us)
@@ -126,7 +126,8 @@ func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 	return list, nil
 }
 
-func (p *Period) add(o Period) {
+// Add adds the figures of another period.
+func (p *Period) Add(o Period) {
 	p.Count += o.Count
 	p.Aborted += o.Aborted
 	p.Bytes += o.Bytes
@@ -154,7 +155,7 @@ func addSums(ctx context.Context, tx *sql.Tx, list []Transfer) error {
 		if sums[k] == nil {
 			sums[k] = new(Period)
 		}
-		sums[k].add(one)
+		sums[k].Add(one)
 	}
 	return writeSums(ctx, tx, Hour, sums)
 }
@@ -250,7 +251,7 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 			if sums[k] == nil {
 				sums[k] = new(Period)
 			}
-			sums[k].add(p)
+			sums[k].Add(p)
 			return nil
 		}, `DELETE FROM transfer_totals WHERE span = 'hour' AND begin < ?
 			RETURNING begin, direction, protocol, who, transfers, aborted, bytes, took_us`, before)

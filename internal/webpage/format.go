@@ -18,9 +18,8 @@ func (Page) Number(n any) string {
 // Bytes writes a number of bytes with a decimal unit: 999 B, 1.2 MB, 45 GB.
 func (Page) Bytes(n int64) string { return amount(float64(n)) + "B" }
 
-// CountOf and BytesOf write a chart's amounts.
-func (p Page) CountOf(n float64) string { return p.Number(int64(n)) }
-func (Page) BytesOf(n float64) string   { return amount(n) + "B" }
+// BytesOf is Bytes for the amounts of a chart.
+func (Page) BytesOf(n float64) string { return amount(n) + "B" }
 
 // Rate writes a rate of bytes a second.
 func (Page) Rate(perSecond float64) string { return amount(perSecond) + "B/s" }

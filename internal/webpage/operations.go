@@ -53,12 +53,12 @@ type backQuery struct {
 // What pages are shown with.
 var (
 	chooser = route.New[backQuery, route.None](http.MethodGet, languagePath+"{lang:en|ja}", route.Anybody, audit.None, "Chooses the language of the pages, and leads back").Under("people").Answering(http.StatusSeeOther, "Back, with a cookie")
-	style   = file(anyStyle, "text/css", "The pages' style sheet", "The style sheet")
+	static  = file("/static/{file}", "text/css", "The pages' style sheet, and their script", "The style sheet").Also(http.StatusOK, "text/javascript", "")
 	icon    = file("/favicon.svg", "image/svg+xml", "The pages' icon", "The icon")
 	oldIcon = file("/favicon.ico", "image/svg+xml", "The same icon", "The icon")
 )
 
 // Routes returns the operations, for the description.
 func Routes() []route.Route {
-	return []route.Route{chooser.Route, style.Route, icon.Route, oldIcon.Route}
+	return []route.Route{chooser.Route, static.Route, icon.Route, oldIcon.Route}
 }

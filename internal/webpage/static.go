@@ -16,37 +16,57 @@ import (
 //go:embed style.css
 var styleSheet []byte
 
+//go:embed page.js
+var script []byte
+
 //go:embed favicon.svg
 var favicon []byte
 
-// stylePath is where the style sheet lies. It changes with its contents, so that browsers may keep
-// it.
-var stylePath = func() string {
-	sum := sha256.Sum256(styleSheet)
-	return "/static/" + hex.EncodeToString(sum[:8]) + ".css"
-}()
+// Where style sheet and script lie. The paths change with the contents, so that browsers may keep
+// them.
+var stylePath, scriptPath = staticPath(styleSheet, ".css"), staticPath(script, ".js")
+
+func staticPath(content []byte, ending string) string {
+	sum := sha256.Sum256(content)
+	return "/static/" + hex.EncodeToString(sum[:8]) + ending
+}
 
 // StyleSheet is where the style sheet lies, for templates.
 func (Page) StyleSheet() string { return stylePath }
 
+// Script is where the script lies, for templates.
+func (Page) Script() string { return scriptPath }
+
+// kept is a file that browsers may keep.
+type kept struct {
+	kind, keep string
+	content    []byte
+}
+
+// files has them by path.
+var files = map[string]kept{
+	stylePath:    {"text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet},
+	scriptPath:   {"text/javascript; charset=utf-8", "public, max-age=31536000, immutable", script},
+	icon.Path:    {"image/svg+xml", "public, max-age=86400", favicon},
+	oldIcon.Path: {"image/svg+xml", "public, max-age=86400", favicon},
+}
+
 // Register mounts what the pages are shown with.
 func Register(r *mux.Router) {
 	r.HandleFunc(chooser.Path, choose).Methods(http.MethodGet)
-	serve := func(path, kind, keep string, content []byte) {
-		r.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if path == anyStyle && r.URL.Path != stylePath {
-				problem.NotFound(w, r)
-				return
-			}
-			w.Header().Set("Content-Type", kind)
-			w.Header().Set("Cache-Control", keep)
-			w.Header().Set("X-Content-Type-Options", "nosniff")
-			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-		}).Methods(http.MethodGet, http.MethodHead)
+	for _, path := range []string{static.Path, icon.Path, oldIcon.Path} {
+		r.HandleFunc(path, serveFile).Methods(http.MethodGet, http.MethodHead)
 	}
-	serve(style.Path, "text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet)
-	serve(icon.Path, "image/svg+xml", "public, max-age=86400", favicon)
-	serve(oldIcon.Path, "image/svg+xml", "public, max-age=86400", favicon)
 }
 
-const anyStyle = "/static/{file}"
+func serveFile(w http.ResponseWriter, r *http.Request) {
+	file, ok := files[r.URL.Path]
+	if !ok {
+		problem.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", file.kind)
+	w.Header().Set("Cache-Control", file.keep)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content))
+}

@@ -1,6 +1,6 @@
 // Package webpage is the one layout of all pages for people: head and foot, style sheet, English
-// and Japanese, numbers and times as they are read, and charts. Its style sheet has a light and a
-// dark theme, by the reader's system. The pages need no script.
+// and Japanese, numbers and times as they are read, and the template of charts. Its style sheet has
+// a light and a dark theme, by the reader's system. The pages have one script, and work without it.
 package webpage
 
 import (
@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"sheaf/internal/chart"
 )
 
 // Site is what all pages of a service have in common.
@@ -90,7 +92,7 @@ const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 //go:embed layout.html
 var layoutText string
 
-var layout = template.Must(template.New("layout").Parse(layoutText))
+var layout = template.Must(template.New("layout").Parse(layoutText + chart.Template))
 
 // Parse reads a page's template, which defines "title" and "main" for the layout. Its data has the
 // methods of Page.

@@ -1,11 +1,7 @@
 package board
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -153,28 +149,4 @@ func (b *board) figures() map[string][]byte {
 		all[lang] = fmt.Appendf(nil, "event: figures\ndata: %s\n\n", data)
 	}
 	return all
-}
-
-//go:embed live.js
-var liveScript []byte
-
-// pathScript changes with the script, so that browsers may keep it.
-var pathScript = func() string {
-	sum := sha256.Sum256(liveScript)
-	return Path + "live-" + hex.EncodeToString(sum[:8]) + ".js"
-}()
-
-// Script is where the script of the live figures lies.
-func (overviewPage) Script() string { return pathScript }
-
-func serveScript(w http.ResponseWriter, r *http.Request) error {
-	if r.URL.Path != pathScript {
-		return problem.New(http.StatusNotFound, "not_found", "there is another script now; load the page again")
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/javascript; charset=utf-8")
-	h.Set("Cache-Control", "private, max-age=31536000, immutable")
-	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(liveScript))
-	return nil
 }

@@ -72,8 +72,6 @@ func (b *board) register(mount route.Mount, all bool) {
 		Saying("Browsers log in at /login, with an operator's name and password, or the token as password.").Raw(mount, b.overview)
 	route.New[route.None, route.None](http.MethodGet, pathLive, operators.Viewer, audit.None, "What is under way and what the buffers hold, as it changes: server-sent events").
 		Answering(http.StatusOK, "Events \"figures\" with parts of the page /board/").Sends("text/event-stream").Raw(mount, b.liveFigures)
-	route.New[route.None, route.None](http.MethodGet, Path+`{script:live-[0-9a-f]+\.js}`, operators.Viewer, audit.None, "The script that shows the live figures").
-		Answering(http.StatusOK, "The script").Sends("text/javascript").Raw(mount, serveScript)
 	show[route.None](mount, pathTransfers, "Charts of transfer rates; parameters as of /v1/transfers/periods", b.transfers)
 	if all || b.Audit != nil {
 		show[route.None](mount, pathAudit, "The audit log; parameters as of /v1/audit", b.audit)

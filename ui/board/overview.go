@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/ingest/inbox"
+	"sheaf/internal/chart"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
@@ -25,7 +26,7 @@ type overviewPage struct {
 	Waiting  int                  // hosts that wait for a decision; at most mostWaiting
 	Running  []transfers.Transfer // the first
 	Others   int                  // transfers that are not listed
-	Rates    []webpage.Chart
+	Rates    []chart.Chart
 }
 
 // buffer is one buffer with the time since when its oldest batch has been there.
@@ -63,7 +64,7 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 	p.More = max(0, len(p.Failures)-mostFailures)
 	p.Failures = p.Failures[:len(p.Failures)-p.More]
 	now := time.Now()
-	filter := transfers.PeriodFilter{By: transfers.Hour, Since: b.Site.Local(now.Add(-48 * time.Hour))}
+	filter := transfers.PeriodFilter{By: transfers.Hour, Since: b.Site.Local(now.Add(-48 * time.Hour)), Each: true}
 	periods, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
+	"sheaf/internal/chart"
 	"sheaf/internal/mailer"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
@@ -109,7 +110,7 @@ type partnerPage struct {
 	Expected time.Duration      // of transfers tonight; 0: not known
 	Left     time.Duration      // until what it knows is visited, by its rate; 0: not known
 	Days     []day
-	Charts   []webpage.Chart
+	Charts   []chart.Chart
 	Batches  []batch
 	Waiting  count // batches that are not published yet
 }

@@ -1,23 +1,25 @@
 package board
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"sheaf/internal/chart"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 )
 
-// Charts draws bytes and mean rates, uploads and downloads apart. Periods without transfers are
-// empty places.
-func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []webpage.Chart) {
-	type key struct {
-		begin     int64
-		direction string
+// Charts draws transfers, uploads and downloads apart: the bytes of each robot or account, where f
+// has them apart, and beside them the mean rate. A period without transfers has no rate.
+func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []chart.Chart) {
+	var begins []time.Time
+	columns := make(map[int64]int)
+	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
+		columns[at.Unix()] = len(begins)
+		begins = append(begins, at)
 	}
-	found := make(map[key]transfers.Period)
-	for _, one := range periods {
-		found[key{one.Begin.Unix(), one.Direction}] = one
-	}
+	axis := chart.Times(p, begins)
 	for _, direction := range []string{transfers.Upload, transfers.Download} {
 		if f.Direction != "" && f.Direction != direction {
 			continue
@@ -26,16 +28,39 @@ func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period
 		if direction == transfers.Download {
 			name = p.T("Fetched by readers")
 		}
-		var bytes, rates []webpage.Value
-		for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
-			one := found[key{at.Unix(), direction}]
-			label := PeriodName(f.By, at)
-			text := p.T("%s: %s, %s, %s", label, p.Bytes(one.Bytes), p.N("%s transfer", "%s transfers", one.Count), p.Rate(one.Rate()))
-			bytes = append(bytes, webpage.Value{Amount: float64(one.Bytes), Label: text, Below: label, Other: direction == transfers.Download})
-			rates = append(rates, webpage.Value{Amount: one.Rate(), Label: text, Below: label, Other: direction == transfers.Download})
+		each, sums := make(map[string][]float64), make([]transfers.Period, len(begins))
+		for _, one := range periods {
+			i, ok := columns[one.Begin.Unix()]
+			if !ok || one.Direction != direction {
+				continue
+			}
+			if each[one.Who] == nil {
+				each[one.Who] = make([]float64, len(begins))
+			}
+			each[one.Who][i] += float64(one.Bytes)
+			sums[i].Add(one)
 		}
-		all = append(all, webpage.NewChart(p.T("%s: bytes", name), bytes, p.BytesOf), webpage.NewChart(p.T("%s: bytes a second of a transfer", name), rates, p.Rate))
+		rates := make([]float64, len(begins))
+		for i, sum := range sums {
+			if rates[i] = sum.Rate(); sum.Took == 0 {
+				rates[i] = chart.NoData
+			}
+		}
+		all = append(all, chart.New(p, p.T("%s: bytes", name), chart.Bytes, axis, byName(each, len(begins))...),
+			chart.New(p, p.T("%s: bytes a second of a transfer", name), chart.Rate, axis, chart.Series{Values: rates}))
 	}
+	return all
+}
+
+// byName makes series of what there is by name; one of zeros, if there is nothing.
+func byName(each map[string][]float64, columns int) (all []chart.Series) {
+	for name, values := range each {
+		all = append(all, chart.Series{Name: name, Values: values})
+	}
+	if all == nil {
+		all = []chart.Series{{Values: make([]float64, columns)}}
+	}
+	slices.SortFunc(all, func(a, b chart.Series) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

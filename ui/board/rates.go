@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/chart"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
@@ -17,7 +18,7 @@ import (
 type ratesPage struct {
 	page
 	Filter transfers.PeriodFilter
-	Charts []webpage.Chart
+	Charts []chart.Chart
 	Lines  []transfers.Period // the newest first
 	Pager  pager
 	CSV    string
@@ -43,8 +44,8 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
 	}
-	filter.Each = false
-	sums, err := b.Transfers.Periods(r.Context(), filter)
+	filter.Each = true
+	lines, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -53,12 +54,7 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 	if !filter.Until.IsZero() {
 		until = filter.Until
 	}
-	p.Charts = Charts(p.Page, filter, sums, until)
-	filter.Each = true
-	lines, err := b.Transfers.Periods(r.Context(), filter)
-	if err != nil {
-		return err
-	}
+	p.Charts = Charts(p.Page, filter, lines, until)
 	slices.Reverse(lines)
 	p.Lines, p.Pager = paged(r, lines)
 	with := func(path, key, value string) string {

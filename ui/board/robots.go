@@ -12,6 +12,7 @@ import (
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
+	"sheaf/internal/chart"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
@@ -109,7 +110,7 @@ type robotPage struct {
 	One     robot
 	Odd     []copies.Copies // its copies of hosts that differ from its peers'
 	Batches []*inbox.Batch  // the latest; nil where another process has the buffers
-	Rates   []webpage.Chart
+	Rates   []chart.Chart
 }
 
 var robotTemplate = parse("robot")

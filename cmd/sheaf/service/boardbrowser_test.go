@@ -2,11 +2,13 @@ package service
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/testkit"
@@ -49,6 +51,28 @@ func fillBoard(t *testing.T, s *Service, bad string) {
 	}))
 }
 
+// fillHistory gives the board six days of transfers by five robots and two readers. On the fourth
+// day nothing came.
+func fillHistory(t *testing.T, s *Service) {
+	t.Helper()
+	var all []transfers.Transfer
+	begin := time.Now().Truncate(time.Hour).Add(-6 * 24 * time.Hour)
+	for h := range 6 * 24 {
+		for i, robot := range []string{"chiba", "etl", "jaist", "keio", "waseda"} {
+			if h/24 == 3 || h%24 < 8 && i != 2 {
+				continue
+			}
+			size := int64(1+(h*7+i*13)%19) << 20
+			all = append(all, transfers.Transfer{Who: robot, Direction: transfers.Upload, Protocol: "http", Name: "b", Bytes: size, At: begin.Add(time.Duration(h) * time.Hour),
+				Took: time.Duration(size/(300_000+int64(i)*90_000)) * time.Second, Outcome: transfers.OK})
+		}
+		if h%3 == 0 {
+			all = append(all, transfers.Transfer{Who: []string{"library", "ndl"}[h%2], Direction: transfers.Download, Protocol: "http", Name: "/jp", Bytes: int64(h%11) << 22, At: begin.Add(time.Duration(h) * time.Hour), Took: 9 * time.Second, Outcome: transfers.OK})
+		}
+	}
+	testkit.Must(t, transfers.New(s.state.db).RecordAll(t.Context(), all))
+}
+
 // boardPages are all pages of the board.
 var boardPages = map[string]string{
 	"board": "/board/", "batches": "/board/batches", "quarantine": "/board/batches?state=quarantined", "robots": "/board/robots", "hosts": "/board/hosts",
@@ -62,6 +86,7 @@ func TestBoardIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := newTestService(t)
 	fillBoard(t, s, "")
+	fillHistory(t, s)
 	server := httptest.NewServer(s.router)
 	defer server.Close()
 	ctx := testkit.NewPage(t)
@@ -71,6 +96,32 @@ func TestBoardIsAccessible(t *testing.T) {
 		pages = append(pages, testkit.Page{Name: name, Path: path})
 	}
 	testkit.Look(t, ctx, server.URL, pages)
+}
+
+// A chart tells a column's amounts where the pointer is over it, at any height, and where the focus
+// is: Tab reaches the chart once, arrows go from column to column, Escape leaves.
+func TestChartsAnswer(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	s, ctx := newTestService(t), testkit.NewPage(t)
+	fillHistory(t, s)
+	server := httptest.NewServer(s.router)
+	defer server.Close()
+	const shown = `[...document.querySelectorAll(".hits p")].filter(p => getComputedStyle(p).display !== "none").map(p => p.innerText).join("|")`
+	const columns = `[...document.querySelectorAll(".hits")[0].querySelectorAll("div")]`
+	var over []float64
+	var names []string
+	var none, hovered, focused, left string
+	testkit.Must(t, chromedp.Run(ctx, network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer " + s.OperatorToken()}),
+		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL+"/board/transfers?by=day"), chromedp.Evaluate(shown, &none),
+		chromedp.Evaluate(columns+`.map(c => c.querySelector("b").textContent)`, &names),
+		chromedp.Evaluate(`(c => { c.scrollIntoView({block: "center"}); const r = c.getBoundingClientRect(); return [r.x + r.width / 2, r.y + 2] })(`+columns+`[5])`, &over)))
+	testkit.Must(t, chromedp.Run(ctx, chromedp.MouseEvent("mouseMoved", over[0], over[1]), chromedp.Evaluate(shown, &hovered),
+		chromedp.MouseEvent("mouseMoved", 1, 1), chromedp.Focus(`.hits > [tabindex="0"]`), chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowLeft), chromedp.Evaluate(shown, &focused),
+		chromedp.KeyEvent(kb.Escape), chromedp.Evaluate(shown, &left)))
+	if n := len(names); none != "" || !strings.HasPrefix(hovered, names[5]) || !strings.HasPrefix(focused, names[n-2]) || !strings.Contains(focused, "waseda") || left != "" {
+		t.Errorf("before %q, under the pointer %q, with the focus %q, after it %q", none, hovered, focused, left)
+	}
 }
 
 // A page that is open shows a batch that came meanwhile, without being loaded again.

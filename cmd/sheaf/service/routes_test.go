@@ -110,7 +110,7 @@ func TestWhoMayWhat(t *testing.T) {
 		operator: header("Authorization", "Bearer "+s.OperatorToken()), opSession: header("Cookie", logIn(t, s, "ops", s.OperatorToken(), "", "/board/")),
 	}
 	variables := strings.NewReplacer("{id}", "w1", "{token}", "00", "{lang}", "en", "{form}", ".warc.gz", "{place}", "", "{path}", "", "{file}", "a.example.tar.gz",
-		"{host}", "a.example", "{name}", "nobody", "{robot}", "r1", "{script}", "live-0.js", "{batch}", "b1")
+		"{host}", "a.example", "{name}", "nobody", "{robot}", "r1", "{batch}", "b1")
 	asked := 0
 	ask := func(who, method, path string) int {
 		asked++

@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"time"
+)
+
+const (
+	fewestTicks = 3
+	mostTicks   = 5
+)
+
+// Names are columns without a place in time, such as editions. Name is what all of them are.
+func Names(name string, columns []string) Axis {
+	a := Axis{name: name, columns: columns}
+	a.spread(func(i int) string { return columns[i] })
+	return a
+}
+
+// Times are columns of time, by when each begins, in the zone in which they are read. They are
+// hours, days or months, or as long as the caller likes.
+func Times(w Words, begins []time.Time) Axis {
+	a := Axis{name: w.T("Time")}
+	full, short := layouts(begins)
+	for _, t := range begins {
+		a.columns = append(a.columns, t.Format(full))
+	}
+	shown := begins[max(0, len(begins)-mostColumns):]
+	first := len(begins) - len(shown)
+	for _, s := range steps {
+		var ticks []tick
+		for i, t := range shown {
+			if s.begins(t) {
+				text := t.Format(short)
+				if t.Hour() > 0 || t.Minute() > 0 {
+					text = t.Format("15:04")
+				}
+				ticks = append(ticks, tick{first + i, text})
+			}
+		}
+		if len(ticks) >= fewestTicks && len(ticks) <= mostTicks {
+			a.ticks = ticks
+			return a
+		}
+	}
+	a.spread(func(i int) string { return begins[i].Format(full) })
+	return a
+}
+
+// layouts returns how the columns are named, and how their ticks are.
+func layouts(begins []time.Time) (full, short string) {
+	days, months := true, len(begins) > 1
+	for _, t := range begins {
+		days = days && t.Hour() == 0 && t.Minute() == 0
+		months = months && days && t.Day() == 1
+	}
+	switch {
+	case months:
+		return "2006-01", "2006-01"
+	case days:
+		return time.DateOnly, "01-02"
+	}
+	return "01-02 15:04", "01-02"
+}
+
+// step is a distance of ticks.
+type step struct {
+	hours, days, months int // one of them is not 0
+}
+
+var steps = []step{{hours: 1}, {hours: 3}, {hours: 6}, {hours: 12}, {days: 1}, {days: 2}, {days: 7}, {days: 14}, {months: 1}, {months: 3}, {months: 6}, {months: 12}}
+
+// begins reports whether a tick stands at t.
+func (s step) begins(t time.Time) bool {
+	if t.Minute() != 0 {
+		return false
+	}
+	y, m, d := t.Date()
+	switch {
+	case s.hours > 0:
+		return t.Hour()%s.hours == 0
+	case s.days > 0:
+		day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 3600)
+		return t.Hour() == 0 && (day+3)%int64(s.days) == 0 // weeks begin on Mondays
+	}
+	return t.Hour() == 0 && d == 1 && (int(m)-1)%s.months == 0
+}
+
+// spread puts ticks at even distances, where no round times are.
+func (a *Axis) spread(text func(column int) string) {
+	first := max(0, len(a.columns)-mostColumns)
+	n := len(a.columns) - first
+	marks := min(n, 3)
+	for k := range marks {
+		i := first
+		if marks > 1 {
+			i += k * (n - 1) / (marks - 1)
+		}
+		a.ticks = append(a.ticks, tick{i, text(i)})
+	}
+}

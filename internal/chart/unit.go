@@ -1,0 +1,66 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Unit is what amounts are of.
+type Unit int
+
+// Units.
+const (
+	Count   Unit = iota // whole things, such as pages
+	Decimal             // such as pages a second
+	Bytes
+	Rate // bytes a second
+	Seconds
+)
+
+// write writes an amount with its unit.
+func (u Unit) write(w Words, amount float64) string {
+	switch u {
+	case Bytes:
+		return w.BytesOf(amount)
+	case Rate:
+		return w.Rate(amount)
+	case Seconds:
+		return w.Took(time.Duration(amount * float64(time.Second)))
+	case Count:
+		return w.Number(int64(math.Round(amount)))
+	}
+	if amount >= 100 {
+		return w.Number(int64(math.Round(amount)))
+	}
+	return strconv.FormatFloat(amount, 'g', 2, 64)
+}
+
+// times are the upper ends of axes of seconds, up to a day.
+var times = []float64{2, 4, 10, 20, 60, 120, 240, 600, 1200, 3600, 7200, 14400, 28800, 43200, 86400}
+
+// top returns the upper end of an axis for amounts up to most: a round number, and its half is one
+// too.
+func (u Unit) top(most float64) float64 {
+	scale := 1.0
+	switch {
+	case u == Count || u == Bytes || u == Rate:
+		most = max(most, 2)
+	case u == Seconds:
+		for _, t := range times {
+			if most <= t {
+				return t
+			}
+		}
+		scale = times[len(times)-1]
+	case most <= 0:
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(most/scale)))
+	for _, digit := range []float64{1, 2, 3, 4, 5, 6, 8} {
+		if end := digit * power * scale; end >= most && !(u == Count && math.Mod(end, 2) != 0) && !(u != Count && digit == 3) {
+			return end
+		}
+	}
+	return 10 * power * scale
+}
