@@ -196,9 +196,6 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		if err != nil || !n.Dir {
 			t.Fatalf("%+v, %v", n, err)
 		}
-		if n.Name == "jp" { // the volumes
-			continue
-		}
 		dir := "/editions/20261121/" + n.Name
 		some := read(everyone, dir+"/HOSTS")
 		if len(some) > 100 {

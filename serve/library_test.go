@@ -120,11 +120,12 @@ func pages(t *testing.T, data []byte) []string {
 func TestTree(t *testing.T) {
 	s := twoDays(t)
 	for path, want := range map[string]string{
-		"/":                        "README LATEST editions/ feed/ _ip/ jp/ jpx/",
+		"/":                        "README LATEST days/ editions/ feed/ _ip/ jp/ jpx/",
 		"/editions":                "20261120/ 20261121/",
 		"/feed":                    "000000/ LATEST",
-		"/editions/20261120":       "_ip/ jp/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz",
-		"/editions/20261120/jp":    "00001.tar.gz 00001.warc.gz 00001.jsonl MANIFEST",
+		"/editions/20261120":       "HOSTS MANIFEST SHA256SUMS ls-lR.gz",
+		"/days/20261120":           "_ip/ jp/ jpx/",
+		"/days/20261120/jp":        "00001.tar.gz 00001.warc.gz 00001.jsonl MANIFEST",
 		"/jp/ac":                   "keio/ waseda/",
 		"/jp/ac/waseda/":           "www/ www_8080/ 20261120.tar.gz 20261120.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
 		"/jp/ac/waseda/www":        "20261120.tar.gz 20261120.warc.gz 20261121.tar.gz 20261121.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
@@ -136,7 +137,7 @@ func TestTree(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/us", "/feed/000001", "/feed/000000/000000000001-000000000010.ndjson.gz", "/feed/x", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/editions/20261120/x",
+		"/us", "/feed/000001", "/feed/000000/000000000001-000000000010.ndjson.gz", "/feed/x", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/days/20261122", "/days/2026112", "/days/20261120-2", "/editions/20261120/jp", "/editions/20261120/x",
 		"/jp/ac/20261120.tar.gz", "/jp/MANIFEST", "/LATEST/x", "/jp/AC", "/jp/ac/waseda/www/20261120.zip",
 	} {
 		if n, err := s.Library.Tree.Stat(t.Context(), everyone, path); !errors.Is(err, library.ErrNotFound) {
@@ -375,7 +376,7 @@ func TestScope(t *testing.T) {
 			}
 			var out []string
 			for _, n := range names(t, s.Library, a, path) {
-				if strings.HasSuffix(n, "/") && n != "editions/" && n != "feed/" {
+				if strings.HasSuffix(n, "/") && n != "days/" && n != "editions/" && n != "feed/" {
 					out = append(out, n)
 				}
 			}

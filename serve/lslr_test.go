@@ -72,7 +72,7 @@ func walked(t *testing.T, lib *serve.Library, account *account.Account, dir stri
 		name := path.Join(dir, n.Name)
 		base, _, isArchive := library.CutForm(n.Name)
 		switch {
-		case n.Dir && name != "/editions" && name != "/feed":
+		case n.Dir && name != "/days" && name != "/editions" && name != "/feed":
 			for sub, size := range walked(t, lib, account, name) {
 				files[sub] = size
 			}

@@ -67,9 +67,9 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 			paths = append(paths, dir+base+form)
 		}
 	}
-	for n, err := range s.Library.Tree.List(t.Context(), everyone, "/editions/"+editions[0]+"/jp") {
+	for n, err := range s.Library.Tree.List(t.Context(), everyone, "/days/"+editions[0]+"/jp") {
 		testkit.Must(t, err)
-		paths = append(paths, "/editions/"+editions[0]+"/jp/"+n.Name)
+		paths = append(paths, "/days/"+editions[0]+"/jp/"+n.Name)
 	}
 	heap := func() int64 {
 		var m runtime.MemStats

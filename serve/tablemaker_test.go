@@ -24,7 +24,7 @@ import (
 	"sheaf/serve/tables"
 )
 
-const inJP = "/editions/20261120/jp/"
+const inJP = "/days/20261120/jp/"
 
 // tableSite is an archive whose tables are made.
 type tableSite struct {
@@ -32,7 +32,7 @@ type tableSite struct {
 	t     *testing.T
 	rules *account.Rules
 	grace time.Duration
-	maker func(editions int) *maker.TableMaker
+	maker func(days int) *maker.TableMaker
 }
 
 func newTableSite(t *testing.T) *tableSite {
@@ -42,9 +42,9 @@ func newTableSite(t *testing.T) *tableSite {
 	s.Library, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, Accounts: s.Accounts, Rules: s.rules, Volume: 8 << 10})
 	testkit.Must(t, err)
 	leases := lease.NewDB(s.DB, nil, lease.Options{})
-	s.maker = func(editions int) *maker.TableMaker {
+	s.maker = func(days int) *maker.TableMaker {
 		return maker.NewTableMaker(maker.TableOptions{
-			Library: s.Library, Store: s.Store, Leases: leases, Editions: editions, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
+			Library: s.Library, Store: s.Store, Leases: leases, Days: days, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
 		})
 	}
 	batch := make(map[string][]*archive.Record)
@@ -117,7 +117,7 @@ func TestTablesOfVolumes(t *testing.T) {
 	if len(got) != 18 || got[0] != "http://www.u0.ac.jp/" || got[17] != "http://www.u5.ac.jp/secret/b" {
 		t.Errorf("the tables of jp have %q", got)
 	}
-	if got := s.urls(everyone, "/editions/20261120/com/"); len(got) != 1 {
+	if got := s.urls(everyone, "/days/20261120/com/"); len(got) != 1 {
 		t.Errorf("those of com have %q", got)
 	}
 	var names []string
@@ -138,19 +138,19 @@ func TestTablesOfVolumes(t *testing.T) {
 	if now := s.keys(); now != before {
 		t.Errorf("made again: %s, was %s", now, before)
 	}
-	// Only the newest editions have tables.
+	// Only the newest days have tables.
 	s.Publish("20261121", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/new", "new", dayOne.AddDate(0, 0, 1))}})
 	s.update(m)
 	s.fresh()
 	if got := s.urls(everyone, inJP); got != nil {
-		t.Errorf("the edition before still has %q", got)
+		t.Errorf("the day before still has %q", got)
 	}
-	if got := s.urls(everyone, "/editions/20261121/jp/"); len(got) != 1 {
-		t.Errorf("the newest edition has %q", got)
+	if got := s.urls(everyone, "/days/20261121/jp/"); len(got) != 1 {
+		t.Errorf("the newest day has %q", got)
 	}
 	s.update(s.maker(0))
 	if keys := s.keys(); keys != "" {
-		t.Errorf("without editions there are %s", keys)
+		t.Errorf("without days there are %s", keys)
 	}
 }
 
@@ -272,22 +272,18 @@ func TestTablesComeBack(t *testing.T) {
 	}
 }
 
-// Many small editions of a day, as express batches make them, take no tables away from the night's.
-func TestSmallEditionsKeepTheNightsTables(t *testing.T) {
+// A day has tables of all that its editions brought, of those of express batches, too.
+func TestTablesOfADay(t *testing.T) {
 	t.Parallel()
 	s := newTableSite(t)
 	m := s.maker(1)
-	var last string
 	for n := range 4 {
 		at := dayOne.Add(time.Duration(n+1) * time.Hour)
-		last = s.Publish("20261120", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/new", fmt.Sprint(n), at)}})
+		s.Publish("20261120", map[string][]*archive.Record{"www.u1.ac.jp": {servetest.Page("http://www.u1.ac.jp/new", fmt.Sprint(n), at)}})
 		s.update(m)
 	}
 	s.fresh()
-	if got := s.urls(everyone, inJP); len(got) != 18 {
-		t.Errorf("the night's tables have %q", got)
-	}
-	if got := s.urls(everyone, "/editions/"+last+"/jp/"); len(got) != 1 {
-		t.Errorf("the tables of %s have %q", last, got)
+	if got := s.urls(everyone, inJP); len(got) != 18+4 {
+		t.Errorf("the day's tables have %q", got)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-const volumesDir = "/editions/20261120/jp"
+const volumesDir = "/days/20261120/jp"
 
 // newVolumes publishes an edition whose volumes of jp have a few hosts each, and returns its hosts
 // in the order of the tree.
@@ -84,7 +84,7 @@ func volumeHosts(t *testing.T, l *serve.Library, a *account.Account, dir string)
 // files have it; any range of them can be read.
 func TestVolumes(t *testing.T) {
 	_, lib, hosts := newVolumes(t)
-	if got := strings.Join(names(t, lib, everyone, "/editions/20261120"), " "); got != "com/ jp/ jp-x/ jpx/ HOSTS MANIFEST SHA256SUMS ls-lR.gz" {
+	if got := strings.Join(names(t, lib, everyone, "/days/20261120"), " "); got != "com/ jp/ jp-x/ jpx/" {
 		t.Error(got)
 	}
 	listed, byVolume := volumeHosts(t, lib, everyone, volumesDir)

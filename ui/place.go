@@ -38,10 +38,10 @@ type placePage struct {
 	More     string // path of the next entries; empty at the end
 	Host     *hostPart
 	Watch    string // path of the form that watches the host; empty: there is none
-	Volumes  string // directory in the tree: what the newest edition brought of the domain; empty: nothing
+	Volumes  string // directory in the tree: what the newest day brought of the domain; empty: nothing
 	Current  string // directory in the tree: the latest version of every page of the domain; empty: not offered
 	AsOf     string // the edition when it was
-	Edition  string // the newest
+	Day      string // the newest
 	Commands commands
 }
 
@@ -89,7 +89,7 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 			return err
 		case !n.Dir:
 			files = append(files, n)
-		case place == "" && (n.Name == "current" || n.Name == "editions" || n.Name == "feed") || n.Name <= after:
+		case place == "" && slices.Contains(notDomains, n.Name) || n.Name <= after:
 		case len(p.Entries) == listed:
 			p.More = "?" + url.Values{"after": {p.Entries[listed-1].Name}}.Encode()
 		default:
@@ -112,21 +112,24 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 	return webpage.Show(w, r, http.StatusOK, placeTemplate, p)
 }
 
-// volumes adds where all that the newest edition brought of a domain can be fetched.
+// notDomains are the directories at the root of the tree that are no domains.
+var notDomains = []string{"current", "days", "editions", "feed"}
+
+// volumes adds where all that the newest day brought of a domain can be fetched.
 func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error {
-	editions, err := f.Library.Tree.Editions(r.Context())
-	if err != nil || len(editions) == 0 {
+	days, err := f.Library.Tree.Days(r.Context())
+	if err != nil || len(days) == 0 {
 		return err
 	}
-	newest := editions[len(editions)-1].Name
-	dir := path.Join("editions", newest, p.Place)
+	newest := days[len(days)-1]
+	dir := path.Join("days", newest, p.Place)
 	switch _, err := f.Library.Tree.Stat(r.Context(), a, "/"+dir); {
 	case library.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	p.Volumes, p.Edition, p.Commands = dir, newest, commands{f.base(r), f.FTP, dir, ""}
+	p.Volumes, p.Day, p.Commands = dir, newest, commands{f.base(r), f.FTP, dir, ""}
 	p.Current, p.AsOf, err = f.Library.Tree.NewestCurrent(r.Context(), a, p.Place)
 	return err
 }

@@ -261,7 +261,11 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, err
 		if age := time.Now().Round(0).Sub(r.Added.built.Round(0)); age > c.opt.PinLife {
 			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Added.Name, age)
 		}
-		err = c.opt.Boundary.Write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.logEntry, *r) })
+		err = c.opt.Boundary.Write(string(r.Kind)+writeVersion, func() error {
+			soon, cancel := context.WithTimeout(ctx, Over/3)
+			defer cancel()
+			return c.log.append(soon, &head.logEntry, *r)
+		})
 		if errors.Is(err, store.ErrTaken) {
 			continue
 		}

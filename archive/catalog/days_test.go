@@ -55,3 +55,32 @@ func TestEditionDays(t *testing.T) {
 	}
 	wantClean(t, st)
 }
+
+// A publication whose day ends while its run is built is named by the next day: who was told that
+// the day is complete relies on that.
+func TestDayEndsDuringPublication(t *testing.T) {
+	midnight := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	asked := 0
+	c := openWith(t, newStore(t), catalog.Options{Now: func() time.Time {
+		asked++
+		return midnight.Add(time.Duration(asked-2) * time.Second) // the first time it is 23:59:59
+	}})
+	asked = 0
+	p := publication("b1", segment("a.jp", "b1"))
+	v := publish(t, c, p)
+	if v.Edition != "20261122" || v.Published.Before(midnight) {
+		t.Errorf("edition %s of %v", v.Edition, v.Published)
+	}
+	s := pin(t, c)
+	for day, want := range map[string]int{"20261121": 0, "20261122": 1, "2026112": 0, "": 0} {
+		if got, err := s.DayEditions(t.Context(), day); err != nil || len(got) != want {
+			t.Errorf("%q has %d editions, %v; want %d", day, len(got), err, want)
+		}
+	}
+	if since, complete, err := s.Complete(t.Context(), "20261121"); err != nil || !complete || !since.Equal(v.Published) {
+		t.Errorf("complete: %t since %v, %v", complete, since, err)
+	}
+	if _, complete, err := s.Complete(t.Context(), "20261122"); err != nil || complete {
+		t.Errorf("the day of the newest edition is complete: %t, %v", complete, err)
+	}
+}

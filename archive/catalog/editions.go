@@ -213,7 +213,7 @@ func (s *Snapshot) day(ctx context.Context, today string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		day = max(day, string(row[len(tableEdition):][:len(dayForm)]))
+		day = max(day, DayOf(string(row[len(tableEdition):])))
 	}
 	return day, nil
 }

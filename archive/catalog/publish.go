@@ -43,22 +43,33 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 		if p.Token != 0 && p.Token < head.Token {
 			return nil, fmt.Errorf("token %d, the log has %d: %w", p.Token, head.Token, ErrFenced)
 		}
-		now := c.after(head)
-		day := p.Day
-		if day == "" {
-			day, err = snapshot.day(ctx, now.In(c.opt.Location).Format(dayForm))
+		for {
+			now := c.after(head)
+			today := now.In(c.opt.Location).Format(dayForm)
+			if v, err = snapshot.next(ctx, p.Day, today, now); err != nil {
+				return nil, err
+			}
+			r, err := c.compose(ctx, head, draft, rest, v, p.Token)
+			// While a large run was built, its day may have ended. Whoever was told that the day is
+			// complete relies on that: see Complete.
+			if err != nil || c.after(head).In(c.opt.Location).Format(dayForm) <= today {
+				return r, err
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		edition, err := snapshot.nextEdition(ctx, day)
-		if err != nil {
-			return nil, err
-		}
-		v = Version{N: head.N + 1, Edition: edition, Published: now}
-		return c.compose(ctx, head, draft, rest, v, p.Token)
 	})
 	return v, err
+}
+
+// next returns the version that publishes at a time. Its edition is named by a day or, if that is
+// empty, by today.
+func (s *Snapshot) next(ctx context.Context, day, today string, now time.Time) (v Version, err error) {
+	if day == "" {
+		if day, err = s.day(ctx, today); err != nil {
+			return v, err
+		}
+	}
+	edition, err := s.nextEdition(ctx, day)
+	return Version{N: s.state.N + 1, Edition: edition, Published: now}, err
 }
 
 // dayForm is the layout of the day in an edition's name.

@@ -50,7 +50,7 @@ func (h Files) Named(base string) Archive {
 	}
 	in := func(edition string) bool { return edition == base }
 	if from, to, ok := cutSpan(base); ok {
-		in = func(edition string) bool { return from <= day(edition) && day(edition) <= to }
+		in = func(edition string) bool { return from <= catalog.DayOf(edition) && catalog.DayOf(edition) <= to }
 	}
 	var of []catalog.SegmentEntry
 	for _, seg := range h.Segments {
@@ -103,9 +103,6 @@ func isDay(s string) bool {
 	_, err := time.Parse(dayLayout, s)
 	return err == nil
 }
-
-// day returns the day in an edition's name.
-func day(edition string) string { return edition[:min(len(dayLayout), len(edition))] }
 
 func (a Archive) isEdition() bool { return a.base != Current && a.base != baseAll }
 

@@ -21,12 +21,18 @@ const (
 type ManifestLine struct {
 	Path     string    `json:"path"` // from the MANIFEST's directory
 	Host     string    `json:"host"`
-	Edition  string    `json:"edition,omitempty"` // none for current and all
+	Edition  string    `json:"edition,omitempty"` // none for current, all and a day's volumes
 	Size     int64     `json:"size"`
 	SHA256   string    `json:"sha256,omitempty"` // none if the file consists of several segments
 	ETag     string    `json:"etag"`
 	Modified time.Time `json:"modified"`
 	Segments []Segment `json:"segments,omitempty"` // of an edition's files
+}
+
+// DayLine is the first line of the MANIFEST of a day's volumes.
+type DayLine struct {
+	Day      string `json:"day"`
+	Complete bool   `json:"complete"` // nothing that is published later will be of the day
 }
 
 // Segment is what one batch brought of a host.

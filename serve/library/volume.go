@@ -15,9 +15,9 @@ import (
 	"sheaf/archive/store"
 )
 
-// Volume is a file, in two forms, in which archives of many hosts follow one another: what one
-// edition brought, or the latest version of every page. All of its bytes are stored ranges or those
-// of the hosts' own files:
+// Volume is a file, in two forms, in which archives of many hosts follow one another: what the
+// editions of a day brought, or the latest version of every page. All of its bytes are stored
+// ranges or those of the hosts' own files:
 //
 //   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
 //   - .tar.gz: the hosts' .members.tar.gz, without the end of each but the last.

@@ -65,8 +65,8 @@ func (m *CurrentMaker) Update(ctx context.Context, between func(context.Context,
 	if time.Now().Before(m.due) {
 		return nil
 	}
-	editions, _, err := m.opt.Library.Tree.Newest(ctx, everybodysView, 1)
-	if err != nil || len(editions) == 0 || editions[0] == m.edition {
+	newest, _, err := m.opt.Library.Tree.Newest(ctx, everybodysView)
+	if err != nil || newest == "" || newest == m.edition {
 		return err
 	}
 	err = m.opt.Leases.Do(ctx, currentLease, func(ctx context.Context, _ int64) error { return m.update(ctx, between) })

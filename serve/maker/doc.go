@@ -2,13 +2,12 @@
 //
 // # Tables
 //
-// TableMaker makes tables of what each edition brought: of each volume of each top-level domain the
+// TableMaker makes tables of what each day brought: of each volume of each top-level domain the
 // records, the hosts and the links (see packages tree and tables).
 //
 // A table is made once, for what an account without special rights sees of the volume. When
 // something in the volume is taken down, comes back or is no longer hidden, the table is made
-// again; until then nobody sees it. Only the newest editions have tables, and the largest ones of
-// the newest days.
+// again; until then nobody sees it. Only the newest days have tables.
 //
 // # Current volumes
 //

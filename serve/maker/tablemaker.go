@@ -23,13 +23,13 @@ const leaseName = "tables"
 
 // TableOptions are the settings of a TableMaker. All fields are required.
 type TableOptions struct {
-	Library  *serve.Library
-	Store    store.Store
-	Leases   lease.Locker
-	Editions int           // how many editions have tables: see tree.Tree.NewestAndLargest; the tables of others are deleted
-	Every    time.Duration // between two looks at the catalog; longer after a look that took long: see share
-	Grace    time.Duration // how long a table is kept that nobody sees any more; more than tables.FreshFor
-	Log      *slog.Logger
+	Library *serve.Library
+	Store   store.Store
+	Leases  lease.Locker
+	Days    int           // how many days, the newest ones, have tables; those of others are deleted
+	Every   time.Duration // between two looks at the catalog; longer after a look that took long: see share
+	Grace   time.Duration // how long a table is kept that nobody sees any more; more than tables.FreshFor
+	Log     *slog.Logger
 }
 
 // TableMaker makes tables while Run runs.
@@ -51,7 +51,7 @@ func NewTableMaker(opt TableOptions) *TableMaker {
 // everybody is whom tables are made for. No account has its name, so no rule is for it.
 var everybody = &account.Account{Domains: []string{"*"}}
 
-// longest is about how long one pass takes. The next one begins with the newest edition again.
+// longest is about how long one pass takes. The next one begins with the newest day again.
 const longest = time.Minute
 
 // errMore ends a pass that has taken long enough.
@@ -75,39 +75,44 @@ func (m *TableMaker) Run(ctx context.Context) error {
 	}
 }
 
-// Update makes the tables that are missing, of the newest editions first, and deletes those that
+// Update makes the tables that are missing, of the newest days first, and deletes those that
 // are not wanted any more. It must not be called concurrently.
 func (m *TableMaker) Update(ctx context.Context) error {
-	editions, sees, err := m.opt.Library.Tree.NewestAndLargest(ctx, everybody, m.opt.Editions)
+	_, sees, err := m.opt.Library.Tree.Newest(ctx, everybody)
 	if err != nil || sees == m.sees && len(m.due()) == 0 {
 		return err
 	}
-	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, editions) })
+	days, err := m.opt.Library.Tree.Days(ctx)
+	if err != nil {
+		return err
+	}
+	days = days[max(0, len(days)-m.opt.Days):]
+	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, days) })
 	if err == nil {
 		m.sees = sees
 	}
 	return err
 }
 
-func (m *TableMaker) update(ctx context.Context, editions []string) error {
+func (m *TableMaker) update(ctx context.Context, days []string) error {
 	all, err := tables.Stored(ctx, m.opt.Store, "")
 	if err != nil {
 		return err
 	}
-	stored := make(map[string]map[string][]tables.OfVolume) // by edition, then by domain/volume
+	stored := make(map[string]map[string][]tables.OfVolume) // by day, then by domain/volume
 	for _, t := range all {
-		if stored[t.Edition] == nil {
-			stored[t.Edition] = make(map[string][]tables.OfVolume)
+		if stored[t.Day] == nil {
+			stored[t.Day] = make(map[string][]tables.OfVolume)
 		}
 		of := t.Domain + "/" + t.Volume
-		stored[t.Edition][of] = append(stored[t.Edition][of], t)
+		stored[t.Day][of] = append(stored[t.Day][of], t)
 	}
 	p := &pass{TableMaker: m, begun: time.Now()}
-	for _, edition := range slices.Backward(editions) {
-		if err := p.edition(ctx, edition, stored[edition]); err != nil {
-			return fmt.Errorf("edition %s: %w", edition, err)
+	for _, day := range slices.Backward(days) {
+		if err := p.day(ctx, day, stored[day]); err != nil {
+			return fmt.Errorf("day %s: %w", day, err)
 		}
-		delete(stored, edition)
+		delete(stored, day)
 	}
 	for _, old := range stored {
 		for _, of := range old {
@@ -135,16 +140,16 @@ func (m *TableMaker) due() (keys []string) {
 	return keys
 }
 
-// pass is one pass over the editions.
+// pass is one pass over the days.
 type pass struct {
 	*TableMaker
 	begun time.Time
 }
 
-// edition makes the tables of an edition that are missing.
-func (p *pass) edition(ctx context.Context, edition string, stored map[string][]tables.OfVolume) error {
-	return p.opt.Library.Tree.Volumes(ctx, everybody, edition, func(of tree.VolumeOf) error {
-		name, state := edition+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
+// day makes the tables of a day that are missing.
+func (p *pass) day(ctx context.Context, day string, stored map[string][]tables.OfVolume) error {
+	return p.opt.Library.Tree.Volumes(ctx, everybody, day, func(of tree.VolumeOf) error {
+		name, state := day+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
 		known := stored[of.Domain+"/"+of.Name]
 		now := func(t tables.OfVolume) bool { return t.Changed.Equal(of.Modified) }
 		if p.fine[name] == state || of.Seen == "" && len(known) == len(tables.VolumeNames) && complete(known, now) {
@@ -154,7 +159,7 @@ func (p *pass) edition(ctx context.Context, edition string, stored map[string][]
 		if err != nil {
 			return err
 		}
-		this := tables.OfVolume{Edition: edition, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified}
+		this := tables.OfVolume{Day: day, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified}
 		if of.Seen != "" {
 			this.Changed = time.UnixMilli(0)
 		}
@@ -208,7 +213,7 @@ func (p *pass) make(ctx context.Context, this tables.OfVolume, v *library.Volume
 		}
 		rows, size = rows+t.Rows, size+t.Size()
 	}
-	p.opt.Log.InfoContext(ctx, "tables made", "edition", this.Edition, "domain", this.Domain, "volume", this.Volume, "rows", rows,
+	p.opt.Log.InfoContext(ctx, "tables made", "day", this.Day, "domain", this.Domain, "volume", this.Volume, "rows", rows,
 		"bytes", size, "took", time.Since(begun))
 	return nil
 }

@@ -161,7 +161,7 @@ func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 				s.Fatal(err)
 			}
 			switch name := dir + n.Name; {
-			case n.Dir && name != "/editions" && name != "/feed":
+			case n.Dir && name != "/days" && name != "/editions" && name != "/feed":
 				walk(name + "/")
 			case !n.Dir && kept(forms, n.Name):
 				f, err := s.Library.Tree.Open(s.Context(), a, name)

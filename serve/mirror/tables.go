@@ -14,14 +14,15 @@ import (
 	"sheaf/internal/api"
 )
 
-// A mirror can also keep the tables of records, hosts and links that the newest editions have
+// A mirror can also keep the tables of records, hosts and links that the newest days have
 // beside the volumes of a top-level domain (package maker). Their folder is kept as a host's
 // is. The feed tells of editions and take-downs, but not of tables, which are made later. So at the
 // end of the feed the service's MANIFESTs of the volumes are read: all of them at the beginning and
-// for a while after anything has happened, else those of editions newer than any that has tables.
+// for a while after anything has happened, else those of days newer than any that has tables.
 var (
 	tableFile  = regexp.MustCompile(`^[0-9]{5}\.(records|hosts|links)\.parquet$`)
-	volumesDir = regexp.MustCompile(`^/editions/([0-9]{8}(-[0-9]+)?)/([a-z0-9_-]+)/$`)
+	volumesDir = regexp.MustCompile(`^/days/([0-9]{8})/([a-z0-9_-]+)/$`)
+	editionDay = regexp.MustCompile(`^[0-9]{8}`)
 	topLevel   = regexp.MustCompile(`^[a-z0-9_-]+$`)
 )
 
@@ -29,7 +30,7 @@ func isTable(name string) bool { return tableFile.MatchString(name) }
 
 // tablesOf is what a mirror knows of tables.
 type tablesOf struct {
-	Editions []string `json:"editions,omitempty"` // that may have tables, the newest last
+	Days []string `json:"days,omitempty"` // that may have tables, the newest last
 	// Withdrawn says that something was taken down or has expired since all MANIFESTs were read, so
 	// that what is in hand may have to go.
 	Withdrawn bool `json:"withdrawn,omitempty"`
@@ -38,7 +39,7 @@ type tablesOf struct {
 }
 
 const (
-	waiting = 3                // how many of the newest editions may get tables that they do not have
+	waiting = 3                // how many of the newest days may get tables that they do not have
 	changes = 30 * time.Minute // for how long tables may be made after something has happened
 )
 
@@ -53,11 +54,14 @@ func (m *mirror) noteTables(events []api.Event) {
 		switch {
 		case e.Op != api.Put:
 			t.Withdrawn = true
-		case e.Edition != "" && !slices.Contains(t.Editions, e.Edition):
-			t.Editions = append(t.Editions, e.Edition)
+		case dayOf(e.Edition) != "" && !slices.Contains(t.Days, dayOf(e.Edition)):
+			t.Days = append(t.Days, dayOf(e.Edition))
 		}
 	}
 }
+
+// dayOf returns the day that an edition's name begins with, "" if it has none.
+func dayOf(edition string) string { return editionDay.FindString(edition) }
 
 // checkTables reports whether tables of these domains can be mirrored.
 func checkTables(domains []string) error {
@@ -76,14 +80,14 @@ func (m *mirror) tables(ctx context.Context) error {
 		return err
 	}
 	known := &m.state.Tables
-	editions := known.Editions
+	days := known.Days
 	if time.Now().After(known.until) {
-		editions = editions[m.newestWithTables(dirs)+1:]
+		days = days[m.newestWithTables(dirs)+1:]
 		dirs = slices.DeleteFunc(dirs, func(dir string) bool { return m.state.Pending[dir] == "" })
 	}
-	for _, e := range editions {
+	for _, day := range days {
 		for _, domain := range m.Tables {
-			dirs = append(dirs, "/editions/"+e+"/"+domain+"/")
+			dirs = append(dirs, "/days/"+day+"/"+domain+"/")
 		}
 	}
 	slices.Sort(dirs)
@@ -93,26 +97,27 @@ func (m *mirror) tables(ctx context.Context) error {
 	if dirs, err = m.place.volumes(); err != nil {
 		return err
 	}
-	before := len(known.Editions)
-	known.Editions = slices.DeleteFunc(known.Editions, func(e string) bool {
-		return !slices.Contains(known.Editions[max(0, before-waiting):], e) && !hasTables(e, dirs)
+	before := len(known.Days)
+	newest := slices.Clone(known.Days[max(0, before-waiting):])
+	known.Days = slices.DeleteFunc(known.Days, func(day string) bool {
+		return !slices.Contains(newest, day) && !hasTables(day, dirs)
 	})
-	if before == len(known.Editions) && !known.Withdrawn && len(dirs) == 0 {
+	if before == len(known.Days) && !known.Withdrawn && len(dirs) == 0 {
 		return nil
 	}
 	known.Withdrawn = false
 	return m.place.save(m.state)
 }
 
-// hasTables reports whether one of the folders is of an edition.
-func hasTables(edition string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(dir, "/editions/"+edition+"/") })
+// hasTables reports whether one of the folders is of a day.
+func hasTables(day string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(dir, "/days/"+day+"/") })
 }
 
-// newestWithTables returns the index of the newest edition of which one of the folders is, or -1.
+// newestWithTables returns the index of the newest day of which one of the folders is, or -1.
 func (m *mirror) newestWithTables(dirs []string) int {
-	for i, e := range slices.Backward(m.state.Tables.Editions) {
-		if hasTables(e, dirs) {
+	for i, day := range slices.Backward(m.state.Tables.Days) {
+		if hasTables(day, dirs) {
 			return i
 		}
 	}
@@ -123,7 +128,7 @@ func (m *mirror) newestWithTables(dirs []string) int {
 // them if they are not wanted.
 func (m *mirror) tableTasks(dirs []string) (tasks []*task) {
 	for _, dir := range dirs {
-		wanted := slices.Contains(m.Tables, volumesDir.FindStringSubmatch(dir)[3])
+		wanted := slices.Contains(m.Tables, volumesDir.FindStringSubmatch(dir)[2])
 		tasks = append(tasks, &task{dir: dir, look: wanted, all: !wanted, wanted: map[string]file{}})
 	}
 	return tasks
@@ -146,17 +151,17 @@ func (m *mirror) dropTables() error {
 
 // volumes returns the folders with tables.
 func (p *place) volumes() (dirs []string, err error) {
-	editions, err := os.ReadDir(p.at("/editions"))
-	for _, e := range editions {
+	days, err := os.ReadDir(p.at("/days"))
+	for _, e := range days {
 		if !e.IsDir() {
 			continue
 		}
-		domains, err := os.ReadDir(p.at("/editions/" + e.Name()))
+		domains, err := os.ReadDir(p.at("/days/" + e.Name()))
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range domains {
-			if dir := "/editions/" + e.Name() + "/" + d.Name() + "/"; d.IsDir() && volumesDir.MatchString(dir) {
+			if dir := "/days/" + e.Name() + "/" + d.Name() + "/"; d.IsDir() && volumesDir.MatchString(dir) {
 				dirs = append(dirs, dir)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 	"sheaf/serve/maker"
 )
 
-// tableSite is a service whose newest editions have tables.
+// tableSite is a service whose newest days have tables.
 type tableSite struct {
 	*site
 	make func()
@@ -29,7 +29,7 @@ type tableSite struct {
 func newTableSite(t *testing.T) *tableSite {
 	s := newSite(t)
 	maker := maker.NewTableMaker(maker.TableOptions{
-		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Editions: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")
 	s.publish(day.AddDate(0, 0, 1), 2, 100, "www.waseda.ac.jp")
@@ -40,7 +40,7 @@ func newTableSite(t *testing.T) *tableSite {
 // tables returns which tables a mirror has, and expects that each holds what its SHA256SUMS says.
 func (s *tableSite) tables(dir string) (names []string) {
 	s.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "editions/*/*/*.parquet"))
+	found, err := filepath.Glob(filepath.Join(dir, "days/*/*/*.parquet"))
 	testkit.Must(s.TB, err)
 	for _, name := range found {
 		rel, err := filepath.Rel(dir, name)
@@ -55,9 +55,9 @@ func (s *tableSite) tables(dir string) (names []string) {
 	return names
 }
 
-func tablesIn(edition string) (names []string) {
+func tablesIn(day string) (names []string) {
 	for _, name := range []string{"hosts", "links", "records"} {
-		names = append(names, fmt.Sprintf("editions/%s/jp/00001.%s.parquet", edition, name))
+		names = append(names, fmt.Sprintf("days/%s/jp/00001.%s.parquet", day, name))
 	}
 	return names
 }

@@ -30,17 +30,17 @@ var VolumeNames = []string{RecordsName, HostsName, LinksName}
 
 // OfVolume is a stored table of a volume.
 type OfVolume struct {
-	Edition, Domain, Volume string    // such as 20261121, jp and 00001
-	Name                    string    // one of VolumeNames
-	Digest                  string    // library.Volume.Digest
-	Changed                 time.Time // when the volume had been changed last, in milliseconds; zero: rules hid something
-	Rows, Size              int64
-	SHA256                  string
+	Day, Domain, Volume string    // such as 20261121, jp and 00001
+	Name                string    // one of VolumeNames
+	Digest              string    // library.Volume.Digest
+	Changed             time.Time // when the volume had been changed last, in milliseconds; zero: rules hid something
+	Rows, Size          int64
+	SHA256              string
 }
 
 // Key returns the key of the table's object.
 func (t OfVolume) Key() string {
-	return fmt.Sprintf("%s%s/%s/%s-%s-%d-%d-%s.%s", Prefix, t.Edition, t.Domain, t.Volume, t.Digest, t.Changed.UnixMilli(), t.Rows, t.SHA256, t.Name)
+	return fmt.Sprintf("%s%s/%s/%s-%s-%d-%d-%s.%s", Prefix, t.Day, t.Domain, t.Volume, t.Digest, t.Changed.UnixMilli(), t.Rows, t.SHA256, t.Name)
 }
 
 // parseKey is the inverse of Key.
@@ -57,7 +57,7 @@ func parseKey(info store.Info) (t OfVolume, ok bool) {
 	changed, err := strconv.ParseInt(fields[2], 10, 64)
 	rows, rerr := strconv.ParseInt(fields[3], 10, 64)
 	t = OfVolume{
-		Edition: parts[0], Domain: parts[1], Volume: fields[0], Name: name, Digest: fields[1],
+		Day: parts[0], Domain: parts[1], Volume: fields[0], Name: name, Digest: fields[1],
 		Changed: time.UnixMilli(changed).UTC(), Rows: rows, Size: info.Size, SHA256: fields[4],
 	}
 	return t, err == nil && rerr == nil && t.Key() == info.Key
@@ -80,10 +80,10 @@ func Stored(ctx context.Context, st store.Store, under string) (all []OfVolume, 
 const FreshFor = 5 * time.Second
 
 // Volumes returns the stored tables of the volumes of a domain.
-func (x *Tables) Volumes(ctx context.Context, edition, domain string) ([]OfVolume, error) {
-	key := fmt.Sprintf("tables of volumes %d %q %q", time.Now().UnixNano()/int64(FreshFor), edition, domain)
+func (x *Tables) Volumes(ctx context.Context, day, domain string) ([]OfVolume, error) {
+	key := fmt.Sprintf("tables of volumes %d %q %q", time.Now().UnixNano()/int64(FreshFor), day, domain)
 	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) ([]OfVolume, int64, error) {
-		all, err := Stored(ctx, x.Archive.Segments.Store, edition+"/"+domain+"/")
+		all, err := Stored(ctx, x.Archive.Segments.Store, day+"/"+domain+"/")
 		return all, 256 * int64(1+len(all)), err
 	})
 }
@@ -118,7 +118,7 @@ func (x *Tables) Put(ctx context.Context, of OfVolume, t *Table) error {
 	return x.Archive.Segments.Store.Put(ctx, of.Key(), r, of.Size)
 }
 
-// MakeOf makes the table of a name, one of VolumeNames, of what an edition brought of hosts, which
+// MakeOf makes the table of a name, one of VolumeNames, of what a volume has of hosts, which
 // come in the order of the tree.
 func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
 	if name == HostsName {

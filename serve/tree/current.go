@@ -159,7 +159,7 @@ func (t *Tree) NewestCurrent(ctx context.Context, a *account.Account, domain str
 func (t *Tree) currentSpans(ctx context.Context, of source) (spans []span, err error) {
 	all, err := t.currents(ctx)
 	for _, c := range all {
-		if c.Same(Current{Edition: of.ed.Name, Domain: of.place}) {
+		if c.Same(Current{Edition: of.name, Domain: of.place}) {
 			at := span{}
 			for _, at.to = range c.Ends {
 				spans = append(spans, at)
@@ -188,7 +188,7 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, 
 		if errors.Is(err, catalog.ErrNotExist) {
 			continue
 		}
-		of := source{ed, c.Domain, true}
+		of := source{c.Edition, []catalog.Edition{ed}, c.Domain, true}
 		if err == nil {
 			_, err = f.volumesDirectory(ctx, of)
 		}
@@ -210,17 +210,17 @@ func (f *finder) findCurrent(ctx context.Context, name string) (*library.Entry, 
 	case edition != "":
 		return directoryOf(edition, found, func(of source) string { return of.place }), nil
 	}
-	return directoryOf(dirCurrent, found, func(of source) string { return of.ed.Name }), nil
+	return directoryOf(dirCurrent, found, func(of source) string { return of.name }), nil
 }
 
 // directoryOf returns a directory of directories, with a name for each source.
 func directoryOf(name string, found []source, entry func(source) string) *library.Entry {
-	return library.Directory(name, found[len(found)-1].ed.Published, func(_ context.Context, emit func(library.Node) error) error {
+	return library.Directory(name, found[len(found)-1].published(), func(_ context.Context, emit func(library.Node) error) error {
 		last := ""
 		for _, of := range found {
 			if this := entry(of); this != last {
 				last = this
-				if err := emit(library.DirectoryNode(this, of.ed.Published)); err != nil {
+				if err := emit(library.DirectoryNode(this, of.published())); err != nil {
 					return err
 				}
 			}
@@ -234,7 +234,7 @@ func currentSegments(ctx context.Context, v *library.AccountView, of source, par
 	all := segmentsWithin(v.Scope.Under(of.place), part, func(after string) iter.Seq2[catalog.SegmentEntry, error] { return v.Snap.Entries(ctx, "", after) })
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for seg, err := range all {
-			if (err != nil || !seg.Published.After(of.ed.Published)) && !yield(seg, err) {
+			if (err != nil || !seg.Published.After(of.published())) && !yield(seg, err) {
 				return
 			}
 		}

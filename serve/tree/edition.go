@@ -18,10 +18,9 @@ import (
 
 const dirEditions = "editions"
 
-// findEdition finds a path below /editions. That is an edition's directory with its texts, and a
-// directory of volumes for each domain of which it brought something. If the edition is large, its
-// directory lists shards, each with texts of its own; the texts of the whole edition are there but
-// not listed.
+// findEdition finds a path below /editions. That is an edition's directory with its texts. If the
+// edition is large, its directory lists shards, each with texts of its own; the texts of the whole
+// edition are there but not listed. What the editions of a day brought of a domain is below /days.
 func (f *finder) findEdition(ctx context.Context, name string) (*library.Entry, error) {
 	if name == "" {
 		return f.directory(dirEditions, f.listEditions), nil
@@ -42,7 +41,7 @@ func (f *finder) findEdition(ctx context.Context, name string) (*library.Entry, 
 			if slices.Contains(texts, name) {
 				return f.editionText(ctx, ed, span{}, name, "../../")
 			}
-			return f.findVolumes(ctx, ed, name)
+			return nil, library.ErrNotFound
 		}
 		if err != nil {
 			return nil, err
@@ -69,9 +68,6 @@ func (f *finder) findEdition(ctx context.Context, name string) (*library.Entry, 
 		if len(shards) > 0 {
 			names = shardNames(len(shards))
 		}
-		if err := f.listDomains(ctx, ed, emit); err != nil {
-			return err
-		}
 		return listNames(ctx, names, emit, inEdition)
 	}), nil
 }
@@ -87,10 +83,10 @@ func (f *finder) listEditions(ctx context.Context, emit func(library.Node) error
 }
 
 // editionText returns a text about the part of an edition. up leads from its directory to the root.
-func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*library.Entry, error) {
+func (f *finder) editionText(ctx context.Context, ed catalog.Edition, keys span, name, up string) (*library.Entry, error) {
 	d := library.Document{
-		Name: name, Type: "text/plain; charset=utf-8", Modified: source{ed: ed}.modified(f.view, part),
-		Key: fmt.Sprintf("edition %d %q %s %q", f.view.Snap.Version(), ed.Name, f.view.Seen(), part),
+		Name: name, Type: "text/plain; charset=utf-8", Modified: source{}.modified(f.view, part{keys, []catalog.Edition{ed}}),
+		Key: fmt.Sprintf("edition %d %q %s %q", f.view.Snap.Version(), ed.Name, f.view.Seen(), keys),
 	}
 	// about writes what the text says about a host, whose path in listings is place.
 	var about func(ctx context.Context, w io.Writer, a library.Archive, place string) error
@@ -114,7 +110,7 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span,
 		return nil, library.ErrNotFound
 	}
 	write := func(f *finder, ctx context.Context, w io.Writer) error {
-		for h, err := range editionHosts(ctx, f.view, ed.Name, part) {
+		for h, err := range editionHosts(ctx, f.view, ed.Name, keys) {
 			if err != nil {
 				return err
 			}
@@ -188,19 +184,19 @@ func numbered(n int) string { return fmt.Sprintf("%05d", n) }
 
 // pick returns the shard or volume that has a name. It asks for all of them only if the name is a
 // number.
-func pick(name string, all func() ([]span, error)) (span, error) {
+func pick[T any](name string, all func() ([]T, error)) (one T, err error) {
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 || numbered(n) != name {
-		return span{}, library.ErrNotFound
+		return one, library.ErrNotFound
 	}
-	spans, err := all()
+	parts, err := all()
 	switch {
 	case err != nil:
-		return span{}, err
-	case n > len(spans):
-		return span{}, library.ErrNotFound
+		return one, err
+	case n > len(parts):
+		return one, library.ErrNotFound
 	}
-	return spans[n-1], nil
+	return parts[n-1], nil
 }
 
 // editionHosts yields the hosts of a part of an edition that the account sees, in the order of

@@ -91,11 +91,11 @@ func (m *currentMaker) volume(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	var list measures
-	size, part := int64(0), span{}
+	size, at := int64(0), span{}
 	if n := len(m.made.Ends); n > 0 {
-		part.from = m.made.Ends[n-1]
+		at.from = m.made.Ends[n-1]
 	}
-	for h, err := range v.HostsOf(source{ed, m.made.Domain, true}.segments(ctx, v, part)) {
+	for h, err := range v.HostsOf(source{ed.Name, []catalog.Edition{ed}, m.made.Domain, true}.segments(ctx, v, part{span: at})) {
 		if err != nil {
 			return false, err
 		}

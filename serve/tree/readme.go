@@ -11,7 +11,7 @@ import (
 )
 
 // readmeDate is when the text of /README last changed.
-var readmeDate = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+var readmeDate = time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
 
 var readmeText = template.Must(template.New(fileReadme).Parse(`ARCHIVES OF COLLECTED PAGES
 
@@ -19,11 +19,13 @@ What is where
   /LATEST                      the name of the newest edition
   /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS,
                                ls-lR.gz; of very many hosts, in shards 00001, 00002, …
-  /editions/<edition>/jp/      all it brought of a domain, in volumes of about 1 GiB:
+  /days/<day>/jp/              all that a day's editions brought of a domain, in volumes
+                               of about 1 GiB:
       00001.tar.gz, .warc.gz   many hosts' files, one after another
       00001.jsonl              the hosts, and where in the volume each one is
       00001.records.parquet    tables of the records, the hosts and the links, and
-      .hosts. and .links.      MANIFEST, which lists all these files
+      .hosts. and .links.      MANIFEST, which lists all these files, and says first
+                               whether the day is complete
   /current/<edition>/jp/       the latest version of every page of a domain when the edition
                                had been published, in such volumes, if they are offered
   /ls-lR.gz                    every edition's files of every host, as ls -lR lists
@@ -38,7 +40,7 @@ What is where
 
   A directory of very many hosts is divided by first letters: /jp/ne/blog/a+/aki/.
   The plain /jp/ne/blog/aki/ is valid too. Every domain has volumes, such as
-  /editions/<edition>/jp/ac/, but only those of top-level domains are listed.
+  /days/<day>/jp/ac/, but only those of top-level domains are listed.
   An edition is named by the day of its publication, such as 20261121; a second
   one of that day is 20261121-2.
 

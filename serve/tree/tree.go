@@ -9,11 +9,12 @@
 //	/editions/20261121/SHA256SUMS    digests of its files, for sha256sum -c
 //	/editions/20261121/ls-lR.gz      its files, as ls -lR lists them
 //	/editions/20261121/00001/…       the same in shards, if the edition has very many hosts
-//	/editions/20261121/jp/           the edition's hosts of a domain in volumes of about 1 GiB
-//	    00001.tar.gz, 00001.warc.gz      see library.Volume
+//	/days/20261121/jp/               what that day's editions brought of a domain, in volumes
+//	    00001.tar.gz, 00001.warc.gz      of about 1 GiB: see library.Volume
 //	    00001.jsonl                      its hosts, and where each lies
 //	    00001.records.parquet, .hosts.parquet, .links.parquet    tables of what it has
-//	    MANIFEST                         these files: size, digest, ETag; JSON lines
+//	    MANIFEST                         whether the day is complete, and these files: size,
+//	                                     digest, ETag; JSON lines
 //	/current/20261121/jp/            the latest version of every page of the domain then, in such
 //	    00001.tar.gz, …                  volumes; of domains that the operator chooses
 //	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package api
@@ -26,7 +27,7 @@
 //	    20261121.others.warc.gz, all.…   imported records that are no answers
 //	    MANIFEST, SHA256SUMS
 //
-// Every domain has volumes, /editions/20261121/jp/ac/ too, but only those of top-level domains are
+// Every domain has volumes, /days/20261121/jp/ac/ too, but only those of top-level domains are
 // listed.
 //
 // Some files are there but not listed, so that a mirror does not fetch everything five times. These
@@ -180,6 +181,8 @@ func (f *finder) find(ctx context.Context, name string) (*library.Entry, error) 
 		return f.rootText(ctx, first)
 	case first == dirEditions:
 		return f.findEdition(ctx, rest)
+	case first == dirDays:
+		return f.findDay(ctx, rest)
 	case first == dirCurrent:
 		return f.findCurrent(ctx, rest)
 	case first == api.Dir:
@@ -205,7 +208,7 @@ func (f *finder) find(ctx context.Context, name string) (*library.Entry, error) 
 // root returns the root directory.
 func (f *finder) root() *library.Entry {
 	return f.directory("/", func(ctx context.Context, emit func(library.Node) error) error {
-		for _, name := range []string{fileReadme, fileLatest, dirCurrent, dirEditions, api.Dir} {
+		for _, name := range []string{fileReadme, fileLatest, dirCurrent, dirDays, dirEditions, api.Dir} {
 			e, err := f.find(ctx, name)
 			if library.IsNotFound(err) {
 				continue

@@ -95,7 +95,7 @@ func TestPackagesAreShort(t *testing.T) {
 		case "archive":
 			most = 5640
 		case "archive/catalog":
-			most = 5400
+			most = 5500 // days, with their editions and their end
 		case "cmd/sheaf":
 			most = 4900
 		case "cmd/sheaf/service":

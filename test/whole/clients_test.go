@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/archive/catalog"
 	"sheaf/archive/upkeep"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
@@ -84,7 +85,7 @@ func TestCopiesFollowTakedowns(t *testing.T) {
 	run := func() {
 		testkit.Until(t, "the tables are made anew", func() bool {
 			latest, _ := h.get("/pub/LATEST")
-			_, status := h.get("/pub/editions/" + strings.TrimSpace(latest) + "/jp/00001.records.parquet")
+			_, status := h.get("/pub/days/" + catalog.DayOf(strings.TrimSpace(latest)) + "/jp/00001.records.parquet")
 			return status == http.StatusOK
 		})
 		for name, f := range h.followers() {

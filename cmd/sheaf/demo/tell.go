@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"sheaf/archive/catalog"
 	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 )
@@ -72,7 +73,7 @@ Look at it
 	transfers.WriteTable(t.w, r.Transfers)
 	fmt.Fprint(t.w, "\nPublished\n\n")
 	for _, e := range r.Editions {
-		fmt.Fprintf(t.w, "  edition %-12s %d hosts, %d records, %d bytes; all of jp: /editions/%s/jp\n", e.Name, e.Hosts, e.Records, e.Bytes, e.Name)
+		fmt.Fprintf(t.w, "  edition %-12s %d hosts, %d records, %d bytes; all of jp: /days/%s/jp\n", e.Name, e.Hosts, e.Records, e.Bytes, catalog.DayOf(e.Name))
 	}
 	fmt.Fprintf(t.w, `
 Fetch it

@@ -356,7 +356,7 @@ const tablesGrace = time.Minute
 
 func (b *builder) tablemaker(a *archives) *maker.TableMaker {
 	return maker.NewTableMaker(maker.TableOptions{
-		Library: a.library, Store: b.objects, Leases: b.state.leases, Editions: b.cfg.Ingest.Tables.Editions, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
+		Library: a.library, Store: b.objects, Leases: b.state.leases, Days: b.cfg.Ingest.Tables.Days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
 	})
 }
 

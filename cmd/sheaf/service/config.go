@@ -90,7 +90,7 @@ type Ingest struct {
 		Keep time.Duration `mapstructure:"keep"` // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
 	Tables struct {
-		Editions int `mapstructure:"editions" want:"at least 0"` // how many, the newest ones, have tables, and of how many days the largest; 0: none
+		Days int `mapstructure:"days" want:"at least 0"` // how many, the newest ones, have tables; 0: none
 	} `mapstructure:"tables"`
 	Volumes struct {
 		Current []string      `mapstructure:"current"`               // top-level domains that have volumes of the latest versions

@@ -1,0 +1,67 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// DayOf returns the day, yyyymmdd, with which an edition's name begins.
+func DayOf(edition string) string { return edition[:min(len(dayForm), len(edition))] }
+
+// DayEditions returns the editions of a day in the order of publication.
+func (s *Snapshot) DayEditions(ctx context.Context, day string) ([]Edition, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	var editions []Edition
+	for row, err := range scan(ctx, runs, tableEdition+day) {
+		var e Edition
+		if err == nil {
+			err = rowValue(row, &e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("catalog: editions of %s: %w", day, err)
+		}
+		if DayOf(e.Name) == day {
+			editions = append(editions, e)
+		}
+	}
+	slices.SortFunc(editions, func(a, b Edition) int { return cmp.Compare(a.Version, b.Version) })
+	return editions, nil
+}
+
+// Over is how long after a day's end no edition is named by it any more: see Snapshot.Complete.
+const Over = 30 * time.Minute
+
+// Complete reports whether no more editions will be named by a day, and since when that is certain:
+// since the first edition of a later day, or since the time Over after the day's end in the
+// catalog's zone. A publication whose day is over when its run is built is named anew, and its
+// version is appended within a third of Over or not at all.
+func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, complete bool, err error) {
+	runs, err := s.live()
+	if err != nil {
+		return since, false, err
+	}
+	if begin, err := time.ParseInLocation(dayForm, day, s.catalog.opt.Location); err == nil {
+		since = begin.AddDate(0, 0, 1).Add(Over).UTC()
+		complete = !s.catalog.opt.Now().Before(since)
+	}
+	for row, err := range scanFrom(ctx, runs, tableEdition, tableEdition+day+"z") {
+		var e Edition
+		if err == nil {
+			err = rowValue(row, &e)
+		}
+		if err != nil {
+			return since, false, fmt.Errorf("catalog: editions after %s: %w", day, err)
+		}
+		if !complete || e.Published.Before(since) {
+			since = e.Published
+		}
+		return since, true, nil
+	}
+	return since, complete, nil
+}

@@ -1,0 +1,233 @@
+package tree
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sheaf/archive/catalog"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+	"sheaf/serve/tables"
+)
+
+const dirDays = "days"
+
+// Days returns the days on which something was published, the oldest first.
+func (t *Tree) Days(ctx context.Context) ([]string, error) {
+	editions, err := t.Editions(ctx)
+	return daysOf(editions), err
+}
+
+// daysOf returns the days of editions, which are in the order of publication.
+func daysOf(editions []catalog.Edition) (days []string) {
+	for _, ed := range editions {
+		days = append(days, catalog.DayOf(ed.Name))
+	}
+	slices.Sort(days)
+	return slices.Compact(days)
+}
+
+// findDay finds a path below /days. That is a directory for each day on which something was
+// published, with one for each domain, and the files of the domain's volumes.
+func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, error) {
+	if name == "" {
+		return f.directory(dirDays, f.listDays), nil
+	}
+	day, rest, _ := strings.Cut(name, "/")
+	editions, err := f.view.Snap.DayEditions(ctx, day)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(editions) == 0:
+		return nil, library.ErrNotFound
+	}
+	of := source{name: day, editions: editions, place: rest}
+	if rest == "" {
+		return library.Directory(day, of.published(), func(ctx context.Context, emit func(library.Node) error) error {
+			return f.listDomains(ctx, editions, emit)
+		}), nil
+	}
+	if dir, base := path.Split(rest); dir != "" {
+		in := of
+		in.place = strings.TrimSuffix(dir, "/")
+		if volume, table, ok := tables.CutVolume(base); ok {
+			return f.findTable(ctx, in, volume, table)
+		}
+		if e, err := f.volumesFile(ctx, in, base); !library.IsNotFound(err) {
+			return e, err
+		}
+	}
+	return f.volumesDirectory(ctx, of)
+}
+
+func (f *finder) listDays(ctx context.Context, emit func(library.Node) error) error {
+	editions, err := f.view.Snap.Editions(ctx)
+	if err != nil {
+		return err
+	}
+	last := make(map[string]catalog.Edition)
+	for _, ed := range editions {
+		last[catalog.DayOf(ed.Name)] = ed
+	}
+	for _, day := range daysOf(editions) {
+		if err := emit(library.DirectoryNode(day, last[day].Published)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listDomains lists the top-level domains of which editions have something for the account.
+func (f *finder) listDomains(ctx context.Context, editions []catalog.Edition, emit func(library.Node) error) error {
+	last := make(map[string]catalog.Edition) // by domain
+	for _, ed := range editions {
+		domains, err := f.domainsOf(ctx, ed)
+		if err != nil {
+			return err
+		}
+		for _, domain := range domains {
+			last[domain] = ed
+		}
+	}
+	for _, domain := range slices.Sorted(maps.Keys(last)) {
+		if err := emit(library.DirectoryNode(domain, last[domain].Published)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// domainsOf returns the top-level domains of which an edition has something for the account.
+func (f *finder) domainsOf(ctx context.Context, ed catalog.Edition) ([]string, error) {
+	key := fmt.Sprintf("domains %d %q", f.view.Snap.Withdrawals(), ed.Name)
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (domains []string, cost int64, err error) {
+		for from, more := "", true; more; {
+			more = false
+			for seg, err := range editionSegments(ctx, v, ed.Name, v.Scope, span{from: from}) {
+				if err != nil {
+					return nil, 0, err
+				}
+				key := catalog.Key(seg.Host)
+				domain, _, deep := strings.Cut(key, ",")
+				if at := strings.LastIndexByte(domain, '_'); !deep && at > 0 && account.IsPort(domain[at:]) {
+					domain = domain[:at]
+				}
+				if !slices.Contains(domains, domain) {
+					domains = append(domains, domain)
+					cost += 64
+				}
+				// Hosts on other ports, "jp_8080", come behind "jp-x", and are met there.
+				from, more = max(key, domain+",~"), true
+				break
+			}
+		}
+		return domains, 256 + cost, nil
+	})
+}
+
+// An edition that brought less of a domain than this share of a volume, one of so many, in bytes
+// and hosts, does not get one of its own. It shares one with its neighbours of that kind, while
+// together they have less than that. So a day of many express batches has few volumes, and only the
+// last volume of a day changes when an edition arrives.
+const littleShare = 16
+
+// volumeParts returns what each volume of a domain has.
+func (f *finder) volumeParts(ctx context.Context, of source) (parts []part, err error) {
+	if of.current {
+		spans, err := f.tree.currentSpans(ctx, of)
+		for _, s := range spans {
+			parts = append(parts, part{s, of.editions})
+		}
+		return parts, err
+	}
+	var shared brought // by the editions of the last part, if more may share it
+	for i, ed := range of.editions {
+		b, err := f.broughtBy(ctx, ed, of.place)
+		if err != nil {
+			return nil, err
+		}
+		if b.hosts == 0 {
+			continue
+		}
+		little := func(b brought) bool {
+			return b.bytes < f.tree.opt.VolumeBytes/littleShare && b.hosts < volumeHosts/littleShare
+		}
+		together := brought{bytes: shared.bytes + b.bytes, hosts: shared.hosts + b.hosts}
+		if shared.hosts > 0 && little(b) && little(together) {
+			last := &parts[len(parts)-1]
+			last.editions, shared = append(slices.Clip(last.editions), ed), together
+			continue
+		}
+		for _, s := range b.spans {
+			parts = append(parts, part{s, of.editions[i : i+1]})
+		}
+		if shared = (brought{}); little(b) {
+			shared = b
+			parts[len(parts)-1].span = span{}
+		}
+	}
+	return parts, nil
+}
+
+// brought is what an edition brought of a domain.
+type brought struct {
+	bytes int64
+	hosts int
+	spans []span // of the volumes that it would have of its own
+}
+
+// broughtBy returns what an edition brought of the domain at a place.
+func (f *finder) broughtBy(ctx context.Context, ed catalog.Edition, place string) (brought, error) {
+	key := fmt.Sprintf("brought %q %q", ed.Name, place)
+	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (all brought, cost int64, err error) {
+		size, hosts, at := int64(0), 0, span{}
+		for h, err := range v.Snap.EditionSizes(ctx, ed.Name, account.KeyPrefix(place)) {
+			switch {
+			case err != nil:
+				return brought{}, 0, err
+			case !account.Within(strings.ReplaceAll(h.Key, ",", "/"), place):
+				continue
+			case hosts > 0 && (size+h.Bytes > f.tree.opt.VolumeBytes || hosts == volumeHosts):
+				all.spans = append(all.spans, at)
+				size, hosts, at = 0, 0, span{from: at.to}
+			}
+			size, hosts, at.to = size+h.Bytes, hosts+1, h.Key
+			all.bytes, all.hosts = all.bytes+h.Bytes, all.hosts+1
+		}
+		if hosts > 0 {
+			all.spans = append(all.spans, at)
+		}
+		return all, int64(128 + 256*len(all.spans)), nil
+	})
+}
+
+// sharedSegments yields what a part of several editions has of the hosts that an account sees: of
+// each host, edition by edition. It holds all of them, which are few.
+func sharedSegments(ctx context.Context, v *library.AccountView, s source, of part) iter.Seq2[catalog.SegmentEntry, error] {
+	return func(yield func(catalog.SegmentEntry, error) bool) {
+		var all []catalog.SegmentEntry
+		for _, ed := range of.editions {
+			for seg, err := range editionSegments(ctx, v, ed.Name, v.Scope.Under(s.place), of.span) {
+				if err != nil {
+					yield(seg, err)
+					return
+				}
+				all = append(all, seg)
+			}
+		}
+		slices.SortFunc(all, func(a, b catalog.SegmentEntry) int {
+			return cmp.Or(strings.Compare(catalog.Key(a.Host), catalog.Key(b.Host)), cmp.Compare(a.Seq, b.Seq))
+		})
+		for _, seg := range all {
+			if !yield(seg, nil) {
+				return
+			}
+		}
+	}
+}
