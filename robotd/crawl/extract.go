@@ -101,6 +101,7 @@ func (x *extracting) page(t *turn) {
 		return
 	}
 	t.host.memory.calendars.Saw(weburl.PathQuery(t.entry.URL), t.entry.Depth, p)
+	t.host.memory.circles.Saw(t.entry.URL, p)
 	for i := range links {
 		x.followLink(t, &links[i], t.entry.Depth+1)
 	}

@@ -148,6 +148,7 @@ func visit(t testing.TB, top string, most int, body func(at string) string) int 
 		e := queue[n]
 		p := page(t, e.at, body(e.at))
 		calendars.Saw(e.at, e.depth, p)
+		circles.Saw("http://h"+e.at, p)
 		for _, l := range p.Links {
 			to := strings.TrimPrefix(l.URL, "http://h")
 			if known[to] || Trap(to, time.Now()) != "" || calendars.Endless(to, e.depth+1) || circles.Endless(e.at, to) {

@@ -1,11 +1,14 @@
 package page
 
 import (
+	"hash/maphash"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/weburl"
 )
 
 // Bounds of the URLs that a person would have made.
@@ -69,65 +72,102 @@ func repeats(segments []string) bool {
 	return false
 }
 
-// Circles finds paths that relative links make longer without end, if several words take turns in
-// no order: a server that shows the same page under each path has two times as many with each
+// Circles finds paths that relative links make longer without end, whatever the order in which words
+// take turns: a server that shows the same page under each path has two times as many with each
 // segment, or more. The zero value is ready for use. It must not be used concurrently.
 type Circles struct {
-	seen  map[string]bool // directories in which segments come again
-	once  int             // those of seen in which one does
-	words map[string]bool // the segments of these
+	seen  map[string]bool    // directories in which segments come again
+	below map[string]leading // by directory
+	alike int                // directories whose pages lead where those of the two above lead
+	ended string             // directory of the page last seen, if what lies below is endless
 }
 
-// Bounds of such directories of a host. Of four words that take turns, some 500 paths have a word
-// that comes twice, but no second one. A real tree of so many has more words, or is less deep.
+// leading is what the first page of a directory links to below it.
+type leading struct {
+	names uint64 // hash of the names of directories
+	same  int    // directories one above another, with this one, whose pages link to the same names
+}
+
+// Bounds of such directories of a host. Names that come twice below each other are an index by
+// letters or by language. Only those that come thrice are a circle, if there are many.
 const (
 	maxCircles = 100 // in which several segments come again
-	maxOnce    = 90  // in which one does, of few words
-	mostWords  = 8
-	deepOnce   = 4 // segments
+	maxAlike   = 20
+	maxLeading = 1000 // that are remembered
 )
 
-// Endless reports whether a link of a page leads deeper into a circle. A directory counts only if
-// it lies below the page's own directory, and if both repeat segments, or if it is the next one and
-// all such consist of a few words. So a real tree in which a name comes twice is not a circle. Once
-// a host has as many such directories as it may, every further one is endless, until the crawl of
-// the host ends.
+// Saw takes in the page of a URL, before its links are asked about.
+func (c *Circles) Saw(url string, p *Page) {
+	c.ended = ""
+	path := weburl.PathQuery(url)
+	dir := directory(path)
+	this := leading{names: namesBelow(strings.TrimSuffix(url, path)+dir, p), same: 1}
+	_, known := c.below[dir]
+	if this.names == 0 || !known && len(c.below) == maxLeading {
+		return
+	}
+	for above := dir; above != "/" && this.same == 1; {
+		above = directory(above[:len(above)-1])
+		if at, ok := c.below[above]; ok {
+			if at.names == this.names {
+				this.same += at.same
+			}
+			break
+		}
+	}
+	if this.same > 2 {
+		if c.alike >= maxAlike {
+			c.ended = dir
+			return
+		}
+		if !known {
+			c.alike++
+		}
+	}
+	if c.below == nil {
+		c.below = make(map[string]leading)
+	}
+	if !known {
+		c.below[dir] = this
+	}
+}
+
+// namesBelow returns a hash of the names of the directories below a URL to which a page links,
+// whatever their order; 0: there are none but numbers.
+func namesBelow(url string, p *Page) (hash uint64) {
+	met := make(map[string]bool)
+	for _, l := range p.Links {
+		rest, ok := strings.CutPrefix(l.URL, url)
+		path, _, _ := strings.Cut(rest, "?")
+		if name, _, deeper := strings.Cut(path, "/"); ok && deeper && !met[name] && !isNumber(name) {
+			met[name] = true
+			hash += maphash.String(seed, name)
+		}
+	}
+	return hash
+}
+
+// Endless reports whether a link of the page last seen leads deeper into a circle. A directory below
+// the page's own counts if both repeat segments. So a real tree in which a name comes twice is not a
+// circle. Once a host has as many such directories as it may, every further one is endless, until
+// the crawl of the host ends.
 func (c *Circles) Endless(page, link string) bool {
 	from, to := directory(page), directory(link)
-	if len(to) <= len(from) || !strings.HasPrefix(to, from) || c.seen[to] {
+	switch {
+	case len(to) <= len(from) || !strings.HasPrefix(to, from) || c.seen[to]:
 		return false
-	}
-	switch n := again(to); {
-	case n >= 2 && again(from) >= 1:
-		if len(c.seen)-c.once == maxCircles {
-			return true
-		}
-	case n == 1 && strings.Count(to, "/") > deepOnce && strings.Count(to, "/") == strings.Count(from, "/")+1 && c.fewWords(to):
-		if c.once == maxOnce {
-			return true
-		}
-		c.once++
-	default:
+	case from == c.ended:
+		return true
+	case again(to) < 2 || again(from) < 1:
 		return false
+	case len(c.seen) == maxCircles:
+		return true
 	}
 	if c.seen == nil {
 		c.seen = make(map[string]bool)
 	}
 	c.seen[to] = true
 	return false
-}
-
-// fewWords adds the segments of a directory to the words, and reports whether these are few.
-func (c *Circles) fewWords(path string) bool {
-	if c.words == nil {
-		c.words = make(map[string]bool)
-	}
-	for s := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		if len(c.words) <= mostWords {
-			c.words[s] = true
-		}
-	}
-	return len(c.words) <= mostWords
 }
 
 // directory returns the path up to its last slash.

@@ -50,21 +50,46 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCircles: relative links that make paths of two to four words in any order end soon, and
-// real trees in which names come twice are visited as they are.
+// TestCircles: relative links that make paths of some words in any order, or in turns, end soon,
+// and real trees in which names come twice are visited as they are.
 func TestCircles(t *testing.T) {
 	t.Parallel()
+	words := func(n int) (links string) {
+		for i := range n {
+			links += fmt.Sprintf("<a href=w%c/>x</a>", 'a'+i)
+		}
+		return links
+	}
 	for links, most := range map[string]int{
 		`<a href="favicons/apple">a</a><a href="more/">b</a><link rel=icon href="favicons/f.ico">`: 300,
-		`<a href="a/">a</a><a href="b/">b</a>`:                                                     300,
-		`<a href="a/">a</a><a href="b/">b</a><a href="c/">c</a>`:                                   300,
-		`<a href="a/">a</a><a href="b/">b</a><a href="c/">c</a><a href="d/">d</a>`:                 300,
 		`<a href="index.php/a">a</a><a href="index.php/b/c">b</a>`:                                 300,
 		`<a href="favicons/apple">a</a>`:                                                           20,
+		words(2):                                                                                   300,
+		words(3):                                                                                   300,
+		words(4):                                                                                   300,
+		words(5):                                                                                   300,
+		words(9):                                                                                   300,
+		words(12):                                                                                  400,
 	} {
 		if got := visit(t, "/", 1000, func(string) string { return links }); got > most {
 			t.Errorf("%s: %d pages, want at most %d", links, got, most)
 		}
+	}
+	for _, words := range []int{2, 5, 8, 20} { // each page leads to the next word
+		next := func(at string) string { return fmt.Sprintf("<a href=w%d/>x</a>", strings.Count(at, "/")%words) }
+		if got := visit(t, "/", 1000, next); got > 300 {
+			t.Errorf("%d words in turn: %d pages, want at most 300", words, got)
+		}
+	}
+	// An index by the first two letters, each page with all letters below it.
+	letters := func(at string) string {
+		if strings.Count(at, "/") < 3 {
+			return words(26)
+		}
+		return ""
+	}
+	if got := visit(t, "/", 1000, letters); got != 1+26+26*26 {
+		t.Errorf("an index by two letters: %d pages, want %d", got, 1+26+26*26)
 	}
 	// Chapters whose lists lie beside them: /text/1/text/, linked one by one from the chapters.
 	chapters := func(at string) string {
@@ -109,7 +134,10 @@ func TestTrapsOfCorpus(t *testing.T) {
 	testkit.Long(t)
 	links, calendars, circles := 0, make(map[string]*Calendars), make(map[string]*Circles)
 	pages := make(map[string]bool)
-	type way struct{ host, from, to string }
+	type way struct {
+		host, to string
+		circle   bool
+	}
 	var ways []way
 	for name, body := range testkit.CorpusFiles(t, func(name string) bool { return strings.HasPrefix(name, "sites/") }) {
 		host, path, _ := strings.Cut(strings.TrimPrefix(name, "sites/"), "/")
@@ -123,9 +151,10 @@ func TestTrapsOfCorpus(t *testing.T) {
 			calendars[host], circles[host] = new(Calendars), new(Circles)
 		}
 		calendars[host].Saw("/"+path, 1, p)
+		circles[host].Saw("http://"+name[len("sites/"):], p)
 		for _, l := range p.Links {
 			if to, ok := strings.CutPrefix(l.URL, "http://"+host); ok {
-				ways = append(ways, way{host, "/" + path, to})
+				ways = append(ways, way{host, to, circles[host].Endless("/"+path, to)})
 			}
 		}
 	}
@@ -135,7 +164,7 @@ func TestTrapsOfCorpus(t *testing.T) {
 			continue
 		}
 		links++
-		if why := Trap(w.to, now); why != "" || calendars[w.host].Endless(w.to, 9) || circles[w.host].Endless(w.from, w.to) {
+		if why := Trap(w.to, now); why != "" || calendars[w.host].Endless(w.to, 9) || w.circle {
 			t.Errorf("%s%s is not followed: %q", w.host, w.to, why)
 		}
 	}
