@@ -16,34 +16,50 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// Two robots share a host's URLs by their hash. Every page is visited exactly once, although each
-// robot only finds the links of its own pages, and the server is never visited twice within the
-// interval.
-func TestTwoRobotsShareAHost(t *testing.T) {
+// Several robots share a host's URLs by their hash. Every page is visited exactly once, although
+// each robot only finds the links of its own pages, and the server is never visited twice within
+// the interval.
+func TestRobotsShareAHost(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
+	for _, robots := range []int{2, 3} {
+		t.Run(fmt.Sprintf("%d robots", robots), func(t *testing.T) {
+			t.Parallel()
+			shareAHost(t, robots)
+		})
+	}
+}
+
+func shareAHost(t *testing.T, robots int) {
 	interval, pages := 200*time.Millisecond, testkit.Size(20, 40)
 	large := &sharedSite{pages: pages}
 	web := httptest.NewServer(large)
 	defer web.Close()
 	h := newSharing(t)
 	at := map[string]string{"www.large.example.jp": web.Listener.Addr().String()}
-	for _, name := range []string{"r1", "r2"} {
+	for n := range robots {
+		name := fmt.Sprintf("r%d", n+1)
 		cfg := h.robot(name, at)
 		cfg.Interval = interval
 		servicetest.Run(t, name, func(ctx context.Context) error { return robotd.Run(ctx, cfg, slog.New(slog.DiscardHandler)) })
 	}
 	// At first a host has one robot, which begins with all of it.
-	var robots manager.RobotsResponse
-	testkit.Until(t, "both robots have said that they work by shares", func() bool {
-		h.Operate(http.MethodGet, api.PathAdminRobots, nil, &robots)
-		return robots.Robots[0].Shares && robots.Robots[1].Shares
+	testkit.Until(t, "all robots have said that they work by shares", func() bool {
+		var known manager.RobotsResponse
+		h.Operate(http.MethodGet, api.PathAdminRobots, nil, &known)
+		able := 0
+		for _, r := range known.Robots {
+			if r.Shares {
+				able++
+			}
+		}
+		return able == robots
 	})
-	h.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
+	h.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: robots}, nil)
 	var hosts manager.HostsResponse
-	testkit.Until(t, "the host is with both robots", func() bool {
+	testkit.Until(t, "the host is with all robots", func() bool {
 		h.Operate(http.MethodGet, api.PathAdminHosts, nil, &hosts)
-		return len(hosts.Hosts) == 1 && len(hosts.Hosts[0].Robots) == 2
+		return len(hosts.Hosts) == 1 && len(hosts.Hosts[0].Robots) == robots
 	})
 	testkit.Until(t, "every page is visited", func() bool {
 		once, more := large.visits()
