@@ -192,26 +192,50 @@ func TestWatchedPagesComeAtTheirPace(t *testing.T) {
 }
 
 // TestWatchedPagesByThePaper: by the rule of the paper a watched page is visited once more on each
-// day whose visits have all found a change, and one that does not change once a day.
+// day whose visits have all found a change, and one that does not change once a day. No page is
+// visited twice where the cycle and the rule meet, also after kills.
 func TestWatchedPagesByThePaper(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	const nights = 6
-	site := &restless{
-		front:   `<a href=/hourly.html>1</a> <a href=/still.html>2</a>`,
-		changes: map[string][]time.Duration{"/hourly.html": regularly(time.Hour, 7*time.Minute, nights*24*time.Hour), "/still.html": nil},
-	}
+	const nights = 7
+	site := &restless{changes: map[string][]time.Duration{
+		"/hourly.html": regularly(time.Hour, 7*time.Minute, nights*24*time.Hour),
+		"/daily.html":  regularly(24*time.Hour, 15*time.Hour, nights*24*time.Hour),
+		"/still.html":  nil, "/quiet.html": nil, "/calm.html": nil,
+	}}
 	cfg := restlessConfig(t)
 	cfg.Revisit.By = "paper"
-	days(t, cfg, nights*24*time.Hour, nil, []wire.WatchOrder{
-		watchOf(wire.WatchURL, "http://www.a.test/hourly.html"), watchOf(wire.WatchURL, "http://www.a.test/still.html"),
-	}, site)
+	var orders []wire.WatchOrder
+	for path := range site.changes {
+		site.front += "<a href=" + path + ">x</a>"
+		orders = append(orders, watchOf(wire.WatchURL, "http://www.a.test"+path))
+	}
+	days(t, cfg, nights*24*time.Hour, []time.Duration{50 * time.Hour, 99*time.Hour + 13*time.Minute}, orders, site)
 	for day := range nights {
 		from := time.Duration(day) * 24 * time.Hour
-		changing, still := site.count("/hourly.html", from, from+24*time.Hour), site.count("/still.html", from, from+24*time.Hour)
-		t.Logf("day %d: %d and %d visits", day+1, changing, still)
-		if changing < day || changing > day+2 || still < 1 || still > 2 {
-			t.Errorf("day %d: %d visits to a page that changes, want about %d, and %d to one that does not", day+1, changing, day+1, still)
+		count := func(path string) int { return site.count(path, from, from+24*time.Hour) }
+		if n := count("/hourly.html"); n < day || n > day+2 {
+			t.Errorf("day %d: %d visits to a page that always changes, want about %d", day+1, n, day+1)
+		}
+		if n := count("/daily.html"); n < 1 || n > 3 {
+			t.Errorf("day %d: %d visits to a page that changes daily", day+1, n)
+		}
+		for path, changes := range site.changes {
+			if n := count(path); changes == nil && n != 1 {
+				t.Errorf("day %d: %d visits to %s, which does not change", day+1, n, path)
+			}
+		}
+	}
+	for path, visits := range site.visits {
+		for i := 1; i < len(visits); i++ {
+			if visits[i]-visits[i-1] < cfg.Watch.Every {
+				t.Errorf("%s was visited at %v and again at %v", path, visits[i-1], visits[i])
+			}
+		}
+	}
+	for i := 1; i < len(site.all); i++ {
+		if site.all[i]-site.all[i-1] < cfg.Interval {
+			t.Errorf("the host was visited at %v and again at %v", site.all[i-1], site.all[i])
 		}
 	}
 }

@@ -24,6 +24,8 @@ type page struct {
 	backoffFactor float64        // see WatchPolicy
 	next          time.Time      // when the page should be visited again; zero: at once
 	once          int64          // the last order for one visit that was carried out, since the process began
+	due           bool           // Due gave it out, and it was not visited since
+	met           bool           // it was visited in the cycle's queue after Due gave it out, which is still to be visited
 }
 
 // maxPages is how many pages of a host are visited more often than once a cycle.
@@ -176,6 +178,7 @@ func (p *Pages) Visited(host string, e frontier.Entry, kind archive.Kind, past, 
 	case !v.Full.IsZero():
 		known.visit = v
 	}
+	known.due, known.met = false, known.due && !e.First
 	known.at, known.once = at, once(p.orders[host], e.URL)
 	known.backoffFactor = p.opt.Policy.BackoffFactor(known.backoffFactor, changed)
 	p.pace(host, h, known)
@@ -193,14 +196,28 @@ func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool
 	return h.pages[url].visit, h.pages[url].at, true
 }
 
-// VisitedSince reports whether a page that a cycle has queued was already visited as a watched
-// page: since the cycle began, or just before.
+// VisitedSince reports whether a page that comes next was already visited: one that a cycle has
+// queued as a watched page, since the cycle began or just before; one that was due as a page of the
+// cycle, whose visit had begun when Due gave it out.
 func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) bool {
-	if e.First || e.Redirects > 0 || e.Tries > 0 {
+	if e.Redirects > 0 || e.Tries > 0 {
 		return false
+	}
+	if e.First {
+		return p.takeMet(host, e.URL)
 	}
 	_, at, ok := p.Visit(host, e.URL)
 	return ok && (!at.Before(began) || time.Since(at) < p.opt.Settings.Every)
+}
+
+// takeMet reports whether a page was met in the cycle's queue, once.
+func (p *Pages) takeMet(host, url string) (met bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.hosts[host]; h != nil && h.pages[url] != nil {
+		met, h.pages[url].met = h.pages[url].met, false
+	}
+	return met
 }
 
 // Due adds to due, by host, the watched pages that should be visited now. They are not due again
@@ -234,7 +251,7 @@ func (p *Pages) Due(now time.Time, due map[string][]frontier.Entry) error {
 		share := list.Shares[name]
 		for url, page := range h.pages {
 			if !page.next.After(now) && share.Has(url) {
-				page.next = now.Add(p.opt.Settings.Every)
+				page.next, page.due, page.met = now.Add(p.opt.Settings.Every), true, false
 				due[name] = append(due[name], page.entry)
 			}
 		}
