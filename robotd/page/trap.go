@@ -72,9 +72,9 @@ func repeats(segments []string) bool {
 	return false
 }
 
-// Circles finds paths that relative links make longer without end, whatever the order in which words
-// take turns: a server that shows the same page under each path has two times as many with each
-// segment, or more. The zero value is ready for use. It must not be used concurrently.
+// Circles finds paths that relative links make longer without end, whatever the order in which
+// words take turns: a server that shows the same page under each path has two times as many with
+// each segment, or more. The zero value is ready for use. It must not be used concurrently.
 type Circles struct {
 	seen  map[string]bool    // directories in which segments come again
 	below map[string]leading // by directory
@@ -147,10 +147,10 @@ func namesBelow(url string, p *Page) (hash uint64) {
 	return hash
 }
 
-// Endless reports whether a link of the page last seen leads deeper into a circle. A directory below
-// the page's own counts if both repeat segments. So a real tree in which a name comes twice is not a
-// circle. Once a host has as many such directories as it may, every further one is endless, until
-// the crawl of the host ends.
+// Endless reports whether a link of the page last seen leads deeper into a circle. A directory
+// below the page's own counts if both repeat segments. So a real tree in which a name comes twice
+// is not a circle. Once a host has as many such directories as it may, every further one is
+// endless, until the crawl of the host ends.
 func (c *Circles) Endless(page, link string) bool {
 	from, to := directory(page), directory(link)
 	switch {

@@ -34,7 +34,7 @@ var byTheClock = map[string][]string{
 		"process.go CPU", "process_test.go fetchAll",
 	},
 	"only called in bubbles, by a name that others have": {
-		"lease_test.go run", "revisit_test.go ServeHTTP", "time_test.go until", "watchedpages_test.go ServeHTTP",
+		"lease_test.go run", "time_test.go until", "watchedpages_test.go ServeHTTP",
 	},
 	"excuses a machine that is slow, or waits as long as the same took before": {
 		"attack_test.go TestFramedAttacks", "transfer_test.go TestKilledUploads",
