@@ -27,8 +27,7 @@ type accountPage struct {
 	Opens   time.Time // when its window opens next; zero: never, or it is always open
 	Open    bool
 	Used    int64 // bytes of today
-	Base    string
-	FTP     string
+	commands
 
 	Running, Last []transfers.Transfer // downloads; Running of this process
 	Days          []transfers.Period   // the newest first
@@ -54,7 +53,7 @@ func (f *face) account(w http.ResponseWriter, r *http.Request, a *account.Accoun
 
 // showAccount fills in what the page shows at all times.
 func (f *face) showAccount(w http.ResponseWriter, r *http.Request, a *account.Account, status int, p accountPage) error {
-	p.Page, p.Account, p.Base, p.FTP = f.Site.For(r), a, f.base(r), f.FTP
+	p.Page, p.Account, p.commands = f.Site.For(r), a, f.commands(r)
 	p.Path = pathAccount // where the other language leads, also after a form
 	now := time.Now()
 	if p.Open = a.Window.Open(now); p.Open {

@@ -38,8 +38,7 @@ type frontPage struct {
 	Front
 	Account *account.Account // nil: who asks has to log in
 	Host    string           // an example for the commands; empty: there is none
-	Base    string
-	FTP     string
+	commands
 	Chart   chart.Chart
 	Changes []change
 	Open    bool // the next edition appears as soon as there is something new
@@ -56,7 +55,7 @@ type change struct {
 var frontTemplate = page("front")
 
 func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Account) error {
-	p := frontPage{Page: f.Site.For(r), Account: reader, Base: f.base(r), FTP: f.FTP}
+	p := frontPage{Page: f.Site.For(r), Account: reader, commands: f.commands(r)}
 	p.Front = Front{
 		Name: f.Site.Title(), About: f.About, Contact: f.Site.Contact, Program: f.Site.Version, Next: f.nextPublication(time.Now()),
 		Links: map[string]string{"files": p.Base + "/pub/", "hosts": p.Base + "/v1/hosts", "editions": p.Base + "/v1/editions",

@@ -67,9 +67,6 @@ type hostPart struct {
 	TakenDown []catalog.Tombstone
 }
 
-// commands are ready to be copied.
-type commands struct{ Base, FTP, Place, Host string }
-
 var placeTemplate = page("place")
 
 func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account) error {
@@ -129,7 +126,7 @@ func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error 
 	case err != nil:
 		return err
 	}
-	p.Volumes, p.Day, p.Commands = dir, newest, commands{f.base(r), f.FTP, dir, ""}
+	p.Volumes, p.Day, p.Commands = dir, newest, f.commands(r)
 	p.Current, p.AsOf, err = f.Library.Tree.NewestCurrent(r.Context(), a, p.Place)
 	return err
 }
@@ -143,7 +140,7 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 	if len(info) == 0 || info[0].Host != p.Name {
 		return nil
 	}
-	h := &hostPart{HostInfo: info[0], Files: files, Dir: "/pub/" + p.Place + "/", Commands: commands{f.base(r), f.FTP, p.Place, p.Name}}
+	h := &hostPart{HostInfo: info[0], Files: files, Dir: "/pub/" + p.Place + "/", Commands: f.commands(r)}
 	if f.Watches != nil {
 		p.Watch = api.PathWatching + "?" + url.Values{"host": {p.Name}}.Encode()
 	}

@@ -18,10 +18,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
@@ -47,7 +49,7 @@ type Options struct {
 	Watches *watch.Watches   // nil: consumers cannot watch
 	Publish *window.Schedule // when editions are published; nil: at any time
 	Public  string           // the service's own URL; empty: what the reader's browser has
-	FTP     string           // address of the FTP server, as host:port; empty: there is none
+	FTP     string           // host:port at which the FTP server listens; empty: there is none
 	Log     *slog.Logger     // default: none
 }
 
@@ -93,21 +95,29 @@ var pages embed.FS
 // page reads one page's template.
 func page(name string) *template.Template { return webpage.ParseFiles(pages, "pages/"+name+".html") }
 
-// base is the service's URL for commands that the reader may copy: that of the settings, or the
-// address to which the reader's client has connected. A Host header that names something else is
-// the client's invention.
-func (f *face) base(r *http.Request) string {
-	if origin := guard.Origin(f.Public, r); origin != "" {
-		return origin
+// commands are ready to be copied; the zero value has none.
+type commands struct {
+	Base string // the service's URL
+	FTP  string // host:port of the FTP server; empty: the reader cannot reach it
+}
+
+// commands returns what commands of a reader begin with. The service's URL is that of the settings,
+// or the address to which the reader's client has connected. A Host header that names something
+// else is the client's invention, and what leads to this machine alone is nothing for readers
+// elsewhere.
+func (f *face) commands(r *http.Request) commands {
+	base := guard.Origin(f.Public, r)
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && base == "" && !peer.Elsewhere(r) {
+		base = "http://" + local.String()
+		if r.TLS != nil {
+			base = "https://" + local.String()
+		}
 	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	switch {
-	case !ok:
-		return ""
-	case r.TLS != nil:
-		return "https://" + local.String()
+	u, err := url.Parse(base)
+	if err != nil {
+		return commands{}
 	}
-	return "http://" + local.String()
+	return commands{base, peer.Announce(f.FTP, u.Hostname())}
 }
 
 // nextPublication is when the next edition may appear; the zero time is at any moment.

@@ -164,3 +164,31 @@ func TestFrontPageTellsProgramsTheSame(t *testing.T) {
 		t.Errorf("%d %s", status, page)
 	}
 }
+
+// Commands lead readers elsewhere to nothing on loopback: neither to the service, if only a proxy
+// knows its name, nor to FTP that listens there. Who is on the same machine is led there.
+func TestCommandsLeadNobodyToLoopback(t *testing.T) {
+	base := faceOf(t, newSite(t), "")
+	front := func(header ...string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/", nil)
+		testkit.Must(t, err)
+		r.Header.Set("Accept", "text/html")
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		testkit.Must(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		testkit.Must(t, err)
+		return string(body)
+	}
+	if page := front(); !strings.Contains(page, "sheaf mirror "+base) || !strings.Contains(page, "ftp://127.0.0.1:2121") {
+		t.Errorf("on the same machine: %s", page)
+	}
+	for _, header := range []string{"X-Forwarded-For", "Forwarded"} {
+		if page := front(header, "192.0.2.7"); strings.Contains(page, "127.0.0.1") {
+			t.Errorf("with %s: %s", header, page)
+		}
+	}
+}

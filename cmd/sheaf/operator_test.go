@@ -55,7 +55,7 @@ func (c console) run(words []string, args ...string) string {
 
 func TestOperatorsCommands(t *testing.T) {
 	c := startService(t, nil)
-	joined := c.run([]string{"robotd join " + c.url}, "robot", "add", "waseda")
+	joined := c.run([]string{"robotd join " + c.url, "Only this machine reaches " + c.url, "sudo -u sheaf-robot robotd join"}, "robot", "add", "waseda")
 	token := strings.Fields(joined)[3]
 	if name, err := robotd.Join(t.Context(), c.url, token, filepath.Join(t.TempDir(), "robot")); err != nil || name != "waseda" {
 		t.Fatalf("the printed command joins %q, %v", name, err)

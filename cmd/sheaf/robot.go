@@ -2,9 +2,13 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/upkeep"
+	"sheaf/internal/api"
+	"sheaf/internal/peer"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -76,8 +82,10 @@ func robotAddCommand() *cobra.Command {
 				}
 				fmt.Fprintf(w, "%s\n\nRun this at the robot's site before %s; its token works once.\n", line, answer.Expires.Local().Format(time.DateTime))
 				if answer.Install.Counter == 0 {
-					fmt.Fprintf(w, "For a command that installs the robot too, run this first: %s\n", answer.Install.Missing)
+					fmt.Fprintf(w, "With the package sheaf-robot: sudo -u sheaf-robot %s --config /etc/sheaf-robot/robotd.yaml\n"+
+						"For a command that installs the robot too, run this first: %s\n", line, answer.Install.Missing)
 				}
+				warnOfAddress(cmd.Context(), w, answer.URL)
 			})
 		}),
 	}
@@ -97,6 +105,32 @@ func installLine(a manager.AdmitResponse, contact string) string {
 	return line
 }
 
+// certificateTime is how long a service may take to show its certificate.
+const certificateTime = 5 * time.Second
+
+// warnOfAddress says why others cannot use an address of the service that was just printed, if that
+// is to be seen from here.
+func warnOfAddress(ctx context.Context, w io.Writer, address string) {
+	u, err := url.Parse(address)
+	if err == nil && peer.IsLoopback(u.Hostname()) {
+		fmt.Fprintf(w, "Only this machine reaches %s: for others set http.public.\n", address)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, certificateTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+api.PathLive, nil)
+	if err != nil {
+		return
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err == nil {
+		answer.Body.Close()
+	} else if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		fmt.Fprintf(w, "The certificate of %s is not trusted here: %v. Other machines need that of its authority among theirs first\n"+
+			"(Debian: a .crt in /usr/local/share/ca-certificates, then update-ca-certificates).\n", address, err)
+	}
+}
+
 func robotPageCommand() *cobra.Command {
 	var revoke bool
 	cmd := &cobra.Command{
@@ -113,6 +147,9 @@ func robotPageCommand() *cobra.Command {
 					page.URL = strings.TrimRight(c.URL.String(), "/") + page.URL
 				}
 				fmt.Fprintln(w, page.URL)
+				if u, err := url.Parse(page.URL); err == nil {
+					warnOfAddress(cmd.Context(), w, u.Scheme+"://"+u.Host)
+				}
 			})
 		}),
 	}

@@ -19,7 +19,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
+	"sheaf/internal/peer"
+	"sheaf/internal/wire"
 )
 
 // Places of an installation by packages.
@@ -59,9 +62,7 @@ SHEAF_STORE_SECRET_KEY, and are not written.`,
 				return fmt.Errorf("%s exists already; sheaf setup changes nothing that exists", s.config)
 			}
 			if in := cmd.InOrStdin(); isTerminal(in) {
-				if err := s.ask(cmd, in); err != nil {
-					return err
-				}
+				return s.converse(cmd, in)
 			}
 			return s.run(cmd)
 		},
@@ -86,33 +87,85 @@ SHEAF_STORE_SECRET_KEY, and are not written.`,
 	return cmd
 }
 
-// ask asks for what the flags do not give. An empty answer takes what the question shows.
-func (s *setup) ask(cmd *cobra.Command, in io.Reader) error {
-	host, _ := os.Hostname()
-	if !cmd.Flags().Changed("address") {
-		s.address = "http://" + cmp.Or(host, "127.0.0.1") + ":8080"
+// answer is what a question, or the flag of its name, asks for.
+type answer struct {
+	flag, text string
+	to         *string
+	check      func(string) error
+}
+
+func (s *setup) answers() []answer {
+	return []answer{
+		{"name", "Name of the archive", &s.name, func(string) error { return nil }},
+		{"address", "URL by which robots and readers reach it", &s.address, checkAddress},
+		{"contact", "Mail address or URL for questions", &s.contact, wire.CheckContact},
+		{"store", "Store: fs, or an S3 bucket as https://ENDPOINT/BUCKET", &s.store, checkStoreURL},
+		{"operator", "Name of the first operator", &s.operator, checkOperator},
 	}
-	lines := bufio.NewScanner(in)
-	for _, q := range []struct {
-		flag, text string
-		to         *string
-	}{
-		{"name", "Name of the archive", &s.name},
-		{"address", "URL by which robots and readers reach it", &s.address},
-		{"contact", "Mail address or URL for questions", &s.contact},
-		{"store", "Store: fs, or an S3 bucket as https://ENDPOINT/BUCKET", &s.store},
-		{"operator", "Name of the first operator", &s.operator},
-	} {
+}
+
+func checkAddress(text string) error {
+	if u, err := url.Parse(text); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%q: want a URL, such as http://archive.example.jp:8080", text)
+	}
+	return nil
+}
+
+func checkStoreURL(text string) error {
+	if u, err := url.Parse(text); text != "fs" && (err != nil || u.Host == "" || u.User != nil) {
+		return fmt.Errorf("%q: want fs, or a bucket as https://ENDPOINT/BUCKET[/PREFIX], without credentials", text)
+	}
+	return nil
+}
+
+func checkOperator(name string) error {
+	if !operators.ValidName(name) {
+		return fmt.Errorf("name %q: want 1 to 63 lower-case letters, digits, dots, hyphens or underscores", name)
+	}
+	return nil
+}
+
+// ask asks for what the flags do not give, and again for what cannot be used. An empty answer takes
+// what the question shows. It returns the number of questions.
+func (s *setup) ask(cmd *cobra.Command, lines *bufio.Scanner) (asked int, err error) {
+	for _, q := range s.answers() {
 		if cmd.Flags().Changed(q.flag) {
 			continue
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s [%s]: ", q.text, *q.to)
-		if !lines.Scan() {
-			return cmp.Or(lines.Err(), errors.New("the answers ended before the questions; nothing was made"))
+		asked++
+		for {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s [%s]: ", q.text, *q.to)
+			if !lines.Scan() {
+				return asked, cmp.Or(lines.Err(), errors.New("the answers ended before the questions; nothing was made"))
+			}
+			*q.to = cmp.Or(strings.TrimSpace(lines.Text()), *q.to)
+			wrong := q.check(*q.to)
+			if wrong == nil {
+				break
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%v\n", wrong)
 		}
-		*q.to = cmp.Or(strings.TrimSpace(lines.Text()), *q.to)
 	}
-	return nil
+	return asked, nil
+}
+
+// converse asks until an installation could be made. What was answered before is what the next
+// questions show.
+func (s *setup) converse(cmd *cobra.Command, in io.Reader) error {
+	host, _ := os.Hostname()
+	if s.address == "" {
+		s.address = "http://" + cmp.Or(host, "127.0.0.1") + ":8080"
+	}
+	for lines := bufio.NewScanner(in); ; {
+		asked, err := s.ask(cmd, lines)
+		if err != nil {
+			return err
+		}
+		if err = s.run(cmd); err == nil || asked == 0 {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%v\nNothing was set up. Once more, or Ctrl-C:\n", err)
+	}
 }
 
 // run makes the installation. The settings come last, so that an installation has settings only if
@@ -154,37 +207,43 @@ func (s *setup) run(cmd *cobra.Command) (err error) {
 	if err := os.Link(written, s.config); err != nil { // unlike a rename, it replaces nothing
 		return err
 	}
-	s.tell(cmd.OutOrStdout(), first.Password, keyFile, keyPassword)
+	s.tell(cmd.OutOrStdout(), cfg, first.Password, keyFile, keyPassword)
 	return nil
 }
 
 // settings returns what to write.
 func (s *setup) settings() (map[string]any, error) {
-	var missing []error
-	for flag, value := range map[string]string{"address": s.address, "contact": s.contact} {
-		if value == "" {
-			missing = append(missing, fmt.Errorf("--%s is missing", flag))
+	var wrong []error
+	for _, q := range s.answers() {
+		if *q.to == "" {
+			wrong = append(wrong, fmt.Errorf("--%s is missing", q.flag))
+		} else if err := q.check(*q.to); err != nil {
+			wrong = append(wrong, fmt.Errorf("--%s: %w", q.flag, err))
 		}
 	}
-	if missing != nil {
-		slices.SortFunc(missing, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-		return nil, errors.Join(missing...)
+	if wrong != nil {
+		return nil, errors.Join(wrong...)
 	}
 	data, err := filepath.Abs(s.data)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]any{"data": data, "site.name": s.name, "access.contact": s.contact, "http.public": s.address}
-	if all["http.listen"], err = s.listenAt(); err != nil {
+	u, err := url.Parse(s.address)
+	if err != nil {
 		return nil, err
+	}
+	all["http.listen"] = s.listenAt(u)
+	if !peer.IsLoopback(u.Hostname()) && !s.behindProxy() {
+		all["download.listen"], all["download.ports"] = ":2121", []int{50000, 50999} // firewalls let a range through
 	}
 	if s.cert != "" || s.key != "" {
 		all["tls.cert"], all["tls.key"] = s.cert, s.key
 	}
 	if s.store != "fs" {
 		u, err := url.Parse(s.store)
-		if err != nil || u.Host == "" || u.User != nil {
-			return nil, fmt.Errorf("--store: %q: want fs, or a bucket as https://ENDPOINT/BUCKET[/PREFIX], without credentials", s.store)
+		if err != nil {
+			return nil, err
 		}
 		bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 		all["store.kind"], all["store.endpoint"], all["store.bucket"] = "s3", u.Scheme+"://"+u.Host, bucket
@@ -197,19 +256,18 @@ func (s *setup) settings() (map[string]any, error) {
 	return nested(all), err
 }
 
-// listenAt returns the address to listen at.
-func (s *setup) listenAt() (string, error) {
-	u, err := url.Parse(s.address)
-	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("--address: %q: want a URL, such as http://archive.example.jp:8080", s.address)
-	}
+// behindProxy reports whether a proxy takes the address, because the service has no certificate.
+func (s *setup) behindProxy() bool { return strings.HasPrefix(s.address, "https:") && s.cert == "" }
+
+// listenAt returns the address to listen at, for the service's URL.
+func (s *setup) listenAt(u *url.URL) string {
 	switch {
 	case s.listen != "":
-		return s.listen, nil
-	case u.Scheme == "https" && s.cert == "":
-		return "127.0.0.1:8080", nil
+		return s.listen
+	case s.behindProxy():
+		return "127.0.0.1:8080"
 	}
-	return ":" + cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), nil
+	return ":" + cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // nested turns settings by keys such as http.listen into the sections of a file.
@@ -250,7 +308,7 @@ func (s *setup) makeReleaseKey(first *service.First) (file, madeUp string, err e
 }
 
 // tell prints what was made and what to do next.
-func (s *setup) tell(w io.Writer, password, keyFile, keyPassword string) {
+func (s *setup) tell(w io.Writer, cfg service.Config, password, keyFile, keyPassword string) {
 	start, options := "sheaf serve --config "+s.config, " --config "+s.config
 	if s.config == packagedConfig {
 		start, options = "systemctl enable --now sheaf", "" // the commands look there
@@ -265,7 +323,26 @@ func (s *setup) tell(w io.Writer, password, keyFile, keyPassword string) {
 	}
 	fmt.Fprintf(w, "These passwords are not shown again.\n\nNext:\n  %s\n  sheaf robot add NAME%s        # prints the command for the robot's site\n"+
 		"  sheaf host add http://www.example.jp/%s\n", start, options, options)
-	if strings.HasPrefix(s.address, "https:") && s.cert == "" {
-		fmt.Fprintf(w, "A proxy must take %s and pass it on to 127.0.0.1:8080; name it in http.proxies.\n", s.address)
+	if s.behindProxy() {
+		fmt.Fprintf(w, "A proxy must take %s and pass it on to %s; name it in http.proxies.\n", s.address, cfg.HTTP.Listen)
 	}
+	s.tellFTP(w, &cfg.Download)
+}
+
+// tellFTP says where readers find FTP.
+func (s *setup) tellFTP(w io.Writer, d *service.Download) {
+	u, err := url.Parse(s.address)
+	if err != nil || d.Listen == "" {
+		return
+	}
+	at := peer.Announce(d.Listen, u.Hostname())
+	if at == "" || peer.IsLoopback(u.Hostname()) {
+		fmt.Fprintf(w, "FTP is at %s, for this machine alone; for others set download.listen, and download.public behind address translation.\n", d.Listen)
+		return
+	}
+	fmt.Fprintf(w, "Readers find FTP at ftp://%s/. ", at)
+	if d.Ports[1] > 0 {
+		fmt.Fprintf(w, "A firewall must also let ports %d to %d through. ", d.Ports[0], d.Ports[1])
+	}
+	fmt.Fprintln(w, "Behind address translation set download.public.")
 }

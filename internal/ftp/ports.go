@@ -66,6 +66,11 @@ func (p *ports) pasv(string) {
 		p.d.reply(425, "PASV is for IPv4; use EPSV")
 		return
 	}
+	if ip.IsLoopback() && !p.client.IsLoopback() { // a proxy has passed the client on
+		p.d.log.WarnContext(p.d.ctx, "ftp: the address for PASV is not known behind this proxy: set public")
+		p.d.reply(425, "This server does not know its address for PASV; use EPSV")
+		return
+	}
 	if port, ok := p.listen(); ok {
 		a := ip.As4()
 		p.d.reply(227, "Entering Passive Mode (%d,%d,%d,%d,%d,%d)", a[0], a[1], a[2], a[3], port>>8, port&255)

@@ -51,6 +51,7 @@ func TestProxyHeader(t *testing.T) {
 	begin(header).expect("421 Too many connections from 192.0.2.7")
 	begin(strings.Replace(header, "192.0.2.7", "192.0.2.8", 1)).expect("220")
 
+	c.cmd("425 This server does not know its address for PASV", "PASV") // it is at 127.0.0.1, the client is not
 	var port int
 	text := c.cmd("229", "EPSV")
 	_, err := fmt.Sscanf(text[strings.Index(text, "("):], "(|||%d|)", &port)

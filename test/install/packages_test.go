@@ -118,7 +118,7 @@ func testPrograms(t *testing.T, r *root) {
 		}
 	}
 	listen := testkit.Addresses(t, 1)[0]
-	r.must("sheaf", "setup", "--address", "http://archive.example.jp:8080", "--contact", "ops@example.jp", "--listen", listen, "--release-key", "none")
+	r.must("sheaf", "setup", "--address", "http://archive.example.jp:8080", "--contact", "ops@waseda.ac.jp", "--listen", listen, "--release-key", "none")
 	id := func(flag string) string { return strings.TrimSpace(r.must("id", flag, "sheaf")) }
 	alive(t, r.dir, id("-u")+":"+id("-g"), nil, []string{"/usr/bin/sheaf", "serve", "--config", "/etc/sheaf/sheaf.yaml"}, func() {
 		if out := r.must("sheaf", "robot", "add", "waseda"); !strings.HasPrefix(out, "robotd join http://archive.example.jp:8080 ") {

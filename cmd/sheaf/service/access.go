@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sheaf/internal/settings"
+	"sheaf/internal/wire"
 	"sheaf/serve/account"
 )
 
@@ -21,6 +22,10 @@ type Access struct {
 }
 
 func (a *Access) check(is *settings.Checks) {
+	if a.Contact != "" {
+		err := wire.CheckContact(a.Contact)
+		is.Require(err == nil, "access.contact", a.Contact, fmt.Sprint(err))
+	}
 	for _, r := range [][2]string{{"access.rate", a.Rate}, {"access.anonymous_rate", a.AnonymousRate}, {"access.address_rate", a.AddressRate}} {
 		_, err := rates(r[1])
 		is.Require(err == nil, r[0], r[1], fmt.Sprint(err))

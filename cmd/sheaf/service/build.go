@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
+	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/stream"
@@ -155,7 +157,7 @@ func (s *Service) builder() (*builder, error) {
 // where the settings want them.
 func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
 	s.work = append(s.work, func(ctx context.Context) error {
-		h := byteRanges(web.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
+		h := guard.ByteRanges(web.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, s.certs.web(), strictTransport(s.cfg.TLS.HSTS, h), s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
@@ -268,6 +270,8 @@ func (b *builder) manager() *manager.Manager {
 	if !b.cfg.has(roleIngest) {
 		drop = b.cfg.Drop.Listen // of another process
 	}
+	at, _ := url.Parse(b.base())
+	drop = peer.Announce(drop, at.Hostname())
 	return manager.New(b.state.db, manager.Options{
 		Key: b.state.keys, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
 		Public: strings.TrimRight(b.cfg.HTTP.Public, "/"),

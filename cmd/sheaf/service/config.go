@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/logs"
 	"sheaf/internal/passwords"
+	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
 	"sheaf/manager/hosts"
@@ -216,6 +218,10 @@ func (c *Config) check() error {
 	c.Serve.Access.check(&is)
 	c.Serve.Watch.check(&is)
 	c.Login.check(&is)
+	if host, _, _ := net.SplitHostPort(c.HTTP.Listen); c.HTTP.Public == "" && !peer.IsLoopback(host) { // on loopback, that is its name
+		is.Require(c.Serve.Watch.Mail.Server == "", "watch.mail.server", c.Serve.Watch.Mail.Server, "needs http.public: mails have links to the service")
+		is.Require(c.Login.OIDC.Issuer == "", "login.oidc.issuer", c.Login.OIDC.Issuer, "needs http.public: the provider sends browsers back to it")
+	}
 	c.Manager.Balance.check(&is)
 	return is.Err()
 }

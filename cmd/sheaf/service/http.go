@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"sheaf/archive/store"
@@ -94,7 +93,7 @@ const (
 func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
-		Handler:           closeAfterChunks(proxies.Handler(logs.Handler(h))),
+		Handler:           guard.CloseAfterChunks(proxies.Handler(logs.Handler(h))),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
@@ -102,18 +101,6 @@ func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *s
 		ConnContext:       stream.ConnContext,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-}
-
-// closeAfterChunks closes the connection after a request with Transfer-Encoding. Such a request may
-// have had a Content-Length too, which net/http does not tell: a proxy in front may have believed
-// that one and take the rest of the body for the next request (RFC 9112, 6.1).
-func closeAfterChunks(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.TransferEncoding) > 0 {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // serve serves h until ctx ends and running requests are finished, for which they have the time
@@ -146,20 +133,4 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, ha
 		return <-stopped
 	}
 	return fmt.Errorf("http: %w", err)
-}
-
-// byteRanges removes Range headers with other units than bytes. A server that does not know a unit
-// must ignore it (RFC 9110, 14.2); net/http would answer 416.
-func byteRanges(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if value := r.Header.Get("Range"); value != "" {
-			unit, set, _ := strings.Cut(value, "=")
-			if strings.EqualFold(strings.TrimSpace(unit), "bytes") {
-				r.Header.Set("Range", "bytes="+set)
-			} else {
-				r.Header.Del("Range")
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
 }

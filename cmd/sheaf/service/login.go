@@ -2,13 +2,13 @@ package service
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"sheaf/internal/passwords"
+	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 	"sheaf/ui/login"
 )
@@ -40,7 +40,7 @@ func (l *Login) check(is *settings.Checks) {
 		return
 	}
 	u, err := url.Parse(o.Issuer)
-	is.Require(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())), "login.oidc.issuer", o.Issuer,
+	is.Require(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && peer.IsLoopback(u.Hostname())), "login.oidc.issuer", o.Issuer,
 		"want the https URL of an OpenID provider")
 	is.Require(o.ClientID != "", "login.oidc.client_id", o.ClientID, "is needed with login.oidc.issuer")
 	is.Require(o.ClientSecret == "" || o.ClientSecretFile == "", "login.oidc.client_secret_file", o.ClientSecretFile, "give login.oidc.client_secret or this")
@@ -49,12 +49,6 @@ func (l *Login) check(is *settings.Checks) {
 		wrong := r.Check()
 		is.Require(wrong == "", fmt.Sprintf("login.oidc.rules[%d]", i), fmt.Sprintf("%s=%s", r.Claim, r.Value), wrong)
 	}
-}
-
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // provider returns the OpenID provider of the settings; nil if there is none. Base is the service's

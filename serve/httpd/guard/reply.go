@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"sheaf/internal/peer"
 )
 
 // Found redirects with 302. Unlike http.Redirect it does not clean the path, which may hold a URL
@@ -38,13 +40,14 @@ func TakesGzip(r *http.Request) bool {
 // Origin returns the beginning of the service's own URLs, such as "https://archive.example.jp". It
 // is that of public, the service's URL from its settings. If public is empty it is the address to
 // which the client has connected, provided that the request names that address. Any other Host
-// header is the client's invention: then the origin is empty and URLs are relative.
+// header is the client's invention, and a loopback address is nothing for a client elsewhere, who
+// has come through a proxy: then the origin is empty and URLs are relative.
 func Origin(public string, r *http.Request) string {
 	if u, err := url.Parse(public); err == nil && u.Host != "" {
 		return u.Scheme + "://" + u.Host
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !names(r.Host, local.String()) {
+	if !ok || peer.Elsewhere(r) || !names(r.Host, local.String()) {
 		return ""
 	}
 	if r.TLS != nil {
@@ -61,4 +64,32 @@ func names(host, local string) bool {
 	name, port, err := net.SplitHostPort(host)
 	at, err2 := netip.ParseAddrPort(local)
 	return err == nil && err2 == nil && name == "localhost" && at.Addr().Unmap().IsLoopback() && port == strconv.Itoa(int(at.Port()))
+}
+
+// CloseAfterChunks closes the connection after a request with Transfer-Encoding. Such a request may
+// have had a Content-Length too, which net/http does not tell: a proxy in front may have believed
+// that one and take the rest of the body for the next request (RFC 9112, 6.1).
+func CloseAfterChunks(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ByteRanges removes Range headers with other units than bytes. A server that does not know a unit
+// must ignore it (RFC 9110, 14.2); net/http would answer 416.
+func ByteRanges(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if value := r.Header.Get("Range"); value != "" {
+			unit, set, _ := strings.Cut(value, "=")
+			if strings.EqualFold(strings.TrimSpace(unit), "bytes") {
+				r.Header.Set("Range", "bytes="+set)
+			} else {
+				r.Header.Del("Range")
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
