@@ -74,7 +74,7 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 }
 
 func restoreCommand() *cobra.Command {
-	var settings settingsFlags
+	settings := settingsFlags{packaged: true}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into a new installation, before its first start",

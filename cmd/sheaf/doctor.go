@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,13 +65,14 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 		}
 	}
 	fmt.Fprintf(&b, "sheaf %s, %s, %s/%s, %s\n", service.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format(time.RFC3339))
-	cfg, settingsErr := service.Load(settingsFile(cmd), nil)
+	file := settingsFile(cmd)
+	cfg, settingsErr := loadSettings(file, nil)
 	lines, secrets := settings.Show(&cfg)
 	if token, err := service.ReadToken(cfg.Data); err == nil { // the log could have it, also where no service is asked
 		secrets = append(secrets, token)
 	}
 	section("settings", func(w io.Writer) error {
-		fmt.Fprintln(w, strings.Join(lines, "\n"))
+		fmt.Fprintf(w, "of the file %s and the variables %s\n%s\n", cmp.Or(file, "(none)"), strings.Join(variables(), " "), strings.Join(lines, "\n"))
 		return settingsErr
 	})
 	section("service", func(w io.Writer) error {
@@ -85,6 +88,17 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 	section("metrics", func(w io.Writer) error { return sheafMetrics(cmd, cfg.Observe.Metrics, w) })
 	section("warnings and errors of the log, the last "+fmt.Sprint(logLines), func(w io.Writer) error { return logTail(cmd, log, w) })
 	return withoutSecrets(display.HarmlessLines(b.String()), secrets)
+}
+
+// variables names the variables of the environment that are settings.
+func variables() (names []string) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "SHEAF_") || strings.HasPrefix(name, "AWS_") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // getAny writes the body of an answer, whatever its status: health answers 503 when it matters

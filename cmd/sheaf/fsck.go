@@ -12,7 +12,7 @@ import (
 )
 
 func fsckCommand() *cobra.Command {
-	var settings settingsFlags
+	settings := settingsFlags{packaged: true}
 	var flags fsckFlags
 	cmd := &cobra.Command{
 		Use:   "fsck",

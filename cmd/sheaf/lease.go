@@ -44,7 +44,7 @@ lease.quorum.members of all settings.`,
 }
 
 func leaseListCommand() *cobra.Command {
-	var settings settingsFlags
+	settings := settingsFlags{packaged: true}
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the servers, and which answer",
@@ -59,7 +59,7 @@ func leaseListCommand() *cobra.Command {
 }
 
 func leaseChangeCommand(use, short, long string, members func(now []string, address string) ([]string, error)) *cobra.Command {
-	var settings settingsFlags
+	settings := settingsFlags{packaged: true}
 	cmd := &cobra.Command{
 		Use: use + " ADDRESS", Short: short,
 		Long: long + `

@@ -46,12 +46,20 @@ func settingsFile(cmd *cobra.Command) string {
 	file, _ := cmd.Flags().GetString("config")
 	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
 	if file == "" && !given {
-		if f, err := os.Open(packagedConfig); err == nil {
-			f.Close()
-			file = packagedConfig
-		}
+		file = packagedSettings()
 	}
 	return file
+}
+
+// loadSettings loads the service's settings from a file, with the environment of the package's
+// unit.
+func loadSettings(file string, overrides map[string]any) (service.Config, error) {
+	unread := useEnvironment(file)
+	cfg, err := service.Load(file, overrides)
+	if err != nil {
+		err = errors.Join(err, unread)
+	}
+	return cfg, err
 }
 
 // whichService returns the service's address and its data directory. Flags come before the settings
@@ -63,7 +71,7 @@ func whichService(cmd *cobra.Command) (url, data string, err error) {
 	if file == "" {
 		return url, data, nil
 	}
-	cfg, err := service.Load(file, nil)
+	cfg, err := loadSettings(file, nil)
 	if err != nil {
 		return "", "", err
 	}
@@ -204,10 +212,15 @@ func moment(t time.Time) string {
 type settingsFlags struct {
 	config, data string
 	set          []string
+	packaged     bool // without a file and a directory, the package's settings are meant
 }
 
 func (f *settingsFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.config, "config", "", "the service's settings file (YAML); see deploy/sheaf.yaml")
+	file := "the service's settings file (YAML); see deploy/sheaf.yaml"
+	if f.packaged {
+		file += " (default " + packagedConfig + ", if it can be read and no --data is given)"
+	}
+	cmd.Flags().StringVar(&f.config, "config", "", file)
 	cmd.Flags().StringVar(&f.data, "data", "", "the service's data directory (setting data)")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
 }
@@ -221,7 +234,11 @@ func (f *settingsFlags) load() (service.Config, error) {
 	if f.data != "" {
 		overrides["data"] = f.data
 	}
-	return service.Load(f.config, overrides)
+	file := f.config
+	if file == "" && f.data == "" && f.packaged && os.Getenv("SHEAF_DATA") == "" {
+		file = packagedSettings()
+	}
+	return loadSettings(file, overrides)
 }
 
 // splitSettings splits the values of --set.

@@ -25,12 +25,6 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Places of an installation by packages.
-const (
-	packagedConfig = "/etc/sheaf/sheaf.yaml"
-	packagedData   = "/var/lib/sheaf"
-)
-
 // setup is what `sheaf setup` was told.
 type setup struct {
 	config, data     string
@@ -180,7 +174,7 @@ func (s *setup) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	head := "# Settings of the service; deploy/sheaf.yaml in the sources, or /usr/share/doc/sheaf/examples, shows all of them.\n"
+	head := "# Settings of the service; deploy/sheaf.yaml in the sources, or below /usr/share/doc/sheaf, shows all of them.\n"
 	if err := os.WriteFile(written, append([]byte(head), text...), 0o640); err != nil {
 		return err
 	}

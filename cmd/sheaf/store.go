@@ -19,7 +19,7 @@ func storeCommand() *cobra.Command {
 }
 
 func storeCheckCommand() *cobra.Command {
-	var settings settingsFlags
+	settings := settingsFlags{packaged: true}
 	cmd := &cobra.Command{
 		Use:   "check [URL]",
 		Short: "Tell whether an object store keeps the promises that Sheaf needs",
@@ -52,7 +52,7 @@ name (sheaf-check-…) and deletes all that it made, also when it is interrupted
 }
 
 func storeCopyCommand() *cobra.Command {
-	var settings settingsFlags
+	settings := settingsFlags{packaged: true}
 	var prune bool
 	cmd := &cobra.Command{
 		Use:   "copy ADDRESS",

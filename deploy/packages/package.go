@@ -89,12 +89,29 @@ func (b *build) contents(p product, format, program, parts, pages string) (all f
 	}
 	add(program, "/usr/bin/"+p.program, 0o755)
 	add(unitFile, "/usr/lib/systemd/system/"+p.name+".service", 0o644)
+	if p.template {
+		further, err := b.file("unit", []byte(furtherUnit(p.name, unit)))
+		if err != nil {
+			return nil, err
+		}
+		add(further, "/usr/lib/systemd/system/"+p.name+"@.service", 0o644)
+	}
 	doc := "/usr/share/doc/" + p.name + "/"
 	add(filepath.Join(b.source, "LICENSE"), doc+"copyright", 0o644)
 	add(filepath.Join(b.source, p.sample), doc+"examples/"+filepath.Base(p.sample), 0o644)
 	add(parts, doc+"sbom.cdx.json", 0o644)
-	for _, guide := range p.guides {
-		add(filepath.Join(b.source, "docs", guide), doc+guide, 0o644)
+	for _, pattern := range p.documents {
+		documents, err := filepath.Glob(filepath.Join(b.source, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, document := range documents {
+			name, err := filepath.Rel(b.source, document)
+			if err != nil {
+				return nil, err
+			}
+			add(document, doc+name, 0o644)
+		}
 	}
 	add(filepath.Join(pages, "bash"), "/usr/share/bash-completion/completions/"+p.program, 0o644)
 	add(filepath.Join(pages, "fish"), "/usr/share/fish/vendor_completions.d/"+p.program+".fish", 0o644)

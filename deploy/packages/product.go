@@ -21,7 +21,8 @@ type product struct {
 	account     string // the user that it runs as
 	description string
 	sample      string                                     // file with all settings, from the root of the sources
-	guides      []string                                   // files in docs
+	documents   []string                                   // that are installed, as patterns from the root of the sources, whose tree they keep
+	template    bool                                       // there is also a unit NAME@.service, for further processes
 	settings    string                                     // file that is installed as the settings, below /etc; "": none
 	unit        func(source string) (text string, _ error) // of systemd
 	install     string                                     // script before the files are unpacked
@@ -52,7 +53,9 @@ func products() []product {
 	return []product{{
 		name: "sheaf", program: "sheaf", pkg: "./cmd/sheaf", variable: "sheaf/cmd/sheaf/service.release", account: "sheaf",
 		description: "Archive and distribution service for collected web pages.\nIt takes batches from robots, publishes them as editions, and serves them by HTTP and FTP.",
-		sample:      "deploy/sheaf.yaml", guides: []string{"operators.md", "runbook.md"},
+		sample:      "deploy/sheaf.yaml", template: true,
+		documents: []string{"docs/*.md", "docs/pictures/*", "deploy/*.yaml", "deploy/*.md", "deploy/prometheus/*.yml", "deploy/grafana/*", "deploy/compose/*", "deploy/kubernetes/*.yaml",
+			"deploy/kubernetes/*/*", "README.md", "CHANGELOG.md", "SECURITY.md", "archive/*.md", "archive/*/*.md", "manager/*.md", "serve/*/*.md", "ingest/*.md"},
 		unit: func(string) (string, error) { return serviceUnit, nil },
 		// Within a container only its own network is local; the host decides what it publishes.
 		environment: []string{"SHEAF_DATA=/var/lib/sheaf", "SHEAF_HTTP_LISTEN=0.0.0.0:8080", "SHEAF_DOWNLOAD_LISTEN=0.0.0.0:2121", "SHEAF_DROP_LISTEN=0.0.0.0:2122"},
@@ -60,7 +63,7 @@ func products() []product {
 	}, {
 		name: "sheaf-robot", program: "robotd", pkg: "./cmd/robotd", variable: "sheaf/robotd.Version", account: "sheaf-robot",
 		description: "Robot that collects web pages for a Sheaf service.\nIt visits the hosts that are assigned to it, politely, and uploads one signed batch a day.",
-		sample:      "deploy/robotd.yaml", guides: []string{"robots.md"}, settings: robotSettings,
+		sample:      "deploy/robotd.yaml", documents: []string{"docs/robots.md", "deploy/robotd.yaml", "deploy/*.md", "manager/*.md"}, settings: robotSettings,
 		unit: robotUnit, install: robotPreinstall,
 		environment: []string{"ROBOTD_DATA=/var/lib/sheaf-robot"},
 		command:     []string{"run"},
@@ -88,6 +91,18 @@ func robotUnit(source string) (string, error) {
 		return value
 	})
 	return text + "\n", unknown
+}
+
+// furtherUnit returns the unit of further processes on one machine: it is that of the first, with
+// the settings and the secrets that have the name of its instance.
+func furtherUnit(name, unit string) string {
+	etc := "/etc/" + name + "/"
+	return strings.NewReplacer(
+		etc+name+".yaml", etc+"%i.yaml",
+		"EnvironmentFile=-"+etc+"environment\n", "EnvironmentFile=-"+etc+"environment\nEnvironmentFile=-"+etc+"%i.environment\n",
+		"# sheaf setup writes it.\n", "",
+		"\nDescription=", "\nDescription=%i: ",
+	).Replace(unit)
 }
 
 // goEnv is the environment of the go command. Only what it needs is passed on, so that neither

@@ -4,5 +4,6 @@
 set -eu
 case ${1:-} in upgrade | 1) exit 0 ;; esac
 if [ -d /run/systemd/system ]; then
+	systemctl stop '@NAME@@*.service' || :
 	systemctl disable --now @NAME@.service || :
 fi

@@ -2,5 +2,5 @@
 # are no settings yet.
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	systemctl try-restart @NAME@.service
+	systemctl try-restart @NAME@.service '@NAME@@*.service' || :
 fi

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -85,7 +86,7 @@ func testDebs(t *testing.T, service, robot string) {
 	for _, name := range []string{"basic", "network-online", "shutdown", "sysinit"} { // systemd's own, which the units name
 		r.write("usr/lib/systemd/system/"+name+".target", "[Unit]\n", 0o644)
 	}
-	for _, unit := range []string{"sheaf.service", "sheaf-robot.service"} {
+	for _, unit := range []string{"sheaf.service", "sheaf@second.service", "sheaf-robot.service"} {
 		must(t, "systemd-analyze", "--root="+r.dir, "--man=no", "verify", unit)
 		out := must(t, "systemd-analyze", "security", "--offline=true", "--root="+r.dir, "--threshold=20", "--no-pager", unit) // of 100
 		t.Log(out[strings.LastIndex(out, "→"):])
@@ -96,6 +97,7 @@ func testDebs(t *testing.T, service, robot string) {
 			t.Errorf("there is no /%s", name)
 		}
 	}
+	checkDocuments(t, r)
 	out, err = exec.Command("chroot", r.dir, "/usr/bin/robotd", "join", "http://127.0.0.1:1", "token", "--config", "/etc/sheaf-robot/robotd.yaml").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "contact") {
 		t.Errorf("a robot without a contact: %v\n%s", err, out)
@@ -106,6 +108,27 @@ func testDebs(t *testing.T, service, robot string) {
 	}
 	if !r.exists("var/lib/sheaf/sheaf.db") {
 		t.Error("removal deletes data")
+	}
+}
+
+// checkDocuments looks up all files to which the operators' documents lead.
+func checkDocuments(t *testing.T, r *root) {
+	t.Helper()
+	link := regexp.MustCompile(`\]\(([^):#]+)[^)]*\)`)
+	for _, name := range []string{"docs/operators.md", "docs/operators.ja.md", "docs/runbook.md"} {
+		path := filepath.Join("usr/share/doc/sheaf", name)
+		text, err := os.ReadFile(r.path(path))
+		testkit.Must(t, err)
+		for _, to := range link.FindAllStringSubmatch(string(text), -1) {
+			if leads := filepath.Join(filepath.Dir(path), to[1]); !r.exists(leads) {
+				t.Errorf("/%s leads to /%s, which is not there", path, leads)
+			}
+		}
+	}
+	for _, name := range []string{"deploy/prometheus/rules.yml", "deploy/grafana/sheaf.json"} {
+		if !r.exists("usr/share/doc/sheaf/" + name) {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }
 
@@ -123,6 +146,10 @@ func testPrograms(t *testing.T, r *root) {
 	alive(t, r.dir, id("-u")+":"+id("-g"), nil, []string{"/usr/bin/sheaf", "serve", "--config", "/etc/sheaf/sheaf.yaml"}, func() {
 		if out := r.must("sheaf", "robot", "add", "waseda"); !strings.HasPrefix(out, "robotd join http://archive.example.jp:8080 ") {
 			t.Errorf("sheaf robot add says %s", out)
+		}
+		r.write("etc/sheaf/environment", "# secrets\nSHEAF_SITE_ABOUT='of the environment file'\n", 0o600)
+		if out := r.must("sheaf", "doctor"); !strings.Contains(out, "of the environment file") || !strings.Contains(out, "of the file /etc/sheaf/sheaf.yaml and the variables SHEAF_SITE_ABOUT") {
+			t.Errorf("sheaf doctor says %s", out)
 		}
 	})
 	info, err := os.Stat(r.path("var/lib/sheaf"))

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sheaf/internal/settings"
+)
+
+// Places of an installation by packages.
+const (
+	packagedConfig = "/etc/sheaf/sheaf.yaml"
+	packagedData   = "/var/lib/sheaf"
+)
+
+// packagedSettings returns the package's settings file, or "" if there is none, or none that this
+// user may read.
+func packagedSettings() string {
+	f, err := os.Open(packagedConfig)
+	if err != nil {
+		return ""
+	}
+	f.Close()
+	return packagedConfig
+}
+
+// useEnvironment sets those variables that a unit of the package has and this process has not, so
+// that a command sees the settings that the service has: they may lack a database or a store's keys
+// otherwise. It does so for settings files where the package has its own. The error names a file
+// that this user may not read.
+func useEnvironment(config string) error {
+	dir, name := filepath.Split(config)
+	if filepath.Clean(dir) != filepath.Dir(packagedConfig) {
+		return nil
+	}
+	var all error
+	for _, file := range []string{strings.TrimSuffix(name, ".yaml") + ".environment", "environment"} { // the later are the weaker
+		variables, err := settings.ReadEnvironment(filepath.Join(dir, file))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			all = errors.Join(all, fmt.Errorf("the service's environment: %w", err))
+		}
+		for name, value := range variables {
+			if _, given := os.LookupEnv(name); !given {
+				all = errors.Join(all, os.Setenv(name, value))
+			}
+		}
+	}
+	return all
+}
