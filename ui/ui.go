@@ -16,14 +16,11 @@ import (
 	"errors"
 	"html/template"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/gorilla/mux"
 
-	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/transfers"
@@ -101,23 +98,10 @@ type commands struct {
 	FTP  string // host:port of the FTP server; empty: the reader cannot reach it
 }
 
-// commands returns what commands of a reader begin with. The service's URL is that of the settings,
-// or the address to which the reader's client has connected. A Host header that names something
-// else is the client's invention, and what leads to this machine alone is nothing for readers
-// elsewhere.
+// commands returns what commands of a reader begin with.
 func (f *face) commands(r *http.Request) commands {
-	base := guard.Origin(f.Public, r)
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && base == "" && !peer.Elsewhere(r) {
-		base = "http://" + local.String()
-		if r.TLS != nil {
-			base = "https://" + local.String()
-		}
-	}
-	u, err := url.Parse(base)
-	if err != nil {
-		return commands{}
-	}
-	return commands{base, peer.Announce(f.FTP, u.Hostname())}
+	base, ftp := guard.Reached(f.Public, f.FTP, r)
+	return commands{base, ftp}
 }
 
 // nextPublication is when the next edition may appear; the zero time is at any moment.

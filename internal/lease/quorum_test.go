@@ -75,6 +75,10 @@ func testQuorumLost(t *testing.T, members []string, servers []*quorum.Locker, tt
 	if err := client.Check(ctx); !errors.Is(err, quorum.ErrNoQuorum) {
 		t.Errorf("with one server of three: %v", err)
 	}
+	err = client.Change(t.Context(), func(now []string) ([]string, error) { return append(now, "127.0.0.1:1"), nil })
+	if !errors.Is(err, quorum.ErrNoQuorum) {
+		t.Errorf("a change with one server of three ends with %v", err)
+	}
 }
 
 // Servers join and leave while leases are held and granted, and tokens go on rising.

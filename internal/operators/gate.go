@@ -153,8 +153,11 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 		case errors.Is(err, ErrSuspended):
 			return problem.New(http.StatusForbidden, "suspended", err.Error())
 		case err != nil:
-			return err
-		case !o.Role.Includes(least):
+			d.Log.ErrorContext(r.Context(), "login failed", "err", err)
+			return problem.New(http.StatusServiceUnavailable, "operators_away", "the database does not answer, so nobody can be let in; come again in a moment")
+		}
+		ctx := named(context.WithValue(r.Context(), whoKey{}, o), o)
+		if !o.Role.Includes(least) {
 			p := problem.New(http.StatusForbidden, "role", fmt.Sprintf("%s is a %s; this needs the role %s", o.Name, o.Role, least))
 			if err := d.Audit.RefuseRow(r, act, audit.Row{Kind: audit.Operator, Name: o.Name}, p.Detail); err != nil {
 				return err
@@ -162,7 +165,7 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 			return p
 		}
 		w.Header().Set("Cache-Control", "no-store") // unless the handler says otherwise
-		next.ServeHTTP(w, r.WithContext(named(context.WithValue(r.Context(), whoKey{}, o), o)))
+		next.ServeHTTP(w, r.WithContext(ctx))
 		return nil
 	}))
 }

@@ -2,6 +2,7 @@ package webpage
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"io"
@@ -21,6 +22,7 @@ type errorPage struct {
 	Page
 	wire.Problem
 	Next time.Time // when to come again; zero: not known
+	Menu []Link    // of the page that failed
 }
 
 // Errors passes requests on and, for browsers, makes pages of the problem+json answers. All other
@@ -31,12 +33,13 @@ func (s *Site) Errors(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		kept := &problemKeeper{ResponseWriter: w}
-		next.ServeHTTP(kept, r)
+		kept, was := &problemKeeper{ResponseWriter: w}, new(around)
+		next.ServeHTTP(kept, r.WithContext(context.WithValue(r.Context(), aroundKey{}, was)))
 		if kept.body == nil {
 			return
 		}
-		p := errorPage{Page: s.For(r)}
+		p := errorPage{Page: s.For(r), Menu: was.menu}
+		p.User = was.user
 		err := json.Unmarshal(kept.body.Bytes(), &p.Problem)
 		if err == nil {
 			p.Next, _ = time.Parse(time.RFC3339, p.Problem.Next) // empty where it is not known

@@ -22,6 +22,10 @@ func TestProblemsArePagesForBrowsers(t *testing.T) {
 		case "/file":
 			w.Header().Set("Content-Type", "text/plain")
 			io.Copy(w, strings.NewReader("contents"))
+		case "/mine":
+			ctx := webpage.WithUser(r.Context(), webpage.User{Name: "sato", Session: true, Home: "/board/"})
+			webpage.KeepMenu(ctx, []webpage.Link{{Name: "Robots", Path: "/board/robots"}, {Name: "Hosts", Path: "/board/hosts", Here: true}})
+			problem.Write(w, wire.Problem{Status: 503, Reason: "not_working", Detail: "the database has not answered for 3s"})
 		default:
 			problem.Write(w, wire.Problem{Status: 503, Reason: "window_closed", Detail: "<script>alert(1)</script>", Next: "2026-11-23T03:00:00Z"})
 		}
@@ -42,6 +46,15 @@ func TestProblemsArePagesForBrowsers(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
 		strings.Contains(page, "<script>alert") || !strings.Contains(page, "2026-11-23 03:00 UTC") {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, page)
+	}
+	_, page = get("/mine", "text/html")
+	for _, want := range []string{`<a href="/board/robots">Robots</a>`, "<b>Hosts</b>", "sato", `action="/logout"`, "the database has not answered"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not on the page of an error: %s", want, page)
+		}
+	}
+	if _, page := get("/", "text/html"); strings.Contains(page, "sato") || strings.Contains(page, "board/robots") {
+		t.Errorf("somebody else's menu: %s", page)
 	}
 	resp, body := get("/", "*/*")
 	if resp.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(body, "window_closed") {

@@ -43,8 +43,32 @@ type User struct {
 
 type userKey struct{}
 
+// Link is an entry of a menu.
+type Link struct {
+	Name, Path string
+	Here       bool // it is the page that is shown
+}
+
+// around is what a page of an error has from the request that failed.
+type around struct {
+	user User
+	menu []Link
+}
+
+type aroundKey struct{}
+
+// KeepMenu has the page of an error show a menu, in the reader's words, if the request fails.
+func KeepMenu(ctx context.Context, menu []Link) {
+	if kept, ok := ctx.Value(aroundKey{}).(*around); ok {
+		kept.menu = menu
+	}
+}
+
 // WithUser returns a context for requests of somebody who has logged in.
 func WithUser(ctx context.Context, u User) context.Context {
+	if kept, ok := ctx.Value(aroundKey{}).(*around); ok {
+		kept.user = u
+	}
 	return context.WithValue(ctx, userKey{}, u)
 }
 

@@ -28,6 +28,15 @@ type Backlog struct {
 	Done  int64     `json:"hosts_done"`
 }
 
+// Speed returns the pages a second that the robot fetches now, by what was heard of it lately: none
+// unless it is collecting. Rate is what it does when it is.
+func (b Backlog) Speed(now time.Time) float64 {
+	if b.Phase != string(wire.PhaseCollecting) || now.Sub(b.At) > freshFor {
+		return 0
+	}
+	return b.Rate
+}
+
 // Backlogs returns the backlogs of the robots that take part, by name.
 func (l *Leveller) Backlogs(ctx context.Context) ([]Backlog, error) {
 	list, err := db.List(ctx, l.db, func(rows *sql.Rows, b *Backlog) error {

@@ -56,7 +56,7 @@ type Release struct {
 	Since     time.Time `json:"since"`   // when it was first offered to that many
 	Soak      Seconds   `json:"soak"`    // how long a stage lasts at least
 	Stopped   string    `json:"stopped,omitempty"`
-	Robots    int       `json:"robots"` // that run this release or a later one
+	Robots    int       `json:"robots"` // that run this release
 	Failed    int       `json:"failed"` // that went back to the release before
 }
 
@@ -195,7 +195,7 @@ func (s *Releases) List(ctx context.Context) ([]Release, error) {
 			r.Platforms = append(r.Platforms, f.Platform)
 		}
 		err := s.db.QueryRowContext(ctx, `
-			SELECT (SELECT COUNT(*) FROM release_reports WHERE counter >= ?), (SELECT COUNT(*) FROM release_failures WHERE counter = ?)`,
+			SELECT (SELECT COUNT(*) FROM release_reports WHERE counter = ?), (SELECT COUNT(*) FROM release_failures WHERE counter = ?)`,
 			p.Counter, p.Counter).Scan(&r.Robots, &r.Failed)
 		if err != nil {
 			return nil, fmt.Errorf("release %d: %w", p.Counter, err)

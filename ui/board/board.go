@@ -95,7 +95,10 @@ func Register(r *mux.Router, opt Options) error {
 		if op.Method == http.MethodGet && op.Path != pathLive {
 			h = b.bounded(h)
 		}
-		gate(op, h)
+		gate(op, func(w http.ResponseWriter, r *http.Request) error {
+			webpage.KeepMenu(r.Context(), b.page(r).Sections)
+			return h(w, r)
+		})
 	}, false)
 	return nil
 }

@@ -21,7 +21,7 @@ func parse(name string) *template.Template {
 // page is what all pages of the board have in common.
 type page struct {
 	webpage.Page
-	Sections              []section
+	Sections              []webpage.Link
 	HasIngest, HasManager bool
 
 	role operators.Role // of the reader
@@ -31,18 +31,12 @@ type page struct {
 // that the service would refuse.
 func (p page) May(least operators.Role) bool { return p.role.Includes(least) }
 
-// section is a link to one of the board's pages.
-type section struct {
-	Name, Path string
-	Here       bool // it is the page that is shown
-}
-
 // page makes the page of an operator's request.
 func (b *board) page(r *http.Request) page {
 	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil, role: operators.RoleOf(r.Context())}
 	add := func(there bool, name, path string) {
 		if there {
-			p.Sections = append(p.Sections, section{name, path, r.URL.Path == path})
+			p.Sections = append(p.Sections, webpage.Link{Name: name, Path: path, Here: r.URL.Path == path})
 		}
 	}
 	add(true, p.T("Board"), Path)

@@ -30,6 +30,7 @@ type robot struct {
 	State  string // in the reader's words
 	Wrong  bool
 	Silent time.Duration // since its last request
+	Speed  float64       // pages a second now
 	Path   string
 }
 
@@ -69,7 +70,7 @@ func (b *board) lines(ctx context.Context, p webpage.Page) ([]robot, error) {
 	}
 	all := make([]robot, 0, len(robots))
 	for _, one := range robots {
-		line := robot{Robot: one, Backlog: backlogs[one.Name], Silent: ago(one.Seen), Path: pathRobots + "/" + one.Name}
+		line := robot{Robot: one, Backlog: backlogs[one.Name], Silent: ago(one.Seen), Speed: backlogs[one.Name].Speed(time.Now()), Path: pathRobots + "/" + one.Name}
 		line.State, line.Wrong = State(p, one)
 		all = append(all, line)
 	}

@@ -192,8 +192,11 @@ func TestLostQuorumIsSeen(t *testing.T) {
 	}
 	testkit.Must(t, server.Close())
 	status, h := healthOf(t, s, "")
-	if status != http.StatusOK || h.Status != healthDegraded || len(s.health.failing(t.Context())) != 1 {
+	if status != http.StatusServiceUnavailable || h.Status != healthDegraded || len(s.health.failing(t.Context())) != 1 {
 		t.Errorf("without a quorum: %d %+v", status, h)
+	}
+	if status, _ := healthOf(t, s, "?role=serve"); status != http.StatusOK { // which needs no lease
+		t.Errorf("without a quorum, to serve: %d", status)
 	}
 	for _, f := range s.health.failing(t.Context()) {
 		if f.What != checkLeases || !strings.Contains(f.Why, "majority") {

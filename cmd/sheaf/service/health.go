@@ -318,6 +318,11 @@ func (h *health) failing(context.Context) (all []board.Failure) {
 	return all
 }
 
+// down reports whether a check has failed.
+func (h *Health) down(name string) bool {
+	return slices.ContainsFunc(h.Checks, func(c HealthCheck) bool { return c.Name == name && c.Status != healthOK })
+}
+
 // code returns the status code for a request: 200 if the process can work in all of its roles, or
 // in the one that ?role= names.
 func (h *Health) code(r *http.Request) int {
@@ -358,7 +363,11 @@ func (h *health) serveHealth(w http.ResponseWriter, r *http.Request) {
 	all := h.look()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(all.code(r))
+	code := all.code(r)
+	if all.down(checkLeases) && r.URL.Query().Get("role") != roleServe { // requests are answered, so it is ready, but the work stands still
+		code = http.StatusServiceUnavailable
+	}
+	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(all); err != nil {
 		h.log.DebugContext(r.Context(), "health: the client has gone", "err", err)
 	}

@@ -251,10 +251,24 @@ func (l *Locker) Members(ctx context.Context) ([]Member, error) {
 	return all, err
 }
 
+// changeTime is how many times the time of a lease a change may take: it waits for tokens that
+// others hold, and then for the old ones to end.
+const changeTime = 6
+
 // Change changes the servers, in two phases, while leases are held and granted. It takes a little
 // longer than the time for which tokens are lent. members is given the present ones. One change at
-// a time is made. If an earlier one was broken off, it is completed first.
+// a time is made. If an earlier one was broken off, it is completed first. It fails with
+// ErrNoQuorum if a majority of the present servers, or of the new ones, does not answer for some
+// seconds.
 func (l *Locker) Change(ctx context.Context, members func(now []string) ([]string, error)) error {
+	asking, stop := context.WithTimeout(ctx, l.opt.TTL+releasing)
+	err := l.Check(asking)
+	stop()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, changeTime*l.opt.TTL+releasing, ErrNoQuorum)
+	defer cancel()
 	for more := true; more; {
 		err := l.Do(ctx, serversName, func(ctx context.Context, fence int64) error {
 			now := l.known()

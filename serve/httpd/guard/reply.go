@@ -56,6 +56,25 @@ func Origin(public string, r *http.Request) string {
 	return "http://" + r.Host
 }
 
+// Reached returns what commands begin with that a client may copy: the service's URL, and host:port
+// of the FTP server that listens at ftp. The URL is that of the settings, or the address to which
+// the client has connected. What leads to this machine alone is nothing for clients elsewhere: then
+// one or both are empty.
+func Reached(public, ftp string, r *http.Request) (base, ftpAt string) {
+	base = Origin(public, r)
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && base == "" && !peer.Elsewhere(r) {
+		base = "http://" + local.String()
+		if r.TLS != nil {
+			base = "https://" + local.String()
+		}
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", ""
+	}
+	return base, peer.Announce(ftp, u.Hostname())
+}
+
 // names reports whether a Host header is the local end of a connection, by number or as localhost.
 func names(host, local string) bool {
 	if host == local {
