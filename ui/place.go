@@ -19,6 +19,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/coverage"
 	"sheaf/serve/library"
+	"sheaf/serve/replay"
 )
 
 // shown is how many of a host's files its page lists.
@@ -158,11 +159,13 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 	}
 	var editions []string
 	var pages, sizes []float64
-	days := make(map[string]string) // day → path of that day's archive
+	days := make(map[string]string) // day → path of the home page as it was then
 	for _, e := range byEdition(report.Segments) {
 		day := e.name
 		editions, pages, sizes = append(editions, day), append(pages, float64(e.records)), append(sizes, float64(e.bytes))
-		days[day[:min(8, len(day))]] = h.Dir + day + ".tar.gz"
+		if len(day) >= 8 { // 20261121-2 is of the same day
+			days[day[:8]] = replay.Root + day[:8] + "/http://" + p.Name + "/"
+		}
 	}
 	axis := chart.Names(p.T("Edition"), editions)
 	h.Charts = []chart.Chart{
@@ -239,8 +242,11 @@ type month struct {
 
 type day struct {
 	Number int    // 0: of another month
-	Path   string // of the archive of that day; empty: there is none
+	Path   string // of the home page as it was then; empty: there is no edition of that day
 }
+
+// Weekdays are the heads of a month's columns.
+func (p placePage) Weekdays() []string { return strings.Fields(p.T("Mo Tu We Th Fr Sa Su")) }
 
 // calendar lays out the months from the first to the last of the days, which are keyed as 20061231.
 func calendar(days map[string]string) (years []year) {

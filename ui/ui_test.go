@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -190,5 +191,29 @@ func TestCommandsLeadNobodyToLoopback(t *testing.T) {
 		if page := front(header, "192.0.2.7"); strings.Contains(page, "127.0.0.1") {
 			t.Errorf("with %s: %s", header, page)
 		}
+	}
+}
+
+// A host's calendar leads to its home page as it was on a day, and names the days of the week.
+func TestCalendarOpensTheDaysHomePage(t *testing.T) {
+	base := faceOf(t, newSite(t), "")
+	ask := func(language string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/browse/jp/ac/waseda/www/", nil)
+		testkit.Must(t, err)
+		r.Header.Set("Accept", "text/html")
+		r.Header.Set("Accept-Language", language)
+		resp, err := http.DefaultClient.Do(r)
+		testkit.Must(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		testkit.Must(t, err)
+		return string(body)
+	}
+	page := ask("en")
+	if days := regexp.MustCompile(`<td><a href="/web/[0-9]{8}/http://www\.waseda\.ac\.jp/">[0-9]+</a></td>`).FindAllString(page, -1); len(days) < 2 || !strings.Contains(page, `<th scope="col">Mo</th><th scope="col">Tu</th>`) {
+		t.Errorf("%d days lead to the home page: %s", len(days), page)
+	}
+	if page := ask("ja"); !strings.Contains(page, `<th scope="col">月</th>`) {
+		t.Errorf("in Japanese: %s", page)
 	}
 }
