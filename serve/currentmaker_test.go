@@ -88,7 +88,7 @@ func (s *currentSite) fresh() {
 func (s *currentSite) maker(every time.Duration, domains ...string) *maker.CurrentMaker {
 	s.fresh()
 	return maker.NewCurrentMaker(maker.CurrentOptions{
-		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Domains: domains, Every: every, Look: time.Hour,
+		Tree: s.Library.Tree, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Domains: domains, Every: every, Look: time.Hour,
 		Log: slog.New(slog.DiscardHandler),
 	})
 }

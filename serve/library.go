@@ -1,15 +1,13 @@
 // Package serve wires together what consumers read. The packages below know only those before them:
 //
 //	account    who may read, what, when and how fast; rules that hide some of it
-//	library    what an account sees of the catalog: hosts, their files, what has changed
+//	library    what an account sees of the catalog: hosts, their files, what has changed, and
+//	           what robots did not collect
 //	tree       all files, by path: what FTP and HTTP show
-//	records    single records, by URL, host, domain and time
-//	bundle     files of records that a query has found
-//	tables     Parquet files about such records
-//	coverage   what robots did not collect, and why
+//	records    single records, and the language in which consumers ask for them
+//	results    files of what a query has found: bundles, tables, and jobs that make them
 //
-// Over them are query, the language in which consumers ask for records; jobs, which gathers bundles
-// in the background; replay, which makes a stored page readable; watch, which tells consumers of
+// Over them are replay, which makes a stored page readable; watch, which tells consumers of
 // changes; maker, which makes the files of volumes beside publication; and the protocols, ftpd and
 // httpd.
 package serve
@@ -25,11 +23,9 @@ import (
 	"sheaf/archive/urlindex"
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
-	"sheaf/serve/bundle"
-	"sheaf/serve/coverage"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
-	"sheaf/serve/tables"
+	"sheaf/serve/results"
 	"sheaf/serve/tree"
 )
 
@@ -64,8 +60,8 @@ type Library struct {
 	Access  *account.Access
 	Tree    *tree.Tree
 	Records *records.Records
-	Bundles *bundle.Bundles
-	Tables  *tables.Tables
+	Bundles *results.Bundles
+	Tables  *results.Tables
 	Changes *library.Feed
 	Rules   *account.Rules // nil: there are none
 	Contact string
@@ -98,12 +94,12 @@ func NewLibrary(opt Options) (*Library, error) {
 		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(opt.SpoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
-	made := &tables.Tables{Archive: from, Access: access}
+	made := &results.Tables{Archive: from, Access: access}
 	return &Library{
 		Access:  access,
-		Tree:    tree.New(tree.Options{Archive: from, Access: access, Tables: made, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
+		Tree:    tree.New(tree.Options{Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
 		Records: records.New(from, opt.URLs),
-		Bundles: &bundle.Bundles{Archive: from, Access: access},
+		Bundles: &results.Bundles{Archive: from, Access: access},
 		Tables:  made,
 		Changes: &library.Feed{Archive: from},
 		Rules:   opt.Rules,
@@ -112,9 +108,9 @@ func NewLibrary(opt Options) (*Library, error) {
 	}, nil
 }
 
-// Coverage is coverage.Find for the library's archive.
-func (l *Library) Coverage(ctx context.Context, a *account.Account, s coverage.Search) (found []coverage.Coverage, next string, err error) {
-	return coverage.Find(ctx, l.archive, a, s)
+// Coverage is library.FindCoverage for the library's archive.
+func (l *Library) Coverage(ctx context.Context, a *account.Account, s library.CoverageSearch) (found []library.Coverage, next string, err error) {
+	return library.FindCoverage(ctx, l.archive, a, s)
 }
 
 // Expendable is library.Expendable for the library's segments.
@@ -122,7 +118,7 @@ func (l *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntr
 	return library.Expendable(ctx, l.archive.Segments, segments, n)
 }
 
-// ReportHost is coverage.Report for the library's archive.
-func (l *Library) ReportHost(ctx context.Context, a *account.Account, host string) (coverage.HostReport, error) {
-	return coverage.Report(ctx, l.archive, a, host)
+// ReportHost is library.ReportHost for the library's archive.
+func (l *Library) ReportHost(ctx context.Context, a *account.Account, host string) (library.HostReport, error) {
+	return library.ReportHost(ctx, l.archive, a, host)
 }

@@ -345,8 +345,8 @@ func TestCurrent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := servetest.New(t, nil)
-			for i, records := range c.editions {
-				s.Publish(day(i).Format("20060102"), map[string][]*archive.Record{host: records})
+			for i, captures := range c.editions {
+				s.Publish(day(i).Format("20060102"), map[string][]*archive.Record{host: captures})
 			}
 			if got := pages(t, read(t, s.Library, everyone, "/jp/example/current.tar.gz")); !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)

@@ -30,13 +30,13 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 	s := servetest.New(t, nil)
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	for day := range 3 {
-		var records []*archive.Record
+		var captures []*archive.Record
 		for n := range 12 {
 			url := fmt.Sprintf("http://www.waseda.ac.jp/%d", n%(6+day))
 			size := []int{40, 3000, 300_000, 20_000}[(n+day)%4]
-			records = append(records, servetest.Page(url, noise(size, day*12+n), at.AddDate(0, 0, day).Add(time.Duration(n)*time.Second)))
+			captures = append(captures, servetest.Page(url, noise(size, day*12+n), at.AddDate(0, 0, day).Add(time.Duration(n)*time.Second)))
 		}
-		s.Publish(fmt.Sprintf("2026112%d", day), map[string][]*archive.Record{"www.waseda.ac.jp": records})
+		s.Publish(fmt.Sprintf("2026112%d", day), map[string][]*archive.Record{"www.waseda.ac.jp": captures})
 	}
 	account := s.Account("alice", "always", "jp")
 	wrapped := store.NewRetry(store.NewMeter(store.NewLimit(s.Store, 2, 2)), store.RetryOptions{})
@@ -72,15 +72,15 @@ func checkGathered(t *testing.T, name string, lib *serve.Library, account *accou
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := lib.Records.Search(t.Context(), account, records.Search{
-		Targets: []records.Target{{Match: records.MatchHost, Host: "www.waseda.ac.jp"}},
+	found, err := lib.Records.Search(t.Context(), account, records.Search{
+		Targets: []library.Target{{Match: library.MatchHost, Host: "www.waseda.ac.jp"}},
 		From:    time.Date(2026, 11, 20, 3, 0, 5, 0, time.UTC),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer results.Close()
-	if err := results.Each(t.Context(), func(c *records.Capture, _ records.Position) error { return builder.Add(t.Context(), c) }); err != nil {
+	defer found.Close()
+	if err := found.Each(t.Context(), func(c *records.Capture, _ records.Position) error { return builder.Add(t.Context(), c) }); err != nil {
 		t.Fatal(err)
 	}
 	bundle, err := builder.Finish(t.Context())

@@ -14,7 +14,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
 	"sheaf/serve/library"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -28,14 +29,14 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		readers = 60
 		host    = "www.waseda.ac.jp"
 	)
-	days, records, most := 4, 2_500, int64(50<<20)
+	days, captures, most := 4, 2_500, int64(50<<20)
 	if testkit.Full() {
-		days, records, most = 10, 100_000, 300<<20
+		days, captures, most = 10, 100_000, 300<<20
 	}
 	s := servetest.New(t, nil)
 	var editions []string
 	for day := range days {
-		batch := make([]*archive.Record, records)
+		batch := make([]*archive.Record, captures)
 		at := time.Date(2026, 11, 1+day, 3, 0, 0, 0, time.UTC)
 		for i := range batch {
 			page := fmt.Sprintf("http://%s/documents/of-the-day-%d/page-%07d.html", host, day, i)
@@ -49,13 +50,13 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 	testkit.Must(t, err)
 
 	const dir = "/jp/ac/waseda/www/"
-	all, err := query.Parse(url.Values{"url": {host + "/*"}, "limit": {"100000"}}, nil)
+	all, err := records.ParseQuery(url.Values{"url": {host + "/*"}, "limit": {"100000"}}, nil)
 	testkit.Must(t, err)
 	paths, answers := []string{"/ls-lR.gz", dir + "MANIFEST", dir + "SHA256SUMS"}, make(map[string]func() (*library.File, error))
 	for _, form := range []string{".tar.gz", ".members.tar.gz", ".warc.gz"} {
 		to, err := s.Library.Bundles.New(t.Context(), everyone, form)
 		testkit.Must(t, err)
-		_, err = all.Gather(t.Context(), s.Library.Records, everyone, to, form, query.Budget{}, func() {})
+		_, err = results.Gather(t.Context(), all, s.Library.Records, everyone, to, form, records.Budget{}, func() {})
 		testkit.Must(t, err)
 		b, err := to.Finish(t.Context())
 		testkit.Must(t, err)

@@ -7,8 +7,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/serve/query"
 	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -98,18 +98,18 @@ func TestManyRevisitsOfOneURL(t *testing.T) {
 	revisits := testkit.Size(5_000, 20_000)
 	s := servetest.New(t, nil)
 	const url = "http://www.example.jp/"
-	records := []*archive.Record{servetest.Page(url, "x", dayOne)}
+	pages := []*archive.Record{servetest.Page(url, "x", dayOne)}
 	for n := range revisits {
-		records = append(records, servetest.Again(url, "x", dayOne, dayOne.Add(time.Duration(n+1)*time.Second)))
+		pages = append(pages, servetest.Again(url, "x", dayOne, dayOne.Add(time.Duration(n+1)*time.Second)))
 	}
-	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": pages})
 	for _, c := range captures(t, s, everyone, url)[1:] {
 		if c.Original == nil || !c.Original.Time.Equal(dayOne) {
 			t.Fatalf("%v refers to %v", c.Time, c.Original)
 		}
 	}
 	// Gathered with originals, each revisit asks for its own.
-	q, err := query.Parse(map[string][]string{"url": {url}, "originals": {"true"}, "filter": {"kind:revisit"}}, nil)
+	q, err := records.ParseQuery(map[string][]string{"url": {url}, "originals": {"true"}, "filter": {"kind:revisit"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestManyRevisitsOfOneURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Gather(t.Context(), s.Library.Records, everyone, to, ".warc.gz", query.Budget{}, func() {}); err != nil {
+	if _, err := results.Gather(t.Context(), q, s.Library.Records, everyone, to, ".warc.gz", records.Budget{}, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	g, err := to.Finish(t.Context())

@@ -32,32 +32,32 @@ type crawl struct {
 
 func (c *crawl) url(i int) string { return fmt.Sprintf("http://%s/p%d.html", c.host, i) }
 
-func (c *crawl) day(at time.Time) (records []*archive.Record) {
+func (c *crawl) day(at time.Time) (captures []*archive.Record) {
 	for i := range c.bodies {
 		at = at.Add(time.Second)
 		switch n := c.random.IntN(20); {
 		case c.bodies[i] == "" && n < 12, n < 2: // new, or changed
 			c.bodies[i], c.since[i] = fmt.Sprintf("%s page %d of %v", strings.Repeat("x", i), i, at), at
-			records = append(records, servetest.Page(c.url(i), c.bodies[i], at))
+			captures = append(captures, servetest.Page(c.url(i), c.bodies[i], at))
 		case c.bodies[i] == "":
-			records = append(records, servetest.Answer(c.url(i), []int{404, 503}[n%2], at))
+			captures = append(captures, servetest.Answer(c.url(i), []int{404, 503}[n%2], at))
 		case n < 10:
-			records = append(records, servetest.Again(c.url(i), c.bodies[i], c.since[i], at))
+			captures = append(captures, servetest.Again(c.url(i), c.bodies[i], c.since[i], at))
 		case n == 10:
 			c.bodies[i] = ""
-			records = append(records, servetest.Answer(c.url(i), 410, at))
+			captures = append(captures, servetest.Answer(c.url(i), 410, at))
 		case n == 11:
-			records = append(records, servetest.Answer(c.url(i), 503, at))
+			captures = append(captures, servetest.Answer(c.url(i), 503, at))
 		case n < 15:
 			broken := servetest.Page(c.url(i), fmt.Sprintf("a part of page %d of %v", i, at), at)
 			broken.Truncated = archive.TruncatedDisconnect
-			records = append(records, broken)
+			captures = append(captures, broken)
 		}
 	}
-	if len(records) == 0 {
-		records = append(records, servetest.Answer(c.url(0), 503, at))
+	if len(captures) == 0 {
+		captures = append(captures, servetest.Answer(c.url(0), 503, at))
 	}
-	return records
+	return captures
 }
 
 // passing is a clock that starts now and goes on when it is told to.
@@ -80,13 +80,13 @@ func history(t *testing.T, clock *passing, days int, hosts ...string) *servetest
 		crawls = append(crawls, &crawl{host, rand.New(rand.NewPCG(uint64(i), 7)), make([]string, 6), make([]time.Time, 6)})
 	}
 	for d := range days {
-		records := make(map[string][]*archive.Record)
+		captures := make(map[string][]*archive.Record)
 		for i, c := range crawls {
 			if d%(i+1) == 0 { // some are visited less often
-				records[c.host] = c.day(clock.now().UTC().Truncate(time.Second))
+				captures[c.host] = c.day(clock.now().UTC().Truncate(time.Second))
 			}
 		}
-		s.Publish(clock.now().UTC().Format("20060102"), records)
+		s.Publish(clock.now().UTC().Format("20060102"), captures)
 		if err := s.Catalog.Merge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -279,8 +279,8 @@ func TestExpendable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := servetest.New(t, nil)
-			for i, records := range c.segments {
-				s.Publish(at(i).Format("20060102"), map[string][]*archive.Record{"a.jp": records})
+			for i, captures := range c.segments {
+				s.Publish(at(i).Format("20060102"), map[string][]*archive.Record{"a.jp": captures})
 			}
 			lines := linesOf(t, s, "a.jp")
 			goes, err := s.Library.Expendable(t.Context(), lines, len(lines)-1)

@@ -20,6 +20,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
@@ -95,18 +96,18 @@ func (s *scene) search() records.Search {
 	keys := []string{"jp,example)/", "jp,example)/a", "jp,example:8080)/a/b?x=1", "jp,example:80)/z", "192.0.2.7)/z", "org,other)/a", "jp,nothing)/"}
 	hosts := []string{"example.jp", "example.jp", "example.jp:8080", "example.jp:80", "192.0.2.7", "other.org", "nothing.jp"}
 	i := s.r.IntN(len(keys))
-	t := records.Target{Match: records.Match(1 + s.r.IntN(5)), Host: hosts[i], Key: keys[i]}
+	t := library.Target{Match: library.Match(1 + s.r.IntN(5)), Host: hosts[i], Key: keys[i]}
 	switch t.Match {
-	case records.MatchPrefix:
+	case library.MatchPrefix:
 		t.Key = keys[i][:strings.Index(keys[i], ")")+1+s.r.IntN(3)%2]
-	case records.MatchHost:
+	case library.MatchHost:
 		t.Key = ""
-	case records.MatchDomain:
-		t = records.Target{Match: t.Match, Host: []string{"jp", "example.jp", "www.example.jp", "192.0.2.7", "org"}[s.r.IntN(5)]}
-	case records.MatchAll:
-		t = records.Target{Match: t.Match}
+	case library.MatchDomain:
+		t = library.Target{Match: t.Match, Host: []string{"jp", "example.jp", "www.example.jp", "192.0.2.7", "org"}[s.r.IntN(5)]}
+	case library.MatchAll:
+		t = library.Target{Match: t.Match}
 	}
-	out := records.Search{Targets: []records.Target{t}, Reverse: t.Match <= records.MatchHost && s.r.IntN(2) == 0}
+	out := records.Search{Targets: []library.Target{t}, Reverse: t.Match <= library.MatchHost && s.r.IntN(2) == 0}
 	if s.r.IntN(3) == 0 {
 		out.From = time.Date(2026, 11, 1+s.r.IntN(s.day), s.r.IntN(6), 0, 0, 0, time.UTC)
 	}
@@ -116,8 +117,8 @@ func (s *scene) search() records.Search {
 	return out
 }
 
-// results tells all of a search, and where it can be gone on with.
-func results(t *testing.T, l *serve.Library, a *account.Account, search records.Search) (lines []string, at []records.Position) {
+// searched tells all of a search, and where it can be gone on with.
+func searched(t *testing.T, l *serve.Library, a *account.Account, search records.Search) (lines []string, at []records.Position) {
 	t.Helper()
 	r, err := l.Records.Search(t.Context(), a, search)
 	if err != nil {
@@ -178,8 +179,8 @@ func TestIndexMakesNoDifference(t *testing.T) {
 				}
 			}
 			a, search := s.readers[s.r.IntN(len(s.readers))], s.search()
-			want, at := results(t, s.without, a, search)
-			got, _ := results(t, s.Library, a, search)
+			want, at := searched(t, s.without, a, search)
+			got, _ := searched(t, s.Library, a, search)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d, search %d: %s %+v\n%s", seed, n, a.Name, search, firstOther(got, want))
 			}
@@ -190,7 +191,7 @@ func TestIndexMakesNoDifference(t *testing.T) {
 				if s.r.IntN(4) == 0 {
 					s.Index()
 				}
-				if got, _ := results(t, s.Library, a, search); !slices.Equal(got, want[i+1:]) {
+				if got, _ := searched(t, s.Library, a, search); !slices.Equal(got, want[i+1:]) {
 					t.Fatalf("seed %d, search %d: %s %+v behind %+v\n%s", seed, n, a.Name, search, at[i], firstOther(got, want[i+1:]))
 				}
 			}
@@ -227,7 +228,7 @@ func (s *scene) compareCuts(a *account.Account, search records.Search, want []st
 		if search.Until = nil; i < len(cuts) {
 			search.Until = &cuts[i]
 		}
-		some, _ := results(s.t, s.Library, a, search)
+		some, _ := searched(s.t, s.Library, a, search)
 		got = append(got, some...)
 		search.After = search.Until
 	}
@@ -283,9 +284,9 @@ func TestDamagedIndex(t *testing.T) {
 		s.publish()
 		s.Index()
 	}
-	search := records.Search{Targets: []records.Target{{Match: records.MatchAll}}}
-	want, _ := results(t, s.without, everyone, search)
-	if got, _ := results(t, s.Library, everyone, search); len(want) < 100 || !slices.Equal(got, want) {
+	search := records.Search{Targets: []library.Target{{Match: library.MatchAll}}}
+	want, _ := searched(t, s.without, everyone, search)
+	if got, _ := searched(t, s.Library, everyone, search); len(want) < 100 || !slices.Equal(got, want) {
 		t.Fatal(firstOther(got, want))
 	}
 	damaged := 0
@@ -317,7 +318,7 @@ func TestDamagedIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := results(t, fresh, everyone, search); !slices.Equal(got, want) {
+	if got, _ := searched(t, fresh, everyone, search); !slices.Equal(got, want) {
 		t.Fatal(firstOther(got, want))
 	}
 }
@@ -372,14 +373,14 @@ func TestIndexSparesReads(t *testing.T) {
 		return n, counted.n.Load()
 	}
 	for name, c := range map[string]struct {
-		target         records.Target
+		target         library.Target
 		records        int
 		without, least int64
 	}{
-		"tiny hosts": {records.Target{Match: records.MatchDomain, Host: "jp"}, hosts, hosts, 20},
-		"one URL":    {records.Target{Match: records.MatchExact, Host: "example.org", Key: "org,example)/"}, editions, editions, 10},
+		"tiny hosts": {library.Target{Match: library.MatchDomain, Host: "jp"}, hosts, hosts, 20},
+		"one URL":    {library.Target{Match: library.MatchExact, Host: "example.org", Key: "org,example)/"}, editions, editions, 10},
 	} {
-		search := records.Search{Targets: []records.Target{c.target}}
+		search := records.Search{Targets: []library.Target{c.target}}
 		n, reads := count(search, false)
 		if n != c.records || reads < c.without {
 			t.Errorf("%s, without the index: %d records by %d reads", name, n, reads)

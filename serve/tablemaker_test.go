@@ -21,7 +21,7 @@ import (
 	"sheaf/serve/library"
 	"sheaf/serve/maker"
 	"sheaf/serve/servetest"
-	"sheaf/serve/tables"
+	"sheaf/serve/tree"
 )
 
 const inJP = "/days/20261120/jp/"
@@ -44,7 +44,7 @@ func newTableSite(t *testing.T) *tableSite {
 	leases := lease.NewDB(s.DB, nil, lease.Options{})
 	s.maker = func(days int) *maker.TableMaker {
 		return maker.NewTableMaker(maker.TableOptions{
-			Library: s.Library, Store: s.Store, Leases: leases, Days: days, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
+			Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: leases, Days: days, Every: time.Hour, Grace: s.grace, Log: slog.New(slog.DiscardHandler),
 		})
 	}
 	batch := make(map[string][]*archive.Record)
@@ -158,7 +158,7 @@ func TestTablesOfVolumes(t *testing.T) {
 func (s *tableSite) keys() string {
 	s.t.Helper()
 	var keys []string
-	for info, err := range s.Store.List(context.Background(), tables.Prefix, "") {
+	for info, err := range s.Store.List(context.Background(), tree.TablesPrefix, "") {
 		testkit.Must(s.t, err)
 		keys = append(keys, info.Key)
 	}
@@ -182,7 +182,7 @@ func TestTablesAndTakeDown(t *testing.T) {
 		if s.read(everyone, table) != nil {
 			t.Fatal("the table of before is still there")
 		}
-		for _, name := range tables.VolumeNames {
+		for _, name := range tree.VolumeTables {
 			if s.read(everyone, inJP+"00002."+name) == nil {
 				t.Errorf("%s of another volume is gone", name)
 			}
@@ -197,7 +197,7 @@ func TestTablesAndTakeDown(t *testing.T) {
 		if s.read(everyone, table) == nil {
 			t.Error("the table is not made again")
 		}
-		if n := strings.Count(s.keys(), "/00001-"); n != 2*len(tables.VolumeNames) { // of jp and com
+		if n := strings.Count(s.keys(), "/00001-"); n != 2*len(tree.VolumeTables) { // of jp and com
 			t.Errorf("%d tables of volumes 00001 are stored", n)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"sheaf/internal/chart"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/coverage"
 	"sheaf/serve/library"
 	"sheaf/serve/replay"
 )
@@ -184,7 +183,7 @@ type missing struct {
 }
 
 // missed puts a batch's coverage of a host into words, the most frequent reason first.
-func missed(p webpage.Page, c *coverage.Coverage) (all []missing) {
+func missed(p webpage.Page, c *library.Coverage) (all []missing) {
 	add := func(n int64, reason string) {
 		if n > 0 {
 			all = append(all, missing{reason, n})

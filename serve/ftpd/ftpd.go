@@ -1,4 +1,4 @@
-// Package ftpd serves the Library over FTP: it is a handler for internal/ftp. The tree has the same
+// Package ftpd serves the tree over FTP: it is a handler for internal/ftp. It has the same
 // names, sizes and times as over HTTP under /pub/. It cannot be written.
 package ftpd
 
@@ -15,14 +15,15 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
+	"sheaf/serve/tree"
 )
 
-// Options of a handler. Library, Accounts and Recorder are needed.
+// Options of a handler. Tree, Accounts and Recorder are needed.
 type Options struct {
-	Library  *serve.Library
+	Tree     *tree.Tree
+	Contact  string // address for questions; may be empty
 	Accounts *account.Accounts
 	Recorder transfers.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil
@@ -31,8 +32,8 @@ type Options struct {
 
 // New makes the handler for ftp.Run.
 func New(opt Options) (ftp.Handler, error) {
-	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil {
-		return nil, errors.New("ftpd: options lack a library, accounts or recorder")
+	if opt.Tree == nil || opt.Accounts == nil || opt.Recorder == nil {
+		return nil, errors.New("ftpd: options lack a tree, accounts or recorder")
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -57,8 +58,8 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 	}
 	if errors.Is(err, account.ErrCredentials) {
 		text := "Wrong account or password"
-		if h.Library.Contact != "" {
-			text += "; questions: " + h.Library.Contact
+		if h.Contact != "" {
+			text += "; questions: " + h.Contact
 		}
 		return nil, &ftp.Error{Code: 530, Msg: text}
 	}
@@ -97,7 +98,7 @@ func (s *session) Stat(ctx context.Context, name string) (ftp.Entry, error) {
 	if err != nil {
 		return ftp.Entry{}, answer(name, err)
 	}
-	n, err := s.Library.Tree.Stat(ctx, account, name)
+	n, err := s.Tree.Stat(ctx, account, name)
 	return entry(n), answer(name, err)
 }
 
@@ -108,7 +109,7 @@ func (s *session) List(ctx context.Context, name string) iter.Seq2[ftp.Entry, er
 			yield(ftp.Entry{}, answer(name, err))
 			return
 		}
-		for n, err := range s.Library.Tree.List(ctx, account, name) {
+		for n, err := range s.Tree.List(ctx, account, name) {
 			if !yield(entry(n), answer(name, err)) {
 				return
 			}
@@ -128,7 +129,7 @@ func (s *session) Open(ctx context.Context, name string, offset int64) (ftp.File
 	if err != nil {
 		return nil, answer(name, err)
 	}
-	f, err := s.Library.Tree.Open(ctx, account, name)
+	f, err := s.Tree.Open(ctx, account, name)
 	if err != nil {
 		return nil, answer(name, err)
 	}

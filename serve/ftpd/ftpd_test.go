@@ -51,7 +51,7 @@ func newSite(t *testing.T) (*servetest.Site, string) {
 // serveLibrary serves a site by a library, and returns where.
 func serveLibrary(t *testing.T, s *servetest.Site, library *serve.Library) string {
 	t.Helper()
-	h, err := ftpd.New(ftpd.Options{Library: library, Accounts: s.Accounts, Recorder: s.Log, Running: s.Running})
+	h, err := ftpd.New(ftpd.Options{Tree: library.Tree, Contact: library.Contact, Accounts: s.Accounts, Recorder: s.Log, Running: s.Running})
 	if err != nil {
 		t.Fatal(err)
 	}

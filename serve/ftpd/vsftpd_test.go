@@ -321,7 +321,7 @@ func TestServeForBenchmark(t *testing.T) {
 	}
 	notes := transfers.NewBuffer(transfers.New(database), slog.Default())
 	go notes.Run(t.Context())
-	handler, err := ftpd.New(ftpd.Options{Library: library, Accounts: accounts, Recorder: notes})
+	handler, err := ftpd.New(ftpd.Options{Tree: library.Tree, Accounts: accounts, Recorder: notes})
 	if err != nil {
 		t.Fatal(err)
 	}

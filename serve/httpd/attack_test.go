@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
-	"sheaf/serve/tables"
 )
 
 // ask makes a request with the password given, and returns the answer with its body read.
@@ -144,7 +143,7 @@ func TestSlowClientsKeepNoPlace(t *testing.T) {
 	target := "?url=" + host + "&matchType=host"
 	for _, request := range []struct{ method, path string }{
 		{"GET", api.PathCDX + target}, {"GET", api.PathCDX + target + "&showNumPages=true"}, {"GET", api.PathCoverage + target},
-		{"GET", api.PathPages + ".tar.gz" + target}, {"GET", api.PathTables + tables.RecordsName + target}, {"GET", api.PathTables + tables.HostsName + target},
+		{"GET", api.PathPages + ".tar.gz" + target}, {"GET", api.PathTables + api.TableOfRecords + target}, {"GET", api.PathTables + api.TableOfHosts + target},
 		{"GET", api.PathChanges + "?since=0&wait=300"}, {"POST", api.PathCDX}, {"POST", api.PathCoverage},
 	} {
 		let, slow := make(chan struct{}), make(chan struct{})

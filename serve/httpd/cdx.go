@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 )
 
 // defaultLines is the limit of /v1/cdx if none is given.
@@ -35,7 +35,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 	switch {
 	case wanted.Limit > 0:
 	case wanted.Paged():
-		wanted.Limit = query.MaxLimit
+		wanted.Limit = records.MaxLimit
 	default:
 		wanted.Limit = defaultLines
 	}
@@ -68,15 +68,15 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 }
 
 // lines writes the lines of an answer to body. It returns the cursor of the next answer, or nil.
-func (q *Queries) lines(r *http.Request, a *account.Account, wanted *query.Query, body *spool) (*query.Cursor, error) {
+func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Query, body *spool) (*records.Cursor, error) {
 	var part bytes.Buffer
 	flush := func() error {
 		_, err := body.Write(part.Bytes())
 		part.Reset()
 		return err
 	}
-	out := query.NewWriter(&part, wanted)
-	next, err := wanted.Run(r.Context(), q.Library.Records, a, q.Budget, func(c query.Record) error {
+	out := records.NewIndexWriter(&part, wanted)
+	next, err := wanted.Run(r.Context(), q.Library.Records, a, q.Budget, func(c records.Record) error {
 		if err := out.Add(r.Context(), c); err != nil || part.Len() < flushAt {
 			return err
 		}
@@ -91,8 +91,8 @@ func (q *Queries) lines(r *http.Request, a *account.Account, wanted *query.Query
 
 // sendPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the
 // Internet Archive does, the number alone.
-func sendPages(w http.ResponseWriter, wanted *query.Query, pages query.Pages) error {
-	if wanted.Output != query.Text {
+func sendPages(w http.ResponseWriter, wanted *records.Query, pages records.Pages) error {
+	if wanted.Output != records.Text {
 		return problem.JSON(w, http.StatusOK, pages)
 	}
 	w.Header().Set("Content-Type", wanted.Output.ContentType())

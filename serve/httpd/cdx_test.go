@@ -17,7 +17,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 )
 
 // do sends a request as a client would.
@@ -88,7 +88,7 @@ func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []s
 func TestQueriesAgainstReference(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	c := newCrawl(t, 4, 400, query.Budget{Records: 1200})
+	c := newCrawl(t, 4, 400, records.Budget{Records: 1200})
 	r := rand.New(rand.NewPCG(1, 9))
 	questions := testkit.Size(75, 150)
 	if n, err := strconv.Atoi(os.Getenv("SHEAF_TEST_QUERIES")); err == nil {
@@ -108,7 +108,7 @@ func TestQueriesAgainstReference(t *testing.T) {
 		q := ask(r)
 		limit := func() string { return fmt.Sprint(1 + r.IntN(60)) }
 		if n%3 == 0 {
-			limit = func() string { return fmt.Sprint(query.MaxLimit) }
+			limit = func() string { return fmt.Sprint(records.MaxLimit) }
 		}
 		got, want := c.follow(t, q, limit), c.answer(q)
 		if !slices.Equal(got, want) {
@@ -134,7 +134,7 @@ func difference(got, want []string) string {
 }
 
 func TestClosestAndLast(t *testing.T) {
-	c := newCrawl(t, 4, 400, query.Budget{})
+	c := newCrawl(t, 4, 400, records.Budget{})
 	q := question{account: "all", match: keyed(func(k string) bool { return k == "jp,example)/a" })}
 	all := c.answer(q)
 	at := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
@@ -160,7 +160,7 @@ func TestClosestAndLast(t *testing.T) {
 }
 
 func TestOutputs(t *testing.T) {
-	c := newCrawl(t, 2, 200, query.Budget{})
+	c := newCrawl(t, 2, 200, records.Budget{})
 	c.takeDown(t, catalog.Tombstone{Host: "www.example.jp", URLPrefix: "http://www.example.jp/b/"})
 	_, lines := c.do(t, "GET", "all", "/v1/cdx?url=*.example.jp", "")
 	seen := 0
@@ -214,7 +214,7 @@ func TestOutputs(t *testing.T) {
 
 // An error names the wrong parameter.
 func TestWrongQueries(t *testing.T) {
-	c := newCrawl(t, 1, 50, query.Budget{})
+	c := newCrawl(t, 1, 50, records.Budget{})
 	_, body := c.do(t, "GET", "all", "/v1/cdx?url=*.jp&output=json&limit=1&showResumeKey=true&fl=url", "")
 	var table [][]string
 	if err := json.Unmarshal([]byte(body), &table); err != nil || len(table) != 4 {
@@ -272,7 +272,7 @@ func TestWrongQueries(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		"": "names no URL", "# nothing\n": "names no URL", "a.jp\nftp://b.jp/\n": "line 2",
-		strings.Repeat("a", 20000): "line 1", strings.Repeat("a.jp\n", query.MaxList+1): "more than",
+		strings.Repeat("a", 20000): "line 1", strings.Repeat("a.jp\n", records.MaxTargets+1): "more than",
 	} {
 		resp, answer := c.do(t, "POST", "all", "/v1/cdx", body)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(answer, want) {

@@ -18,12 +18,12 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
 // newKnown publishes six records of one page and two of another.
-func newKnown(t *testing.T, budget query.Budget) *crawl {
+func newKnown(t *testing.T, budget records.Budget) *crawl {
 	t.Helper()
 	c := &crawl{Site: servetest.New(t, nil)}
 	c.Account("all", "always", "*")
@@ -46,7 +46,7 @@ func newKnown(t *testing.T, budget query.Budget) *crawl {
 }
 
 // serve serves what is published, within a budget for each answer.
-func (c *crawl) serve(t *testing.T, budget query.Budget) {
+func (c *crawl) serve(t *testing.T, budget records.Budget) {
 	t.Helper()
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
@@ -63,7 +63,7 @@ func (c *crawl) serve(t *testing.T, budget query.Budget) {
 
 // The parameters of the Internet Archive's server and of pywb work as their documents describe.
 func TestOthersParameters(t *testing.T) {
-	c := newKnown(t, query.Budget{})
+	c := newKnown(t, records.Budget{})
 	const ts = "&output=text&fl=timestamp"
 	for ask, want := range map[string]string{
 		"url=example.jp/a" + ts:                                         "20261101000000|20261101060000|20261101120000|20261102000000|20261102060000|20261102120000",
@@ -158,7 +158,7 @@ func TestModified(t *testing.T) {
 		"modified=1995/2025":                     "",
 		"filter==modified:&from=2026&latest=1":   "/silent 20261101000000 -|/wrong 20261101000000 -",
 	}
-	for _, budget := range []query.Budget{{}, {Time: 1}} { // without a limit, and a record at a time
+	for _, budget := range []records.Budget{{}, {Time: 1}} { // without a limit, and a record at a time
 		c.serve(t, budget)
 		for ask, want := range want {
 			path, answers := "/v1/cdx?url=www.example.jp/*&output=text&fl=url,timestamp,modified&"+ask, 0
@@ -192,7 +192,7 @@ func TestModified(t *testing.T) {
 
 // The line of a revisit can have the place of the page that it refers to.
 func TestResolveRevisits(t *testing.T) {
-	c := newKnown(t, query.Budget{})
+	c := newKnown(t, records.Budget{})
 	_, body := c.do(t, "GET", "all", "/v1/cdx?url=example.jp/*&resolveRevisits=true&output=ndjson", "")
 	var resolved, alone int
 	for line := range strings.Lines(body) {
@@ -233,7 +233,7 @@ func TestResolveRevisits(t *testing.T) {
 // With counters and with skipped records, an answer fetched in parts of any size is the same as the
 // whole one. The Link header and the resumption key both lead on.
 func TestCountersInParts(t *testing.T) {
-	for _, budget := range []query.Budget{{}, {Records: 1}} {
+	for _, budget := range []records.Budget{{}, {Records: 1}} {
 		c := newKnown(t, budget)
 		for _, ask := range []string{
 			"url=example.jp/a&showDupeCount=true", "url=example.jp/*&offset=3", "url=example.jp/*&offset=2&collapse=digest",
@@ -266,7 +266,7 @@ func TestCountersInParts(t *testing.T) {
 
 // A client that takes gzip gets a long answer in it, with another ETag.
 func TestCompressedAnswer(t *testing.T) {
-	c := newCrawl(t, 2, 200, query.Budget{})
+	c := newCrawl(t, 2, 200, records.Budget{})
 	const path = "/v1/cdx?url=*.example.jp"
 	plain, want := c.do(t, "GET", "all", path, "", "Accept-Encoding", "identity")
 	coded, body := c.do(t, "GET", "all", path, "", "Accept-Encoding", "gzip")
@@ -290,7 +290,7 @@ func TestCompressedAnswer(t *testing.T) {
 func TestPagesOfAnswers(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	c := newKnown(t, query.Budget{})
+	c := newKnown(t, records.Budget{})
 	hosts := map[string][]*archive.Record{}
 	for n := range 10_000 {
 		host := "www.large.jp"
@@ -338,7 +338,7 @@ func TestPagesOfAnswers(t *testing.T) {
 			}
 		}
 	}
-	var told query.Pages
+	var told records.Pages
 	_, body := c.do(t, "GET", "all", "/v1/cdx?url=*.jp&showNumPages=true", "")
 	if err := json.Unmarshal([]byte(body), &told); err != nil || told.PageSize != 5 || told.Blocks != 4 || told.Pages < 1 || told.Pages > 2 {
 		t.Errorf("%v: %s", err, body)

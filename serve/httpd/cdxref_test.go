@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
@@ -55,7 +55,7 @@ var crawled = []string{
 }
 
 // newCrawl publishes editions of random records. Budget limits the answers of the service.
-func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
+func newCrawl(t *testing.T, editions, captures int, budget records.Budget) *crawl {
 	t.Helper()
 	c := &crawl{Site: servetest.New(t, nil)}
 	c.Account("all", "always", "*")
@@ -67,7 +67,7 @@ func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
 		hosts := make(map[string][]*archive.Record)
 		edition := day.Format("20060102")
 		var of []told
-		for range records {
+		for range captures {
 			host := crawled[r.IntN(len(crawled))]
 			url := "http://" + host + "/" + strings.ReplaceAll(paths[r.IntN(len(paths))], "日本", "%E6%97%A5%E6%9C%AC")
 			at := day.Add(time.Duration(r.IntN(20)) * time.Hour).Add(time.Duration(r.IntN(3)) * time.Millisecond)

@@ -308,28 +308,28 @@ func TestRedirectsEnd(t *testing.T) {
 	second := func(path string) *archive.Record {
 		return servetest.Page(root+path, "real "+path, at(22, 1).Add(2*time.Second))
 	}
-	records := []*archive.Record{
+	captures := []*archive.Record{
 		to("/page", "/page"), second("/page"), to("/dir", "/dir/"), second("/dir/"), to("/Page2", "/page2"), second("/page2"),
 		to("/never", "/never"), to("/one", "/two"), to("/two", "/one"), to("/lost", "/nowhere"),
 	}
-	records = append(records, to("/toempty", "/empty"), servetest.Page(root+"/empty", "of before", at(20, 1)),
+	captures = append(captures, to("/toempty", "/empty"), servetest.Page(root+"/empty", "of before", at(20, 1)),
 		answer(archive.Response, root+"/empty", "HTTP/1.1 302 Found\nLocation: ", "moved nowhere", at(22, 1)))
 	// Walls send each visit back to where it came from. So many versions are not all looked into.
-	records = append(records, to("/wall0", "/wall1"), second("/wall3"))
+	captures = append(captures, to("/wall0", "/wall1"), second("/wall3"))
 	for i := 1; i <= 2; i++ {
 		for n := range 25 {
 			wall := to(fmt.Sprint("/wall", i), fmt.Sprint("/wall", i))
 			wall.Time = at(23-i, 1).Add(time.Duration(n) * time.Second)
-			records = append(records, wall)
+			captures = append(captures, wall)
 		}
 		door := to(fmt.Sprint("/wall", i), fmt.Sprint("/wall", i+1))
 		door.Time = at(22-i, 1)
-		records = append(records, door)
+		captures = append(captures, door)
 	}
 	for _, n := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d"} {
-		records = append(records, to("/long"+n, "/long"+string(n[0]+1)))
+		captures = append(captures, to("/long"+n, "/long"+string(n[0]+1)))
 	}
-	s.Publish("20261122", map[string][]*archive.Record{host: records})
+	s.Publish("20261122", map[string][]*archive.Record{host: captures})
 	for path, want := range map[string]string{
 		"/page": "real /page", "/dir": "real /dir/", "/Page2": "real /page2", "/never": "elsewhere", "/one": "elsewhere", "/two": "elsewhere",
 		"/toempty": "moved nowhere", "/wall0": "elsewhere", "/wall2": "real /wall3",

@@ -7,8 +7,8 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/serve/account"
-	"sheaf/serve/coverage"
-	"sheaf/serve/query"
+	"sheaf/serve/library"
+	"sheaf/serve/records"
 )
 
 // coverage tells what was not collected, and why. It takes url, matchType, from, to and a body's
@@ -45,6 +45,6 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 }
 
 // coverageOf returns the search for the coverage that a query asks for.
-func (q *Queries) coverageOf(asked *query.Query) coverage.Search {
-	return coverage.Search{Targets: asked.Search.Targets, From: asked.Search.From, To: asked.Search.To, Time: q.Budget.Time}
+func (q *Queries) coverageOf(asked *records.Query) library.CoverageSearch {
+	return library.CoverageSearch{Targets: asked.Search.Targets, From: asked.Search.From, To: asked.Search.To, Time: q.Budget.Time}
 }

@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
 	"sheaf/internal/wire"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
@@ -69,7 +69,7 @@ func (c *crawl) covered(t *testing.T, account, parameters, limit string) (lines 
 }
 
 func TestCoverage(t *testing.T) {
-	c := newCrawl(t, 2, 20, query.Budget{})
+	c := newCrawl(t, 2, 20, records.Budget{})
 	for i, day := range []time.Time{time.Date(2026, 11, 1, 20, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 20, 0, 0, 0, time.UTC)} {
 		c.tell(t, fmt.Sprintf("r1-%sT000000Z-%d", day.Format("20060102"), i+1), day,
 			wire.Coverage{Host: "www.example.jp", Refused: int64(i + 1), URLs: []wire.CoveredURL{

@@ -37,7 +37,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 	const base = "http://www.example.jp/"
 	long := strings.Repeat("<p>"+prose+"</p>\n", 9000)
 	random := rand.New(rand.NewPCG(12, 4))
-	records := []*archive.Record{
+	captures := []*archive.Record{
 		servetest.Page(base+"small.html", "<p>Monday</p>", at(22, 1)),
 		servetest.Page(base+"long.html", long, at(22, 1)),
 		answer(archive.Page, base+"film", "HTTP/1.1 200 OK\nContent-Type: video/mp4", noise(1_200_000), at(22, 1)),
@@ -46,7 +46,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 		servetest.Page(base+"small.html", "<p>Tuesday</p>", at(23, 1)),
 		servetest.Page(base+"long.html", "<p>short</p>", at(23, 1)),
 	}
-	s.Publish("20261123", map[string][]*archive.Record{"other.jp": {servetest.Page("http://other.jp/", "x", at(22, 1))}}, map[string][]*archive.Record{"www.example.jp": records})
+	s.Publish("20261123", map[string][]*archive.Record{"other.jp": {servetest.Page("http://other.jp/", "x", at(22, 1))}}, map[string][]*archive.Record{"www.example.jp": captures})
 	object := "segments/" + naming.HostPath("www.example.jp") + "/r1-20261123T000000Z-2.tar.gz"
 	file := filepath.Join(s.Dir, filepath.FromSlash(object))
 	whole, err := os.ReadFile(file)

@@ -10,9 +10,9 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
-	"sheaf/serve/bundle"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 )
 
 // pages serves the records that a query asks for as one file, which has a size and a strong ETag
@@ -29,7 +29,7 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 		return err
 	}
 	suffix := mux.Vars(r)["form"]
-	gathered, err := q.Library.Bundles.GetOrBuild(r.Context(), a, suffix+" "+wanted.ID(), guard.InPlace(in, func(ctx context.Context) (*bundle.Bundle, error) {
+	gathered, err := q.Library.Bundles.GetOrBuild(r.Context(), a, suffix+" "+wanted.ID(), guard.InPlace(in, func(ctx context.Context) (*results.Bundle, error) {
 		return q.gather(ctx, a, wanted, suffix)
 	}))
 	in.Leave() // sending is no search
@@ -47,17 +47,17 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 // gather puts the records of a query together, within the budget of an answer.
-func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.Query, suffix string) (*bundle.Bundle, error) {
+func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *records.Query, suffix string) (*results.Bundle, error) {
 	to, err := q.Library.Bundles.New(ctx, a, suffix)
 	if err != nil {
 		return nil, err
 	}
 	asked := *wanted
 	if wanted.Limit == 0 {
-		asked.Limit = query.MaxLimit
+		asked.Limit = records.MaxLimit
 	}
 	n := 0
-	next, err := asked.Gather(ctx, q.Library.Records, a, to, suffix, q.Budget, func() { n++ })
+	next, err := results.Gather(ctx, &asked, q.Library.Records, a, to, suffix, q.Budget, func() { n++ })
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/web"
-	"sheaf/serve/jobs"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/watch"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	Watches  *watch.Watches    // nil: consumers cannot watch
 	Audit    *audit.Log        // gets a row for each request that changes something; nil: none does
 	Sessions *session.Sessions // of browsers; nil: they log in by HTTP Basic
-	Jobs     *jobs.Jobs        // takes queries whose answers are too much at once; nil: there are none
+	Jobs     *results.Jobs     // takes queries whose answers are too much at once; nil: there are none
 
 	// Operator names the operator whose session a request carries, as guard.Guard says; may be nil.
 	Operator func(*http.Request) (string, error)
@@ -50,7 +50,7 @@ type Options struct {
 
 	// Budget is what one answer to a query may cost before it ends early, with a cursor. The
 	// default is two million records looked at, or 20 seconds.
-	Budget query.Budget
+	Budget records.Budget
 
 	Redirect *guard.Redirect    // of large files to the object store; nil: there is none
 	Running  *transfers.Running // is told of downloads under way; may be nil
@@ -76,7 +76,7 @@ func Register(r *mux.Router, opt Options) error {
 		opt.Measures = stream.NewFollower()
 	}
 	if opt.Budget.Records == 0 && opt.Budget.Time == 0 {
-		opt.Budget = query.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}
+		opt.Budget = records.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}
 	}
 	origin := opt.ReplayOrigin
 	if opt.Replay == "" {

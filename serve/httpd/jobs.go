@@ -17,8 +17,7 @@ import (
 	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/jobs"
-	"sheaf/serve/tables"
+	"sheaf/serve/results"
 )
 
 const (
@@ -28,7 +27,7 @@ const (
 
 // jobsHandler takes queries as jobs, tells how far they are and serves their results.
 type jobsHandler struct {
-	jobs   *jobs.Jobs
+	jobs   *results.Jobs
 	limits *guard.Limits
 	sender *guard.Sender
 }
@@ -37,11 +36,11 @@ type jobsHandler struct {
 // are.
 func jobProblem(err error) error {
 	switch {
-	case errors.Is(err, jobs.ErrNotFound):
+	case errors.Is(err, results.ErrNoJob):
 		return problem.New(http.StatusNotFound, "no_job", err.Error())
-	case errors.Is(err, jobs.ErrTooMany):
+	case errors.Is(err, results.ErrTooManyJobs):
 		return guard.Busy(http.StatusTooManyRequests, "too_many_jobs", err.Error())
-	case errors.Is(err, jobs.ErrNotDone):
+	case errors.Is(err, results.ErrNotDone):
 		return problem.New(http.StatusConflict, "not_done", err.Error()+"; GET "+api.PathJobs+"/<id> tells how far it is")
 	}
 	return err
@@ -88,7 +87,7 @@ func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.
 	return problem.JSON(w, http.StatusAccepted, statusOf(job))
 }
 
-func statusOf(j *jobs.Job) api.JobStatus {
+func statusOf(j *results.Job) api.JobStatus {
 	st := api.JobStatus{
 		ID: j.ID, State: j.State, Form: j.Form, Query: j.Query, Created: j.Created,
 		Scanned: j.Scanned, Records: j.Records, Bytes: j.Bytes, Finished: j.Finished, Problem: j.Problem,
@@ -102,11 +101,11 @@ func statusOf(j *jobs.Job) api.JobStatus {
 	return st
 }
 
-func resultPath(j *jobs.Job) string { return api.PathJobs + "/" + j.ID + "/" + resultFile(j) }
+func resultPath(j *results.Job) string { return api.PathJobs + "/" + j.ID + "/" + resultFile(j) }
 
 // resultFile returns the name of a job's file.
-func resultFile(j *jobs.Job) string {
-	if tables.OfRecords(j.Form) {
+func resultFile(j *results.Job) string {
+	if results.TableIsOfRecords(j.Form) {
 		return j.Form
 	}
 	return resultName + j.Form
@@ -141,7 +140,7 @@ func (j *jobsHandler) delete(ctx context.Context, id string) error {
 func (j *jobsHandler) result(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	job, err := j.jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
 	if err == nil && job.Form != formOf(r) {
-		err = jobs.ErrNotFound
+		err = results.ErrNoJob
 	}
 	if err != nil {
 		return err

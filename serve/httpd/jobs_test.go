@@ -12,8 +12,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve/jobs"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -64,7 +64,7 @@ func (c *crawl) post(t *testing.T, account, path, list string) string {
 // change when something is published.
 func TestJob(t *testing.T) {
 	testkit.Slow(t)
-	c := newCrawl(t, 3, 800, query.Budget{Records: 1024})
+	c := newCrawl(t, 3, 800, records.Budget{Records: 1024})
 	if resp, _ := c.do(t, "GET", "all", "/v1/pages.warc.gz?filter=status:200", ""); resp.StatusCode != http.StatusUnprocessableEntity {
 		t.Fatalf("%d: not too much", resp.StatusCode)
 	}
@@ -111,13 +111,13 @@ func TestJob(t *testing.T) {
 	if resp, _ := c.do(t, "GET", "all", at, ""); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("a deleted job: %d", resp.StatusCode)
 	}
-	for object := range c.Store.List(t.Context(), jobs.Prefix, "") {
+	for object := range c.Store.List(t.Context(), results.JobPrefix, "") {
 		t.Errorf("left in the store: %s", object.Key)
 	}
 }
 
 func TestJobOfAList(t *testing.T) {
-	c := newCrawl(t, 2, 300, query.Budget{})
+	c := newCrawl(t, 2, 300, records.Budget{})
 	c.work(t)
 	at := c.post(t, "sub", "/v1/pages.tar.gz?from=2026&originals=false", "a.example.jp\nhttp://example.jp/\nhttp://192.0.2.7/\n")
 	st := c.finished(t, "sub", at)
@@ -143,7 +143,7 @@ func TestJobOfAList(t *testing.T) {
 // A job that its process left behind is taken up again. Too many jobs are refused. A cancelled job
 // leaves nothing.
 func TestJobsAreTakenUpAgain(t *testing.T) {
-	c := newCrawl(t, 2, 100, query.Budget{})
+	c := newCrawl(t, 2, 100, records.Budget{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	var at []string
@@ -175,7 +175,7 @@ func TestJobsAreTakenUpAgain(t *testing.T) {
 func TestDeadlyJob(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	c := newCrawl(t, 1, 50, query.Budget{})
+	c := newCrawl(t, 1, 50, records.Budget{})
 	at := c.post(t, "all", "/v1/pages.warc.gz", "")
 	die := func(worker string) {
 		if _, err := c.DB.ExecContext(t.Context(), `UPDATE jobs SET state = 'running', worker = ?, beat = 1`, worker); err != nil {

@@ -29,11 +29,11 @@ func TestDownloadsAreMeasured(t *testing.T) {
 	t.Parallel()
 	s := servetest.New(t, nil)
 	s.Account("jp", "always", "jp") // each of its downloads has a row of its own
-	var records []*archive.Record
+	var captures []*archive.Record
 	for i := range 2 {
-		records = append(records, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 2<<20), day))
+		captures = append(captures, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 2<<20), day))
 	}
-	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	s.Publish("20261121", map[string][]*archive.Record{host: captures})
 	for name, test := range map[string]func(*testing.T, *servetest.Site){
 		"until it is acknowledged": testUntilAcknowledged, "broken off": testBrokenOff, "proxied": testProxied,
 	} {

@@ -28,13 +28,13 @@ import (
 // repetitions.
 func BenchmarkAgainstNginx(b *testing.B) {
 	s := servetest.New(b, nil)
-	records := make([]*archive.Record, 8*servetest.Number("SHEAF_BENCH_MIB", 16))
-	for i := range records {
-		records[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 256<<10), day)
+	captures := make([]*archive.Record, 8*servetest.Number("SHEAF_BENCH_MIB", 16))
+	for i := range captures {
+		captures[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 256<<10), day)
 	}
 	page := fmt.Sprintf("http://%s/page", host)
-	records = append(records, servetest.Page(page, hex(1, 20<<10), day))
-	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	captures = append(captures, servetest.Page(page, hex(1, 20<<10), day))
+	s.Publish("20261121", map[string][]*archive.Record{host: captures})
 	program, data, twin, root := testkit.Build(b, "sheaf/cmd/sheaf"), filepath.Dir(s.Dir), b.TempDir(), b.TempDir()
 	testkit.Must(b, os.CopyFS(twin, os.DirFS(data))) // for another service
 	ours := serveSheaf(b, program, data)

@@ -12,8 +12,7 @@ import (
 	"sheaf/internal/route"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/query"
-	"sheaf/serve/tables"
+	"sheaf/serve/records"
 )
 
 // hostsQuery is the query of GET /v1/hosts.
@@ -31,7 +30,7 @@ type coverageQuery struct {
 
 // postedCoverage is the query of POST /v1/coverage.
 type postedCoverage struct {
-	query.Match
+	records.Match
 	Limit  int    `query:"limit" min:"1" max:"10000" default:"1000" doc:"lines at most"`
 	Cursor string `query:"cursor" doc:"where to go on: the answer before says it as next"`
 }
@@ -39,25 +38,25 @@ type postedCoverage struct {
 // Queries for index lines, tables and files of pages.
 type (
 	linesQuery struct {
-		query.Targets
-		query.Choice
-		query.Lines
-		query.Paging
+		records.Targets
+		records.Choice
+		records.Lines
+		records.Paging
 	}
 	postedLines struct {
-		query.Match
-		query.Choice
-		query.Lines
+		records.Match
+		records.Choice
+		records.Lines
 	}
 	tableQuery struct {
-		query.Targets
-		query.Choice
+		records.Targets
+		records.Choice
 	}
 	pagesQuery struct {
 		Form string `path:"form" enum:".tar.gz,.warc.gz,.members.tar.gz"`
-		query.Targets
-		query.Choice
-		query.Files
+		records.Targets
+		records.Choice
+		records.Files
 	}
 	resultOf struct {
 		ID   string `path:"id"`
@@ -70,7 +69,6 @@ const (
 	archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 	oneJob      = api.PathJobs + "/{id}"
 
-	parquet = "application/vnd.apache.parquet"
 	listed  = "The body has URLs and hosts, one a line."
 	tooBig  = "What is too much, or takes too long, is answered 422: POST the same query, and it becomes a job."
 	tooLong = "What is too much, or takes too long, is answered 422: ask for fewer hosts or less time."
@@ -121,21 +119,21 @@ var (
 	queryLines = list[postedLines, route.None](api.PathCDX, "The same, of many URLs and hosts at once").Answering(http.StatusOK, "").Sends(lines...).Also(http.StatusGone, route.Expired, "")
 
 	gatherPages = file[pagesQuery](api.PathPages+archiveForm, "application/gzip", "The records that a query asks for, as one file", tooBig).Also(http.StatusUnprocessableEntity, route.Problem, "")
-	makeRecords = file[tableQuery](api.PathTables+tables.RecordsName, parquet, "A table of the records that a query asks for, in Parquet", tooBig).Also(http.StatusUnprocessableEntity, route.Problem, "")
-	makeLinks   = file[tableQuery](api.PathTables+tables.LinksName, parquet, "A table of the links of the records that a query asks for, in Parquet", tooBig).Also(http.StatusUnprocessableEntity, route.Problem, "")
-	makeHosts   = file[query.Targets](api.PathTables+tables.HostsName, parquet, "A table of what was and was not collected, by host and batch, in Parquet", tooLong).Also(http.StatusUnprocessableEntity, route.Problem, "")
+	makeRecords = file[tableQuery](api.PathTables+api.TableOfRecords, api.Parquet, "A table of the records that a query asks for, in Parquet", tooBig).Also(http.StatusUnprocessableEntity, route.Problem, "")
+	makeLinks   = file[tableQuery](api.PathTables+api.TableOfLinks, api.Parquet, "A table of the links of the records that a query asks for, in Parquet", tooBig).Also(http.StatusUnprocessableEntity, route.Problem, "")
+	makeHosts   = file[records.Targets](api.PathTables+api.TableOfHosts, api.Parquet, "A table of what was and was not collected, by host and batch, in Parquet", tooLong).Also(http.StatusUnprocessableEntity, route.Problem, "")
 
 	pagesJob   = job[pagesQuery](api.PathPages+archiveForm, "A job that gathers the records")
-	recordsJob = job[tableQuery](api.PathTables+tables.RecordsName, "A job that makes the table")
-	linksJob   = job[tableQuery](api.PathTables+tables.LinksName, "A job that makes the table")
+	recordsJob = job[tableQuery](api.PathTables+api.TableOfRecords, "A job that makes the table")
+	linksJob   = job[tableQuery](api.PathTables+api.TableOfLinks, "A job that makes the table")
 
 	pagesResult   = file[resultOf](oneJob+"/"+resultName+archiveForm, "application/gzip", "What a job has gathered", "").Also(http.StatusConflict, route.Problem, "")
-	recordsResult = result(tables.RecordsName)
-	linksResult   = result(tables.LinksName)
+	recordsResult = result(api.TableOfRecords)
+	linksResult   = result(api.TableOfLinks)
 )
 
 func result(name string) route.Op[string, route.None] {
-	return file[string](oneJob+"/"+name, parquet, "The table that a job has made", "").Also(http.StatusTemporaryRedirect, "", guard.Elsewhere).
+	return file[string](oneJob+"/"+name, api.Parquet, "The table that a job has made", "").Also(http.StatusTemporaryRedirect, "", guard.Elsewhere).
 		Also(http.StatusConflict, route.Problem, "").Also(http.StatusGone, route.Problem, "")
 }
 

@@ -19,7 +19,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 )
 
 // recordsOf returns the records of a warc.gz as "URL time", sorted.
-func recordsOf(t *testing.T, data string) (records []string) {
+func recordsOf(t *testing.T, data string) (captures []string) {
 	t.Helper()
 	r := strings.NewReader(data)
 	zr, err := gzip.NewReader(r)
@@ -39,15 +39,15 @@ func recordsOf(t *testing.T, data string) (records []string) {
 			t.Fatal(readErr)
 		}
 		if n > 0 { // the first is warcinfo
-			records = append(records, recordURL.FindStringSubmatch(string(record))[1]+" "+recordTime.FindStringSubmatch(string(record))[1])
+			captures = append(captures, recordURL.FindStringSubmatch(string(record))[1]+" "+recordTime.FindStringSubmatch(string(record))[1])
 		}
 		err = zr.Reset(r)
 	}
 	if !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	slices.Sort(records)
-	return records
+	slices.Sort(captures)
+	return captures
 }
 
 // filesIn returns the number of files in a tar.gz.
@@ -115,7 +115,7 @@ func (c *crawl) files(lines []string) (files, alone int) {
 func TestGatheredPages(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	c := newCrawl(t, 4, 300, query.Budget{})
+	c := newCrawl(t, 4, 300, records.Budget{})
 	c.takeDown(t, catalog.Tombstone{Host: "www.example.jp", URLPrefix: "http://www.example.jp/a/"})
 	r := rand.New(rand.NewPCG(4, 4))
 	for n := 0; n < 25; n++ {
@@ -167,7 +167,7 @@ func TestGatheredPages(t *testing.T) {
 
 // A publication or a take-down changes the file and its ETag at once.
 func TestGatheredPagesChange(t *testing.T) {
-	c := newCrawl(t, 2, 100, query.Budget{})
+	c := newCrawl(t, 2, 100, records.Budget{})
 	const path = "/v1/pages.warc.gz?url=*.example.jp"
 	before, _ := c.do(t, "HEAD", "all", path, "")
 	c.takeDown(t, catalog.Tombstone{Host: "a.example.jp"})
@@ -183,7 +183,7 @@ func TestGatheredPagesChange(t *testing.T) {
 // The error for a query that is too large says what to do.
 func TestTooMuchForAnAnswer(t *testing.T) {
 	testkit.Slow(t)
-	c := newCrawl(t, 2, 2000, query.Budget{Records: 1024})
+	c := newCrawl(t, 2, 2000, records.Budget{Records: 1024})
 	resp, body := c.do(t, "GET", "all", "/v1/pages.warc.gz", "")
 	if resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, "POST") {
 		t.Errorf("%d %s", resp.StatusCode, body)
@@ -192,7 +192,7 @@ func TestTooMuchForAnAnswer(t *testing.T) {
 
 // While its window is closed, an account may search but not download.
 func TestGatheredPagesObeyTheWindow(t *testing.T) {
-	c := newCrawl(t, 1, 50, query.Budget{})
+	c := newCrawl(t, 1, 50, records.Budget{})
 	c.Account("shut", "never", "*")
 	if resp, body := c.do(t, "GET", "shut", "/v1/cdx?url=*.jp", ""); resp.StatusCode != http.StatusOK || body == "" {
 		t.Errorf("looking: %d", resp.StatusCode)
@@ -205,7 +205,7 @@ func TestGatheredPagesObeyTheWindow(t *testing.T) {
 // GNU tar reads the files without a message.
 func TestGatheredPagesInTar(t *testing.T) {
 	tarPath := testkit.Tool(t, "tar")
-	c := newCrawl(t, 3, 200, query.Budget{})
+	c := newCrawl(t, 3, 200, records.Budget{})
 	for _, form := range []string{".tar.gz", ".members.tar.gz"} {
 		_, body := c.do(t, "GET", "all", "/v1/pages"+form+"?url=*.jp&from=2026", "")
 		cmd := exec.Command(tarPath, "tzf", "-")

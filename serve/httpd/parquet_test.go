@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"sheaf/internal/testkit"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 )
 
 // parquetReaders returns a function that runs one of the scripts in testdata/parquet, which read
@@ -39,7 +39,7 @@ func parquetReaders(t *testing.T) func(script, in string, answer any, args ...st
 func TestOthersReadTheTable(t *testing.T) {
 	testkit.Long(t)
 	run := parquetReaders(t)
-	c := newCrawl(t, 3, 300, query.Budget{})
+	c := newCrawl(t, 3, 300, records.Budget{})
 	_, body := c.do(t, "GET", "all", "/v1/tables/records.parquet", "")
 	path := filepath.Join(t.TempDir(), "records.parquet")
 	testkit.Must(t, os.WriteFile(path, []byte(body), 0o600))

@@ -15,8 +15,8 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
-	"sheaf/serve/jobs"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -34,15 +34,15 @@ func TestProgram(t *testing.T) {
 func testJobOutlivesTheService(t *testing.T, program string) {
 	const pages = 6000
 	s := servetest.New(t, nil)
-	var records []*archive.Record
+	var captures []*archive.Record
 	var list, want []string
 	for n := range pages {
 		url := fmt.Sprintf("http://www.example.jp/%d", n)
-		records = append(records, servetest.Page(url, fmt.Sprint(n), day))
+		captures = append(captures, servetest.Page(url, fmt.Sprint(n), day))
 		list, want = append(list, url), append(want, url)
 	}
 	slices.Sort(want)
-	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": captures})
 	data := filepath.Dir(s.Dir)
 	p := serveSheaf(t, program, data)
 	at := postJob(t, p, strings.Join(list, "\n"))
@@ -55,7 +55,7 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 	p.Kill()
 	dead := longDead(t, filepath.Join(data, "sheaf.db"), id)
 	// The worker may have been killed between writing the result and recording it.
-	key := jobs.Prefix + id + "/" + dead
+	key := results.JobPrefix + id + "/" + dead
 	if err := s.Store.Put(t.Context(), key, strings.NewReader("half"), 4); err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +77,13 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 		t.Errorf("%d records, want %d\n%s", len(got), len(want), difference(got, want))
 	}
 	var left []string
-	for object, err := range s.Store.List(t.Context(), jobs.Prefix, "") {
+	for object, err := range s.Store.List(t.Context(), results.JobPrefix, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		left = append(left, object.Key)
 	}
-	if len(left) != 2 || !slices.Contains(left, jobs.Prefix+id+"/list") || slices.Contains(left, key) {
+	if len(left) != 2 || !slices.Contains(left, results.JobPrefix+id+"/list") || slices.Contains(left, key) {
 		t.Errorf("in the store: %v; want the job's list and its result", left)
 	}
 }
@@ -92,28 +92,28 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 // same as before, which shows as that a host can be divided into pages then.
 func testServiceAnswersByTheIndex(t *testing.T, program string) {
 	s := servetest.New(t, nil)
-	var records []*archive.Record
+	var captures []*archive.Record
 	for n := range 7000 {
-		records = append(records, servetest.Answer(fmt.Sprintf("http://www.example.jp/%04d", n), 404, day))
+		captures = append(captures, servetest.Answer(fmt.Sprintf("http://www.example.jp/%04d", n), 404, day))
 	}
-	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": captures})
 	p := serveSheaf(t, program, filepath.Dir(s.Dir), "poll=1s")
 	const ask = "/v1/cdx?url=example.jp/*&output=text&fl=url,timestamp,filename,offset,length&limit=100000"
 	before := get(t, p, ask)
-	var told query.Pages
+	var told records.Pages
 	testkit.Until(t, "there is an index", func() bool {
 		testkit.Must(t, json.Unmarshal(get(t, p, "/v1/cdx?url=example.jp/*&pageSize=1&showNumPages=true"), &told))
 		return told.Pages >= 3
 	})
-	if after := get(t, p, ask); !bytes.Equal(after, before) || bytes.Count(after, []byte("\n")) != len(records) {
+	if after := get(t, p, ask); !bytes.Equal(after, before) || bytes.Count(after, []byte("\n")) != len(captures) {
 		t.Errorf("%d lines by the index, %d without it", bytes.Count(after, []byte("\n")), bytes.Count(before, []byte("\n")))
 	}
 	paged := 0
 	for n := range told.Pages {
 		paged += bytes.Count(get(t, p, fmt.Sprintf("%s&pageSize=1&page=%d", ask, n)), []byte("\n"))
 	}
-	if paged != len(records) {
-		t.Errorf("%d lines in %d pages, want %d", paged, told.Pages, len(records))
+	if paged != len(captures) {
+		t.Errorf("%d lines in %d pages, want %d", paged, told.Pages, len(captures))
 	}
 }
 

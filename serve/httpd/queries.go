@@ -11,9 +11,9 @@ import (
 	"sheaf/internal/route"
 	"sheaf/serve"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/jobs"
-	"sheaf/serve/query"
+	"sheaf/serve/library"
 	"sheaf/serve/records"
+	"sheaf/serve/results"
 )
 
 // Queries answers queries to a library.
@@ -21,10 +21,10 @@ type Queries struct {
 	Library  *serve.Library
 	Limits   *guard.Limits
 	Sender   *guard.Sender
-	Budget   query.Budget    // of one answer
+	Budget   records.Budget  // of one answer
 	Program  string          // version of the program
 	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
-	Jobs     *jobs.Jobs      // nil: there are none
+	Jobs     *results.Jobs   // nil: there are none
 }
 
 // listTypes are the media types of a list of URLs and hosts. curl sends the last one if it is not
@@ -33,26 +33,26 @@ var listTypes = []string{"text/plain", "text/uri-list", "application/octet-strea
 
 // readQuery reads the parameters of a request, and the list in the body of a POST. It refuses a
 // parameter that the operation does not have. Those besides are read by the handler itself.
-func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*query.Query, error) {
+func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*records.Query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, problem.New(http.StatusBadRequest, "parameter", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
 	}
-	if err := query.Only(values, route.Parameters(r.Context())); err != nil {
+	if err := records.OnlyParameters(values, route.Parameters(r.Context())); err != nil {
 		return nil, err
 	}
 	for _, name := range besides {
 		values.Del(name)
 	}
-	var list []records.Target
+	var list []library.Target
 	if r.Method == http.MethodPost {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && !slices.Contains(listTypes, kind) {
 			return nil, problem.New(http.StatusUnsupportedMediaType, "media_type",
 				fmt.Sprintf("a body of %s; send URLs and hosts, one a line, as text/plain", kind))
 		}
-		if list, err = query.ReadList(http.MaxBytesReader(w, r.Body, query.MaxListBytes)); err != nil {
+		if list, err = records.ReadTargets(http.MaxBytesReader(w, r.Body, records.MaxTargetBytes)); err != nil {
 			return nil, err
 		}
 	}
-	return query.Parse(values, list)
+	return records.ParseQuery(values, list)
 }

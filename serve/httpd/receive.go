@@ -7,7 +7,7 @@ import (
 
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
 )
 
 // enter receives the body of a search and counts it as a search until its place is left. It fails
@@ -32,7 +32,7 @@ func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *ac
 	if r.Method != http.MethodPost {
 		return func() {}, nil
 	}
-	from, body := http.MaxBytesReader(w, r.Body, query.MaxListBytes), newSpool(false, nil)
+	from, body := http.MaxBytesReader(w, r.Body, records.MaxTargetBytes), newSpool(false, nil)
 	release = func() { body.to.Close() }
 	defer func() {
 		if err == nil {
@@ -40,7 +40,7 @@ func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *ac
 		}
 		body.to.Close()
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = &query.ParamError{Name: "list", Why: "the body breaks off"}
+			err = &records.ParamError{Name: "list", Why: "the body breaks off"}
 		}
 	}()
 	if _, err := io.CopyN(body, from, spoolMemory); err == nil { // there may be more

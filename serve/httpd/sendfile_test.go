@@ -35,11 +35,11 @@ import (
 func TestArchivesLeaveBySendfile(t *testing.T) {
 	testkit.Slow(t)
 	s := servetest.New(t, nil)
-	var records []*archive.Record
+	var captures []*archive.Record
 	for i := range 8 {
-		records = append(records, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 1<<20), day))
+		captures = append(captures, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 1<<20), day))
 	}
-	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	s.Publish("20261121", map[string][]*archive.Record{host: captures})
 	p := serveInProcess(t, s.Dir)
 	for _, form := range []string{".members.tar.gz", ".tar.gz", ".warc.gz", ".wacz"} {
 		checkSendfile(t, p, edition+form)

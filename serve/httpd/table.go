@@ -9,10 +9,10 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/serve/account"
-	"sheaf/serve/coverage"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/query"
-	"sheaf/serve/tables"
+	"sheaf/serve/library"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 )
 
 // table serves a table of the records that a query asks for, or of their links, as a file with a
@@ -28,7 +28,7 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if err != nil {
 		return err
 	}
-	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, name+" "+wanted.ID(), guard.InPlace(in, func(ctx context.Context) (*tables.Table, error) {
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, name+" "+wanted.ID(), guard.InPlace(in, func(ctx context.Context) (*results.Table, error) {
 		return q.tabulate(ctx, a, name, wanted)
 	}))
 	in.Leave() // sending is no search
@@ -38,7 +38,7 @@ func (q *Queries) table(w http.ResponseWriter, r *http.Request, a *account.Accou
 	return q.sendTable(w, r, a, table, name)
 }
 
-func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *tables.Table, name string) error {
+func (q *Queries) sendTable(w http.ResponseWriter, r *http.Request, a *account.Account, table *results.Table, name string) error {
 	if table.Size() > spoolMemory {
 		leave, err := q.Limits.Answer(r, a)
 		if err != nil {
@@ -68,10 +68,10 @@ func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.A
 		return err
 	}
 	wanted := q.coverageOf(asked)
-	wanted.Limit = query.MaxLimit
-	key := fmt.Sprintf("%s %v %d %d", tables.HostsName, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
-	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, guard.InPlace(in, func(ctx context.Context) (*tables.Table, error) {
-		return q.Library.Tables.Hosts(ctx, a, func() ([]coverage.Coverage, error) {
+	wanted.Limit = records.MaxLimit
+	key := fmt.Sprintf("%s %v %d %d", api.TableOfHosts, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
+	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, guard.InPlace(in, func(ctx context.Context) (*results.Table, error) {
+		return q.Library.Tables.Hosts(ctx, a, func() ([]library.Coverage, error) {
 			found, next, err := q.Library.Coverage(ctx, a, wanted)
 			if err == nil && next != "" {
 				err = problem.New(http.StatusUnprocessableEntity, "too_much",
@@ -84,18 +84,18 @@ func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.A
 	if err != nil {
 		return err
 	}
-	return q.sendTable(w, r, a, table, tables.HostsName)
+	return q.sendTable(w, r, a, table, api.TableOfHosts)
 }
 
 // tabulate makes a table of what a query finds, within the budget of an answer.
-func (q *Queries) tabulate(ctx context.Context, a *account.Account, name string, wanted *query.Query) (*tables.Table, error) {
+func (q *Queries) tabulate(ctx context.Context, a *account.Account, name string, wanted *records.Query) (*results.Table, error) {
 	asked := *wanted
 	if wanted.Limit == 0 {
-		asked.Limit = query.MaxLimit
+		asked.Limit = records.MaxLimit
 	}
-	return q.Library.Tables.Make(ctx, a, name, tables.OfIndex, func(to tables.Sink) error {
+	return q.Library.Tables.Make(ctx, a, name, results.OfIndex, func(to results.TableSink) error {
 		n := 0
-		next, err := asked.Tabulate(ctx, q.Library.Records, a, to, q.Budget, func() { n++ })
+		next, err := results.Tabulate(ctx, &asked, q.Library.Records, a, to, q.Budget, func() { n++ })
 		if err == nil && next != nil && n != wanted.Limit {
 			err = tooMuch(n)
 		}

@@ -21,8 +21,8 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve/jobs"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
 )
 
@@ -72,7 +72,7 @@ func linesOf(rows []tableRow) (lines []string) {
 // can be fetched.
 func TestTableOfRecords(t *testing.T) {
 	testkit.Slow(t)
-	c := newCrawl(t, 3, 300, query.Budget{})
+	c := newCrawl(t, 3, 300, records.Budget{})
 	c.Index()
 	for _, q := range []struct {
 		account, parameters string
@@ -153,7 +153,7 @@ func queryPart(query string) string {
 // is taken down, and leaves nothing behind.
 func TestJobOfATable(t *testing.T) {
 	testkit.Slow(t)
-	c := newCrawl(t, 2, 700, query.Budget{Records: 1024})
+	c := newCrawl(t, 2, 700, records.Budget{Records: 1024})
 	const path = "/v1/tables/records.parquet?filter=!status:999"
 	if resp, _ := c.do(t, "GET", "all", path, ""); resp.StatusCode != http.StatusUnprocessableEntity {
 		t.Fatalf("%d: not too much", resp.StatusCode)
@@ -184,7 +184,7 @@ func TestJobOfATable(t *testing.T) {
 	if resp, _ := c.do(t, "DELETE", "all", at, ""); resp.StatusCode != http.StatusNoContent {
 		t.Errorf("delete: %d", resp.StatusCode)
 	}
-	for object := range c.Store.List(t.Context(), jobs.Prefix, "") {
+	for object := range c.Store.List(t.Context(), results.JobPrefix, "") {
 		t.Errorf("left in the store: %s", object.Key)
 	}
 }
@@ -192,7 +192,7 @@ func TestJobOfATable(t *testing.T) {
 // The table of hosts has what robots told of the hosts that the account sees, and nothing of those
 // that are taken down.
 func TestTableOfHosts(t *testing.T) {
-	c := newCrawl(t, 0, 0, query.Budget{})
+	c := newCrawl(t, 0, 0, records.Budget{})
 	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	c.Publish("20261101", map[string][]*archive.Record{
 		"www.example.jp": {servetest.Page("http://www.example.jp/", "a page", day)}, "other.org": {servetest.Page("http://other.org/", "a page", day)},
@@ -299,7 +299,7 @@ func TestCharsetsInATable(t *testing.T) {
 	again := servetest.Again("http://a.example.jp/ascii", "<p>ascii", day, day.AddDate(0, 0, 1))
 	c.Publish("20261102", map[string][]*archive.Record{"a.example.jp": {again}})
 	c.Index()
-	c.serve(t, query.Budget{})
+	c.serve(t, records.Budget{})
 	c.work(t)
 	job := c.post(t, "all", "/v1/tables/records.parquet", "")
 	c.finished(t, "all", job)
@@ -358,7 +358,7 @@ func TestTableOfLinks(t *testing.T) {
 		page("http://a.example.jp/2", day.AddDate(0, 0, 1), deep),
 	}})
 	c.Index()
-	c.serve(t, query.Budget{})
+	c.serve(t, records.Budget{})
 	type linkRow struct {
 		Source   string `parquet:"source_url"`
 		Key      string `parquet:"source_surtkey"`

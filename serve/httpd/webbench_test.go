@@ -25,15 +25,15 @@ func BenchmarkPages(b *testing.B) {
 	s := servetest.New(b, &account.Account{Domains: []string{"jp"}})
 	url := func(n int) string { return fmt.Sprintf("http://%s/dir/page%d.html", host, n) }
 	for version := range 30 {
-		var records []*archive.Record
+		var captures []*archive.Record
 		for n := range 2000 {
 			body := fmt.Sprintf("<p>version %d of %d", version, n)
 			if n == 1000 {
 				body += strings.Repeat("<p>"+prose+"<a href=next.html>next</a><img src=i.gif>", 100)
 			}
-			records = append(records, servetest.Page(url(n), body, at(1, 1).AddDate(0, 0, version)))
+			captures = append(captures, servetest.Page(url(n), body, at(1, 1).AddDate(0, 0, version)))
 		}
-		s.Publish("20261122", map[string][]*archive.Record{host: records})
+		s.Publish("20261122", map[string][]*archive.Record{host: captures})
 	}
 	recorder := transfers.NewBuffer(s.Log, slog.New(slog.DiscardHandler))
 	go recorder.Run(b.Context())

@@ -163,11 +163,11 @@ func TestTypeReadTwice(t *testing.T) {
 	s := newSite(t)
 	url := func(n int) string { return fmt.Sprintf("http://%s/%d.pdf", host, n) }
 	types := []string{"application/pdf", "Application/PDF; charset=x", "application/pdf;, text/html", "application/pdf, text/html", "application/pdf;x=\",text/html"}
-	var records []*archive.Record
+	var captures []*archive.Record
 	for i, t := range types {
-		records = append(records, answer(archive.Page, url(i), "HTTP/1.1 200 OK\nContent-Type: "+t, "<script>1</script>", at(22, 1)))
+		captures = append(captures, answer(archive.Page, url(i), "HTTP/1.1 200 OK\nContent-Type: "+t, "<script>1</script>", at(22, 1)))
 	}
-	s.Publish("20261122", map[string][]*archive.Record{host: records})
+	s.Publish("20261122", map[string][]*archive.Record{host: captures})
 	for i, stored := range types {
 		for _, mode := range []string{"", "if_", "id_"} {
 			resp, _ := s.do(t, "GET", "jp", ofDay(22, mode, url(i)))

@@ -28,4 +28,9 @@
 //
 // Feed reads the change feed: what was published, taken down or has expired, by number, as one
 // account sees it. Package api has the feed's format.
+//
+// # Coverage
+//
+// FindCoverage says what is not in the archive of a host, and why, by what robots wrote in the
+// signed manifests of their batches.
 package library

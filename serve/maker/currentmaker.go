@@ -9,7 +9,6 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
 	"sheaf/internal/stream"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/tree"
 )
@@ -23,7 +22,7 @@ const kept = 2
 
 // CurrentOptions are the settings of a CurrentMaker. All fields but Domains are required.
 type CurrentOptions struct {
-	Library *serve.Library
+	Tree    *tree.Tree
 	Store   store.Store
 	Leases  lease.Locker
 	Domains []string      // top-level domains, such as jp. What there is of others is deleted
@@ -65,7 +64,7 @@ func (m *CurrentMaker) Update(ctx context.Context, between func(context.Context,
 	if time.Now().Before(m.due) {
 		return nil
 	}
-	newest, _, err := m.opt.Library.Tree.Newest(ctx, everybodysView)
+	newest, _, err := m.opt.Tree.Newest(ctx, everybodysView)
 	if err != nil || newest == "" || newest == m.edition {
 		return err
 	}
@@ -81,7 +80,7 @@ func (m *CurrentMaker) update(ctx context.Context, between func(context.Context,
 	if err != nil {
 		return err
 	}
-	all, err := m.opt.Library.Tree.Editions(ctx)
+	all, err := m.opt.Tree.Editions(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +140,7 @@ func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []str
 		}
 	}
 	start := time.Now()
-	made, err := m.opt.Library.Tree.MakeCurrent(ctx, everybodysView, edition, domain, newest, between)
+	made, err := m.opt.Tree.MakeCurrent(ctx, everybodysView, edition, domain, newest, between)
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/tables"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/tree"
 )
 
@@ -23,12 +23,14 @@ const leaseName = "tables"
 
 // TableOptions are the settings of a TableMaker. All fields are required.
 type TableOptions struct {
-	Library *serve.Library
+	Tree    *tree.Tree
+	Tables  *results.Tables
+	Records *records.Records
 	Store   store.Store
 	Leases  lease.Locker
 	Days    int           // how many days, the newest ones, have tables; those of others are deleted
 	Every   time.Duration // between two looks at the catalog; longer after a look that took long: see share
-	Grace   time.Duration // how long a table is kept that nobody sees any more; more than tables.FreshFor
+	Grace   time.Duration // how long a table is kept that nobody sees any more; more than tree.TablesFreshFor
 	Log     *slog.Logger
 }
 
@@ -78,11 +80,11 @@ func (m *TableMaker) Run(ctx context.Context) error {
 // Update makes the tables that are missing, of the newest days first, and deletes those that
 // are not wanted any more. It must not be called concurrently.
 func (m *TableMaker) Update(ctx context.Context) error {
-	_, sees, err := m.opt.Library.Tree.Newest(ctx, everybody)
+	_, sees, err := m.opt.Tree.Newest(ctx, everybody)
 	if err != nil || sees == m.sees && len(m.due()) == 0 {
 		return err
 	}
-	days, err := m.opt.Library.Tree.Days(ctx)
+	days, err := m.opt.Tree.Days(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,14 +97,14 @@ func (m *TableMaker) Update(ctx context.Context) error {
 }
 
 func (m *TableMaker) update(ctx context.Context, days []string) error {
-	all, err := tables.Stored(ctx, m.opt.Store, "")
+	all, err := tree.StoredTables(ctx, m.opt.Store, "")
 	if err != nil {
 		return err
 	}
-	stored := make(map[string]map[string][]tables.OfVolume) // by day, then by domain/volume
+	stored := make(map[string]map[string][]tree.VolumeTable) // by day, then by domain/volume
 	for _, t := range all {
 		if stored[t.Day] == nil {
-			stored[t.Day] = make(map[string][]tables.OfVolume)
+			stored[t.Day] = make(map[string][]tree.VolumeTable)
 		}
 		of := t.Domain + "/" + t.Volume
 		stored[t.Day][of] = append(stored[t.Day][of], t)
@@ -147,23 +149,23 @@ type pass struct {
 }
 
 // day makes the tables of a day that are missing.
-func (p *pass) day(ctx context.Context, day string, stored map[string][]tables.OfVolume) error {
-	return p.opt.Library.Tree.Volumes(ctx, everybody, day, func(of tree.VolumeOf) error {
+func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.VolumeTable) error {
+	return p.opt.Tree.Volumes(ctx, everybody, day, func(of tree.VolumeOf) error {
 		name, state := day+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
 		known := stored[of.Domain+"/"+of.Name]
-		now := func(t tables.OfVolume) bool { return t.Changed.Equal(of.Modified) }
-		if p.fine[name] == state || of.Seen == "" && len(known) == len(tables.VolumeNames) && complete(known, now) {
+		now := func(t tree.VolumeTable) bool { return t.Changed.Equal(of.Modified) }
+		if p.fine[name] == state || of.Seen == "" && len(known) == len(tree.VolumeTables) && complete(known, now) {
 			return nil
 		}
 		v, err := of.Make(ctx)
 		if err != nil {
 			return err
 		}
-		this := tables.OfVolume{Day: day, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified}
+		this := tree.VolumeTable{Day: day, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified}
 		if of.Seen != "" {
 			this.Changed = time.UnixMilli(0)
 		}
-		wanted := func(t tables.OfVolume) bool { return t.Digest == this.Digest && v.Hosts() > 0 }
+		wanted := func(t tree.VolumeTable) bool { return t.Digest == this.Digest && v.Hosts() > 0 }
 		if v.Hosts() > 0 && !complete(known, wanted) {
 			if err := p.make(ctx, this, v, known); err != nil {
 				return err
@@ -185,9 +187,9 @@ func (p *pass) day(ctx context.Context, day string, stored map[string][]tables.O
 }
 
 // complete reports whether tables of each name are among those that are right.
-func complete(known []tables.OfVolume, right func(tables.OfVolume) bool) bool {
-	for _, name := range tables.VolumeNames {
-		if !slices.ContainsFunc(known, func(t tables.OfVolume) bool { return t.Name == name && right(t) }) {
+func complete(known []tree.VolumeTable, right func(tree.VolumeTable) bool) bool {
+	for _, name := range tree.VolumeTables {
+		if !slices.ContainsFunc(known, func(t tree.VolumeTable) bool { return t.Name == name && right(t) }) {
 			return false
 		}
 	}
@@ -195,20 +197,20 @@ func complete(known []tables.OfVolume, right func(tables.OfVolume) bool) bool {
 }
 
 // make makes the tables of a volume.
-func (p *pass) make(ctx context.Context, this tables.OfVolume, v *library.Volume, known []tables.OfVolume) error {
+func (p *pass) make(ctx context.Context, this tree.VolumeTable, v *library.Volume, known []tree.VolumeTable) error {
 	var hosts []*library.Host
 	v.Each(func(h *library.Host) { hosts = append(hosts, h) })
 	begun := time.Now()
 	var rows, size int64
-	for _, this.Name = range tables.VolumeNames {
-		if slices.ContainsFunc(known, func(t tables.OfVolume) bool { return t.Name == this.Name && t.Digest == this.Digest }) {
+	for _, this.Name = range tree.VolumeTables {
+		if slices.ContainsFunc(known, func(t tree.VolumeTable) bool { return t.Name == this.Name && t.Digest == this.Digest }) {
 			continue
 		}
-		t, err := p.opt.Library.Tables.MakeOf(ctx, p.opt.Library.Records, everybody, this.Name, hosts)
+		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, everybody, this.Name, hosts)
 		if err != nil {
 			return fmt.Errorf("%s of volume %s of %s: %w", this.Name, this.Volume, this.Domain, err)
 		}
-		if err := p.opt.Library.Tables.Put(ctx, this, t); err != nil && !errors.Is(err, store.ErrExists) {
+		if err := put(ctx, p.opt.Store, this, t); err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
 		rows, size = rows+t.Rows, size+t.Size()
@@ -216,4 +218,15 @@ func (p *pass) make(ctx context.Context, this tables.OfVolume, v *library.Volume
 	p.opt.Log.InfoContext(ctx, "tables made", "day", this.Day, "domain", this.Domain, "volume", this.Volume, "rows", rows,
 		"bytes", size, "took", time.Since(begun))
 	return nil
+}
+
+// put stores a table of a volume.
+func put(ctx context.Context, to store.Store, of tree.VolumeTable, t *results.Table) error {
+	of.Rows, of.Size, of.SHA256 = t.Rows, t.Size(), t.SHA256
+	r, err := t.Content(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return to.Put(ctx, of.Key(), r, of.Size)
 }

@@ -68,7 +68,7 @@ func newSite(t testing.TB) *site {
 // serveFTP serves the archive by FTP too, and gives the address.
 func (s *site) serveFTP(cfg ftp.Config) string {
 	s.Helper()
-	h, err := ftpd.New(ftpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler)})
+	h, err := ftpd.New(ftpd.Options{Tree: s.Library.Tree, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type tableSite struct {
 func newTableSite(t *testing.T) *tableSite {
 	s := newSite(t)
 	maker := maker.NewTableMaker(maker.TableOptions{
-		Library: s.Library, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")
 	s.publish(day.AddDate(0, 0, 1), 2, 100, "www.waseda.ac.jp")

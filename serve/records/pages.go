@@ -18,16 +18,16 @@ import (
 func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []Position, total int64, err error) {
 	t := r.search.Targets[target]
 	switch t.Match {
-	case MatchDomain, MatchAll:
+	case library.MatchDomain, library.MatchAll:
 	default:
 		hosts, err := siteHosts(ctx, r.view, t.Host)
 		if err != nil {
 			return nil, 0, fmt.Errorf("search %s: %w", t.Host, err)
 		}
-		return r.splitSite(ctx, hosts, t.keys(), Position{Target: target}, records)
+		return r.splitSite(ctx, hosts, keysOf(t), Position{Target: target}, records)
 	}
 	place := ""
-	if t.Match == MatchDomain {
+	if t.Match == library.MatchDomain {
 		place = naming.HostPath(t.Host)
 	}
 	here := int64(0) // number of records in the part so far

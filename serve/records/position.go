@@ -2,48 +2,12 @@ package records
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
-	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
+	"sheaf/serve/library"
 )
-
-// Match says which records belong to a Target.
-type Match int8
-
-const (
-	MatchExact  Match = iota + 1 // one URL key
-	MatchPrefix                  // the URL keys of one site that begin with Key
-	MatchHost                    // all of one site
-	MatchDomain                  // a host and all below it, on every port
-	MatchAll                     // everything
-)
-
-// Target is what a search goes through. A site is a host with its namesakes with and without www,
-// whose URLs have the same keys.
-type Target struct {
-	Match Match
-	Host  string // as naming.HostOf returns it; for MatchDomain without a port; "" for MatchAll
-	Key   string // for MatchExact the URL key; for MatchPrefix its beginning
-}
-
-// Holds reports whether a URL key belongs to the target, given that its host does.
-func (t Target) Holds(key string) bool { return t.keys().holds(key) }
-
-// keys returns the keys of the target's URLs on a host that belongs to it.
-func (t Target) keys() keyRange {
-	switch t.Match {
-	case MatchDomain, MatchAll:
-		return keyRange{}
-	case MatchExact:
-		return keyRange{t.Key, true}
-	case MatchPrefix:
-		return keyRange{t.Key, false}
-	}
-	return siteKeys(t.Host)
-}
 
 // Position is a record's place in the order of a search. It depends on nothing else in the search,
 // and stays what it is whatever is published.
@@ -89,12 +53,10 @@ func (k keyRange) rows(after *Position, reverse bool) urlindex.Range {
 	return in
 }
 
-// siteKeys returns all keys of the URLs of a host and of its namesakes.
-func siteKeys(host string) keyRange {
-	scheme := "http"
-	if strings.HasSuffix(host, ":80") { // with https this port is part of the key
-		scheme = "https"
-	}
-	site, _, _ := strings.Cut(naming.SURT(fmt.Sprintf("%s://%s/", scheme, host)), ")")
-	return keyRange{key: site + ")"}
+// keysOf returns the keys of a target's URLs on a host that belongs to it.
+func keysOf(t library.Target) keyRange {
+	return keyRange{t.KeyPrefix(), t.Match == library.MatchExact}
 }
+
+// siteKeys returns all keys of the URLs of a host and of its namesakes.
+func siteKeys(host string) keyRange { return keyRange{key: library.SiteKey(host)} }

@@ -1,10 +1,3 @@
-// Package records finds single records: the answers that robots stored of a URL, a host, a domain
-// or everything, in an order in which a place stays what it is.
-//
-// The URL index (archive/urlindex) finds them in the segments that it covers, and the segments' own
-// indexes find them in the others. That makes no difference to what is found, nor to its order. A
-// Capture is one record. It opens the answer as the server gave it, and checks that the stored
-// bytes are those that were published.
 package records
 
 import (

@@ -100,13 +100,13 @@ func setOriginals(ctx context.Context, captures []*Capture) (err error) {
 
 // originals are the answers of one URL key, by what a revisit says of the one that it refers to.
 type originals struct {
-	at      map[fetch]*Capture     // the last published of an instant
-	ordered map[version][]*Capture // in the order of time
-	fetched map[moment][]*Capture  // in the order of time
+	at      map[fetch]*Capture           // the last published of an instant
+	ordered map[version][]*Capture       // in the order of time
+	fetched map[recordsMoment][]*Capture // in the order of time
 }
 
-// moment is a URL at a second. WARC/1.0 has no fractions.
-type moment struct {
+// recordsMoment is a URL at a second. WARC/1.0 has no fractions.
+type recordsMoment struct {
 	url     string
 	seconds int64
 }
@@ -122,13 +122,13 @@ type fetch struct {
 }
 
 func originalsOf(captures []*Capture) *originals {
-	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture), make(map[moment][]*Capture)}
+	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture), make(map[recordsMoment][]*Capture)}
 	for _, c := range captures {
 		if c.Kind == archive.Page || c.Kind == archive.Response {
 			id := version{c.URL, c.Digest}
 			o.at[fetch{id, c.Time.Unix(), c.Time.Nanosecond()}] = c
 			o.ordered[id] = append(o.ordered[id], c)
-			second := moment{c.URL, c.Time.Unix()}
+			second := recordsMoment{c.URL, c.Time.Unix()}
 			o.fetched[second] = append(o.fetched[second], c)
 		}
 	}
@@ -153,7 +153,7 @@ func (o *originals) of(c *Capture) *Capture {
 		return nil
 	}
 	var meant *Capture
-	for _, answer := range o.fetched[moment{id.url, c.RefersDate.Unix()}] {
+	for _, answer := range o.fetched[recordsMoment{id.url, c.RefersDate.Unix()}] {
 		if meant == nil || answer.Status == c.Status || meant.Status != c.Status {
 			meant = answer
 		}

@@ -16,7 +16,7 @@ import (
 // their URLs, then by time. Domains come host by host in the order of the tree (catalog.Key), each
 // by URL key and time.
 type Search struct {
-	Targets  []Target
+	Targets  []library.Target
 	From, To time.Time // of the fetch, both inclusive; zero: open
 	Edition  string    // only records that this edition brought; "": any
 	Of       string    // only records of this collection; "": any
@@ -97,7 +97,7 @@ func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Ca
 	t := r.search.Targets[n]
 	at := Position{Target: n}
 	switch t.Match {
-	case MatchExact, MatchPrefix, MatchHost:
+	case library.MatchExact, library.MatchPrefix, library.MatchHost:
 		if t.Host != r.lastSite {
 			hosts, err := siteHosts(ctx, r.view, t.Host)
 			if err != nil {
@@ -105,10 +105,10 @@ func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Ca
 			}
 			r.lastSite, r.lastHosts = t.Host, hosts
 		}
-		return r.scan(ctx, r.lastHosts, t.keys(), at, after, f)
-	case MatchDomain:
+		return r.scan(ctx, r.lastHosts, keysOf(t), at, after, f)
+	case library.MatchDomain:
 		return r.domain(ctx, naming.HostPath(t.Host), at, after, f)
-	case MatchAll:
+	case library.MatchAll:
 		return r.domain(ctx, "", at, after, f)
 	}
 	return fmt.Errorf("search: match %d", t.Match)

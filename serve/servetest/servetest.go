@@ -33,8 +33,8 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/serve"
 	"sheaf/serve/account"
-	"sheaf/serve/jobs"
 	"sheaf/serve/library"
+	"sheaf/serve/results"
 )
 
 // Cheap is the least that argon2id can spend on a password.
@@ -48,7 +48,7 @@ type Site struct {
 	Library  *serve.Library
 	Accounts *account.Accounts
 	Log      *transfers.Log
-	Jobs     *jobs.Jobs // nothing works on them before Run
+	Jobs     *results.Jobs // nothing works on them before Run
 	DB       *sql.DB
 	Running  *transfers.Running // downloads under way of the servers that get it
 
@@ -80,7 +80,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 		Meter: account.NewMeter(account.Options{Zone: testkit.Midday()}),
 	})
 	testkit.Must(t, err)
-	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
+	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: results.NewJobs(database, st, library.Records, library.Bundles, library.Tables, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
 }
 
 // Downloads waits until no download is under way and returns the log, newest first.

@@ -17,7 +17,6 @@ import (
 	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/tables"
 )
 
 // Of domains that the operator chooses, the latest version of every page is offered in volumes,
@@ -117,7 +116,7 @@ func (c Current) deleteFrom(ctx context.Context, st store.Store, key string) err
 
 // currents returns the volumes of the latest versions that there are.
 func (t *Tree) currents(ctx context.Context) ([]Current, error) {
-	key := fmt.Sprintf("volumes of the latest versions %d", time.Now().UnixNano()/int64(tables.FreshFor))
+	key := fmt.Sprintf("volumes of the latest versions %d", time.Now().UnixNano()/int64(TablesFreshFor))
 	return cache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]Current, int64, error) {
 		all, _, err := StoredCurrents(ctx, t.opt.Archive.Segments.Store)
 		cost := int64(256)

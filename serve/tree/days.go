@@ -13,7 +13,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/tables"
 )
 
 const dirDays = "days"
@@ -56,7 +55,7 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 	if dir, base := path.Split(rest); dir != "" {
 		in := of
 		in.place = strings.TrimSuffix(dir, "/")
-		if volume, table, ok := tables.CutVolume(base); ok {
+		if volume, table, ok := cutTable(base); ok {
 			return f.findTable(ctx, in, volume, table)
 		}
 		if e, err := f.volumesFile(ctx, in, base); !library.IsNotFound(err) {

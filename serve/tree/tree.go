@@ -55,16 +55,14 @@ import (
 	"sheaf/internal/api"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/tables"
 )
 
-// Options of a Tree. Archive, Access and Tables are required.
+// Options of a Tree. Archive and Access are required.
 type Options struct {
 	Archive *library.Library
 	Access  *account.Access
-	Tables  *tables.Tables // has the tables of volumes
-	Contact string         // address for questions, for /README; may be empty
-	Widest  int            // limit for the entries of a directory, above which it is divided; default 10,000
+	Contact string // address for questions, for /README; may be empty
+	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
 
 	// VolumeBytes is about how large volumes get; default 1 GiB. Where another value cuts them,
 	// their numbers change, so it is for tests.

@@ -15,7 +15,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/tables"
 )
 
 // What the editions of a day brought of a domain is offered in volumes, for who wants all of jp: in
@@ -92,19 +91,19 @@ func (f *finder) findTable(ctx context.Context, of source, volume, name string) 
 		return nil, err
 	}
 	all, err := f.tablesOf(ctx, of, v, volume)
-	if i := slices.IndexFunc(all, func(t tables.OfVolume) bool { return t.Name == name }); i >= 0 {
-		return f.tree.opt.Tables.File(all[i], v.modified), nil
+	if i := slices.IndexFunc(all, func(t VolumeTable) bool { return t.Name == name }); i >= 0 {
+		return all[i].file(f.tree.opt.Archive.Segments.Store, v.modified), nil
 	}
 	return nil, cmp.Or(err, library.ErrNotFound)
 }
 
 // tablesOf returns the tables that were made of a volume as the account sees it.
-func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume string) ([]tables.OfVolume, error) {
+func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume string) ([]VolumeTable, error) {
 	if of.current {
 		return nil, nil
 	}
-	stored, err := f.tree.opt.Tables.Volumes(ctx, of.name, of.place)
-	return slices.DeleteFunc(slices.Clone(stored), func(t tables.OfVolume) bool { return t.Volume != volume || t.Digest != v.digest }), err
+	stored, err := f.tree.volumeTables(ctx, of.name, of.place)
+	return slices.DeleteFunc(slices.Clone(stored), func(t VolumeTable) bool { return t.Volume != volume || t.Digest != v.digest }), err
 }
 
 // volumesManifest returns the list of the files of a domain's volumes. That of a day begins with a
@@ -180,7 +179,7 @@ func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(librar
 		}
 		nodes := slices.Clone(v.nodes)
 		for _, t := range made {
-			nodes = append(nodes, f.tree.opt.Tables.File(t, v.modified).Node)
+			nodes = append(nodes, t.file(f.tree.opt.Archive.Segments.Store, v.modified).Node)
 		}
 		for _, n := range nodes {
 			if err := emit(n); err != nil {

@@ -42,8 +42,8 @@ import (
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/web"
-	"sheaf/serve/jobs"
 	"sheaf/serve/maker"
+	"sheaf/serve/results"
 	"sheaf/serve/watch"
 	"sheaf/ui"
 	"sheaf/ui/board"
@@ -360,13 +360,13 @@ const tablesGrace = time.Minute
 
 func (b *builder) tablemaker(a *archives) *maker.TableMaker {
 	return maker.NewTableMaker(maker.TableOptions{
-		Library: a.library, Store: b.objects, Leases: b.state.leases, Days: b.cfg.Ingest.Tables.Days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
+		Tree: a.library.Tree, Tables: a.library.Tables, Records: a.library.Records, Store: b.objects, Leases: b.state.leases, Days: b.cfg.Ingest.Tables.Days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
 	})
 }
 
 func (b *builder) currentmaker(a *archives) *maker.CurrentMaker {
 	return maker.NewCurrentMaker(maker.CurrentOptions{
-		Library: a.library, Store: b.objects, Leases: b.state.leases, Domains: b.cfg.Ingest.Volumes.Current, Every: b.cfg.Ingest.Volumes.Every, Look: b.cfg.Poll, Log: b.log,
+		Tree: a.library.Tree, Store: b.objects, Leases: b.state.leases, Domains: b.cfg.Ingest.Volumes.Current, Every: b.cfg.Ingest.Volumes.Every, Look: b.cfg.Poll, Log: b.log,
 	})
 }
 
@@ -417,7 +417,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	b.told = watches
 	buffer, measures := transfers.NewBuffer(b.transfers.log, b.log), stream.NewFollower()
 	recorder := b.state.monitor.Transfers(buffer)
-	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
+	found := results.NewJobs(b.state.db, b.objects, a.library.Records, a.library.Bundles, a.library.Tables, a.accounts, b.log)
 	b.state.monitor.Add(monitor.Watches(watches), monitor.Jobs(found))
 	err = httpd.Register(b.router, httpd.Options{
 		Library: a.library, Accounts: a.accounts, Recorder: recorder, Gate: b.door.Gate, Site: b.site,
@@ -449,7 +449,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		measures.Close()
 		return errors.Join(buffer.Flush(ctx), a.meter.Flush(ctx))
 	}
-	download, err = ftpd.New(ftpd.Options{Library: a.library, Accounts: a.accounts, Recorder: recorder, Running: b.transfers.running, Log: b.log})
+	download, err = ftpd.New(ftpd.Options{Tree: a.library.Tree, Contact: a.library.Contact, Accounts: a.accounts, Recorder: recorder, Running: b.transfers.running, Log: b.log})
 	return download, settle, err
 }
 

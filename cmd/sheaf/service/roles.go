@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/manager/roster"
-	"sheaf/serve/jobs"
+	"sheaf/serve/results"
 )
 
 // Roles of a process. Each stands for the paths and the work of one room.
@@ -58,7 +58,7 @@ func (c *Config) confined(objects store.Store) store.Store {
 		own = append(own, roster.ReleasePrefix)
 	}
 	if c.has(roleServe) {
-		own = append(own, jobs.Prefix)
+		own = append(own, results.JobPrefix)
 	}
 	return store.NewConfined(objects, own...)
 }

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"sheaf/archive/urlindex"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/results"
 	"sheaf/serve/servetest"
-	"sheaf/serve/tables"
 )
 
 // BenchmarkTableAtSize makes the table of records of an archive of SHEAF_BENCH_HOSTS hosts with ten
@@ -24,7 +25,7 @@ func BenchmarkTableAtSize(b *testing.B) {
 	index := urlindex.NewBuilder(s.Catalog, s.Store, urlindex.Options{TempDir: b.TempDir(), Log: slog.New(slog.DiscardHandler), Segment: l.segment(s)})
 	testkit.Must(b, index.Update(b.Context()))
 	reader := s.Account("reader", "always", "*")
-	q, err := query.Parse(url.Values{"edition": {l.day(0).Format("20060102")}}, nil)
+	q, err := records.ParseQuery(url.Values{"edition": {l.day(0).Format("20060102")}}, nil)
 	testkit.Must(b, err)
 	forgetPeak(b)
 	var records, size int64
@@ -43,9 +44,9 @@ func BenchmarkTableAtSize(b *testing.B) {
 }
 
 // table makes a table, and returns its numbers of records and bytes.
-func (large) table(b *testing.B, s *servetest.Site, reader *account.Account, q *query.Query) (records, size int64) {
-	t, err := s.Library.Tables.Make(b.Context(), reader, tables.RecordsName, tables.OfBodies, func(to tables.Sink) error {
-		_, err := q.Tabulate(b.Context(), s.Library.Records, reader, to, query.Budget{}, func() {})
+func (large) table(b *testing.B, s *servetest.Site, reader *account.Account, q *records.Query) (rows, size int64) {
+	t, err := s.Library.Tables.Make(b.Context(), reader, api.TableOfRecords, results.OfBodies, func(to results.TableSink) error {
+		_, err := results.Tabulate(b.Context(), q, s.Library.Records, reader, to, records.Budget{}, func() {})
 		return err
 	})
 	testkit.Must(b, err)

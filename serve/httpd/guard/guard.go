@@ -21,10 +21,9 @@ import (
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
-	"sheaf/serve/bundle"
 	"sheaf/serve/library"
-	"sheaf/serve/query"
 	"sheaf/serve/records"
+	"sheaf/serve/results"
 )
 
 // Handler answers a request of an account. The error that it returns becomes the answer, so it must
@@ -282,7 +281,7 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		closed    *account.ClosedError
 		quota     *account.QuotaError
 		damage    *records.DamageError
-		parameter *query.ParamError
+		parameter *records.ParamError
 	)
 	later := func(status int, reason, detail string, next time.Time) error {
 		p := problem.New(status, reason, detail)
@@ -296,7 +295,7 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return nil
 	case errors.As(err, &parameter):
 		return problem.New(http.StatusBadRequest, "parameter", parameter.Error())
-	case errors.Is(err, query.ErrExpired):
+	case errors.Is(err, records.ErrCursorExpired):
 		return problem.New(http.StatusGone, "cursor_expired", err.Error())
 	case errors.Is(err, account.ErrCredentials):
 		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
@@ -314,7 +313,7 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusRequestTimeout, "body_stalled", "the request's body did not come; send it again")
 	case errors.As(err, &damage): // the library has logged it
 		return problem.New(http.StatusInternalServerError, "damaged", "what is stored of this page is damaged, and is not shown; the service's log names it")
-	case errors.Is(err, bundle.ErrChanged):
+	case errors.Is(err, results.ErrChanged):
 		return problem.New(http.StatusGone, "changed", err.Error())
 	case errors.Is(err, library.ErrNotFound), errors.Is(err, library.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))

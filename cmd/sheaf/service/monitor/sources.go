@@ -15,7 +15,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
-	"sheaf/serve/jobs"
+	"sheaf/serve/results"
 	"sheaf/serve/watch"
 	"sheaf/ui/removal"
 )
@@ -259,13 +259,13 @@ func Removals(d *removal.Desk) metrics.Source {
 }
 
 // Jobs gives consumers' queries that are worked on in the background.
-func Jobs(j *jobs.Jobs) metrics.Source {
+func Jobs(j *results.Jobs) metrics.Source {
 	return metrics.Source{Name: "jobs", Ask: func(ctx context.Context, out *metrics.Out) error {
 		queues, err := j.Queues(ctx)
 		if err != nil {
 			return err
 		}
-		by := map[string]jobs.Queue{"queued": {}, "running": {}}
+		by := map[string]results.Queue{"queued": {}, "running": {}}
 		for _, q := range queues {
 			by[q.State] = q
 		}

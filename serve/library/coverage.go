@@ -1,0 +1,314 @@
+package library
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
+	"sheaf/archive/store"
+	"sheaf/internal/cache"
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/serve/account"
+)
+
+// Coverage is what a robot's manifest says about one host's pages, and where it says so. What a
+// batch did bring, errors and truncated pages included, are records.
+type Coverage struct {
+	wire.Coverage
+	Batch     string    `json:"batch"`
+	Robot     string    `json:"robot"`
+	Edition   string    `json:"edition"`
+	Created   time.Time `json:"created"` // when the batch was sealed
+	Published time.Time `json:"published"`
+}
+
+// CoverageSearch says of which hosts and times coverage is wanted.
+type CoverageSearch struct {
+	Targets  []Target
+	From, To time.Time // when batches were sealed, both inclusive; zero: open
+	After    string    // a cursor
+	Limit    int
+	Time     time.Duration // an answer ends early after this time; 0: never
+}
+
+// within reports whether a time is within those wanted.
+func (s *CoverageSearch) within(t time.Time) bool {
+	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
+}
+
+// coverageBatches is how many batches are read at once.
+const coverageBatches = 256
+
+// FindCoverage returns up to a limit of what manifests say about the hosts that are wanted and that
+// the account sees, robot by robot and each by time. next is the cursor of the rest, empty at the
+// end. If time has run out there may be a rest even if nothing was found.
+func FindCoverage(ctx context.Context, from *Library, a *account.Account, s CoverageSearch) (found []Coverage, next string, err error) {
+	after, err := parseCoverageCursor(s.After)
+	if err != nil {
+		return nil, "", err
+	}
+	v, err := from.View(ctx, a)
+	if err != nil {
+		return nil, "", err
+	}
+	defer v.Release()
+	targets, begun := indexTargets(s.Targets), time.Now()
+	last := after.batch // the page begins with this batch itself, if some of it is left
+	for first := true; ; first = false {
+		batches, err := v.Snap.Batches(ctx, last, coverageBatches)
+		if err != nil {
+			return nil, "", err
+		}
+		full := len(batches) == coverageBatches
+		if first && after.left {
+			version, ok, err := v.Snap.Batch(ctx, after.batch)
+			if err != nil {
+				return nil, "", err
+			}
+			if ok {
+				again := catalog.PublishedBatch{Batch: catalog.Batch{ID: after.batch}, Version: version}
+				batches = append([]catalog.PublishedBatch{again}, batches...)
+			}
+		}
+		for _, b := range batches {
+			skip := 0
+			if after.left && b.ID == after.batch {
+				skip = after.host
+			}
+			some, at, err := coverageInBatch(ctx, v, b, &s, targets, skip, s.Limit-len(found))
+			if err != nil {
+				return nil, "", err
+			}
+			found = append(found, some...)
+			if at >= 0 {
+				return found, coverageCursor{batch: b.ID, host: at, left: true}.String(), nil
+			}
+			last = b.ID
+			if s.Time > 0 && time.Since(begun) > s.Time {
+				return found, coverageCursor{batch: b.ID}.String(), nil
+			}
+		}
+		if !full {
+			return found, "", nil
+		}
+	}
+}
+
+// coverageInBatch returns up to limit of what a batch's manifest says about the hosts that are
+// wanted, from the skip-th host on. at is the host at which to continue; -1: there is no rest.
+func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBatch, s *CoverageSearch, targets targetIndex, skip, limit int) (found []Coverage, at int, err error) {
+	if !s.From.IsZero() && b.Published.Before(s.From) || !s.To.IsZero() && openedAt(b.ID).After(s.To) {
+		return nil, -1, nil // it was sealed between these two times
+	}
+	m, err := batchManifest(ctx, v.Archive, b.ID)
+	if err != nil || m == nil || !s.within(m.Created) {
+		return nil, -1, err
+	}
+	for i, c := range m.Coverage {
+		if i < skip {
+			continue
+		}
+		c, ok := shownCoverage(v, c, targets, catalog.SegmentEntry{
+			Host: c.Host, Edition: b.Edition, First: m.Created, Last: m.Created, Published: b.Published,
+		})
+		if !ok {
+			continue
+		}
+		if len(found) == limit {
+			return found, i, nil
+		}
+		found = append(found, Coverage{
+			Coverage: c, Batch: b.ID, Robot: m.Robot, Edition: b.Edition, Created: m.Created.UTC(), Published: b.Published.UTC(),
+		})
+	}
+	return found, -1, nil
+}
+
+// CoverageOfHosts returns what the manifests of batches say about hosts, each with segments that
+// these batches brought. They are in the order of the batches.
+func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hosts []*Host) (found []Coverage, err error) {
+	v, err := from.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	batches := make(map[string]map[string]*catalog.SegmentEntry) // of each, its segments by host
+	for _, h := range hosts {
+		for i := range h.Segments {
+			seg := &h.Segments[i]
+			if batches[seg.Batch] == nil {
+				batches[seg.Batch] = make(map[string]*catalog.SegmentEntry)
+			}
+			batches[seg.Batch][h.Name] = seg
+		}
+	}
+	everything := indexTargets([]Target{{Match: MatchAll}})
+	for _, id := range slices.Sorted(maps.Keys(batches)) {
+		m, err := batchManifest(ctx, from, id)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		for _, c := range m.Coverage {
+			seg := batches[id][c.Host]
+			if seg == nil {
+				continue
+			}
+			if c, ok := shownCoverage(v, c, everything, *seg); ok {
+				found = append(found, Coverage{
+					Coverage: c, Batch: id, Robot: m.Robot, Edition: seg.Edition, Created: m.Created.UTC(), Published: seg.Published.UTC(),
+				})
+			}
+		}
+	}
+	return found, nil
+}
+
+// openedAt returns when a batch was opened, by its ID; the zero time if that does not say.
+func openedAt(id string) time.Time {
+	parts := strings.Split(id, "-")
+	if len(parts) < 3 {
+		return time.Time{}
+	}
+	t, _ := time.Parse("20060102T150405Z", parts[len(parts)-2]) // zero if it fails
+	return t
+}
+
+// batchManifest returns the manifest of a batch, without its hosts; nil if it is not kept.
+func batchManifest(ctx context.Context, from *Library, id string) (*wire.Manifest, error) {
+	return cache.GetOrCompute(ctx, from.Memo, "manifest "+id, func(ctx context.Context) (*wire.Manifest, int64, error) {
+		r, err := from.Segments.Store.Open(ctx, wire.ManifestKey(wire.BatchID(id)), 0, -1)
+		if errors.Is(err, store.ErrNotExist) {
+			return nil, 128, nil
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("manifest of %s: %w", id, err)
+		}
+		defer r.Close()
+		data, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
+		if err != nil {
+			return nil, 0, fmt.Errorf("manifest of %s: %w", id, err)
+		}
+		m, err := wire.PeekManifest(data) // ingest has checked the signature
+		if err != nil {
+			return nil, 0, fmt.Errorf("manifest of %s: %w", id, err)
+		}
+		m.Hosts = nil // the catalog has them
+		return m, 2 * int64(len(data)), nil
+	})
+}
+
+// shownCoverage returns what the account may know of a host's coverage, and whether it is wanted.
+// It leaves out URLs that are not wanted, hidden or taken down. in stands for what the batch
+// brought of the host.
+func shownCoverage(v *AccountView, c wire.Coverage, targets targetIndex, in catalog.SegmentEntry) (wire.Coverage, bool) {
+	wanted := targets.of(c.Host)
+	if len(wanted) == 0 || !v.Scope.Holds(naming.HostPath(c.Host)) || v.Veil.Hides(in) {
+		return c, false
+	}
+	var taken []weburl.Prefix
+	for _, t := range v.Snap.Tombstones(c.Host) {
+		switch {
+		case t.Edition != "" && t.Edition != in.Edition || t.Act == catalog.Erase, t.Collection != "":
+		case t.URLPrefix == "":
+			return c, false
+		default:
+			taken = append(taken, weburl.PrefixOf(t.URLPrefix))
+		}
+	}
+	c.URLs = slices.DeleteFunc(slices.Clone(c.URLs), func(u wire.CoveredURL) bool {
+		key := naming.SURT(u.URL)
+		return v.Veil.HidesRecord(in, u.URL, in.Last) ||
+			slices.ContainsFunc(taken, func(p weburl.Prefix) bool { return p.Holds(u.URL) }) ||
+			!slices.ContainsFunc(wanted, func(t Target) bool { return t.Holds(key) })
+	})
+	return c, true
+}
+
+// targetIndex finds the targets to which records of a host may belong.
+type targetIndex struct {
+	everything []Target
+	domains    map[string]Target
+	sites      map[string][]Target // by siteOf
+}
+
+func indexTargets(targets []Target) targetIndex {
+	x := targetIndex{domains: make(map[string]Target), sites: make(map[string][]Target)}
+	for _, t := range targets {
+		switch t.Match {
+		case MatchAll:
+			x.everything = append(x.everything, t)
+		case MatchDomain:
+			x.domains[t.Host] = t
+		default:
+			site := siteOf(t.Host)
+			x.sites[site] = append(x.sites[site], t)
+		}
+	}
+	return x
+}
+
+func (x targetIndex) of(host string) []Target {
+	found := slices.Concat(x.everything, x.sites[siteOf(host)])
+	if len(x.domains) == 0 {
+		return found
+	}
+	name := host
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		name = host[:i]
+	}
+	for name != "" {
+		if t, ok := x.domains[name]; ok {
+			found = append(found, t)
+		}
+		_, name, _ = strings.Cut(name, ".")
+	}
+	return found
+}
+
+// siteOf returns the beginning of the URL keys of a host.
+func siteOf(host string) string {
+	site, _, _ := strings.Cut(naming.SURT("http://"+host+"/"), ")")
+	return site
+}
+
+// coverageCursor is a place among manifests: behind a batch or, if some of it is left, at one of
+// its hosts.
+type coverageCursor struct {
+	batch string
+	host  int
+	left  bool
+}
+
+func (c coverageCursor) String() string {
+	text := c.batch
+	if c.left {
+		text += "\x00" + strconv.Itoa(c.host)
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+func parseCoverageCursor(text string) (c coverageCursor, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	var host string
+	c.batch, host, c.left = strings.Cut(string(raw), "\x00")
+	if c.left && err == nil {
+		c.host, err = strconv.Atoi(host)
+	}
+	if err != nil || c.host < 0 || c.batch != "" && !wire.BatchID(c.batch).Valid() {
+		return c, fmt.Errorf("%w: %.80q", ErrCursor, text)
+	}
+	return c, nil
+}

@@ -1,0 +1,57 @@
+package library
+
+import (
+	"fmt"
+	"strings"
+
+	"sheaf/archive/naming"
+)
+
+// Match says which records belong to a Target.
+type Match int8
+
+const (
+	MatchExact  Match = iota + 1 // one URL key
+	MatchPrefix                  // the URL keys of one site that begin with Key
+	MatchHost                    // all of one site
+	MatchDomain                  // a host and all below it, on every port
+	MatchAll                     // everything
+)
+
+// Target is what a search goes through. A site is a host with its namesakes with and without www,
+// whose URLs have the same keys.
+type Target struct {
+	Match Match
+	Host  string // as naming.HostOf returns it; for MatchDomain without a port; "" for MatchAll
+	Key   string // for MatchExact the URL key; for MatchPrefix its beginning
+}
+
+// Holds reports whether a URL key belongs to the target, given that its host does.
+func (t Target) Holds(key string) bool {
+	if t.Match == MatchExact {
+		return key == t.Key
+	}
+	return strings.HasPrefix(key, t.KeyPrefix())
+}
+
+// KeyPrefix returns how the keys of the target's URLs on a host that belongs to it begin. With
+// MatchExact it is the only key.
+func (t Target) KeyPrefix() string {
+	switch t.Match {
+	case MatchDomain, MatchAll:
+		return ""
+	case MatchExact, MatchPrefix:
+		return t.Key
+	}
+	return SiteKey(t.Host)
+}
+
+// SiteKey returns how all keys of the URLs of a host and of its namesakes begin.
+func SiteKey(host string) string {
+	scheme := "http"
+	if strings.HasSuffix(host, ":80") { // with https this port is part of the key
+		scheme = "https"
+	}
+	site, _, _ := strings.Cut(naming.SURT(fmt.Sprintf("%s://%s/", scheme, host)), ")")
+	return site + ")"
+}

@@ -1,0 +1,118 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"sheaf/serve/account"
+)
+
+// A page is pageSize blocks of blockRecords searched records, as in a ZipNum index of the Internet
+// Archive. The other constants are the limit and the default of pageSize.
+const (
+	blockRecords = 3000
+	defaultPage  = 5
+	maxPage      = 33 // so that MaxLimit lines are enough for a page
+)
+
+// paging is the requested page.
+type paging struct {
+	one    bool // only the page with the number, from 0
+	number int
+	size   int // in blocks
+	count  bool
+}
+
+// Pages is the number of pages, in pywb's form.
+type Pages struct {
+	Blocks   int64 `json:"blocks"`
+	Pages    int   `json:"pages"`
+	PageSize int   `json:"pageSize"`
+}
+
+// CountsPages reports whether the query only asks for the number of pages.
+func (q *Query) CountsPages() bool { return q.pages.count }
+
+// Paged reports whether the query asks for one page.
+func (q *Query) Paged() bool { return q.pages.one }
+
+func (p *parser) paging() error {
+	of := &p.query.pages
+	of.size = defaultPage
+	if err := errors.Join(p.get("page", func(text string) (err error) {
+		if of.number, err = strconv.Atoi(text); err != nil {
+			return errors.New("want a number, from 0")
+		}
+		of.one = of.number >= 0 // a negative number means no paging, as at the Internet Archive
+		return nil
+	}), p.get("pageSize", func(text string) (err error) {
+		if of.size, err = strconv.Atoi(text); err != nil || of.size < 1 || of.size > maxPage {
+			return fmt.Errorf("want a number from 1 to %d, of blocks of %d records", maxPage, blockRecords)
+		}
+		return nil
+	}), p.flag("showNumPages", &of.count)); err != nil {
+		return err
+	}
+	for name, asked := range map[string]bool{"page": of.one, "showNumPages": of.count} {
+		if !asked {
+			continue
+		}
+		if err := p.get(name, func(string) error {
+			switch q := p.query; {
+			case len(q.Search.Targets) != 1:
+				return errors.New("does not work with a list of targets")
+			case q.Search.Reverse || q.latest || !q.closest.IsZero() || q.counters.dupes:
+				return errors.New("cannot be combined with sort, closest, latest, showDupeCount and the last lines")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pages returns the number of pages of the query. It depends on the records to be searched, not on
+// filters, and is known before the search.
+func (q *Query) Pages(ctx context.Context, from *Records, a *account.Account) (Pages, error) {
+	cuts, total, err := q.cut(ctx, from, a)
+	if err != nil {
+		return Pages{}, err
+	}
+	return Pages{Blocks: (total + blockRecords - 1) / blockRecords, Pages: len(cuts) + 1, PageSize: q.pages.size}, nil
+}
+
+func (q *Query) cut(ctx context.Context, from *Records, a *account.Account) (cuts []Position, total int64, err error) {
+	results, err := from.Search(ctx, a, q.Search)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer results.Close()
+	return results.Split(ctx, 0, int64(q.pages.size)*blockRecords)
+}
+
+// bound limits a search to the requested page. It returns false if there is no such page. A cursor
+// has the end of its page.
+func (q *Query) bound(ctx context.Context, from *Records, a *account.Account, search *Search) (ok bool, err error) {
+	if q.Cursor != nil {
+		search.Until = q.Cursor.Until.position()
+		return true, nil
+	}
+	if !q.Paged() {
+		return true, nil
+	}
+	cuts, _, err := q.cut(ctx, from, a)
+	n := q.pages.number
+	if err != nil || n > len(cuts) {
+		return false, err
+	}
+	if n > 0 {
+		search.After = &cuts[n-1]
+	}
+	if n < len(cuts) {
+		search.Until = &cuts[n]
+	}
+	return true, nil
+}

@@ -1,0 +1,419 @@
+package records
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/preference"
+	"sheaf/internal/route"
+	"sheaf/internal/wire"
+	"sheaf/serve/library"
+)
+
+// MaxLimit is the limit for a query's limit.
+const MaxLimit = 100_000
+
+// Query is a parsed query.
+type Query struct {
+	Search Search
+	Limit  int // maximum number of records; 0: not given
+	Output IndexOutput
+	Cursor *Cursor
+
+	fields    []string // as requested; nil: those of the output format
+	filters   []Filter
+	asked     []preference.Filter // what the record's preferences must be
+	modified  *period             // when the page was last changed, as its server said; nil: any time, or never said
+	collapses []collapse
+	latest    bool
+	closest   time.Time // zero: not given
+	last      bool      // return the last lines instead of the first
+	skip      int       // records to skip before the first
+	counters  counters  // what to count for each record
+	resolve   bool      // add the place of the page that a revisit refers to
+	pages     paging    // requested part of the answer
+	gzip      *bool     // whether to compress the answer; nil: if the client accepts it
+	originals *bool     // whether to include the pages that revisits refer to; nil: depends on the file
+	showKey   bool      // write the cursor at the end, as at the Internet Archive
+}
+
+// These structs say which parameters a query has, for the description of the API. Parse reads them.
+type (
+	// Targets says of which URLs the records are.
+	Targets struct {
+		URL string `query:"url" doc:"a URL, host or domain; with matchType, or a star at either end"`
+		Match
+	}
+
+	// Match says what stands for a target, and of which time its records are.
+	Match struct {
+		MatchType string `query:"matchType" doc:"exact, prefix, host or domain"`
+		From      string `query:"from" doc:"least time, 4 to 14 digits"`
+		To        string `query:"to" doc:"last time"`
+	}
+
+	// Choice says which of their records are wanted.
+	Choice struct {
+		Edition    string   `query:"edition" doc:"only records that the edition of this name brought"`
+		Collection string   `query:"collection" doc:"only records that were imported as the collection of this name"`
+		Preference []string `query:"preference" doc:"what the owner asks of those who use the page: any, a name such as content-usage, or name:text; ! before it selects the others; may be repeated"`
+		Modified   string   `query:"modified" doc:"when the server says that the page was last changed: a time, or a period A/B with one end or both"`
+		Filter     []string `query:"filter" doc:"[!][~ or =]field:value"`
+		Collapse   []string `query:"collapse" doc:"field, or field:length"`
+		Latest     bool     `query:"latest" doc:"only the record that stands for each URL now"`
+		Closest    string   `query:"closest" doc:"lines of one URL in the order of their distance from a time"`
+		Sort       string   `query:"sort" doc:"default, reverse or closest"`
+		Limit      int      `query:"limit" doc:"records at most; below 0: the last ones"`
+		Cursor     string   `query:"cursor" doc:"where to go on: the Link header says it"`
+		ResumeKey  string   `query:"resumeKey" doc:"the same, as the Internet Archive has it"`
+	}
+
+	// Lines says how index lines look.
+	Lines struct {
+		FL                string `query:"fl" doc:"fields, with commas between"`
+		Fields            string `query:"fields" doc:"the same as fl"`
+		Output            string `query:"output" doc:"cdxj, json, ndjson or text"`
+		ShowResumeKey     bool   `query:"showResumeKey" doc:"end with the cursor"`
+		Offset            int    `query:"offset" min:"0" max:"10000000" doc:"records to pass over before the first"`
+		FastLatest        bool   `query:"fastLatest" doc:"the last lines, as a limit below 0"`
+		ResolveRevisits   bool   `query:"resolveRevisits" doc:"tell where the page lies that a revisit refers to: orig.length, orig.offset, orig.filename"`
+		ShowDupeCount     bool   `query:"showDupeCount" doc:"tell as dupecount how many records before had the same digest; of one URL"`
+		ShowSkipCount     bool   `query:"showSkipCount" doc:"tell as skipcount how many records filters and collapses left out behind a record"`
+		LastSkipTimestamp bool   `query:"lastSkipTimestamp" doc:"tell as endtimestamp when the last of these was fetched"`
+		Gzip              bool   `query:"gzip" doc:"false: not compressed, whatever Accept-Encoding says"`
+		AllowFuzzy        string `query:"allowFuzzy" doc:"known, and changes nothing"`
+	}
+
+	// Paging asks for a part of the answer.
+	Paging struct {
+		Page         int  `query:"page" doc:"one part of the answer, from 0"`
+		PageSize     int  `query:"pageSize" min:"1" max:"33" default:"5" doc:"blocks of 3000 records that a page looks at"`
+		ShowNumPages bool `query:"showNumPages" doc:"only how many pages there are: in JSON blocks, pages and pageSize, the number alone in output=text"`
+	}
+
+	// Files says what files of records have.
+	Files struct {
+		Originals bool `query:"originals" doc:"whether files have the pages that revisits refer to; by default it depends on the file"`
+	}
+)
+
+// parameters are the names of all parameters.
+var parameters = route.Names[struct {
+	Targets
+	Choice
+	Lines
+	Paging
+	Files
+}]()
+
+// several are the parameters that may be repeated.
+var several = []string{"filter", "preference", "collapse"}
+
+// OnlyParameters returns a *ParamError if a query has a parameter besides those with the names.
+func OnlyParameters(values url.Values, names []string) error {
+	for name, all := range values {
+		if !slices.Contains(names, name) {
+			return &ParamError{name, all[0], "is no parameter of this path; it has " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}
+
+// ParseQuery parses a query's parameters. list has the targets from a request's body; nil if there
+// were none. An error is a *ParamError, or ErrExpired.
+func ParseQuery(values url.Values, list []library.Target) (*Query, error) {
+	if err := OnlyParameters(values, parameters); err != nil {
+		return nil, err
+	}
+	for name, all := range values {
+		if len(all) > 1 && !slices.Contains(several, name) {
+			return nil, &ParamError{name, all[1], "is given twice"}
+		}
+	}
+	q := new(Query)
+	p := parser{values: values, query: q}
+	for _, step := range []func() error{
+		func() error { return p.targets(list) },
+		p.times, p.edition, p.collection, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+type parser struct {
+	values url.Values
+	query  *Query
+}
+
+// get calls parse with each value of a parameter that is not empty, and adds the name to its error.
+func (p *parser) get(name string, parse func(string) error) error {
+	for _, text := range p.values[name] {
+		if text == "" {
+			continue
+		}
+		if err := parse(text); err != nil {
+			var known *ParamError
+			if errors.As(err, &known) || errors.Is(err, ErrCursorExpired) {
+				return err
+			}
+			return &ParamError{name, text, err.Error()}
+		}
+	}
+	return nil
+}
+
+func (p *parser) targets(list []library.Target) error {
+	match := library.Match(0)
+	if err := p.get("matchType", func(text string) error {
+		var ok bool
+		if match, ok = matches[text]; !ok {
+			return errors.New("want exact, prefix, host or domain")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	p.query.Search.Targets = list
+	if err := p.get("url", func(text string) error {
+		if list != nil {
+			return errors.New("the body has the targets already; leave this parameter out")
+		}
+		if text == "*" && match == 0 {
+			return nil
+		}
+		t, err := parseTarget(text, match)
+		p.query.Search.Targets = []library.Target{t}
+		return err
+	}); err != nil {
+		return err
+	}
+	if p.query.Search.Targets == nil {
+		if match != 0 {
+			return &ParamError{"matchType", p.values.Get("matchType"), "there is no url that it could be of"}
+		}
+		p.query.Search.Targets = []library.Target{{Match: library.MatchAll}}
+	}
+	return nil
+}
+
+func (p *parser) times() error {
+	s := &p.query.Search
+	if err := p.get("from", func(text string) (err error) { s.From, _, err = parseTime(text); return err }); err != nil {
+		return err
+	}
+	if err := p.get("to", func(text string) (err error) { _, s.To, err = parseTime(text); return err }); err != nil {
+		return err
+	}
+	if !s.From.IsZero() && !s.To.IsZero() && s.To.Before(s.From) {
+		return &ParamError{"to", p.values.Get("to"), "lies before from=" + p.values.Get("from")}
+	}
+	if err := p.get("modified", func(text string) (err error) {
+		p.query.modified, err = parsePeriod(text)
+		return err
+	}); err != nil {
+		return err
+	}
+	return p.get("closest", func(text string) (err error) {
+		p.query.closest, _, err = parseTime(text)
+		return err
+	})
+}
+
+func (p *parser) edition() error {
+	return p.get("edition", func(text string) error {
+		p.query.Search.Edition = text
+		return nil
+	})
+}
+
+func (p *parser) collection() error {
+	return p.get("collection", func(text string) error {
+		if !wire.ValidCollection(text) {
+			return errors.New(wire.CollectionForm)
+		}
+		p.query.Search.Of = text
+		return nil
+	})
+}
+
+func (p *parser) conditions() error {
+	q := p.query
+	if err := p.get("filter", func(text string) error {
+		f, err := parseFilter(text)
+		if q.filters = append(q.filters, f); err == nil && len(q.filters) > maxFilters {
+			err = fmt.Errorf("more than %d filters", maxFilters)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := p.get("preference", func(text string) error {
+		f, err := preference.ParseFilter(text)
+		if q.asked = append(q.asked, f); err == nil && len(q.asked) > maxFilters {
+			err = fmt.Errorf("more than %d of them", maxFilters)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := p.get("collapse", func(text string) error {
+		c, err := parseCollapse(text)
+		if q.collapses = append(q.collapses, c); err == nil && len(q.collapses) > maxCollapses {
+			err = fmt.Errorf("more than %d collapses", maxCollapses)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return p.flag("latest", &q.latest)
+}
+
+func (p *parser) flag(name string, to *bool) error {
+	return p.get(name, func(text string) (err error) {
+		if *to, err = strconv.ParseBool(text); err != nil {
+			err = errors.New("want true or false")
+		}
+		return err
+	})
+}
+
+func (p *parser) form() error {
+	q := p.query
+	for _, name := range []string{"fl", "fields"} {
+		if err := p.get(name, func(text string) (err error) { q.fields, err = parseFields(text); return err }); err != nil {
+			return err
+		}
+	}
+	if err := p.get("output", func(text string) error {
+		var ok bool
+		if q.Output, ok = outputs[text]; !ok {
+			return errors.New("want cdxj, json, ndjson or text")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if p.values.Get("originals") != "" {
+		q.originals = new(bool)
+	}
+	if p.values.Get("gzip") != "" {
+		q.gzip = new(bool)
+	}
+	return errors.Join(p.flag("showResumeKey", &q.showKey), p.flag("originals", q.originals), p.flag("resolveRevisits", &q.resolve), p.flag("gzip", q.gzip))
+}
+
+// Gzip reports whether the answer may be compressed if the client accepts that.
+func (q *Query) Gzip() bool { return q.gzip == nil || *q.gzip }
+
+// count parses what to count.
+func (p *parser) count() error {
+	c := &p.query.counters
+	if err := errors.Join(p.flag("showDupeCount", &c.dupes), p.flag("showSkipCount", &c.skips), p.flag("lastSkipTimestamp", &c.skipsEnd)); err != nil {
+		return err
+	}
+	for _, asked := range []struct {
+		name string
+		is   bool
+	}{{"showDupeCount", c.dupes}, {"showSkipCount", c.skips}, {"lastSkipTimestamp", c.skipsEnd}} {
+		if err := p.get(asked.name, func(string) error {
+			switch q := p.query; {
+			case !asked.is:
+			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
+				return errors.New("cannot be combined with closest, latest, sort=reverse and the last lines")
+			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != library.MatchExact):
+				return errors.New("works for one URL only")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parser) cursor() error {
+	for _, name := range []string{"cursor", "resumeKey"} {
+		if err := p.get(name, func(text string) error {
+			c, err := parseCursor(text)
+			if err != nil {
+				return err
+			}
+			switch {
+			case !p.query.closest.IsZero():
+				return errors.New("cannot be combined with closest")
+			case p.query.last:
+				return errors.New("cannot be combined with a negative limit")
+			}
+			p.query.Cursor = c
+			return c.check(p.query, time.Now())
+		}); err != nil {
+			return err
+		}
+	}
+	if c := p.query.Cursor; c != nil {
+		p.query.Search.After = c.position()
+	}
+	return nil
+}
+
+// ID identifies the query's answer: queries that are written differently but ask the same have the
+// same ID.
+func (q *Query) ID() string {
+	after := ""
+	if q.Cursor != nil {
+		after = q.Cursor.String()
+	}
+	originals := "as suits"
+	if q.originals != nil {
+		originals = strconv.FormatBool(*q.originals)
+	}
+	return fmt.Sprintf("%s %d %t %d %d %s %s", q.id(), q.Limit, q.last, q.skip, q.closest.UnixNano(), originals, after)
+}
+
+// id identifies the search, without the format of the answer.
+func (q *Query) id() string {
+	h := sha256.New()
+	s := &q.Search
+	for _, t := range s.Targets {
+		fmt.Fprintf(h, "%d %q %q\n", t.Match, t.Host, t.Key)
+	}
+	fmt.Fprintf(h, "%v %v %t %t\n", s.From.UnixNano(), s.To.UnixNano(), s.Reverse, q.latest)
+	if s.Edition != "" {
+		fmt.Fprintf(h, "edition %q\n", s.Edition)
+	}
+	if s.Of != "" {
+		fmt.Fprintf(h, "collection %q\n", s.Of)
+	}
+	if m := q.modified; m != nil {
+		fmt.Fprintf(h, "modified %d %d\n", m.from.UnixNano(), m.to.UnixNano())
+	}
+	for _, f := range q.filters {
+		fmt.Fprintf(h, "%q %t %q %t %v\n", f.field, f.not, f.text, f.exact, f.match)
+	}
+	for _, f := range q.asked {
+		fmt.Fprintf(h, "preference %v\n", f)
+	}
+	for _, c := range q.collapses {
+		fmt.Fprintf(h, "%q %d\n", c.field, c.first)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Originals reports whether the query's files have the pages that revisits refer to. suits is what
+// the query leaves to the file.
+func (q *Query) Originals(suits bool) bool {
+	if q.originals != nil {
+		return *q.originals
+	}
+	return suits
+}

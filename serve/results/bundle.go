@@ -1,0 +1,177 @@
+package results
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/cache"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+)
+
+// ErrChanged says that a record of a bundle was taken down since, or that the account may not see
+// it any more.
+var ErrChanged = errors.New("what was gathered may not be given out any more; gather it anew")
+
+// Bundle is a finished bundle. It does not change.
+type Bundle struct {
+	form    library.Form
+	pieces  []piece
+	start   []byte // before the pieces
+	end     []byte // behind them
+	sum     archive.Stretch
+	size    int64
+	etag    string
+	records int64
+	taken   map[string]int // number of take-downs, by host that has any
+	scope   string         // of the account for which it was put together
+	version int64          // of the catalog from which it was put together
+	at      time.Time      // when that version was published
+}
+
+// piece is what a bundle has of one segment.
+type piece struct {
+	segment catalog.SegmentEntry // as far as it is needed to find the bytes
+	cells   []byte               // ascending numbers of cells: their differences, as uvarints
+	end     int64                // where the piece ends in the file
+}
+
+// Records returns the number of records.
+func (b *Bundle) Records() int64 { return b.records }
+
+// Size returns the file's length in bytes.
+func (b *Bundle) Size() int64 { return b.size }
+
+// memory returns about what the bundle takes in memory, in bytes.
+func (b *Bundle) memory() int64 {
+	n := int64(1024)
+	for i := range b.pieces {
+		n += int64(len(b.pieces[i].cells)) + 400
+	}
+	return n
+}
+
+// frame puts start and end around the pieces.
+func (b *Bundle) frame(sum archive.Stretch) {
+	b.sum = sum
+	b.start, b.end = sum.Frame(b.form.Kind)
+	b.size = int64(len(b.start)) + sum.Size + int64(len(b.end))
+}
+
+// check fails with ErrChanged if not all of the bundle may be given out now.
+func (b *Bundle) check(v *library.AccountView) error {
+	if !v.Sees(b.scope) {
+		return ErrChanged
+	}
+	if v.Snap.Version() == b.version {
+		return nil
+	}
+	for i := range b.pieces {
+		host := b.pieces[i].segment.Host
+		if len(v.Snap.Tombstones(host)) != b.taken[host] {
+			return fmt.Errorf("%s: %w", host, ErrChanged)
+		}
+	}
+	return nil
+}
+
+// Bundles makes and opens bundles. Its methods may be called concurrently.
+type Bundles struct {
+	Archive *library.Library
+	Access  *account.Access
+}
+
+// GetOrBuild returns what build makes. If build was called before with the same key, version of the
+// catalog and scope, it may return that bundle.
+func (x *Bundles) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Bundle, error)) (*Bundle, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	key = fmt.Sprintf("bundle %d %s %s", v.Snap.Version(), v.Seen(), key)
+	v.Release()
+	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Bundle, int64, error) {
+		b, err := build(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return b, b.memory(), nil
+	})
+}
+
+// Open opens a bundle for an account, as a file of a name. It fails with ErrChanged if something of
+// it was taken down since.
+func (x *Bundles) Open(ctx context.Context, a *account.Account, b *Bundle, name string) (*library.File, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.check(v); err != nil {
+		v.Release()
+		return nil, err
+	}
+	return library.Open(ctx, &library.Entry{
+		Node: library.Node{Name: name, Size: b.size, ETag: b.etag, Type: b.form.Type, Modified: library.Seconds(b.at)},
+		Open: func(context.Context) (library.Ranges, error) { return x.ranges(b), nil },
+	}, x.Access, a, v.Release)
+}
+
+// ranges returns the bundle's bytes. A segment is opened when its bytes are read.
+func (x *Bundles) ranges(b *Bundle) *library.Joined {
+	_, local := store.AsLocal(x.Archive.Segments.Store)
+	return &library.Joined{Local: local, Part: func(ctx context.Context, off int64) (part library.Ranges, begin, end int64, err error) {
+		if begin = int64(len(b.start)); off < begin {
+			return library.Bytes(b.start), 0, begin, nil
+		}
+		i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].end > off })
+		if i > 0 {
+			begin = b.pieces[i-1].end
+		}
+		if i == len(b.pieces) {
+			return library.Bytes(b.end), begin, b.size, nil
+		}
+		p := &b.pieces[i]
+		view, err := cache.GetOrCompute(ctx, x.Archive.Memo, fmt.Sprintf("piece %d %s", i, b.etag), func(ctx context.Context) (*archive.View, int64, error) {
+			view, _, err := stretch(ctx, x.Archive.Segments, b.form.Kind, p.segment, p.numbers())
+			if err != nil {
+				return nil, 0, err
+			}
+			return view, view.Held(), nil
+		})
+		if err == nil && view.Size() != p.end-begin {
+			err = fmt.Errorf("bundle: %s has %d bytes, not %d", p.segment.Host, view.Size(), p.end-begin)
+		}
+		return view, begin, p.end, err
+	}}
+}
+
+// stretch returns the bytes of a bundle's cells in one segment.
+func stretch(ctx context.Context, segments *library.Segments, kind archive.ViewKind, seg catalog.SegmentEntry, cells []int) (*archive.View, archive.Stretch, error) {
+	index, err := segments.Index(ctx, seg)
+	if err != nil {
+		return nil, archive.Stretch{}, err
+	}
+	return archive.NewStretch(kind, archive.Part{Source: segments.Source(seg), Index: index, Digest: seg.SHA256, Cells: cells})
+}
+
+// numbers returns the numbers of the piece's cells.
+func (p *piece) numbers() []int {
+	cells := make([]int, 0, len(p.cells))
+	at := 0
+	for rest := p.cells; len(rest) > 0; {
+		step, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return cells // does not happen: this program wrote them
+		}
+		at += int(step)
+		cells, rest = append(cells, at), rest[n:]
+	}
+	return cells
+}

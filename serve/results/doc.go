@@ -1,0 +1,37 @@
+// Package results has the files of what a query found: bundles, tables, and the jobs that make
+// them.
+//
+// # Bundles
+//
+// A Bundle puts chosen records of many segments together as one file, a bundle. A bundle holds no
+// pages, only which records of which segments it consists of: a few bytes a record and some hundred
+// a segment. Its bytes are copies of stored ranges, any of which can be read at once.
+//
+// # Tables
+//
+// A Table is what a query found: a Parquet file with one row for each record, for each link of the
+// records, or for each host and batch. It is for programs such as DuckDB and Spark. docs/queries.md
+// describes the columns.
+//
+// A table of records is a file in a temporary folder or, of a job, in the object store. It is
+// written once, as records come, and holds no more than a row group in memory. All but the charset
+// is in the index. For the charset the beginning of each text is read, which takes too long for a
+// table that a client waits for: there it is NULL. The rows come host by host in the order of the
+// tree, and of each host by url_surtkey and fetch_time. Pages are small, and their least and
+// greatest values are in the file's index, so a reader that wants one host or domain fetches a few
+// ranges.
+//
+// # Jobs
+//
+// Jobs runs queries in the background that are too large for one answer, and gathers their records
+// into a file, or tells of them in a table. A job is a row in the database. Its list of targets and
+// its result are in the store, as jobs/<id>/list and jobs/<id>/<attempt>; the bytes of a table are
+// in jobs/<id>/<attempt>.table.
+//
+// Any serve process may work on any job. If a worker dies, another one starts the job from the
+// beginning, since a file is of one version of the catalog: what was found before may have been
+// taken down since, or the account may have lost access to it. That repeats the search, but copies
+// no pages. A job of which three workers have died is given up. The result of a query for pages
+// only lists which records of which segments the file consists of. Results are kept for a limited
+// time.
+package results

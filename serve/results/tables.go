@@ -1,0 +1,250 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"sheaf/archive/store"
+	"sheaf/internal/api"
+	"sheaf/internal/cache"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+	"sheaf/serve/records"
+)
+
+// Table is a finished table. It does not change.
+type Table struct {
+	tableHead
+	ranges library.Ranges
+	object string // key of the object that it is; "": it is in none
+	cost   int64  // of keeping it in a cache: bytes of memory and of the temporary file
+}
+
+// tableHead is what is stored of a table besides its bytes.
+type tableHead struct {
+	Format      int       `json:"format"` // 1
+	Rows        int64     `json:"rows"`
+	Size        int64     `json:"size"` // bytes
+	SHA256      string    `json:"sha256"`
+	Scope       string    `json:"scope"`       // of the account for which it was made
+	Withdrawals int64     `json:"withdrawals"` // of the catalog's version before it was made: see catalog.Snapshot
+	At          time.Time `json:"at"`          // when that version was published
+}
+
+// headCost is about what a table takes in memory, in bytes.
+const headCost = 1024
+
+// Records returns the number of records.
+func (t *Table) Records() int64 { return t.Rows }
+
+// Size returns the file's length in bytes.
+func (t *Table) Size() int64 { return t.tableHead.Size }
+
+// Content returns the file's bytes.
+func (t *Table) Content(ctx context.Context) (io.ReadCloser, error) {
+	return t.ranges.OpenRange(ctx, 0, t.Size())
+}
+
+// Save writes everything but the bytes, for Load.
+func (t *Table) Save(w io.Writer) error { return json.NewEncoder(w).Encode(t.tableHead) }
+
+// LoadTable reads a table that Save has written. Its bytes are an object of the store.
+func LoadTable(r io.Reader, st store.Store, object string) (*Table, error) {
+	t := &Table{ranges: store.Source(st, object, 0), object: object, cost: headCost}
+	if err := json.NewDecoder(r).Decode(&t.tableHead); err != nil {
+		return nil, fmt.Errorf("stored table: %w", err)
+	}
+	if t.Format != 1 {
+		return nil, fmt.Errorf("stored table has format %d; this program reads 1", t.Format)
+	}
+	return t, nil
+}
+
+// Tables makes and opens tables. Its methods may be called concurrently.
+type Tables struct {
+	Archive *library.Library
+	Access  *account.Access
+}
+
+// GetOrBuild returns what build makes. If build was called before with the same key, version of the
+// catalog and scope, it may return that table.
+func (x *Tables) GetOrBuild(ctx context.Context, a *account.Account, key string, build func(context.Context) (*Table, error)) (*Table, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	key = fmt.Sprintf("table %d %s %s", v.Snap.Version(), v.Seen(), key)
+	v.Release()
+	return cache.GetOrCompute(ctx, x.Archive.Memo, key, func(ctx context.Context) (*Table, int64, error) {
+		t, err := build(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return t, t.cost, nil
+	})
+}
+
+// TableSink takes the records of a table, host by host. It must not be used concurrently.
+type TableSink interface {
+	Add(ctx context.Context, c *records.Capture) error
+	Size() int64 // bytes that have been written so far
+}
+
+// TableIsOfRecords reports whether a table of this name is made of the records that a query finds.
+func TableIsOfRecords(name string) bool {
+	return name == api.TableOfRecords || name == api.TableOfLinks
+}
+
+// TableDepth says what a table of records is made of.
+type TableDepth int
+
+// Depths.
+const (
+	OfIndex  TableDepth = iota // the index alone
+	OfBodies                   // the index, and the beginning of each text, for its charset
+)
+
+// Make makes the table of a name, api.TableOfRecords or api.TableOfLinks, of the records that fill
+// adds.
+func (x *Tables) Make(ctx context.Context, a *account.Account, name string, depth TableDepth, fill func(TableSink) error) (*Table, error) {
+	return x.write(ctx, a, func(to io.Writer) (int64, error) {
+		if name == api.TableOfLinks {
+			w := newLinkWriter(to, x.Archive.Segments)
+			if err := fill(w); err != nil {
+				return 0, err
+			}
+			return w.rows, w.finish(ctx)
+		}
+		w := newRecordWriter(to, depth)
+		if err := fill(w); err != nil {
+			return 0, err
+		}
+		return w.rows, w.finish(ctx)
+	})
+}
+
+// write makes a table of the rows that fill finds and writes. fill returns their number. It takes
+// views of its own: what is withdrawn after the one that is taken here makes the table void, so
+// nothing that fill may have seen before is given out.
+func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Writer) (int64, error)) (*Table, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{tableHead: tableHead{Format: 1, Scope: v.Sight(), Withdrawals: v.Snap.Withdrawals(), At: v.Snap.Published()}}
+	v.Release()
+	file, err := library.NewTempFile(func(to io.Writer) (err error) {
+		t.Rows, err = fill(to)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("table: %w", err)
+	}
+	t.tableHead.Size, t.SHA256, t.ranges, t.cost = file.Size, file.SHA256, file, file.Size+headCost
+	return t, nil
+}
+
+// Open opens a table for an account, as a file of a name. It fails with results.ErrChanged if
+// anything of the archive was withdrawn since, or the account's scope has changed.
+func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name string) (*library.File, error) {
+	v, err := x.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if !v.Sees(t.Scope) || v.Snap.Withdrawals() != t.Withdrawals {
+		v.Release()
+		return nil, ErrChanged
+	}
+	return library.Open(ctx, &library.Entry{
+		Node: library.Node{
+			Name: name, Size: t.Size(), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256, Type: api.Parquet, Modified: library.Seconds(t.At),
+		},
+		Open:   func(context.Context) (library.Ranges, error) { return t.ranges, nil },
+		Object: t.object,
+	}, x.Access, a, v.Release)
+}
+
+const (
+	groupRows  = 1 << 17  // of a row group, of which a writer holds the compressed pages in memory
+	pageBytes  = 64 << 10 // of a page, before compression: what a reader fetches at least of a column
+	boundBytes = 96       // of a page's least and greatest value that the index keeps: host and some path
+	atOnce     = 256      // rows that go to the Parquet writer at once
+)
+
+// recordWriter writes a table of records.
+type recordWriter struct {
+	to   *parquet.GenericWriter[row]
+	next []row
+	of   []*records.Capture // the records of next
+	rows int64
+	size counted
+
+	depth TableDepth
+
+	host hostColumns // of the host of the last record
+	name string      // of that host
+}
+
+// counted counts the bytes that pass.
+type counted struct {
+	io.Writer
+	bytes int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+func newRecordWriter(to io.Writer, depth TableDepth) *recordWriter {
+	w := &recordWriter{size: counted{Writer: to}, depth: depth}
+	w.to = newParquet[row](&w.size)
+	return w
+}
+
+// newParquet returns a writer of rows, as all tables have them.
+func newParquet[T any](to io.Writer) *parquet.GenericWriter[T] {
+	return parquet.NewGenericWriter[T](to,
+		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
+		parquet.ColumnIndexSizeLimit(func([]string) int { return boundBytes }), parquet.CreatedBy("sheaf", "1", "0"))
+}
+
+func (w *recordWriter) Size() int64 { return w.size.bytes }
+
+func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) {
+	if c.Segment.Host != w.name {
+		w.name, w.host = c.Segment.Host, columnsOf(c.Segment.Host)
+	}
+	r := rowOf(c, w.host)
+	if r.Filename, r.Offset, err = c.Place(ctx); err != nil {
+		return err
+	}
+	w.rows++
+	w.next, w.of = append(w.next, r), append(w.of, c)
+	if len(w.next) < atOnce {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+func (w *recordWriter) flush(ctx context.Context) (err error) {
+	if w.depth == OfBodies {
+		err = setCharsets(ctx, w.next, w.of)
+	}
+	if err == nil {
+		_, err = w.to.Write(w.next)
+	}
+	w.next, w.of = w.next[:0], w.of[:0]
+	return err
+}
+
+func (w *recordWriter) finish(ctx context.Context) error {
+	return errors.Join(w.flush(ctx), w.to.Close())
+}

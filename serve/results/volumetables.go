@@ -1,0 +1,27 @@
+package results
+
+import (
+	"context"
+
+	"sheaf/internal/api"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+	"sheaf/serve/records"
+)
+
+// MakeOf makes the table of a name, one of tree.VolumeTables, of what an edition brought of hosts,
+// which come in the order of the tree.
+func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
+	if name == api.TableOfHosts {
+		return x.Hosts(ctx, a, func() ([]library.Coverage, error) { return library.CoverageOfHosts(ctx, x.Archive, a, hosts) })
+	}
+	return x.Make(ctx, a, name, OfBodies, func(to TableSink) error {
+		for _, h := range hosts {
+			err := from.OfHost(ctx, a, h, func(c *records.Capture) error { return to.Add(ctx, c) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

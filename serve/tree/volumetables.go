@@ -1,0 +1,106 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/internal/api"
+	"sheaf/internal/cache"
+	"sheaf/serve/library"
+)
+
+// TablesPrefix begins the keys of the tables of volumes (see library.Volume). Package maker puts
+// them there beside publication. Nothing but the names of these objects says which tables there
+// are: tables/20261121/jp/00001-DIGEST-TIME-ROWS-SHA256.records.parquet. They are derived and can
+// be deleted at any time.
+//
+// DIGEST is that of the volume of which the table was made. Who sees a volume with another digest,
+// because something in it is hidden or was taken down since, does not see the table.
+const TablesPrefix = "tables/"
+
+// VolumeTables are the names of the tables of a volume.
+var VolumeTables = []string{api.TableOfRecords, api.TableOfHosts, api.TableOfLinks}
+
+// VolumeTable is a stored table of a volume.
+type VolumeTable struct {
+	Day, Domain, Volume string    // such as 20261121, jp and 00001
+	Name                string    // one of VolumeTables
+	Digest              string    // library.Volume.Digest
+	Changed             time.Time // when the volume had been changed last, in milliseconds; zero: rules hid something
+	Rows, Size          int64
+	SHA256              string
+}
+
+// Key returns the key of the table's object.
+func (t VolumeTable) Key() string {
+	return fmt.Sprintf("%s%s/%s/%s-%s-%d-%d-%s.%s", TablesPrefix, t.Day, t.Domain, t.Volume, t.Digest, t.Changed.UnixMilli(), t.Rows, t.SHA256, t.Name)
+}
+
+// parseTableKey is the inverse of Key.
+func parseTableKey(info store.Info) (t VolumeTable, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(info.Key, TablesPrefix), "/")
+	if len(parts) != 3 {
+		return t, false
+	}
+	file, name, _ := strings.Cut(parts[2], ".")
+	fields := strings.Split(file, "-")
+	if len(fields) != 5 || !slices.Contains(VolumeTables, name) {
+		return t, false
+	}
+	changed, err := strconv.ParseInt(fields[2], 10, 64)
+	rows, rerr := strconv.ParseInt(fields[3], 10, 64)
+	t = VolumeTable{
+		Day: parts[0], Domain: parts[1], Volume: fields[0], Name: name, Digest: fields[1],
+		Changed: time.UnixMilli(changed).UTC(), Rows: rows, Size: info.Size, SHA256: fields[4],
+	}
+	return t, err == nil && rerr == nil && t.Key() == info.Key
+}
+
+// StoredTables lists the tables of volumes whose keys begin with TablesPrefix and under.
+func StoredTables(ctx context.Context, st store.Store, under string) (all []VolumeTable, err error) {
+	for info, err := range st.List(ctx, TablesPrefix+under, "") {
+		if err != nil {
+			return nil, fmt.Errorf("tables of volumes: %w", err)
+		}
+		if t, ok := parseTableKey(info); ok {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// TablesFreshFor is how long a reader may not notice that a table was made.
+const TablesFreshFor = 5 * time.Second
+
+// volumeTables returns the stored tables of the volumes of a domain.
+func (t *Tree) volumeTables(ctx context.Context, day, domain string) ([]VolumeTable, error) {
+	key := fmt.Sprintf("tables of volumes %d %q %q", time.Now().UnixNano()/int64(TablesFreshFor), day, domain)
+	return cache.GetOrCompute(ctx, t.opt.Archive.Memo, key, func(ctx context.Context) ([]VolumeTable, int64, error) {
+		all, err := StoredTables(ctx, t.opt.Archive.Segments.Store, day+"/"+domain+"/")
+		return all, 256 * int64(1+len(all)), err
+	})
+}
+
+// file returns the table as a file of a volume that was modified at a time.
+func (t VolumeTable) file(from store.Store, modified time.Time) *library.Entry {
+	return &library.Entry{
+		Node: library.Node{
+			Name: t.Volume + "." + t.Name, Size: t.Size, Modified: library.Seconds(modified), Type: api.Parquet, ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256,
+		},
+		Open: func(context.Context) (library.Ranges, error) {
+			return store.Source(from, t.Key(), 0), nil
+		},
+		Object: t.Key(),
+	}
+}
+
+// cutTable divides the name of a table's file into that of its volume and that of the table.
+func cutTable(file string) (volume, name string, ok bool) {
+	volume, name, _ = strings.Cut(file, ".")
+	return volume, name, slices.Contains(VolumeTables, name)
+}
