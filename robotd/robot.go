@@ -265,7 +265,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	if err != nil {
 		return err
 	}
-	r.crawler = crawl.New(crawl.Options{
+	r.crawler = crawl.New(crawl.Parts{
 		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Source: source, Sketcher: page.NewSketcher(),
 		Servers: servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
 	})

@@ -26,19 +26,19 @@ func (c *Crawl) AccountLeft() error {
 	if len(events) == 0 {
 		return nil
 	}
-	return c.ledger.Add(events...)
+	return c.parts.Records.Ledger.Add(events...)
 }
 
 // whyLeft returns a function that says why pages of a host are still queued.
 func (c *Crawl) whyLeft(now time.Time) func(*Host) string {
-	from, _ := c.admission.Opening(now)
+	from, _ := c.parts.Manners.Admission.Opening(now)
 	why := underWay
 	switch {
-	case c.admission.Paused():
+	case c.parts.Manners.Admission.Paused():
 		why = "paused"
-	case c.admission.Short() != "":
+	case c.parts.Manners.Admission.Short() != "":
 		why = "room" // on the disk or in the spool
-	case from.After(now), !c.round.End.IsZero() && !now.Before(c.round.End):
+	case from.After(now), !c.hours.Round.End.IsZero() && !now.Before(c.hours.Round.End):
 		why = "window"
 	}
 	return func(h *Host) string {
@@ -51,8 +51,8 @@ func (c *Crawl) whyLeft(now time.Time) func(*Host) string {
 
 // Coverage sums up what became of the cycle's pages since the start.
 func (c *Crawl) Coverage(now time.Time) status.Coverage {
-	s := c.tally.Coverage()
-	s.Lost = c.ledger.Cycle()
+	s := c.parts.Records.Tally.Coverage()
+	s.Lost = c.parts.Records.Ledger.Cycle()
 	why := c.whyLeft(now)
 	for _, h := range c.hosts.All() {
 		if n := int64(h.Front.Left()); n > 0 {

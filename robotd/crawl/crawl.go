@@ -4,39 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	"sheaf/internal/window"
-	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
-	"sheaf/robotd/config"
-	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
 // Crawl visits hosts until none has anything left, or its time is over. Its methods may be called
 // concurrently.
 type Crawl struct {
-	fail      context.CancelCauseFunc // breaks off the visits
-	ends      chan error              // has why no further visit is to begin, once that is so
-	round     revisit.Round
-	short     bool // see Crawler.VisitWatched
-	settings  *config.Config
-	window    *window.Schedule
-	pipe      *Pipeline
-	hosts     *Hosts
-	hours     *revisit.Hours
-	entrance  *entrance
-	gate      *polite.Gate
-	admission *polite.Admission
-	watched   *revisit.Pages
-	batches   *batch.Store
-	ledger    *batch.Ledger
-	tally     *Tally
-	list      *client.Assignment
-	log       *slog.Logger
+	parts    *Parts
+	fail     context.CancelCauseFunc // breaks off the visits
+	ends     chan error              // receives the reason when no visit may begin any more
+	short    bool                    // see Crawler.VisitWatched
+	pipe     *Pipeline
+	hosts    *Hosts
+	hours    *revisit.Hours
+	entrance *entrance
 
 	mu     sync.Mutex // guards starts
 	starts starts
@@ -48,19 +33,14 @@ type starts struct {
 	ending bool // no further visit is to begin
 }
 
-func newCrawl(opt *Options, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
-	cfg, man, rec := opt.Settings, &opt.Manners, &opt.Records
+func newCrawl(parts *Parts, round revisit.Round, fail context.CancelCauseFunc, resting map[string][]string) *Crawl {
 	c := &Crawl{
-		fail: fail, ends: make(chan error, 1), round: round, short: resting != nil, settings: cfg, window: opt.Plan.Window, gate: man.Gate, admission: man.Admission,
-		watched: rec.Watched, batches: rec.Batches, ledger: rec.Ledger, tally: rec.Tally, list: opt.List, log: opt.Log, starts: starts{now: 1},
-		hours: &revisit.Hours{Servers: opt.Servers, Plan: opt.Plan, Pace: opt.Pace, Round: round, Use: cfg.Revisit.QuickHours},
+		parts: parts, fail: fail, ends: make(chan error, 1), short: resting != nil, starts: starts{now: 1},
+		hours: &revisit.Hours{Servers: parts.Servers, Plan: parts.Plan, Pace: parts.Pace, Round: round, Use: parts.Settings.Revisit.QuickHours},
 	}
-	c.pipe = newPipeline(pipelineOptions{
-		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Source: opt.Source, Sketcher: opt.Sketcher, Hours: c.hours,
-		Interval: opt.List.Interval, Shortest: opt.List.Shortest, Omits: opt.List.Omits, Resting: resting, Stop: fail, Ended: c.endIfExhausted, Log: opt.Log,
-	})
+	c.pipe = newPipeline(parts, c.hours, resting, fail, c.endIfExhausted)
 	c.hosts = c.pipe.Hosts()
-	c.entrance = newEntrance(opt, c.short, c.pipe, c.hours)
+	c.entrance = newEntrance(parts, c.short, c.pipe, c.hours)
 	return c
 }
 
@@ -97,7 +77,7 @@ func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
 	c.started(-1)
 	running.Wait()
 	if errors.Is(context.Cause(beginning), errOver) {
-		c.log.InfoContext(ctx, "the cycle's time is over; what is left waits for the next")
+		c.parts.Log.InfoContext(ctx, "the cycle's time is over; what is left waits for the next")
 	}
 	return context.Cause(ctx)
 }
@@ -142,7 +122,9 @@ func (c *Crawl) started(n int) (goesOn bool) {
 
 // Crowded returns how many addresses wait for a free worker although their interval has passed: the
 // robot's width or its line keeps it from visiting them.
-func (c *Crawl) Crowded(now time.Time) int { return c.gate.Late(now, c.settings.Interval/4) }
+func (c *Crawl) Crowded(now time.Time) int {
+	return c.parts.Manners.Gate.Late(now, c.parts.Settings.Interval/4)
+}
 
 // IsStarting reports whether some hosts may not be in the crawl yet.
 func (c *Crawl) IsStarting() bool {
@@ -179,7 +161,7 @@ func (c *Crawl) leave() {
 		if !h.Idle() {
 			c.hours.End(h.Name, h.Home(), h.Speed())
 		}
-		c.gate.Remove(h.Name)
+		c.parts.Manners.Gate.Remove(h.Name)
 	}
 }
 
@@ -188,7 +170,7 @@ func (c *Crawl) leave() {
 func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 	c.started(1) // the crawl does not end meanwhile
 	defer c.started(-1)
-	list, before := c.list.List(), old.Hosts()
+	list, before := c.parts.List.List(), old.Hosts()
 	for name, seeds := range list.Hosts() {
 		h := c.hosts.Get(name)
 		if h == nil || ctx.Err() != nil {
@@ -214,7 +196,7 @@ func (c *Crawl) Renew(ctx context.Context, old *client.List) error {
 // PushWatched queues the watched pages that the cycle has not seen.
 func (c *Crawl) PushWatched() error {
 	for _, h := range c.hosts.All() {
-		if err := c.push(h, inShare(c.watched.Entries(h.Name), h.Share())); err != nil {
+		if err := c.push(h, inShare(c.parts.Records.Watched.Entries(h.Name), h.Share())); err != nil {
 			return err
 		}
 	}
@@ -227,7 +209,7 @@ func (c *Crawl) checkpoint(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := h.Checkpoint(func() error { return c.batches.Sync(h.Name) }); err != nil {
+		if err := h.Checkpoint(func() error { return c.parts.Records.Batches.Sync(h.Name) }); err != nil {
 			return fmt.Errorf("checkpoint of %s: %w", h.Name, err)
 		}
 	}

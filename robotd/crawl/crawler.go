@@ -16,8 +16,8 @@ import (
 	"sheaf/robotd/status"
 )
 
-// Options are what crawls need. All of it outlasts a crawl.
-type Options struct {
+// Parts are what crawls are made of. They outlast a crawl, and each of its stages holds them.
+type Parts struct {
 	Settings *config.Config
 	Plan     config.Plan
 	Manners  Manners
@@ -34,7 +34,7 @@ type Options struct {
 
 // Crawler makes crawls, one at a time. Its methods may be called concurrently.
 type Crawler struct {
-	opt     Options
+	parts   Parts
 	current atomic.Pointer[Crawl]
 	last    atomic.Pointer[summary]
 	wanted  chan struct{} // has an element when a short crawl is wanted
@@ -47,7 +47,7 @@ type summary struct {
 }
 
 // New returns a crawler.
-func New(opt Options) *Crawler { return &Crawler{opt: opt, wanted: make(chan struct{}, 1)} }
+func New(parts Parts) *Crawler { return &Crawler{parts: parts, wanted: make(chan struct{}, 1)} }
 
 // What ends a crawl that went well.
 var (
@@ -65,7 +65,7 @@ func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Con
 // that are not in a short crawl.
 func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time, resting map[string][]string) (context.Context, *Crawl, func()) {
 	ctx, fail := context.WithCancelCause(ctx)
-	c := newCrawl(&r.opt, round, fail, resting)
+	c := newCrawl(&r.parts, round, fail, resting)
 	r.current.Store(c)
 	timer := func() bool { return true }
 	if !over.IsZero() {
@@ -91,7 +91,7 @@ func (r *Crawler) Finish(c *Crawl) error {
 	}
 	r.last.Store(s)
 	c.leave()
-	return r.opt.Servers.Save()
+	return r.parts.Servers.Save()
 }
 
 // Checkpoint makes what was collected durable against loss of power. Loss of the process alone
@@ -122,14 +122,14 @@ func (r *Crawler) Wanted() <-chan struct{} { return r.wanted }
 
 // MayBeDue reports whether QueueDue may find something to do.
 func (r *Crawler) MayBeDue() bool {
-	return r.opt.Records.Watched.Active() || len(r.opt.Orders.Waiting()) > 0
+	return r.parts.Records.Watched.Active() || len(r.parts.Orders.Waiting()) > 0
 }
 
 // QueueDue queues the watched pages that are due, before all other pages of their hosts, in the
 // current crawl. If there is none, it asks for one.
 func (r *Crawler) QueueDue(ctx context.Context) error {
 	now := time.Now()
-	if !r.opt.Manners.Admission.MayVisit(now) {
+	if !r.parts.Manners.Admission.MayVisit(now) {
 		return nil
 	}
 	c := r.Current()
@@ -142,7 +142,7 @@ func (r *Crawler) QueueDue(ctx context.Context) error {
 		return err
 	}
 	late := make(map[string][]string) // hosts that a short crawl did not begin with
-	assigned := r.opt.List.Hosts()
+	assigned := r.parts.List.Hosts()
 	for name := range due {
 		if h := c.hosts.Get(name); h != nil {
 			h.MarkDirty()
@@ -172,15 +172,15 @@ func (r *Crawler) want() {
 // pushDue queues the pages that should be visited now.
 func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 	due := make(map[string][]frontier.Entry)
-	if err := errors.Join(r.opt.Orders.Due(now, due), r.opt.Records.Watched.Due(now, due)); err != nil {
+	if err := errors.Join(r.parts.Orders.Due(now, due), r.parts.Records.Watched.Due(now, due)); err != nil {
 		return nil, err
 	}
 	for name, entries := range due {
-		if r.opt.List.List().Waits[name] {
+		if r.parts.List.List().Waits[name] {
 			delete(due, name)
 			continue
 		}
-		front, err := r.opt.Records.Frontier.Host(name)
+		front, err := r.parts.Records.Frontier.Host(name)
 		if err == nil {
 			_, err = front.PushFirst(entries...)
 		}
@@ -196,14 +196,14 @@ func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 // into an express batch, the other pages into the next one. round is that of the last cycle.
 func (r *Crawler) VisitWatched(ctx context.Context, round revisit.Round, until time.Time) error {
 	now := time.Now()
-	if !r.opt.Manners.Admission.MayVisit(now) {
+	if !r.parts.Manners.Admission.MayVisit(now) {
 		return nil
 	}
 	due, err := r.pushDue(now)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	all := r.opt.List.Hosts()
+	all := r.parts.List.Hosts()
 	seeds := make(map[string][]string, len(due))
 	for name := range due {
 		seeds[name] = all[name]

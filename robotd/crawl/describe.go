@@ -51,11 +51,11 @@ func (c *Crawl) describe(s *status.Status, hosts int) {
 // describeGate adds the gate and the stages to a status. It returns the places of hosts in the
 // gate.
 func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
-	places := c.gate.Survey()
+	places := c.parts.Manners.Gate.Survey()
 	s.Waiting = len(places)
 	at := make(map[string]*polite.Place, len(places))
 	due, late := 0, 0
-	open := c.gate.IsOpen(s.At)
+	open := c.parts.Manners.Gate.IsOpen(s.At)
 	for i := range places {
 		p := &places[i]
 		at[p.Host] = p
@@ -86,8 +86,8 @@ func (c *Crawl) whyWaits(h *Host, p *polite.Place, now time.Time) string {
 		return "no address"
 	case h.Rests() && why != "":
 		return why
-	case !c.gate.IsOpen(now):
-		return c.admission.WhyClosed(now)
+	case !c.parts.Manners.Gate.IsOpen(now):
+		return c.parts.Manners.Admission.WhyClosed(now)
 	case !p.At.After(now):
 		return "no worker free"
 	case p.Asked.After(now) && why != "":
@@ -128,10 +128,10 @@ func (c *Crawl) forecast(loads map[string]*load, s *status.Status) *status.Forec
 	for _, l := range loads {
 		all = append(all, l.Load)
 	}
-	floor := c.pipe.FetchTime() / time.Duration(c.settings.Concurrency)
-	if limit := c.settings.Limits.Bandwidth; limit > 0 && s.Pages.Total > 0 {
+	floor := c.pipe.FetchTime() / time.Duration(c.parts.Settings.Concurrency)
+	if limit := c.parts.Settings.Limits.Bandwidth; limit > 0 && s.Pages.Total > 0 {
 		floor = max(floor, time.Duration(float64(s.Bytes.Total)/float64(s.Pages.Total)/float64(limit)*float64(time.Second)))
 	}
-	from, _ := c.admission.Planned(s.At) // as if a pause ended now
-	return status.Predict(all, floor, from, c.window)
+	from, _ := c.parts.Manners.Admission.Planned(s.At) // as if a pause ended now
+	return status.Predict(all, floor, from, c.parts.Plan.Window)
 }

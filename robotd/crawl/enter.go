@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/netip"
@@ -16,10 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/client"
-	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
 )
 
@@ -28,34 +24,21 @@ const LookUps = 32
 
 // entrance takes hosts into a crawl.
 type entrance struct {
-	interval  time.Duration
+	parts     *Parts
+	pipe      *Pipeline
 	lookAgain time.Duration // between two questions for the addresses of hosts that have none
 	short     bool
 	begun     atomic.Int64 // hosts that got their first place in the gate
 	chooser   *revisit.Chooser
-	hours     *revisit.Hours
 	mender    *mender
-	hosts     *Hosts
-	admission *polite.Admission
-	fetcher   *fetch.Fetcher
-	moves     *polite.Moves
-	frontier  *frontier.Frontier
-	watched   *revisit.Pages
-	list      *client.Assignment
-	journal   *client.CollectionLog
-	log       *slog.Logger
 }
 
-func newEntrance(opt *Options, short bool, pipe *Pipeline, hours *revisit.Hours) *entrance {
-	cfg, rec := opt.Settings, &opt.Records
+func newEntrance(parts *Parts, short bool, pipe *Pipeline, hours *revisit.Hours) *entrance {
 	const often = 15 * time.Minute
 	return &entrance{
-		interval: cfg.Interval, lookAgain: min(often, cfg.Network.Relearn), short: short, hours: hours, hosts: pipe.Hosts(),
-		admission: opt.Manners.Admission, fetcher: opt.Fetcher, moves: opt.Manners.Moves, frontier: rec.Frontier, watched: rec.Watched, list: opt.List,
-		journal: rec.Journal, log: opt.Log,
-		mender: &mender{began: hours.Round.Began, batches: rec.Batches, watched: rec.Watched, pipe: pipe, log: opt.Log},
+		parts: parts, pipe: pipe, lookAgain: min(often, parts.Settings.Network.Relearn), short: short, mender: &mender{parts, pipe},
 		chooser: &revisit.Chooser{
-			Round: hours.Round, Settings: cfg.Revisit, Pace: opt.Pace, Servers: opt.Servers, Frontier: rec.Frontier, Watched: rec.Watched.Covers,
+			Round: hours.Round, Settings: parts.Settings.Revisit, Pace: parts.Pace, Servers: parts.Servers, Frontier: parts.Records.Frontier, Watched: parts.Records.Watched.Covers,
 		},
 	}
 }
@@ -70,7 +53,7 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 		return err
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(seeds)), func(name string) bool {
-		return e.hosts.Get(name) != nil || e.list.List().Waits[name] // it may still be handed over
+		return e.pipe.hosts.Get(name) != nil || e.parts.List.List().Waits[name] // it may still be handed over
 	})
 	rooms, err := e.chooser.Rooms(names)
 	if err != nil {
@@ -111,31 +94,31 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 // enter opens a host's queue, and mends it if it is damaged. The host can take links from now on,
 // but is idle until start.
 func (e *entrance) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *Host, mended bool, err error) {
-	front, err := e.frontier.Host(name)
+	front, err := e.parts.Records.Frontier.Host(name)
 	if err != nil {
 		return nil, false, err
 	}
 	if mended, err = e.mender.open(ctx, front, spooled); err != nil {
 		return nil, false, err
 	}
-	list := e.list.List()
+	list := e.parts.List.List()
 	share := list.Shares[name]
-	if _, err := front.Push(append(list.Entries(name, seeds), inShare(e.watched.Entries(name), share)...)...); err != nil {
+	if _, err := front.Push(append(list.Entries(name, seeds), inShare(e.parts.Records.Watched.Entries(name), share)...)...); err != nil {
 		return nil, false, err
 	}
 	later, err := e.chooser.Push(front, rooms)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := e.watched.Read(name); err != nil {
+	if err := e.parts.Records.Watched.Read(name); err != nil {
 		return nil, false, err
 	}
-	h = NewHost(front, share, e.admission.Quiet(name))
+	h = NewHost(front, share, e.parts.Manners.Admission.Quiet(name))
 	h.SetWaits(list.Waits[name])
 	if !e.short { // the cycle has counted them
 		h.Later.Store(int64(later))
 	}
-	e.hosts.Add(h)
+	e.pipe.hosts.Add(h)
 	return h, mended, nil
 }
 
@@ -150,7 +133,7 @@ func (e *entrance) start(ctx context.Context, h *Host) error {
 		return nil
 	}
 	had := e.chooser.Servers.Get(h.Name).Addr
-	addr, err := e.fetcher.ResolveAgain(ctx, h.Name, had)
+	addr, err := e.parts.Fetcher.ResolveAgain(ctx, h.Name, had)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -158,28 +141,28 @@ func (e *entrance) start(ctx context.Context, h *Host) error {
 		if h.SetUnknown() {
 			return nil // that is in the log already
 		}
-		e.log.WarnContext(ctx, "host has no address; it is looked up again", "host", h.Name, "every", e.lookAgain, "err", err)
-		return e.journal.Comment("%s: %v", h.Name, err)
+		e.parts.Log.WarnContext(ctx, "host has no address; it is looked up again", "host", h.Name, "every", e.lookAgain, "err", err)
+		return e.parts.Records.Journal.Comment("%s: %v", h.Name, err)
 	}
-	if had.IsValid() && addr.Addr() != had && !e.moves.May(h.Name, addr.Addr()) {
+	if had.IsValid() && addr.Addr() != had && !e.parts.Manners.Moves.May(h.Name, addr.Addr()) {
 		addr = netip.AddrPortFrom(had, addr.Port()) // it moves when the manager knows
 	}
 	h.Locate(addr)
-	e.hosts.Place(h, 0)
+	e.pipe.hosts.Place(h, 0)
 	h.SetIdle(false) // from here on others ask for the address
 	// The list may have changed since the crawl began. Whoever changes it stops the host again
 	// after.
-	if list := e.list.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
+	if list := e.parts.List.List(); list.Waits[h.Name] || list.Known() && !list.Has(h.Name) {
 		h.SetIdle(true)
 		return nil
 	}
 	if !h.Front.Empty() {
-		from, _ := e.admission.Planned(time.Now()) // a pause, a full disk or a lost lease may end at any time
+		from, _ := e.parts.Manners.Admission.Planned(time.Now()) // a pause, a full disk or a lost lease may end at any time
 		at := e.firstVisit(from)
-		if quick := e.hours.Begin(h.Front, h.Home(), from); !e.short && quick.After(from) {
+		if quick := e.pipe.hours.Begin(h.Front, h.Home(), from); !e.short && quick.After(from) {
 			at = quick
 		}
-		e.hosts.Begin(h, at)
+		e.pipe.hosts.Begin(h, at)
 	}
 	return nil
 }
@@ -195,7 +178,7 @@ func (e *entrance) findLost(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, h := range e.hosts.All() {
+		for _, h := range e.pipe.hosts.All() {
 			if h.Unknown() && ctx.Err() == nil {
 				if err := e.start(ctx, h); err != nil {
 					return err
@@ -217,7 +200,7 @@ func (e *entrance) firstVisit(from time.Time) time.Time {
 	}
 	const golden = 0.6180339887498949 // spreads any number of hosts evenly
 	_, part := math.Modf(float64(n) * golden)
-	return from.Add(time.Duration(part * float64(e.interval)))
+	return from.Add(time.Duration(part * float64(e.parts.Settings.Interval)))
 }
 
 // push queues entries at a host of the crawl.

@@ -9,7 +9,6 @@ import (
 	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/config"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
@@ -29,12 +28,8 @@ const NotRecorded = "not_recorded"
 
 // extracting is the second stage: it finds the links of a page, and sorts them.
 type extracting struct {
-	settings config.Page
-	record   config.Links
-	agent    string
-	judge    *judge
-	hosts    *Hosts
-	resting  map[string][]string // assigned hosts that are not in a short crawl, with their seeds
+	parts *Parts
+	pipe  *Pipeline
 }
 
 // extract finds the links of a turn's page.
@@ -51,7 +46,7 @@ func (x *extracting) extract(t *turn) {
 	case t.resp.IsPage():
 		x.page(t)
 	default:
-		x.judge.refusal(t)
+		x.pipe.judge.refusal(t)
 	}
 }
 
@@ -66,7 +61,7 @@ func (x *extracting) preferences(t *turn) {
 }
 
 func (x *extracting) redirect(t *turn, to string) {
-	x.judge.redirect(t, to)
+	x.pipe.judge.redirect(t, to)
 	x.refer(t, page.Link{URL: to, Tag: "redirect"})
 	if t.entry.Redirects >= maxRedirects {
 		t.cut(t.name, "redirects", to, 1)
@@ -89,7 +84,7 @@ func (x *extracting) page(t *turn) {
 	if err != nil {
 		return // no link can be resolved against the URL
 	}
-	asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), x.agent)
+	asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), x.parts.Manners.Agent)
 	t.noArchive = p.Robots.NoArchive || asked.NoArchive
 	t.noIndex = p.Robots.NoIndex || asked.NoIndex
 	for why, n := range p.Cut {
@@ -97,7 +92,7 @@ func (x *extracting) page(t *turn) {
 	}
 	links := slices.Concat(page.HeaderLinks(t.resp.Header, t.entry.URL), p.Links)
 	x.refer(t, links...)
-	if x.judge.page(t, p, body) || p.Robots.NoFollow || asked.NoFollow {
+	if x.pipe.judge.page(t, p, body) || p.Robots.NoFollow || asked.NoFollow {
 		return
 	}
 	t.host.memory.calendars.Saw(weburl.PathQuery(t.entry.URL), t.entry.Depth, p)
@@ -110,7 +105,7 @@ func (x *extracting) page(t *turn) {
 // refer notes the links of a page for the archive, whether they are followed or not. The links
 // beyond maxLinks are only counted.
 func (x *extracting) refer(t *turn, links ...page.Link) {
-	if !x.record.Record {
+	if !x.parts.Settings.Links.Record {
 		return
 	}
 	for i, l := range links {
@@ -128,7 +123,7 @@ func (x *extracting) refer(t *turn, links ...page.Link) {
 
 // followLink sorts a link of a page, unless the settings forbid to follow it.
 func (x *extracting) followLink(t *turn, l *page.Link, depth int) {
-	if l.NoFollow && x.settings.ObeyRelLink || l.Tag == "form" && !x.settings.Forms {
+	if l.NoFollow && x.parts.Settings.Page.ObeyRelLink || l.Tag == "form" && !x.parts.Settings.Page.Forms {
 		return
 	}
 	x.follow(t, l.URL, frontier.Entry{Depth: depth})
@@ -147,14 +142,14 @@ func (x *extracting) follow(t *turn, url string, e frontier.Entry) {
 	name := u.Host()
 	to := t.host
 	if name != to.Name {
-		to = x.hosts.Get(name)
+		to = x.pipe.hosts.Get(name)
 	}
 	if to != nil {
 		e.URL = u.Canonical()
 		x.queueAt(t, to, e)
 		return
 	}
-	if x.resting[name] != nil {
+	if x.pipe.resting[name] != nil {
 		e.URL = u.Canonical()
 		t.resting = append(t.resting, e)
 		return
@@ -194,7 +189,7 @@ func (x *extracting) mayFollow(url string) (why string) {
 func (x *extracting) queueAt(t *turn, to *Host, e frontier.Entry) {
 	why := ""
 	switch {
-	case e.Depth > x.settings.MaxDepth:
+	case e.Depth > x.parts.Settings.Page.MaxDepth:
 		why = "depth"
 	case to == t.host && to.memory.calendars.Endless(weburl.PathQuery(e.URL), e.Depth):
 		why = page.Calendar

@@ -3,41 +3,21 @@ package crawl
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"sheaf/internal/weburl"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/client"
-	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/polite"
-	"sheaf/robotd/revisit"
 )
 
 // fetching is the first stage: it does what is next at a host.
 type fetching struct {
-	settings config.Page
-	relearn  time.Duration // between two questions for a host's address
-	began    time.Time     // when the cycle began
-	agent    string
-	gate     *polite.Gate
-	requests *requests
-	robots   *robots
-	judge    *judge
-	hosts    *Hosts
-	moves    *polite.Moves
-	omits    func(host, url string) bool // see Options
-	watched  *revisit.Pages
-	journal  *client.CollectionLog
-	ledger   *batch.Ledger
-	found    *client.Found
-	spend    func(bytes int64)
-	fail     func(*turn, error)
-	log      *slog.Logger
+	parts  *Parts
+	pipe   *Pipeline
+	robots *robots
 }
 
 // visit fetches the host's robots.txt or its next page.
@@ -46,13 +26,13 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	if h == nil || h.idle.Load() {
 		return
 	}
-	f.hosts.setResting(h, false)
+	f.pipe.hosts.setResting(h, false)
 	if f.moved(ctx, t) || f.mustWait(t) {
 		return
 	}
 	e, ok, err := h.Front.Head()
 	if err != nil {
-		f.fail(t, err)
+		f.pipe.fail(t, err)
 	}
 	if !ok || err != nil {
 		return
@@ -64,29 +44,29 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 		return
 	}
 	if t.addr != h.Home() { // called back on the way to a robots.txt elsewhere
-		f.gate.Add(h.Home(), h.Name)
+		f.parts.Manners.Gate.Add(h.Home(), h.Name)
 		t.out.More = true
 		return
 	}
-	t.out.Delay = ru.CrawlDelay(f.agent) // whatever becomes of the visit
+	t.out.Delay = ru.CrawlDelay(f.parts.Manners.Agent) // whatever becomes of the visit
 	if f.probeDue(h, ru) {
 		f.probe(ctx, t, ru)
 		return
 	}
 	more, err := f.take(t, ru)
 	if err != nil {
-		f.fail(t, err)
+		f.pipe.fail(t, err)
 	}
 	if !more || err != nil {
 		return
 	}
 	t.fetched = true
 	req := fetch.Request{URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text()}
-	if form, ok := f.watched.Form(h.Name, req.URL); ok {
+	if form, ok := f.parts.Records.Watched.Form(h.Name, req.URL); ok {
 		req.URL, req.Post, req.Header = form.Address, []byte(form.Body), http.Header{"Content-Type": {form.Media}}
 	}
-	t.resp, t.err = f.requests.get(ctx, t, req)
-	if fetch.KindOf(t.err) == fetch.Over || f.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
+	t.resp, t.err = f.pipe.requests.get(ctx, t, req)
+	if fetch.KindOf(t.err) == fetch.Over || f.pipe.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
 		t.fetched, t.out.More = false, true
 	}
 }
@@ -99,10 +79,10 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 	if t.addr != h.Home() { // on the way to a robots.txt elsewhere
 		return false
 	}
-	if !h.place.silent && time.Since(h.place.learned) < f.relearn {
+	if !h.place.silent && time.Since(h.place.learned) < f.parts.Settings.Network.Relearn {
 		return false
 	}
-	addr, err := f.requests.fetcher.ResolveAgain(ctx, h.Name, h.Home(), h.place.dead...)
+	addr, err := f.parts.Fetcher.ResolveAgain(ctx, h.Name, h.Home(), h.place.dead...)
 	if err != nil {
 		h.place.learned = time.Now() // the old address may still serve
 		return false
@@ -111,17 +91,17 @@ func (f *fetching) moved(ctx context.Context, t *turn) bool {
 		h.Locate(addr)
 		return false
 	}
-	if !f.moves.May(h.Name, addr.Addr()) {
-		h.place.learned = time.Now().Add(min(f.relearn, askAgain) - f.relearn)
+	if !f.parts.Manners.Moves.May(h.Name, addr.Addr()) {
+		h.place.learned = time.Now().Add(min(f.parts.Settings.Network.Relearn, askAgain) - f.parts.Settings.Network.Relearn)
 		t.out.More = h.place.silent
 		return h.place.silent
 	}
 	h.Locate(addr)
-	f.log.InfoContext(ctx, "host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
+	f.parts.Log.InfoContext(ctx, "host has moved", "host", h.Name, "from", t.addr, "to", addr.Addr())
 	for _, ru := range h.memory.rules {
 		ru.way = nil // an access on the way begins anew
 	}
-	f.gate.Add(addr.Addr(), h.Name)
+	f.parts.Manners.Gate.Add(addr.Addr(), h.Name)
 	t.out.More = true
 	return true
 }
@@ -144,7 +124,7 @@ func (f *fetching) mustWait(t *turn) bool {
 		if ru.Robots == nil {
 			continue
 		}
-		if next := ru.VisitAt(f.agent, now); next.After(at) {
+		if next := ru.VisitAt(f.parts.Manners.Agent, now); next.After(at) {
 			at, why = next, "robots.txt's hours"
 		}
 	}
@@ -190,11 +170,11 @@ func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if v, _, newer := f.watched.Visit(h.Name, e.URL); newer {
+		if v, _, newer := f.parts.Records.Watched.Visit(h.Name, e.URL); newer {
 			known, ok = v, true
 		}
 		t.past = known
-		if ok && time.Since(known.Full) < f.settings.Full {
+		if ok && time.Since(known.Full) < f.parts.Settings.Page.Full {
 			t.known = known
 		}
 		return true, nil
@@ -205,25 +185,25 @@ func (f *fetching) take(t *turn, ru *rules) (more bool, err error) {
 func (f *fetching) skip(h *Host, e frontier.Entry, ru *rules) (bool, error) {
 	share, url := h.Share(), weburl.Canonical(e.URL)
 	switch {
-	case f.watched.VisitedSince(h.Name, e, f.began):
+	case f.parts.Records.Watched.VisitedSince(h.Name, e, f.pipe.hours.Round.Began):
 		return true, nil
 	case !share.Has(url): // queued when it was in this robot's share
-		return true, f.found.Elsewhere(e)
-	case f.omits(h.Name, url):
+		return true, f.parts.Records.Found.Elsewhere(e)
+	case f.parts.List.Omits(h.Name, url):
 		return true, errors.Join(
-			f.journal.Comment("left out for its owner: %s", e.URL),
-			f.ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
-	case !ru.Allowed(f.agent, weburl.PathQuery(e.URL)):
+			f.parts.Records.Journal.Comment("left out for its owner: %s", e.URL),
+			f.parts.Records.Ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "owner", Host: h.Name, N: 1, URL: e.URL}))
+	case !ru.Allowed(f.parts.Manners.Agent, weburl.PathQuery(e.URL)):
 		return true, errors.Join(
-			f.journal.Comment("refused by robots.txt: %s", e.URL),
-			f.ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))
+			f.parts.Records.Journal.Comment("refused by robots.txt: %s", e.URL),
+			f.parts.Records.Ledger.Add(batch.Uncollected{Kind: batch.KindRefused, Reason: "robots.txt", Host: h.Name, N: 1, URL: e.URL}))
 	}
 	return false, nil
 }
 
 // probeDue reports whether the host is to be asked for a page that cannot exist, once a cycle.
 func (f *fetching) probeDue(h *Host, ru *rules) bool {
-	return f.settings.Probe && !h.memory.probed && h.Front.Len() >= probeFrom && ru.Allowed(f.agent, probePath())
+	return f.parts.Settings.Page.Probe && !h.memory.probed && h.Front.Len() >= probeFrom && ru.Allowed(f.parts.Manners.Agent, probePath())
 }
 
 // probe uses a turn to ask for a page that cannot exist.
@@ -231,7 +211,7 @@ func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
 	h := t.host
 	t.out.More = true
 	url := ru.scheme + "://" + h.Name + probePath()
-	resp, err := f.requests.get(ctx, t, fetch.Request{URL: url, Addr: h.address(), MaxBody: probeSize})
+	resp, err := f.pipe.requests.get(ctx, t, fetch.Request{URL: url, Addr: h.address(), MaxBody: probeSize})
 	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
 		return // nothing was learned: the next turn asks again
 	}
@@ -242,10 +222,10 @@ func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
 	defer resp.Close()
 	t.out.Rest, t.out.Wait = resp.Took, resp.Wait
 	t.out.NotBefore = retryAfter(resp.Header)
-	f.spend(resp.ResponseBytes)
-	if err := f.journal.Add(exchange(url, resp)); err != nil {
-		f.fail(t, err)
+	f.parts.Manners.Admission.Spend(resp.ResponseBytes)
+	if err := f.parts.Records.Journal.Add(exchange(url, resp)); err != nil {
+		f.pipe.fail(t, err)
 		return
 	}
-	h.memory.missing = f.judge.missing(resp, url)
+	h.memory.missing = f.pipe.judge.missing(resp, url)
 }

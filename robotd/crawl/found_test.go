@@ -11,7 +11,7 @@ import (
 // A page of links to invented names makes the robot report a hundred of them. The links that are
 // left out are counted.
 func TestHostsOfOnePage(t *testing.T) {
-	x := &extracting{hosts: new(Hosts)}
+	x := &extracting{pipe: &Pipeline{hosts: new(Hosts)}}
 	page := &turn{host: &Host{Name: "a.test"}, name: "a.test"}
 	for n := range 20_000 {
 		x.follow(page, fmt.Sprintf("http://invented%d.test/", n), frontier.Entry{})

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
-	"time"
 
 	"sheaf/archive"
 	"sheaf/internal/preference"
@@ -16,21 +14,17 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
-	"sheaf/robotd/revisit"
 )
 
 // mender brings the queues of hosts into line with what an earlier run has stored of the cycle.
 type mender struct {
-	began   time.Time // when the cycle began
-	batches *batch.Store
-	watched *revisit.Pages
-	pipe    *Pipeline
-	log     *slog.Logger
+	parts *Parts
+	pipe  *Pipeline
 }
 
 // spooled counts the cycle's records of each host that are in batches.
 func (m *mender) spooled() (map[string]int, error) {
-	batches, err := m.batches.Spool()
+	batches, err := m.parts.Records.Batches.Spool()
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +35,7 @@ func (m *mender) spooled() (map[string]int, error) {
 			return nil, err
 		}
 		for _, h := range manifest.Hosts {
-			if !h.First.Before(m.began) {
+			if !h.First.Before(m.pipe.hours.Round.Began) {
 				records[h.Name] += int(h.Records)
 			}
 		}
@@ -54,7 +48,7 @@ func (m *mender) spooled() (map[string]int, error) {
 // returns true.
 func (m *mender) open(ctx context.Context, front *frontier.Host, spooled int) (rebuilt bool, err error) {
 	if !front.Damaged() {
-		segment, found, err := m.batches.Resume(front.Name)
+		segment, found, err := m.parts.Records.Batches.Resume(front.Name)
 		if err != nil {
 			return false, err
 		}
@@ -92,20 +86,20 @@ func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
 	if err != nil {
 		return err
 	}
-	m.log.WarnContext(ctx, "the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
+	m.parts.Log.WarnContext(ctx, "the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
 	if unseen == 0 {
 		return nil
 	}
 	// Links of published pages may be lost. The next cycle takes all pages in full and finds them.
-	m.watched.Forget(front.Name)
+	m.parts.Records.Watched.Forget(front.Name)
 	return nil
 }
 
 // stored returns the cycle's records of a host that are on this disk, and the name of its open
 // segment.
 func (m *mender) stored(ctx context.Context, host string) (segment string, cycle []batch.Stored, err error) {
-	segment, all, err := m.batches.Stored(ctx, host)
-	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(m.began) }), err
+	segment, all, err := m.parts.Records.Batches.Stored(ctx, host)
+	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(m.pipe.hours.Round.Began) }), err
 }
 
 func visitOf(cell *archive.Cell) frontier.Visit {

@@ -3,14 +3,12 @@ package crawl
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
-	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
@@ -51,83 +49,56 @@ type Records struct {
 	Tally    *Tally
 }
 
-// pipelineOptions are what a pipeline needs.
-type pipelineOptions struct {
-	Settings *config.Config
-	Manners  Manners
-	Records  Records
-	Fetcher  *fetch.Fetcher // looks up hosts
-	Source   fetch.Source   // gets pages
-	Sketcher *page.Sketcher
-	Hours    *revisit.Hours
-	Interval func(host string) time.Duration // that an operator has set; 0: none
-	Shortest func(host string) time.Duration // how short an operator lets it get; 0: none has said
-	Omits    func(host, url string) bool     // the manager has this URL, in canonical form, left out
-	Resting  map[string][]string             // assigned hosts that are not in this crawl, with their seeds
-	Stop     func(error)                     // is called with the error of a disk that does not work
-	Ended    func()                          // is called after each run
-	Log      *slog.Logger
-}
-
-// Pipeline is the pipeline of one crawl.
+// Pipeline is the pipeline of one crawl, and what its stages share.
 type Pipeline struct {
-	hosts      *Hosts
-	runs       *runs
-	fetching   *stage
-	extracting *stage
-	storing    *stage
-	extractor  *extracting
-	storer     *storing
-	stall      time.Duration
-	began      time.Time
-	patience   time.Duration // every fetch ends within this time
+	parts    *Parts
+	hosts    *Hosts
+	hours    *revisit.Hours
+	resting  map[string][]string // assigned hosts that are not in this crawl, with their seeds
+	patience *patience
+	judge    *judge
+	requests *requests
+	stop     func(error) // is called with the error of a disk that does not work
+	ended    func()      // is called after each run
+
+	runs      *runs
+	fetcher   *fetching
+	extractor *extracting
+	storer    *storing
+
+	fetching, extracting, storing *stage // the queues of these three, and their workers
+
+	began time.Time
 }
 
 // newPipeline returns a pipeline without hosts.
-func newPipeline(opt pipelineOptions) *Pipeline {
-	cfg, man, rec := opt.Settings, &opt.Manners, &opt.Records
-	fail := func(t *turn, err error) {
-		t.failed = true
-		if err = man.Admission.Tolerate(err); err != nil {
-			opt.Stop(fmt.Errorf("%s: %w", t.name, err))
-		}
-	}
+func newPipeline(parts *Parts, hours *revisit.Hours, resting map[string][]string, stop func(error), ended func()) *Pipeline {
+	cfg, man := parts.Settings, &parts.Manners
 	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, intervals: man.Intervals, shortest: man.Shortest,
-		set: opt.Interval, setShortest: opt.Shortest, hosts: make(map[string]*Host)}
-	patience := &patience{interval: cfg.Interval, due: opt.Hours.Round.Due, hosts: hosts, restraints: man.Restraints}
-	judge := &judge{opt.Sketcher}
-	requests := &requests{source: opt.Source, fetcher: opt.Fetcher, lease: man.Lease}
+		set: parts.List.Interval, setShortest: parts.List.Shortest, hosts: make(map[string]*Host)}
 	p := &Pipeline{
-		hosts: hosts, began: time.Now(), patience: cfg.Page.Timeout + cfg.Page.Stall, stall: cfg.Page.Stall,
+		parts: parts, hosts: hosts, hours: hours, resting: resting, judge: &judge{parts.Sketcher}, stop: stop, ended: ended, began: time.Now(),
+		patience:   &patience{interval: cfg.Interval, due: hours.Round.Due, hosts: hosts, restraints: man.Restraints},
 		fetching:   newStage("fetch", config.Module{Workers: cfg.Concurrency}),
 		extracting: newStage("extract", cfg.Modules.Extract),
 		storing:    newStage("store", cfg.Modules.Store),
-		extractor: &extracting{
-			settings: cfg.Page, record: cfg.Links, agent: man.Agent, judge: judge, hosts: hosts, resting: opt.Resting,
-		},
-		storer: &storing{
-			settings: cfg.Page, hosts: hosts, frontier: rec.Frontier, batches: rec.Batches, tap: rec.Tap, ledger: rec.Ledger,
-			journal: rec.Journal, found: rec.Found, watched: rec.Watched, hours: opt.Hours, patience: patience, tally: rec.Tally,
-			fail: fail, log: opt.Log,
-		},
 	}
-	fetching := &fetching{
-		settings: cfg.Page, relearn: cfg.Network.Relearn, began: opt.Hours.Round.Began, agent: man.Agent, gate: man.Gate,
-		requests: requests, judge: judge, hosts: hosts, moves: man.Moves, omits: opt.Omits, watched: rec.Watched, journal: rec.Journal, ledger: rec.Ledger,
-		found: rec.Found, spend: man.Admission.Spend, fail: fail, log: opt.Log,
-		robots: &robots{
-			agent: man.Agent, kept: man.Rules, shared: man.Shared, gate: man.Gate, requests: requests, believed: cfg.Page.Rules,
-			hosts: hosts, patience: patience, batches: rec.Batches, journal: rec.Journal, spend: man.Admission.Spend, fail: fail, log: opt.Log,
-		},
-	}
-	p.runs = &runs{
-		pages: opt.Hours.Pace.RunPages, agent: man.Agent, gate: man.Gate, source: opt.Source, admission: man.Admission, hosts: hosts,
-		patience: patience, pool: newWorkerPool(cfg.Concurrency), backlog: &backlog{shrinks: make(chan struct{}, 1)},
-		fetching: p.fetching, visit: fetching.visit, extract: p.extracting.in, ended: opt.Ended, stop: opt.Stop, fail: fail, log: opt.Log,
-	}
-	p.runs.watchdog = newWatchdog(p.stall, p.runs.lose, p.runs.waits)
-	requests.watchdog = p.runs.watchdog
+	p.runs = &runs{parts: parts, pipe: p, pool: newWorkerPool(cfg.Concurrency), backlog: &backlog{shrinks: make(chan struct{}, 1)}}
+	p.runs.watchdog = newWatchdog(cfg.Page.Stall, p.runs.lose, p.runs.waits)
+	p.requests = &requests{parts, p.runs.watchdog}
+	p.fetcher = &fetching{parts, p, &robots{parts, p}}
+	p.extractor = &extracting{parts, p}
+	p.storer = &storing{parts, p}
 	return p
+}
+
+// fail ends a turn for an error of this machine, such as a full disk, and the crawl if the robot
+// cannot go on with it.
+func (p *Pipeline) fail(t *turn, err error) {
+	t.failed = true
+	if err = p.parts.Manners.Admission.Tolerate(err); err != nil {
+		p.stop(fmt.Errorf("%s: %w", t.name, err))
+	}
 }
 
 // Hosts returns the hosts of the crawl.
@@ -175,14 +146,16 @@ func (p *Pipeline) Describe(s *status.Status, due, late int) {
 		late  int // of those, that may have waited for long
 	}{{p.fetching, due, late}, {p.extracting, extracting, extracting}, {p.storing, storing, storing}} {
 		s.Modules = append(s.Modules, m.describe(m.queue))
-		if m.stuck(m.late, p.began, p.patience, s.At) {
-			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, p.patience))
+		if m.stuck(m.late, p.began, p.Patience(), s.At) {
+			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, p.Patience()))
 		}
 	}
 }
 
 // Patience returns for how long nothing may pass while something waits. Each fetch ends within it.
-func (p *Pipeline) Patience() time.Duration { return p.patience }
+func (p *Pipeline) Patience() time.Duration {
+	return p.parts.Settings.Page.Timeout + p.parts.Settings.Page.Stall
+}
 
 // FetchTime returns how long a fetch takes on average.
 func (p *Pipeline) FetchTime() time.Duration {

@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"sheaf/internal/preference"
 	"sheaf/internal/weburl"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/client"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
@@ -23,19 +21,8 @@ const maxRulesHops = 5
 
 // robots gets the robots.txt of hosts.
 type robots struct {
-	agent    string
-	kept     *polite.Rules
-	shared   *polite.Library
-	gate     *polite.Gate
-	requests *requests
-	hosts    *Hosts
-	patience *patience
-	believed time.Duration // how long a robots.txt holds
-	batches  *batch.Store
-	journal  *client.CollectionLog
-	spend    func(bytes int64)
-	fail     func(*turn, error)
-	log      *slog.Logger
+	parts *Parts
+	pipe  *Pipeline
 }
 
 // of returns the rules of a host's scheme: those of an earlier run if they are still fresh.
@@ -48,9 +35,9 @@ func (r *robots) of(t *turn, scheme string) *rules {
 	}
 	ru := &rules{scheme: scheme}
 	h.memory.rules = append(h.memory.rules, ru)
-	if text, until, ok := r.kept.Load(scheme, h.Name); ok {
+	if text, until, ok := r.parts.Manners.Rules.Load(scheme, h.Name); ok {
 		read := polite.Parse(text)
-		ru.Robots, ru.until = r.shared.Share(read), until
+		ru.Robots, ru.until = r.parts.Manners.Shared.Share(read), until
 		r.pushSitemaps(t, ru, read)
 	}
 	return ru
@@ -67,10 +54,10 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	way := ru.way
 	t.out.More = true
 	if t.addr != way.addr.Addr() { // a link to the host called it home on the way
-		r.gate.Add(way.addr.Addr(), h.Name)
+		r.parts.Manners.Gate.Add(way.addr.Addr(), h.Name)
 		return
 	}
-	resp, err := r.requests.get(ctx, t, fetch.Request{
+	resp, err := r.pipe.requests.get(ctx, t, fetch.Request{
 		URL: way.at, Addr: netip.AddrPortFrom(t.addr, way.addr.Port()), MaxBody: polite.MaxRobots + 1,
 	})
 	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
@@ -84,10 +71,10 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	if err == nil {
 		defer resp.Close()
 		t.out.Rest, t.out.Wait = resp.Took, resp.Wait
-		r.spend(resp.ResponseBytes)
+		r.parts.Manners.Admission.Spend(resp.ResponseBytes)
 		status, notBefore = resp.Status, retryAfter(resp.Header)
-		if err := errors.Join(r.journal.Add(exchange(way.at, resp)), r.store(h, way, resp, verdict)); err != nil {
-			r.fail(t, err)
+		if err := errors.Join(r.parts.Records.Journal.Add(exchange(way.at, resp)), r.store(h, way, resp, verdict)); err != nil {
+			r.pipe.fail(t, err)
 			return
 		}
 		if status/100 == 3 && way.hops < maxRulesHops {
@@ -101,10 +88,10 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 		}
 	}
 	ru.way = nil
-	r.hosts.Wake(h) // at home, if redirects led away
+	r.pipe.hosts.Wake(h) // at home, if redirects led away
 	r.take(t, ru, verdict, func() time.Time {
 		h.place.silent = err != nil
-		return r.patience.backOff(h, status, notBefore)
+		return r.pipe.patience.backOff(h, status, notBefore)
 	})
 }
 
@@ -127,18 +114,18 @@ func (r *robots) elsewhere(ctx context.Context, t *turn, ru *rules, err error) b
 	way := ru.way
 	name := weburl.Host(way.at)
 	if name == t.name {
-		if !r.requests.elsewhere(ctx, t, err) {
+		if !r.pipe.requests.elsewhere(ctx, t, err) {
 			return false
 		}
 		ru.way = nil
-		r.hosts.Wake(t.host)
+		r.pipe.hosts.Wake(t.host)
 		return true
 	}
 	if fetch.KindOf(err) != fetch.Connect {
 		return false
 	}
 	way.dead = append(way.dead, t.addr)
-	addr, err := r.requests.fetcher.ResolveAgain(ctx, name, netip.Addr{}, way.dead...)
+	addr, err := r.parts.Fetcher.ResolveAgain(ctx, name, netip.Addr{}, way.dead...)
 	if err != nil || len(way.dead) >= mostDead || slices.Contains(way.dead, addr.Addr()) {
 		return false
 	}
@@ -169,11 +156,11 @@ func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, verdict pol
 	defer all.Close()
 	rec.Body = all
 	h.dirty.Store(true)
-	err := r.batches.Append(h.Name, rec, func(cell batch.Cell) error {
+	err := r.parts.Records.Batches.Append(h.Name, rec, func(cell batch.Cell) error {
 		return h.Front.Beside(url, frontier.Done{Segment: cell.Segment, End: cell.End})
 	})
 	if errors.Is(err, archive.ErrRefused) {
-		return r.journal.Comment("not archived: %v", err)
+		return r.parts.Records.Journal.Comment("not archived: %v", err)
 	}
 	return err
 }
@@ -182,18 +169,18 @@ func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, verdict pol
 func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func() time.Time) {
 	h := t.host
 	if verdict.NotNow() {
-		r.log.Info("host must wait", "host", h.Name, "reason", verdict.Why)
+		r.parts.Log.Info("host must wait", "host", h.Name, "reason", verdict.Why)
 		t.out.Trouble = true
 		t.out.NotBefore = backOff()
 		return
 	}
 	h.recovered()
-	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(r.believed)
-	if err := r.kept.Save(ru.scheme, h.Name, verdict.Text, ru.until); err != nil {
-		r.fail(t, err)
+	ru.Robots, ru.until = r.parts.Manners.Shared.Share(verdict.Rules), time.Now().Add(r.parts.Settings.Page.Rules)
+	if err := r.parts.Manners.Rules.Save(ru.scheme, h.Name, verdict.Text, ru.until); err != nil {
+		r.pipe.fail(t, err)
 		return
 	}
-	t.out.Delay = ru.CrawlDelay(r.agent)
+	t.out.Delay = ru.CrawlDelay(r.parts.Manners.Agent)
 	r.pushSitemaps(t, ru, verdict.Rules)
 }
 
@@ -210,12 +197,12 @@ func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location 
 	if name == h.Name {
 		had, dead = h.Home(), h.place.dead
 	}
-	addr, err := r.requests.fetcher.ResolveAgain(ctx, name, had, dead...)
+	addr, err := r.parts.Fetcher.ResolveAgain(ctx, name, had, dead...)
 	if err != nil {
 		return false, err
 	}
 	*way = rulesWay{at: to, addr: addr, hops: way.hops + 1}
-	r.gate.Add(addr.Addr(), h.Name)
+	r.parts.Manners.Gate.Add(addr.Addr(), h.Name)
 	return true, nil
 }
 
@@ -234,6 +221,6 @@ func (r *robots) pushSitemaps(t *turn, ru *rules, read *polite.Robots) {
 	putOff, err := frontier.PushNow(h.Front, entries...)
 	h.Later.Store(max(0, h.Later.Load()-int64(putOff))) // a crawl within a cycle does not know what was put off
 	if err != nil {
-		r.fail(t, err)
+		r.pipe.fail(t, err)
 	}
 }

@@ -2,12 +2,10 @@ package crawl
 
 import (
 	"context"
-	"log/slog"
 	"net/netip"
 	"time"
 
 	"sheaf/robotd/fetch"
-	"sheaf/robotd/polite"
 )
 
 // maxRun is the time after which a run asks for no further page.
@@ -15,23 +13,11 @@ const maxRun = time.Minute
 
 // runs takes hosts from the gate and makes runs at their addresses.
 type runs struct {
-	pages     func(host string) int // of a run
-	agent     string
-	gate      *polite.Gate
-	source    fetch.Source
-	admission *polite.Admission
-	hosts     *Hosts
-	patience  *patience
-	watchdog  *watchdog
-	pool      *workerPool
-	backlog   *backlog
-	fetching  *stage
-	visit     func(context.Context, *turn)
-	extract   chan<- *turn
-	ended     func() // is called after each run
-	stop      func(error)
-	fail      func(*turn, error)
-	log       *slog.Logger
+	parts    *Parts
+	pipe     *Pipeline
+	watchdog *watchdog
+	pool     *workerPool
+	backlog  *backlog
 }
 
 // dispatch takes runs from the gate until beginning ends, each for a worker of its own. Their
@@ -42,7 +28,7 @@ func (r *runs) dispatch(ctx, beginning context.Context) {
 		if err != nil {
 			return
 		}
-		addr, name, err := r.gate.Next(beginning)
+		addr, name, err := r.parts.Manners.Gate.Next(beginning)
 		if err != nil {
 			slot.free()
 			slot.leave()
@@ -61,27 +47,27 @@ func (r *runs) dispatch(ctx, beginning context.Context) {
 // reports whether the worker still has its place.
 func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run fetch.Session
-	most := r.pages(name)
+	most := r.parts.Pace.RunPages(name)
 	if most > 1 {
-		run = r.source.Run()
+		run = r.parts.Source.Run()
 		defer run.Close()
 	}
 	began := time.Now()
 	for pages := 1; ; pages++ {
-		t := &turn{addr: addr, name: name, host: r.hosts.Get(name), slot: slot, run: run}
+		t := &turn{addr: addr, name: name, host: r.pipe.hosts.Get(name), slot: slot, run: run}
 		asked := time.Now()
 		watched, end := r.watchdog.begin(ctx, t)
-		r.visit(watched, t)
-		r.fetching.count(asked)
+		r.pipe.fetcher.visit(watched, t)
+		r.pipe.fetching.count(asked)
 		if !end() {
 			return false
 		}
 		if t.fetched && pages < most && time.Since(began) < maxRun && r.mayGoOn(t) {
 			t.stored = make(chan struct{})
 			r.backlog.add()
-			r.extract <- t
+			r.pipe.extracting.in <- t
 			<-t.stored
-			if t.out.More && beginning.Err() == nil && r.gate.IsOpen(time.Now()) {
+			if t.out.More && beginning.Err() == nil && r.parts.Manners.Gate.IsOpen(time.Now()) {
 				continue
 			}
 			t.fetched = false
@@ -91,7 +77,7 @@ func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string,
 		}
 		if t.fetched {
 			r.backlog.add()
-			r.extract <- t
+			r.pipe.extracting.in <- t
 		} else {
 			slot.free()
 			r.done(t)
@@ -103,7 +89,7 @@ func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string,
 // mayGoOn reports whether the run can have another page: the server keeps the connection, answers
 // well, and asks for no delay between pages.
 func (r *runs) mayGoOn(t *turn) bool {
-	return t.err == nil && !Overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(r.agent) == 0
+	return t.err == nil && !Overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(r.parts.Manners.Agent) == 0
 }
 
 // waits lets another run begin beside one that waits for its server, unless it is this machine that
@@ -119,7 +105,7 @@ func (r *runs) waits(t *turn) {
 func (r *runs) lose(hung *turn) {
 	t := &turn{addr: hung.addr, name: hung.name, host: hung.host}
 	hung.slot.free()
-	r.log.Error("fetch worker replaced: it hangs", "host", t.name, "address", t.addr)
+	r.parts.Log.Error("fetch worker replaced: it hangs", "host", t.name, "address", t.addr)
 	defer hung.slot.leave()
 	defer r.done(t)
 	h := t.host
@@ -128,13 +114,13 @@ func (r *runs) lose(hung *turn) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.out.Trouble, t.out.NotBefore = true, r.patience.backOff(h, 0, time.Time{})
+	t.out.Trouble, t.out.NotBefore = true, r.pipe.patience.backOff(h, 0, time.Time{})
 	t.out.More = !h.idle.Load()
 	if h.gone || h.Front.Empty() {
 		return
 	}
 	if err := h.Front.Retry(); err != nil {
-		r.fail(t, err)
+		r.pipe.fail(t, err)
 	}
 }
 
@@ -146,9 +132,9 @@ func (r *runs) finish(t *turn) {
 		t.slot.free()
 	}
 	if t.resp != nil {
-		r.admission.Spend(t.resp.ResponseBytes)
-		if err := r.admission.Wrote(t.resp.ResponseBytes); err != nil { // may close the gate, before the address is back
-			r.fail(t, err)
+		r.parts.Manners.Admission.Spend(t.resp.ResponseBytes)
+		if err := r.parts.Manners.Admission.Wrote(t.resp.ResponseBytes); err != nil { // may close the gate, before the address is back
+			r.pipe.fail(t, err)
 		}
 	}
 	if t.stored != nil {
@@ -167,16 +153,16 @@ func (r *runs) done(t *turn) {
 			t.out.More = t.out.More || !h.Front.Empty()
 		}
 		if !t.out.More {
-			r.hosts.setResting(h, false) // nothing is left to be tried
+			r.pipe.hosts.setResting(h, false) // nothing is left to be tried
 		}
-		delay = h.crawlDelay(r.agent)
+		delay = h.crawlDelay(r.parts.Manners.Agent)
 		if !h.idle.Load() {
-			r.hosts.Place(h, delay)
+			r.pipe.hosts.Place(h, delay)
 		}
 	}
-	standing := r.gate.Done(t.addr, t.name, t.out)
-	if err := r.admission.Tolerate(r.patience.remember(t.name, standing, delay)); err != nil {
-		r.stop(err)
+	standing := r.parts.Manners.Gate.Done(t.addr, t.name, t.out)
+	if err := r.parts.Manners.Admission.Tolerate(r.pipe.patience.remember(t.name, standing, delay)); err != nil {
+		r.pipe.stop(err)
 	}
-	r.ended()
+	r.pipe.ended()
 }

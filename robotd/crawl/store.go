@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"mime"
 	"net/http"
 	"path"
@@ -17,8 +16,6 @@ import (
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/client"
-	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
@@ -28,20 +25,8 @@ import (
 
 // storing is the third stage: it queues the links of a page and stores the page.
 type storing struct {
-	settings config.Page
-	hosts    *Hosts
-	frontier *frontier.Frontier
-	batches  *batch.Store
-	tap      Tap // nil: there is none
-	ledger   *batch.Ledger
-	journal  *client.CollectionLog
-	found    *client.Found
-	watched  *revisit.Pages
-	hours    *revisit.Hours
-	patience *patience
-	tally    *Tally
-	fail     func(*turn, error)
-	log      *slog.Logger
+	parts *Parts
+	pipe  *Pipeline
 }
 
 // store stores a turn's page.
@@ -60,11 +45,11 @@ func (s *storing) store(t *turn) {
 	}
 	h.dirty.Store(true)
 	if polite.IsFull(t.err) { // there was no room to keep the answer until it is stored
-		s.fail(t, t.err)
+		s.pipe.fail(t, t.err)
 		return
 	}
 	if err := s.settle(t); err != nil {
-		s.fail(t, err)
+		s.pipe.fail(t, err)
 		return
 	}
 	t.out.More = !h.idle.Load() && !h.Front.Empty()
@@ -97,7 +82,7 @@ func (s *storing) settle(t *turn) error {
 	h := t.host
 	s.judgeServer(t)
 	again := t.err != nil || Failed(t.resp.Status) || (t.resp.IsPage() || t.resp.Status/100 == 3) && t.resp.BrokeOff()
-	if again && t.entry.Tries+1 < s.settings.Tries {
+	if again && t.entry.Tries+1 < s.parts.Settings.Page.Tries {
 		return h.Front.Retry()
 	}
 	if err := s.queue(t); err != nil {
@@ -112,7 +97,7 @@ func (s *storing) settle(t *turn) error {
 	err := s.append(t)
 	if errors.Is(err, archive.ErrRefused) {
 		lost := batch.Uncollected{Kind: batch.KindFailed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
-		return errors.Join(s.journal.Comment("not archived: %v", err), s.ledger.Add(lost), h.Front.Finish(frontier.Done{}))
+		return errors.Join(s.parts.Records.Journal.Comment("not archived: %v", err), s.parts.Records.Ledger.Add(lost), h.Front.Finish(frontier.Done{}))
 	}
 	return err
 }
@@ -130,7 +115,7 @@ func (s *storing) judgeServer(t *turn) {
 			return
 		}
 		t.out.Trouble, h.place.silent = true, true
-		t.out.NotBefore = s.patience.backOff(h, 0, time.Time{})
+		t.out.NotBefore = s.pipe.patience.backOff(h, 0, time.Time{})
 		return
 	}
 	h.rest.hungUp = nil
@@ -138,7 +123,7 @@ func (s *storing) judgeServer(t *turn) {
 	switch {
 	case Overloaded(status), t.mark == page.Blocked: // a host that turns the robot away is visited less often
 		t.out.Trouble = Overloaded(status)
-		t.out.NotBefore = s.patience.backOff(h, status, asked)
+		t.out.NotBefore = s.pipe.patience.backOff(h, status, asked)
 		if t.out.Trouble {
 			return
 		}
@@ -150,15 +135,15 @@ func (s *storing) judgeServer(t *turn) {
 	}
 	t.out.Rest = t.resp.Took // a slow host rests as long as it worked
 	t.out.Wait, t.out.Page = t.resp.Wait, isPage(t.resp, t.entry.URL)
-	s.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
+	s.pipe.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
 }
 
 // note writes the exchange to the log of the collection.
 func (s *storing) note(t *turn) error {
 	if t.err != nil {
-		return s.journal.Comment("%v", t.err)
+		return s.parts.Records.Journal.Comment("%v", t.err)
 	}
-	return s.journal.Add(exchange(t.entry.URL, t.resp))
+	return s.parts.Records.Journal.Add(exchange(t.entry.URL, t.resp))
 }
 
 // queue puts the links of a turn into the queues of their hosts.
@@ -166,12 +151,12 @@ func (s *storing) queue(t *turn) error {
 	first := t.past.Full.IsZero() // so that each link is counted once
 	byHost := make(map[*Host][]frontier.Entry)
 	for _, l := range t.links {
-		if l.host == t.host || s.hosts.Get(l.host.Name) == l.host { // it may have been dropped
+		if l.host == t.host || s.pipe.hosts.Get(l.host.Name) == l.host { // it may have been dropped
 			byHost[l.host] = append(byHost[l.host], l.Entry)
 		}
 	}
 	for h, entries := range byHost {
-		if left := s.settings.MaxPerHost - h.Front.Len(); len(entries) > left {
+		if left := s.parts.Settings.Page.MaxPerHost - h.Front.Len(); len(entries) > left {
 			for _, e := range entries[max(0, left):] {
 				t.cut(h.Name, "host_full", e.URL, 1)
 			}
@@ -185,11 +170,11 @@ func (s *storing) queue(t *turn) error {
 			return err
 		}
 		if n > 0 && h != t.host {
-			s.hosts.Wake(h)
+			s.pipe.hosts.Wake(h)
 		}
 	}
 	for _, e := range t.resting {
-		front, err := s.frontier.Host(weburl.Host(e.URL))
+		front, err := s.parts.Records.Frontier.Host(weburl.Host(e.URL))
 		if err == nil {
 			_, err = front.Push(e)
 		}
@@ -198,18 +183,18 @@ func (s *storing) queue(t *turn) error {
 		}
 	}
 	for _, link := range t.found {
-		if err := s.found.Add(wire.HostLine{URL: link.top}); err != nil {
+		if err := s.parts.Records.Found.Add(wire.HostLine{URL: link.top}); err != nil {
 			return err
 		}
 		if link.page == "" {
 			continue
 		}
-		if err := s.found.AddPage(link.host, link.page); err != nil {
+		if err := s.parts.Records.Found.AddPage(link.host, link.page); err != nil {
 			return err
 		}
 	}
 	for _, e := range t.others {
-		if err := s.found.Elsewhere(e); err != nil {
+		if err := s.parts.Records.Found.Elsewhere(e); err != nil {
 			return err
 		}
 	}
@@ -241,7 +226,7 @@ func (s *storing) account(t *turn) error {
 	if len(events) == 0 {
 		return nil
 	}
-	return s.ledger.Add(events...)
+	return s.parts.Records.Ledger.Add(events...)
 }
 
 // append adds the page's record to the host's segment, and removes the page from the queue.
@@ -249,7 +234,7 @@ func (s *storing) append(t *turn) error {
 	rec, visit := record(t)
 	if visit.Digest != "" && (rec.Kind == archive.Page || rec.Kind == archive.Revisit) {
 		changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
-		revisit.Learn(&visit, t.past, t.resp.Start, changed, s.hours.Plan.Window.Location())
+		revisit.Learn(&visit, t.past, t.resp.Start, changed, s.pipe.hours.Plan.Window.Location())
 	}
 	if rec.Kind != archive.Revisit {
 		body := t.resp.Body()
@@ -257,7 +242,7 @@ func (s *storing) append(t *turn) error {
 		rec.Body, rec.Deflated, rec.Links = body, t.resp.Deflated(), t.linksOf(rec)
 	}
 	var tapped []byte
-	err := s.batches.Append(t.name, rec, func(cell batch.Cell) error {
+	err := s.parts.Records.Batches.Append(t.name, rec, func(cell batch.Cell) error {
 		tapped = s.tapped(&cell)
 		if rec.Kind == archive.Page {
 			cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the latter for want of room in the segment
@@ -279,17 +264,17 @@ func (s *storing) append(t *turn) error {
 		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
 	}
 	if tapped != nil {
-		s.tap.Offer(tapped)
+		s.parts.Records.Tap.Offer(tapped)
 	}
 	seen := *rec
 	if rec.Kind == archive.Page && t.resp.BrokeOff() {
 		seen.Kind = archive.Response // it does not show whether the page has changed
 	}
-	s.watched.Visited(t.name, t.entry, seen.Kind, t.past, visit, t.resp.Start)
-	if err := s.watched.Stored(t.name, &seen, t.known.Digest != ""); err != nil {
+	s.parts.Records.Watched.Visited(t.name, t.entry, seen.Kind, t.past, visit, t.resp.Start)
+	if err := s.parts.Records.Watched.Stored(t.name, &seen, t.known.Digest != ""); err != nil {
 		return err
 	}
-	s.tally.count(rec.Kind, t.resp.Certificate == "")
+	s.parts.Records.Tally.count(rec.Kind, t.resp.Certificate == "")
 	t.host.pages.Add(1)
 	t.host.bytes.Add(t.resp.ResponseBytes)
 	t.host.ms.Add(t.resp.Took.Milliseconds())
@@ -299,12 +284,12 @@ func (s *storing) append(t *turn) error {
 // tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
 // record that cannot be read is only logged, since the page is stored.
 func (s *storing) tapped(cell *batch.Cell) []byte {
-	if s.tap == nil || !s.tap.Active() {
+	if s.parts.Records.Tap == nil || !s.parts.Records.Tap.Active() {
 		return nil
 	}
 	record, err := cell.WARC(context.Background())
 	if err != nil {
-		s.log.Warn("tap: record not read", "url", cell.URL, "err", err)
+		s.parts.Log.Warn("tap: record not read", "url", cell.URL, "err", err)
 		return nil
 	}
 	return record

@@ -74,9 +74,7 @@ func (t *turn) cut(host, reason, url string, n int) {
 
 // requests makes the requests of turns.
 type requests struct {
-	source   fetch.Source
-	fetcher  *fetch.Fetcher // looks up hosts
-	lease    *polite.Lease
+	parts    *Parts
 	watchdog *watchdog
 }
 
@@ -84,13 +82,13 @@ type requests struct {
 // kind is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed
 // for want of progress. A fetch whose turn was taken off the worker is cancelled.
 func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
-	req.Progress, req.Allowed = t.watch.progress, r.lease.MayVisit
-	ctx, cancel := r.lease.Bound(ctx)
+	req.Progress, req.Allowed = t.watch.progress, r.parts.Manners.Lease.MayVisit
+	ctx, cancel := r.parts.Manners.Lease.Bound(ctx)
 	defer cancel()
 	if t.run != nil {
 		resp, err = t.run.Get(ctx, req)
 	} else {
-		resp, err = r.source.Get(ctx, req)
+		resp, err = r.parts.Source.Get(ctx, req)
 	}
 	if !r.watchdog.has(t.watch) {
 		if resp != nil {
@@ -121,7 +119,7 @@ func (r *requests) elsewhere(ctx context.Context, t *turn, err error) bool {
 	}
 	p := &t.host.place
 	p.dead = append(p.dead, t.addr)
-	to, err := r.fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
+	to, err := r.parts.Fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
 	if err != nil || len(p.dead) >= mostDead || slices.Contains(p.dead, to.Addr()) {
 		p.dead = nil // one may answer again
 		return false
