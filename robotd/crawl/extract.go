@@ -26,13 +26,13 @@ const (
 // NotRecorded is why links are missing in the archive. They are followed all the same.
 const NotRecorded = "not_recorded"
 
-// extracting is the second stage: it finds the links of a page, and sorts them.
+// extracting is the second stage: see extract.
 type extracting struct {
 	parts *Parts
 	pipe  *Pipeline
 }
 
-// extract finds the links of a turn's page.
+// extract is the second stage: it finds the links of a turn's page, and sorts them.
 func (x *extracting) extract(t *turn) {
 	if t.err == nil {
 		x.preferences(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,46 +12,21 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
+	"sheaf/robotd/polite"
 )
 
-// fetching is the first stage: it does what is next at a host.
+// fetching is the first stage: see visit.
 type fetching struct {
 	parts  *Parts
 	pipe   *Pipeline
 	robots *robots
 }
 
-// visit fetches the host's robots.txt or its next page.
+// visit is the first stage: it fetches the host's next page or, if that is due before, its
+// robots.txt.
 func (f *fetching) visit(ctx context.Context, t *turn) {
-	h := t.host
-	if h == nil || h.idle.Load() {
-		return
-	}
-	f.pipe.hosts.setResting(h, false)
-	if f.moved(ctx, t) || f.mustWait(t) {
-		return
-	}
-	e, ok, err := h.Front.Head()
-	if err != nil {
-		f.pipe.fail(t, err)
-	}
-	if !ok || err != nil {
-		return
-	}
-	scheme, _, _ := strings.Cut(e.URL, ":")
-	ru := f.robots.of(t, scheme)
-	if ru.way != nil || !ru.fresh(time.Now()) {
-		f.robots.fetch(ctx, t, ru)
-		return
-	}
-	if t.addr != h.Home() { // called back on the way to a robots.txt elsewhere
-		f.parts.Manners.Gate.Add(h.Home(), h.Name)
-		t.out.More = true
-		return
-	}
-	t.out.Delay = ru.CrawlDelay(f.parts.Manners.Agent) // whatever becomes of the visit
-	if f.probeDue(h, ru) {
-		f.probe(ctx, t, ru)
+	ru := f.ready(ctx, t)
+	if ru == nil {
 		return
 	}
 	more, err := f.take(t, ru)
@@ -61,14 +37,57 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 		return
 	}
 	t.fetched = true
-	req := fetch.Request{URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(), Text: t.text()}
-	if form, ok := f.parts.Records.Watched.Form(h.Name, req.URL); ok {
-		req.URL, req.Post, req.Header = form.Address, []byte(form.Body), http.Header{"Content-Type": {form.Media}}
-	}
-	t.resp, t.err = f.pipe.requests.get(ctx, t, req)
+	t.resp, t.err = f.pipe.requests.get(ctx, t, f.request(t))
 	if fetch.KindOf(t.err) == fetch.Over || f.pipe.requests.elsewhere(ctx, t, t.err) { // the page stays the next one
 		t.fetched, t.out.More = false, true
 	}
+}
+
+// ready prepares a turn, and returns the rules for the page to fetch. nil: the turn was needed for
+// something else, or the host is not to be visited now.
+func (f *fetching) ready(ctx context.Context, t *turn) *rules {
+	h := t.host
+	if h == nil || h.idle.Load() {
+		return nil
+	}
+	f.pipe.hosts.setResting(h, false)
+	if f.moved(ctx, t) || f.mustWait(t) {
+		return nil
+	}
+	e, ok, err := h.Front.Head()
+	if err != nil {
+		f.pipe.fail(t, err)
+	}
+	if !ok || err != nil {
+		return nil
+	}
+	scheme, _, _ := strings.Cut(e.URL, ":")
+	ru := f.robots.of(t, scheme)
+	if ru.way != nil || !ru.fresh(time.Now()) {
+		f.robots.fetch(ctx, t, ru)
+		return nil
+	}
+	if t.addr != h.Home() { // called back on the way to a robots.txt elsewhere
+		f.parts.Manners.Gate.Add(h.Home(), h.Name)
+		t.out.More = true
+		return nil
+	}
+	t.out.Delay = ru.CrawlDelay(f.parts.Manners.Agent) // whatever becomes of the visit
+	if f.probeDue(h, ru) {
+		f.probe(ctx, t, ru)
+		return nil
+	}
+	return ru
+}
+
+// request returns the HTTP request for a turn's page. If the page is a watched form, the request
+// posts the form's fields.
+func (f *fetching) request(t *turn) fetch.Request {
+	req := fetch.Request{URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: t.host.address(), Text: t.text()}
+	if form, ok := f.parts.Records.Watched.Form(t.host.Name, req.URL); ok {
+		req.URL, req.Post, req.Header = form.Address, []byte(form.Body), http.Header{"Content-Type": {form.Media}}
+	}
+	return req
 }
 
 // moved looks up the host's address again if that is due, or if nothing answered at the last visit.
@@ -228,4 +247,60 @@ func (f *fetching) probe(ctx context.Context, t *turn, ru *rules) {
 		return
 	}
 	h.memory.missing = f.pipe.judge.missing(resp, url)
+}
+
+// requests makes the requests of turns.
+type requests struct {
+	parts    *Parts
+	watchdog *watchdog
+}
+
+// get fetches for a turn. If the lease is over, or ends before the answer is there, the error's
+// kind is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed
+// for want of progress. A fetch whose turn was taken off the worker is cancelled.
+func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
+	req.Progress, req.Allowed = t.watch.progress, r.parts.Manners.Lease.MayVisit
+	ctx, cancel := r.parts.Manners.Lease.Bound(ctx)
+	defer cancel()
+	if t.run != nil {
+		resp, err = t.run.Get(ctx, req)
+	} else {
+		resp, err = r.parts.Source.Get(ctx, req)
+	}
+	if !r.watchdog.has(t.watch) {
+		if resp != nil {
+			err = errors.Join(err, resp.Close())
+		}
+		return nil, &fetch.Error{Kind: fetch.Canceled, URL: req.URL, Err: errors.Join(errStalled, err)}
+	}
+	if cause := context.Cause(ctx); fetch.KindOf(err) == fetch.Canceled {
+		switch {
+		case errors.Is(cause, errStalled):
+			err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
+		case errors.Is(cause, polite.ErrLeaseOver):
+			err = &fetch.Error{Kind: fetch.Over, URL: req.URL, Err: cause}
+		}
+	}
+	return resp, err
+}
+
+// mostDead is how many addresses of a host are tried before the host has failed.
+const mostDead = 8
+
+// elsewhere reports whether a fetch has failed because the host's address takes no connection,
+// while the host has another one. The host then moves in its next turn, an interval later, and has
+// not failed.
+func (r *requests) elsewhere(ctx context.Context, t *turn, err error) bool {
+	if fetch.KindOf(err) != fetch.Connect {
+		return false
+	}
+	p := &t.host.place
+	p.dead = append(p.dead, t.addr)
+	to, err := r.parts.Fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
+	if err != nil || len(p.dead) >= mostDead || slices.Contains(p.dead, to.Addr()) {
+		p.dead = nil // one may answer again
+		return false
+	}
+	p.silent, t.out.More = true, true
+	return true
 }

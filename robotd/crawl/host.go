@@ -149,6 +149,15 @@ func (h *Host) Checkpoint(segment func() error) error {
 }
 
 // Speed is the speed of the server, for the end of the crawl.
+// finish removes the host's next page from its queue. If that fails, the next turn repeats it.
+func (h *Host) finish(done frontier.Done) error {
+	err := h.Front.Finish(done)
+	if err != nil {
+		h.memory.unfinished = &done
+	}
+	return err
+}
+
 func (h *Host) Speed() *revisit.Speed { return &h.memory.speed }
 
 // recovered notes that the server answers as it should.

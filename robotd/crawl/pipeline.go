@@ -1,9 +1,7 @@
 package crawl
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"sheaf/robotd/batch"
@@ -103,28 +101,6 @@ func (p *Pipeline) fail(t *turn, err error) {
 
 // Hosts returns the hosts of the crawl.
 func (p *Pipeline) Hosts() *Hosts { return p.hosts }
-
-// Run begins visits until beginning ends, which must end with ctx. When it returns, every turn that
-// has begun is stored. The requests of turns are broken off if ctx ends.
-func (p *Pipeline) Run(ctx, beginning context.Context) {
-	p.storing.start(func(t *turn) {
-		p.storer.store(t)
-		p.runs.finish(t)
-	})
-	p.extracting.start(func(t *turn) {
-		p.extractor.extract(t)
-		p.storing.in <- t
-	})
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var dog sync.WaitGroup
-	dog.Go(func() { p.runs.watchdog.run(watching) })
-	p.runs.dispatch(ctx, beginning)
-	p.runs.pool.wait()
-	p.extracting.finish()
-	p.storing.finish()
-	stop()
-	dog.Wait()
-}
 
 // Relink queues those links of a stored page that are followed, as if the page had just been
 // fetched.

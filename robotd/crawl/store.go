@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +24,13 @@ import (
 	"sheaf/robotd/revisit"
 )
 
-// storing is the third stage: it queues the links of a page and stores the page.
+// storing is the third stage: see store.
 type storing struct {
 	parts *Parts
 	pipe  *Pipeline
 }
 
-// store stores a turn's page.
+// store is the third stage: it queues the links of a turn's page, and stores the page.
 func (s *storing) store(t *turn) {
 	h := t.host
 	if t.resp != nil {
@@ -53,23 +54,6 @@ func (s *storing) store(t *turn) {
 		return
 	}
 	t.out.More = !h.idle.Load() && !h.Front.Empty()
-}
-
-// isPage reports whether an answer is a page, changed or not, and no picture or other file. If it
-// does not say its type, the URL tells.
-func isPage(resp *fetch.Response, url string) bool {
-	if !resp.IsPage() && resp.Status != http.StatusNotModified {
-		return false
-	}
-	switch media := media.TypeOf(media.ContentType(resp.Header)).Essence; media {
-	case "text/html", "application/xhtml+xml":
-		return true
-	case "":
-		file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
-		family, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(file)), "/")
-		return family == "" || family == "text"
-	}
-	return false
 }
 
 // settle decides what becomes of the page, and does it. The order matters to package frontier: the
@@ -100,6 +84,55 @@ func (s *storing) settle(t *turn) error {
 		return errors.Join(s.parts.Records.Journal.Comment("not archived: %v", err), s.parts.Records.Ledger.Add(lost), h.Front.Finish(frontier.Done{}))
 	}
 	return err
+}
+
+// append adds the page's record to the host's segment, and removes the page from the queue.
+func (s *storing) append(t *turn) error {
+	rec, visit := record(t)
+	s.learn(t, rec, &visit)
+	if rec.Kind != archive.Revisit {
+		body := t.resp.Body()
+		defer body.Close()
+		rec.Body, rec.Deflated, rec.Links = body, t.resp.Deflated(), t.linksOf(rec)
+	}
+	var tapped []byte
+	err := s.parts.Records.Batches.Append(t.name, rec, func(cell batch.Cell) error {
+		tapped = s.tapped(&cell)
+		visit = t.remembered(rec, visit, &cell)
+		return t.host.finish(frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit})
+	})
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	}
+	if tapped != nil {
+		s.parts.Records.Tap.Offer(tapped)
+	}
+	seen := *rec
+	if rec.Kind == archive.Page && t.resp.BrokeOff() {
+		seen.Kind = archive.Response // it does not show whether the page has changed
+	}
+	if err := s.parts.Records.Watched.Stored(t.name, t.entry, &seen, t.past, visit, t.known.Digest != ""); err != nil {
+		return err
+	}
+	s.count(t, rec.Kind)
+	return nil
+}
+
+// isPage reports whether an answer is a page, changed or not, and no picture or other file. If it
+// does not say its type, the URL tells.
+func isPage(resp *fetch.Response, url string) bool {
+	if !resp.IsPage() && resp.Status != http.StatusNotModified {
+		return false
+	}
+	switch media := media.TypeOf(media.ContentType(resp.Header)).Essence; media {
+	case "text/html", "application/xhtml+xml":
+		return true
+	case "":
+		file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
+		family, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(file)), "/")
+		return family == "" || family == "text"
+	}
+	return false
 }
 
 // judgeServer notes what the visit has shown of the host's server, and when it may be visited
@@ -229,56 +262,36 @@ func (s *storing) account(t *turn) error {
 	return s.parts.Records.Ledger.Add(events...)
 }
 
-// append adds the page's record to the host's segment, and removes the page from the queue.
-func (s *storing) append(t *turn) error {
-	rec, visit := record(t)
-	if visit.Digest != "" && (rec.Kind == archive.Page || rec.Kind == archive.Revisit) {
-		changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
-		revisit.Learn(&visit, t.past, t.resp.Start, changed, s.pipe.hours.Plan.Window.Location())
+// learn adds the visit to the page's history, if its answer shows whether the page has changed.
+func (s *storing) learn(t *turn, rec *archive.Record, visit *frontier.Visit) {
+	if visit.Digest == "" || rec.Kind != archive.Page && rec.Kind != archive.Revisit {
+		return
 	}
-	if rec.Kind != archive.Revisit {
-		body := t.resp.Body()
-		defer body.Close()
-		rec.Body, rec.Deflated, rec.Links = body, t.resp.Deflated(), t.linksOf(rec)
+	changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
+	revisit.Learn(visit, t.past, t.resp.Start, changed, s.pipe.hours.Plan.Window.Location())
+}
+
+// remembered returns what to remember of a page whose record is in a cell.
+func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch.Cell) frontier.Visit {
+	if rec.Kind != archive.Page {
+		return visit
 	}
-	var tapped []byte
-	err := s.parts.Records.Batches.Append(t.name, rec, func(cell batch.Cell) error {
-		tapped = s.tapped(&cell)
-		if rec.Kind == archive.Page {
-			cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the latter for want of room in the segment
-			switch visit.Full = cell.Time; {
-			case cut && t.past.Digest != "":
-				visit = frontier.Visit{} // what is known of the whole page stays
-			case cut:
-				visit = frontier.Visit{Full: cell.Time} // the next visit takes it in full
-			}
-		}
-		done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
-		err := t.host.Front.Finish(done)
-		if err != nil {
-			t.host.memory.unfinished = &done
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the latter for want of room in the segment
+	switch visit.Full = cell.Time; {
+	case cut && t.past.Digest != "":
+		return frontier.Visit{} // what is known of the whole page stays
+	case cut:
+		return frontier.Visit{Full: cell.Time} // the next visit takes it in full
 	}
-	if tapped != nil {
-		s.parts.Records.Tap.Offer(tapped)
-	}
-	seen := *rec
-	if rec.Kind == archive.Page && t.resp.BrokeOff() {
-		seen.Kind = archive.Response // it does not show whether the page has changed
-	}
-	s.parts.Records.Watched.Visited(t.name, t.entry, seen.Kind, t.past, visit, t.resp.Start)
-	if err := s.parts.Records.Watched.Stored(t.name, &seen, t.known.Digest != ""); err != nil {
-		return err
-	}
-	s.parts.Records.Tally.count(rec.Kind, t.resp.Certificate == "")
+	return visit
+}
+
+// count counts a page that was stored.
+func (s *storing) count(t *turn, kind archive.Kind) {
+	s.parts.Records.Tally.count(kind, t.resp.Certificate == "")
 	t.host.pages.Add(1)
 	t.host.bytes.Add(t.resp.ResponseBytes)
 	t.host.ms.Add(t.resp.Took.Milliseconds())
-	return nil
 }
 
 // tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A
@@ -293,4 +306,81 @@ func (s *storing) tapped(cell *batch.Cell) []byte {
 		return nil
 	}
 	return record
+}
+
+// record returns the record of a turn's page without its body, and what to remember of the page.
+func record(t *turn) (*archive.Record, frontier.Visit) {
+	resp := t.resp
+	rec := answer(resp, t.entry.URL)
+	rec.Preferences = t.preferences
+	if t.noIndex {
+		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Robots: noindex")
+	}
+	if t.mark != page.None {
+		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))
+	}
+	notModified := resp.Status == http.StatusNotModified
+	same := resp.IsPage() && !resp.BrokeOff() && resp.Digest == t.known.Digest
+	switch {
+	case resp.IsPage() && t.mark != page.None:
+		return rec, frontier.Visit{} // what is known of the page itself stays
+	case t.known.Digest != "" && (notModified || same):
+		rec.Kind, rec.Truncated = archive.Revisit, ""
+		rec.PayloadDigest, rec.RefersTo, rec.RefersDate = t.known.Digest, rec.URL, t.known.Full
+		if notModified {
+			rec.Profile = archive.ServerNotModified
+		}
+		return rec, refreshed(t.known, resp.Header)
+	case resp.IsPage():
+		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
+		if resp.BrokeOff() {
+			return rec, frontier.Visit{}
+		}
+		return rec, refreshed(frontier.Visit{Digest: resp.Digest}, resp.Header)
+	case resp.Status == http.StatusNotFound || resp.Status == http.StatusGone || resp.Status/100 == 3:
+		return rec, frontier.Visit{Gone: true}
+	}
+	return rec, frontier.Visit{}
+}
+
+// answer returns a record of any response, without its body.
+func answer(resp *fetch.Response, url string) *archive.Record {
+	rec := &archive.Record{
+		Kind: archive.Response, URL: url, Time: resp.Start.UTC(),
+		HTTP: resp.HTTP, Truncated: resp.Truncated,
+	}
+	if resp.IP.IsValid() {
+		rec.IP = resp.IP.String()
+	}
+	if resp.Certificate != "" {
+		rec.HTTP = addLine(rec.HTTP, "X-Crawler-Certificate: "+resp.Certificate)
+	}
+	return rec
+}
+
+// addLine adds a line to a header block.
+func addLine(header []byte, line string) []byte {
+	const end = "\r\n"
+	return append(bytes.Clone(header[:len(header)-len(end)]), line+end+end...)
+}
+
+// refreshed puts the validators of an answer over the known ones. A 304 may leave out those that
+// have not changed.
+func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
+	if value := h.Get("ETag"); value != "" {
+		v.ETag = value
+	}
+	if value := h.Get("Last-Modified"); value != "" {
+		v.LastModified = value
+	}
+	return v
+}
+
+// linksOf returns the links that are stored with a record: of a full page, and of a redirect. An
+// answer that is no page (page.Judge) tells nothing of the site.
+func (t *turn) linksOf(rec *archive.Record) []archive.Link {
+	if rec.Kind == archive.Page || rec.Kind == archive.Response && t.resp.Status/100 == 3 {
+		return t.outlinks
+	}
+	return nil
 }

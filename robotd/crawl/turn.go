@@ -1,10 +1,7 @@
 package crawl
 
 import (
-	"context"
-	"errors"
 	"net/netip"
-	"slices"
 
 	"sheaf/archive"
 	"sheaf/robotd/batch"
@@ -70,62 +67,6 @@ func (t *turn) cut(host, reason, url string, n int) {
 		}
 	}
 	t.cuts = append(t.cuts, batch.Uncollected{Kind: batch.KindCut, Reason: reason, Host: host, N: int64(n), URL: url})
-}
-
-// requests makes the requests of turns.
-type requests struct {
-	parts    *Parts
-	watchdog *watchdog
-}
-
-// get fetches for a turn. If the lease is over, or ends before the answer is there, the error's
-// kind is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed
-// for want of progress. A fetch whose turn was taken off the worker is cancelled.
-func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
-	req.Progress, req.Allowed = t.watch.progress, r.parts.Manners.Lease.MayVisit
-	ctx, cancel := r.parts.Manners.Lease.Bound(ctx)
-	defer cancel()
-	if t.run != nil {
-		resp, err = t.run.Get(ctx, req)
-	} else {
-		resp, err = r.parts.Source.Get(ctx, req)
-	}
-	if !r.watchdog.has(t.watch) {
-		if resp != nil {
-			err = errors.Join(err, resp.Close())
-		}
-		return nil, &fetch.Error{Kind: fetch.Canceled, URL: req.URL, Err: errors.Join(errStalled, err)}
-	}
-	if cause := context.Cause(ctx); fetch.KindOf(err) == fetch.Canceled {
-		switch {
-		case errors.Is(cause, errStalled):
-			err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
-		case errors.Is(cause, polite.ErrLeaseOver):
-			err = &fetch.Error{Kind: fetch.Over, URL: req.URL, Err: cause}
-		}
-	}
-	return resp, err
-}
-
-// mostDead is how many addresses of a host are tried before the host has failed.
-const mostDead = 8
-
-// elsewhere reports whether a fetch has failed because the host's address takes no connection,
-// while the host has another one. The host then moves in its next turn, an interval later, and has
-// not failed.
-func (r *requests) elsewhere(ctx context.Context, t *turn, err error) bool {
-	if fetch.KindOf(err) != fetch.Connect {
-		return false
-	}
-	p := &t.host.place
-	p.dead = append(p.dead, t.addr)
-	to, err := r.parts.Fetcher.ResolveAgain(ctx, t.name, t.addr, p.dead...)
-	if err != nil || len(p.dead) >= mostDead || slices.Contains(p.dead, to.Addr()) {
-		p.dead = nil // one may answer again
-		return false
-	}
-	p.silent, t.out.More = true, true
-	return true
 }
 
 // foreign is a link to a host outside the assignment.

@@ -6,14 +6,17 @@ import (
 
 	"sheaf/archive"
 	"sheaf/robotd/config"
+	"sheaf/robotd/frontier"
 )
 
-// Stored takes note of a record that was stored. If it is a change of a watched page, or of a page
-// that somebody wants to have saved now, its host is due for an express batch. known says that a
-// full copy of the page was known before.
-func (p *Pages) Stored(host string, rec *archive.Record, known bool) error {
+// Stored takes note of a page's record that was stored. past is what was known of the page before
+// the visit, now what is known of it since; known says that a full copy was known before. If the
+// record is a change of a watched page, or of a page that somebody wants to have saved now, its
+// host is due for an express batch. The caller must have the host's turn.
+func (p *Pages) Stored(host string, e frontier.Entry, rec *archive.Record, past, now frontier.Visit, known bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.visitedLocked(host, e, rec.Kind, past, now, rec.Time)
 	gone := rec.Kind == archive.Response && known && isGone(rec.HTTP)
 	changed := (rec.Kind == archive.Page || gone) && covers(p.orders[host], rec.URL)
 	if p.changed[host] || !changed && once(p.orders[host], rec.URL) == 0 {

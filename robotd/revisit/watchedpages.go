@@ -150,14 +150,12 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	}
 }
 
-// Visited takes in a visit at a time to the page of an entry. kind is that of its record, past what
-// was known before it, v what is known now. The caller must have the host's turn.
-func (p *Pages) Visited(host string, e frontier.Entry, kind archive.Kind, past, v frontier.Visit, at time.Time) {
+// visitedLocked notes a visit at a time to the page of an entry, if that is watched. kind is that of
+// its record, past what was known before the visit, v what is known now. The caller holds mu.
+func (p *Pages) visitedLocked(host string, e frontier.Entry, kind archive.Kind, past, v frontier.Visit, at time.Time) {
 	if !p.opt.Active {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	h := p.hosts[host]
 	if h == nil {
 		return
