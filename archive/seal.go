@@ -40,8 +40,8 @@ func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 // the file still has the CRC-32 of what was written, its pages are not inflated again. Any other
 // file is sealed as SealFile does.
 //
-// Cells are those that Append returned for the segment, all of them and in order, if the caller has
-// kept them. If it is nil, they are read back from the file.
+// Cells are the cells that Append returned for the segment, all of them and in order, if the caller
+// has kept them. If it is nil, they are read back from the file.
 func SealWritten(path, host, segmentID string, was Written, cells []Cell, opt WriterOptions) (*Index, error) {
 	if !was.summed || was.Size == 0 {
 		return SealFile(path, host, segmentID, opt)

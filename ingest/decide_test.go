@@ -13,10 +13,10 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/ingest/inbox"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
+	"sheaf/test/operatorstest"
 )
 
 var word = inbox.Order{By: "tanaka", Note: "looked at it"}

@@ -20,9 +20,9 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/test/operatorstest"
 )
 
 // asked blocks those who ask for the generation, as every import does, until their context ends.

@@ -18,7 +18,6 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/mailer"
-	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -26,6 +25,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/serve/httpd/guard"
+	"sheaf/test/mailtest"
 	"sheaf/ui/board"
 )
 

@@ -23,8 +23,9 @@ type altered struct {
 	hosts map[string][]Alteration
 }
 
-// Alterations returns those of the host with a key, as of now and not of the snapshot's version; if
-// the key is empty, all. They are in the order of their times, and must not be changed.
+// Alterations returns the alterations of the host with a key, or all if the key is empty, in the
+// order of their times. They are as of now, not of the snapshot's version. Callers must not change
+// them.
 func Alterations(s *Snapshot, key string) []Alteration {
 	a := s.catalog.current().altered
 	if key == "" {

@@ -10,7 +10,8 @@ func Boundaries() []string {
 	}
 }
 
-// UpkeepBoundaries returns those of Restore, and of Collect with its retention.
+// UpkeepBoundaries returns the names of the durable writes of Restore and of Collect, in their
+// order.
 func UpkeepBoundaries() []string {
 	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,

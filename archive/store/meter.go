@@ -36,7 +36,7 @@ type Meter struct {
 	sum Usages
 }
 
-// NewMeter wraps a store.
+// NewMeter returns a Meter of a store, which counts from zero.
 func NewMeter(s Store) *Meter { return &Meter{Store: s} }
 
 // Unwrap implements Wrapper.

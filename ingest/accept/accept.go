@@ -68,7 +68,7 @@ func (e *Incomplete) Error() string {
 	return fmt.Sprintf("batch %s: %d of the manifest's %d bytes are here; send the rest, then the manifest again", e.Batch, e.Have, e.Want)
 }
 
-// ErrMalformed says that what came as a manifest is not one of the batch that it came for.
+// ErrMalformed says that a manifest cannot be read, or is that of another batch.
 var ErrMalformed = errors.New("not a manifest of this batch")
 
 // Upload is a batch file that a receiver has. It is durable, and no longer written.

@@ -35,7 +35,7 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s: %s: %s", where, l.Reason, l.Detail)
 }
 
-// Losses are the losses of a file, in its order.
+// Losses counts what could not be read of a file, and lists the beginning.
 type Losses struct {
 	Lost   int64  `json:"lost,omitempty"`   // damaged places, each of a record or more
 	Losses []Loss `json:"losses,omitempty"` // the first hundred of them

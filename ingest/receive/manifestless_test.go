@@ -24,10 +24,10 @@ import (
 	"sheaf/ingest/inbox"
 	"sheaf/ingest/receive"
 	"sheaf/internal/ftp"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
+	"sheaf/test/operatorstest"
 )
 
 // drop is a house in a bubble of its own time, whose receiver takes files without manifest.

@@ -21,8 +21,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots answers what is asked about robots. It may be used concurrently. If it returns an error,
-// the question is repeated later.
+// Robots is what a Splitter must know about the robots that sent batches. It may be used
+// concurrently. After an error the Splitter asks again later.
 type Robots interface {
 	// HeldUntil returns, for those of the hosts that the robot has or has had, until when it may
 	// have visited them, by its own clock. The zero time means that it may still do so.

@@ -101,8 +101,8 @@ func (a *ACME) set(name string, s stage) {
 	a.stages[name] = s
 }
 
-// GetCertificate implements Source. An authority that comes for an answer gets it, also if another
-// process has asked.
+// GetCertificate implements Source. It also answers the authority's challenge, even if another
+// process has ordered the certificate.
 func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if slices.Equal(hello.SupportedProtos, []string{ALPN}) {
 		return a.manager.GetCertificate(hello)

@@ -107,7 +107,8 @@ type Local interface {
 	Extents() (stream.Reader, error)
 }
 
-// Paced is a Local File that limits its rate. In Read it does so itself.
+// Paced is a Local File that limits its rate. Its Read waits by itself; who sends its extents must
+// call Pace.
 type Paced interface {
 	// Pace waits until some of the next n bytes may be sent, and returns how many: at least one.
 	// The time that it waits does not count for the data timeout.

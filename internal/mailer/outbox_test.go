@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/mailer"
-	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/testkit"
+	"sheaf/test/mailtest"
 )
 
 func newOutbox(t *testing.T, s *mailer.Server) (*mailer.Outbox, func(mailer.Letter)) {

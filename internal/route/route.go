@@ -248,7 +248,8 @@ func Link(ctx context.Context, relation string, changed map[string]string) {
 	Header(ctx).Set("Link", fmt.Sprintf("<%s?%s>; rel=%q", r.URL.EscapedPath(), query.Encode(), relation))
 }
 
-// List returns the routes that a function mounts. It may be one of a value that cannot answer.
+// List returns the routes that a function mounts. It calls no handler, so the function may be a
+// method of a zero value.
 func List(register func(Mount)) (list []Route) {
 	register(func(rt Route, _ Handler) { list = append(list, rt) })
 	return list

@@ -50,7 +50,7 @@ func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found b
 	return data, true, nil
 }
 
-// CommitCtx stores a session.
+// CommitCtx stores a session under a token, in place of the one that has it.
 func (s *store) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
 	_, err := s.db.ExecContext(ctx, `INSERT INTO sessions (token, data, begun, expires) VALUES (?, ?, ?, ?)
 		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expires = excluded.expires`,

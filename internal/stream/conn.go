@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Conn is an accepted TCP connection that an HTTP server may close while its last bytes are
-// followed. It can be told to go on until they are acknowledged, as the system does by itself with
-// every closed connection, but unseen.
+// Conn is an accepted TCP connection whose Close can be put off. While a measure needs the
+// connection, it stays open after Close, until the client has acknowledged the last bytes. The
+// kernel also goes on sending after a close, but does not say how far it has come.
 type Conn struct {
 	*net.TCPConn // what it sends of files, the kernel does
 

@@ -51,7 +51,8 @@ var files = map[string]kept{
 	oldIcon.Path: {"image/svg+xml", "public, max-age=86400", favicon},
 }
 
-// Register mounts what the pages are shown with.
+// Register mounts the style sheet, the script and the icons of the pages, and the choice of their
+// language.
 func Register(r *mux.Router) {
 	r.HandleFunc(chooser.Path, choose).Methods(http.MethodGet)
 	for _, path := range []string{static.Path, icon.Path, oldIcon.Path} {

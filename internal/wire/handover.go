@@ -118,8 +118,8 @@ func (h *Handover) Check() error {
 // same, such as those of hosts of which little is known.
 func (h *Handover) ID() string { return Digest([]byte(h.Host + " " + h.SHA256)) }
 
-// File returns the file by its body, of which size and hexadecimal SHA-256 are known: the signed
-// head and LF, which come before the body. It completes the head.
+// File returns the beginning of the file, which comes before the body: the signed head and LF. size
+// and sha256, in hexadecimal, are those of the body; File notes them in the head.
 func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head []byte, err error) {
 	h.Size, h.SHA256 = size, sha256
 	if size > MaxHandover {

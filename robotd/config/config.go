@@ -165,7 +165,7 @@ type Modules struct {
 	Store   Module // compress and write records
 }
 
-// Module is one of them. A full queue holds up the module before it.
+// Module sets the workers and the queue of one stage. A full queue holds up the stage before it.
 type Module struct {
 	Workers int // 0: one for each core
 	Queue   int // pages that may wait; 0: four for each worker

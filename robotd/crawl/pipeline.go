@@ -47,7 +47,8 @@ type Records struct {
 	Tally    *Tally
 }
 
-// Pipeline is the pipeline of one crawl, and what its stages share.
+// Pipeline has the three stages of one crawl, and what they share: way.go shows how a page goes
+// through them.
 type Pipeline struct {
 	parts    *Parts
 	hosts    *Hosts

@@ -102,7 +102,7 @@ type Request struct {
 	Allowed func() bool `json:"-"`
 }
 
-// Response is what came back.
+// Response is a server's answer, with its body in memory or in a temporary file. It must be closed.
 type Response struct {
 	Status    int
 	HTTP      []byte      // status line and headers to be stored; ends with CRLFCRLF

@@ -72,9 +72,10 @@ func repeats(segments []string) bool {
 	return false
 }
 
-// Circles finds paths that relative links make longer without end, whatever the order in which
-// words take turns: a server that shows the same page under each path has two times as many with
-// each segment, or more. The zero value is ready for use. It must not be used concurrently.
+// Circles finds paths that relative links make longer without end. Such a server shows the same
+// page under every path, so each further segment at least doubles the number of paths; the words
+// of a path may come in any order. The zero value is ready for use. It must not be used
+// concurrently.
 type Circles struct {
 	seen  map[string]bool    // directories in which segments come again
 	below map[string]leading // by directory

@@ -47,8 +47,8 @@ func (m *Moves) Found() map[string][]string {
 	return all
 }
 
-// Told notes that the manager knows of addresses that Found has returned, and that the robot works
-// by the list that followed.
+// Told takes addresses that Found has returned. Call it when the manager knows them and the robot
+// has the list of hosts that the manager then sent: May allows these moves from then on.
 func (m *Moves) Told(addresses map[string][]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Place is a host's place in the gate, for display.
+// Place describes how a host waits in the gate, for display.
 type Place struct {
 	Host     string
 	Slot     netip.Addr    // the address, or the first of the group, that the host shares with others

@@ -150,8 +150,8 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	}
 }
 
-// visitedLocked notes a visit at a time to the page of an entry, if that is watched. kind is that of
-// its record, past what was known before the visit, v what is known now. The caller holds mu.
+// visitedLocked notes a visit at a time to the page of an entry, if that is watched. kind is that
+// of its record, past what was known before the visit, v what is known now. The caller holds mu.
 func (p *Pages) visitedLocked(host string, e frontier.Entry, kind archive.Kind, past, v frontier.Visit, at time.Time) {
 	if !p.opt.Active {
 		return

@@ -16,11 +16,11 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/client"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // service serves two editions of two hosts. Account alice may see jp; account shut may not download

@@ -12,10 +12,10 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // asked serves an archive to fuzzers; nobody waits for changes.

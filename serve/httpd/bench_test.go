@@ -15,10 +15,10 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/urlindex"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // benchSegments is the number of segments of each host, benchEach that of its records.

@@ -14,12 +14,12 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // newKnown publishes six records of one page and two of another.

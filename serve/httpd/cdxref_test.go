@@ -18,11 +18,11 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/records"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // told is what the reference knows about a record.

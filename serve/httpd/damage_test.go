@@ -19,12 +19,12 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // Whichever bit of a stored segment is wrong, no path shows a wrong body that looks complete. A

@@ -17,9 +17,9 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
+	"sheaf/test/operatorstest"
 )
 
 // longList returns a list with as many pages as one query may have, of a thousand hosts.

@@ -13,13 +13,13 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/peer"
 	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // Downloads are measured by what their clients acknowledge. The tests share one site, because

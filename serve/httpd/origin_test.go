@@ -14,12 +14,12 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/web"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // named returns a service with a page for everybody. It answers requests for any host name.

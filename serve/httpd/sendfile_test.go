@@ -20,7 +20,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/db"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/stream"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
@@ -28,6 +27,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // Archives, stored or put together while they are sent, and ranges of them are sent by sendfile:

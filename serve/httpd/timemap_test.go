@@ -16,10 +16,10 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 const often = "http://" + host + "/often"

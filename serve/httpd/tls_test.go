@@ -10,8 +10,8 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/httpd"
+	"sheaf/test/operatorstest"
 )
 
 // Files over TLS, which sendfile cannot send, have the same bytes: with one request at a time on a

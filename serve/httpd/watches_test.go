@@ -13,11 +13,11 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/mailer"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
+	"sheaf/test/operatorstest"
 )
 
 // watchSite is a site whose accounts may watch pages.

@@ -12,11 +12,11 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // BenchmarkPages asks for one page of 20 KB, out of 2,000 pages of which there are 30 versions

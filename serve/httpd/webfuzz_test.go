@@ -10,10 +10,10 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // Whatever is requested: the service does not fail, no header has a line end, no link leads out of

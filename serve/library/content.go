@@ -49,7 +49,7 @@ func Directory(name string, modified time.Time, list List) *Entry {
 	return &Entry{Node: DirectoryNode(name, modified), List: list}
 }
 
-// DirectoryNode describes a directory.
+// DirectoryNode returns the Node of a directory: it has a time, and no size or digest.
 func DirectoryNode(name string, modified time.Time) Node {
 	return Node{Name: name, Dir: true, Modified: Seconds(modified)}
 }

@@ -134,8 +134,8 @@ func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBat
 	return found, -1, nil
 }
 
-// CoverageOfHosts returns what the manifests of batches say about hosts, each with segments that
-// these batches brought. They are in the order of the batches.
+// CoverageOfHosts returns what manifests say about hosts: for each host, the manifests of the
+// batches that brought its segments. The results are in the order of the batches.
 func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hosts []*Host) (found []Coverage, err error) {
 	v, err := from.View(ctx, a)
 	if err != nil {

@@ -66,8 +66,8 @@ func BundleForm(suffix string) (Form, bool) {
 	return Form{}, false
 }
 
-// ListedFiles returns what the catalog knows of the files that directories list of a segment, if
-// that is all that its edition has of the host.
+// ListedFiles describes the files of a segment that directories list, as far as the catalog knows
+// them. It is right only if the edition has no other segment of the host.
 func ListedFiles(seg catalog.SegmentEntry) (files []api.File) {
 	for _, f := range forms {
 		if v, known := seg.Views[string(f.Kind)]; known && f.listed {

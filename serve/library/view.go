@@ -57,7 +57,7 @@ func (v *AccountView) Modified(published time.Time, place string, counts func(ca
 	return lastOf(published, catalog.Alterations(v.Snap, ""), of, v.Veil.Since(place))
 }
 
-// Any is for Modified: all alterations count.
+// Any counts every alteration. Give it to Modified.
 func Any(catalog.Alteration) bool { return true }
 
 // PageSize is how many entries of the catalog are read at once.

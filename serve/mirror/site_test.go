@@ -26,12 +26,12 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/ftp"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/library"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 var day = time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC)

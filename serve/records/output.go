@@ -46,7 +46,7 @@ type IndexWriter struct {
 	lines  int
 }
 
-// NewIndexWriter returns a Writer of q's format to out.
+// NewIndexWriter returns a writer that writes records to out, in the format that q asks for.
 func NewIndexWriter(out *bytes.Buffer, q *Query) *IndexWriter {
 	w := &IndexWriter{out: out, query: q, fields: q.fields}
 	if w.fields == nil {

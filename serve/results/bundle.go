@@ -43,7 +43,7 @@ type piece struct {
 	end     int64                // where the piece ends in the file
 }
 
-// Records returns the number of records.
+// Records returns the number of records in the bundle.
 func (b *Bundle) Records() int64 { return b.records }
 
 // Size returns the file's length in bytes.

@@ -251,7 +251,8 @@ func Read(t testing.TB, l *serve.Library, a *account.Account, path string) []byt
 	return ReadFile(t, f)
 }
 
-// ReadFile returns the bytes of a file, which has the size and the digest that it says.
+// ReadFile returns the bytes of a file. It fails the test if their number or their digest is not
+// the one that the file names.
 func ReadFile(t testing.TB, f *library.File) []byte {
 	t.Helper()
 	r, err := f.OpenRange(t.Context(), 0, f.Size)

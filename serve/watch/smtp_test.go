@@ -15,10 +15,10 @@ import (
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
-	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
+	"sheaf/test/mailtest"
 )
 
 // mailed is a bench whose watch of a page tells by mail, with a change that is due.

@@ -209,7 +209,7 @@ func (s *Watches) addFailing(ctx context.Context, list []*Watch, where string, a
 		WHERE d.watch IN (SELECT id FROM watches WHERE `+where+`) AND d.error <> '' AND d.state <> ? ORDER BY d.watch, d.channel, d.due, d.id`, append(args, sent)...)
 }
 
-// Deliveries sums up what is to be told of watches by one channel.
+// Deliveries counts the notices of all watches that one channel has still to deliver.
 type Deliveries struct {
 	Channel string    // mail or webhook
 	Waiting int64     // to be sent for the first time

@@ -19,8 +19,8 @@ import (
 	"sheaf/archive/upkeep"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db"
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
+	"sheaf/test/metricstest"
 )
 
 // demo is an installation of one fault: a service as a process, and the command line.

@@ -17,8 +17,8 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/quorum"
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
+	"sheaf/test/metricstest"
 	"sheaf/ui/removal"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
+	"sheaf/test/metricstest"
 )
 
 func TestMain(m *testing.M) { testkit.InMemory(m) }

@@ -20,7 +20,6 @@ import (
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/api"
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -29,6 +28,7 @@ import (
 	"sheaf/robotd/config"
 	"sheaf/serve/client"
 	"sheaf/test/batchtest"
+	"sheaf/test/metricstest"
 )
 
 // own is a host that the demo's robot has, and foreign one that it does not have.

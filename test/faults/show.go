@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
+	"sheaf/test/metricstest"
 )
 
 // fault is one way in which an installation breaks.

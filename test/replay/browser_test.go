@@ -17,11 +17,11 @@ import (
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/web"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 const (

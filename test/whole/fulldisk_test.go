@@ -20,9 +20,9 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/upkeep"
 	"sheaf/internal/api"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // A take-down on a full disk is whole or refused: with every number of free blocks, from none on,

@@ -9,12 +9,12 @@ import (
 
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
-	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/test/mailtest"
+	"sheaf/test/removaltest"
 	"sheaf/ui/board"
 	"sheaf/ui/removal"
-	"sheaf/ui/removal/removaltest"
 )
 
 // asker is a site's owner with a browser.

@@ -20,14 +20,14 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/mailer"
-	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
 	"sheaf/serve/httpd/guard"
+	"sheaf/test/mailtest"
+	"sheaf/test/removaltest"
 	"sheaf/ui/removal"
-	"sheaf/ui/removal/removaltest"
 )
 
 // downs notes what is taken down.

@@ -49,7 +49,7 @@ const (
 	Expired State = "expired" // neither proved nor decided in time
 )
 
-// Request is one request.
+// Request is one request for removal of pages, from the form to the decision.
 type Request struct {
 	ID      string    `json:"id"`
 	Wish    Wish      `json:"wish"`

@@ -14,8 +14,8 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
 	"sheaf/manager/hosts"
+	"sheaf/test/removaltest"
 	"sheaf/ui/removal"
-	"sheaf/ui/removal/removaltest"
 )
 
 const (

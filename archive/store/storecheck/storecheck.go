@@ -31,7 +31,7 @@ const (
 // parts must send larger objects in parts.
 const PartSize = 5 << 20
 
-// Promise is what was found out about one promise.
+// Promise is the result of checking one promise of store.Store.
 type Promise struct {
 	Promise string `json:"promise"`
 	OK      bool   `json:"ok"`

@@ -21,8 +21,8 @@ import (
 
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/quorum"
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
+	"sheaf/test/metricstest"
 	"sheaf/ui/removal"
 )
 

@@ -107,8 +107,8 @@ func (k *keyFiles) enterFirst(ctx context.Context) error {
 	return k.another(receiptKeyFile)
 }
 
-// Make returns a new key. Where several processes may share the database, they must be able to get
-// it without anybody's help, or some of them could not change over.
+// Make returns a new key. It fails if other processes may share the database and could not read the
+// key from there, because they would go on with the old one.
 func (k *keyFiles) Make(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
 	if k.cfg.Database.URL != "" && k.cfg.Database.Seal == "" {
 		return nil, errors.New("settings: database.seal: with a PostgreSQL database it must be set in all processes, so that each of them gets the new key")

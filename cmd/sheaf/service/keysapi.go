@@ -28,7 +28,7 @@ type KeyList struct {
 	Robots []roster.KeyTrouble `json:"robots"` // that do not know the newest of the service's keys
 }
 
-// Key is what operators see of a key or secret of the service.
+// Key describes a key or secret of the service to operators, without the secret half.
 type Key struct {
 	Name  string    `json:"name"`            // service 1, service 2, …; operator token, release, database seal or quorum
 	For   string    `json:"for"`             // what it is good for

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/servetest"
+	"sheaf/test/mailtest"
 )
 
 // addAccount makes an account that sees every host.

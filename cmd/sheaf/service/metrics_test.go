@@ -17,9 +17,9 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/metrics"
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
+	"sheaf/test/metricstest"
 )
 
 // metered runs a service with metrics.

@@ -18,7 +18,6 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/api"
 	"sheaf/internal/mailer"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
@@ -26,6 +25,7 @@ import (
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 	"sheaf/test/batchtest"
+	"sheaf/test/operatorstest"
 )
 
 // TestBatchesFitTheDescription sends a batch as a robot does, and one as an operator does who has

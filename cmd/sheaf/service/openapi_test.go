@@ -24,11 +24,11 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
+	"sheaf/test/operatorstest"
 )
 
 // description reads the description and checks it by itself.

@@ -15,12 +15,12 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/mailer"
-	"sheaf/internal/operators/operatorstest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
+	"sheaf/test/operatorstest"
 )
 
 // TestWatchesAreAnsweredAsDescribed goes through the life of watches: begun, told, failing, ended.

@@ -29,7 +29,8 @@ type Restored struct {
 	Dropped int64 `json:"dropped"` // unpublished batches, which their robots upload again
 }
 
-// NotInCatalog says what a restored backup may let somebody do who could not when it was lost.
+// NotInCatalog describes rights that a restored backup may give again although they had been
+// withdrawn after it was made.
 const NotInCatalog = `The service finds in the store what was taken down, hidden by access rules, suspended or left out for its owner since then. Look
 yourself at what else was changed: passwords, tokens, domains and terms of accounts; accounts and operators that were deleted; roles of
 operators; robots that were revoked; hosts that were removed by hand (sheaf host rm). They are as they were in the backup.`

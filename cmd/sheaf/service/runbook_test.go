@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/metrics/metricstest"
 	"sheaf/internal/testkit"
+	"sheaf/test/metricstest"
 )
 
 // TestRunbook: whoever is woken by an alert, or finds a batch in the quarantine, has a section of

@@ -53,14 +53,14 @@ func WithBoundary(f func(write, when string)) Option {
 	return func(s *Service) { s.boundary = f }
 }
 
-// WithSites has the service look through n for what proves that a site is somebody's. Tests keep it
-// on loopback with it.
+// WithSites sets the network through which the service fetches a site's proof of ownership. Tests
+// give one that stays on loopback.
 func WithSites(n removal.Network) Option {
 	return func(s *Service) { s.sites = n }
 }
 
-// WithClock gives the process another clock than the machine's, to tell the database's from. A test
-// lets it be wrong.
+// WithClock replaces the machine's clock, by which the process computes the database's time. Tests
+// give a clock that is wrong.
 func WithClock(now func() time.Time) Option {
 	return func(s *Service) { s.state.local = now }
 }

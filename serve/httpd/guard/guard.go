@@ -138,7 +138,8 @@ func (g *Guard) Named(next Handler, uses ...account.Use) http.Handler {
 	}, uses...)
 }
 
-// Owner is Named for what no token is good for: the account's password and its tokens.
+// Owner is Named for handlers that change the account's password or tokens: it refuses requests
+// that show a token.
 func (g *Guard) Owner(next Handler) http.Handler {
 	return g.Named(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 		if a.Token() != nil {
@@ -185,7 +186,8 @@ func (g *Guard) Consumers(r *mux.Router, wrap func(Handler) http.Handler, explai
 	}
 }
 
-// Everybody returns what mounts operations that are Public. Those that only read also answer HEAD.
+// Everybody returns a function that mounts operations behind Public. Operations with GET also
+// answer HEAD.
 func (g *Guard) Everybody(r *mux.Router) route.Mount {
 	return func(op route.Route, h route.Handler) {
 		methods := []string{op.Method}

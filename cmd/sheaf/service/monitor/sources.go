@@ -205,7 +205,7 @@ func Running(r *transfers.Running) metrics.Source {
 	}}
 }
 
-// Watches gives what is to be told to consumers whose pages have changed.
+// Watches gives the numbers of notices to consumers that wait, fail or were given up.
 func Watches(w *watch.Watches) metrics.Source {
 	return metrics.Source{Name: "watches", Ask: func(ctx context.Context, out *metrics.Out) error {
 		list, err := w.Deliveries(ctx)

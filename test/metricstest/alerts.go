@@ -72,8 +72,8 @@ type Story struct {
 
 type object map[string]any // of YAML
 
-// Tell has promtool check that stories set off the alerts that they say, by rules.yml. Prometheus'
-// time passes without any of ours.
+// Tell fails the test unless each story fires exactly the alerts that it names, by rules.yml. It
+// runs promtool, which simulates the time of the scenes.
 func Tell(t testing.TB, stories ...Story) {
 	t.Helper()
 	var tests []object

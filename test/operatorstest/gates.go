@@ -11,5 +11,5 @@ import (
 // Open passes every request on.
 func Open(_ operators.Role, _ audit.Act, next http.Handler) http.Handler { return next }
 
-// Shut passes none on.
+// Shut answers every request with 404.
 func Shut(operators.Role, audit.Act, http.Handler) http.Handler { return http.NotFoundHandler() }
