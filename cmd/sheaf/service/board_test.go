@@ -66,8 +66,8 @@ func TestBoardIsForOperators(t *testing.T) {
 			if w.Code != want || want == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
 				t.Errorf("GET %s as %q: %d %v", path, who, w.Code, w.Header())
 			}
-			if want == 200 && !strings.Contains(w.Body.String(), `<a href="/board/">token</a>`) {
-				t.Errorf("the name on %s leads elsewhere than to the board", path)
+			if want == 200 && !strings.Contains(w.Body.String(), `<a href="/board/">Board</a>`) {
+				t.Errorf("the head of %s does not lead to the board", path)
 			}
 		}
 	}
