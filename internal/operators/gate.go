@@ -152,6 +152,8 @@ func (d *Door) Gate(least Role, act audit.Act, next http.Handler) http.Handler {
 			return d.ask(w, r, given)
 		case errors.Is(err, ErrSuspended):
 			return problem.New(http.StatusForbidden, "suspended", err.Error())
+		case errors.As(err, new(*passwords.TooMany)):
+			return err
 		case err != nil:
 			d.Log.ErrorContext(r.Context(), "login failed", "err", err)
 			return problem.New(http.StatusServiceUnavailable, "operators_away", "the database does not answer, so nobody can be let in; come again in a moment")
