@@ -42,6 +42,7 @@ import (
 	"sheaf/ingest/publish"
 	"sheaf/ingest/split"
 	"sheaf/internal/lease"
+	"sheaf/internal/loop"
 	"sheaf/internal/servicekey"
 	"sheaf/internal/window"
 )
@@ -227,11 +228,8 @@ func (i *Ingest) loop(ctx context.Context, wake inbox.Bell, step func(context.Co
 				continue
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Wait(ctx, wait, wake) {
 			return ctx.Err()
-		case <-wake:
-		case <-time.After(wait):
 		}
 	}
 }

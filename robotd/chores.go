@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"sheaf/internal/loop"
 )
 
 // Rounds are the times between two rounds of the chores that have no setting.
@@ -33,20 +35,14 @@ func (c *course) withChores(ctx context.Context, fn func(context.Context) error)
 	g, ctx := errgroup.WithContext(ctx)
 	for _, chore := range c.chores() {
 		g.Go(func() error {
-			for {
-				timer := time.NewTimer(time.Until(chore.next(time.Now())))
-				select {
-				case <-ctx.Done():
-					timer.Stop()
-					return nil
-				case <-timer.C:
-				}
+			for loop.Pause(ctx, time.Until(chore.next(time.Now()))) {
 				if err := chore.do(ctx); err != nil && ctx.Err() == nil {
 					if err := c.opt.Admission.Tolerate(err); err != nil {
 						return err
 					}
 				}
 			}
+			return nil
 		})
 	}
 	g.Go(func() error { return c.opt.Admission.Watch(ctx, c.opt.Sealer.Seal) })

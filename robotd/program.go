@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/client"
@@ -85,14 +86,7 @@ func (p *program) keep(ctx context.Context) error {
 		if err := p.warnStale(); err != nil {
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-p.wanted:
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
+		if !loop.Wait(ctx, wait, p.wanted) {
 			return ctx.Err()
 		}
 	}

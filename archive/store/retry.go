@@ -9,6 +9,8 @@ import (
 	"iter"
 	"math/rand/v2"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // RetryOptions says how often and at what intervals an operation is tried.
@@ -66,14 +68,7 @@ func (s *Retry) wait(ctx context.Context, n int) bool {
 	if n < 32 { // avoids an overflow
 		d = min(d, s.o.First<<(n-1))
 	}
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return loop.Pause(ctx, d/2+rand.N(d/2+1))
 }
 
 func (s *Retry) do(ctx context.Context, op func() error) error {

@@ -23,6 +23,7 @@ import (
 
 	"sheaf/ingest/accept"
 	"sheaf/ingest/inbox"
+	"sheaf/internal/loop"
 	"sheaf/internal/passwords"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -131,22 +132,19 @@ func (r *Receiver) Stopped() (string, error) { return r.uploads.guard.Stopped() 
 // Run accepts batches without manifest, and deletes uploads that no robot continues, until ctx
 // ends.
 func (r *Receiver) Run(ctx context.Context) error {
-	hour := time.NewTicker(time.Hour)
-	defer hour.Stop()
-	var look <-chan time.Time
+	look := time.Hour
 	if r.opt.Quiet > 0 {
-		ticker := time.NewTicker(min(max(r.opt.Quiet/20, 50*time.Millisecond), 30*time.Second))
-		defer ticker.Stop()
-		look = ticker.C
+		look = min(max(r.opt.Quiet/20, 50*time.Millisecond), 30*time.Second)
 	}
-	r.uploads.expire(time.Now().Add(-r.opt.AbandonAfter))
-	for {
-		select {
-		case <-ctx.Done():
+	for expired := (time.Time{}); ; {
+		if now := time.Now(); now.Sub(expired) >= time.Hour {
+			r.uploads.expire(now.Add(-r.opt.AbandonAfter))
+			expired = now
+		}
+		if !loop.Pause(ctx, look) {
 			return nil
-		case <-hour.C:
-			r.uploads.expire(time.Now().Add(-r.opt.AbandonAfter))
-		case <-look:
+		}
+		if r.opt.Quiet > 0 {
 			r.acceptQuiet(ctx)
 		}
 	}

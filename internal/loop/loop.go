@@ -36,11 +36,14 @@ func every(ctx context.Context, interval time.Duration, now bool, f func(context
 }
 
 // Pause waits for d. It returns false at once if ctx ends before.
-func Pause(ctx context.Context, d time.Duration) bool {
+func Pause(ctx context.Context, d time.Duration) bool { return Wait[struct{}](ctx, d, nil) }
+
+// Wait is Pause, but also returns when wake has something, which it takes.
+func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	select {
 	case <-ctx.Done():
-		return false
+	case <-wake:
 	case <-time.After(d):
-		return ctx.Err() == nil
 	}
+	return ctx.Err() == nil
 }

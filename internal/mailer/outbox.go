@@ -13,6 +13,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 )
 
 // Letter is a mail of plain text.
@@ -74,19 +75,12 @@ func (o *Outbox) Run(ctx context.Context) error {
 	if o.server == nil {
 		return nil
 	}
-	tick := time.NewTicker(outboxPoll)
-	defer tick.Stop()
-	for {
+	for more := true; more; more = loop.Wait(ctx, outboxPoll, o.added) {
 		if err := o.sendDue(ctx); err != nil && ctx.Err() == nil {
 			o.log.ErrorContext(ctx, "mails could not be looked for", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-o.added:
-		case <-tick.C:
-		}
 	}
+	return nil
 }
 
 // queued is a letter in the outbox.

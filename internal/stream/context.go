@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"sheaf/internal/loop"
 )
 
 // UntilDone returns a reader of r that fails with the context's error once the context has ended. A
@@ -24,15 +26,8 @@ func (r *reader) Read(p []byte) (int, error) {
 
 // Sleep waits for d. It fails with the cause of the context's end if that comes before.
 func Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if d > 0 && !loop.Pause(ctx, d) {
 		return context.Cause(ctx)
 	}
+	return nil
 }

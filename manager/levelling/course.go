@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 )
 
 // ErrGivenUp says that a plan was given up before it was ready. The last plan stays, and hosts that
@@ -104,9 +105,7 @@ func (c course) note(ctx context.Context, err error) error {
 // watch says that the planner is at work, and cancels the plan when an operator says so. It returns
 // when ctx ends.
 func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for {
+	for more := true; more; more = loop.Pause(ctx, beatEvery) {
 		var cancelled int64
 		err := c.l.db.QueryRowContext(ctx, `UPDATE plans SET beat = ? WHERE token = ? RETURNING cancelled`, db.Millis(time.Now()), c.token).Scan(&cancelled)
 		if err == nil && cancelled == c.token {
@@ -116,11 +115,6 @@ func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 				c.l.opt.Log.WarnContext(ctx, "planning: not noted that the plan is cancelled", "err", err)
 			}
 			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }

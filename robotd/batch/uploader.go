@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 )
 
@@ -153,13 +154,7 @@ func (u *Uploader) Drain(ctx context.Context) error {
 
 func (u *Uploader) sleep(ctx context.Context, until time.Time) {
 	u.seen.change(func(s *State) { s.Next = until })
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-u.wake:
-	case <-timer.C:
-	}
+	loop.Wait(ctx, time.Until(until), u.wake)
 }
 
 // round performs one step of every batch that is due. It returns how many batches are left, and

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/internal/loop"
 )
 
 // GateOptions determine the time between two runs. A run is a visit to a host; see Next.
@@ -185,16 +187,10 @@ func (g *Gate) Next(ctx context.Context) (netip.Addr, string, error) {
 
 // sleep waits until the time has passed or something changes. A negative time means for ever.
 func (g *Gate) sleep(ctx context.Context, wait time.Duration) error {
-	var after <-chan time.Time
-	if wait >= 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		after = timer.C
+	if wait < 0 {
+		wait = Never
 	}
-	select {
-	case <-after:
-	case <-g.wake:
-	case <-ctx.Done():
+	if !loop.Wait(ctx, wait, g.wake) {
 		return context.Cause(ctx)
 	}
 	return nil

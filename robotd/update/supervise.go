@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/internal/files"
+	"sheaf/internal/loop"
 	"sheaf/internal/wire"
 )
 
@@ -54,7 +55,7 @@ func (v *Supervisor) Run(ctx context.Context) error {
 			return err
 		}
 		if !staged {
-			pause(ctx, v.Pause)
+			loop.Pause(ctx, v.Pause)
 		}
 	}
 	return nil
@@ -277,13 +278,4 @@ func (v *Supervisor) sweep(s *state) error {
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

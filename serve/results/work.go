@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/db"
+	"sheaf/internal/loop"
 	"sheaf/serve/account"
 	"sheaf/serve/records"
 )
@@ -32,24 +33,18 @@ var errCancelled = errors.New("job was cancelled, or taken up by another")
 
 // Run works on jobs, one at a time, and deletes old ones, until ctx ends.
 func (j *Jobs) Run(ctx context.Context) error {
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	sweep := time.NewTicker(sweepEvery)
-	defer sweep.Stop()
-	for {
+	swept := time.Now()
+	for more := true; more; more = loop.Wait(ctx, look, j.wake) {
 		for j.next(ctx) {
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-sweep.C:
-			if err := j.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+		if now := time.Now(); now.Sub(swept) >= sweepEvery {
+			if err := j.sweep(ctx, now); err != nil && ctx.Err() == nil {
 				j.log.ErrorContext(ctx, "old jobs not deleted", "err", err)
 			}
-		case <-tick.C:
-		case <-j.wake:
+			swept = now
 		}
 	}
+	return nil
 }
 
 // next works on one job, if there is one. It reports whether there was.
