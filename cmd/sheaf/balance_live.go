@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -200,17 +199,16 @@ func balanceCosts() *cobra.Command {
 }
 
 func showCosts(w io.Writer, a levelling.HostCosts) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "robot\thour\trequests\tKB\tms\tKB/s\t")
+	var rows [][]any
 	for _, r := range a.Robots {
 		for _, h := range r.Hours {
 			odd := ""
 			if h.Outlier {
 				odd = "odd"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%d\t%.1f\t%s\n", r.Robot, h.Hour.Local().Format("Mon 2006-01-02 15h"), h.Requests, h.KB, h.MS, h.KBs, odd)
+			rows = append(rows, []any{r.Robot, h.Hour.Local().Format("Mon 2006-01-02 15h"), h.Requests, fmt.Sprintf("%.0f", h.KB), h.MS, fmt.Sprintf("%.1f", h.KBs), odd})
 		}
-		fmt.Fprintf(t, "%s\ta night\t\t%.0f\t%.0f\t\t%.2f ms/KB\n", r.Robot, r.KB, r.KB*r.Distance, r.Distance)
+		rows = append(rows, []any{r.Robot, "a night", "", fmt.Sprintf("%.0f", r.KB), fmt.Sprintf("%.0f", r.KB*r.Distance), "", fmt.Sprintf("%.2f ms/KB", r.Distance)})
 	}
-	t.Flush()
+	table(w, "robot\thour\trequests\tKB\tms\tKB/s\t", rows, func(row []any) []any { return row })
 }

@@ -5,14 +5,12 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/ingest"
 	"sheaf/ingest/inbox"
-	"sheaf/internal/display"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
 )
@@ -50,16 +48,12 @@ func batchListCommand() *cobra.Command {
 
 func batchShowCommand() *cobra.Command {
 	return onOne("show ID", "Show one batch: its state, and where and why it failed", ingest.ShowBatch, func(w io.Writer, b *inbox.Batch) {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
-			b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-		for _, line := range [][2]string{{"manifest", inferred(b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
-			{"last error", b.LastError}, {string(b.Decision), decidedBy(b)}} {
-			if line[1] != "" {
-				fmt.Fprintf(tw, "%s\t%s\n", line[0], display.Harmless(line[1]))
-			}
-		}
-		tw.Flush()
+		facts(w, [][2]string{
+			{"batch", string(b.ID)}, {"robot", b.Robot}, {"state", fmt.Sprintf("%s since %s", b.State, b.Entered.Format(time.RFC3339))},
+			{"bytes", fmt.Sprint(b.Size)}, {"hosts", fmt.Sprint(b.Hosts)}, {"sha256", b.SHA256}, {"attempt", fmt.Sprint(b.Attempt)},
+			{"manifest", inferred(b)}, {"incoming", b.Incoming}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
+			{"last error", b.LastError}, {string(b.Decision), decidedBy(b)},
+		})
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -98,8 +97,7 @@ func withQuorum(settings settingsFlags, do func(*quorum.Locker) error) error {
 func showServers(cmd *cobra.Command, l *quorum.Locker) error {
 	all, err := l.Members(cmd.Context())
 	shown := show(cmd, all, func(w io.Writer) {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, m := range all {
+		table(w, "", all, func(m quorum.Member) []any {
 			state := "answers"
 			if m.Problem != "" {
 				state = "does not answer: " + m.Problem
@@ -110,9 +108,8 @@ func showServers(cmd *cobra.Command, l *quorum.Locker) error {
 			case m.Leaving:
 				state += ", leaving"
 			}
-			fmt.Fprintf(t, "%s\t%s\n", m.Address, state)
-		}
-		t.Flush()
+			return []any{m.Address, state}
+		})
 	})
 	return errors.Join(err, shown)
 }

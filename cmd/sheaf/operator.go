@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -189,7 +190,9 @@ func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 // Control characters in cells are escaped: a line feed in a name must not make a line of its own.
 func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, head)
+	if head != "" {
+		fmt.Fprintln(tw, head)
+	}
 	for _, one := range list {
 		var cells []string
 		for _, cell := range row(one) {
@@ -198,6 +201,12 @@ func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	tw.Flush()
+}
+
+// facts writes names and values, without those that have no value.
+func facts(w io.Writer, list [][2]string) {
+	list = slices.DeleteFunc(list, func(f [2]string) bool { return f[1] == "" })
+	table(w, "", list, func(f [2]string) []any { return []any{f[0], f[1]} })
 }
 
 // moment formats a time in the local zone, and the zero time as "-".

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/internal/display"
 	"sheaf/internal/route"
 	"sheaf/serve/client"
 	"sheaf/ui/removal"
@@ -49,19 +47,14 @@ func removalShowCommand() *cobra.Command {
 }
 
 func showRemoval(w io.Writer, r removal.RequestDocument) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, line := range [][2]string{
+	list := [][2]string{
 		{"request", r.ID}, {"state", string(r.State)}, {"wish", string(r.Wish)}, {string(r.Kind), r.Target}, {"asker", r.Email}, {"reason", r.Reason},
 		{"proof", r.Proof}, {"answer", r.Answer}, {"carried out", moment(r.Carried)},
-	} {
-		if line[1] != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", line[0], display.Harmless(line[1]))
-		}
 	}
 	for _, e := range r.History {
-		fmt.Fprintf(tw, "%s\t%s: %s %s\n", moment(e.At), display.Harmless(e.By), e.Act, display.Harmless(e.Note))
+		list = append(list, [2]string{moment(e.At), fmt.Sprintf("%s: %s %s", e.By, e.Act, e.Note)})
 	}
-	tw.Flush()
+	facts(w, list)
 }
 
 func removalDecideCommand(use, short string, grant bool) *cobra.Command {
