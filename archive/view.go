@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sort"
 	"sync"
 
 	"sheaf/archive/deflate"
@@ -186,6 +187,19 @@ func (v *View) tarSum() (crc uint32, n int64) {
 		n += c.HeaderLen + padded
 	}
 	return crc, n
+}
+
+// Find returns where the bytes of a cell lie in a members or WARC view: of the nth, from 0, that is
+// wanted of a part.
+func (v *View) Find(part, nth int) (offset, length int64, ok bool) {
+	i := nth + sort.Search(len(v.refs), func(i int) bool { return v.refs[i].part >= part })
+	if i >= len(v.refs) || v.refs[i].part != part {
+		return 0, 0, false
+	}
+	if offset = int64(len(v.start)); i > 0 {
+		offset = v.ends[i-1]
+	}
+	return offset, v.ends[i] - offset, true
 }
 
 // Held returns about what the view takes in memory, in bytes.

@@ -33,7 +33,7 @@ const maxHeld = 1 << 20
 // Entry returns the file. It writes the document once to measure it, unless memo has its size and
 // digest.
 func (d *Document) Entry(ctx context.Context, memo *cache.Memo) (*Entry, error) {
-	key := "document " + d.Key + " " + d.Name
+	key := d.memoKey()
 	var m *measured
 	if known, ok := memo.Get(key); ok {
 		m = known.(*measured)
@@ -57,6 +57,14 @@ func (d *Document) Entry(ctx context.Context, memo *cache.Memo) (*Entry, error) 
 		},
 	}, nil
 }
+
+// Known reports whether memo has the document's size and digest, so that Entry need not write it.
+func (d *Document) Known(memo *cache.Memo) bool {
+	_, known := memo.Get(d.memoKey())
+	return known
+}
+
+func (d *Document) memoKey() string { return "document " + d.Key + " " + d.Name }
 
 // measured is what is known of a document that was written once.
 type measured struct {

@@ -135,8 +135,12 @@ func (v *AccountView) segments(ctx context.Context, host string) ([]catalog.Segm
 // HostOf returns the host that segments are of. There must be at least one, in the order of
 // publication.
 func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
+	return v.hostWith(segments, v.Snap.Tombstones(segments[0].Host))
+}
+
+// hostWith is HostOf with other take-downs than those of now.
+func (v *AccountView) hostWith(segments []catalog.SegmentEntry, stones []catalog.Tombstone) *Host {
 	name := segments[0].Host
-	stones := v.Snap.Tombstones(name)
 	h := &Host{
 		Name: name, Place: naming.HostPath(name), Segments: segments,
 		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),

@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,10 +9,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"sort"
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 )
 
@@ -208,6 +211,48 @@ func (v *Volume) Each(f func(*Host)) {
 	for _, p := range v.parts {
 		f(p.archive.host.Host)
 	}
+}
+
+// Places returns where records of a host lie in the volume's files, by the sequence number of their
+// segment and their number in its index; nothing if the volume does not have the host.
+func (v *Volume) Places(ctx context.Context, key string) (func(seq int64, cell int) (tar, warc Stretch, ok bool), error) {
+	i := sort.Search(len(v.parts), func(i int) bool { return catalog.Key(v.parts[i].archive.host.Name) >= key })
+	if i == len(v.parts) || catalog.Key(v.parts[i].archive.host.Name) != key {
+		return nil, nil
+	}
+	a := v.parts[i].archive
+	parts, segments, err := a.parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var views [len(volumeForms)]*archive.View
+	var from [len(volumeForms)]int64
+	for form, f := range volumeForms {
+		if views[form], err = a.assemble(ctx, f.Kind); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			from[form] = v.parts[i-1].ends[form]
+		}
+	}
+	return func(seq int64, cell int) (tar, warc Stretch, ok bool) {
+		part, found := slices.BinarySearchFunc(segments, seq, func(s catalog.SegmentEntry, seq int64) int { return cmp.Compare(s.Seq, seq) })
+		if !found {
+			return tar, warc, false
+		}
+		if cells := parts[part].Cells; cells != nil {
+			if cell, ok = slices.BinarySearch(cells, cell); !ok {
+				return tar, warc, false
+			}
+		}
+		for form, at := range []*Stretch{volumeTar: &tar, volumeWARC: &warc} {
+			if at.Offset, at.Length, ok = views[form].Find(part, cell); !ok {
+				return tar, warc, false
+			}
+			at.Offset += from[form]
+		}
+		return tar, warc, true
+	}, nil
 }
 
 func (v *Volume) digest(form int) string { return hex.EncodeToString(v.files[form].sum.Sum(nil)[:16]) }

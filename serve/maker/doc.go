@@ -9,6 +9,9 @@
 // something in the volume is taken down, comes back or is no longer hidden, the table is made
 // again; until then nobody sees it. Only the newest days have tables.
 //
+// Before that it asks the tree for what the two newest days changed (see tree.MakeChanges), so that
+// readers of its process need not wait for it.
+//
 // # Current volumes
 //
 // CurrentMaker finds which hosts lie in which volume of a domain's latest versions. From that the

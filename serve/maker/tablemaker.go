@@ -56,6 +56,10 @@ var everybody = &account.Account{Domains: []string{"*"}}
 // longest is about how long one pass takes. The next one begins with the newest day again.
 const longest = time.Minute
 
+// withChanges is how many of the newest days have the files of their changes written before anybody
+// asks for them: the last that is complete, and the one that is not.
+const withChanges = 2
+
 // errMore ends a pass that has taken long enough.
 var errMore = errors.New("there is more to do")
 
@@ -108,6 +112,11 @@ func (m *TableMaker) update(ctx context.Context, days []string) error {
 		}
 		of := t.Domain + "/" + t.Volume
 		stored[t.Day][of] = append(stored[t.Day][of], t)
+	}
+	for _, day := range days[max(0, len(days)-withChanges):] {
+		if err := m.opt.Tree.MakeChanges(ctx, everybody, day); err != nil {
+			return fmt.Errorf("changes of %s: %w", day, err)
+		}
 	}
 	p := &pass{TableMaker: m, begun: time.Now()}
 	for _, day := range slices.Backward(days) {

@@ -40,6 +40,9 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 	}
 	day, rest, _ := strings.Cut(name, "/")
 	editions, err := f.view.Snap.DayEditions(ctx, day)
+	if err == nil && len(editions) == 0 {
+		editions, err = f.withdrawnOnly(ctx, day)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -49,7 +52,7 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 	of := source{name: day, editions: editions, place: rest}
 	if rest == "" {
 		return library.Directory(day, of.published(), func(ctx context.Context, emit func(library.Node) error) error {
-			return f.listDomains(ctx, editions, emit)
+			return f.listDomains(ctx, day, editions, emit)
 		}), nil
 	}
 	if dir, base := path.Split(rest); dir != "" {
@@ -57,6 +60,9 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 		in.place = strings.TrimSuffix(dir, "/")
 		if volume, table, ok := cutTable(base); ok {
 			return f.findTable(ctx, in, volume, table)
+		}
+		if base == fileChanges || base == fileChangesTable {
+			return f.changes(ctx, in, base)
 		}
 		if e, err := f.volumesFile(ctx, in, base); !library.IsNotFound(err) {
 			return e, err
@@ -82,10 +88,21 @@ func (f *finder) listDays(ctx context.Context, emit func(library.Node) error) er
 	return nil
 }
 
-// listDomains lists the top-level domains of which editions have something for the account.
-func (f *finder) listDomains(ctx context.Context, editions []catalog.Edition, emit func(library.Node) error) error {
+// listDomains lists the top-level domains of which a day's editions have something for the account,
+// and those of which something was withdrawn on the day.
+func (f *finder) listDomains(ctx context.Context, day string, editions []catalog.Edition, emit func(library.Node) error) error {
 	last := make(map[string]catalog.Edition) // by domain
+	withdrawn, err := f.withdrawn(ctx, day)
+	if err != nil {
+		return err
+	}
+	for _, key := range withdrawn {
+		last[domainOf(key)] = editions[0]
+	}
 	for _, ed := range editions {
+		if catalog.DayOf(ed.Name) != day {
+			break // nothing was published on the day
+		}
 		domains, err := f.domainsOf(ctx, ed)
 		if err != nil {
 			return err
@@ -113,10 +130,7 @@ func (f *finder) domainsOf(ctx context.Context, ed catalog.Edition) ([]string, e
 					return nil, 0, err
 				}
 				key := catalog.Key(seg.Host)
-				domain, _, deep := strings.Cut(key, ",")
-				if at := strings.LastIndexByte(domain, '_'); !deep && at > 0 && account.IsPort(domain[at:]) {
-					domain = domain[:at]
-				}
+				domain := domainOf(key)
 				if !slices.Contains(domains, domain) {
 					domains = append(domains, domain)
 					cost += 64
@@ -128,6 +142,15 @@ func (f *finder) domainsOf(ctx context.Context, ed catalog.Edition) ([]string, e
 		}
 		return domains, 256 + cost, nil
 	})
+}
+
+// domainOf returns the top-level domain of the host with a key.
+func domainOf(key string) string {
+	domain, _, deep := strings.Cut(key, ",")
+	if at := strings.LastIndexByte(domain, '_'); !deep && at > 0 && account.IsPort(domain[at:]) {
+		domain = domain[:at]
+	}
+	return domain
 }
 
 // An edition that brought less of a domain than this share of a volume, one of so many, in bytes
@@ -147,6 +170,9 @@ func (f *finder) volumeParts(ctx context.Context, of source) (parts []part, err 
 	}
 	var shared brought // by the editions of the last part, if more may share it
 	for i, ed := range of.editions {
+		if catalog.DayOf(ed.Name) != of.name {
+			return nil, nil // nothing was published on the day
+		}
 		b, err := f.broughtBy(ctx, ed, of.place)
 		if err != nil {
 			return nil, err

@@ -23,6 +23,8 @@ What is where
                                of about 1 GiB:
       00001.tar.gz, .warc.gz   many hosts' files, one after another
       00001.jsonl              the hosts, and where in the volume each one is
+      changes.jsonl.gz         what is new, changed, gone, moved or withdrawn, and where
+                               it lies; also changes.parquet
       00001.records.parquet    tables of the records, the hosts and the links, and
       .hosts. and .links.      MANIFEST, which lists all these files, and says first
                                whether the day is complete

@@ -13,6 +13,7 @@
 //	    00001.tar.gz, 00001.warc.gz      of about 1 GiB: see library.Volume
 //	    00001.jsonl                      its hosts, and where each lies
 //	    00001.records.parquet, .hosts.parquet, .links.parquet    tables of what it has
+//	    changes.jsonl.gz, changes.parquet    what the day changed: see library.DayChange
 //	    MANIFEST                         whether the day is complete, and these files: size,
 //	                                     digest, ETag; JSON lines
 //	/current/20261121/jp/            the latest version of every page of the domain then, in such

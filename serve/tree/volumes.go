@@ -10,6 +10,7 @@ import (
 	"iter"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -70,14 +71,26 @@ func (f *finder) volumesFile(ctx context.Context, of source, name string) (*libr
 
 // volumesDirectory returns the directory of a domain's volumes, if there is anything in them.
 func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entry, error) {
-	for i := range of.editions {
+	dir := library.Directory(path.Base(of.place), of.published(), func(ctx context.Context, emit func(library.Node) error) error {
+		return f.listVolumes(ctx, of, emit)
+	})
+	for i, ed := range of.editions {
+		if !of.current && catalog.DayOf(ed.Name) != of.name {
+			break // nothing was published on the day
+		}
 		for _, err := range of.segments(ctx, f.view, part{editions: of.editions[i : i+1]}) {
-			return library.Directory(path.Base(of.place), of.published(), func(ctx context.Context, emit func(library.Node) error) error {
-				return f.listVolumes(ctx, of, emit)
-			}), err
+			return dir, err
 		}
 	}
-	return nil, library.ErrNotFound
+	if of.current {
+		return nil, library.ErrNotFound
+	}
+	keys, err := f.withdrawn(ctx, of.name)
+	within := func(key string) bool { return account.Within(strings.ReplaceAll(key, ",", "/"), of.place) }
+	if err == nil && !slices.ContainsFunc(keys, within) {
+		err = library.ErrNotFound
+	}
+	return dir, err
 }
 
 // findTable finds a table of what a volume has, if one was made of it as the account sees it.
@@ -124,7 +137,9 @@ func (f *finder) volumesManifest(ctx context.Context, of source) (*library.Entry
 		return nil, err
 	}
 	if list.Len() == 0 {
-		return nil, library.ErrNotFound
+		if _, err := f.volumesDirectory(ctx, of); err != nil || of.current {
+			return nil, cmp.Or(err, library.ErrNotFound)
+		}
 	}
 	if !of.current {
 		since, complete, err := f.view.Snap.Complete(ctx, of.name)
@@ -167,6 +182,15 @@ func (f *finder) eachVolumeFile(ctx context.Context, of source, emit func(librar
 	parts, err := f.volumeParts(ctx, of)
 	if err != nil {
 		return err
+	}
+	made, err := f.madeChanges(ctx, of)
+	if err != nil {
+		return err
+	}
+	for _, n := range made {
+		if err := emit(n); err != nil {
+			return err
+		}
 	}
 	for i, part := range parts {
 		v, err := f.volumeFiles(ctx, of, part, numbered(i+1))
@@ -223,10 +247,10 @@ func (t *Tree) Volumes(ctx context.Context, a *account.Account, day string, each
 	defer v.Release()
 	f := &finder{t, v}
 	editions, err := v.Snap.DayEditions(ctx, day)
-	if err != nil {
+	if err != nil || len(editions) == 0 {
 		return err
 	}
-	return f.listDomains(ctx, editions, func(domain library.Node) error {
+	return f.listDomains(ctx, day, editions, func(domain library.Node) error {
 		from := source{name: day, editions: editions, place: domain.Name}
 		parts, err := f.volumeParts(ctx, from)
 		if err != nil {

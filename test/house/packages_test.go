@@ -93,9 +93,9 @@ func TestPackagesAreShort(t *testing.T) {
 		most := 4000
 		switch p {
 		case "archive":
-			most = 5640
+			most = 5660
 		case "archive/catalog":
-			most = 5500 // days, with their editions and their end
+			most = 5580 // days: their editions, their end, and what hosts had at it
 		case "cmd/sheaf":
 			most = 4900
 		case "cmd/sheaf/service":

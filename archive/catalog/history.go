@@ -1,0 +1,91 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// DayAt returns the day, yyyymmdd, of a time in the catalog's zone.
+func (s *Snapshot) DayAt(t time.Time) string { return t.In(s.catalog.opt.Location).Format(dayForm) }
+
+// Withdrawn returns the take-downs, lifts and erasures of a day, by host, and for each host in the
+// order in which they were recorded.
+func (s *Snapshot) Withdrawn(ctx context.Context, day string) ([]Tombstone, error) {
+	all, err := s.Takedowns(ctx, "")
+	return slices.DeleteFunc(all, func(t Tombstone) bool { return s.DayAt(t.At) != day }), err
+}
+
+// History is what a host had at the ends of days, as far as its entries are still stored.
+type History struct {
+	key     string
+	entries []SegmentEntry // those that are taken down, too
+	stones  []Tombstone    // in the order in which they were recorded
+	dayAt   func(time.Time) string
+}
+
+// History returns the history of a host, without what the snapshot's veil hides. It also has what
+// is taken down: nobody may be shown that.
+func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	h := &History{key: Key(host), dayAt: s.DayAt}
+	if h.stones, err = s.Takedowns(ctx, host); err != nil {
+		return nil, err
+	}
+	expired := openExpiries(runs)
+	for row, err := range scan(ctx, runs, tableHost+h.key+" ") {
+		var e SegmentEntry
+		gone := false
+		if err == nil {
+			gone, err = expired.hold(ctx, row)
+		}
+		if err == nil && !gone {
+			e, err = entryOfRow(row)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("catalog: history of %s: %w", host, err)
+		}
+		if !gone && (s.veil == nil || !s.veil.Hides(e)) {
+			h.entries = append(h.entries, e)
+		}
+	}
+	return h, nil
+}
+
+// Empty reports whether the host never had anything.
+func (h *History) Empty() bool { return len(h.entries) == 0 }
+
+// At returns the entries that were to be seen at the end of a day, in the order of publication, and
+// the take-downs that were in force then. lost has the sequence numbers of those
+// that cannot be read any more, because they were erased after they had been taken down. What an
+// embargo hid until later was not to be seen.
+func (h *History) At(day string) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
+	live, erased := tombstones{}, tombstones{}
+	var embargoes []Tombstone
+	for _, t := range h.stones {
+		later := h.dayAt(t.At) > day
+		switch {
+		case t.Act == Erase:
+			erased.apply(t)
+		case t.Act == Lift && later && !live.down(t) && !slices.ContainsFunc(h.stones, func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) }):
+			embargoes = append(embargoes, t) // a lift that ends no take-down
+		case !later:
+			live.apply(t)
+		}
+	}
+	for _, e := range h.entries {
+		embargoed := slices.ContainsFunc(embargoes, func(t Tombstone) bool { return e.Published.Before(t.At) && t.covers(e) })
+		switch {
+		case DayOf(e.Edition) > day || embargoed || live.cover(e):
+		case erased.cover(e):
+			lost = append(lost, e.Seq)
+		default:
+			entries = append(entries, e)
+		}
+	}
+	return entries, live[h.key], lost
+}

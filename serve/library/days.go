@@ -1,0 +1,263 @@
+package library
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
+)
+
+// What a day changed of a host is the difference between two states of the host: at the end of the
+// day before, and at the day's own end. A state is what latest chooses of the segments that were to
+// be seen then. The take-downs are those that were in force then, and the rules those of now. Of a
+// URL whose record is taken down or hidden now, nothing is told but that it was withdrawn, by its
+// SHA-256, on the day on which it was.
+
+// The kinds of a DayChange.
+const (
+	ChangeNew       = "new"       // a page that the day before did not have, or not to be seen
+	ChangeChanged   = "changed"   // the page's content is another
+	ChangeUnchanged = "unchanged" // visited, and found as it was
+	ChangeGone      = "gone"      // the server says 404 or 410
+	ChangeMoved     = "moved"     // the server says 301 or 308
+	ChangeFailed    = "failed"    // another answer, at a URL that has no page
+	ChangeWithdrawn = "withdrawn" // taken down; of a page only the SHA-256 of its URL is told
+)
+
+// DayChange is a line of what a day changed of a domain: about a URL or, if it has no ID, about all
+// of a host.
+type DayChange struct {
+	Host   string    `json:"host"`
+	URL    string    `json:"url,omitempty"`
+	ID     string    `json:"id,omitempty"` // SHA-256 of the URL, in hexadecimal
+	Change string    `json:"change"`
+	Time   time.Time `json:"time,omitzero"` // of the last visit
+	Status int       `json:"status,omitempty"`
+	Digest string    `json:"digest,omitempty"` // of the content, as in CDX
+	File   string    `json:"file,omitempty"`   // name of the page's file in tar archives, or of the host's folder; none: it is no file
+	To     string    `json:"to,omitempty"`     // where a page has moved to
+
+	*DayPlace // of the record that stands for the URL now; nil: none does
+}
+
+// DayPlace says where a record lies in a day's volumes.
+type DayPlace struct {
+	Day    string  `json:"day"`
+	Volume string  `json:"volume"` // such as 00001
+	Tar    Stretch `json:"tar"`    // in the volume's .tar.gz, a gzip file by itself; no bytes if the record is no file
+	WARC   Stretch `json:"warc"`   // in the volume's .warc.gz, likewise
+}
+
+// Placer returns where a record of a segment lies, by its number in the segment's index.
+type Placer func(ctx context.Context, seg catalog.SegmentEntry, cell int) (*DayPlace, error)
+
+// stand is the record that stands for a URL.
+type stand struct {
+	seg  catalog.SegmentEntry
+	cell int
+	of   *archive.Cell
+	part archive.Part
+}
+
+func (s stand) same(o stand) bool { return s.seg.Seq == o.seg.Seq && s.cell == o.cell }
+
+// hostDay finds what a day changed of a host.
+type hostDay struct {
+	view          *AccountView
+	day           string
+	place         Placer
+	emit          func(DayChange) error
+	before, after map[string]stand
+	visited       map[string]time.Time // URLs of which the day has a record, and the time of the last
+	shown         map[int64]bool       // sequence numbers of the segments that are to be seen now
+	now           *Host                // nil: nothing is to be seen now
+}
+
+// DayChanges calls emit with what a day changed of a host, in the order of its URLs. dayBefore is
+// the day before. It holds the indexes of all segments that the host had.
+func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day string, place Placer, emit func(DayChange) error) error {
+	history, err := v.Snap.History(ctx, host)
+	if err != nil || history.Empty() {
+		return err
+	}
+	d := &hostDay{view: v, day: day, place: place, emit: emit, visited: make(map[string]time.Time), shown: make(map[int64]bool)}
+	visible, err := v.segments(ctx, host)
+	if err != nil {
+		return err
+	}
+	for _, seg := range visible {
+		d.shown[seg.Seq] = true
+	}
+	if len(visible) > 0 {
+		d.now = v.HostOf(visible)
+	}
+	var lostBefore, lost []int64
+	if d.before, lostBefore, err = d.stateAt(ctx, history, dayBefore); err != nil {
+		return err
+	}
+	if d.after, lost, err = d.stateAt(ctx, history, day); err != nil {
+		return err
+	}
+	erased := slices.ContainsFunc(lostBefore, func(seq int64) bool { return !slices.Contains(lost, seq) })
+	if erased || len(d.before) > 0 && len(d.after) == 0 {
+		// Of what is erased nobody knows the URLs any more: all that is left is told anew.
+		if err := emit(DayChange{Host: host, Change: ChangeWithdrawn, File: naming.HostDir(host) + "/"}); err != nil {
+			return err
+		}
+		if erased {
+			clear(d.before)
+		}
+	}
+	urls := maps.Clone(d.before)
+	maps.Copy(urls, d.after)
+	for _, url := range slices.Sorted(maps.Keys(urls)) {
+		if err := d.url(ctx, host, url); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateAt returns the records that stood for the host's URLs at the end of a day.
+func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day string) (state map[string]stand, lost []int64, err error) {
+	segments, stones, lost := history.At(day)
+	state = make(map[string]stand)
+	if len(segments) == 0 {
+		return state, lost, nil
+	}
+	a := Of(d.view.hostWith(segments, stones), d.view.Archive).Named(Current)
+	parts, err := a.readParts(ctx)
+	if err != nil {
+		return nil, lost, err
+	}
+	for url, records := range spots(parts) {
+		if s, ok := standing(parts, records); ok {
+			state[url] = stand{segments[s.part], s.cell, &parts[s.part].Index.Cells[s.cell], parts[s.part]}
+		}
+		for _, s := range records {
+			if day == d.day && catalog.DayOf(segments[s.part].Edition) == day && d.sees(segments[s.part], url, s.time) {
+				d.visited[url] = s.time
+			}
+		}
+	}
+	return state, lost, nil
+}
+
+// sees reports whether a record is to be seen now.
+func (d *hostDay) sees(seg catalog.SegmentEntry, url string, at time.Time) bool {
+	return d.now != nil && d.shown[seg.Seq] && !d.now.Gone(seg, url, at)
+}
+
+// url tells what became of a URL.
+func (d *hostDay) url(ctx context.Context, host, url string) error {
+	was, there := d.before[url]
+	is, stands := d.after[url]
+	sum := sha256.Sum256([]byte(url))
+	line := DayChange{Host: host, ID: hex.EncodeToString(sum[:])}
+	if !stands {
+		line.Change = ChangeWithdrawn
+		return d.emit(line)
+	}
+	visit, visited := d.visited[url]
+	if !d.sees(is.seg, url, is.of.Time) || there && is.same(was) && !visited {
+		return nil
+	}
+	line.URL, line.Time, line.Status, line.Digest, line.File = url, is.of.Time, is.of.Status, is.of.Digest, is.of.Name
+	if line.Time.Before(visit) && there && is.same(was) {
+		line.Time = visit
+	}
+	alike := there && was.of.Digest == is.of.Digest && was.of.Status == is.of.Status && (was.of.Kind == archive.Page) == (is.of.Kind == archive.Page)
+	switch {
+	case there && is.same(was), alike && d.sees(was.seg, url, was.of.Time):
+		line.Change = ChangeUnchanged
+	case is.of.Kind == archive.Page && there && was.of.Kind == archive.Page:
+		line.Change = ChangeChanged
+	case is.of.Kind == archive.Page:
+		line.Change = ChangeNew
+	default:
+		line.Change = changeOf(is.of.Status)
+	}
+	var err error
+	if line.Change == ChangeMoved {
+		if line.To, err = target(ctx, is.part, is.cell); err != nil {
+			return err
+		}
+	}
+	if line.DayPlace, err = d.place(ctx, is.seg, is.cell); err != nil {
+		return err
+	}
+	return d.emit(line)
+}
+
+func changeOf(status int) string {
+	switch status {
+	case http.StatusNotFound, http.StatusGone:
+		return ChangeGone
+	case http.StatusMovedPermanently, http.StatusPermanentRedirect:
+		return ChangeMoved
+	}
+	return ChangeFailed
+}
+
+// maxHead is how much of a record is read for its HTTP header.
+const maxHead = 1 << 20
+
+// target returns where a redirect leads, as a whole URL; "" if its header does not say it, or not
+// in a form that can be read.
+func target(ctx context.Context, p archive.Part, cell int) (string, error) {
+	p.Cells = []int{cell}
+	view, err := archive.NewView(archive.WARC, []archive.Part{p})
+	if err != nil {
+		return "", err
+	}
+	off, n, _ := view.Find(0, 0)
+	stored, err := view.OpenRange(ctx, off, n)
+	if err != nil {
+		return "", err
+	}
+	defer stored.Close()
+	record, err := gzip.NewReader(stored)
+	if err != nil {
+		return "", err
+	}
+	in := bufio.NewReader(io.LimitReader(record, maxHead))
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		if line == "\r\n" {
+			break
+		}
+	}
+	return location(in, p.Index.Cells[cell].URL), nil
+}
+
+// location returns the Location of an HTTP answer to a request for a page.
+func location(answer *bufio.Reader, page string) string {
+	resp, err := http.ReadResponse(answer, nil)
+	if err != nil {
+		return ""
+	}
+	resp.Body.Close()
+	base, err := url.Parse(page)
+	if err != nil || resp.Header.Get("Location") == "" {
+		return ""
+	}
+	to, err := base.Parse(resp.Header.Get("Location"))
+	if err != nil {
+		return ""
+	}
+	return to.String()
+}

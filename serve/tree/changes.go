@@ -1,0 +1,256 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/naming"
+	"sheaf/serve/account"
+	"sheaf/serve/library"
+	"sheaf/serve/results"
+)
+
+// The files in which a day's directory tells what the day changed of a domain: see
+// library.DayChange. They are written when they are asked for, for what the reader sees.
+const (
+	fileChanges      = "changes.jsonl.gz"
+	fileChangesTable = "changes.parquet"
+)
+
+// changes returns a file that tells what a day changed of a domain.
+func (f *finder) changes(ctx context.Context, of source, name string) (*library.Entry, error) {
+	if _, err := f.volumesDirectory(ctx, of); err != nil {
+		return nil, err
+	}
+	d := f.changesDocument(of, name)
+	return f.longText(ctx, d, func(f *finder, ctx context.Context, w io.Writer) error {
+		if name == fileChangesTable {
+			to := results.NewChanges(w)
+			if err := f.eachChange(ctx, of, to.Add); err != nil {
+				return err
+			}
+			return to.Close()
+		}
+		return zipped(w, func(w io.Writer) error {
+			out := json.NewEncoder(w)
+			out.SetEscapeHTML(false)
+			return f.eachChange(ctx, of, func(c library.DayChange) error { return out.Encode(c) })
+		})
+	})
+}
+
+func (f *finder) changesDocument(of source, name string) library.Document {
+	v := f.view
+	d := library.Document{Name: name, Type: "application/gzip", Modified: v.Modified(of.published(), of.place, library.Any)}
+	if name == fileChangesTable {
+		d.Type = "application/vnd.apache.parquet"
+	}
+	last := of.editions[len(of.editions)-1]
+	d.Key = fmt.Sprintf("changes %q %q %q %d %q %s", of.name, of.place, last.Name, v.Snap.Withdrawals(), v.Scope.Under(of.place), v.Veil.State())
+	return d
+}
+
+// madeChanges returns the files of changes that were written before. Directories list no others,
+// since writing them takes long.
+func (f *finder) madeChanges(ctx context.Context, of source) (nodes []library.Node, err error) {
+	if of.current {
+		return nil, nil
+	}
+	for _, name := range []string{fileChanges, fileChangesTable} {
+		d := f.changesDocument(of, name)
+		if !d.Known(f.view.Archive.Memo) {
+			continue
+		}
+		e, err := f.changes(ctx, of, name)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, e.Node)
+	}
+	return nodes, nil
+}
+
+// changedHosts returns the hosts of a domain in the account's scope of which a day's editions
+// brought something, or of which something was taken down, lifted or erased on it, in the order of
+// their keys. It holds some 60 bytes a host.
+func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, err error) {
+	var keys []string
+	for _, ed := range of.editions {
+		if catalog.DayOf(ed.Name) != of.name {
+			continue // nothing was published on the day
+		}
+		for h, err := range f.view.Snap.EditionSizes(ctx, ed.Name, account.KeyPrefix(of.place)) {
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, h.Key)
+		}
+	}
+	withdrawn, err := f.withdrawn(ctx, of.name)
+	if err != nil {
+		return nil, err
+	}
+	keys = append(keys, withdrawn...)
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		place := strings.ReplaceAll(key, ",", "/")
+		if !account.Within(place, of.place) || !f.view.Scope.Holds(place) {
+			continue
+		}
+		host, err := naming.HostFromPath(place)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, nil
+}
+
+// withdrawn returns the keys of the hosts that the account may know of and of which something was
+// taken down, lifted or erased on a day. They may come several times.
+func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err error) {
+	stones, err := f.view.Snap.Withdrawn(ctx, day)
+	for _, t := range stones {
+		if f.view.Scope.Holds(naming.HostPath(t.Host)) && !f.view.Veil.HidesHost(t.Host) {
+			keys = append(keys, catalog.Key(t.Host))
+		}
+	}
+	return keys, err
+}
+
+// withdrawnOnly returns the newest edition before a day on which nothing was published, if
+// something was withdrawn on it: its directory tells of that.
+func (f *finder) withdrawnOnly(ctx context.Context, day string) ([]catalog.Edition, error) {
+	keys, err := f.withdrawn(ctx, day)
+	if err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	all, err := f.view.Snap.Editions(ctx)
+	before := slices.DeleteFunc(all, func(ed catalog.Edition) bool { return catalog.DayOf(ed.Name) > day })
+	return before[max(0, len(before)-1):], err
+}
+
+// eachChange calls emit with what a day changed of a domain.
+func (f *finder) eachChange(ctx context.Context, of source, emit func(library.DayChange) error) error {
+	hosts, err := f.changedHosts(ctx, of)
+	if err != nil {
+		return err
+	}
+	day, err := time.Parse("20060102", of.name)
+	if err != nil {
+		return err
+	}
+	before := day.AddDate(0, 0, -1).Format("20060102")
+	p := &placer{finder: f, of: of, days: make(map[string]*dayParts)}
+	for _, host := range hosts {
+		p.key, p.volumes = catalog.Key(host), make(map[string]func(int64, int) (library.Stretch, library.Stretch, bool))
+		if err := f.view.DayChanges(ctx, host, before, of.name, p.place, emit); err != nil {
+			return fmt.Errorf("host %s: %w", host, err)
+		}
+	}
+	return nil
+}
+
+// placer finds where records lie in the volumes of days.
+type placer struct {
+	*finder
+	of   source
+	days map[string]*dayParts
+
+	key     string                                                               // of the host
+	volumes map[string]func(int64, int) (library.Stretch, library.Stretch, bool) // of the host, by day/volume
+}
+
+// dayParts are the volumes of a day.
+type dayParts struct {
+	source
+	parts []part
+	of    map[string][]int // by edition, the numbers of its parts
+}
+
+// most is how many days' volumes a placer remembers.
+const most = 100
+
+func (p *placer) ofDay(ctx context.Context, day string) (*dayParts, error) {
+	if known := p.days[day]; known != nil {
+		return known, nil
+	}
+	editions, err := p.view.Snap.DayEditions(ctx, day)
+	if err != nil {
+		return nil, err
+	}
+	d := &dayParts{source: source{name: day, editions: editions, place: p.of.place}, of: make(map[string][]int)}
+	if d.parts, err = p.volumeParts(ctx, d.source); err != nil {
+		return nil, err
+	}
+	for i, part := range d.parts {
+		for _, ed := range part.editions {
+			d.of[ed.Name] = append(d.of[ed.Name], i)
+		}
+	}
+	if len(p.days) >= most {
+		clear(p.days)
+	}
+	p.days[day] = d
+	return d, nil
+}
+
+// place is a library.Placer. It returns nil if the record is in no volume any more.
+func (p *placer) place(ctx context.Context, seg catalog.SegmentEntry, cell int) (*library.DayPlace, error) {
+	d, err := p.ofDay(ctx, catalog.DayOf(seg.Edition))
+	if err != nil {
+		return nil, err
+	}
+	of := d.of[seg.Edition]
+	i := slices.IndexFunc(of, func(i int) bool { to := d.parts[i].to; return to == "" || p.key <= to })
+	if i < 0 {
+		return nil, nil
+	}
+	at := &library.DayPlace{Day: d.name, Volume: numbered(of[i] + 1)}
+	find, known := p.volumes[at.Day+"/"+at.Volume]
+	if !known {
+		v, err := p.volume(ctx, d.source, d.parts[of[i]], at.Volume)
+		if err != nil {
+			return nil, err
+		}
+		if find, err = v.Places(ctx, p.key); err != nil {
+			return nil, err
+		}
+		p.volumes[at.Day+"/"+at.Volume] = find
+	}
+	if find == nil {
+		return nil, nil
+	}
+	var ok bool
+	if at.Tar, at.WARC, ok = find(seg.Seq, cell); !ok {
+		return nil, nil
+	}
+	return at, nil
+}
+
+// MakeChanges writes the changes of a day's domains, as an account sees them, so that readers need
+// not wait for them.
+func (t *Tree) MakeChanges(ctx context.Context, a *account.Account, day string) error {
+	domains := make(map[string]bool)
+	for n, err := range t.List(ctx, a, "/"+dirDays+"/"+day) {
+		if err != nil {
+			return err
+		}
+		domains[n.Name] = true
+	}
+	for _, domain := range slices.Sorted(maps.Keys(domains)) {
+		for _, name := range []string{fileChanges, fileChangesTable} {
+			if _, err := t.Stat(ctx, a, "/"+dirDays+"/"+day+"/"+domain+"/"+name); err != nil && !library.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
