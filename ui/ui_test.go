@@ -99,7 +99,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 		Library: site.Library, Guard: g, About: about, Publish: noon, FTP: "127.0.0.1:2121",
 	}))
 	testkit.Must(t, login.Register(router, login.Options{
-		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Guard: g, Sessions: g.Sessions, Accounts: accounts, Mails: mails, Board: "/board/",
+		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Guard: g, Sessions: g.Sessions, Accounts: accounts, Resets: &httpd.Resets{Site: new(webpage.Site), Accounts: accounts, Mails: mails}, Board: "/board/",
 		Operator: func(context.Context, string, string, string) (operators.Operator, string, error) {
 			return operators.Operator{}, "", operators.ErrCredentials
 		},

@@ -173,6 +173,30 @@ func (t *Takedowns) List(ctx context.Context, q TakedownQuery) ([]catalog.Tombst
 	return append([]catalog.Tombstone{}, stones...), err // never null
 }
 
+// Standing reports for each row of List whether it is a take-down in force: one that no later
+// row lifts.
+func Standing(rows []catalog.Tombstone) []bool {
+	standing := make([]bool, len(rows))
+	type what struct {
+		host, edition, prefix, collection, robot string
+		since                                    int64
+	}
+	of := make(map[what][]int) // those that stand
+	for i, t := range rows {
+		w := what{t.Host, t.Edition, t.URLPrefix, t.Collection, t.Robot, t.Since.UnixNano()}
+		switch t.Act {
+		case catalog.TakeDown:
+			standing[i], of[w] = true, append(of[w], i)
+		case catalog.Lift:
+			for _, j := range of[w] {
+				standing[j] = false
+			}
+			delete(of, w)
+		}
+	}
+	return standing
+}
+
 // Collections returns what was imported as collections, with its sums.
 func (t *Takedowns) Collections(ctx context.Context, _ route.None) (list catalog.CollectionList, err error) {
 	s, err := t.catalog.Pin(ctx)

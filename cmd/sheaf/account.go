@@ -18,7 +18,7 @@ import (
 
 func accountCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onAll("ls", "List the accounts", httpd.ListAccounts, func(w io.Writer, list account.AccountList) {
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onOne("reset NAME", "Mail the owner a link by which the password is set anew", httpd.SendReset, nil), onAll("ls", "List the accounts", httpd.ListAccounts, func(w io.Writer, list account.AccountList) {
 		accountTable(w, list.Accounts...)
 	}), onOne("rm NAME", "Remove an account", httpd.DeleteAccount, nil))
 	return cmd

@@ -49,6 +49,7 @@ const (
 // Paths of the log-in page, which Ask leads to, and of the form that logs out.
 const (
 	PathLogin  = "/login"
+	PathReset  = PathLogin + "/reset"
 	PathLogout = "/logout"
 )
 

@@ -23,6 +23,7 @@ type AccountsHandler struct {
 	Accounts *account.Accounts
 	Meter    *account.Meter
 	Rules    *account.Rules // nil: there are none
+	Resets   *Resets        // nil: no links for new passwords are mailed
 }
 
 const oneAccount = api.PathAdminAccounts + "/{name}"
@@ -48,6 +49,7 @@ func (h *AccountsHandler) register(operators, owners route.Mount) {
 	CreateAccount.On(operators, h.Create)
 	ChangeAccount.On(operators, h.Change)
 	DeleteAccount.On(operators, route.Done(h.Delete))
+	SendReset.On(operators, route.Done(h.SendReset))
 	h.registerTokens(operators, owners)
 }
 

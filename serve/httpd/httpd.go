@@ -43,6 +43,8 @@ type Options struct {
 	Public   string          // the service's own URL, if it is behind a proxy
 	Log      *slog.Logger    // nil: discards
 
+	Resets *Resets // lets operators mail links for new passwords; nil: they do not
+
 	// Replay is the directory with ReplayWeb.page's ui.js and sw.js, and ReplayOrigin where it
 	// runs, such as https://replay.example.jp. The service's handler must then go through
 	// web.Only. If one of the two is empty ReplayWeb.page is not offered.
@@ -89,7 +91,7 @@ func Register(r *mux.Router, opt Options) error {
 	(&Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)
 	(&web.Pages{Library: opt.Library, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log, Watching: opt.Watches != nil}).Register(r, g)
-	(&AccountsHandler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter, Rules: opt.Library.Rules}).Register(r, g)
+	(&AccountsHandler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter, Rules: opt.Library.Rules, Resets: opt.Resets}).Register(r, g)
 	if opt.Watches != nil {
 		(&WatchesHandler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)
 	}

@@ -38,23 +38,24 @@ var (
 )
 
 func (h *AccountsHandler) registerTokens(operators, owners route.Mount) {
-	ListTokens.On(operators, h.listTokens)
+	ListTokens.On(operators, h.Tokens)
 	MakeToken.On(operators, func(ctx context.Context, in route.At[account.NewToken]) (account.NewToken, error) {
 		return h.makeToken(ctx, in.Name, in.Body)
 	})
-	RevokeToken.On(operators, route.Done(h.revokeToken))
+	RevokeToken.On(operators, route.Done(h.Revoke))
 	listOwn.On(owners, func(ctx context.Context, _ route.None) (account.TokenList, error) {
-		return h.listTokens(ctx, guard.Account(ctx).Name)
+		return h.Tokens(ctx, guard.Account(ctx).Name)
 	})
 	makeOwn.On(owners, func(ctx context.Context, in account.NewToken) (account.NewToken, error) {
 		return h.makeToken(ctx, guard.Account(ctx).Name, in)
 	})
 	revokeOwn.On(owners, func(ctx context.Context, id string) (route.None, error) {
-		return route.None{}, h.revokeToken(ctx, TokenOf{guard.Account(ctx).Name, id})
+		return route.None{}, h.Revoke(ctx, TokenOf{guard.Account(ctx).Name, id})
 	})
 }
 
-func (h *AccountsHandler) listTokens(ctx context.Context, name string) (list account.TokenList, err error) {
+// Tokens returns the tokens of an account, the oldest first.
+func (h *AccountsHandler) Tokens(ctx context.Context, name string) (list account.TokenList, err error) {
 	if _, err := h.Accounts.Account(ctx, name); err != nil {
 		return list, err
 	}
@@ -71,7 +72,8 @@ func (h *AccountsHandler) makeToken(ctx context.Context, name string, wanted acc
 	return account.NewToken{Token: made, Secret: secret}, err
 }
 
-func (h *AccountsHandler) revokeToken(ctx context.Context, of TokenOf) error {
+// Revoke revokes a token.
+func (h *AccountsHandler) Revoke(ctx context.Context, of TokenOf) error {
 	audit.About(ctx, "token "+of.ID+" of account", of.Account)
 	return h.Accounts.RevokeToken(ctx, of.Account, of.ID)
 }

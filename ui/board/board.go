@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/window"
 	"sheaf/manager"
 	"sheaf/serve"
+	"sheaf/serve/httpd"
 	"sheaf/serve/watch"
 	"sheaf/ui/removal"
 )
@@ -36,9 +37,14 @@ type Options struct {
 	Library  *serve.Library   // nil: another process has the archive
 	Watches  *watch.Watches   // nil: another process tells consumers of changes
 	Removals *removal.Desk    // nil: another process decides about removals
-	Disks    []inbox.Disk     // that batches pass through
-	Where    string           // the object store, for people
-	Copy     string           // its second copy; empty: there is none
+
+	Accounts  *httpd.AccountsHandler // nil: another process has the accounts
+	Operators *operators.Door        // nil: operators have no page
+	Takedowns *upkeep.Takedowns      // nil: another process takes archives down
+
+	Disks []inbox.Disk // that batches pass through
+	Where string       // the object store, for people
+	Copy  string       // its second copy; empty: there is none
 
 	Scrub func(context.Context) (upkeep.Scrub, error) // how the store is; nil: another process verifies it, or none
 
@@ -77,6 +83,13 @@ const (
 	pathLive      = Path + "live"
 	pathRemovals  = Path + "removals"
 	pathAudit     = Path + "audit"
+
+	pathAccounts    = Path + "accounts"
+	pathAccess      = Path + "access"
+	pathTakedowns   = Path + "takedowns"
+	pathCollections = Path + "collections"
+	pathOperators   = Path + "operators"
+	pathOwnPassword = Path + "password"
 )
 
 // Register mounts the pages.

@@ -1,7 +1,8 @@
 // Package board has the pages for operators: what is wrong now, the buffers, robots, hosts that
-// wait for a decision, levelling, releases, editions and store, watches that fail, and transfer
-// rates. What operators do daily can be done here; for the rest the pages name the command. Every
-// number leads to what it is made of, and every list is paged.
+// wait for a decision, levelling, releases, editions and store, watches that fail, transfer rates,
+// and who may read what: accounts, access rules, take-downs, collections and operators. What
+// operators do daily can be done here; for the rest the pages name the command. Every number leads
+// to what it is made of, and every list is paged.
 //
 // # Partners
 //

@@ -86,6 +86,7 @@ func (b *board) register(mount route.Mount, all bool) {
 		show[route.None](mount, pathRemovals, "What owners of sites ask for", b.removals)
 		form[removalForm](mount, pathRemovals, audit.Decide, "Grant or refuse", b.decideRemoval)
 	}
+	b.registerReaders(mount, all)
 	if all || b.Manager != nil {
 		show[firstLine](mount, pathRobots, "The robots", b.robots)
 		show[route.None](mount, pathRobots+"/{robot}", "One robot", b.robot)

@@ -22,7 +22,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
 	"sheaf/internal/problem"
@@ -30,6 +29,7 @@ import (
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
+	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
 )
 
@@ -39,8 +39,7 @@ type Options struct {
 	Guard    *guard.Guard
 	Sessions *session.Sessions
 	Accounts *account.Accounts // nil: only operators log in here
-	Mails    *mailer.Outbox    // for forgotten passwords; nil: none are sent
-	Base     string            // the service's URL in mails, without a slash at the end
+	Resets   *httpd.Resets     // for forgotten passwords; needed with Accounts
 
 	// Operator checks the name and password of an operator and returns the mark of the session. It
 	// fails as operators.Door.Login does. Board is the path below which operators work.
@@ -51,8 +50,6 @@ type Options struct {
 	Operators *operators.Store // keeps those who log in there; needed with OIDC
 	Log       *slog.Logger     // default: none
 }
-
-const pathReset = session.PathLogin + "/reset"
 
 // pages serves the pages.
 type pages struct{ Options }
@@ -81,7 +78,7 @@ type (
 )
 
 const (
-	oneReset = pathReset + "/{secret:[a-z0-9]+}"
+	oneReset = session.PathReset + "/{secret:[a-z0-9]+}"
 	html     = "text/html"
 	loggedIn = "Logged in, with a cookie; to the page that was asked for"
 	goneLink = "The page says that the link is good no more"
@@ -92,8 +89,8 @@ var operations = []route.Route{
 	webpage.Form[loginForm](session.PathLogin, route.Anybody, audit.None, "Begin a session", loggedIn).Also(http.StatusForbidden, html, "The page again: name or password is wrong, or the account is suspended").Also(http.StatusTooManyRequests, html, "The page again: too many wrong passwords").Route,
 	webpage.Lead[nextQuery](pathOIDC, route.Anybody, http.StatusSeeOther, "Leads to the OpenID provider, where the settings name one", "To the provider").Route,
 	webpage.Lead[callbackQuery](pathCallback, route.Anybody, http.StatusSeeOther, "Takes the OpenID provider's answer", loggedIn).Also(http.StatusForbidden, html, "The log-in page: the provider has refused, or there is no account").Route,
-	webpage.Get[route.None](pathReset, route.Anybody, "Asks whose password is forgotten").Route,
-	webpage.Form[resetForm](pathReset, route.Anybody, audit.None, "Send a mail by which the password is set anew; the answer is the same for names that nobody has", "").Answering(http.StatusOK, "A page").Sends(html).Route,
+	webpage.Get[route.None](session.PathReset, route.Anybody, "Asks whose password is forgotten").Route,
+	webpage.Form[resetForm](session.PathReset, route.Anybody, audit.None, "Send a mail by which the password is set anew; the answer is the same for names that nobody has", "").Answering(http.StatusOK, "A page").Sends(html).Route,
 	webpage.Get[route.None](oneReset, route.Anybody, "Asks for the new password").Also(http.StatusGone, html, goneLink).Route,
 	webpage.Form[passwordForm](oneReset, route.Anybody, audit.None, "Set the new password", "Set; to the log-in page").Also(http.StatusGone, html, goneLink).Also(http.StatusUnprocessableEntity, html, "The page says what is wrong").Route,
 	webpage.Form[route.None](session.PathLogout, route.Anybody, audit.None, "End the session", "Logged out; to the front page").Route,
@@ -106,6 +103,9 @@ func Routes() []route.Route { return operations }
 func Register(r *mux.Router, opt Options) error {
 	if opt.Site == nil || opt.Guard == nil || opt.Sessions == nil || opt.Operator == nil {
 		return errors.New("login: options lack a site, a guard, sessions or a check of operators")
+	}
+	if opt.Accounts != nil && opt.Resets == nil {
+		return errors.New("login: options have accounts, and nothing that sets their passwords anew")
 	}
 	if opt.OIDC != nil && opt.Operators == nil {
 		return errors.New("login: options have an OpenID provider, and nothing that keeps its operators")
@@ -129,8 +129,8 @@ func Register(r *mux.Router, opt Options) error {
 	r.Handle(session.PathLogin, problem.Within(opt.Guard.Public(p.ask))).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(session.PathLogin, problem.Within(opt.Guard.Public(p.login))).Methods(http.MethodPost)
 	if p.Accounts != nil {
-		r.Handle(pathReset, problem.Within(opt.Guard.Public(p.askReset))).Methods(http.MethodGet, http.MethodHead)
-		r.Handle(pathReset, problem.Within(opt.Guard.Public(p.beginReset))).Methods(http.MethodPost)
+		r.Handle(session.PathReset, problem.Within(opt.Guard.Public(p.askReset))).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(session.PathReset, problem.Within(opt.Guard.Public(p.beginReset))).Methods(http.MethodPost)
 		r.Handle(oneReset, problem.Within(opt.Guard.Public(p.askPassword))).Methods(http.MethodGet, http.MethodHead)
 		r.Handle(oneReset, problem.Within(opt.Guard.Public(p.setPassword))).Methods(http.MethodPost)
 	}

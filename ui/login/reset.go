@@ -2,7 +2,6 @@ package login
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
-	"sheaf/internal/mailer"
 	"sheaf/internal/passwords"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
@@ -30,7 +28,7 @@ type resetPage struct {
 var resetTemplate = webpage.ParseFiles(texts, "reset.html")
 
 func (p *pages) showReset(w http.ResponseWriter, r *http.Request, status int, data resetPage) error {
-	data.Page, data.Sends = p.Site.For(r), p.Mails != nil && p.Mails.Sends()
+	data.Page, data.Sends = p.Site.For(r), p.Resets.Sends()
 	return webpage.Show(w, r, status, resetTemplate, data)
 }
 
@@ -48,7 +46,7 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := strings.TrimSpace(in.Name)
 	audit.Note(r.Context(), audit.Row{Act: audit.Change, Object: "password of account " + name, Reason: "asked for a link by mail"})
-	if p.Mails == nil || !p.Mails.Sends() {
+	if !p.Resets.Sends() {
 		return p.showReset(w, r, http.StatusOK, resetPage{})
 	}
 	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one
@@ -59,18 +57,9 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	if err := audit.Begin(r.Context()); err != nil {
 		return err
 	}
-	page := p.Site.For(r)
-	err = p.Accounts.BeginReset(r.Context(), name, func(ctx context.Context, tx *sql.Tx, to, secret string) error {
-		return p.Mails.Add(ctx, tx, mailer.Letter{
-			To: to, Subject: page.T("Your password at %s", page.Title()),
-			Text: page.T("Somebody, most likely you, wants to set the password of the account %s anew. Open this link within an hour:", name) +
-				"\n\n  " + p.Base + pathReset + "/" + secret + "\n\n" + page.T("If you do not want that, do nothing: the password stays as it is.") + "\n",
-		})
-	})
-	if err != nil {
+	if _, err := p.Resets.Mail(r.Context(), p.Site.For(r), name); err != nil {
 		return err
 	}
-	p.Mails.Hurry()
 	return p.showReset(w, r, http.StatusOK, resetPage{Sent: true})
 }
 

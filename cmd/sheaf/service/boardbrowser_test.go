@@ -78,6 +78,7 @@ var boardPages = map[string]string{
 	"board": "/board/", "batches": "/board/batches", "quarantine": "/board/batches?state=quarantined", "robots": "/board/robots", "hosts": "/board/hosts",
 	"accepted": "/board/hosts?state=accepted", "levelling": "/board/levelling", "releases": "/board/releases", "store": "/board/store", "failing": "/board/watches",
 	"removals": "/board/removals", "audit": "/board/audit", "rates": "/board/transfers", "months": "/board/transfers?by=month", "silent": "/board/robots/silent",
+	"accounts": "/board/accounts", "account": "/board/accounts/reader", "access": "/board/access", "takedowns": "/board/takedowns", "collections": "/board/collections", "operators": "/board/operators",
 }
 
 // The operators' pages are accessible.
@@ -87,6 +88,7 @@ func TestBoardIsAccessible(t *testing.T) {
 	s := newTestService(t)
 	fillBoard(t, s, "")
 	fillHistory(t, s)
+	fillReaders(t, s, "")
 	server := httptest.NewServer(s.router)
 	defer server.Close()
 	ctx := testkit.NewPage(t)

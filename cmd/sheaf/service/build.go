@@ -202,6 +202,7 @@ type builder struct {
 	batches *ingest.Ingest                // nil: another process has the buffers
 	down    *upkeep.Takedowns             // nil: another process takes archives down
 	disks   []inbox.Disk                  // that batches pass through
+	readers *httpd.AccountsHandler        // nil: another process has the accounts
 	told    *watch.Watches                // nil: another process tells consumers of changes
 	work    []func(context.Context) error // of the rooms made so far
 }
@@ -415,6 +416,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	b.told = watches
+	b.readers = &httpd.AccountsHandler{Accounts: a.accounts, Meter: a.meter, Rules: a.library.Rules, Resets: &httpd.Resets{Site: b.site, Accounts: a.accounts, Mails: b.mails, Base: b.base()}}
 	buffer, measures := transfers.NewBuffer(b.transfers.log, b.log), stream.NewFollower()
 	recorder := b.state.monitor.Transfers(buffer)
 	found := results.NewJobs(b.state.db, b.objects, a.library.Records, a.library.Bundles, a.library.Tables, a.accounts, b.log)
@@ -424,8 +426,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.transfers.running, Measures: measures,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
 		Redirect: b.cfg.HTTP.redirect(a.objects),
-		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit,
-		Operator: b.door.Session,
+		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions, Audit: b.audit, Operator: b.door.Session, Resets: b.readers.Resets,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -469,7 +470,7 @@ func (b *builder) guard(a *archives) *guard.Guard {
 func (b *builder) login(a *archives) error {
 	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
-		opt.Accounts, opt.Mails, opt.Base = a.accounts, b.mails, b.base()
+		opt.Accounts, opt.Resets = a.accounts, b.readers.Resets
 	} else {
 		webpage.Register(b.router) // else ui has done so
 	}
@@ -548,7 +549,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	}
 	return board.Register(b.router, board.Options{
 		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots,
-		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
+		Library: library, Watches: b.told, Removals: desk, Accounts: b.readers, Operators: b.door, Takedowns: b.down, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
 		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
 	})
 }

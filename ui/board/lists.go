@@ -1,0 +1,162 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/problem"
+	"sheaf/internal/route"
+	"sheaf/internal/webpage"
+	"sheaf/serve/httpd"
+)
+
+// list is a page with what operators keep in a list, or with one of it, and the forms that change
+// it. Their template is list.html with a file that defines "heading" and "contents".
+type list struct {
+	board    *board
+	path     string
+	template *template.Template
+	fill     func(r *http.Request, p *listPage) error
+}
+
+// listPage is what the page is made with.
+type listPage struct {
+	page
+	List    any            // what fill has found
+	Query   string         // a part of the names that are listed; empty: all are
+	Given   url.Values     // what the main form is filled with
+	Done    bool           // a form was carried out just now
+	Wrong   string         // why it was not
+	Secret  string         // the new password, which is shown this once
+	HasDesk bool           // owners of sites can ask for a removal here
+	Self    string         // path of the page
+	Live    map[string]int // downloads under way in this process, by account
+	Pager   pager
+}
+
+// listQuery is the query of the pages.
+type listQuery struct {
+	Q    string `query:"q" doc:"a part of a name"`
+	From int    `query:"from" doc:"the first line, counted from 0"`
+	Done string `query:"done" doc:"a form was carried out"`
+}
+
+// list mounts a page.
+func (b *board) list(mount route.Mount, path, name, summary string, fill func(*http.Request, *listPage) error) *list {
+	l := &list{b, path, webpage.ParseFiles(pages, "common.html", "list.html", name+".html"), fill}
+	show[listQuery](mount, path, summary, func(w http.ResponseWriter, r *http.Request) error {
+		return l.show(w, r, http.StatusOK, listPage{})
+	})
+	return l
+}
+
+func (l *list) show(w http.ResponseWriter, r *http.Request, status int, p listPage) error {
+	q := r.URL.Query()
+	p.page, p.HasDesk, p.Query, p.Done, p.Self = l.board.page(r), l.board.Removals != nil, strings.TrimSpace(q.Get("q")), q.Has("done"), l.at(r)
+	if p.Given == nil {
+		p.Given = url.Values{}
+	}
+	if r.Method != http.MethodGet {
+		p.Path = p.Self // where the other language leads
+	}
+	if err := l.fill(r, &p); err != nil {
+		return explained(err)
+	}
+	return webpage.Show(w, r, status, l.template, p)
+}
+
+// at returns the page's path, with the name that the request's path has.
+func (l *list) at(r *http.Request) string {
+	return strings.Replace(l.path, "{name}", url.PathEscape(mux.Vars(r)["name"]), 1)
+}
+
+// does mounts a form of a page. It does what an operation does, for whom that is for and with its
+// act in the audit log. Read makes the operation's request of the form and of the name in the
+// path. The page is shown again if the request cannot be done, and if secret, where it is given,
+// finds in the answer what is to be shown once; otherwise the form leads to the page then, or back
+// if that is nil.
+func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.Op[In, Out], do func(context.Context, In) (Out, error), read func(f Form, name string) (In, error), secret func(Out) string, then *list) {
+	form := webpage.Form[Form](path, op.For, audit.Act(op.Act), op.Summary, "Done; to a page").Also(http.StatusOK, "text/html", "The page, with a new password").Also(http.StatusUnprocessableEntity, "text/html", "The page says what is wrong")
+	form.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
+		in, err := route.Form[Form](w, r)
+		if err != nil {
+			return err
+		}
+		name := mux.Vars(r)["name"]
+		ask, err := read(in, name)
+		if err != nil {
+			audit.Note(r.Context(), audit.Row{Object: name, Reason: err.Error()})
+			err = problem.New(http.StatusUnprocessableEntity, "bad_form", err.Error())
+		}
+		var answer Out
+		if err == nil {
+			answer, err = do(r.Context(), ask)
+		}
+		w.Header().Del("Location") // of what was made in the API
+		var no *problem.Error
+		if err = explained(err); errors.As(err, &no) && no.Status < http.StatusInternalServerError {
+			p := listPage{Wrong: no.Detail}
+			if path == l.path {
+				p.Given = r.PostForm
+			}
+			return l.show(w, r, no.Status, p)
+		}
+		if err != nil {
+			return err
+		}
+		if secret != nil && secret(answer) != "" {
+			w.Header().Set("Cache-Control", "no-store")
+			return l.show(w, r, http.StatusOK, listPage{Secret: secret(answer)})
+		}
+		return back(w, cmp.Or(then, l).at(r)+"?done=1")
+	})
+}
+
+// explained returns the problem to answer for an error of what the lists have.
+func explained(err error) error { return operators.Explain(httpd.Explain(err)) }
+
+// listed sets the lines of a page whose names have the part that is asked for.
+func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string) {
+	found := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !strings.Contains(name(one), strings.ToLower(p.Query)) })
+	p.List, p.Pager = paged(r, found)
+}
+
+// field is a field of a form.
+type field struct {
+	Name, Label, Value, Hint string
+	Type                     string // of the input
+	Required                 bool
+}
+
+// Field makes a field of the page's main form: with a name, a label, an example or nothing, and
+// words for its type and whether it is required.
+func (p listPage) Field(name, label, hint string, words ...string) field {
+	f := field{Name: name, Label: label, Value: p.Given.Get(name), Hint: hint, Type: "text"}
+	for _, word := range words {
+		if word == "required" {
+			f.Required = true
+		} else {
+			f.Type = word
+		}
+	}
+	return f
+}
+
+// removing is what the form that removes something is made with.
+type removing struct {
+	webpage.Page
+	Path, Name string
+}
+
+// Removing makes the form that removes something.
+func (p listPage) Removing(path, name string) removing { return removing{p.Page, path, name} }
