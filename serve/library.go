@@ -15,6 +15,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
@@ -97,7 +98,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	made := &results.Tables{Archive: from, Access: access}
 	return &Library{
 		Access:  access,
-		Tree:    tree.New(tree.Options{Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
+		Tree:    tree.New(tree.Options{Archive: from, Access: access, ChangeTable: func(w io.Writer) tree.ChangeTable { return results.NewChanges(w) }, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
 		Records: records.New(from, opt.URLs),
 		Bundles: &results.Bundles{Archive: from, Access: access},
 		Tables:  made,

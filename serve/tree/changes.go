@@ -14,7 +14,6 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
-	"sheaf/serve/results"
 )
 
 // The files in which a day's directory tells what the day changed of a domain: see
@@ -24,15 +23,24 @@ const (
 	fileChangesTable = "changes.parquet"
 )
 
+// ChangeTable takes what a day changed, line by line. Close ends the table.
+type ChangeTable interface {
+	Add(library.DayChange) error
+	Close() error
+}
+
 // changes returns a file that tells what a day changed of a domain.
 func (f *finder) changes(ctx context.Context, of source, name string) (*library.Entry, error) {
 	if _, err := f.volumesDirectory(ctx, of); err != nil {
 		return nil, err
 	}
+	if name == fileChangesTable && f.tree.opt.ChangeTable == nil {
+		return nil, library.ErrNotFound
+	}
 	d := f.changesDocument(of, name)
 	return f.longText(ctx, d, func(f *finder, ctx context.Context, w io.Writer) error {
 		if name == fileChangesTable {
-			to := results.NewChanges(w)
+			to := f.tree.opt.ChangeTable(w)
 			if err := f.eachChange(ctx, of, to.Add); err != nil {
 				return err
 			}

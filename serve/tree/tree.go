@@ -62,6 +62,10 @@ import (
 type Options struct {
 	Archive *library.Library
 	Access  *account.Access
+
+	// ChangeTable begins the table of what a day changed; nil: days have none.
+	ChangeTable func(io.Writer) ChangeTable
+
 	Contact string // address for questions, for /README; may be empty
 	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
 

@@ -100,6 +100,8 @@ func TestPackagesAreShort(t *testing.T) {
 			most = 4900
 		case "cmd/sheaf/service":
 			most = 4390
+		case "serve/library":
+			most = 4200 // the states of hosts at the ends of days
 		case "ingest/foreign":
 			most = 4300
 		}
