@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/media"
+	"sheaf/internal/stream"
 )
 
 // response is an HTTP response as a segment stores it: without transfer and content codings, and
@@ -31,7 +33,7 @@ type response struct {
 
 // parseResponse reads the block of a response record. It fails with errOther if that is no response
 // of HTTP/1. It reads no more than limit bytes of the decoded body.
-func parseResponse(block *block, limit int64) (*response, error) {
+func parseResponse(ctx context.Context, block *block, limit int64) (*response, error) {
 	const maxHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(block.from(0), maxHead))
 	if err != nil {
@@ -48,11 +50,11 @@ func parseResponse(block *block, limit int64) (*response, error) {
 	}
 	coded := codingsOf(h)
 	if coded.chunked {
-		if coded.chunked, err = inChunks(block.from(int64(len(head)))); err != nil {
+		if coded.chunked, err = inChunks(ctx, block.from(int64(len(head)))); err != nil {
 			return nil, err
 		}
 	}
-	open := func() (*media.Body, func(), bool) { return coded.open(block.from(int64(len(head)))) }
+	open := func() (*media.Body, func(), bool) { return coded.open(ctx, block.from(int64(len(head)))) }
 	removed, err := r.measure(open, limit)
 	if err != nil {
 		return nil, err
@@ -144,20 +146,20 @@ func codingsOf(h httpHead) codings {
 }
 
 // open decodes a body. removed reports whether no content coding is left.
-func (c codings) open(in io.Reader) (_ *media.Body, closeIt func(), removed bool) {
+func (c codings) open(ctx context.Context, in io.Reader) (_ *media.Body, closeIt func(), removed bool) {
 	if c.chunked {
 		in = media.NewChunks(in)
 	}
-	outer := media.Decode(in, c.transfer)
-	inner := media.Decode(outer, c.content)
+	outer := media.Decode(ctx, in, c.transfer)
+	inner := media.Decode(ctx, outer, c.content)
 	return inner, func() { inner.Close(); outer.Close() }, inner.Removed || len(c.content) == 0
 }
 
 // inChunks reports whether a body is in chunks. Many writers keep the header field that says so,
 // but not the chunks.
-func inChunks(in io.Reader) (bool, error) {
+func inChunks(ctx context.Context, in io.Reader) (bool, error) {
 	c := media.NewChunks(in)
-	_, err := io.Copy(io.Discard, c)
+	_, err := io.Copy(io.Discard, stream.UntilDone(ctx, c))
 	if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
 		return false, err
 	}

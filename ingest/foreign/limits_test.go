@@ -143,6 +143,44 @@ func TestConversionStops(t *testing.T) {
 	})
 }
 
+// endsAt is a context that has ended when it is asked for the n-th time.
+type endsAt struct {
+	context.Context
+	left int
+}
+
+func (c *endsAt) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Wherever a conversion is when its context ends, it fails with the context's error. It neither
+// ends as if the file had ended there nor says that the file is damaged.
+func TestConversionEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	packed := gz(strings.Repeat("a page of some length, ", 1<<12))
+	data := gz(rec("1.1", "response", "http://a.example.jp/", answer, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\n"+gz(packed, gz(), "")) +
+		rec("1.1", "response", "http://b.example.jp/", answer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks("a page")+"\r\n"))
+	name := filepath.Join(t.TempDir(), "foreign")
+	testkit.Must(t, os.WriteFile(name, []byte(data), 0o600))
+	for _, lenient := range []bool{false, true} {
+		for n, whole := 0, false; !whole; n++ {
+			f, err := os.Open(name)
+			testkit.Must(t, err)
+			_, err = Convert(&endsAt{t.Context(), n}, f, io.Discard, Options{Robot: "import", Dir: t.TempDir(), Lenient: lenient})
+			if whole = err == nil; !whole && !errors.Is(err, context.Canceled) {
+				t.Fatalf("lenient %t, at its %d. question: %v", lenient, n, err)
+			}
+			if whole && n < 20 {
+				t.Errorf("lenient %t: the context is asked %d times only", lenient, n)
+			}
+			f.Close()
+		}
+	}
+}
+
 type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

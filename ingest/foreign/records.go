@@ -177,7 +177,7 @@ func (c *conversion) mayBeOriginal(id original, p page) {
 
 // parse reads the HTTP response in the record's block.
 func (c *conversion) parse(r *warcRecord) (*response, error) {
-	answer, err := parseResponse(&c.block, min(maxDecoded, c.meter.room()+1))
+	answer, err := parseResponse(c.ctx, &c.block, min(maxDecoded, c.meter.room()+1))
 	if err != nil {
 		return nil, err
 	}

@@ -41,9 +41,9 @@ type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
 // open returns a stream of a file of the given size, compressed or not.
 func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*input, error) {
 	s := &input{meter: newMeter(limits, size)}
-	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
+	raw := bufio.NewReaderSize(source{ctx, s, file}, 256<<10)
 	var err error
-	if s.close, err = s.unpack(raw, inflate); err != nil {
+	if s.close, err = s.unpack(ctx, raw, inflate); err != nil {
 		return nil, s.reading(err, "")
 	}
 	return s, nil
@@ -51,7 +51,7 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 
 // unpack makes raw, in gzip, in Zstandard or as it is, what the stream reads. The caller has to
 // call closeIt.
-func (s *input) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
+func (s *input) unpack(ctx context.Context, raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
 	var in io.Reader = raw
 	closeIt = func() error { return nil }
 	magic, err := raw.Peek(len(zstdMagic))
@@ -66,7 +66,7 @@ func (s *input) unpack(raw *bufio.Reader, inflate inflater) (closeIt func() erro
 		if err != nil {
 			return nil, err
 		}
-		closeIt, in = z.Close, z
+		closeIt, in = z.Close, inflated{source{ctx, s, z}}
 	}
 	s.r = bufio.NewReaderSize(in, 64<<10)
 	return closeIt, nil
@@ -79,9 +79,8 @@ type source struct {
 	r   io.Reader
 }
 
-func (f *source) Read(p []byte) (int, error) {
-	if err := f.ctx.Err(); err != nil {
-		f.s.disk = err
+func (f source) Read(p []byte) (int, error) {
+	if err := f.ended(); err != nil {
 		return 0, err
 	}
 	n, err := f.r.Read(p)
@@ -89,6 +88,25 @@ func (f *source) Read(p []byte) (int, error) {
 		f.s.disk = err
 	}
 	return n, err
+}
+
+// ended returns the context's error.
+func (f source) ended() error {
+	err := f.ctx.Err()
+	if err != nil {
+		f.s.disk = err
+	}
+	return err
+}
+
+// inflated reads what is made of the file, which may be much more. It notes errors of the context.
+type inflated struct{ source }
+
+func (f inflated) Read(p []byte) (int, error) {
+	if err := f.ended(); err != nil {
+		return 0, err
+	}
+	return f.r.Read(p)
 }
 
 // Read implements io.Reader, and counts.

@@ -206,7 +206,7 @@ func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	// The zip's own reading is counted too: entries may share bytes, or inflate before they are
 	// inflated as gzip.
 	raw := bufio.NewReaderSize(checked{entry, c.meter}, 256<<10)
-	closeIt, err := in.unpack(raw, c.opt.inflate)
+	closeIt, err := in.unpack(c.ctx, raw, c.opt.inflate)
 	if err != nil {
 		return in.reading(err, "")
 	}

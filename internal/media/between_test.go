@@ -3,7 +3,10 @@ package media
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -32,7 +35,7 @@ func TestNothingOfVeryMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := int64(body.Len())
-	d := Decode(&body, []string{"gzip, zstd"})
+	d := Decode(t.Context(), &body, []string{"gzip, zstd"})
 	defer d.Close()
 	n, err := io.Copy(io.Discard, d)
 	if n != 0 || err != io.ErrUnexpectedEOF {
@@ -44,9 +47,49 @@ func TestNothingOfVeryMuch(t *testing.T) {
 	}
 }
 
+// after cancels a context with its n-th read.
+type after struct {
+	io.Reader
+	n      int
+	cancel func()
+}
+
+func (a *after) Read(p []byte) (int, error) {
+	if a.n--; a.n == 0 {
+		a.cancel()
+	}
+	return a.Reader.Read(p[:min(len(p), 100)])
+}
+
+// Decoding ends when its context ends: between two blocks of what comes, of what is between two
+// codings, and of what comes out.
+func TestDecodingEndsWithItsContext(t *testing.T) {
+	members := strings.Repeat(gz(""), 1<<20/len(gz("")))
+	for name, c := range map[string]struct {
+		body, codings string
+		reads         int // after which the context ends
+	}{
+		"members":         {members, "gzip", 20},
+		"between codings": {zs(strings.Repeat(members, 8)), "gzip, zstd", 1},
+		"what comes out":  {zs(strings.Repeat("page", 1<<20)), "zstd", 1},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		source := &after{strings.NewReader(c.body), c.reads, cancel}
+		d := Decode(ctx, source, []string{c.codings})
+		n, err := io.Copy(io.Discard, d)
+		if !errors.Is(err, context.Canceled) || n > 1<<20 || source.n < 0 {
+			t.Errorf("%s: %d bytes and %d reads more, %v", name, n, -source.n, err)
+		}
+		if len(d.layers) > 1 && d.layers[1].source.(*between).n > 64<<10 {
+			t.Errorf("%s: %d bytes passed", name, d.layers[1].source.(*between).n)
+		}
+		d.Close()
+	}
+}
+
 // Of a body in more codings than two, nothing is decoded.
 func TestThreeCodings(t *testing.T) {
-	d := Decode(bytes.NewReader([]byte("as it came")), []string{"gzip, gzip", "zstd"})
+	d := Decode(t.Context(), bytes.NewReader([]byte("as it came")), []string{"gzip, gzip", "zstd"})
 	if got, err := io.ReadAll(d); err != nil || string(got) != "as it came" || d.Removed {
 		t.Errorf("%q, %v, removed %t", got, err, d.Removed)
 	}

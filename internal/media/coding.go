@@ -1,9 +1,12 @@
 package media
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
+
+	"sheaf/internal/stream"
 )
 
 // Body is a body after decoding. A body that is not in a coding that was declared comes as it is.
@@ -52,8 +55,9 @@ func (b *between) Read(p []byte) (int, error) {
 }
 
 // Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
-// coding is unknown, nothing is decoded. It reads nothing before the first Read.
-func Decode(r io.Reader, values []string) *Body {
+// coding is unknown, nothing is decoded. It reads nothing before the first Read. Reading fails with
+// the context's error soon after that ends, also while much is decoded of which nothing comes out.
+func Decode(ctx context.Context, r io.Reader, values []string) *Body {
 	var codings []string
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
 		if coding = strings.TrimSpace(coding); coding != "" && coding != "identity" {
@@ -71,15 +75,16 @@ func Decode(r io.Reader, values []string) *Body {
 			return d
 		}
 	}
-	body := &counted{Reader: r}
+	body := &counted{Reader: stream.UntilDone(ctx, r)}
 	d.out = body
 	for i := len(codings) - 1; i >= 0; i-- {
 		l := &layer{coding: codings[i], source: d.out}
 		d.layers, d.out, d.Removed = append(d.layers, l), l, true
 		if i > 0 {
-			d.out = &between{counted{Reader: l}, body}
+			d.out = &between{counted{Reader: stream.UntilDone(ctx, l)}, body}
 		}
 	}
+	d.out = stream.UntilDone(ctx, d.out)
 	return d
 }
 

@@ -24,7 +24,7 @@ func TestManyMembers(t *testing.T) {
 	text := strings.Repeat(gz(""), members) + gz("end")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	b := Decode(strings.NewReader(text), []string{"gzip"})
+	b := Decode(t.Context(), strings.NewReader(text), []string{"gzip"})
 	defer b.Close()
 	if got, err := io.ReadAll(b); string(got) != "end" || err != nil {
 		t.Errorf("%q, %v", got, err)
@@ -50,7 +50,7 @@ func TestEmptyMembersBetweenCodings(t *testing.T) {
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	text := fmt.Sprintf("%x", noise) // which gzip does not store as it is
 	inner := gz(text)
-	b := Decode(strings.NewReader(gz(inner[:5000])+strings.Repeat(gz(""), 1000)+gz(inner[5000:])), []string{"gzip, gzip"})
+	b := Decode(t.Context(), strings.NewReader(gz(inner[:5000])+strings.Repeat(gz(""), 1000)+gz(inner[5000:])), []string{"gzip, gzip"})
 	defer b.Close()
 	if got, err := io.ReadAll(b); string(got) != text || err != nil {
 		t.Errorf("%d bytes of %d, %v", len(got), len(text), err)
@@ -129,7 +129,7 @@ func TestDecode(t *testing.T) {
 		{"long and wrong", strings.Repeat(long, 100), strings.Repeat(long, 100), []string{"br"}, true, true},
 		{"no header of gzip", "\x1f\x8bpage page page", "\x1f\x8bpage page page", []string{"gzip"}, true, true},
 	} {
-		d := Decode(iotest.OneByteReader(strings.NewReader(c.body)), c.values)
+		d := Decode(t.Context(), iotest.OneByteReader(strings.NewReader(c.body)), c.values)
 		got, err := io.ReadAll(d)
 		if err != nil || string(got) != c.want || d.Removed != c.removed || (d.Absent() || d.Damaged()) != c.wrong {
 			t.Errorf("%s: %.60q, %v, removed %v, wrong %v", c.name, got, err, d.Removed, (d.Absent() || d.Damaged()))
@@ -149,7 +149,7 @@ func TestBrokenOff(t *testing.T) {
 			"at once":       iotest.ErrReader(broken),
 			"at its end":    io.MultiReader(strings.NewReader(body), iotest.ErrReader(broken)),
 		} {
-			d := Decode(in, []string{coding})
+			d := Decode(t.Context(), in, []string{coding})
 			got, err := io.ReadAll(d)
 			if !strings.HasPrefix(long, string(got)) || (d.Absent() || d.Damaged()) {
 				t.Errorf("%s, %s: %.60q, wrong %v", coding, name, got, (d.Absent() || d.Damaged()))
@@ -170,7 +170,7 @@ func TestDecodeCut(t *testing.T) {
 	}
 	packed := map[string]string{"gzip": gz(page.String()), "deflate": zl(page.String()), "br": br(page.String()), "zstd": zs(page.String(), zstd.WithWindowSize(1<<12))}
 	for name, whole := range packed {
-		d := Decode(strings.NewReader(whole[:len(whole)-len(whole)/4]), []string{name})
+		d := Decode(t.Context(), strings.NewReader(whole[:len(whole)-len(whole)/4]), []string{name})
 		got, err := io.ReadAll(d)
 		if !errors.Is(err, io.ErrUnexpectedEOF) || len(got) < page.Len()/4 || !strings.HasPrefix(page.String(), string(got)) {
 			t.Errorf("%s: %d of %d bytes, %v", name, len(got), page.Len(), err)
@@ -188,7 +188,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, coding string, body []byte) {
-		d := Decode(bytes.NewReader(body), []string{coding})
+		d := Decode(t.Context(), bytes.NewReader(body), []string{coding})
 		defer d.Close()
 		got, err := io.ReadAll(io.LimitReader(d, 1<<20))
 		if !d.Removed && (err != nil || !bytes.Equal(got, body)) {

@@ -306,7 +306,7 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, lim
 		expected = -1
 	}
 	resp.body = f.newSpool(expected)
-	body := media.Decode(raw, ans.codings)
+	body := media.Decode(ctx, raw, ans.codings)
 	defer body.Close()
 	var err error
 	resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw, limit)
