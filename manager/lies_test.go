@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/levelling"
+	"sheaf/manager/roster"
 )
 
 // A robot that tells what cannot be gets no hosts by it: its heartbeat is refused with a reason,
@@ -117,10 +120,49 @@ func TestOneLogOfARobotAtATime(t *testing.T) {
 		return resp.StatusCode == 429 && resp.Header.Get("Retry-After") != "" && strings.Contains(text, `"busy"`)
 	})
 	s.submit("r2", second, "1", exchange("b.test", 1, 1))
+	robots, err := s.m.Roster.Robots(t.Context())
+	testkit.Must(t, err)
+	for _, r := range robots {
+		if turnedAway := r.Name == "r1"; strings.Contains(r.Refused.Why, "one after the other") != turnedAway || r.Refused.Since.IsZero() == turnedAway {
+			t.Errorf("operators see of %s: %+v", r.Name, r.Refused)
+		}
+	}
 	rest.Write(whole[len(whole)-4:])
 	rest.Close()
 	if status := <-answered; status != 200 {
 		t.Errorf("the first log is answered with %d", status)
 	}
 	s.submit("r1", first, "3", exchange("a.test", 1, 1))
+}
+
+// Operators see why a robot is turned away, and since when: since the first of those times that
+// came within an hour of each other. A day later they see nothing of it any more. A minute has one
+// write.
+func TestRefusalsAreNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, time.Hour, "r1")
+		begun := time.Now()
+		for _, c := range []struct {
+			after time.Duration // the call before
+			why   string
+			want  roster.Refusal
+		}{
+			{0, "a", roster.Refusal{Why: "a", Since: begun, At: begun}},
+			{59 * time.Second, "b", roster.Refusal{Why: "a", Since: begun, At: begun}},
+			{time.Second, "b", roster.Refusal{Why: "b", Since: begun, At: begun.Add(time.Minute)}},
+			{59 * time.Minute, "c", roster.Refusal{Why: "c", Since: begun, At: begun.Add(time.Hour)}},
+			{61 * time.Minute, "d", roster.Refusal{Why: "d", Since: begun.Add(121 * time.Minute), At: begun.Add(121 * time.Minute)}},
+			{24 * time.Hour, "", roster.Refusal{}},
+		} {
+			time.Sleep(c.after)
+			if c.why != "" {
+				f.Refused(t.Context(), "r1", c.why)
+			}
+			robots, err := f.Roster.Robots(t.Context())
+			testkit.Must(t, err)
+			if got := robots[0].Refused; got.Why != c.want.Why || !got.Since.Equal(c.want.Since) || !got.At.Equal(c.want.At) {
+				t.Errorf("after %q: %+v, want %+v", c.why, got, c.want)
+			}
+		}
+	})
 }

@@ -123,6 +123,13 @@ func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (
 	return m.Assignments.HeldUntil(ctx, robot, hosts)
 }
 
+// Refused notes that a robot was turned away because it has had its share of something.
+func (m *Manager) Refused(ctx context.Context, robot, why string) {
+	if err := m.Roster.NoteRefusal(context.WithoutCancel(ctx), robot, why); err != nil {
+		m.opt.Log.WarnContext(ctx, "not noted", "err", err)
+	}
+}
+
 // StolenSince says since when a robot's key may be in others' hands: see roster.Roster.StolenSince.
 func (m *Manager) StolenSince(ctx context.Context, robot string) (time.Time, error) {
 	return m.Roster.StolenSince(ctx, robot)

@@ -75,7 +75,9 @@ func (m *Manager) alone(f robotHandler) robotHandler {
 	return func(w http.ResponseWriter, r *http.Request, robot string) error {
 		if _, is := busy.LoadOrStore(robot, true); is {
 			w.Header().Set("Retry-After", "60")
-			return problem.New(http.StatusTooManyRequests, "busy", "another request of this kind by robot "+robot+" is being answered; send one after the other")
+			why := "another request of this kind by robot " + robot + " is being answered; send one after the other"
+			m.Refused(r.Context(), robot, why)
+			return problem.New(http.StatusTooManyRequests, "busy", why)
 		}
 		defer busy.Delete(robot)
 		return f(w, r, robot)
@@ -248,6 +250,9 @@ func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot stri
 	report, err := m.Hosts.Discover(r.Context(), robot, lines)
 	if err != nil {
 		return err
+	}
+	if report.Over > 0 {
+		m.Refused(r.Context(), robot, fmt.Sprintf("%d hosts that it found are not entered: it, or all robots together, have entered as many in a day as they may", report.Over))
 	}
 	return problem.JSON(w, http.StatusOK, report)
 }

@@ -48,6 +48,9 @@ func robotListCommand() *cobra.Command {
 			if r.KeyTrouble != "" {
 				fmt.Fprintf(w, "%s %s\n", r.Name, r.KeyTrouble)
 			}
+			if r.Refused.Why != "" {
+				fmt.Fprintf(w, "%s was turned away from %s to %s: %s\n", r.Name, moment(r.Refused.Since), moment(r.Refused.At), r.Refused.Why)
+			}
 		}
 		for _, odd := range answer.Odd {
 			if odd.Odd {

@@ -280,6 +280,7 @@ func (m *manifestUpload) Write(p []byte) (int, error) {
 	if m.leave == nil && m.data.Len()+len(p) > largeManifest {
 		leave, err := m.s.r.large.enter(m.ctx, m.s.robot)
 		if err != nil {
+			m.s.r.noteRefusal(m.ctx, m.s.robot, err)
 			return 0, m.s.r.ftpError(err)
 		}
 		m.leave = leave

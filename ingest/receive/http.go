@@ -163,6 +163,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	robot := callerOf(req.Context()).robot
 	if req.ContentLength < 0 || req.ContentLength > largeManifest {
 		leave, err := r.large.enter(req.Context(), robot)
+		r.noteRefusal(req.Context(), robot, err)
 		if errors.Is(err, errBusy) {
 			w.Header().Set("Retry-After", "60")
 			return problem.New(http.StatusTooManyRequests, "busy", err.Error())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"sheaf/ingest/inbox"
 )
 
 // A manifest of more than largeManifest bytes is read and checked only while its robot has no other
@@ -16,6 +18,14 @@ const (
 
 // errBusy says that a robot sends another large manifest at the same time.
 var errBusy = errors.New("another large manifest of this robot is being read; send one after the other")
+
+// noteRefusal tells Options.Refused if err is that a robot has had its share.
+func (r *Receiver) noteRefusal(ctx context.Context, robot string, err error) {
+	var full *inbox.Full
+	if errors.As(err, &full) && !full.Never && !full.Draining || errors.Is(err, errBusy) {
+		r.opt.Refused(ctx, robot, err.Error())
+	}
+}
 
 // largeOnes are the large manifests under way.
 type largeOnes struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,5 +69,13 @@ func TestUploadsOfOneRobot(t *testing.T) {
 	}
 	if err := begin("b"); err != nil {
 		t.Errorf("another robot's: %v", err)
+	}
+	var told []string
+	r := &Receiver{opt: Options{Refused: func(_ context.Context, robot, why string) { told = append(told, robot+": "+why) }}}
+	for _, err := range []error{begin("a"), errBusy, nil, &inbox.Full{Never: true}, &inbox.Full{Draining: true}, errTooSlow} {
+		r.noteRefusal(t.Context(), "a", err)
+	}
+	if len(told) != 2 || !strings.Contains(told[0], "a: robot a has 1000 uploads") || !strings.Contains(told[1], "one after the other") {
+		t.Errorf("the manager is told %q", told)
 	}
 }

@@ -51,6 +51,10 @@ type Options struct {
 	Guesses   *passwords.Limiter // limits how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger       // nil: discarded
 
+	// Refused is called when a robot is turned away because it has had its share of something. nil:
+	// nobody is told.
+	Refused func(ctx context.Context, robot, why string)
+
 	Disks        []inbox.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
 	Marks        inbox.Marks   // of the disks; zero: the usual ones
 	RetryAfter   time.Duration // the least time after which a robot without room comes again; three times that is the most; 0 is a minute
@@ -99,6 +103,9 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	opt.Stall = cmp.Or(opt.Stall, time.Minute)
 	opt.CutOff = cmp.Or(opt.CutOff, 24*time.Hour)
 	opt.Window = cmp.Or(opt.Window, 5*time.Minute)
+	if opt.Refused == nil {
+		opt.Refused = func(context.Context, string, string) {}
+	}
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
 	}

@@ -54,10 +54,10 @@ func callerOf(ctx context.Context) caller {
 }
 
 func (d *dataStore) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upload, error) {
-	u, err := d.r.uploads.create(status{
-		Batch: wire.BatchID(info.MetaData["batch"]), Robot: callerOf(ctx).robot, Protocol: overHTTP, Size: info.Size,
-	})
+	robot := callerOf(ctx).robot
+	u, err := d.r.uploads.create(status{Batch: wire.BatchID(info.MetaData["batch"]), Robot: robot, Protocol: overHTTP, Size: info.Size})
 	if err != nil {
+		d.r.noteRefusal(ctx, robot, err)
 		return nil, d.r.tusError(err)
 	}
 	return &tusUpload{d.r, u}, nil

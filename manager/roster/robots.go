@@ -47,6 +47,14 @@ type Robot struct {
 	Waits      int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
 	Paused     bool      `json:"paused"`
 	KeyTrouble string    `json:"key_trouble,omitempty"` // why it does not know the newest of the service's keys, and what to do; empty: it does
+	Refused    Refusal   `json:"refused,omitzero"`      // of the last day
+}
+
+// Refusal says that a robot is turned away because it has had its share of something.
+type Refusal struct {
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"` // the first of those that came within an hour of each other
+	At    time.Time `json:"at"`    // the last, to the minute
 }
 
 // Program is what is known of the program that a robot runs.
@@ -143,6 +151,21 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 		if err := r.resume(ctx, robot); err != nil {
 			return fmt.Errorf("authenticate robot %s: %w", robot, err)
 		}
+	}
+	return nil
+}
+
+// NoteRefusal notes that a robot was turned away because it has had its share of something. Within
+// a minute it writes once.
+func (r *Roster) NoteRefusal(ctx context.Context, robot, why string) error {
+	now := r.assignments.Now()
+	before := func(d time.Duration) int64 { return db.Millis(now.Add(-d)) }
+	_, err := r.db.ExecContext(ctx, `UPDATE robots SET refused = ?, refused_at = ?,
+			refused_since = CASE WHEN refused_at BETWEEN ? AND ? THEN refused_since ELSE ? END
+		WHERE name = ? AND refused_at NOT BETWEEN ? AND ?`,
+		why, db.Millis(now), before(time.Hour), db.Millis(now), db.Millis(now), robot, before(seenEvery)+1, db.Millis(now))
+	if err != nil {
+		return fmt.Errorf("robot %s is turned away: %w", robot, err)
 	}
 	return nil
 }
@@ -290,9 +313,13 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 		var beat time.Time
 		var every int64
 		var known []byte
+		var refused Refusal
 		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
 			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
-			db.At(&r.Leased), &r.Dead, db.At(&beat), &every, &known)
+			db.At(&r.Leased), &r.Dead, db.At(&beat), &every, &known, &refused.Why, db.At(&refused.Since), db.At(&refused.At))
+		if now.Sub(refused.At) < 24*time.Hour {
+			r.Refused = refused
+		}
 		r.Waits = waits[r.Name]
 		if every == 0 {
 			every = beatsWithin.Milliseconds()
@@ -315,7 +342,7 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
 			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
 			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0),
-			service_key
+			service_key, refused, refused_since, refused_at
 		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)

@@ -189,6 +189,13 @@ func TestOrdersOnTheBoard(t *testing.T) {
 			t.Errorf("after %s: %s", act, page)
 		}
 	}
+	_, err = s.state.db.ExecContext(t.Context(), `UPDATE robots SET refused = '1,000 <uploads>', refused_since = ?, refused_at = ?`, db.Millis(time.Now()), db.Millis(time.Now()))
+	testkit.Must(t, err)
+	for _, path := range []string{"/board/robots", "/board/robots/waseda"} {
+		if page := browse(s, http.MethodGet, path, "ops", s.OperatorToken(), nil).Body.String(); !strings.Contains(page, "1,000 &lt;uploads&gt;") {
+			t.Errorf("%s does not say that the robot is turned away: %s", path, page)
+		}
+	}
 	for _, c := range []struct {
 		path string
 		form url.Values

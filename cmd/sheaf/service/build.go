@@ -332,7 +332,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	}
 	receiver, err := receive.New(ctx, receive.Options{
 		Disks: b.disks, Marks: inbox.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Full-goOnBelow) / 100},
-		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
+		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots, Refused: robots.Refused,
 		Transfers: b.state.monitor.Transfers(b.transfers.log), Running: b.transfers.running, Guesses: b.guesses, Log: b.log,
 		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: slowUpload,
 		Boundary: b.boundary("receive"),

@@ -78,6 +78,9 @@ CREATE TABLE robots (
     paused             INTEGER NOT NULL DEFAULT 0, -- 1: by the operator
     stolen             INTEGER NOT NULL DEFAULT 0, -- since when its key may be in others' hands, because of which it was revoked, and nobody gets its name; 0: it was not
     ahead              INTEGER NOT NULL DEFAULT 0, -- ms by which its clock is ahead of the service's, as its last heartbeat says; 0: it is not
+    refused            TEXT    NOT NULL DEFAULT '', -- the bound at which it was last turned away, in words; '': at none
+    refused_since      INTEGER NOT NULL DEFAULT 0, -- since when it has been, again and again
+    refused_at         INTEGER NOT NULL DEFAULT 0, -- when it last was, to the minute
     look               INTEGER NOT NULL DEFAULT 0, -- when it was told to look for a release; 0: it has looked since
     slow               REAL    NOT NULL DEFAULT 1, -- its line: ms for what takes 1 ms at the middle robot
     service_key        BLOB                        -- public half of the service's newest key that the robot knows; NULL: has not joined
