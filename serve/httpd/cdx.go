@@ -55,7 +55,7 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 	}
 	h := w.Header()
 	h.Set("Vary", "Accept-Encoding")
-	if body.zip != nil {
+	if body.compressed {
 		h.Set("Content-Encoding", "gzip")
 	}
 	if next != nil {

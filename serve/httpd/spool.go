@@ -30,10 +30,11 @@ const (
 // spool takes a whole answer before any of it is sent. So it is sent with its length, its ETag and
 // its next cursor, or an error is.
 type spool struct {
-	gzip  bool // compress, if it is worth it
-	begun bool
-	zip   *gzip.Writer // nil: not compressed
-	to    stored       // must be closed
+	gzip       bool // compress, if it is worth it
+	begun      bool
+	compressed bool
+	zip        *gzip.Writer // nil: not compressed, or finished
+	to         stored       // must be closed
 }
 
 // newSpool returns a spool. If its answer needs a file, enter is called before; nil: nothing is.
@@ -52,6 +53,7 @@ func (s *spool) Write(p []byte) (n int, err error) {
 		if s.zip, err = gzip.NewWriterLevel(&s.to, gzip.BestSpeed); err != nil {
 			return 0, err
 		}
+		s.compressed = true
 	}
 	s.begun = true
 	if s.zip != nil {
@@ -60,12 +62,15 @@ func (s *spool) Write(p []byte) (n int, err error) {
 	return s.to.Write(p)
 }
 
-// finish ends the writing.
+// finish ends the writing. The compressor's memory, most of a MiB, is not held while a client
+// reads.
 func (s *spool) finish() error {
 	if s.zip == nil {
 		return nil
 	}
-	return s.zip.Close()
+	err := s.zip.Close()
+	s.zip = nil
+	return err
 }
 
 // send answers with what was written. A client that reads slowly costs spoolMemory and a file.
