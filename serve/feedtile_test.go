@@ -79,7 +79,7 @@ func TestLongTextsAreShared(t *testing.T) {
 	}
 	lib, full := open(0), open(1)
 	for _, path := range []string{
-		"/editions/20261121/MANIFEST", "/editions/20261121/SHA256SUMS", (api.Tile{From: 1, To: 10_000}).Path(),
+		"/editions/20261121/MANIFEST", (api.Tile{From: 1, To: 10_000}).Path(),
 	} {
 		read := func(ctx context.Context, lib *serve.Library) (string, error) {
 			f, err := lib.Tree.Open(ctx, everyone, path)
@@ -98,7 +98,7 @@ func TestLongTextsAreShared(t *testing.T) {
 			end, err := io.ReadAll(r)
 			return string(end), err
 		}
-		ends := make([]string, 8)
+		ends := make([]string, 4)
 		var readers errgroup.Group
 		for n := range ends {
 			ctx, leave := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestLongTextsAreShared(t *testing.T) {
 			})
 		}
 		testkit.Must(t, readers.Wait())
-		if ends[1] == "" || ends[3] != ends[1] || ends[5] != ends[1] || ends[7] != ends[1] {
+		if ends[1] == "" || ends[3] != ends[1] {
 			t.Errorf("%s ends with %q", path, ends)
 		}
 		if _, err := read(t.Context(), full); !errors.Is(err, library.ErrNoSpace) {

@@ -41,7 +41,7 @@ func TestSlowReadersCostNoMemory(t *testing.T) {
 		readers = 60
 		host    = "www.waseda.ac.jp"
 	)
-	days, captures, lines, most := 4, 2_500, 2_500, int64(50<<20)
+	days, captures, lines, most := 4, 2_500, 1_000, int64(50<<20)
 	if testkit.Full() {
 		days, captures, lines, most = 10, 100_000, 100_000, 300<<20
 	}
