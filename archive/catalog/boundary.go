@@ -10,11 +10,11 @@ func Boundaries() []string {
 	}
 }
 
-// UpkeepBoundaries returns the names of the durable writes of Restore and of Collect, in their
-// order.
+// UpkeepBoundaries returns the names of the durable writes of Restore, of Restrict and of Collect, in
+// their order.
 func UpkeepBoundaries() []string {
 	return []string{
-		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,
+		string(kindRestore) + writeRun, string(kindRestore) + writeVersion, string(kindRestrict) + writeRun, string(kindRestrict) + writeVersion,
 		writeCondemn, string(kindErase) + writeRun, string(kindErase) + writeVersion, writeCollect, writeCollected,
 		string(kindExpire) + writeRun, string(kindExpire) + writeVersion,
 	}

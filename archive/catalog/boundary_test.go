@@ -30,6 +30,9 @@ func TestBoundaries(t *testing.T) {
 	if _, err := c.Restore(t.Context(), stone); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.Restrict(t.Context(), catalog.Restriction{Kind: "rule", Name: "1", Value: []byte(`"x"`)}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := c.Remove(t.Context(), stone); err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,16 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"sheaf/archive/naming"
 	"sheaf/ingest/inbox"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/serve/account"
 )
 
 // scenario is what happens around a death, and what must hold in the end.
@@ -55,6 +58,8 @@ var (
 	aside    = scenario{"by ftp, without manifest, damaged", byBareFTP, (*trial).putAside, (*trial).asidePut, soonQuiet}
 	kept     = scenario{"kept", byHTTP, (*trial).keep, (*trial).kept, nil}
 	aged     = scenario{"aged", byHTTP, (*trial).age, (*trial).newestLeft, nil}
+
+	restricted = scenario{"restricted", byHTTP, (*trial).restrict, (*trial).allPublished, nil}
 )
 
 // noPolls are the settings with which a batch is claimed only when its entering rings: never by a
@@ -247,6 +252,56 @@ func (s *trial) keep() {
 	p := start(s.t, order{Settings: s.settings, Keep: keeping, Ahead: 100 * time.Hour, Host: down}, s.log)
 	if at := p.await(s.t); at != "ended by itself: <nil>" {
 		s.t.Errorf("%s: %s; %s", keeping, at, testkit.Tail(s.log))
+	}
+	s.start(nil)
+}
+
+// restrict hides a domain while the service dies, and another one after it. The first rule holds
+// then, and both hold where the database is lost.
+func (s *trial) restrict() {
+	s.t.Helper()
+	s.start(s.die)
+	s.load(false)
+	s.drained(s.drain())
+	hide := func(domain string) error {
+		return s.operate(http.MethodPost, api.PathAdminAccess, account.Rule{Domain: domain, Until: time.Now().Add(time.Hour), Reason: "test"}, nil)
+	}
+	if err := hide("first.jp"); err == nil {
+		s.t.Error("the operator got an answer from a service that was to die")
+	}
+	s.died()
+	hidden := func(when string, want ...string) {
+		s.start(nil)
+		var list account.RuleList
+		testkit.Must(s.t, s.operate(http.MethodGet, api.PathAdminAccess, nil, &list))
+		var got []string
+		for _, r := range list.Rules {
+			got = append(got, r.Domain)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			s.t.Errorf("%s, hidden are %s, want %s", when, got, want)
+		}
+	}
+	hidden("after the death", "first.jp")
+	testkit.Must(s.t, hide("second.jp"))
+	s.kill()
+	database, err := filepath.Glob(filepath.Join(s.data, "sheaf.db*")) // with its journal
+	testkit.Must(s.t, err)
+	aside := s.t.TempDir()
+	for _, name := range database {
+		testkit.Must(s.t, os.Rename(name, filepath.Join(aside, filepath.Base(name))))
+	}
+	s.settings["database.fresh"] = true
+	hidden("in a new database", "first.jp", "second.jp")
+	s.kill()
+	delete(s.settings, "database.fresh")
+	fresh, err := filepath.Glob(filepath.Join(s.data, "sheaf.db*"))
+	testkit.Must(s.t, err)
+	for _, name := range fresh {
+		testkit.Must(s.t, os.Remove(name))
+	}
+	for _, name := range database {
+		testkit.Must(s.t, os.Rename(filepath.Join(aside, filepath.Base(name)), name))
 	}
 	s.start(nil)
 }

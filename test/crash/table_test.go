@@ -88,6 +88,8 @@ var table = []row{
 	{"catalog/remove-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
 	{"catalog/restore-run", 1, "", kept, wire.StatePublished, wire.StatePublished},
 	{"catalog/restore-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/restrict-run", 1, "", restricted, wire.StatePublished, wire.StatePublished},
+	{"catalog/restrict-version", 1, "", restricted, wire.StatePublished, wire.StatePublished},
 	{"catalog/condemn", 1, "", kept, wire.StatePublished, wire.StatePublished},
 	{"catalog/erase-run", 1, "", kept, wire.StatePublished, wire.StatePublished},
 	{"catalog/erase-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
