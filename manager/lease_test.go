@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -411,5 +412,45 @@ func TestProbeHasTheAddressForItself(t *testing.T) {
 		f.want("a")
 		f.run(wire.LeaseMargin(lease) + 2*time.Minute)
 		f.want("a", "r1")
+	})
+}
+
+// A clock that was a year ahead for a while and is right again makes no lease last for a year: a
+// robot that stops then is noticed, and so are holds, after the time of a lease, and not before.
+func TestClockThatWasAYearAhead(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+		testkit.Must(t, err)
+		defer d.Close()
+		ahead := time.Duration(0)
+		now := func() time.Time { return time.Now().Add(ahead) }
+		m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: servicekey.Fixed(make([]byte, 64)), Balance: manager.Balance{Lease: lease}, Now: now})
+		f := &fleet{m, t, joined(t, m, "r1", "r2"), map[string]int64{}}
+		f.add(assign.Replication{}, "a")
+		f.fetch("r1", "r2")
+		f.want("a", "r1")
+		ahead = year
+		f.fetch("r1", "r2")
+		testkit.Must(t, m.Assignments.Change(t.Context(), func(tx *assign.Tx) error {
+			_, err := tx.Move(t.Context(), assign.Transfer{Hosts: []string{"a.test"}, From: "r1", To: "r2"})
+			return err
+		}))
+		ahead = 0
+		generation, err := m.Assignments.ListGeneration(t.Context(), "r2")
+		testkit.Must(t, err)
+		if got, err := m.Assignments.Renew(t.Context(), "r2", generation); err != nil || got.For > lease {
+			t.Errorf("the robot may go on for %s, %v; want %s at most", got.For, err, lease)
+		}
+		pass := func(d time.Duration) {
+			t.Helper()
+			time.Sleep(d)
+			testkit.Must(t, m.Roster.Lapse(t.Context(), m.Assignments.Now()))
+		}
+		pass(0)
+		pass(lease - time.Minute)
+		f.want("a") // r1 may be visiting it
+		pass(wire.LeaseMargin(lease) + 3*time.Minute)
+		f.want("a", "r2")
 	})
 }

@@ -153,6 +153,28 @@ func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// SetBack mends what was noted by a clock that was ahead and has been set back since: robots were
+// last heard of in the future, and their leases and holds would last for as long as the clock was
+// ahead. What was left of each when its robot was last heard of is left of it at most.
+func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
+	const clockError, seenEvery = 5 * time.Minute, time.Minute // the latter: how precisely robots.seen is kept
+	limit, ms := db.Millis(now.Add(clockError)), db.Millis(now)
+	var ahead bool
+	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM robots WHERE seen > ?)`, limit).Scan(&ahead)
+	if err != nil || !ahead {
+		return err
+	}
+	return a.Change(ctx, func(t *Tx) error {
+		const seen = `(SELECT r.seen FROM robots r WHERE r.name = holds.robot AND r.seen > ?)`
+		from := db.Millis(now.Add(seenEvery))
+		if _, err := t.Exec(ctx, `UPDATE holds SET until = ? + until - `+seen+` WHERE until < ? AND until > `+seen, from, limit, endless, limit); err != nil {
+			return fmt.Errorf("holds of the future: %w", err)
+		}
+		_, err := t.Exec(ctx, `UPDATE robots SET leased = CASE WHEN leased > seen AND leased < ? THEN ? + leased - seen ELSE leased END, seen = ? WHERE seen > ?`, endless, from, ms, limit)
+		return err
+	})
+}
+
 // Lease returns how long a robot may go on without the manager; 0: without end.
 func (a *Assignments) Lease() time.Duration { return a.lease }
 
@@ -186,7 +208,7 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	if until == endless {
 		return wire.Lease{Renewed: true}, nil
 	}
-	return wire.Lease{Renewed: true, For: time.Duration(until-db.Millis(now)) * time.Millisecond}, nil
+	return wire.Lease{Renewed: true, For: min(time.Duration(until-db.Millis(now))*time.Millisecond, a.lease)}, nil
 }
 
 // fewHolds is how many holds waitingFor reads rather than looking for those of each of a robot's

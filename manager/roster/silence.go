@@ -43,7 +43,8 @@ func (l *listening) note(now time.Time) {
 // listening. The robots stay subscribed; a robot that is heard of again takes part again, and its
 // batches of the old list are taken. If no robot at all is heard of, the fault is probably the
 // service's, and no hosts are handed on. If this machine's clock was put forward, leases only seem
-// to be over: for the time of a lease nothing is done.
+// to be over: for the time of a lease nothing is done. If it was set back, they are over when they
+// would have been.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	r.listening.note(now)
@@ -52,6 +53,9 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	lease := r.assignments.Lease()
 	if !steady.IsZero() && now.Sub(steady) < max(lease, time.Hour) {
 		return nil
+	}
+	if err := r.assignments.SetBack(ctx, now); err != nil {
+		return fmt.Errorf("the clock was set back: %w", err)
 	}
 	if err := r.assignments.EndOverdue(ctx, now); err != nil || lease <= 0 || now.Sub(since) < lease {
 		return err
