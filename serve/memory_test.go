@@ -28,7 +28,6 @@ import (
 	"sheaf/serve/records"
 	"sheaf/serve/results"
 	"sheaf/serve/servetest"
-	"sheaf/serve/tables"
 )
 
 // Sixty readers who have all begun to read a file, and read on slowly, cost the service no more
@@ -151,7 +150,7 @@ func answersByHTTP(t *testing.T, s *servetest.Site, asked string) map[string]beg
 	var one sync.Mutex // searches one after the other, of which there may be few at once
 	all := make(map[string]beginning)
 	for _, of := range []struct{ path, coding string }{
-		{api.PathCDX, "identity"}, {api.PathCDX, "gzip"}, {api.PathTables + tables.RecordsName, "gzip"}, {api.PathTables + tables.LinksName, "gzip"},
+		{api.PathCDX, "identity"}, {api.PathCDX, "gzip"}, {api.PathTables + api.TableOfRecords, "gzip"}, {api.PathTables + api.TableOfLinks, "gzip"},
 	} {
 		all[of.path+" in "+of.coding] = func(i int) (int64, func() error, error) {
 			one.Lock()
