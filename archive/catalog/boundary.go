@@ -10,8 +10,8 @@ func Boundaries() []string {
 	}
 }
 
-// UpkeepBoundaries returns the names of the durable writes of Restore, of Restrict and of Collect, in
-// their order.
+// UpkeepBoundaries returns the names of the durable writes of Restore, of Restrict and of Collect,
+// in their order.
 func UpkeepBoundaries() []string {
 	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion, string(kindRestrict) + writeRun, string(kindRestrict) + writeVersion,
