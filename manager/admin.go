@@ -39,6 +39,8 @@ type AdmitResponse struct {
 type RobotsResponse struct {
 	Robots []roster.Robot  `json:"robots"`
 	Odd    []copies.Copies `json:"odd_copies"` // of robots whose pages differ from their peers' by more than time explains
+
+	Stopped *roster.Release `json:"stopped_release,omitempty"` // the newest release, if its roll-out is stopped
 }
 
 // DeadRequest is the body of POST /v1/admin/robots/{name}/dead.
@@ -230,6 +232,9 @@ func (a *operatorAPI) register(mount route.Mount) {
 
 func (a *operatorAPI) robots(ctx context.Context, _ route.None) (answer RobotsResponse, err error) {
 	if answer.Robots, err = a.roster.Robots(ctx); err != nil {
+		return answer, err
+	}
+	if answer.Stopped, err = a.releases.releases.Stopped(ctx); err != nil {
 		return answer, err
 	}
 	compared, err := a.copies.List(ctx)

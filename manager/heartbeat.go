@@ -109,7 +109,7 @@ func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat
 	if unknown {
 		orders.Directives = append(orders.Directives, wire.DirectiveReport)
 	}
-	if err := m.Roster.NoteSite(ctx, robot, hb.Contact, hb.Troubles); err != nil {
+	if err := m.Roster.NoteSite(ctx, robot, hb); err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: %w", robot, err)
 	}
 	if err := m.Levelling.NoteProbes(ctx, robot, hb.Probes); err != nil {

@@ -167,6 +167,9 @@ func TestStops(t *testing.T) {
 	if r := f.newest(); r.Stopped == "" || r.Failed != 1 {
 		t.Errorf("%+v", r)
 	}
+	if r, err := f.Stopped(t.Context()); err != nil || r == nil || r.Counter != 1 {
+		t.Errorf("stopped is %+v, %v", r, err)
+	}
 	if err := f.publish(f.key, 2, 0, later()); err != nil {
 		t.Fatal(err)
 	}

@@ -98,10 +98,10 @@ func (c *checkup) clock(measured *wire.Clock) {
 		return
 	}
 	var err error
-	off := time.Duration(measured.OffsetMS) * time.Millisecond
-	if off.Abs() > clockOff {
-		err = fmt.Errorf("this machine's clock differs from the manager's by %v: pages would bear wrong times", off.Round(time.Second))
+	if wrong := measured.Wrong(); wrong != 0 {
+		err = fmt.Errorf("this machine's clock differs from the manager's by %v: pages would bear wrong times", wrong)
 	}
+	off := time.Duration(measured.OffsetMS) * time.Millisecond
 	c.report("clock", err, "within %v of the manager's", off.Abs()+time.Duration(measured.ErrorMS)*time.Millisecond)
 }
 

@@ -188,10 +188,15 @@ func (r *Robot) describeUploads(s *status.Status) error {
 	return errors.Join(err, serr)
 }
 
-// troubles returns what keeps the robot from its work, for the manager: too little space, or a
-// service that does not take its batches.
+// troubles returns what keeps the robot from its work, for the manager: too little space, hosts
+// that cannot be reached, or a service that does not take its batches.
 func (r *Robot) troubles() map[wire.Trouble]string {
 	found := make(map[wire.Trouble]string)
+	if s, err := r.status(0); err == nil { // a disk that fails is told by what writes to it
+		if why := unreached(&s); why != "" {
+			found[wire.TroubleHosts] = why
+		}
+	}
 	if why := r.manners.Admission.Short(); why != "" {
 		found[wire.TroubleDisk] = brief(why)
 	}

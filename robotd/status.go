@@ -41,29 +41,32 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	return s, err
 }
 
-// A value beyond these bounds is a matter for the operator.
-const (
-	longInSpool = 24 * time.Hour
-	clockOff    = time.Minute
-)
+// longInSpool is how long a batch may wait before that is a matter for the operator.
+const longInSpool = 24 * time.Hour
 
 // warnings names what the operator should look at, though the crawl goes on.
 func warnings(s *status.Status) (all []string) {
 	if len(s.Spool) > 0 && s.At.Sub(s.Spool[0].Made) > longInSpool {
 		all = append(all, fmt.Sprintf("batch %s has waited for the service since %s", s.Spool[0].ID, s.Spool[0].Made.Format(time.RFC3339)))
 	}
-	if c := s.Clock; c != nil {
-		if off := time.Duration(c.OffsetMS) * time.Millisecond; off.Abs() > clockOff {
-			all = append(all, fmt.Sprintf("this machine's clock differs from the manager's by %v", off.Round(time.Second)))
-		}
+	if off := s.Clock.Wrong(); off != 0 {
+		all = append(all, fmt.Sprintf("this machine's clock differs from the manager's by %v", off))
 	}
-	if s.Open && s.LeftOut > 0 && 2*s.LeftOut >= s.Hosts {
-		all = append(all, fmt.Sprintf("%d of %d hosts cannot be reached: is the network as it should be?", s.LeftOut, s.Hosts))
+	if why := unreached(s); why != "" {
+		all = append(all, why)
 	}
 	if f := s.Forecast; f != nil && f.Done.IsZero() {
 		all = append(all, "the known pages cannot be visited within a year in this window")
 	}
 	return all
+}
+
+// unreached says that half of the hosts or more cannot be reached; "": they can.
+func unreached(s *status.Status) string {
+	if !s.Open || s.LeftOut == 0 || 2*s.LeftOut < s.Hosts {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d hosts cannot be reached: is the network as it should be?", s.LeftOut, s.Hosts)
 }
 
 // saveStatus writes the status for when the robot does not run.

@@ -23,7 +23,7 @@ func TestKeyCommands(t *testing.T) {
 		t.Errorf("used a key that there is not: %v", err)
 	}
 	c.run([]string{"service 2", "next", "sheaf key use", "waseda", "key 1 of 2"}, "key", "rotate")
-	c.run([]string{"waseda knows the service's key 1 of 2"}, "robot", "ls")
+	c.run([]string{"waseda: key: knows the service's key 1 of 2"}, "robot", "ls")
 	if _, err := c.try("key", "use"); err == nil || !strings.Contains(err.Error(), "waseda") {
 		t.Errorf("used a key that a robot does not know: %v", err)
 	}

@@ -34,6 +34,6 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), accessCommand(), collectionCommand(), operatorCommand(), auditCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), storeCommand(), leaseCommand(), keyCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
-		mirrorCommand(), watchCommand(), removalCommand(), doctorCommand())
+		mirrorCommand(), watchCommand(), removalCommand(), doctorCommand(), wrongCommand())
 	return commandline.Prepare(root, service.Version())
 }

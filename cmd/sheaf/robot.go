@@ -45,12 +45,15 @@ func robotListCommand() *cobra.Command {
 			return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen)}
 		})
 		for _, r := range answer.Robots {
-			if r.KeyTrouble != "" {
-				fmt.Fprintf(w, "%s %s\n", r.Name, r.KeyTrouble)
+			for _, t := range r.Troubles {
+				fmt.Fprintf(w, "%s: %s: %s\n", r.Name, t.Kind, cmp.Or(t.Detail, "since "+moment(t.Since)))
 			}
 			if r.Refused.Why != "" {
 				fmt.Fprintf(w, "%s was turned away from %s to %s: %s\n", r.Name, moment(r.Refused.Since), moment(r.Refused.At), r.Refused.Why)
 			}
+		}
+		if s := answer.Stopped; s != nil {
+			fmt.Fprintf(w, "the roll-out of release %d is stopped: %s\n", s.Counter, s.Stopped)
 		}
 		for _, odd := range answer.Odd {
 			if odd.Odd {
@@ -250,10 +253,12 @@ func robotState(r roster.Robot) string {
 		return "admitted"
 	case !r.Subscribed:
 		return "away"
-	case !r.Lapsed.IsZero():
-		return "silent"
-	case !r.Late.IsZero():
-		return "late since " + moment(r.Late)
+	case len(r.Troubles) > 0:
+		var kinds []string
+		for _, t := range r.Troubles {
+			kinds = append(kinds, string(t.Kind))
+		}
+		return strings.Join(kinds, ", ")
 	case r.Paused:
 		return "paused"
 	}

@@ -33,6 +33,7 @@ const (
 const (
 	PathAdminAccounts  = "/v1/admin/accounts"         // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE, and tokens as in PathTokens
 	PathAdminAccess    = "/v1/admin/access"           // GET: account.RuleList; POST: account.Rule; below it DELETE
+	PathAdminWrong     = "/v1/admin/wrong"            // GET: what is wrong now
 	PathAdminRobots    = "/v1/admin/robots"           // GET, POST; below it single robots
 	PathAdminHosts     = "/v1/admin/hosts"            // GET, POST
 	PathAdminDomains   = PathAdminHosts + "/domains"  // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE

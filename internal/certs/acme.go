@@ -142,8 +142,8 @@ func (a *ACME) State() State {
 			if s.NotAfter.IsZero() || c.Leaf.NotAfter.Before(s.NotAfter) {
 				s.NotAfter = c.Leaf.NotAfter
 			}
-			if err = valid(c.Leaf, time.Now()); err == nil && time.Until(c.Leaf.NotAfter) < c.Leaf.NotAfter.Sub(c.Leaf.NotBefore)/6 {
-				err = a.reasons.last(name)
+			if err = lasts(c.Leaf, time.Now(), min(Soon, c.Leaf.NotAfter.Sub(c.Leaf.NotBefore)/6)); err != nil {
+				err = errors.Join(err, a.reasons.last(name))
 			}
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ type State struct {
 	Setting  string    // by which the settings name it, such as http.cert
 	NotAfter time.Time // end of the certificate that is served; zero: there is none yet
 	Missing  []string  // names that have no certificate, while others may have one
-	Err      error     // why it could not be replaced, or why clients refuse it; nil: all is well
+	Err      error     // why it could not be replaced, why clients refuse it, or that they will within Soon; nil: all is well
 }
 
 // Config returns the configuration of a server with the certificate of s. Each server needs its
@@ -65,6 +65,19 @@ func valid(leaf *x509.Certificate, now time.Time) error {
 		return fmt.Errorf("the certificate is not valid before %s; is this machine's clock right?", leaf.NotBefore.UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// Soon is how long a certificate may at least be valid before somebody has to put a new one in its
+// place. One that an authority gives has time until a sixth of its own is left, if that is later.
+const Soon = 14 * 24 * time.Hour
+
+// lasts returns an error if clients refuse the certificate, or will within the given time.
+func lasts(leaf *x509.Certificate, now time.Time, soon time.Duration) error {
+	err := valid(leaf, now)
+	if err == nil && leaf.NotAfter.Sub(now) < soon {
+		err = fmt.Errorf("the certificate expires at %s, and there is no new one yet", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return err
 }
 
 // checkChain returns an error if text is not whole certificates. tls.X509KeyPair looks at the first

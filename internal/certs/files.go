@@ -115,7 +115,7 @@ func (f *Files) State() State {
 	defer f.mu.Unlock()
 	s := State{Setting: f.setting(), NotAfter: f.current.Load().Leaf.NotAfter, Err: f.err}
 	if s.Err == nil {
-		s.Err = valid(f.current.Load().Leaf, time.Now())
+		s.Err = lasts(f.current.Load().Leaf, time.Now(), Soon)
 	}
 	return s
 }

@@ -39,10 +39,10 @@ func Certificate(t testing.TB, name string, from, to time.Time) (cert, key []byt
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-// CertificateFiles writes a certificate that is valid for an hour, and its key, to files in dir.
+// CertificateFiles writes a certificate that is valid for 90 days, and its key, to files in dir.
 func CertificateFiles(t testing.TB, dir, name string) (cert, key string) {
 	t.Helper()
-	certText, keyText := Certificate(t, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	certText, keyText := Certificate(t, name, time.Now().Add(-time.Hour), time.Now().AddDate(0, 0, 90))
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	Must(t, os.WriteFile(cert, certText, 0o600))
 	Must(t, os.WriteFile(key, keyText, 0o600))

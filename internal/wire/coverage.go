@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"time"
 )
 
 // Coverage counts what became of one host's pages between the robot's previous batch and this one.
@@ -81,4 +82,17 @@ type CoveredURL struct {
 type Clock struct {
 	OffsetMS int64 `json:"offset_ms"` // robot's time minus manager's, in milliseconds
 	ErrorMS  int64 `json:"error_ms"`  // the true offset differs by at most this many milliseconds
+}
+
+// ClockOff is by how much a robot's clock may surely differ from the manager's before somebody is
+// to set it.
+const ClockOff = time.Minute
+
+// Wrong returns by how much the robot's clock is ahead of the manager's, to the second, if that is
+// surely more than ClockOff; negative: behind. Otherwise, and for nil, it returns 0.
+func (c *Clock) Wrong() time.Duration {
+	if c == nil || max(c.OffsetMS, -c.OffsetMS)-c.ErrorMS <= ClockOff.Milliseconds() {
+		return 0
+	}
+	return (time.Duration(c.OffsetMS) * time.Millisecond).Round(time.Second)
 }

@@ -75,10 +75,19 @@ const (
 	TroubleBatch  Trouble = "batch"  // one of its batches does not come through; the service finds out
 	TroubleDisk   Trouble = "disk"   // there is too little space, so it collects nothing
 	TroubleUpload Trouble = "upload" // the service does not take its batches
+	TroubleHosts  Trouble = "hosts"  // half of its hosts or more do not answer
+	TroubleClock  Trouble = "clock"  // its clock is wrong; the manager finds out, by Heartbeat.Clock
+	TroubleKey    Trouble = "key"    // it does not know the newest of the service's keys; the manager finds out
+	TroubleOld    Trouble = "old"    // it runs an old release; the manager finds out
 )
 
+// Troubles are all of them, the gravest first.
+func Troubles() []Trouble {
+	return []Trouble{TroubleSilent, TroubleDisk, TroubleUpload, TroubleBatch, TroubleHosts, TroubleClock, TroubleKey, TroubleOld}
+}
+
 // RobotTroubles are those that a robot itself tells of.
-func RobotTroubles() []Trouble { return []Trouble{TroubleDisk, TroubleUpload} }
+func RobotTroubles() []Trouble { return []Trouble{TroubleDisk, TroubleUpload, TroubleHosts} }
 
 // Limits for what a heartbeat says of the robot's site, in bytes.
 const (

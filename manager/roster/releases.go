@@ -179,6 +179,15 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 	})
 }
 
+// Stopped returns the newest release if its roll-out is stopped, and nil if not.
+func (s *Releases) Stopped(ctx context.Context) (*Release, error) {
+	all, err := s.List(ctx)
+	if err != nil || len(all) == 0 || all[0].Stopped == "" {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
 // List returns what operators see of all releases, the newest first.
 func (s *Releases) List(ctx context.Context) ([]Release, error) {
 	all, err := releases(ctx, s.db)

@@ -46,8 +46,10 @@ type Robot struct {
 	Dead       string    `json:"dead,omitempty"`  // why an operator has said that it visits nothing any more
 	Waits      int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
 	Paused     bool      `json:"paused"`
-	KeyTrouble string    `json:"key_trouble,omitempty"` // why it does not know the newest of the service's keys, and what to do; empty: it does
-	Refused    Refusal   `json:"refused,omitzero"`      // of the last day
+	Troubles   []Trouble `json:"troubles,omitempty"` // what is wrong with it, the gravest first
+	Refused    Refusal   `json:"refused,omitzero"`   // of the last day
+
+	keyTrouble string // why it does not know the newest of the service's keys, and what to do; empty: it does
 }
 
 // Refusal says that a robot is turned away because it has had its share of something.
@@ -278,31 +280,32 @@ func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
 	})
 }
 
-// Presence is whether a robot takes part, and when it was last heard of.
-type Presence struct {
-	Name   string
-	Joined bool // and was not revoked since
-	Lapsed bool // its hosts were handed on because of its silence
-	Paused bool
-	Seen   time.Time // last request, to the minute
-}
-
-// Presences returns all robots by name, without counting their hosts, so it is quick.
-func (r *Roster) Presences(ctx context.Context) ([]Presence, error) {
-	return db.List(ctx, r.db, func(rows *sql.Rows, p *Presence) error {
-		return rows.Scan(&p.Name, &p.Joined, &p.Lapsed, &p.Paused, db.At(&p.Seen))
-	}, `SELECT name, secret_hash IS NOT NULL, lapsed <> 0, paused, seen FROM robots ORDER BY name`)
-}
+// Summaries returns all robots by name, as Robots does, but counts neither their hosts nor those
+// that others wait for. So it is quick, however many hosts there are.
+func (r *Roster) Summaries(ctx context.Context) ([]Robot, error) { return r.list(ctx, `0`) }
 
 // Robots returns all robots by name.
 func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
+	waits, err := r.waits(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
+	robots, err := r.list(ctx, `(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)`)
+	for i := range robots {
+		robots[i].Waits = waits[robots[i].Name]
+	}
+	return robots, err
+}
+
+// list returns all robots by name. hosts is SQL for the number of a robot's hosts.
+func (r *Roster) list(ctx context.Context, hosts string) ([]Robot, error) {
 	due, err := r.dueRelease(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
-	waits, err := r.waits(ctx)
+	noted, err := r.noted(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("robots: %w", err)
+		return nil, err
 	}
 	keys, err := servicekey.List(ctx, r.db)
 	if err != nil {
@@ -320,7 +323,6 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 		if now.Sub(refused.At) < 24*time.Hour {
 			r.Refused = refused
 		}
-		r.Waits = waits[r.Name]
 		if every == 0 {
 			every = beatsWithin.Milliseconds()
 		}
@@ -331,14 +333,15 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 			r.Behind = due
 		}
 		if !r.Joined.IsZero() && r.Revoked.IsZero() {
-			r.KeyTrouble = keyTrouble(keys, known)
+			r.keyTrouble = keyTrouble(keys, known)
 		}
+		r.judge(now, noted[r.Name])
 		return err
 	}, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
 			restart_generation > restart_answered, lapsed, paused, look, shares,
 			COALESCE((SELECT counter FROM release_reports p WHERE p.robot = robots.name), 0),
-			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL),
+			`+hosts+`,
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
 			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
 			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0),

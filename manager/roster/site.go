@@ -19,28 +19,21 @@ import (
 // ErrLink says that a link leads to no robot's page, or was revoked.
 var ErrLink = errors.New("the link is wrong or was revoked; the operators of the archive give out a new one")
 
-// Trouble is what keeps a robot from its work.
-type Trouble struct {
-	Robot  string
-	Kind   wire.Trouble
-	Detail string
-	Since  time.Time
-	Told   time.Time // when its site was told; zero: not yet
-	Ended  time.Time // zero: it lasts
-}
-
 // NoteSite notes what a heartbeat says of the robot's site: whom to tell, and what is wrong there.
-func (r *Roster) NoteSite(ctx context.Context, robot, contact string, troubles map[wire.Trouble]string) error {
+func (r *Roster) NoteSite(ctx context.Context, robot string, hb wire.Heartbeat) error {
 	link, err := r.link(ctx, robot)
 	if err != nil {
 		return err
 	}
-	if contact != "" && contact != link.contact {
-		if _, err := r.db.ExecContext(ctx, `UPDATE robot_sites SET contact = ? WHERE robot = ?`, contact, robot); err != nil {
+	if hb.Contact != "" && hb.Contact != link.contact {
+		if _, err := r.db.ExecContext(ctx, `UPDATE robot_sites SET contact = ? WHERE robot = ?`, hb.Contact, robot); err != nil {
 			return fmt.Errorf("robot %s: contact: %w", robot, err)
 		}
 	}
-	return r.NoteTroubles(ctx, robot, wire.RobotTroubles(), troubles)
+	if err := r.NoteTroubles(ctx, robot, wire.RobotTroubles(), hb.Troubles); err != nil {
+		return err
+	}
+	return r.NoteTroubles(ctx, robot, []wire.Trouble{wire.TroubleClock}, clockTrouble(hb.Clock))
 }
 
 // NoteTroubles notes which troubles of some kinds a robot has now, with their details. Those of

@@ -36,7 +36,7 @@ func all() []fault {
 		{name: "stuck", what: "a batch cannot be split", alerts: []string{"SheafBufferOld"}, page: "/board/batches?state=pre-split", shows: "pre-split", course: stuck},
 		{name: "missed", what: "a publish window passes without a publication", alerts: []string{"SheafPublicationMissed"}, page: "/board/", shows: "post-split", course: missed},
 		{name: "certificate", what: "a certificate is about to run out", alerts: []string{"SheafCertificateExpires"}, course: certificateOld},
-		{name: "certificate-broken", what: "a new certificate comes without its key", alerts: []string{"SheafCheckFails"}, page: "/board/", shows: "certificate", course: certificateBroken},
+		{name: "certificate-broken", what: "a new certificate comes without its key", alerts: []string{"SheafCertificateExpires"}, page: "/board/", shows: "certificate", course: certificateBroken},
 		{name: "robot", what: "a robot is not heard of any more", alerts: []string{"SheafRobotSilent"}, page: "/board/robots", shows: "waseda", course: robotSilent},
 		{name: "slow", what: "a reader takes its bytes slowly", alerts: []string{"SheafTransferRateFell"}, page: "/board/transfers", shows: "download", course: slow},
 		{name: "mail", what: "the mail server refuses connections", alerts: []string{"SheafWatchesFail", "SheafMailsFail"}, page: "/board/watches", shows: "alice", course: mailsFail},
@@ -256,7 +256,7 @@ func certificateOld(d *demo) course {
 			left, _ := d.scrape().Value("sheaf_certificate_remaining_seconds", "setting", "drop.cert")
 			return left < 14*24*3600
 		})
-		return d.until(1, "sheaf_check_up", "check", "certificates")
+		return d.until(0, "sheaf_check_up", "check", "certificates")
 	}, cure: func() metricstest.Families {
 		d.certificate(90)
 		return d.renewed()

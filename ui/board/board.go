@@ -55,13 +55,6 @@ type Options struct {
 	Stopping <-chan struct{} // closed when the service begins to stop: ends live figures; nil: never
 }
 
-// Failure is something that is wrong now.
-type Failure struct {
-	What string
-	Why  string
-	Path string // of the page that shows more; may be empty
-}
-
 // board serves the pages.
 type board struct {
 	Options
@@ -92,10 +85,10 @@ const (
 	pathOwnPassword = Path + "password"
 )
 
-// Register mounts the pages.
-func Register(r *mux.Router, opt Options) error {
+// Register mounts the pages. It returns what tells what is wrong now.
+func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failure, error), err error) {
 	if opt.Site == nil || opt.Gate == nil || opt.Transfers == nil || opt.Failing == nil {
-		return errors.New("board: options lack a site, a gate, transfers or checks")
+		return nil, errors.New("board: options lack a site, a gate, transfers or checks")
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -113,5 +106,5 @@ func Register(r *mux.Router, opt Options) error {
 			return h(w, r)
 		})
 	}, false)
-	return nil
+	return b.Wrong, nil
 }

@@ -72,6 +72,7 @@ func (b *board) register(mount route.Mount, all bool) {
 		Saying("Browsers log in at /login, with an operator's name and password, or the token as password.").Raw(mount, b.overview)
 	route.New[route.None, route.None](http.MethodGet, pathLive, operators.Viewer, audit.None, "What is under way and what the buffers hold, as it changes: server-sent events").
 		Answering(http.StatusOK, "Events \"figures\" with parts of the page /board/").Sends("text/event-stream").Raw(mount, b.liveFigures)
+	ListWrong.On(mount, b.listWrong)
 	show[route.None](mount, pathTransfers, "Charts of transfer rates; parameters as of /v1/transfers/periods", b.transfers)
 	if all || b.Audit != nil {
 		show[route.None](mount, pathAudit, "The audit log; parameters as of /v1/audit", b.audit)

@@ -49,12 +49,8 @@ func NewPartners(opt PartnersOptions) *Partners {
 	return &Partners{opt}
 }
 
-const (
-	silentFor = 2 * time.Hour // without a request a robot is shown as silent
-
-	// WaitsTooLong is how long a batch may be in the buffers before post-split.
-	WaitsTooLong = time.Hour
-)
+// WaitsTooLong is how long a batch may be in the buffers before post-split.
+const WaitsTooLong = time.Hour
 
 // State says in the reader's words how a robot is, and whether that is wrong.
 func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
@@ -63,18 +59,41 @@ func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
 		return p.T("revoked"), false
 	case r.Joined.IsZero():
 		return p.T("has not joined yet"), false
+	case len(r.Troubles) > 0:
+		var names []string
+		for _, t := range r.Troubles {
+			names = append(names, troubleName(p, t.Kind))
+		}
+		return strings.Join(names, p.T(", ")), true
 	case !r.Subscribed:
 		return p.T("away"), false
-	case !r.Lapsed.IsZero():
-		return p.T("silent: its hosts were handed on"), true
-	case !r.Seen.IsZero() && time.Since(r.Seen) > silentFor, !r.Late.IsZero():
-		return p.T("silent"), true
 	case r.Paused:
 		return p.T("paused"), false
-	case r.Behind > 0:
-		return p.T("runs an old release"), true
 	}
 	return p.T("at work"), false
+}
+
+// troubleName names a kind of trouble in a few of the reader's words.
+func troubleName(p webpage.Page, kind wire.Trouble) string {
+	switch kind {
+	case wire.TroubleSilent:
+		return p.T("silent")
+	case wire.TroubleDisk:
+		return p.T("its disk is full")
+	case wire.TroubleUpload:
+		return p.T("its batches are not taken")
+	case wire.TroubleBatch:
+		return p.T("a batch of it does not come through")
+	case wire.TroubleHosts:
+		return p.T("its hosts do not answer")
+	case wire.TroubleClock:
+		return p.T("its clock is wrong")
+	case wire.TroubleKey:
+		return p.T("does not know the service's newest key")
+	case wire.TroubleOld:
+		return p.T("runs an old release")
+	}
+	return string(kind)
 }
 
 //go:embed partner.html
@@ -282,6 +301,10 @@ func trouble(p webpage.Page, t roster.Trouble) string {
 		text = p.T("There is too little space on its disk, so it collects nothing. Make room.")
 	case wire.TroubleUpload:
 		text = p.T("The service does not take its batches. It keeps them and tries again.")
+	case wire.TroubleHosts:
+		text = p.T("Half of its hosts or more do not answer it. Look whether its network works.")
+	case wire.TroubleClock:
+		text = p.T("Its clock is wrong, and so are the times of its pages. Have it set (NTP).")
 	}
 	if t.Detail != "" {
 		text += " (" + mailer.OneLine(t.Detail) + ")"

@@ -108,10 +108,11 @@ func (b *board) robots(w http.ResponseWriter, r *http.Request) error {
 // robotPage shows one robot.
 type robotPage struct {
 	page
-	One     robot
-	Odd     []copies.Copies // its copies of hosts that differ from its peers'
-	Batches []*inbox.Batch  // the latest; nil where another process has the buffers
-	Rates   []chart.Chart
+	One      robot
+	Troubles []Failure
+	Odd      []copies.Copies // its copies of hosts that differ from its peers'
+	Batches  []*inbox.Batch  // the latest; nil where another process has the buffers
+	Rates    []chart.Chart
 }
 
 var robotTemplate = parse("robot")
@@ -130,6 +131,7 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusNotFound, "not_found", "there is no such robot")
 	}
 	p.One = all[i]
+	p.Troubles = robotFailures(p.Page, p.One.Robot)
 	if p.Odd, err = b.Manager.Copies.List(r.Context()); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -38,8 +37,9 @@ type disk struct {
 	Err   string // why its room is not known
 }
 
-// fullAt is how full a disk is, in per cent, when the board says that this is wrong.
-const fullAt = 90
+// fullAt is how full a disk is, in per cent, when the board says that this is wrong, as the alert
+// SheafDiskNearlyFull does: uploads stop at 85 % if nothing else is set.
+const fullAt = 80
 
 var storeTemplate = parse("store")
 
@@ -83,27 +83,6 @@ func (b *board) nextPublication(p webpage.Page) string {
 
 // copyLate is how old the second copy may get before the board says that this is wrong.
 const copyLate = 24 * time.Hour
-
-// addStore adds what the verifying of the store has found.
-func (b *board) addStore(ctx context.Context, p *overviewPage) error {
-	if b.Scrub == nil {
-		return nil
-	}
-	s, err := b.Scrub(ctx)
-	if err != nil {
-		return err
-	}
-	if n := len(s.Lost); n > 0 {
-		p.Failures = append(p.Failures, Failure{p.N("%s stored host is damaged", "%s stored hosts are damaged", n), s.Lost[0], pathStore + "#verified"})
-	}
-	if s.Problems > 0 {
-		p.Failures = append(p.Failures, Failure{p.T("the catalog and the store do not agree"), p.T("sheaf fsck says where"), pathStore + "#verified"})
-	}
-	if since := s.CopySince(); b.Copy != "" && !since.IsZero() && time.Since(since) > copyLate {
-		p.Failures = append(p.Failures, Failure{p.T("the second copy of the store is behind"), p.T("the log says why"), pathStore + "#verified"})
-	}
-	return nil
-}
 
 // disks looks at the disks.
 func (b *board) disks(p webpage.Page) (all []disk) {

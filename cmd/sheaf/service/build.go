@@ -547,9 +547,11 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	if published != nil {
 		library = published.library
 	}
-	return board.Register(b.router, board.Options{
+	wrong, err := board.Register(b.router, board.Options{
 		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots,
 		Library: library, Watches: b.told, Removals: desk, Accounts: b.readers, Operators: b.door, Takedowns: b.down, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
 		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
 	})
+	b.state.monitor.Add(monitor.Wrong(wrong))
+	return err
 }

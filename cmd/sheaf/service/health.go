@@ -57,15 +57,14 @@ const (
 
 // Names of checks.
 const (
-	checkDatabase = "database" // it answers
-	checkStore    = "store"    // it can be read
-	checkCatalog  = "catalog"  // what was read of it is still there
-	checkClock    = "clock"    // it is about that of the database; only with PostgreSQL
-	checkDisk     = "disk"     // the data directory has room
-	checkUploads  = "uploads"  // there is room for new batches
-	checkKey      = "key"      // the process can sign with the service's key; only where one does
-	checkLeases   = "leases"   // a majority of the quorum answers; only where leases are a quorum's
-
+	checkDatabase     = "database"     // it answers
+	checkStore        = "store"        // it can be read
+	checkCatalog      = "catalog"      // what was read of it is still there
+	checkClock        = "clock"        // it is about that of the database; only with PostgreSQL
+	checkDisk         = "disk"         // the data directory has room
+	checkUploads      = "uploads"      // there is room for new batches
+	checkKey          = "key"          // the process can sign with the service's key; only where one does
+	checkLeases       = "leases"       // a majority of the quorum answers; only where leases are a quorum's
 	checkCertificates = "certificates" // each is valid and can be replaced; only where there are any
 )
 
@@ -312,7 +311,7 @@ func (h *health) look() Health {
 func (h *health) failing(context.Context) (all []board.Failure) {
 	for _, c := range h.look().Checks {
 		if c.Status != healthOK {
-			all = append(all, board.Failure{What: c.Name, Why: c.Detail, Path: api.PathHealth})
+			all = append(all, board.Failure{Kind: board.KindCheck, What: c.Name, Why: c.Detail, Path: api.PathHealth})
 		}
 	}
 	return all

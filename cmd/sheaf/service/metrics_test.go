@@ -67,7 +67,7 @@ func used(t *testing.T) metricstest.Families {
 func addRobot(t *testing.T, s *Service, name string, ago time.Duration) {
 	t.Helper()
 	seen := db.Millis(time.Now().Add(-ago))
-	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO robots (name, created, joined, seen, secret_hash) VALUES (?, ?, ?, ?, ?)`, name, seen, seen, seen, []byte(name))
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO robots (name, created, joined, seen, subscribed, secret_hash) VALUES (?, ?, ?, ?, 1, ?)`, name, seen, seen, seen, []byte(name))
 	testkit.Must(t, err)
 }
 

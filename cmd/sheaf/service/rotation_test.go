@@ -213,7 +213,12 @@ func TestRobotsThatCannotFollow(t *testing.T) {
 		testkit.Must(t, operate(t, s, http.MethodGet, api.PathAdminKeys, nil, &list))
 		var robots manager.RobotsResponse
 		testkit.Must(t, operate(t, s, http.MethodGet, api.PathAdminRobots, nil, &robots))
-		why := robots.Robots[0].KeyTrouble
+		why := ""
+		for _, t := range robots.Robots[0].Troubles {
+			if t.Kind == wire.TroubleKey {
+				why = t.Detail
+			}
+		}
 		if len(list.Robots) > 0 && list.Robots[0].Why != why || len(list.Robots) == 0 && why != "" {
 			t.Errorf("%s: robot ls says %q, key ls %+v", what, why, list.Robots)
 		}

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"sheaf/internal/metrics"
+	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/roster"
+	"sheaf/ui/board"
 )
 
 const (
@@ -16,27 +18,43 @@ const (
 	mostRobots = 200
 	// mostHosts is how far hosts that wait are counted.
 	mostHosts = 10_000
-	// silentFor is how long a robot may be unheard of. Robots at work ask every few minutes.
-	silentFor = 2 * time.Hour
 )
 
 // robotState says what a robot does, in one word.
-func robotState(p roster.Presence, now time.Time) string {
+func robotState(r *roster.Robot) string {
 	switch {
-	case !p.Joined:
-		return "out" // has not joined, or was revoked
-	case p.Lapsed || now.Sub(p.Seen) > silentFor:
+	case r.Joined.IsZero() || !r.Revoked.IsZero() || !r.Subscribed:
+		return "out"
+	case r.Has(wire.TroubleSilent):
 		return "silent"
-	case p.Paused:
+	case r.Paused:
 		return "paused"
 	}
 	return "working"
 }
 
+// Wrong gives what is wrong now, by kind.
+func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
+	return metrics.Source{Name: "wrong", Ask: func(ctx context.Context, out *metrics.Out) error {
+		all, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		count := make(map[string]int)
+		for _, f := range all {
+			count[f.Kind]++
+		}
+		for _, kind := range board.Kinds() {
+			out.Gauge("wrong", "What is wrong now, as the board and sheaf wrong list it, by kind. Each process tells what it can by its roles.", float64(count[kind]), "kind", kind)
+		}
+		return nil
+	}}
+}
+
 // Manager gives the robots, and the hosts that wait.
 func Manager(m *manager.Manager) metrics.Source {
 	return metrics.Source{Name: "manager", Ask: func(ctx context.Context, out *metrics.Out) error {
-		robots, err := m.Roster.Presences(ctx)
+		robots, err := m.Roster.Summaries(ctx)
 		if err != nil {
 			return err
 		}
@@ -54,21 +72,22 @@ func Manager(m *manager.Manager) metrics.Source {
 
 // addRobots adds the numbers of robots by state, and the ages of the robots that have joined, up to
 // mostRobots of them.
-func addRobots(out *metrics.Out, robots []roster.Presence, now time.Time) {
+func addRobots(out *metrics.Out, robots []roster.Robot, now time.Time) {
 	states := map[string]int{"out": 0, "silent": 0, "paused": 0, "working": 0}
-	var joined []roster.Presence
-	for _, p := range robots {
-		states[robotState(p, now)]++
-		if p.Joined {
-			joined = append(joined, p)
+	var joined []*roster.Robot
+	for i := range robots {
+		r := &robots[i]
+		states[robotState(r)]++
+		if !r.Joined.IsZero() && r.Revoked.IsZero() {
+			joined = append(joined, r)
 		}
 	}
 	for state, n := range states {
-		out.Gauge("robots", "Robots by state. A robot is silent if it was not heard of for two hours, and out if it has not joined or was revoked.", float64(n), "state", state)
+		out.Gauge("robots", "Robots by state. A robot is silent if its heartbeats stay away, and out if it has not joined, has left or was revoked.", float64(n), "state", state)
 	}
-	silent := func(p roster.Presence) int { return int(1 - metrics.Truth(robotState(p, now) == "silent")) }
-	slices.SortStableFunc(joined, func(a, b roster.Presence) int { return cmp.Compare(silent(a), silent(b)) })
-	for _, p := range joined[:min(len(joined), mostRobots)] {
-		out.Gauge("robot_unheard_seconds", "Time since the robot was last heard of, to the minute. At most 200 robots are told, silent ones first.", age(now, p.Seen), "robot", p.Name)
+	silent := func(r *roster.Robot) int { return int(1 - metrics.Truth(r.Has(wire.TroubleSilent))) }
+	slices.SortStableFunc(joined, func(a, b *roster.Robot) int { return cmp.Compare(silent(a), silent(b)) })
+	for _, r := range joined[:min(len(joined), mostRobots)] {
+		out.Gauge("robot_unheard_seconds", "Time since the robot was last heard of, to the minute. At most 200 robots are told, silent ones first.", age(now, r.Seen), "robot", r.Name)
 	}
 }

@@ -1,0 +1,194 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"sheaf/ingest/inbox"
+	"sheaf/internal/api"
+	"sheaf/internal/audit"
+	"sheaf/internal/operators"
+	"sheaf/internal/route"
+	"sheaf/internal/webpage"
+	"sheaf/internal/wire"
+	"sheaf/manager/roster"
+	"sheaf/ui/removal"
+)
+
+// Failure is something that is wrong now.
+type Failure struct {
+	Kind  string    `json:"kind"` // one of Kinds
+	What  string    `json:"what"`
+	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since,omitzero"` // zero: not known
+	Path  string    `json:"path,omitempty"` // of the page that shows more
+}
+
+// Kinds of failures. What is wrong with robots has KindRobot followed by the kind of the trouble.
+const (
+	KindCheck       = "check" // of /healthz
+	KindDisk        = "disk"
+	KindBuffer      = "buffer"
+	KindQuarantine  = "quarantine"
+	KindPublication = "publication"
+	KindRollout     = "rollout"
+	KindDamage      = "damage"
+	KindCopy        = "copy"
+	KindWatches     = "watches"
+	KindRemovals    = "removals"
+	KindRobot       = "robot-"
+)
+
+// Kinds returns all kinds.
+func Kinds() []string {
+	all := []string{KindCheck, KindDisk, KindBuffer, KindQuarantine, KindPublication, KindRollout, KindDamage, KindCopy, KindWatches, KindRemovals}
+	for _, t := range wire.Troubles() {
+		all = append(all, KindRobot+string(t))
+	}
+	return all
+}
+
+// WrongResponse answers GET /v1/admin/wrong.
+type WrongResponse struct {
+	Wrong []Failure `json:"wrong"`
+}
+
+// ListWrong tells what is wrong.
+var ListWrong = route.New[route.None, WrongResponse]("GET", api.PathAdminWrong, operators.Viewer, audit.None, "What is wrong now, as far as this process can tell by its roles: the list of the board's first page")
+
+func (b *board) listWrong(ctx context.Context, _ route.None) (WrongResponse, error) {
+	list, err := b.Wrong(ctx)
+	return WrongResponse{append([]Failure{}, list...)}, err
+}
+
+// Wrong returns what is wrong now, in English, as far as this process can tell by its roles.
+func (b *board) Wrong(ctx context.Context) ([]Failure, error) {
+	return b.wrong(ctx, webpage.Page{Site: b.Site, Lang: "en"})
+}
+
+// wrong returns what is wrong now, in the reader's words. It is the one list from which page,
+// command, API and metrics are made. Others may only show less of it.
+func (b *board) wrong(ctx context.Context, p webpage.Page) (all []Failure, err error) {
+	all = b.Failing(ctx)
+	for _, d := range b.disks(p) {
+		if d.Wrong {
+			all = append(all, Failure{Kind: KindDisk, What: p.T("%s: %.0f %% full", d.Name, d.Full), Why: p.T("uploads stop before it is full"), Path: pathStore + "#disks"})
+		}
+	}
+	for _, look := range []func(context.Context, webpage.Page) ([]Failure, error){b.wrongRobots, b.wrongReleases, b.wrongBuffers, b.wrongStore, b.wrongRemovals, b.wrongWatches} {
+		found, err := look(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func (b *board) wrongRobots(ctx context.Context, p webpage.Page) (all []Failure, err error) {
+	if b.Manager == nil {
+		return nil, nil
+	}
+	robots, err := b.Manager.Roster.Summaries(ctx)
+	for _, one := range robots {
+		all = append(all, robotFailures(p, one)...)
+	}
+	return all, err
+}
+
+func robotFailures(p webpage.Page, one roster.Robot) (all []Failure) {
+	for _, t := range one.Troubles {
+		why := t.Detail
+		if why == "" {
+			why = p.T("last seen %s", p.Clock(one.Seen))
+		}
+		all = append(all, Failure{KindRobot + string(t.Kind), p.T("robot %s: %s", one.Name, troubleName(p, t.Kind)), why, t.Since, pathRobots + "/" + one.Name})
+	}
+	return all
+}
+
+func (b *board) wrongReleases(ctx context.Context, p webpage.Page) ([]Failure, error) {
+	if b.Manager == nil {
+		return nil, nil
+	}
+	newest, err := b.Manager.Releases.Stopped(ctx)
+	if err != nil || newest == nil {
+		return nil, err
+	}
+	return []Failure{{Kind: KindRollout, What: p.T("the roll-out of release %d is stopped", newest.Counter), Why: newest.Stopped, Path: pathReleases}}, nil
+}
+
+func (b *board) wrongBuffers(ctx context.Context, p webpage.Page) (all []Failure, err error) {
+	if b.Ingest == nil {
+		return nil, nil
+	}
+	list, err := b.Ingest.Buffers(ctx)
+	for _, one := range list {
+		oldest, name, path := oldest(one), StateName(p, one.State), pathBatches+"?state="+string(one.State)
+		f := Failure{Path: path, Since: time.Now().Add(-oldest).Truncate(time.Second)}
+		switch {
+		case one.State == wire.StatePublished, one.Batches == 0:
+			continue
+		case one.State == wire.StateQuarantined:
+			f.Kind, f.What, f.Why = KindQuarantine, p.N("%s batch is in the quarantine", "%s batches are in the quarantine", one.Batches), p.T("to be released or discarded")
+		case one.State == wire.StatePostSplit && oldest > unpublished:
+			f.Kind, f.What, f.Why, f.Path = KindPublication, p.T("a batch has waited for its publication for %s", p.Took(oldest)), p.T("look at the window, or publish now"), pathStore
+		case one.State != wire.StatePostSplit && oldest > WaitsTooLong:
+			f.Kind, f.What, f.Why = KindBuffer, p.T("a batch has been in %q for %s", name, p.Took(oldest)), p.T("its page says why")
+		default:
+			continue
+		}
+		all = append(all, f)
+	}
+	return all, err
+}
+
+// oldest is how long the oldest batch has been in its buffer.
+func oldest(b inbox.Buffer) time.Duration { return time.Duration(b.Oldest * float64(time.Second)) }
+
+// wrongStore tells what the verifying of the store has found.
+func (b *board) wrongStore(ctx context.Context, p webpage.Page) (all []Failure, err error) {
+	if b.Scrub == nil {
+		return nil, nil
+	}
+	s, err := b.Scrub(ctx)
+	if err != nil {
+		return nil, err
+	}
+	add := func(kind, what, why string, since time.Time) {
+		all = append(all, Failure{kind, what, why, since, pathStore + "#verified"})
+	}
+	if n := len(s.Lost); n > 0 {
+		add(KindDamage, p.N("%s stored host is damaged", "%s stored hosts are damaged", n), s.Lost[0], time.Time{})
+	}
+	if s.Problems > 0 {
+		add(KindDamage, p.T("the catalog and the store do not agree"), p.T("sheaf fsck says where"), time.Time{})
+	}
+	if since := s.CopySince(); b.Copy != "" && !since.IsZero() && time.Since(since) > copyLate {
+		add(KindCopy, p.T("the second copy of the store is behind"), p.T("the log says why"), since)
+	}
+	return all, nil
+}
+
+// wrongRemovals tells that owners of sites wait for a decision.
+func (b *board) wrongRemovals(ctx context.Context, p webpage.Page) ([]Failure, error) {
+	if b.Removals == nil {
+		return nil, nil
+	}
+	list, err := b.Removals.List(ctx, mostWaiting, removal.Proved)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return []Failure{{Kind: KindRemovals, What: p.N("%s owner of a site waits for a decision", "%s owners of sites wait for a decision", len(list)), Why: p.T("grant or refuse what they ask for"), Path: pathRemovals}}, nil
+}
+
+func (b *board) wrongWatches(ctx context.Context, p webpage.Page) ([]Failure, error) {
+	if b.Watches == nil {
+		return nil, nil
+	}
+	some, err := b.Watches.Troubled(ctx, "", listed)
+	if err != nil || len(some) == 0 {
+		return nil, err
+	}
+	return []Failure{{Kind: KindWatches, What: p.N("%s watch fails", "%s watches fail", len(some)), Why: p.T("mails or webhooks are not taken"), Path: pathWatches}}, nil
+}
