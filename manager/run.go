@@ -42,6 +42,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		return loop.Every(ctx, silence, func(ctx context.Context) error {
 			failed("looking for silent robots", m.Roster.Lapse(ctx, m.Assignments.Now()))
+			failed("taking from silent robots what they were never sent", m.Roster.LeaveSilent(ctx, m.Assignments.Now()))
 			failed("forgetting old hand-overs", m.Assignments.DropHandovers(ctx, ""))
 			if m.opt.Balance.During {
 				failed("levelling", m.Levelling.Level(ctx, time.Now()))

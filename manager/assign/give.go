@@ -95,8 +95,8 @@ func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error)
 }
 
 // assignWaiting gives each group of waiting hosts to the robot that has hosts of the group
-// already, or else to the one that is expected to finish it first. Costly groups go first, so
-// that the others can even out the loads. Without robots the hosts go on waiting.
+// already, or else to the one that is expected to finish it first, of those that are heard of. Costly
+// groups go first, so that the others can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := waitingGroups(ctx, t)
 	if err != nil || len(groups) == 0 {
@@ -106,13 +106,14 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 	if err != nil || len(robots) == 0 {
 		return err
 	}
+	takers := living(robots)
 	g, err := t.Generation(ctx)
 	if err != nil {
 		return err
 	}
 	var given [][]any // group, robot
 	for _, group := range groups {
-		to := slices.MinFunc(robots, func(a, b *Load) int { return cmp.Compare(a.with(group), b.with(group)) })
+		to := slices.MinFunc(takers, func(a, b *Load) int { return cmp.Compare(a.with(group), b.with(group)) })
 		if i := slices.IndexFunc(robots, func(r *Load) bool { return r.Robot == group.owner }); i >= 0 {
 			to = robots[i]
 		}

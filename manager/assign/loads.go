@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 
 	"sheaf/internal/db"
 )
@@ -23,7 +24,7 @@ func (t *Tx) currentLoads(ctx context.Context) ([]*Load, error) {
 		if t.removed {
 			t.loads = t.loads.without(t.touched)
 		}
-		now, err := loadsNow(ctx, t, t.loads, t.generation)
+		now, err := loadsNow(ctx, t, t.now(), t.loads, t.generation)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (l *loads) without(robots map[string]bool) *loads {
 func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		known := a.loads.Load()
-		now, err := loadsNow(ctx, tx, known, 0)
+		now, err := loadsNow(ctx, tx, a.now(), known, 0)
 		if err == nil {
 			robots = now.robots
 			a.loads.CompareAndSwap(known, now)
@@ -72,16 +73,16 @@ func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 }
 
 // loadsNow returns the loads as q sees them. made is the generation that q's transaction has made,
-// or 0. What is known of the generation before it still holds of each robot with the same
-// properties; of other robots the hosts are summed up.
-func loadsNow(ctx context.Context, q db.Queryer, known *loads, made int64) (*loads, error) {
+// or 0; at is the time. What is known of the generation before it still holds of each robot with
+// the same properties; of other robots the hosts are summed up.
+func loadsNow(ctx context.Context, q db.Queryer, at time.Time, known *loads, made int64) (*loads, error) {
 	now := &loads{}
 	err := db.Each(ctx, q, func(rows *sql.Rows) error { return rows.Scan(&now.generation, &now.planned) },
 		`SELECT number, (SELECT made FROM plans) FROM generation`)
 	if err != nil {
 		return nil, err
 	}
-	if now.robots, err = emptyLoads(ctx, q); err != nil {
+	if now.robots, err = emptyLoads(ctx, q, at); err != nil {
 		return nil, err
 	}
 	holds := known != nil && known.planned == now.planned && (known.generation == now.generation || made != 0 && known.generation == made-1)
@@ -96,17 +97,31 @@ func loadsNow(ctx context.Context, q db.Queryer, known *loads, made int64) (*loa
 			continue
 		}
 		c := *known.robots[k] // a copy: this transaction may fail
+		c.Silent = l.Silent
 		now.robots[i] = &c
 	}
 	return now, sumLoads(ctx, q, now.robots, unknown)
 }
 
 // emptyLoads returns the robots that take part and are heard of, by name, without what they have.
-func emptyLoads(ctx context.Context, q db.Queryer) ([]*Load, error) {
+func emptyLoads(ctx context.Context, q db.Queryer, now time.Time) ([]*Load, error) {
 	return db.List(ctx, q, func(rows *sql.Rows, l **Load) error {
 		*l = new(Load)
-		return rows.Scan(&(*l).Robot, &(*l).Slow, &(*l).Shares)
-	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
+		var h Heard
+		err := rows.Scan(append([]any{&(*l).Robot, &(*l).Slow, &(*l).Shares}, h.Scan()...)...)
+		(*l).Silent = !h.Silent(now).IsZero()
+		return err
+	}, `SELECT name, slow, shares, `+HeardColumns+` FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
+}
+
+// living returns the loads of robots that are not silent, or all if all are: who calls first is not
+// to get everything.
+func living(robots []*Load) []*Load {
+	heard := slices.DeleteFunc(slices.Clone(robots), func(l *Load) bool { return l.Silent })
+	if len(heard) == 0 {
+		return robots
+	}
+	return heard
 }
 
 // Planned notes the loads by a plan that this transaction has just completed. ms is the expected
@@ -119,7 +134,7 @@ func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	if err != nil {
 		return err
 	}
-	if now.robots, err = emptyLoads(ctx, t); err != nil {
+	if now.robots, err = emptyLoads(ctx, t, t.now()); err != nil {
 		return err
 	}
 	hosts := map[string]int64{}

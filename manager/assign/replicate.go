@@ -185,7 +185,7 @@ func (t *Tx) replicateHost(ctx context.Context, r replicated, robots []*Load) er
 		if len(free) == 0 {
 			break
 		}
-		to := slices.MinFunc(free, func(a, b *Load) int { return cmp.Compare(a.MS+weight*a.Slow, b.MS+weight*b.Slow) })
+		to := slices.MinFunc(living(free), func(a, b *Load) int { return cmp.Compare(a.MS+weight*a.Slow, b.MS+weight*b.Slow) })
 		if err := t.give(ctx, r.host, to.Robot, slot); err != nil {
 			return err
 		}

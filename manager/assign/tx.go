@@ -143,6 +143,7 @@ type Load struct {
 	MS     float64 // expected transfer time of a night, in ms
 	Slow   float64 // ms that the robot takes for what takes the median robot 1 ms
 	Shares bool    // its program can collect a share of a host's URLs
+	Silent bool    // nothing is heard of it now
 }
 
 // loads are the robots' loads as of one generation and one plan, as far as they are known. Summing

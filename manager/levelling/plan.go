@@ -79,7 +79,11 @@ func (l *Leveller) plan(ctx context.Context, c course) (Plan, error) {
 			return Plan{}, fmt.Errorf("balance: %w", err)
 		}
 	}
-	s, err := l.snapshot(ctx, hostFilter{where: "1 = 1"})
+	silent, err := assign.Silent(ctx, l.db, l.assignments.Now())
+	if err != nil {
+		return Plan{}, fmt.Errorf("balance: %w", err)
+	}
+	s, err := l.snapshot(ctx, without(silent))
 	if err != nil {
 		return Plan{}, err
 	}

@@ -87,6 +87,17 @@ type hostFilter struct {
 	where  string // SQL condition on hosts h
 	args   []any
 	robots []string // nil: all
+	silent []string // robots that are left out, with their hosts: nothing is heard of them
+}
+
+// without chooses all hosts but those of robots that are silent. These keep them, and get no
+// others.
+func without(silent []string) hostFilter {
+	if len(silent) == 0 {
+		return hostFilter{where: "1 = 1"}
+	}
+	return hostFilter{where: `NOT EXISTS (SELECT 1 FROM assignments q
+		WHERE q.host = h.name AND q.to_generation IS NULL AND q.slot = 0 AND q.robot IN ` + db.Tuple(len(silent)) + `)`, args: db.Args(silent), silent: silent}
 }
 
 // costFilter returns the SQL condition on hosts h and costs t. To read what two robots have
@@ -103,7 +114,7 @@ func (f hostFilter) costFilter() (string, []any) {
 func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot, err error) {
 	err = db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
 		s = &snapshot{}
-		if err := s.readRobots(ctx, tx); err != nil {
+		if err := s.readRobots(ctx, tx, filter.silent); err != nil {
 			return err
 		}
 		number, err := s.readHosts(ctx, tx, filter)
@@ -130,7 +141,7 @@ func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot
 // robot returns a robot's number.
 func (s *snapshot) robot(name string) (i int, ok bool) { return slices.BinarySearch(s.robots, name) }
 
-func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx) error {
+func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx, silent []string) error {
 	if err := tx.QueryRowContext(ctx, `SELECT typical, (SELECT number FROM generation) FROM plans`).Scan(&s.unmeasured.weight, &s.generation); err != nil {
 		return err
 	}
@@ -139,6 +150,9 @@ func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx) error {
 		var slow float64
 		var shares int
 		err := rows.Scan(&name, &slow, &shares)
+		if slices.Contains(silent, name) {
+			return err
+		}
 		s.able += shares
 		s.robots, s.slow = append(s.robots, name), append(s.slow, slow)
 		return err

@@ -17,13 +17,6 @@ import (
 	"sheaf/manager/assign"
 )
 
-// A robot says how long it is between two of its heartbeats. One that comes later than that by
-// lateness is overdue. beatsWithin is for robots that do not say it.
-const (
-	beatsWithin = 5 * time.Minute
-	lateness    = 30 * time.Second
-)
-
 // seenEvery is how precisely the time of a robot's last request is kept.
 const seenEvery = time.Minute
 
@@ -49,7 +42,8 @@ type Robot struct {
 	Troubles   []Trouble `json:"troubles,omitempty"` // what is wrong with it, the gravest first
 	Refused    Refusal   `json:"refused,omitzero"`   // of the last day
 
-	keyTrouble string // why it does not know the newest of the service's keys, and what to do; empty: it does
+	silent     time.Time // since when nothing is heard of it; zero: it is heard of
+	keyTrouble string    // why it does not know the newest of the service's keys, and what to do; empty: it does
 }
 
 // Refusal says that a robot is turned away because it has had its share of something.
@@ -313,21 +307,19 @@ func (r *Roster) list(ctx context.Context, hosts string) ([]Robot, error) {
 	}
 	now := r.assignments.Now()
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
-		var beat time.Time
-		var every int64
+		var heard assign.Heard
 		var known []byte
 		var refused Refusal
-		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
+		err := rows.Scan(append([]any{&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Revoked),
 			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
-			db.At(&r.Leased), &r.Dead, db.At(&beat), &every, &known, &refused.Why, db.At(&refused.Since), db.At(&refused.At))
+			db.At(&r.Leased), &r.Dead, &known, &refused.Why, db.At(&refused.Since), db.At(&refused.At)}, heard.Scan()...)...)
 		if now.Sub(refused.At) < 24*time.Hour {
 			r.Refused = refused
 		}
-		if every == 0 {
-			every = beatsWithin.Milliseconds()
-		}
-		if due := beat.Add(time.Duration(every) * time.Millisecond); !beat.IsZero() && r.Subscribed && now.After(due.Add(lateness)) {
-			r.Late = due
+		r.Seen = heard.Seen
+		if r.Subscribed {
+			r.Late = heard.Late(now)
+			r.silent = heard.Silent(now)
 		}
 		if r.Release < due && !r.Joined.IsZero() && r.Revoked.IsZero() {
 			r.Behind = due
@@ -335,17 +327,15 @@ func (r *Roster) list(ctx context.Context, hosts string) ([]Robot, error) {
 		if !r.Joined.IsZero() && r.Revoked.IsZero() {
 			r.keyTrouble = keyTrouble(keys, known)
 		}
-		r.judge(now, noted[r.Name])
+		r.judge(noted[r.Name])
 		return err
 	}, `
-		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
+		SELECT name, created, token_expires, joined, revoked, version, subscribed, list_generation,
 			restart_generation > restart_answered, lapsed, paused, look, shares,
 			COALESCE((SELECT counter FROM release_reports p WHERE p.robot = robots.name), 0),
 			`+hosts+`,
 			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
-			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0),
-			COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0),
-			service_key, refused, refused_since, refused_at
+			service_key, refused, refused_since, refused_at, `+assign.HeardColumns+`
 		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)

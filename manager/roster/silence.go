@@ -94,6 +94,22 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// LeaveSilent gives to others what silent robots were never sent. It waits until all robots had
+// time to call since the manager has been listening.
+func (r *Roster) LeaveSilent(ctx context.Context, now time.Time) error {
+	r.mu.Lock()
+	since := r.listening.since
+	r.mu.Unlock()
+	if since.IsZero() || now.Sub(since) < maxPause {
+		return nil
+	}
+	hosts, err := r.assignments.LeaveSilent(ctx, now)
+	if err == nil && hosts > 0 {
+		r.opt.Log.InfoContext(ctx, "hosts that silent robots were never sent were handed on", "hosts", hosts)
+	}
+	return err
+}
+
 // Dead notes an operator's word that a robot visits nothing any more, and why the operator is sure:
 // its machine is switched off, or its disk is gone. Its lease is over with that, and others visit
 // its hosts after the usual margin: it may have made its last visit just before. If the robot is

@@ -19,12 +19,9 @@ type Trouble struct {
 	Ended  time.Time    `json:"-"`              // zero: it lasts
 }
 
-// silentFor is how long a robot may be unheard of, whatever it has said of its heartbeats.
-const silentFor = 2 * time.Hour
-
 // judge sets what is wrong with a robot, the gravest first: what was noted of it, and what its row
 // shows. Pages, commands, the API and metrics all tell what is found here.
-func (r *Robot) judge(now time.Time, noted []Trouble) {
+func (r *Robot) judge(noted []Trouble) {
 	r.Troubles = nil
 	if r.Joined.IsZero() || !r.Revoked.IsZero() {
 		return
@@ -35,14 +32,10 @@ func (r *Robot) judge(now time.Time, noted []Trouble) {
 			r.Troubles = append(r.Troubles, Trouble{Robot: r.Name, Kind: kind, Since: since, Detail: detail})
 		}
 	}
-	switch {
-	case !r.Subscribed: // it has said that it goes
-	case !r.Lapsed.IsZero():
+	if r.Subscribed && !r.Lapsed.IsZero() {
 		add(true, wire.TroubleSilent, r.Seen, "its hosts were handed on")
-	case !r.Late.IsZero():
-		add(true, wire.TroubleSilent, r.Late, "")
-	default:
-		add(!r.Seen.IsZero() && now.Sub(r.Seen) > silentFor, wire.TroubleSilent, r.Seen, "")
+	} else {
+		add(!r.silent.IsZero(), wire.TroubleSilent, r.silent, "")
 	}
 	add(r.keyTrouble != "", wire.TroubleKey, time.Time{}, r.keyTrouble)
 	add(r.Behind > 0, wire.TroubleOld, time.Time{}, fmt.Sprintf("it should run release %d", r.Behind))
