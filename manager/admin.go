@@ -174,6 +174,7 @@ var (
 	SetInterval  = route.New[hosts.IntervalRequest, route.None]("POST", api.PathAdminHosts+"/interval", operators.Worker, audit.Change, "Set the time between two visits to the addresses of hosts, and the pages of a visit, as their owners allow or ask for").Answering(http.StatusNoContent, toldByList)
 	VisitHosts   = route.New[VisitRequest, VisitResponse]("POST", api.PathAdminHosts+"/visit", operators.Worker, audit.Order, "Have hosts visited now, by the robots that have them").Answering(http.StatusAccepted, "The robots are told with their next heartbeats")
 	RemoveHost   = route.New[string, route.None]("DELETE", api.PathAdminHosts+"/{host}", operators.Admin, audit.Remove, "Collect a host no more")
+	ShowHost     = route.New[string, hosts.Host]("GET", api.PathAdminHosts+"/{host}", operators.Viewer, audit.None, "One host: who collects it, and what its last visits have shown")
 	ShowCosts    = route.New[string, levelling.HostCosts]("GET", api.PathAdminHosts+"/{host}/costs", operators.Viewer, audit.None, "What a host cost each robot")
 	ListDomains  = route.New[route.None, DomainsResponse]("GET", api.PathAdminDomains, operators.Viewer, audit.None, "Domains whose hosts robots leave out")
 	RefuseDomain = route.New[hosts.RefusedDomain, route.None]("POST", api.PathAdminDomains, operators.Worker, audit.Decide, "Have robots leave out all hosts of a domain")
@@ -228,6 +229,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	AllowDomain.On(mount, route.Done(a.hosts.AllowDomain))
 	ListPrefixes.On(mount, a.prefixes)
 	RefusePrefix.On(mount, route.Done(a.hosts.RefusePrefix))
+	ShowHost.On(mount, a.hosts.Host) // after the others below hosts
 }
 
 func (a *operatorAPI) robots(ctx context.Context, _ route.None) (answer RobotsResponse, err error) {

@@ -86,8 +86,16 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	if len(hb.Hosts) > wire.MaxHeartbeatHosts {
 		return fmt.Errorf("hosts has %d entries; send at most %d at once", len(hb.Hosts), wire.MaxHeartbeatHosts)
 	}
+	if len(hb.Unanswered) > wire.MaxHeartbeatHosts {
+		return fmt.Errorf("unanswered has %d entries; send at most %d at once", len(hb.Unanswered), wire.MaxHeartbeatHosts)
+	}
+	for host, why := range hb.Unanswered {
+		if len(why) > wire.MaxTrouble {
+			return fmt.Errorf("host %.100q gives no answer: why has %d bytes; send at most %d", host, len(why), wire.MaxTrouble)
+		}
+	}
 	for host, p := range hb.Hosts {
-		if p.State != wire.HostBegun && p.State != wire.HostDone || p.Pages < 0 || p.Bytes < 0 || p.MS < 0 || p.Left < 0 || max(p.Pages, p.Bytes, p.MS, p.Left) > maxCount {
+		if p.State != wire.HostBegun && p.State != wire.HostDone || p.Pages < 0 || p.Bytes < 0 || p.MS < 0 || p.Left < 0 || p.AgoMS < 0 || p.Status < 0 || max(p.Pages, p.Bytes, p.MS, p.Left, p.AgoMS) > maxCount || p.Status > 999 {
 			return fmt.Errorf("host %s: state %q with %d pages, %d bytes, %d ms", host, p.State, p.Pages, p.Bytes, p.MS)
 		}
 	}
@@ -111,6 +119,9 @@ func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat
 	}
 	if err := m.Roster.NoteSite(ctx, robot, hb); err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: %w", robot, err)
+	}
+	if err := m.Hosts.NoteVisits(ctx, robot, hb); err != nil {
+		return orders, err
 	}
 	if err := m.Levelling.NoteProbes(ctx, robot, hb.Probes); err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: probes: %w", robot, err)

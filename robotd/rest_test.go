@@ -43,6 +43,10 @@ func TestFailingHostIsTriedAgain(t *testing.T) {
 				for _, h := range s.PerHost {
 					said[h.Name] = string(h.State) + ": " + h.Why
 				}
+				for _, h := range robot.crawler.Current().Hosts() {
+					said["answer of "+h.Name] = h.NoAnswer()
+				}
+				said["trouble"] = robot.troubles()[wire.TroubleHosts]
 				if s.LeftOut != 1 {
 					t.Errorf("%d hosts are told to be left out, want the one that rests", s.LeftOut)
 				}
@@ -67,6 +71,9 @@ func TestFailingHostIsTriedAgain(t *testing.T) {
 	}
 	if !strings.HasPrefix(said["www.a.test"], "left out: rests, ") {
 		t.Errorf("the status says of the host that fails: %q", said["www.a.test"])
+	}
+	if said["answer of www.a.test"] != "no_answer" || said["answer of www.b.test"] != "" || !strings.HasPrefix(said["trouble"], "1 of 2 hosts ") {
+		t.Errorf("the manager is told %q", said)
 	}
 }
 

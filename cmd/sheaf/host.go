@@ -19,7 +19,7 @@ import (
 
 func hostCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
-	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostSetCommand(), hostRemoveCommand(), hostCrawlCommand(),
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostShowCommand(), hostSetCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
 		hostDomainCommand(), hostPrefixCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
@@ -201,8 +201,12 @@ func hostListCommand() *cobra.Command {
 				}
 			}
 			return show(cmd, list, func(w io.Writer) {
-				table(w, "host\tstate\trobot\taddresses\tfound by\tinterval\tshortest\tpages", list, func(h hosts.Host) []any {
-					return []any{h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), cmp.Or(h.Source, "operator"), h.Interval, h.Shortest, several(h.Pages)}
+				table(w, "host\tstate\trobot\tfound by\tlast visit\tstatus\tpages\tbytes\tno answer", list, func(h hosts.Host) []any {
+					var last hosts.LastVisit
+					if len(h.Visits) > 0 {
+						last = h.Visits[0]
+					}
+					return []any{h.Name, h.State, strings.Join(h.Robots, " "), cmp.Or(h.Source, "operator"), moment(last.At), last.Status, last.Pages, last.Bytes, last.Why}
 				})
 			})
 		}),
@@ -211,10 +215,32 @@ func hostListCommand() *cobra.Command {
 	return cmd
 }
 
-// several returns a number of pages a visit, or "" where nothing is set.
-func several(pages int) string {
-	if pages == 0 {
-		return ""
-	}
-	return strconv.Itoa(pages)
+func hostShowCommand() *cobra.Command {
+	return onOne("show HOST", "Show a host: who collects it and how, and what its last visits have shown", manager.ShowHost, func(w io.Writer, h hosts.Host) {
+		fact := func(name, value string) {
+			if value != "" {
+				fmt.Fprintf(w, "%-10s %s\n", name, value)
+			}
+		}
+		fact("host", h.Name)
+		fact("state", string(h.State))
+		fact("robots", strings.Join(h.Robots, " "))
+		fact("addresses", strings.Join(h.Addresses, " "))
+		fact("found by", cmp.Or(h.Source, "operator")+" at "+moment(h.Created))
+		fact("interval", h.Interval)
+		fact("shortest", h.Shortest)
+		if h.Pages > 0 {
+			fact("pages", strconv.Itoa(h.Pages)+" a visit")
+		}
+		fact("reason", h.Reason)
+		fact("seeds", strings.Join(h.Seeds, " "))
+		if len(h.Visits) == 0 {
+			fmt.Fprintln(w, "\nno robot has told of a visit")
+			return
+		}
+		fmt.Fprintln(w)
+		table(w, "robot\tlast visit\tstatus\tpages\tbytes\tno answer", h.Visits, func(v hosts.LastVisit) []any {
+			return []any{v.Robot, moment(v.At), v.Status, v.Pages, v.Bytes, v.Why}
+		})
+	})
 }

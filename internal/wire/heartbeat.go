@@ -59,6 +59,10 @@ type Heartbeat struct {
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
 
+	// Unanswered are hosts of which that has changed since the last answered heartbeat: why the
+	// last visit got no answer, such as dns or timeout, or "" if the host answers again.
+	Unanswered map[string]string `json:"unanswered,omitempty"`
+
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host
 	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has accepted
 
@@ -120,6 +124,9 @@ type HostProgress struct {
 	Bytes int64     `json:"bytes,omitempty"`
 	MS    int64     `json:"ms,omitempty"`
 	Left  int64     `json:"left,omitempty"` // URLs known and not collected
+
+	Status int   `json:"status,omitempty"` // of the last visit's answer; 0: it got none, or is not known
+	AgoMS  int64 `json:"ago_ms,omitempty"` // since the last visit, which needs no clock that is right; 0: not known
 }
 
 // ProbeResult is a robot's measurement of a host: it received so many bytes in so many

@@ -64,6 +64,8 @@ type Host struct {
 	Pages     int       `json:"pages_a_visit,omitempty"`   // over one connection, as an operator has set it
 	Reason    string    `json:"interval_reason,omitempty"` // who allows or asks for that
 	Seeds     []string  `json:"seeds"`                     // the first hundred
+
+	Visits []LastVisit `json:"visits,omitempty"` // what robots have told of their last visits, the latest first; at most ten
 }
 
 // Report counts what became of the hosts of a list.
@@ -164,6 +166,8 @@ func (r *Registry) Count(ctx context.Context, most int) (pending, waiting int64,
 type Filter struct {
 	State State
 	Robot string // that has the host now
+
+	name string // of the only one
 }
 
 // Hosts returns at most limit hosts in the order of their names, beginning after the name after.
@@ -179,6 +183,9 @@ func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int)
 				return err
 			}
 			if h.Robots, err = assign.RobotsOf(ctx, tx, h.Name); err != nil {
+				return err
+			}
+			if h.Visits, err = lastVisits(ctx, tx, h.Name); err != nil {
 				return err
 			}
 			list = append(list, h)
@@ -207,6 +214,9 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 	} else { // by the index of assignments, since PostgreSQL would read all hosts in their order
 		query, args = query+`assignments a CROSS JOIN hosts WHERE a.host > ? AND a.robot = ? AND a.to_generation IS NULL AND name = a.host`, append(args, f.Robot)
 		order = `a.host`
+	}
+	if f.name != "" {
+		query, args = query+` AND name = ?`, append(args, f.name)
 	}
 	if f.State != "" {
 		query, args = query+` AND state = ?`, append(args, f.State)

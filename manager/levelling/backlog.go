@@ -25,7 +25,8 @@ type Backlog struct {
 	Bytes int64     `json:"bytes"`
 	Spool int64     `json:"spool"`
 	Begun int64     `json:"hosts_begun"`
-	Done  int64     `json:"hosts_done"`
+	Done  int64     `json:"hosts_done"`       // without those that give no answer
+	Mute  int64     `json:"hosts_unanswered"` // of its hosts, those whose last visit got no answer
 }
 
 // Speed returns the pages a second that the robot fetches now, by what was heard of it lately: none
@@ -40,11 +41,13 @@ func (b Backlog) Speed(now time.Time) float64 {
 // Backlogs returns the backlogs of the robots that take part, by name.
 func (l *Leveller) Backlogs(ctx context.Context) ([]Backlog, error) {
 	list, err := db.List(ctx, l.db, func(rows *sql.Rows, b *Backlog) error {
-		return rows.Scan(&b.Robot, db.At(&b.At), &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done)
+		return rows.Scan(&b.Robot, db.At(&b.At), &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done, &b.Mute)
 	}, `
 		SELECT b.robot, b.at, b.phase, b.cycle, b.left_urls, b.rate, b.pages, b.bytes, b.spool,
 			(SELECT COUNT(*) FROM progress d WHERE d.robot = b.robot AND d.state = 'begun'),
 			(SELECT COUNT(*) FROM progress d WHERE d.robot = b.robot AND d.state = 'done')
+				- (SELECT COUNT(*) FROM visits v JOIN progress d ON d.robot = v.robot AND d.host = v.host WHERE v.robot = b.robot AND v.why <> '' AND d.state = 'done'),
+			(SELECT COUNT(*) FROM visits v JOIN assignments a ON a.robot = v.robot AND a.host = v.host AND a.to_generation IS NULL WHERE v.robot = b.robot AND v.why <> '')
 		FROM heartbeats b JOIN robots r ON r.name = b.robot WHERE r.subscribed = 1 AND r.lapsed = 0 ORDER BY b.robot`)
 	if err != nil {
 		return nil, fmt.Errorf("backlogs: %w", err)

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
@@ -36,6 +38,35 @@ type Host struct {
 	pages  Meter
 	bytes  Meter
 	ms     atomic.Int64 // transfer time of its pages
+	last   atomic.Pointer[visit]
+}
+
+// visit is what the last visit to a host has shown.
+type visit struct {
+	at     time.Time
+	status int    // of the answer; 0: there was none
+	why    string // there was none
+}
+
+// visited notes what a visit to the host has shown: an answer, or an error of package fetch.
+func (h *Host) visited(status int, err error) {
+	v := &visit{at: time.Now(), status: status}
+	if err != nil {
+		v.status, v.why = 0, string(cmp.Or(fetch.KindOf(err), fetch.Local))
+	}
+	h.last.Store(v)
+}
+
+// NoAnswer says why the last visit to the host got no answer; empty: it got one, or there was none.
+func (h *Host) NoAnswer() string {
+	v := h.last.Load()
+	switch {
+	case h.Unknown():
+		return string(fetch.DNS)
+	case v == nil:
+		return ""
+	}
+	return v.why
 }
 
 // place is where a host's server is.
@@ -182,6 +213,9 @@ func (h *Host) Counts() (pages, bytes int64) { return h.pages.Load(), h.bytes.Lo
 // Progress returns how far the host is, for the manager. The state is empty if nothing was visited.
 func (h *Host) Progress() wire.HostProgress {
 	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load(), Left: int64(h.Front.Left())}
+	if v := h.last.Load(); v != nil {
+		p.Status, p.AgoMS = v.status, max(time.Since(v.at).Milliseconds(), 1)
+	}
 	begun := h.Front.Begun()
 	switch {
 	case h.waits.Load() && !begun: // it is not begun

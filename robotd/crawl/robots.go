@@ -87,6 +87,9 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 			}
 		}
 	}
+	if err != nil || weburl.Host(way.at) == t.name {
+		h.visited(status, err)
+	}
 	ru.way = nil
 	r.pipe.hosts.Wake(h) // at home, if redirects led away
 	r.take(t, ru, verdict, func() time.Time {

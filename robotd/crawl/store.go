@@ -140,6 +140,7 @@ func isPage(resp *fetch.Response, url string) bool {
 func (s *storing) judgeServer(t *turn) {
 	h := t.host
 	if t.resp == nil {
+		h.visited(0, t.err)
 		switch kind := fetch.KindOf(t.err); {
 		case kind == fetch.Protocol: // it answers, if oddly
 			h.rest.hungUp = nil
@@ -151,6 +152,7 @@ func (s *storing) judgeServer(t *turn) {
 		t.out.NotBefore = s.pipe.patience.backOff(h, 0, time.Time{})
 		return
 	}
+	h.visited(t.resp.Status, nil)
 	h.rest.hungUp = nil
 	status, asked := t.resp.Status, retryAfter(t.resp.Header)
 	switch {

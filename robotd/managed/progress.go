@@ -15,13 +15,15 @@ type progress struct {
 	cycle  int64                        // number of the cycle that the rest is about
 	known  map[string]wire.HostProgress // as it is
 	told   map[string]wire.HostProgress // as the manager knows it
+	why    map[string]string            // by host: why its last visit got no answer; "": it got one again
+	said   map[string]string            // likewise, as the manager knows it
 	all    bool                         // the manager is to be told all hosts
 	totals wire.HostProgress
 	probes map[string]wire.ProbeResult // measured and not told yet
 }
 
 func newProgress() *progress {
-	return &progress{known: map[string]wire.HostProgress{}, told: map[string]wire.HostProgress{}, probes: map[string]wire.ProbeResult{}, all: true}
+	return &progress{known: map[string]wire.HostProgress{}, told: map[string]wire.HostProgress{}, why: map[string]string{}, said: map[string]string{}, probes: map[string]wire.ProbeResult{}, all: true}
 }
 
 // note takes in how far the hosts of a cycle's crawl are.
@@ -32,15 +34,25 @@ func (p *progress) note(cycle int64, hosts []*crawl.Host) {
 		p.cycle, p.all = cycle, true
 		clear(p.known)
 		clear(p.told)
+		clear(p.why) // the manager keeps what it knows, until these hosts have been visited again
+		clear(p.said)
 	}
 	for _, h := range hosts {
 		if s := h.Progress(); s.State != "" {
 			p.known[h.Name] = s
 		}
+		p.answers(h.Name, h.NoAnswer())
 	}
 	p.totals = wire.HostProgress{}
 	for _, s := range p.known {
 		p.totals.Pages, p.totals.Bytes, p.totals.MS = p.totals.Pages+s.Pages, p.totals.Bytes+s.Bytes, p.totals.MS+s.MS
+	}
+}
+
+// answers notes why a host's last visit got no answer, or "" for one that did. The caller holds mu.
+func (p *progress) answers(host, why string) {
+	if _, told := p.why[host]; told || why != "" {
+		p.why[host] = why
 	}
 }
 
@@ -51,6 +63,8 @@ func (p *progress) forget(hosts []string) {
 	for _, name := range hosts {
 		delete(p.known, name)
 		delete(p.told, name)
+		delete(p.why, name)
+		delete(p.said, name)
 	}
 }
 
@@ -63,6 +77,7 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	hb.All, hb.Hosts = p.all, map[string]wire.HostProgress{}
 	if p.all {
 		clear(p.told)
+		clear(p.said)
 	}
 	more := false
 	for name, s := range p.known {
@@ -74,6 +89,17 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 		}
 		hb.Hosts[name] = s
 	}
+	hb.Unanswered = map[string]string{}
+	for name, why := range p.why {
+		if why == p.said[name] {
+			continue
+		}
+		if len(hb.Unanswered) == wire.MaxHeartbeatHosts {
+			more = true
+			break
+		}
+		hb.Unanswered[name] = why
+	}
 	hb.Probes = maps.Clone(p.probes)
 	return func() bool {
 		p.mu.Lock()
@@ -82,6 +108,7 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 		for name, s := range hb.Hosts {
 			p.told[name] = s
 		}
+		maps.Copy(p.said, hb.Unanswered)
 		for host := range hb.Probes {
 			delete(p.probes, host)
 		}

@@ -53,3 +53,29 @@ func TestHeartbeatTellsChanges(t *testing.T) {
 		t.Errorf("%d hosts told then, more %v", len(second.Hosts), more)
 	}
 }
+
+// A heartbeat tells once that a host gives no answer, and once that it gives one again.
+func TestHeartbeatTellsWhoGivesNoAnswer(t *testing.T) {
+	p := newProgress()
+	for i, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { p.answers("a", "") }, "map[]"},
+		{func() { p.answers("a", "dns"); p.answers("b", "timeout") }, "map[a:dns b:timeout]"},
+		{func() { p.answers("a", "dns") }, "map[]"},
+		{p.tellAll, "map[a:dns b:timeout]"},
+		{func() { p.answers("a", "connect"); p.answers("b", "") }, "map[a:connect b:]"},
+		{p.tellAll, "map[a:connect]"},
+		{func() { p.forget([]string{"a"}) }, "map[]"},
+		{func() { p.answers("b", "dns"); p.note(7, nil) }, "map[]"}, // another cycle
+	} {
+		step.change()
+		var hb wire.Heartbeat
+		told := p.fill(&hb)
+		if got := fmt.Sprint(hb.Unanswered); got != step.want {
+			t.Errorf("step %d tells %s, want %s", i, got, step.want)
+		}
+		told()
+	}
+}

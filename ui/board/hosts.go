@@ -3,6 +3,9 @@ package board
 import (
 	"errors"
 	"net/http"
+	"strconv"
+
+	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
 	"sheaf/internal/problem"
@@ -38,7 +41,38 @@ func (p hostsPage) StateName(s hosts.State) string {
 	return string(s)
 }
 
-var hostsTemplate = parse("hosts")
+var (
+	hostsTemplate = parse("hosts")
+	hostTemplate  = parse("host")
+)
+
+// hostPage shows one host.
+type hostPage struct {
+	hostsPage
+	One hosts.Host
+}
+
+func (b *board) host(w http.ResponseWriter, r *http.Request) error {
+	one, err := b.Manager.Hosts.Host(r.Context(), mux.Vars(r)["host"])
+	if errors.Is(err, assign.ErrUnknownHost) {
+		return problem.New(http.StatusNotFound, "not_found", "there is no such host")
+	}
+	if err != nil {
+		return err
+	}
+	return webpage.Show(w, r, http.StatusOK, hostTemplate, hostPage{hostsPage{page: b.page(r)}, one})
+}
+
+// Answer says what the last visit to a host has got.
+func (p hostsPage) Answer(v hosts.LastVisit) string {
+	switch {
+	case v.Why != "":
+		return p.T("none: %s", v.Why)
+	case v.Status != 0:
+		return strconv.Itoa(v.Status)
+	}
+	return "–"
+}
 
 func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()

@@ -93,6 +93,7 @@ func (b *board) register(mount route.Mount, all bool) {
 		show[route.None](mount, pathRobots+"/{robot}", "One robot", b.robot)
 		form[robotForm](mount, pathRobots+"/{robot}", audit.Order, "Give a robot an order", b.orderRobot)
 		show[hostsQuery](mount, pathHosts, "Hosts; those that wait for a decision, if nothing is asked for", b.hosts)
+		show[route.None](mount, pathHosts+"/{host}", "One host", b.host)
 		form[hostsForm](mount, pathHosts, audit.Decide, "Accept or refuse hosts", b.decideHosts)
 		show[firstLine](mount, pathLevelling, "Tonight's plan against what the robots have done", b.levelling)
 		show[firstLine](mount, pathReleases, "Releases of the robot's program", b.releases)

@@ -310,6 +310,19 @@ CREATE TABLE progress (
     PRIMARY KEY (robot, host)
 ) STRICT, WITHOUT ROWID;
 
+-- What robots have told of their last visits to hosts.
+CREATE TABLE visits (
+    host   TEXT NOT NULL,
+    robot  TEXT NOT NULL,
+    at     INTEGER NOT NULL, -- of the last visit, by the service's clock
+    status INTEGER NOT NULL, -- of its answer; 0: there was none, or it is not known
+    pages  INTEGER NOT NULL, -- of the last cycle in which the robot has ended with the host
+    bytes  INTEGER NOT NULL, -- likewise
+    why    TEXT NOT NULL,    -- the last visit got no answer; '': it got one
+    PRIMARY KEY (host, robot)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX visits_unanswered ON visits (robot) WHERE why <> '';
+
 -- What binds a robot, as its nights have shown, and when it is to end by the last plan.
 CREATE TABLE paces (
     robot       TEXT PRIMARY KEY,

@@ -1,0 +1,95 @@
+package hosts
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+)
+
+// LastVisit is what a robot has told of its last visits to a host. Times are by the service's
+// clock, however wrong the robot's is.
+type LastVisit struct {
+	Robot  string    `json:"robot"`
+	At     time.Time `json:"at"`               // of the last visit
+	Status int       `json:"status,omitempty"` // of its answer; 0: there was none, or it is not known
+	Pages  int64     `json:"pages"`            // of the last cycle in which the robot has ended with the host
+	Bytes  int64     `json:"bytes"`            // likewise
+	Why    string    `json:"why,omitempty"`    // the last visit got no answer, such as dns or timeout
+}
+
+// NoteVisits notes what a heartbeat says of the robot's last visits: of hosts with which the robot
+// has ended in its cycle, and of those that give no answer, or give one again.
+func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbeat) error {
+	now := time.Now()
+	var ended, answered [][]any // host, at, status, pages, bytes; host
+	for host, p := range hb.Hosts {
+		at := db.Millis(now.Add(-time.Duration(p.AgoMS) * time.Millisecond))
+		switch {
+		case p.State == wire.HostDone:
+			ended = append(ended, []any{robot, host, at, p.Status, p.Pages, p.Bytes, hb.Unanswered[host]})
+		case p.Status != 0:
+			answered = append(answered, []any{host})
+		}
+	}
+	if len(ended)+len(answered)+len(hb.Unanswered) == 0 {
+		return nil
+	}
+	err := db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
+		for some := range slices.Chunk(ended, db.RowsAtOnce) {
+			_, err := tx.ExecContext(ctx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why) VALUES `+db.Tuples(len(some), len(some[0]))+`
+				ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = excluded.status, pages = excluded.pages, bytes = excluded.bytes,
+					why = CASE WHEN excluded.status = 0 AND excluded.why = '' THEN visits.why ELSE excluded.why END`, slices.Concat(some...)...)
+			if err != nil {
+				return err
+			}
+		}
+		for some := range slices.Chunk(answered, db.RowsAtOnce) {
+			args := append([]any{robot}, slices.Concat(some...)...)
+			if _, err := tx.ExecContext(ctx, `UPDATE visits SET why = '' WHERE robot = ? AND why <> '' AND host IN `+db.Tuple(len(some)), args...); err != nil {
+				return err
+			}
+		}
+		for _, host := range slices.Sorted(maps.Keys(hb.Unanswered)) {
+			_, err := tx.ExecContext(ctx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why) VALUES (?, ?, ?, 0, 0, 0, ?)
+				ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = CASE WHEN excluded.why = '' THEN visits.status ELSE 0 END, why = excluded.why`,
+				robot, host, db.Millis(now), hb.Unanswered[host])
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("last visits of robot %s: %w", robot, err)
+	}
+	return nil
+}
+
+// lastVisits returns what robots have told of a host, the latest first.
+func lastVisits(ctx context.Context, q db.Queryer, host string) ([]LastVisit, error) {
+	return db.List(ctx, q, func(rows *sql.Rows, v *LastVisit) error {
+		return rows.Scan(&v.Robot, db.At(&v.At), &v.Status, &v.Pages, &v.Bytes, &v.Why)
+	}, `SELECT robot, at, status, pages, bytes, why FROM visits WHERE host = ? ORDER BY at DESC, robot LIMIT ?`, host, shownVisits)
+}
+
+// shownVisits is how many robots' last visits to a host are shown.
+const shownVisits = 10
+
+// Host returns one host, or assign.ErrUnknownHost.
+func (r *Registry) Host(ctx context.Context, name string) (h Host, err error) {
+	list, err := r.Hosts(ctx, Filter{name: name}, "", 1)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s: %w", name, assign.ErrUnknownHost)
+	}
+	if err != nil {
+		return h, err
+	}
+	return list[0], nil
+}
