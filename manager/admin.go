@@ -172,6 +172,7 @@ var (
 	AddHosts     = route.New[HostsRequest, hosts.Report]("POST", api.PathAdminHosts, operators.Worker, audit.Add, "Collect hosts")
 	DecideHosts  = route.New[hosts.DecideRequest, DecideResponse]("POST", api.PathAdminHosts+"/decide", operators.Worker, audit.Decide, "Accept or refuse hosts that robots found and that wait for a decision")
 	SetInterval  = route.New[hosts.IntervalRequest, route.None]("POST", api.PathAdminHosts+"/interval", operators.Worker, audit.Change, "Set the time between two visits to the addresses of hosts, and the pages of a visit, as their owners allow or ask for").Answering(http.StatusNoContent, toldByList)
+	AssignHosts  = route.New[hosts.AssignRequest, hosts.AssignResponse]("POST", api.PathAdminHosts+"/assign", operators.Worker, audit.Change, "Say which robot collects hosts, with the others at their addresses, or leave that to the plan again").Answering(http.StatusOK, "Done; the robots are told with their next lists")
 	VisitHosts   = route.New[VisitRequest, VisitResponse]("POST", api.PathAdminHosts+"/visit", operators.Worker, audit.Order, "Have hosts visited now, by the robots that have them").Answering(http.StatusAccepted, "The robots are told with their next heartbeats")
 	RemoveHost   = route.New[string, route.None]("DELETE", api.PathAdminHosts+"/{host}", operators.Admin, audit.Remove, "Collect a host no more")
 	ShowHost     = route.New[string, hosts.Host]("GET", api.PathAdminHosts+"/{host}", operators.Viewer, audit.None, "One host: who collects it, and what its last visits have shown")
@@ -220,6 +221,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	AddHosts.On(mount, a.addHosts)
 	DecideHosts.On(mount, a.decide)
 	SetInterval.On(mount, route.Done(a.setInterval))
+	AssignHosts.On(mount, a.assign)
 	VisitHosts.On(mount, a.visit)
 	AllowPrefix.On(mount, a.allowPrefix) // before {host}
 	RemoveHost.On(mount, route.Done(a.hosts.RemoveHost))
@@ -321,6 +323,11 @@ func (a *operatorAPI) decide(ctx context.Context, in hosts.DecideRequest) (Decid
 func (a *operatorAPI) setInterval(ctx context.Context, in hosts.IntervalRequest) error {
 	audit.Note(ctx, audit.Row{Object: in.String()})
 	return a.hosts.SetInterval(ctx, in)
+}
+
+func (a *operatorAPI) assign(ctx context.Context, in hosts.AssignRequest) (hosts.AssignResponse, error) {
+	audit.Note(ctx, audit.Row{Object: in.String()})
+	return a.hosts.Assign(ctx, in)
 }
 
 func (a *operatorAPI) visit(ctx context.Context, in VisitRequest) (VisitResponse, error) {

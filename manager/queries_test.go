@@ -116,7 +116,7 @@ func isForAll(query string) bool {
 var large = regexp.MustCompile(`\b(hosts|seeds|assignments|costs|progress|probes|holds|handovers)\b(?:\s+(?:AS\s+)?(\w+))?`)
 
 // few finds the indices that have only a small part of a large table.
-var few = regexp.MustCompile(`\bhosts_(waiting|review|several|set)\b|\bprobes_waiting\b`)
+var few = regexp.MustCompile(`\bhosts_(waiting|review|several|set|pinned)\b|\bprobes_waiting\b`)
 
 // limited finds a query that reads a limited part of a large table.
 var limited = regexp.MustCompile(`FROM holds WHERE robot <> \? LIMIT \?`)

@@ -19,7 +19,7 @@ import (
 
 func hostCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
-	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostShowCommand(), hostSetCommand(), hostRemoveCommand(), hostCrawlCommand(),
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostShowCommand(), hostSetCommand(), hostAssignCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
 		hostDomainCommand(), hostPrefixCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
@@ -206,12 +206,50 @@ func hostListCommand() *cobra.Command {
 					if len(h.Visits) > 0 {
 						last = h.Visits[0]
 					}
-					return []any{h.Name, h.State, strings.Join(h.Robots, " "), cmp.Or(h.Source, "operator"), moment(last.At), last.Status, last.Pages, last.Bytes, last.Why}
+					return []any{h.Name, h.State, robotsOf(h), cmp.Or(h.Source, "operator"), moment(last.At), last.Status, last.Pages, last.Bytes, last.Why}
 				})
 			})
 		}),
 	}
 	cmd.Flags().StringVar((*string)(&q.State), "state", "", "only hosts in this state: accepted, pending or refused")
+	return cmd
+}
+
+// robotsOf names the robots that collect a host, and the one that an operator has assigned it to.
+func robotsOf(h hosts.Host) string {
+	robots := strings.Join(h.Robots, " ")
+	if h.Pinned != "" {
+		robots = strings.TrimSpace(robots + " (assigned to " + h.Pinned + ")")
+	}
+	return robots
+}
+
+func hostAssignCommand() *cobra.Command {
+	var want hosts.AssignRequest
+	var auto bool
+	cmd := &cobra.Command{
+		Use:   "assign HOST… ROBOT --reason TEXT | assign HOST… --auto",
+		Short: "Say which robot collects hosts, or leave that to the plan again",
+		Long: `Say which robot collects hosts. Levelling leaves them there. All hosts at one address go to one robot, so
+the others at these addresses go with them. A robot that has a host gives it up with its next heartbeat,
+and only then the other visits it. While the robot takes no part, others collect its hosts; it gets them
+back when it is heard of again. With --auto the plan decides again.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			want.Hosts = args
+			if !auto {
+				if len(args) < 2 {
+					return errors.New("which robot? Name it after the hosts, or give --auto")
+				}
+				want.Hosts, want.Robot = args[:len(args)-1], args[len(args)-1]
+			}
+			return ask(cmd, c, manager.AssignHosts, want, func(w io.Writer, done hosts.AssignResponse) {
+				fmt.Fprintf(w, "%d hosts assigned to %s: %s\n", len(done.Hosts), cmp.Or(want.Robot, "whichever robot the plan chooses"), strings.Join(done.Hosts, " "))
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&want.Reason, "reason", "", "why this robot (required with a robot)")
+	cmd.Flags().BoolVar(&auto, "auto", false, "take it back: the plan decides")
 	return cmd
 }
 
@@ -224,7 +262,8 @@ func hostShowCommand() *cobra.Command {
 		}
 		fact("host", h.Name)
 		fact("state", string(h.State))
-		fact("robots", strings.Join(h.Robots, " "))
+		fact("robots", robotsOf(h))
+		fact("assigned", h.PinReason)
 		fact("addresses", strings.Join(h.Addresses, " "))
 		fact("found by", cmp.Or(h.Source, "operator")+" at "+moment(h.Created))
 		fact("interval", h.Interval)

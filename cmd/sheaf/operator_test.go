@@ -65,6 +65,13 @@ func TestOperatorsCommands(t *testing.T) {
 	c.run([]string{"127.0.0.1:81", "accepted", "operator"}, "host", "ls")
 	c.run(nil, "host", "rm", "127.0.0.1:81")
 	c.run([]string{"refused"}, "host", "ls", "--state", "refused")
+	if _, err := c.try("host", "assign", "127.0.0.1:82", "waseda", "--reason", "near"); err == nil || !strings.Contains(err.Error(), "takes no part") {
+		t.Errorf("assigned to a robot that is away: %v", err)
+	}
+	c.run([]string{"1 hosts assigned to whichever"}, "host", "assign", "127.0.0.1:82", "--auto")
+	c.run([]string{"127.0.0.1:82", "accepted", "no robot has told of a visit"}, "host", "show", "127.0.0.1:82")
+	c.run([]string{"1 hosts to the plan's choice: 127.0.0.1:82"}, "audit")
+	c.run([]string{"nothing is wrong"}, "wrong")
 	c.run([]string{"alice", "wonderland"}, "account", "add", "alice", "--domain", "jp,ac.uk", "--password", "wonderland",
 		"--window", "Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo")
 	c.run([]string{"alice", "jp ac.uk", "13:00-24:00"}, "account", "ls")

@@ -94,9 +94,10 @@ func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error)
 	return robot, err
 }
 
-// assignWaiting gives each group of waiting hosts to the robot that has hosts of the group
-// already, or else to the one that is expected to finish it first, of those that are heard of. Costly
-// groups go first, so that the others can even out the loads. Without robots the hosts go on waiting.
+// assignWaiting gives each group of waiting hosts to the robot that has hosts of the group already,
+// or else to the one that they are pinned to, or else to the one that is expected to finish it
+// first, of those that are heard of. Costly groups go first, so that the others can even out the
+// loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := waitingGroups(ctx, t)
 	if err != nil || len(groups) == 0 {
@@ -114,7 +115,7 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 	var given [][]any // group, robot
 	for _, group := range groups {
 		to := slices.MinFunc(takers, func(a, b *Load) int { return cmp.Compare(a.with(group), b.with(group)) })
-		if i := slices.IndexFunc(robots, func(r *Load) bool { return r.Robot == group.owner }); i >= 0 {
+		if i := slices.IndexFunc(robots, func(r *Load) bool { return r.Robot == cmp.Or(group.owner, group.pin) }); i >= 0 {
 			to = robots[i]
 		}
 		if group.replicated > 0 {
@@ -158,17 +159,18 @@ type group struct {
 	weight     float64 // ms that the pages take at the median robot, measured or estimated
 	replicated int64   // how many of the hosts are to have several robots
 	owner      string  // the robot that has hosts of the group in slot 0; "": none
+	pin        string  // the robot that a host of the group is pinned to; "": none
 }
 
 // waitingGroups returns the groups of hosts that wait, the costliest first.
 func waitingGroups(ctx context.Context, t *Tx) ([]group, error) {
 	return db.List(ctx, t, scanGroup, `
-		SELECT g.*, COALESCE(`+ownerOf+`, '') FROM (
+		SELECT g.*, COALESCE(`+ownerOf+`, ''), COALESCE((SELECT MIN(p.pinned) FROM hosts p WHERE p.grp = g.grp AND p.pinned <> ''), '') FROM (
 			SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans)) / parts) AS ms, SUM(CASE WHEN copies > 1 OR parts > 1 THEN 1 ELSE 0 END)
 			FROM hosts WHERE waiting = 1 GROUP BY grp) g
 		ORDER BY g.ms DESC, g.grp`)
 }
 
 func scanGroup(rows *sql.Rows, g *group) error {
-	return rows.Scan(&g.name, &g.hosts, &g.weight, &g.replicated, &g.owner)
+	return rows.Scan(&g.name, &g.hosts, &g.weight, &g.replicated, &g.owner, &g.pin)
 }

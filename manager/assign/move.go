@@ -15,8 +15,8 @@ type Transfer struct {
 }
 
 // Move carries transfers of different groups out and returns how many hosts it has moved. It leaves
-// a group as it is if From no longer has one of its hosts in slot 0, or if To has one already. Many
-// transfers at once cost much less than one after the other.
+// a group as it is if From no longer has one of its hosts in slot 0, if To has one already, or if
+// one is pinned to another robot. Many transfers at once cost much less than one after the other.
 func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err error) {
 	var hosts []string
 	for _, m := range transfers {
@@ -26,9 +26,15 @@ func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err er
 	if err != nil {
 		return 0, err
 	}
+	pins, err := t.pins(ctx)
+	if err != nil {
+		return 0, err
+	}
 	var single [][]any // host, robot; of hosts that one robot has
 	for _, m := range transfers {
-		if slices.ContainsFunc(m.Hosts, func(host string) bool { return first(holders[host]) != m.From || has(holders[host], m.To) }) {
+		if slices.ContainsFunc(m.Hosts, func(host string) bool {
+			return first(holders[host]) != m.From || has(holders[host], m.To) || pins[host] != "" && pins[host] != m.To
+		}) {
 			continue
 		}
 		t.Touch(m.To)

@@ -72,12 +72,12 @@ func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) 
 }
 
 // SplitByPlan splits hosts among as many robots as the plan wants, by host. Hosts that an
-// operator has split or wants copied stay as they are.
+// operator has split, wants copied or has pinned to a robot stay as they are.
 func (t *Tx) SplitByPlan(ctx context.Context, parts map[string]int) error {
 	for host, n := range parts {
 		_, err := t.Exec(ctx, `
 			UPDATE hosts SET parts = ?, parts_by = CASE WHEN ? > 1 THEN 'plan' ELSE '' END, review = 1
-			WHERE name = ? AND copies = 1 AND parts_by <> 'operator' AND parts <> ?`, n, n, host, n)
+			WHERE name = ? AND copies = 1 AND parts_by <> 'operator' AND parts <> ? AND pinned = ''`, n, n, host, n)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,12 @@ import (
 // groups from the robots with the most hosts, until one more group would leave the giver with
 // fewer hosts than the newcomer. The groups wait until the end of the transaction, which gives
 // them to the robot that can finish them first; that is the newcomer. A robot that has hosts
-// already takes none, so a robot that comes back after a pause does not disturb the others.
+// already takes none, so a robot that comes back after a pause does not disturb the others. What is
+// pinned to the newcomer comes first.
 func (t *Tx) Share(ctx context.Context, newcomer string) error {
+	if err := t.recall(ctx, newcomer); err != nil {
+		return err
+	}
 	loads, err := t.currentLoads(ctx)
 	if err != nil {
 		return err
@@ -51,12 +55,13 @@ func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	return nil
 }
 
-// groupsOf returns the groups that a robot has in slot 0, those with the most hosts first.
+// groupsOf returns the groups that a robot has in slot 0, without those that are pinned, those with
+// the most hosts first.
 func groupsOf(ctx context.Context, t *Tx, robot string) ([]group, error) {
 	return db.List(ctx, t, scanGroup, `
-		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END), MIN(a.robot)
+		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END), MIN(a.robot), ''
 		FROM assignments a JOIN hosts h ON h.name = a.host
-		WHERE a.robot = ? AND a.to_generation IS NULL AND a.slot = 0 GROUP BY h.grp ORDER BY COUNT(*) DESC, h.grp`, robot)
+		WHERE a.robot = ? AND a.to_generation IS NULL AND a.slot = 0 AND h.grp NOT IN (SELECT p.grp FROM hosts p WHERE p.pinned <> '') GROUP BY h.grp ORDER BY COUNT(*) DESC, h.grp`, robot)
 }
 
 // reassignGroup makes the assigned hosts of a group wait for another robot.

@@ -78,7 +78,7 @@ func Silent(ctx context.Context, q db.Queryer, now time.Time) (robots []string, 
 // LeaveSilent gives to others what silent robots have and were never sent, so that nobody can have
 // begun it, and returns how many hosts that are. What a robot was sent it may be visiting, though
 // it is not heard of: it keeps these hosts until its lease is over, with the others at their
-// addresses. It keeps hosts that several robots have, too.
+// addresses. It keeps hosts that several robots have, and those that are pinned to it, too.
 func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int, err error) {
 	silent, err := Silent(ctx, a.db, now)
 	if err != nil || len(silent) == 0 {
@@ -108,7 +108,7 @@ func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int
 func unsentOf(ctx context.Context, q db.Queryer, robots []string) ([]string, error) {
 	return db.Column[string](ctx, q, `
 		SELECT a.host FROM robots r CROSS JOIN assignments a CROSS JOIN hosts h
-		WHERE r.name IN `+db.Tuple(len(robots))+` AND a.robot = r.name AND a.to_generation IS NULL AND a.from_generation > r.given AND h.name = a.host
+		WHERE r.name IN `+db.Tuple(len(robots))+` AND a.robot = r.name AND a.to_generation IS NULL AND a.from_generation > r.given AND h.name = a.host AND h.pinned <> r.name
 			AND NOT EXISTS (SELECT 1 FROM hosts g CROSS JOIN assignments o
 				WHERE g.grp = h.grp AND o.host = g.name AND o.robot = r.name AND o.to_generation IS NULL
 					AND (o.from_generation <= r.given OR g.copies > 1 OR g.parts > 1))`, db.Args(robots)...)

@@ -63,6 +63,8 @@ type Host struct {
 	Shortest  string    `json:"shortest,omitempty"`        // of the interval, while the server stays quick, as an operator has set it
 	Pages     int       `json:"pages_a_visit,omitempty"`   // over one connection, as an operator has set it
 	Reason    string    `json:"interval_reason,omitempty"` // who allows or asks for that
+	Pinned    string    `json:"pinned,omitempty"`          // the robot that an operator wants to collect it
+	PinReason string    `json:"pin_reason,omitempty"`      // why
 	Seeds     []string  `json:"seeds"`                     // the first hundred
 
 	Visits []LastVisit `json:"visits,omitempty"` // what robots have told of their last visits, the latest first; at most ten
@@ -208,7 +210,7 @@ func intervalText(ms int64) string {
 
 func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int) ([]Host, error) {
 	order := `name`
-	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, shortest_ms, run_pages, interval_reason FROM `, []any{after}
+	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, shortest_ms, run_pages, interval_reason, pinned, pin_reason FROM `, []any{after}
 	if f.Robot == "" {
 		query += `hosts WHERE name > ?`
 	} else { // by the index of assignments, since PostgreSQL would read all hosts in their order
@@ -230,7 +232,7 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 	return db.List(ctx, tx, func(rows *sql.Rows, h *Host) error {
 		var addresses string
 		var interval, shortest int64
-		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts, &interval, &shortest, &h.Pages, &h.Reason)
+		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts, &interval, &shortest, &h.Pages, &h.Reason, &h.Pinned, &h.PinReason)
 		h.Interval, h.Shortest = intervalText(interval), intervalText(shortest)
 		h.Addresses = strings.Fields(addresses)
 		h.Copies, h.Parts = several(h.Copies), several(h.Parts)

@@ -54,7 +54,7 @@ func (l *Leveller) shareBegun(ctx context.Context, d *decision, idle []string, c
 }
 
 // begunGroups returns the groups that a robot has begun, those with the most URLs left first. It
-// leaves out groups with a host that several robots have.
+// leaves out groups with a host that several robots have, or that is pinned.
 func (l *Leveller) begunGroups(ctx context.Context, robot string) (groups []begunGroup, err error) {
 	at := map[string]int{}
 	err = db.Each(ctx, l.db, func(rows *sql.Rows) error {
@@ -75,7 +75,7 @@ func (l *Leveller) begunGroups(ctx context.Context, robot string) (groups []begu
 		SELECT h.name, h.grp, COALESCE(d.left_urls, 0)
 		FROM assignments a CROSS JOIN hosts h LEFT JOIN progress d ON d.robot = a.robot AND d.host = h.name
 		WHERE h.name = a.host AND a.robot = ? AND a.to_generation IS NULL AND a.slot = 0
-			AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)
+			AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1) AND h.grp NOT IN (SELECT p.grp FROM hosts p WHERE p.pinned <> '')
 		ORDER BY h.name`, robot)
 	if err != nil {
 		return nil, fmt.Errorf("balance: hosts begun by robot %s: %w", robot, err)

@@ -16,13 +16,13 @@ const freshFor = 20 * time.Minute
 
 // movable returns the hosts that may go from some of the robots to others: those of which none of
 // the robots has begun a host of the same group. It excludes groups with a host that several
-// robots have, because these share the work already.
+// robots have, because these share the work already, and those that are pinned.
 func movable(robots []string) hostFilter {
 	return hostFilter{where: `h.grp IN (
 		SELECT g.grp FROM assignments ga CROSS JOIN hosts g LEFT JOIN progress d ON d.robot = ga.robot AND d.host = g.name
 		WHERE g.name = ga.host AND ga.to_generation IS NULL AND ga.robot IN ` + db.Tuple(len(robots)) + `
 		GROUP BY g.grp HAVING COUNT(d.host) = 0)
-		AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)`, args: db.Args(robots), robots: robots}
+		AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1) AND h.grp NOT IN (SELECT p.grp FROM hosts p WHERE p.pinned <> '')`, args: db.Args(robots), robots: robots}
 }
 
 // decision is what one robot is to hand on.

@@ -165,11 +165,13 @@ func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Optio
 // sooner is the part of the present end by which a plan must end: otherwise nothing moves.
 const sooner = 0.99
 
-// begun returns the hosts that a robot has begun in its cycle and not finished.
+// begun returns the hosts that stay where they are: those that a robot has begun in its cycle and
+// not finished, and those that an operator has pinned to one.
 func (l *Leveller) begun(ctx context.Context) (map[string]bool, error) {
 	hosts, err := db.Column[string](ctx, l.db, `
 		SELECT p.host FROM progress p JOIN heartbeats b ON b.robot = p.robot
-		WHERE p.state = 'begun' AND b.phase IN ('collecting', 'closed', 'paused', 'starting')`)
+		WHERE p.state = 'begun' AND b.phase IN ('collecting', 'closed', 'paused', 'starting')
+		UNION SELECT name FROM hosts WHERE pinned <> ''`)
 	if err != nil {
 		return nil, fmt.Errorf("balance: hosts begun: %w", err)
 	}

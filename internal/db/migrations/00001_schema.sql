@@ -123,7 +123,9 @@ CREATE TABLE hosts (
     interval_ms     INTEGER NOT NULL DEFAULT 0,  -- between two visits to the host's address, as an operator has set it; 0: each robot's own
     shortest_ms     INTEGER NOT NULL DEFAULT 0,  -- how short the interval may get while the host answers quickly; 0: as each robot's settings say
     run_pages       INTEGER NOT NULL DEFAULT 0,  -- pages of a run over one connection; 0: as each robot's settings say
-    interval_reason TEXT    NOT NULL DEFAULT ''  -- who allows or asks for these
+    interval_reason TEXT    NOT NULL DEFAULT '', -- who allows or asks for these
+    pinned          TEXT    NOT NULL DEFAULT '', -- the robot that an operator wants to collect it, with all of its group; '': whichever
+    pin_reason      TEXT    NOT NULL DEFAULT ''  -- why
 ) STRICT;
 CREATE INDEX hosts_by_group ON hosts (grp);
 -- How many hosts robots have found in a day.
@@ -133,6 +135,7 @@ CREATE INDEX hosts_by_domain ON hosts (domain) WHERE domain <> '';
 CREATE INDEX hosts_waiting ON hosts (grp, name) WHERE waiting = 1;
 CREATE INDEX hosts_several ON hosts (name) WHERE copies > 1 OR parts > 1;
 CREATE INDEX hosts_set ON hosts (name) WHERE interval_ms > 0 OR shortest_ms > 0 OR run_pages > 0;
+CREATE INDEX hosts_pinned ON hosts (grp, pinned) WHERE pinned <> '';
 -- With state first, SQLite chooses these without statistics; else it reads every accepted host.
 CREATE INDEX hosts_by_resolved ON hosts (state, resolved);
 CREATE INDEX hosts_review ON hosts (state, waiting, name) WHERE review = 1;

@@ -1,0 +1,95 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sheaf/internal/db"
+	"sheaf/manager/assign"
+)
+
+// AssignRequest says which robot is to collect hosts. It is the body of POST
+// /v1/admin/hosts/assign.
+type AssignRequest struct {
+	Hosts  []string `json:"hosts"`
+	Robot  string   `json:"robot,omitempty"`  // empty: whichever the plan chooses, again
+	Reason string   `json:"reason,omitempty"` // why; needed with a robot
+}
+
+// String says which hosts go to which robot, for the audit log.
+func (q AssignRequest) String() string {
+	to := "the plan's choice"
+	if q.Robot != "" {
+		to = "robot " + q.Robot
+	}
+	return fmt.Sprintf("%d hosts to %s: %s (%s)", len(q.Hosts), to, strings.Join(q.Hosts, " "), q.Reason)
+}
+
+// AssignResponse answers POST /v1/admin/hosts/assign.
+type AssignResponse struct {
+	Hosts []string `json:"hosts"` // with all others at their addresses, which go to one robot
+}
+
+// Assign gives hosts to a robot, with the others at their addresses, and pins them to it: levelling
+// leaves them there. Without a robot it takes the pin back. While the robot takes no part, others
+// collect the hosts. A host that is not collected, or that several robots have, is an error, and
+// nothing is changed.
+func (r *Registry) Assign(ctx context.Context, q AssignRequest) (done AssignResponse, err error) {
+	switch {
+	case len(q.Hosts) == 0:
+		return done, assign.Invalid{Err: errors.New("hosts is empty: name the hosts")}
+	case q.Robot != "" && strings.TrimSpace(q.Reason) == "":
+		return done, assign.Invalid{Err: errors.New("reason is missing: say why this robot is to collect them")}
+	}
+	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
+		done.Hosts = []string{}
+		if q.Robot != "" {
+			var part bool
+			err := t.QueryRowContext(ctx, `SELECT COUNT(*) > 0 FROM robots WHERE name = ? AND subscribed = 1 AND lapsed = 0`, q.Robot).Scan(&part)
+			if err != nil {
+				return err
+			}
+			if !part {
+				return assign.Invalid{Err: fmt.Errorf("robot %s takes no part now; sheaf robot ls lists the robots", q.Robot)}
+			}
+		}
+		for _, host := range q.Hosts {
+			group, err := pinnable(ctx, t, host)
+			if err != nil {
+				return err
+			}
+			hosts, err := t.Pin(ctx, group, q.Robot, strings.TrimSpace(q.Reason))
+			if err != nil {
+				return err
+			}
+			done.Hosts = append(done.Hosts, hosts...)
+		}
+		return nil
+	})
+	return done, err
+}
+
+// pinnable returns the group of a host that can be pinned to a robot.
+func pinnable(ctx context.Context, t *assign.Tx, host string) (group string, err error) {
+	found, err := db.Column[string](ctx, t, `SELECT grp FROM hosts WHERE name = ?`, host)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
+	}
+	var refused, several int
+	err = t.QueryRowContext(ctx, `
+		SELECT (SELECT COUNT(*) FROM hosts WHERE name = ? AND state <> 'accepted'), (SELECT COUNT(*) FROM hosts WHERE grp = ? AND (copies > 1 OR parts > 1))`,
+		host, found[0]).Scan(&refused, &several)
+	switch {
+	case err != nil:
+	case refused > 0:
+		err = assign.Invalid{Err: fmt.Errorf("%s is not collected; sheaf host add adds it", host)}
+	case several > 0:
+		err = assign.Invalid{Err: fmt.Errorf("%s, or another host at its address, is collected by several robots; sheaf host add --copies 1 --parts 1 ends that", host)}
+	}
+	return found[0], err
+}

@@ -1,0 +1,106 @@
+package manager_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/manager/assign"
+	"sheaf/manager/hosts"
+)
+
+// A host that an operator has assigned goes to its robot, with all at its address, and stays there:
+// through the day's plan, through idle robots and newcomers. It is elsewhere only while its robot
+// takes no part, and free again when the operator takes that back.
+func TestAssignedHostsStay(t *testing.T) {
+	names := dns{"a.test": "192.0.2.1", "b.test": "192.0.2.1", "c.test": "192.0.2.3", "d.test": "192.0.2.4"}
+	s := startWith(t, names, manager.Balance{During: true})
+	secrets := map[string]string{"r1": s.join("r1"), "r2": s.join("r2")}
+	s.add("http://a.test/", "http://c.test/", "http://d.test/", "http://b.test/")
+	at := func(host string) string {
+		t.Helper()
+		h, err := s.Host(t.Context(), host)
+		testkit.Must(t, err)
+		return strings.Join(h.Robots, " ")
+	}
+	want := func(when, robot string) {
+		t.Helper()
+		if a, b := at("a.test"), at("b.test"); a != robot || b != robot {
+			t.Errorf("%s: a.test is with %q and b.test with %q, want %q", when, a, b, robot)
+		}
+	}
+	pin := func(robot string) {
+		t.Helper()
+		done, err := s.Registry.Assign(t.Context(), hosts.AssignRequest{Hosts: []string{"a.test"}, Robot: robot, Reason: "its line"})
+		if err != nil || !slices.Equal(done.Hosts, []string{"a.test", "b.test"}) {
+			t.Fatalf("assigned %v, %v", done, err)
+		}
+	}
+	slow := map[string]string{"r1": "r2", "r2": "r1"}[at("a.test")] // the other
+	quick := at("a.test")
+	pin(slow)
+	want("assigned", slow)
+	s.had("r1", "r2")
+	for robot, secret := range secrets {
+		lines := ""
+		for host := range names {
+			lines += exchange(host, 100, map[string]int{quick: 10, slow: 90_000}[robot])
+		}
+		s.submit(robot, secret, "20261120", lines)
+	}
+	_, err := s.Rebalance(t.Context(), false)
+	testkit.Must(t, err)
+	want("after the plan", slow)
+	if at("c.test") != quick || at("d.test") != quick {
+		t.Errorf("the plan left c.test at %s and d.test at %s", at("c.test"), at("d.test"))
+	}
+	for robot, phase := range map[string]wire.Phase{quick: wire.PhaseIdle, slow: wire.PhaseCollecting} {
+		_, err := s.m.Heartbeat(t.Context(), robot, wire.Heartbeat{Phase: phase, Cycle: 1, All: true, Left: 1000, Crowded: 5, EveryMS: 1000})
+		testkit.Must(t, err)
+	}
+	_, err = s.HandOver(t.Context(), slow, time.Now())
+	testkit.Must(t, err)
+	want("with an idle robot", slow)
+	s.join("r3")
+	want("with a newcomer", slow)
+	testkit.Must(t, s.Unsubscribe(t.Context(), slow))
+	if a := at("a.test"); a == slow || a == "" {
+		t.Errorf("its robot is away: a.test is with %q", a)
+	}
+	testkit.Must(t, s.Subscribe(t.Context(), slow))
+	want("its robot is back", slow)
+	pin("")
+	_, err = s.Rebalance(t.Context(), false)
+	testkit.Must(t, err)
+	if at("a.test") == slow {
+		t.Error("taken back, it stays at the slow robot")
+	}
+}
+
+// What cannot be is refused, and says why.
+func TestAssignmentsThatCannotBe(t *testing.T) {
+	s := start(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.3"})
+	s.join("r1")
+	s.add("http://a.test/", "http://b.test/")
+	testkit.Must(t, s.RemoveHost(t.Context(), "b.test"))
+	_, err := s.AddHosts(t.Context(), []string{"http://c.test/"}, nil, assign.Replication{Copies: 2})
+	testkit.Must(t, err)
+	for _, c := range []struct {
+		host, robot, reason, says string
+	}{
+		{"a.test", "r1", " ", "reason is missing"},
+		{"a.test", "r2", "x", "takes no part"},
+		{"b.test", "r1", "x", "is not collected"},
+		{"c.test", "r1", "x", "several robots"},
+		{"d.test", "r1", "x", "d.test"},
+	} {
+		_, err := s.Registry.Assign(t.Context(), hosts.AssignRequest{Hosts: []string{c.host}, Robot: c.robot, Reason: c.reason})
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s to %s: %v, want %q", c.host, c.robot, err, c.says)
+		}
+	}
+}
