@@ -33,6 +33,16 @@ type State struct {
 	Err      error     // why it could not be replaced, why clients refuse it, or that they will within Soon; nil: all is well
 }
 
+// First returns when the first of some certificates expires, or the zero time if none is known.
+func First(all []Source) (first time.Time) {
+	for _, source := range all {
+		if at := source.State().NotAfter; first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
 // Config returns the configuration of a server with the certificate of s. Each server needs its
 // own, so that a session of one cannot be continued at another.
 func Config(s Source) *tls.Config {

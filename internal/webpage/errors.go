@@ -22,7 +22,7 @@ type errorPage struct {
 	Page
 	wire.Problem
 	Next time.Time // when to come again; zero: not known
-	Menu []Link    // of the page that failed
+	Menu []Group   // of the page that failed
 }
 
 // Errors passes requests on and, for browsers, makes pages of the problem+json answers. All other

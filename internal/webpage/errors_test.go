@@ -24,7 +24,7 @@ func TestProblemsArePagesForBrowsers(t *testing.T) {
 			io.Copy(w, strings.NewReader("contents"))
 		case "/mine":
 			ctx := webpage.WithUser(r.Context(), webpage.User{Name: "sato", Session: true, Home: "/board/"})
-			webpage.KeepMenu(ctx, []webpage.Link{{Name: "Robots", Path: "/board/robots"}, {Name: "Hosts", Path: "/board/hosts", Here: true}})
+			webpage.KeepMenu(ctx, []webpage.Group{{Name: "Tonight", Links: []webpage.Link{{Name: "Robots", Path: "/board/robots"}, {Name: "Hosts", Path: "/board/hosts", Here: true}}}})
 			problem.Write(w, wire.Problem{Status: 503, Reason: "not_working", Detail: "the database has not answered for 3s"})
 		default:
 			problem.Write(w, wire.Problem{Status: 503, Reason: "window_closed", Detail: "<script>alert(1)</script>", Next: "2026-11-23T03:00:00Z"})
@@ -48,7 +48,7 @@ func TestProblemsArePagesForBrowsers(t *testing.T) {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, page)
 	}
 	_, page = get("/mine", "text/html")
-	for _, want := range []string{`<a href="/board/robots">Robots</a>`, "<b>Hosts</b>", "sato", `action="/logout"`, "the database has not answered"} {
+	for _, want := range []string{`<a href="/board/robots">Robots</a>`, `aria-current="page">Hosts</a>`, "sato", `action="/logout"`, "the database has not answered"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not on the page of an error: %s", want, page)
 		}

@@ -43,6 +43,12 @@ type User struct {
 
 type userKey struct{}
 
+// Group is a part of a menu.
+type Group struct {
+	Name  string
+	Links []Link
+}
+
 // Link is an entry of a menu.
 type Link struct {
 	Name, Path string
@@ -52,13 +58,13 @@ type Link struct {
 // around is what a page of an error has from the request that failed.
 type around struct {
 	user User
-	menu []Link
+	menu []Group
 }
 
 type aroundKey struct{}
 
 // KeepMenu has the page of an error show a menu, in the reader's words, if the request fails.
-func KeepMenu(ctx context.Context, menu []Link) {
+func KeepMenu(ctx context.Context, menu []Group) {
 	if kept, ok := ctx.Value(aroundKey{}).(*around); ok {
 		kept.menu = menu
 	}
@@ -82,6 +88,9 @@ func UserOf(ctx context.Context) User {
 func (s *Site) For(r *http.Request) Page {
 	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI(), User: UserOf(r.Context())}
 }
+
+// Full reports whether the page is as wide as the window. Pages to read are not.
+func (Page) Full() bool { return false }
 
 // Title is the archive's name.
 func (s *Site) Title() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/gorilla/mux"
 
@@ -48,6 +49,7 @@ type Options struct {
 
 	Scrub func(context.Context) (upkeep.Scrub, error) // how the store is; nil: another process verifies it, or none
 
+	Expires func() time.Time                // when the first certificate of the servers does; zero: none is known. nil: there are none
 	Publish *window.Schedule                // when editions are published; nil: at any time
 	Failing func(context.Context) []Failure // what does not work now
 	Log     *slog.Logger
@@ -102,7 +104,7 @@ func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failur
 			h = b.bounded(h)
 		}
 		gate(op, func(w http.ResponseWriter, r *http.Request) error {
-			webpage.KeepMenu(r.Context(), b.page(r).Sections)
+			webpage.KeepMenu(r.Context(), b.page(r).Menu)
 			return h(w, r)
 		})
 	}, false)

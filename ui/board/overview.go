@@ -5,22 +5,25 @@ import (
 	"net/http"
 	"time"
 
+	"sheaf/archive/catalog"
 	"sheaf/ingest/inbox"
 	"sheaf/internal/chart"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
-	"sheaf/manager/hosts"
 )
 
 // overviewPage is the first page of the board.
 type overviewPage struct {
 	page
-	Failures []Failure
+	Tiles    []tile
+	Last     *catalog.Edition // nil: there is none, or another process has the archive
+	Failures []advice
 	More     int    // failures that are not listed
 	Next     string // when the next edition appears
 	Buffers  []buffer
 	Robots   []robot              // the first, those with which something is wrong before the others
 	AllOf    int                  // robots
+	Mute     int64                // hosts whose last visit got no answer
 	Waiting  int                  // hosts that wait for a decision; at most mostWaiting
 	Running  []transfers.Transfer // the first
 	Others   int                  // transfers that are not listed
@@ -54,12 +57,13 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.More = max(0, len(wrong)-mostFailures)
-	p.Failures = wrong[:len(wrong)-p.More]
-	if err := b.addBuffers(r.Context(), &p); err != nil {
-		return err
+	for _, f := range wrong[:len(wrong)-p.More] {
+		p.Failures = append(p.Failures, p.advise(f))
 	}
-	if err := b.addRobots(r.Context(), &p); err != nil {
-		return err
+	for _, add := range []func(context.Context, *overviewPage) error{b.addRobots, b.addBuffers, b.addEditions, b.addPlace} {
+		if err := add(r.Context(), &p); err != nil {
+			return err
+		}
 	}
 	now := time.Now()
 	filter := transfers.PeriodFilter{By: transfers.Hour, Since: b.Site.Local(now.Add(-48 * time.Hour)), Each: true}
@@ -75,31 +79,3 @@ func (p *overviewPage) addRunning(r *transfers.Running) {
 	all := r.List(transfers.Filter{})
 	p.Running, p.Others = all[:min(mostRunning, len(all))], max(0, len(all)-mostRunning)
 }
-
-func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
-	if b.Ingest == nil {
-		return nil
-	}
-	list, err := b.Ingest.Buffers(ctx)
-	for _, one := range list {
-		p.Buffers = append(p.Buffers, buffer{Buffer: one, Name: StateName(p.Page, one.State), Since: oldest(one), Path: pathBatches + "?state=" + string(one.State)})
-	}
-	return err
-}
-
-func (b *board) addRobots(ctx context.Context, p *overviewPage) error {
-	if b.Manager == nil {
-		return nil
-	}
-	all, err := b.lines(ctx, p.Page)
-	if err != nil {
-		return err
-	}
-	p.AllOf, p.Robots = len(all), all[:min(mostRobots, len(all))]
-	waiting, err := b.Manager.Hosts.Hosts(ctx, hosts.Filter{State: hosts.Pending}, "", mostWaiting)
-	p.Waiting = len(waiting)
-	return err
-}
-
-// Many reports whether more hosts wait than were counted.
-func (p overviewPage) Many() bool { return p.Waiting == mostWaiting }

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"slices"
 	"time"
 
 	"sheaf/internal/operators"
@@ -21,7 +22,7 @@ func parse(name string) *template.Template {
 // page is what all pages of the board have in common.
 type page struct {
 	webpage.Page
-	Sections              []webpage.Link
+	Menu                  []webpage.Group
 	HasIngest, HasManager bool
 
 	role operators.Role // of the reader
@@ -31,30 +32,40 @@ type page struct {
 // that the service would refuse.
 func (p page) May(least operators.Role) bool { return p.role.Includes(least) }
 
+// Full reports that the board's pages are as wide as the window.
+func (page) Full() bool { return true }
+
 // page makes the page of an operator's request.
 func (b *board) page(r *http.Request) page {
 	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil, role: operators.RoleOf(r.Context())}
+	begin := func(name string) { p.Menu = append(p.Menu, webpage.Group{Name: name}) }
 	add := func(there bool, name, path string) {
 		if there {
-			p.Sections = append(p.Sections, webpage.Link{Name: name, Path: path, Here: r.URL.Path == path})
+			last := &p.Menu[len(p.Menu)-1].Links
+			*last = append(*last, webpage.Link{Name: name, Path: path, Here: r.URL.Path == path})
 		}
 	}
+	begin(p.T("Tonight"))
 	add(true, p.T("Board"), Path)
 	add(b.Ingest != nil, p.T("Batches"), pathBatches)
 	add(b.Manager != nil, p.T("Robots"), pathRobots)
-	add(b.Manager != nil, p.T("Hosts"), pathHosts)
 	add(b.Manager != nil, p.T("Levelling"), pathLevelling)
-	add(b.Manager != nil, p.T("Releases"), pathReleases)
-	add(b.Accounts != nil, p.T("Accounts"), pathAccounts)
-	add(b.Accounts != nil, p.T("Access rules"), pathAccess)
+	add(true, p.T("Transfer rates"), pathTransfers)
+	begin(p.T("Hosts"))
+	add(b.Manager != nil, p.T("Hosts"), pathHosts)
+	add(b.Removals != nil, p.T("Removals"), pathRemovals)
 	add(b.Takedowns != nil, p.T("Take-downs"), pathTakedowns)
 	add(b.Takedowns != nil, p.T("Collections"), pathCollections)
-	add(b.Operators != nil, p.T("Operators"), pathOperators)
-	add(b.Library != nil, p.T("Editions and store"), pathStore)
+	begin(p.T("Readers"))
+	add(b.Accounts != nil, p.T("Accounts"), pathAccounts)
+	add(b.Accounts != nil, p.T("Access rules"), pathAccess)
 	add(b.Watches != nil, p.T("Watches that fail"), pathWatches)
-	add(b.Removals != nil, p.T("Removals"), pathRemovals)
-	add(true, p.T("Transfer rates"), pathTransfers)
+	begin(p.T("System"))
+	add(b.Library != nil, p.T("Editions and store"), pathStore)
+	add(b.Manager != nil, p.T("Releases"), pathReleases)
+	add(b.Operators != nil, p.T("Operators"), pathOperators)
 	add(b.Audit != nil, p.T("Audit log"), pathAudit)
+	p.Menu = slices.DeleteFunc(p.Menu, func(g webpage.Group) bool { return len(g.Links) == 0 })
 	return p
 }
 

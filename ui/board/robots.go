@@ -34,6 +34,25 @@ type robot struct {
 	Path   string
 }
 
+// Share is how much of what a robot knows of it has, in per cent.
+func (r robot) Share() int64 {
+	if r.Pages+r.Left == 0 {
+		return 0
+	}
+	return 100 * r.Pages / (r.Pages + r.Left)
+}
+
+// End says when a robot will have what it knows, by its rate.
+func (p page) End(r robot) string {
+	switch {
+	case r.Left == 0 && r.Pages > 0:
+		return p.T("done")
+	case r.Left == 0 || r.Rate <= 0 || r.Wrong:
+		return "–"
+	}
+	return p.T("about %s", p.shortly(time.Now().Add(time.Duration(float64(r.Left)/r.Rate*float64(time.Second)))))
+}
+
 // PhaseName says in the reader's words what a robot is doing, as its last heartbeat says.
 func (p page) PhaseName(phase string) string {
 	switch wire.Phase(phase) {

@@ -134,7 +134,7 @@ func TestOpenBoardFollows(t *testing.T) {
 	server := httptest.NewServer(s.router)
 	defer server.Close()
 	defer server.CloseClientConnections()
-	const quarantined = `document.querySelector('#live-buffers a[href$="quarantined"]').closest("tr").cells[1].innerText`
+	const quarantined = `document.querySelector('#live-buffers a[href$="quarantined"]').parentElement.querySelector("b").innerText`
 	var before string
 	testkit.Must(t, chromedp.Run(ctx, network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer " + s.OperatorToken()}),
 		chromedp.Navigate(server.URL+"/board/"), chromedp.Evaluate(quarantined, &before)))

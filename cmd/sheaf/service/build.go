@@ -25,6 +25,7 @@ import (
 	"sheaf/ingest/receive"
 	"sheaf/ingest/split"
 	"sheaf/internal/audit"
+	"sheaf/internal/certs"
 	"sheaf/internal/ftp"
 	"sheaf/internal/mailer"
 	"sheaf/internal/operators"
@@ -142,6 +143,7 @@ func (s *Service) builder() (*builder, error) {
 	b.work = append(b.work, s.health.keepLooking)
 	if s.certs.all != nil {
 		s.health.add(checkCertificates, s.certs.check)
+		b.expires = func() time.Time { return certs.First(s.certs.all) }
 	}
 	for _, source := range s.certs.all {
 		b.work = append(b.work, source.Run)
@@ -201,6 +203,7 @@ type builder struct {
 	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
 	down    *upkeep.Takedowns             // nil: another process takes archives down
+	expires func() time.Time              // when the first certificate does
 	disks   []inbox.Disk                  // that batches pass through
 	readers *httpd.AccountsHandler        // nil: another process has the accounts
 	told    *watch.Watches                // nil: another process tells consumers of changes
@@ -550,7 +553,7 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	wrong, err := board.Register(b.router, board.Options{
 		Site: b.site, Gate: b.door.Gate, Audit: b.audit, Transfers: b.transfers.log, Running: b.transfers.running, Ingest: b.batches, Manager: robots,
 		Library: library, Watches: b.told, Removals: desk, Accounts: b.readers, Operators: b.door, Takedowns: b.down, Disks: b.disks, Where: b.cfg.storeName(), Copy: b.cfg.Store.Copy, Scrub: b.scrubState(),
-		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
+		Publish: window, Failing: h.failing, Expires: b.expires, Log: b.log, Stopping: b.stopping,
 	})
 	b.state.monitor.Add(monitor.Wrong(wrong))
 	return err

@@ -1,0 +1,73 @@
+package board
+
+import (
+	"strings"
+
+	"sheaf/internal/operators"
+	"sheaf/internal/wire"
+)
+
+// advice is what to do about a failure: a sentence of the runbook, and one button.
+type advice struct {
+	Failure
+	Says   string // empty: the runbook has none
+	Button string // empty: there is none
+	To     string // where the button leads, or where its form is sent
+	Act    string // of the form; empty: the button is a link, or the form has none
+	Form   bool
+}
+
+// Sentences of the runbook, by kind of failure. A test holds them to docs/runbook.md.
+func (p page) says(kind string) string {
+	switch kind {
+	case KindCheck:
+		return p.T("Bring back what does not answer; the service goes on by itself.")
+	case KindDisk:
+		return p.T("Decide about old batches in the quarantine; each holds its file. Run sheaf gc.")
+	case KindBuffer:
+		return p.T("sheaf batch ls --state pre-split, then sheaf batch show ID: it has the last error.")
+	case KindQuarantine:
+		return p.T("The alert ends when every batch is released or discarded.")
+	case KindPublication:
+		return p.T("sheaf batch publish publishes now, and else the next window does.")
+	case KindRollout:
+		return p.T("Publish a better release, which ends the alert, or let it go on: sheaf release rollout COUNTER --percent N.")
+	case KindDamage:
+		return p.T("Put the disk right first. Then sheaf fsck --repair ADDRESS with any copy that you have, a backup of the object store too.")
+	case KindCopy:
+		return p.T("Nothing is lost meanwhile; the copy goes on where it was.")
+	case KindWatches:
+		return p.T("If all mails fail, look at watch.mail: server, credentials, certificate. A webhook that fails alone is its owner's to put right.")
+	case KindRemovals:
+		return p.T("Grant or refuse it there. A refusal needs a reason, which the asker is told.")
+	case KindRobot + string(wire.TroubleSilent):
+		return p.T("Ask the people at the site: robotd status and robotd check there say what is wrong.")
+	}
+	if strings.HasPrefix(kind, KindRobot) {
+		return p.T("Tell the people at the site; a mail address as the robot's contact is written to by itself.")
+	}
+	return ""
+}
+
+// advise adds to a failure what to do about it. The button acts where the reader may, and else
+// leads to the page that shows more.
+func (p page) advise(f Failure) advice {
+	a := advice{Failure: f, Says: p.says(f.Kind), Button: p.T("Look"), To: f.Path}
+	act := func(button, to, act string) {
+		if p.May(operators.Worker) {
+			a.Button, a.To, a.Act, a.Form = button, to, act, true
+		}
+	}
+	switch f.Kind {
+	case KindQuarantine, KindRemovals:
+		a.Button = p.T("Decide")
+	case KindPublication:
+		act(p.T("Publish now"), pathPublish, "")
+	case KindRobot + string(wire.TroubleOld):
+		act(p.T("Look for its release now"), f.Path, "upgrade")
+	}
+	if a.To == "" {
+		a.Button = ""
+	}
+	return a
+}
