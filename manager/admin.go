@@ -13,6 +13,7 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
+	"sheaf/internal/transfers"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
 	"sheaf/manager/hosts"
@@ -116,6 +117,18 @@ type CopiesResponse struct {
 	Copies []copies.Copies `json:"copies"`
 }
 
+// SeriesQuery is the query of GET /v1/admin/balance/series.
+type SeriesQuery struct {
+	By    string `query:"by" enum:"hour,day,month" default:"day"`
+	Since string `query:"since" doc:"a day such as 2026-11-21, or RFC 3339"`
+	Robot string `query:"robot" doc:"only of this one"`
+}
+
+// SeriesResponse answers GET /v1/admin/balance/series.
+type SeriesResponse struct {
+	Points []levelling.Point `json:"points"`
+}
+
 // HostsQuery is the query of GET /v1/admin/hosts.
 type HostsQuery struct {
 	State hosts.State `query:"state" enum:"accepted,pending,refused" doc:"accepted, pending or refused"`
@@ -162,6 +175,7 @@ var (
 
 	ShowBalance   = route.New[route.None, BalanceResponse]("GET", api.PathAdminBalance, operators.Viewer, audit.None, "Who has how much to do")
 	ShowRates     = route.New[route.None, RatesResponse]("GET", api.PathAdminBalance+"/rates", operators.Viewer, audit.None, "Rates by hour and weekday")
+	ShowSeries    = route.New[SeriesQuery, SeriesResponse]("GET", api.PathAdminBalance+"/series", operators.Viewer, audit.None, "Pages, links and load of the robots by hour, day or month")
 	ShowForecast  = route.New[ForecastQuery, levelling.Forecast]("GET", api.PathAdminBalance+"/forecast", operators.Viewer, audit.None, "How many robots so many hosts and pages a night need, and what binds")
 	Plan          = route.New[route.None, levelling.Plan]("POST", api.PathAdminBalance+"/plan", operators.Worker, audit.Order, "What a plan would move")
 	Rebalance     = route.New[route.None, levelling.Plan]("POST", api.PathAdminBalance+"/rebalance", operators.Worker, audit.Order, "Make a plan and carry it out")
@@ -193,7 +207,8 @@ type operatorAPI struct {
 	levelling *levelling.Leveller
 	copies    *copies.Verdicts
 	releases  releaseAPI
-	public    string // URL under which robots reach the service; empty: not known
+	zone      *time.Location // of days
+	public    string         // URL under which robots reach the service; empty: not known
 }
 
 // register mounts the API.
@@ -210,6 +225,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	RevokePage.On(mount, a.revokePage)
 	ShowBalance.On(mount, a.balance)
 	ShowRates.On(mount, a.rates)
+	ShowSeries.On(mount, a.series)
 	ShowForecast.On(mount, a.forecast)
 	Plan.On(mount, a.plan(true))
 	Rebalance.On(mount, a.plan(false))
@@ -296,6 +312,15 @@ func (a *operatorAPI) revokePage(ctx context.Context, robot string) (PageRespons
 		return PageResponse{}, err
 	}
 	return a.page(ctx, robot)
+}
+
+func (a *operatorAPI) series(ctx context.Context, q SeriesQuery) (answer SeriesResponse, err error) {
+	f, err := transfers.PeriodQuery{By: q.By, Since: q.Since, Who: q.Robot}.Filter(a.zone, time.Now())
+	if err != nil {
+		return answer, problem.New(http.StatusBadRequest, "bad_query", err.Error())
+	}
+	answer.Points, err = a.levelling.Series(ctx, f)
+	return answer, err
 }
 
 func (a *operatorAPI) listHosts(ctx context.Context, q HostsQuery) (HostsResponse, error) {

@@ -56,7 +56,7 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	if !hb.Phase.Valid() {
 		return fmt.Errorf("phase %q is unknown; PROTOCOL.md lists the phases", hb.Phase)
 	}
-	for name, n := range map[string]int64{"generation": hb.Generation, "cycle": hb.Cycle, "left": hb.Left, "pages": hb.Pages, "bytes": hb.Bytes, "ms": hb.MS, "spool": hb.Spool, "crowded": hb.Crowded, "every_ms": hb.EveryMS} {
+	for name, n := range map[string]int64{"generation": hb.Generation, "cycle": hb.Cycle, "left": hb.Left, "pages": hb.Pages, "links": hb.Links, "bytes": hb.Bytes, "ms": hb.MS, "spool": hb.Spool, "crowded": hb.Crowded, "every_ms": hb.EveryMS} {
 		if n < 0 || n > maxCount {
 			return fmt.Errorf("%s is %d; send 0 to %d", name, n, int64(maxCount))
 		}

@@ -71,7 +71,7 @@ func (m *Manager) Register(r *mux.Router) {
 		releases.registerAdmin(mount)
 		(&operatorAPI{
 			roster: m.Roster, hosts: m.Hosts, costs: m.Costs, levelling: m.Levelling,
-			copies: m.Copies, releases: releases, public: m.opt.Public,
+			copies: m.Copies, releases: releases, zone: m.opt.Balance.Zone, public: m.opt.Public,
 		}).register(mount)
 	}
 }

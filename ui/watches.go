@@ -1,7 +1,10 @@
 package ui
 
 import (
+	"fmt"
+	"html/template"
 	"net/http"
+	"net/url"
 
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
@@ -18,6 +21,13 @@ type watchesPage struct {
 	webpage.Page
 	URL, Host string // what the form watches; both empty: there is no form
 	Watches   []*watch.Watch
+	Mark      template.URL // to be kept as a bookmark: it leads from any page of the web to the form
+}
+
+// bookmarklet returns a link that leads from the page on which it is used to the form that watches
+// or saves that page. Its code is the archive's own and has no text of a reader's.
+func bookmarklet(base string) template.URL {
+	return template.URL("javascript:location.href=" + url.PathEscape(fmt.Sprintf("%q", base+api.PathWatching+"?url=")) + "+encodeURIComponent(location.href)")
 }
 
 var watchesTemplate = page("watches")
@@ -29,7 +39,7 @@ func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Accou
 		return err
 	}
 	q := r.URL.Query()
-	return webpage.Show(w, r, http.StatusOK, watchesTemplate, watchesPage{f.Site.For(r), q.Get("url"), q.Get("host"), list})
+	return webpage.Show(w, r, http.StatusOK, watchesTemplate, watchesPage{f.Site.For(r), q.Get("url"), q.Get("host"), list, bookmarklet(f.commands(r).Base)})
 }
 
 // changeWatches begins a watch or ends one.

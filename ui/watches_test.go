@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -43,6 +44,15 @@ func TestWatchesByForms(t *testing.T) {
 	}
 	if status, page := as(t, "GET", base+"?url=http://www.waseda.ac.jp/<script>", nil); status != 200 || strings.Contains(page, "<script>") {
 		t.Errorf("%d %s", status, page)
+	}
+	_, mine := as(t, "GET", base, nil)
+	mark := regexp.MustCompile(`href="(javascript:[^"]*)"`).FindStringSubmatch(mine)
+	if mark == nil {
+		t.Fatalf("there is no bookmark: %s", mine)
+	}
+	code, err := url.PathUnescape(html.UnescapeString(mark[1])) // as a browser does before it runs it
+	if want := `javascript:location.href="` + base + `?url="+encodeURIComponent(location.href)`; err != nil || code != want {
+		t.Errorf("the bookmark is %q, %v, want %q", code, err, want)
 	}
 	for kind, target := range map[string]string{"host": "www.waseda.ac.jp", "url": "http://www.waseda.ac.jp/a", "prefix": "http://www.waseda.ac.jp/b"} {
 		if status, page := as(t, "POST", base, url.Values{"act": {"add"}, "kind": {kind}, "target": {target}}); status != 200 || !strings.Contains(page, ">"+target) || !strings.Contains(page, "Nobody collects this host yet") {

@@ -19,7 +19,7 @@ import (
 
 func balanceCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "balance", Short: "Show and plan which robot collects which host"})
-	cmd.AddCommand(balancePlan(), balanceShow(), balanceCosts(), balanceForecast(), balanceCancel())
+	cmd.AddCommand(balancePlan(), balanceShow(), balanceSeries(), balanceCosts(), balanceForecast(), balanceCancel())
 	return cmd
 }
 

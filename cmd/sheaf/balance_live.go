@@ -37,6 +37,26 @@ func balanceShow() *cobra.Command {
 	return cmd
 }
 
+func balanceSeries() *cobra.Command {
+	var q manager.SeriesQuery
+	cmd := &cobra.Command{
+		Use:   "series",
+		Short: "Show the robots' pages, links and load by hour, day or month",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, manager.ShowSeries, q, func(w io.Writer, answer manager.SeriesResponse) {
+				table(w, "begin\trobot\tpages\tlinks\tload", answer.Points, func(p levelling.Point) []any {
+					return []any{p.Begin.Format("2006-01-02 15:04"), p.Robot, p.Pages, p.Links, p.Load}
+				})
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&q.By, "by", "day", "hour, day or month")
+	cmd.Flags().StringVar(&q.Since, "since", "", "since when, such as 2026-11-21 (default two days by hour, 30 days by day, a year by month)")
+	cmd.Flags().StringVar(&q.Robot, "robot", "", "only of this robot")
+	return cmd
+}
+
 // showTree shows the tree of the robots at work, what each has left and is due, what they would
 // hand on now, and what they have handed on lately.
 func showTree(w io.Writer, a manager.BalanceResponse) {

@@ -42,11 +42,12 @@ type Heartbeat struct {
 	Phase      Phase  `json:"phase"`
 	Held       bool   `json:"held,omitempty"` // paused by the manager's order
 	Cycle      int64  `json:"cycle"`
-	Left       int64  `json:"left"`  // URLs known and not collected: the robot's load (paper 000)
-	Pages      int64  `json:"pages"` // collected
-	Bytes      int64  `json:"bytes"` // of the pages' answers, as transferred
-	MS         int64  `json:"ms"`    // time that the transfers took, in milliseconds
-	Spool      int64  `json:"spool"` // bytes in batches that are not published yet
+	Left       int64  `json:"left"`            // URLs known and not collected: the robot's load (paper 000)
+	Pages      int64  `json:"pages"`           // collected
+	Bytes      int64  `json:"bytes"`           // of the pages' answers, as transferred
+	MS         int64  `json:"ms"`              // time that the transfers took, in milliseconds
+	Links      int64  `json:"links,omitempty"` // found in the pages
+	Spool      int64  `json:"spool"`           // bytes in batches that are not published yet
 
 	Crowded int64 `json:"crowded,omitempty"`  // addresses that wait for a free worker although their interval has passed
 	EveryMS int64 `json:"every_ms,omitempty"` // between two heartbeats; 0: not known

@@ -124,6 +124,9 @@ func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Hear
 		if err := next.write(ctx, tx, robot, hb); err != nil {
 			return err
 		}
+		if err := noteSeries(ctx, tx, l.opt.Zone, robot, before, next, hb); err != nil {
+			return err
+		}
 		if err := noteNight(ctx, tx, robot, before, next, hb); err != nil {
 			return err
 		}

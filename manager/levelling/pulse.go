@@ -17,6 +17,7 @@ type pulse struct {
 	phase            wire.Phase
 	cycle            int64
 	pages, bytes, ms int64
+	links            int64   // found in the pages
 	rate             float64 // pages a second
 	worked           int64   // ms for which the robot has collected
 	transfers, flow  float64 // highest means from the beginning on: transfers at once, bytes a second
@@ -25,8 +26,8 @@ type pulse struct {
 
 func readPulse(ctx context.Context, tx *sql.Tx, robot string) (p pulse, err error) {
 	err = tx.QueryRowContext(ctx, `
-		SELECT at, phase, cycle, pages, bytes, ms, rate, worked, transfers, flow, week FROM heartbeats WHERE robot = ?`, robot).
-		Scan(&p.at, &p.phase, &p.cycle, &p.pages, &p.bytes, &p.ms, &p.rate, &p.worked, &p.transfers, &p.flow, &p.week)
+		SELECT at, phase, cycle, pages, bytes, ms, links, rate, worked, transfers, flow, week FROM heartbeats WHERE robot = ?`, robot).
+		Scan(&p.at, &p.phase, &p.cycle, &p.pages, &p.bytes, &p.ms, &p.links, &p.rate, &p.worked, &p.transfers, &p.flow, &p.week)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pulse{}, nil
 	}
@@ -36,13 +37,13 @@ func readPulse(ctx context.Context, tx *sql.Tx, robot string) (p pulse, err erro
 // write puts the pulse after a heartbeat into the database.
 func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate, worked, transfers, flow, week, crowded, every)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate, worked, transfers, flow, week, crowded, every, links)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (robot) DO UPDATE SET at = excluded.at, generation = excluded.generation, phase = excluded.phase, cycle = excluded.cycle,
 			left_urls = excluded.left_urls, pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, spool = excluded.spool, rate = excluded.rate,
 			worked = excluded.worked, transfers = excluded.transfers, flow = excluded.flow, week = excluded.week,
-			crowded = excluded.crowded, every = excluded.every`,
-		robot, p.at, hb.Generation, p.phase, p.cycle, hb.Left, p.pages, p.bytes, p.ms, hb.Spool, p.rate, p.worked, p.transfers, p.flow, p.week, hb.Crowded, hb.EveryMS)
+			crowded = excluded.crowded, every = excluded.every, links = excluded.links`,
+		robot, p.at, hb.Generation, p.phase, p.cycle, hb.Left, p.pages, p.bytes, p.ms, hb.Spool, p.rate, p.worked, p.transfers, p.flow, p.week, hb.Crowded, hb.EveryMS, hb.Links)
 	return err
 }
 

@@ -245,7 +245,7 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 		case stolen:
 			return fmt.Errorf("robot %s: %w", robot, ErrRobotExists)
 		}
-		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles", "visits"} {
+		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles", "robot_series", "visits"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE robot = ?`, robot); err != nil {
 				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
 			}

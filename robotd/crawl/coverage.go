@@ -74,6 +74,7 @@ func (c *Crawl) Coverage(now time.Time) status.Coverage {
 // concurrently.
 type Tally struct {
 	pages, unchanged, answers atomic.Int64
+	links                     atomic.Int64 // in pages that were visited
 	unverified                atomic.Int64 // of all these, from servers whose certificate does not verify
 }
 
@@ -91,11 +92,15 @@ func (t *Tally) count(kind archive.Kind, verified bool) {
 	}
 }
 
+// Links returns how many links the pages of the cycle have had, since the program started.
+func (t *Tally) Links() int64 { return t.links.Load() }
+
 // Reset begins a cycle.
 func (t *Tally) Reset() {
 	t.pages.Store(0)
 	t.unchanged.Store(0)
 	t.answers.Store(0)
+	t.links.Store(0)
 	t.unverified.Store(0)
 }
 

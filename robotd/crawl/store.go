@@ -183,6 +183,7 @@ func (s *storing) note(t *turn) error {
 
 // queue puts the links of a turn into the queues of their hosts.
 func (s *storing) queue(t *turn) error {
+	s.parts.Records.Tally.links.Add(int64(len(t.links) + len(t.resting) + len(t.found) + len(t.others)))
 	first := t.past.Full.IsZero() // so that each link is counted once
 	byHost := make(map[*Host][]frontier.Entry)
 	for _, l := range t.links {

@@ -15,6 +15,10 @@ type (
 	firstLine struct {
 		From int `query:"from" doc:"the first line, counted from 0"`
 	}
+	robotsQuery struct {
+		From int    `query:"from" doc:"the first line, counted from 0"`
+		By   string `query:"by" enum:"hour,day,month" default:"hour" doc:"of the charts"`
+	}
 	afterLine struct {
 		After string `query:"after" doc:"the line after which the list begins"`
 	}
@@ -89,7 +93,7 @@ func (b *board) register(mount route.Mount, all bool) {
 	}
 	b.registerReaders(mount, all)
 	if all || b.Manager != nil {
-		show[firstLine](mount, pathRobots, "The robots", b.robots)
+		show[robotsQuery](mount, pathRobots, "The robots", b.robots)
 		show[route.None](mount, pathRobots+"/{robot}", "One robot", b.robot)
 		form[robotForm](mount, pathRobots+"/{robot}", audit.Order, "Give a robot an order", b.orderRobot)
 		show[hostsQuery](mount, pathHosts, "Hosts; those that wait for a decision, if nothing is asked for", b.hosts)

@@ -110,6 +110,13 @@ type robotsPage struct {
 	page
 	Robots []robot
 	Pager  pager
+	By     string // hour, day or month
+	Series []chart.Chart
+}
+
+// Spans names the lengths of periods, by their names in queries.
+func (p robotsPage) Spans() map[string]string {
+	return map[string]string{transfers.Hour: p.T("by hour"), transfers.Day: p.T("by day"), transfers.Month: p.T("by month")}
 }
 
 var robotsTemplate = parse("robots")
@@ -121,6 +128,19 @@ func (b *board) robots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Robots, p.Pager = paged(r, all)
+	asked, err := route.Query[robotsQuery](r.URL.Query())
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	f, err := transfers.PeriodQuery{By: asked.By}.Filter(b.Site.Local(now).Location(), now)
+	if err != nil {
+		return err
+	}
+	p.By = asked.By
+	if p.Series, err = b.series(r.Context(), p.Page, f, now); err != nil {
+		return err
+	}
 	return webpage.Show(w, r, http.StatusOK, robotsTemplate, p)
 }
 
@@ -131,6 +151,7 @@ type robotPage struct {
 	Troubles []Failure
 	Odd      []copies.Copies // its copies of hosts that differ from its peers'
 	Batches  []*inbox.Batch  // the latest; nil where another process has the buffers
+	Series   []chart.Chart   // what it did, by day
 	Rates    []chart.Chart
 }
 
@@ -168,6 +189,10 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Rates = Charts(p.Page, filter, periods, now)
+	filter.Direction = ""
+	if p.Series, err = b.series(r.Context(), p.Page, filter, now); err != nil {
+		return err
+	}
 	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
 }
 

@@ -292,6 +292,7 @@ CREATE TABLE heartbeats (
     rate       REAL    NOT NULL,            -- pages a second while it collects, smoothed; 0: not known
     crowded    INTEGER NOT NULL DEFAULT 0,  -- addresses that wait although their interval has passed
     every      INTEGER NOT NULL DEFAULT 0,  -- ms between two heartbeats; 0: not known
+    links      INTEGER NOT NULL DEFAULT 0,  -- found in the pages
     worked     INTEGER NOT NULL DEFAULT 0,  -- ms of its cycle in which the robot collected
     transfers  REAL    NOT NULL DEFAULT 0,  -- highest mean so far of transfers at once
     flow       REAL    NOT NULL DEFAULT 0,  -- highest mean so far of bytes a second
@@ -311,6 +312,18 @@ CREATE TABLE progress (
     began     INTEGER NOT NULL DEFAULT 0, -- in the robot's ms of collecting
     ended     INTEGER NOT NULL DEFAULT 0, -- likewise; 0: it has not
     PRIMARY KEY (robot, host)
+) STRICT, WITHOUT ROWID;
+
+-- What robots did by the hour and by the day of the service's zone.
+CREATE TABLE robot_series (
+    robot TEXT NOT NULL,
+    span  TEXT NOT NULL,    -- hour or day
+    begin INTEGER NOT NULL,
+    pages INTEGER NOT NULL, -- collected
+    links INTEGER NOT NULL, -- found in them
+    load  INTEGER NOT NULL, -- URLs known and not collected, added up over the heartbeats
+    beats INTEGER NOT NULL, -- heartbeats
+    PRIMARY KEY (robot, span, begin)
 ) STRICT, WITHOUT ROWID;
 
 -- What robots have told of their last visits to hosts.

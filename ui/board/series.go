@@ -1,0 +1,53 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"sheaf/internal/chart"
+	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
+)
+
+// series draws what robots do: pages, links and load, each stacked by robot. The filter's Who is a
+// robot; empty: all.
+func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFilter, until time.Time) ([]chart.Chart, error) {
+	points, err := b.Manager.Levelling.Series(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var begins []time.Time
+	columns := make(map[int64]int)
+	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
+		columns[at.Unix()] = len(begins)
+		begins = append(begins, at)
+	}
+	pages, links, load := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	for _, one := range points {
+		i, ok := columns[one.Begin.Unix()]
+		if !ok {
+			continue
+		}
+		for of, amount := range map[*map[string][]float64]int64{&pages: one.Pages, &links: one.Links, &load: one.Load} {
+			if (*of)[one.Robot] == nil {
+				(*of)[one.Robot] = nothing(len(begins))
+			}
+			(*of)[one.Robot][i] = float64(amount)
+		}
+	}
+	axis := chart.Times(p, begins)
+	return []chart.Chart{
+		chart.New(p, p.T("Pages collected"), chart.Count, axis, byName(pages, len(begins))...),
+		chart.New(p, p.T("Links found"), chart.Count, axis, byName(links, len(begins))...),
+		chart.New(p, p.T("Load: URLs known and not collected"), chart.Count, axis, byName(load, len(begins))...),
+	}, nil
+}
+
+// nothing returns values for columns of which nothing is known.
+func nothing(columns int) []float64 {
+	values := make([]float64, columns)
+	for i := range values {
+		values[i] = chart.NoData
+	}
+	return values
+}
