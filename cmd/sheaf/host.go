@@ -113,12 +113,12 @@ and up to 1,000 pages that it knows before all others, as soon as its hours and 
 func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 	decision := hosts.DecideRequest{State: state}
 	cmd := &cobra.Command{
-		Use:   verb + " HOST… | --all | --domain DOMAIN | --found-by ROBOT",
+		Use:   verb + " HOST… | --all | --domain DOMAIN | --found-by ROBOT | --part TEXT",
 		Short: short,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			decision.Hosts = args
-			if len(args) == 0 && !decision.All && decision.Domain == "" && decision.FoundBy == "" {
-				return errors.New("which hosts? Name them, or give --all, --domain or --found-by; sheaf host ls --state pending lists those that wait")
+			if len(args) == 0 && !decision.All && decision.Domain == "" && decision.FoundBy == "" && decision.Part == "" {
+				return errors.New("which hosts? Name them, or give --all, --domain, --found-by or --part; sheaf host ls --state pending lists those that wait")
 			}
 			return ask(cmd, c, manager.DecideHosts, decision, func(w io.Writer, done manager.DecideResponse) {
 				fmt.Fprintf(w, "%d hosts %s\n", done.Hosts, state)
@@ -128,6 +128,7 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 	cmd.Flags().BoolVar(&decision.All, "all", false, "all hosts that wait")
 	cmd.Flags().StringVar(&decision.Domain, "domain", "", "the hosts of this domain, such as ac.jp")
 	cmd.Flags().StringVar(&decision.FoundBy, "found-by", "", "the hosts that this robot found")
+	cmd.Flags().StringVar(&decision.Part, "part", "", "the hosts with this in their names")
 	return cmd
 }
 
@@ -212,6 +213,11 @@ func hostListCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar((*string)(&q.State), "state", "", "only hosts in this state: accepted, pending or refused")
+	cmd.Flags().StringVar(&q.Part, "part", "", "only hosts with this in their names")
+	cmd.Flags().StringVar(&q.Domain, "domain", "", "only this host and all below it")
+	cmd.Flags().StringVar(&q.Robot, "robot", "", "only hosts that this robot has")
+	cmd.Flags().StringVar(&q.FoundBy, "found-by", "", "only hosts that this robot found")
+	cmd.Flags().BoolVar(&q.Trouble, "trouble", false, "only hosts whose last visit got no answer")
 	return cmd
 }
 

@@ -180,11 +180,8 @@ func (a *admission) enterNew(ctx context.Context, host string, lines []wire.Host
 		a.report.Over++
 		return nil
 	}
-	state, domain := a.judge(host), ""
-	if a.rules.source != "" {
-		domain = Registered(host)
-	}
-	if state == Accepted {
+	state, domain := a.judge(host), Registered(host)
+	if state == Accepted && a.rules.source != "" {
 		full, err := a.isFull(ctx, domain)
 		if err != nil {
 			return err
@@ -266,7 +263,7 @@ func (a *admission) isFull(ctx context.Context, domain string) (bool, error) {
 	}
 	n, ok := a.full[domain]
 	if !ok {
-		err := a.tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM hosts WHERE domain = ? AND domain <> '' AND state = 'accepted'`, domain).Scan(&n)
+		err := a.tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM hosts WHERE domain = ? AND state = 'accepted' AND source <> ''`, domain).Scan(&n)
 		if err != nil {
 			return false, err
 		}

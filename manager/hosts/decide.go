@@ -12,14 +12,15 @@ import (
 )
 
 // DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to
-// the hosts named and to those that All, Domain or FoundBy choose. If both Domain and FoundBy are
-// given, both must hold. It is the body of POST /v1/admin/hosts/decide.
+// the hosts named and to those that All, or Domain, FoundBy and Part choose, of which all that are
+// given must hold. It is the body of POST /v1/admin/hosts/decide.
 type DecideRequest struct {
 	State   State    `json:"state"` // Accepted or Refused
 	Hosts   []string `json:"hosts,omitempty"`
 	All     bool     `json:"all,omitempty"`
 	Domain  string   `json:"domain,omitempty"`   // this host and all below it
 	FoundBy string   `json:"found_by,omitempty"` // a robot
+	Part    string   `json:"part,omitempty"`     // of the names
 }
 
 // String says what is decided about which hosts, for the audit log.
@@ -33,6 +34,9 @@ func (d DecideRequest) String() string {
 	}
 	if d.FoundBy != "" {
 		text += " hosts found by " + d.FoundBy
+	}
+	if d.Part != "" {
+		text += " hosts with " + d.Part + " in their names"
 	}
 	if len(d.Hosts) > 0 {
 		text += fmt.Sprintf(" %d hosts: %s", len(d.Hosts), strings.Join(d.Hosts, " "))
@@ -101,10 +105,10 @@ func (r *Registry) chosen(ctx context.Context, d DecideRequest) ([]string, error
 	return chosen, nil
 }
 
-// chooses reports whether All, Domain or FoundBy choose the host, which the robot source found.
+// chooses reports whether All, or Domain, FoundBy and Part choose the host, which the robot source found.
 func (d *DecideRequest) chooses(host, source string) bool {
-	if d.Domain == "" && d.FoundBy == "" {
+	if d.Domain == "" && d.FoundBy == "" && d.Part == "" {
 		return d.All
 	}
-	return (d.Domain == "" || within(withoutPort(host), []string{d.Domain})) && (d.FoundBy == "" || source == d.FoundBy)
+	return (d.Domain == "" || within(withoutPort(host), []string{d.Domain})) && (d.FoundBy == "" || source == d.FoundBy) && strings.Contains(host, strings.ToLower(d.Part))
 }

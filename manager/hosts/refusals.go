@@ -40,8 +40,8 @@ func (r *Registry) RefuseHost(ctx context.Context, host string) error {
 			return err
 		}
 		_, err = t.Exec(ctx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)
-			VALUES (?, ?, '', ?, '', ?, 0, 0, '') ON CONFLICT (name) DO UPDATE SET state = excluded.state, waiting = 0`,
-			host, Refused, db.Millis(time.Now()), withoutPort(host))
+			VALUES (?, ?, '', ?, '', ?, 0, 0, ?) ON CONFLICT (name) DO UPDATE SET state = excluded.state, waiting = 0`,
+			host, Refused, db.Millis(time.Now()), withoutPort(host), Registered(host))
 		if err != nil {
 			return fmt.Errorf("refuse host %s: %w", host, err)
 		}

@@ -164,14 +164,6 @@ func (r *Registry) Count(ctx context.Context, most int) (pending, waiting int64,
 	return pending, waiting, nil
 }
 
-// Filter selects hosts. Empty fields select all.
-type Filter struct {
-	State State
-	Robot string // that has the host now
-
-	name string // of the only one
-}
-
 // Hosts returns at most limit hosts in the order of their names, beginning after the name after.
 func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int) ([]Host, error) {
 	list := []Host{}
@@ -217,12 +209,8 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 		query, args = query+`assignments a CROSS JOIN hosts WHERE a.host > ? AND a.robot = ? AND a.to_generation IS NULL AND name = a.host`, append(args, f.Robot)
 		order = `a.host`
 	}
-	if f.name != "" {
-		query, args = query+` AND name = ?`, append(args, f.name)
-	}
-	if f.State != "" {
-		query, args = query+` AND state = ?`, append(args, f.State)
-	}
+	condition, more := f.within()
+	query, args = query+condition, append(args, more...)
 	several := func(n int) int {
 		if n == 1 {
 			return 0

@@ -1,35 +1,55 @@
 package board
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
+	"sheaf/manager"
 	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
 )
 
-// hostsPage lists hosts. Of those that wait for a decision it has a form.
+// hostsPage lists hosts, or counts them by registered domain. Of those that wait for a decision it
+// has a form.
 type hostsPage struct {
 	page
+	Query  hostsQuery
 	State  hosts.State // empty: all
-	Robot  string      // that has them; empty: any
 	Hosts  []hosts.Host
+	Groups []hosts.Group
+	Match  int // hosts that match, of those that wait; at most mostWaiting
 	Pager  pager
 	States []hosts.State
 }
 
 // Decidable reports whether the hosts wait for a decision.
-func (p hostsPage) Decidable() bool { return p.State == hosts.Pending }
+func (p hostsPage) Decidable() bool { return p.State == hosts.Pending && p.May(operators.Worker) }
 
-// StateName says a state in the reader's words.
-func (p hostsPage) StateName(s hosts.State) string {
+// Many reports whether more hosts match than were counted.
+func (p hostsPage) Many() bool { return p.Match == mostWaiting }
+
+// Of returns the path of the list of a domain's hosts in a state; empty: all.
+func (p hostsPage) Of(domain string, state hosts.State) string {
+	if state == "" {
+		state = "all"
+	}
+	return pathHosts + "?" + url.Values{"state": {string(state)}, "domain": {domain}, "part": {p.Query.Part}}.Encode()
+}
+
+// HostState says the state of a host in the reader's words.
+func (p page) HostState(s hosts.State) string {
 	switch s {
 	case hosts.Accepted:
 		return p.T("accepted")
@@ -38,33 +58,11 @@ func (p hostsPage) StateName(s hosts.State) string {
 	case hosts.Refused:
 		return p.T("refused")
 	}
-	return string(s)
-}
-
-var (
-	hostsTemplate = parse("hosts")
-	hostTemplate  = parse("host")
-)
-
-// hostPage shows one host.
-type hostPage struct {
-	hostsPage
-	One hosts.Host
-}
-
-func (b *board) host(w http.ResponseWriter, r *http.Request) error {
-	one, err := b.Manager.Hosts.Host(r.Context(), mux.Vars(r)["host"])
-	if errors.Is(err, assign.ErrUnknownHost) {
-		return problem.New(http.StatusNotFound, "not_found", "there is no such host")
-	}
-	if err != nil {
-		return err
-	}
-	return webpage.Show(w, r, http.StatusOK, hostTemplate, hostPage{hostsPage{page: b.page(r)}, one})
+	return p.T("all")
 }
 
 // Answer says what the last visit to a host has got.
-func (p hostsPage) Answer(v hosts.LastVisit) string {
+func (p page) Answer(v hosts.LastVisit) string {
 	switch {
 	case v.Why != "":
 		return p.T("none: %s", v.Why)
@@ -74,39 +72,136 @@ func (p hostsPage) Answer(v hosts.LastVisit) string {
 	return "–"
 }
 
+var hostsTemplate = parse("hosts")
+
 func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	p := hostsPage{page: b.page(r), State: hosts.State(q.Get("state")), Robot: q.Get("robot"), States: []hosts.State{hosts.Pending, hosts.Accepted, hosts.Refused}}
-	if p.State == "" && p.Robot == "" {
-		p.State = hosts.Pending
+	given := r.URL.Query()
+	for name, values := range given { // a form sends its empty fields too
+		if values[0] == "" {
+			given.Del(name)
+		}
 	}
-	list, err := b.Manager.Hosts.Hosts(r.Context(), hosts.Filter{State: p.State, Robot: p.Robot}, q.Get("after"), listed+1)
+	q, err := route.Query[hostsQuery](given)
 	if err != nil {
 		return err
 	}
-	p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
+	p := hostsPage{page: b.page(r), Query: q, State: q.State, States: []hosts.State{hosts.Pending, hosts.Accepted, hosts.Refused, "all"}}
+	if len(given) == 0 || len(given) == 1 && given.Has("after") {
+		p.State, p.Query.State = hosts.Pending, hosts.Pending
+	}
+	if p.State == "all" {
+		p.State = ""
+	}
+	ctx, f := r.Context(), hosts.Filter{State: p.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, Trouble: q.Trouble}
+	if p.State == hosts.Pending {
+		f.Robot, f.FoundBy = "", q.Robot
+	}
+	if q.Grouped {
+		groups, err := b.Manager.Hosts.Groups(ctx, f, q.After, listed+1)
+		if err != nil {
+			return err
+		}
+		p.Groups, p.Pager = after(r, groups, func(g hosts.Group) string { return g.Domain })
+	} else {
+		list, err := b.Manager.Hosts.Hosts(ctx, f, q.After, listed+1)
+		if err != nil {
+			return err
+		}
+		p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
+	}
+	if p.Decidable() && len(p.Hosts) > 1 {
+		if p.Match, err = b.Manager.Hosts.CountOf(ctx, f, mostWaiting); err != nil {
+			return err
+		}
+	}
 	return webpage.Show(w, r, http.StatusOK, hostsTemplate, p)
 }
 
-// decideHosts accepts or refuses the hosts that are checked.
+// robotNames returns the names of the robots.
+func (b *board) robotNames(ctx context.Context) (names []string, err error) {
+	robots, err := b.Manager.Roster.Robots(ctx)
+	for _, one := range robots {
+		names = append(names, one.Name)
+	}
+	return names, err
+}
+
+// decideHosts accepts or refuses the hosts that are checked, or all that match.
 func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[hostsForm](w, r)
 	if err != nil {
 		return err
 	}
-	if len(in.Hosts) == 0 {
+	decision := hosts.DecideRequest{State: in.Act, Hosts: in.Hosts}
+	if in.Match {
+		decision = hosts.DecideRequest{State: in.Act, All: true, Domain: in.Domain, FoundBy: in.Robot, Part: in.Part}
+	} else if len(in.Hosts) == 0 {
 		return back(w, pathHosts)
 	}
-	decision := hosts.DecideRequest{State: in.Act, Hosts: in.Hosts}
 	audit.Note(r.Context(), audit.Row{Object: decision.String()})
 	n, err := b.Manager.Hosts.Decide(r.Context(), decision)
-	var invalid assign.Invalid
-	if errors.As(err, &invalid) {
-		return problem.New(http.StatusBadRequest, "bad_form", invalid.Error())
+	if err != nil {
+		return explained(err)
 	}
+	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", in.Act, "hosts", n)
+	return back(w, pathHosts+"?"+url.Values{"state": {string(hosts.Pending)}, "part": {in.Part}, "domain": {in.Domain}, "robot": {in.Robot}}.Encode())
+}
+
+// hostShown is what the page of a host shows.
+type hostShown struct {
+	One    hosts.Host
+	Robots []string // that can be given the host
+}
+
+// registerHost mounts the page of a host. Its forms do what the operations of the API do.
+func (b *board) registerHost(mount route.Mount) {
+	const path = pathHosts + "/{name}"
+	one := b.list(mount, path, "host", "One host", b.fillHost)
+	does(one, mount, path+"/visit", manager.VisitHosts, func(ctx context.Context, in manager.VisitRequest) (answer manager.VisitResponse, err error) {
+		audit.About(ctx, fmt.Sprintf("visit %d hosts:", len(in.Hosts)), strings.Join(in.Hosts, " "))
+		answer.Robots, err = b.Manager.Hosts.OrderVisits(ctx, in.Hosts)
+		return answer, err
+	}, func(_ route.None, host string) (manager.VisitRequest, error) {
+		return manager.VisitRequest{Hosts: []string{host}}, nil
+	}, nil, nil)
+	does(one, mount, path+"/interval", manager.SetInterval, route.Done(func(ctx context.Context, in hosts.IntervalRequest) error {
+		audit.Note(ctx, audit.Row{Object: in.String()})
+		return b.Manager.Hosts.SetInterval(ctx, in)
+	}), func(f intervalForm, host string) (hosts.IntervalRequest, error) {
+		return hosts.IntervalRequest{Hosts: []string{host}, Interval: f.Interval, Reason: f.Reason}, nil
+	}, nil, nil)
+	does(one, mount, path+"/assign", manager.AssignHosts, func(ctx context.Context, in hosts.AssignRequest) (hosts.AssignResponse, error) {
+		audit.Note(ctx, audit.Row{Object: in.String()})
+		return b.Manager.Hosts.Assign(ctx, in)
+	}, func(f pinForm, host string) (hosts.AssignRequest, error) {
+		return hosts.AssignRequest{Hosts: []string{host}, Robot: f.Robot, Reason: f.Reason}, nil
+	}, nil, nil)
+	does(one, mount, path+"/remove", manager.RemoveHost, route.Done(b.removeHost), justName, nil, nil)
+}
+
+func (b *board) removeHost(ctx context.Context, host string) error {
+	audit.About(ctx, "host", host)
+	return b.Manager.Hosts.RemoveHost(ctx, host)
+}
+
+func (b *board) fillHost(r *http.Request, p *listPage) error {
+	one, err := b.Manager.Hosts.Host(r.Context(), mux.Vars(r)["name"])
 	if err != nil {
 		return err
 	}
-	b.Log.InfoContext(r.Context(), "operator decides about hosts", "by", by(r), "decision", in.Act, "hosts", n)
-	return back(w, pathHosts)
+	robots, err := b.robotNames(r.Context())
+	p.List, p.HasTakedowns, p.HasLibrary = hostShown{one, robots}, b.Takedowns != nil, b.Library != nil
+	return err
+}
+
+// hostProblem returns the problem to answer for an error of the manager's rooms.
+func hostProblem(err error) error {
+	var invalid assign.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		return problem.New(http.StatusUnprocessableEntity, "bad_form", invalid.Error())
+	case errors.Is(err, assign.ErrUnknownHost):
+		return problem.New(http.StatusNotFound, "not_found", "there is no such host")
+	}
+	return err
 }

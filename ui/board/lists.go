@@ -32,16 +32,17 @@ type list struct {
 // listPage is what the page is made with.
 type listPage struct {
 	page
-	List    any            // what fill has found
-	Query   string         // a part of the names that are listed; empty: all are
-	Given   url.Values     // what the main form is filled with
-	Done    bool           // a form was carried out just now
-	Wrong   string         // why it was not
-	Secret  string         // the new password, which is shown this once
-	HasDesk bool           // owners of sites can ask for a removal here
-	Self    string         // path of the page
-	Live    map[string]int // downloads under way in this process, by account
-	Pager   pager
+	List                     any            // what fill has found
+	Query                    string         // a part of the names that are listed; empty: all are
+	Given                    url.Values     // what the main form is filled with
+	Done                     bool           // a form was carried out just now
+	Wrong                    string         // why it was not
+	Secret                   string         // the new password, which is shown this once
+	HasDesk                  bool           // owners of sites can ask for a removal here
+	HasTakedowns, HasLibrary bool           // this process takes archives down; shows them
+	Self                     string         // path of the page
+	Live                     map[string]int // downloads under way in this process, by account
+	Pager                    pager
 }
 
 // listQuery is the query of the pages.
@@ -123,7 +124,7 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 }
 
 // explained returns the problem to answer for an error of what the lists have.
-func explained(err error) error { return operators.Explain(httpd.Explain(err)) }
+func explained(err error) error { return hostProblem(operators.Explain(httpd.Explain(err))) }
 
 // listed sets the lines of a page whose names have the part that is asked for.
 func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string) {

@@ -42,13 +42,29 @@ type (
 		Act string `form:"act" enum:"pause,resume,restart,upgrade" required:"true"`
 	}
 	hostsQuery struct {
-		State string `query:"state" doc:"accepted, pending or refused"`
-		Robot string `query:"robot" doc:"only those that this one has"`
-		After string `query:"after" doc:"the host after which the list begins"`
+		State   hosts.State `query:"state" enum:"accepted,pending,refused,all" doc:"if it is empty, and nothing else is given: pending"`
+		Part    string      `query:"part" doc:"of the name"`
+		Domain  string      `query:"domain" doc:"this host and all below it"`
+		Robot   string      `query:"robot" doc:"only those that this one has; of those that wait, those that it found"`
+		Trouble bool        `query:"trouble" doc:"only those whose last visit got no answer"`
+		Grouped bool        `query:"grouped" doc:"counted by registered domain"`
+		After   string      `query:"after" doc:"the host or domain after which the list begins"`
 	}
 	hostsForm struct {
-		Act   hosts.State `form:"act" enum:"accepted,refused"`
-		Hosts []string    `form:"host"`
+		Act    hosts.State `form:"act" enum:"accepted,refused"`
+		Hosts  []string    `form:"host"`
+		Match  bool        `form:"match" doc:"all that wait and match the three below"`
+		Part   string      `form:"part"`
+		Domain string      `form:"domain"`
+		Robot  string      `form:"robot"`
+	}
+	intervalForm struct {
+		Interval string `form:"interval"`
+		Reason   string `form:"reason"`
+	}
+	pinForm struct {
+		Robot  string `form:"robot"`
+		Reason string `form:"reason"`
 	}
 	releaseForm struct {
 		Act     string `form:"act" enum:"stop,go" required:"true"`
@@ -97,7 +113,7 @@ func (b *board) register(mount route.Mount, all bool) {
 		show[route.None](mount, pathRobots+"/{robot}", "One robot", b.robot)
 		form[robotForm](mount, pathRobots+"/{robot}", audit.Order, "Give a robot an order", b.orderRobot)
 		show[hostsQuery](mount, pathHosts, "Hosts; those that wait for a decision, if nothing is asked for", b.hosts)
-		show[route.None](mount, pathHosts+"/{host}", "One host", b.host)
+		b.registerHost(mount)
 		form[hostsForm](mount, pathHosts, audit.Decide, "Accept or refuse hosts", b.decideHosts)
 		show[firstLine](mount, pathLevelling, "Tonight's plan against what the robots have done", b.levelling)
 		show[firstLine](mount, pathReleases, "Releases of the robot's program", b.releases)

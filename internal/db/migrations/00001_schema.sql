@@ -112,7 +112,7 @@ CREATE TABLE hosts (
     addresses       TEXT    NOT NULL DEFAULT '', -- sorted, separated by spaces
     resolved        INTEGER NOT NULL DEFAULT 0,  -- when addresses were last asked for
     grp             TEXT    NOT NULL,            -- hosts of one group go to one robot: an address, or the host's own name
-    domain          TEXT    NOT NULL DEFAULT '', -- registered domain, of hosts that robots found: its hosts are capped
+    domain          TEXT    NOT NULL DEFAULT '', -- registered domain; the hosts of one that robots found are capped
     waiting         INTEGER NOT NULL DEFAULT 0,  -- 1: accepted, and no robot has it
     weight          REAL,                        -- ms that its pages take at the middle robot; NULL: not measured
     gap             REAL,                        -- ms between the end of a request and the next at the host's address, where it is longer than usual; NULL: it is not
@@ -131,7 +131,8 @@ CREATE INDEX hosts_by_group ON hosts (grp);
 -- How many hosts robots have found in a day.
 CREATE INDEX hosts_by_created ON hosts (created, source) WHERE source <> '';
 CREATE INDEX hosts_by_state ON hosts (state, name);
-CREATE INDEX hosts_by_domain ON hosts (domain) WHERE domain <> '';
+-- All that the counts of domains and the search for a part of a name read.
+CREATE INDEX hosts_by_domain ON hosts (domain, state, source, name);
 CREATE INDEX hosts_waiting ON hosts (grp, name) WHERE waiting = 1;
 CREATE INDEX hosts_several ON hosts (name) WHERE copies > 1 OR parts > 1;
 CREATE INDEX hosts_set ON hosts (name) WHERE interval_ms > 0 OR shortest_ms > 0 OR run_pages > 0;
