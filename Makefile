@@ -1,6 +1,6 @@
 # The usual commands. Everything also works without make.
 
-.PHONY: all build packages demo test short soak check ci
+.PHONY: all build packages demo pictures test short soak check ci
 
 all: build
 
@@ -12,6 +12,9 @@ packages: ## .deb, .rpm and OCI images of both programs, into dist/; ARGS='--ver
 
 demo: ## the whole service on loopback
 	go run ./cmd/sheaf demo
+
+pictures: ## docs/pictures of the pages, after six nights
+	SHEAF_TEST_FULL=1 SHEAF_TEST_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run TestPictures ./cmd/sheaf/service
 
 test: ## what every change must pass before it is sent
 	go test ./...
