@@ -105,7 +105,8 @@ func (r *Registry) chosen(ctx context.Context, d DecideRequest) ([]string, error
 	return chosen, nil
 }
 
-// chooses reports whether All, or Domain, FoundBy and Part choose the host, which the robot source found.
+// chooses reports whether All, or Domain, FoundBy and Part choose the host, which the robot source
+// found.
 func (d *DecideRequest) chooses(host, source string) bool {
 	if d.Domain == "" && d.FoundBy == "" && d.Part == "" {
 		return d.All

@@ -97,7 +97,7 @@ func TestPackagesAreShort(t *testing.T) {
 		case "archive/catalog":
 			most = 5580 // days: their editions, their end, and what hosts had at it
 		case "cmd/sheaf":
-			most = 4969
+			most = 5040 // commands about readers, troubles and who collects a host
 		case "cmd/sheaf/service":
 			most = 4384
 		case "serve/library":

@@ -28,6 +28,8 @@ func TestBadInputIsShownAsText(t *testing.T) {
 		switch name {
 		case "accepted", "releases", "store", "silent":
 			paths[path] = false
+		case "accounts", "account", "access", "takedowns", "collections", "operators": // TestReadersPagesShowText fills these
+			paths[path] = false
 		default:
 			paths[path] = true
 		}

@@ -25,8 +25,8 @@ var libraryHosts = []string{"www.kokubunji.ac.jp", "www.library.kokubunji.ac.jp"
 	"www.festival.example.jp", "archive.press.example.jp", "www.shrine.example.jp", "www.railway.example.co.jp", "www.weather.example.jp", "www.theatre.example.or.jp", "www.river.example.go.jp"}
 
 // sixNights returns a service with six nights behind it: six editions of twelve hosts, five robots
-// of which one is silent and one has a full disk, transfers of each hour, a batch in the quarantine,
-// and hosts that wait for a decision.
+// of which one is silent and one has a full disk, transfers of each hour, a batch in the
+// quarantine, and hosts that wait for a decision.
 func sixNights(t *testing.T) *Service {
 	t.Helper()
 	site, today := servetest.New(t, nil), time.Now()
