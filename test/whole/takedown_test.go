@@ -177,7 +177,7 @@ func (h *withdrawer) tree() map[string]string {
 			testkit.Must(h, r.Close())
 			files["ftp "+p] = inflated(h, data)
 			names := []string{p}
-			if base, ok := strings.CutSuffix(p, ".warc.gz"); ok && !strings.HasPrefix(p, "/editions/") {
+			if base, ok := strings.CutSuffix(p, ".warc.gz"); ok && !strings.HasPrefix(p, "/days/") {
 				names = append(names, base+".cdxj", base+".members.tar.gz")
 			}
 			for _, name := range names {
