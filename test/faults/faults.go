@@ -18,6 +18,7 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/quorum"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 	"sheaf/test/metricstest"
 	"sheaf/ui/removal"
 )
@@ -38,6 +39,8 @@ func all() []fault {
 		{name: "certificate", what: "a certificate is about to run out", alerts: []string{"SheafCertificateExpires"}, course: certificateOld},
 		{name: "certificate-broken", what: "a new certificate comes without its key", alerts: []string{"SheafCertificateExpires"}, page: "/board/", shows: "certificate", course: certificateBroken},
 		{name: "robot", what: "a robot is not heard of any more", alerts: []string{"SheafRobotSilent"}, page: "/board/robots", shows: "waseda", course: robotSilent},
+		{name: "robot-clock", what: "a robot's clock is wrong", alerts: []string{"SheafRobotTrouble"}, page: "/board/", shows: "its clock is wrong", course: clockWrong},
+		{name: "rollout", what: "the roll-out of a release is stopped", alerts: []string{"SheafRolloutStopped"}, page: "/board/releases", shows: "too slow", course: rolloutStopped},
 		{name: "slow", what: "a reader takes its bytes slowly", alerts: []string{"SheafTransferRateFell"}, page: "/board/transfers", shows: "download", course: slow},
 		{name: "mail", what: "the mail server refuses connections", alerts: []string{"SheafWatchesFail", "SheafMailsFail"}, page: "/board/watches", shows: "alice", course: mailsFail},
 		{name: "removal", what: "nobody decides about a request for removal", alerts: []string{"SheafRemovalUndecided"}, page: "/board/removals", shows: "www.example.jp", course: removalUndecided},
@@ -284,6 +287,37 @@ func robotSilent(d *demo) course {
 		d.sheaf("robot", "dead", "waseda", "--reason", "its disk is lost")
 		d.sheaf("robot", "revoke", "waseda")
 		return d.scrape()
+	}}
+}
+
+func clockWrong(d *demo) course {
+	return course{cause: func() metricstest.Families {
+		d.join("waseda")
+		d.tell("time", "its clock is two hours behind")
+		d.exec(`INSERT INTO robot_troubles (robot, kind, detail, since) VALUES ('waseda', 'clock', '2h0m0s behind', ?)`, db.Millis(time.Now()))
+		return d.until(1, "sheaf_wrong", "kind", "robot-clock")
+	}, cure: func() metricstest.Families {
+		d.sheaf("wrong")
+		d.tell("time", "its site sets the clock")
+		d.exec(`UPDATE robot_troubles SET ended = ?`, db.Millis(time.Now()))
+		return d.until(0, "sheaf_wrong", "kind", "robot-clock")
+	}}
+}
+
+func rolloutStopped(d *demo) course {
+	return course{cause: func() metricstest.Families {
+		now := time.Now()
+		release := wire.Release{Counter: 1, Version: "1", Expires: now.AddDate(0, 1, 0).UTC().Truncate(time.Second), Files: []wire.ReleaseFile{
+			{Platform: "linux-amd64", Size: 1, SHA256: strings.Repeat("0", 64)}}}
+		text, err := release.Format()
+		testkit.Must(d, err)
+		d.exec(`INSERT INTO releases (counter, text, signature, published, percent, since, soak) VALUES (1, ?1, ?1, ?2, 1, ?2, 0)`, text, db.Millis(now))
+		d.sheaf("release", "rollout", "1", "--stop", "too slow")
+		return d.until(1, "sheaf_wrong", "kind", "rollout")
+	}, cure: func() metricstest.Families {
+		d.sheaf("release", "ls")
+		d.sheaf("release", "rollout", "1", "--percent", "10")
+		return d.until(0, "sheaf_wrong", "kind", "rollout")
 	}}
 }
 
