@@ -131,14 +131,14 @@ type SeriesResponse struct {
 
 // HostsQuery is the query of GET /v1/admin/hosts.
 type HostsQuery struct {
-	State   hosts.State `query:"state" enum:"accepted,pending,refused" doc:"accepted, pending or refused"`
-	Part    string      `query:"part" doc:"of the name"`
-	Domain  string      `query:"domain" doc:"this host and all below it"`
-	Robot   string      `query:"robot" doc:"that has the host"`
-	FoundBy string      `query:"found_by" doc:"the robot that found it"`
-	Trouble bool        `query:"trouble" doc:"only hosts whose last visit got no answer"`
-	After   string      `query:"after" doc:"where to go on"`
-	Limit   int         `query:"limit" min:"1" max:"10000" default:"1000" doc:"hosts at most"`
+	State      hosts.State `query:"state" enum:"accepted,pending,refused" doc:"accepted, pending or refused"`
+	Part       string      `query:"part" doc:"of the name"`
+	Domain     string      `query:"domain" doc:"this host and all below it"`
+	Robot      string      `query:"robot" doc:"that has the host"`
+	FoundBy    string      `query:"found_by" doc:"the robot that found it"`
+	Unanswered bool        `query:"unanswered" doc:"only hosts whose last visit got no answer"`
+	After      string      `query:"after" doc:"where to go on"`
+	Limit      int         `query:"limit" min:"1" max:"10000" default:"1000" doc:"hosts at most"`
 }
 
 // ForecastQuery is the query of GET /v1/admin/balance/forecast.
@@ -329,7 +329,7 @@ func (a *operatorAPI) series(ctx context.Context, q SeriesQuery) (answer SeriesR
 }
 
 func (a *operatorAPI) listHosts(ctx context.Context, q HostsQuery) (HostsResponse, error) {
-	list, err := a.hosts.Hosts(ctx, hosts.Filter{State: q.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, FoundBy: q.FoundBy, Trouble: q.Trouble}, q.After, q.Limit+1)
+	list, err := a.hosts.Hosts(ctx, hosts.Filter{State: q.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, FoundBy: q.FoundBy, Unanswered: q.Unanswered}, q.After, q.Limit+1)
 	page := HostsResponse{Hosts: list}
 	if len(list) > q.Limit {
 		page.Hosts = list[:q.Limit]

@@ -53,8 +53,8 @@ func TestLastVisitsOfHosts(t *testing.T) {
 		t.Helper()
 		list, err := s.Backlogs(t.Context())
 		testkit.Must(t, err)
-		if list[0].Done != done || list[0].Mute != mute {
-			t.Errorf("%d hosts are done and %d give no answer, want %d and %d", list[0].Done, list[0].Mute, done, mute)
+		if list[0].Done != done || list[0].Unanswered != mute {
+			t.Errorf("%d hosts are done and %d give no answer, want %d and %d", list[0].Done, list[0].Unanswered, done, mute)
 		}
 	}
 	count(1, 2)

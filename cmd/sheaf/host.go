@@ -217,7 +217,7 @@ func hostListCommand() *cobra.Command {
 	cmd.Flags().StringVar(&q.Domain, "domain", "", "only this host and all below it")
 	cmd.Flags().StringVar(&q.Robot, "robot", "", "only hosts that this robot has")
 	cmd.Flags().StringVar(&q.FoundBy, "found-by", "", "only hosts that this robot found")
-	cmd.Flags().BoolVar(&q.Trouble, "trouble", false, "only hosts whose last visit got no answer")
+	cmd.Flags().BoolVar(&q.Unanswered, "unanswered", false, "only hosts whose last visit got no answer")
 	return cmd
 }
 

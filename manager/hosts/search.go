@@ -14,12 +14,12 @@ import (
 
 // Filter selects hosts. Empty fields select all.
 type Filter struct {
-	State   State
-	Robot   string // that has the host now
-	FoundBy string // the robot that found it
-	Domain  string // this host and all below it
-	Part    string // of the name
-	Trouble bool   // the last visit of a robot got no answer
+	State      State
+	Robot      string // that has the host now
+	FoundBy    string // the robot that found it
+	Domain     string // this host and all below it
+	Part       string // of the name
+	Unanswered bool   // the last visit of a robot got no answer
 
 	name string // of the only one
 }
@@ -48,7 +48,7 @@ func (f Filter) within() (condition string, args []any) {
 	if f.Part != "" {
 		add(`name LIKE ? ESCAPE '\'`, `%`+literally(strings.ToLower(f.Part))+`%`)
 	}
-	if f.Trouble {
+	if f.Unanswered {
 		add(`name IN (SELECT host FROM visits WHERE why <> '')`)
 	}
 	for _, one := range all {

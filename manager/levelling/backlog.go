@@ -15,18 +15,18 @@ import (
 
 // Backlog is what one robot has left and has done, by its last heartbeat.
 type Backlog struct {
-	Robot string    `json:"robot"`
-	At    time.Time `json:"at"` // of the heartbeat
-	Phase string    `json:"phase"`
-	Cycle int64     `json:"cycle"`
-	Left  int64     `json:"left"`           // URLs known and not collected
-	Rate  float64   `json:"pages_a_second"` // 0: not known yet
-	Pages int64     `json:"pages"`
-	Bytes int64     `json:"bytes"`
-	Spool int64     `json:"spool"`
-	Begun int64     `json:"hosts_begun"`
-	Done  int64     `json:"hosts_done"`       // without those that give no answer
-	Mute  int64     `json:"hosts_unanswered"` // of its hosts, those whose last visit got no answer
+	Robot      string    `json:"robot"`
+	At         time.Time `json:"at"` // of the heartbeat
+	Phase      string    `json:"phase"`
+	Cycle      int64     `json:"cycle"`
+	Left       int64     `json:"left"`           // URLs known and not collected
+	Rate       float64   `json:"pages_a_second"` // 0: not known yet
+	Pages      int64     `json:"pages"`
+	Bytes      int64     `json:"bytes"`
+	Spool      int64     `json:"spool"`
+	Begun      int64     `json:"hosts_begun"`
+	Done       int64     `json:"hosts_done"`       // without those that give no answer
+	Unanswered int64     `json:"hosts_unanswered"` // of its hosts, those whose last visit got no answer
 }
 
 // Speed returns the pages a second that the robot fetches now, by what was heard of it lately: none
@@ -41,7 +41,7 @@ func (b Backlog) Speed(now time.Time) float64 {
 // Backlogs returns the backlogs of the robots that take part, by name.
 func (l *Leveller) Backlogs(ctx context.Context) ([]Backlog, error) {
 	list, err := db.List(ctx, l.db, func(rows *sql.Rows, b *Backlog) error {
-		return rows.Scan(&b.Robot, db.At(&b.At), &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done, &b.Mute)
+		return rows.Scan(&b.Robot, db.At(&b.At), &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done, &b.Unanswered)
 	}, `
 		SELECT b.robot, b.at, b.phase, b.cycle, b.left_urls, b.rate, b.pages, b.bytes, b.spool,
 			(SELECT COUNT(*) FROM progress d WHERE d.robot = b.robot AND d.state = 'begun'),

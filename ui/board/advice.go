@@ -17,7 +17,8 @@ type advice struct {
 	Form   bool
 }
 
-// Sentences of the runbook, by kind of failure. A test holds them to docs/runbook.md.
+// says returns the runbook's sentence for a kind of failure. A test looks each of them up in
+// docs/runbook.md.
 func (p page) says(kind string) string {
 	switch kind {
 	case KindCheck:

@@ -92,7 +92,7 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 	if p.State == "all" {
 		p.State = ""
 	}
-	ctx, f := r.Context(), hosts.Filter{State: p.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, Trouble: q.Trouble}
+	ctx, f := r.Context(), hosts.Filter{State: p.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, Unanswered: q.Unanswered}
 	if p.State == hosts.Pending {
 		f.Robot, f.FoundBy = "", q.Robot
 	}

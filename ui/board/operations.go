@@ -42,13 +42,13 @@ type (
 		Act string `form:"act" enum:"pause,resume,restart,upgrade" required:"true"`
 	}
 	hostsQuery struct {
-		State   hosts.State `query:"state" enum:"accepted,pending,refused,all" doc:"if it is empty, and nothing else is given: pending"`
-		Part    string      `query:"part" doc:"of the name"`
-		Domain  string      `query:"domain" doc:"this host and all below it"`
-		Robot   string      `query:"robot" doc:"only those that this one has; of those that wait, those that it found"`
-		Trouble bool        `query:"trouble" doc:"only those whose last visit got no answer"`
-		Grouped bool        `query:"grouped" doc:"counted by registered domain"`
-		After   string      `query:"after" doc:"the host or domain after which the list begins"`
+		State      hosts.State `query:"state" enum:"accepted,pending,refused,all" doc:"if it is empty, and nothing else is given: pending"`
+		Part       string      `query:"part" doc:"of the name"`
+		Domain     string      `query:"domain" doc:"this host and all below it"`
+		Robot      string      `query:"robot" doc:"only those that this one has; of those that wait, those that it found"`
+		Unanswered bool        `query:"unanswered" doc:"only those whose last visit got no answer"`
+		Grouped    bool        `query:"grouped" doc:"counted by registered domain"`
+		After      string      `query:"after" doc:"the host or domain after which the list begins"`
 	}
 	hostsForm struct {
 		Act    hosts.State `form:"act" enum:"accepted,refused"`

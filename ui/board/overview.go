@@ -15,19 +15,19 @@ import (
 // overviewPage is the first page of the board.
 type overviewPage struct {
 	page
-	Tiles    []tile
-	Last     *catalog.Edition // nil: there is none, or another process has the archive
-	Failures []advice
-	More     int    // failures that are not listed
-	Next     string // when the next edition appears
-	Buffers  []buffer
-	Robots   []robot              // the first, those with which something is wrong before the others
-	AllOf    int                  // robots
-	Mute     int64                // hosts whose last visit got no answer
-	Waiting  int                  // hosts that wait for a decision; at most mostWaiting
-	Running  []transfers.Transfer // the first
-	Others   int                  // transfers that are not listed
-	Rates    []chart.Chart
+	Tiles      []tile
+	Last       *catalog.Edition // nil: there is none, or another process has the archive
+	Failures   []advice
+	More       int    // failures that are not listed
+	Next       string // when the next edition appears
+	Buffers    []buffer
+	Robots     []robot              // the first, those with which something is wrong before the others
+	AllOf      int                  // robots
+	Unanswered int64                // hosts whose last visit got no answer
+	Waiting    int                  // hosts that wait for a decision; at most mostWaiting
+	Running    []transfers.Transfer // the first
+	Others     int                  // transfers that are not listed
+	Rates      []chart.Chart
 }
 
 // buffer is one buffer with the time since when its oldest batch has been there.

@@ -37,8 +37,8 @@ func TestHostsAreFoundOnTheBoard(t *testing.T) {
 		"state=accepted&domain=ac.jp":     {"www.waseda.ac.jp", "cs.waseda.ac.jp"},
 		"state=all&domain=example.org":    {"library.example.org:8080"},
 		"state=all&domain=waseda.ac.jp":   {"www.waseda.ac.jp", "cs.waseda.ac.jp", "old.waseda.ac.jp"},
-		"state=all&trouble=true":          {"cs.waseda.ac.jp"},
-		"state=all&trouble=true&part=www": {},
+		"state=all&unanswered=true":          {"cs.waseda.ac.jp"},
+		"state=all&unanswered=true&part=www": {},
 		"state=refused&part=":             {"axb.example.jp"},
 	} {
 		page := browse(s, http.MethodGet, "/board/hosts?"+query, "ops", s.OperatorToken(), nil).Body.String()

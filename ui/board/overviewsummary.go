@@ -7,11 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"sheaf/internal/certs"
 	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
 )
 
-// tile is one figure of the board's first line.
+// tile is one of the figures below the first sentence of the board.
 type tile struct {
 	Name, Value string
 	Note        string
@@ -19,7 +20,6 @@ type tile struct {
 	Bad         bool
 }
 
-// addTile adds a tile.
 func (p *overviewPage) addTile(name, value, note, path string, bad bool) {
 	p.Tiles = append(p.Tiles, tile{name, value, note, path, bad})
 }
@@ -36,7 +36,7 @@ func (b *board) addRobots(ctx context.Context, p *overviewPage) error {
 	p.AllOf, p.Robots = len(all), all[:min(mostRobots, len(all))]
 	working, silent, troubled := 0, 0, 0
 	for _, one := range all {
-		p.Mute += one.Mute
+		p.Unanswered += one.Unanswered
 		switch {
 		case one.Has(wire.TroubleSilent):
 			silent++
@@ -57,7 +57,7 @@ func (b *board) addRobots(ctx context.Context, p *overviewPage) error {
 	return err
 }
 
-// addBuffers adds the buffers.
+// addBuffers adds the buffers, with a tile of the quarantine.
 func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 	if b.Ingest == nil {
 		return nil
@@ -99,7 +99,7 @@ func (b *board) addEditions(ctx context.Context, p *overviewPage) error {
 	return nil
 }
 
-// addPlace adds the fullest disk, and the certificate that ends first.
+// addPlace adds the fullest disk, and the certificate that expires first.
 func (b *board) addPlace(_ context.Context, p *overviewPage) error {
 	if all := b.disks(p.Page); len(all) > 0 {
 		d := slices.MaxFunc(all, func(a, b disk) int { return cmp.Compare(a.Full, b.Full) })
@@ -110,15 +110,12 @@ func (b *board) addPlace(_ context.Context, p *overviewPage) error {
 	}
 	if at := b.Expires(); !at.IsZero() {
 		left := time.Until(at)
-		p.addTile(p.T("Certificate"), p.Took(max(0, left)), p.T("until %s", p.Date(at)), "", left < certificateSoon)
+		p.addTile(p.T("Certificate"), p.Took(max(0, left)), p.T("until %s", p.Date(at)), "", left < certs.Soon)
 	}
 	return nil
 }
 
-// certificateSoon is when a certificate's tile says that it should have been replaced.
-const certificateSoon = 14 * 24 * time.Hour
-
-// shortly writes a time of today without its day.
+// shortly writes a time of today without its day, and others without their year.
 func (p page) shortly(t time.Time) string {
 	if p.Date(t) == p.Date(time.Now()) {
 		return p.Local(t).Format("15:04")
@@ -136,8 +133,8 @@ func (p overviewPage) Night() string {
 		return p.T("Nothing is published yet; %s.", todo)
 	}
 	brought := p.N("%s host", "%s hosts", p.Last.Hosts) + p.T(", ") + p.N("%s page", "%s pages", p.Last.Records)
-	if p.Mute > 0 {
-		brought += p.T(", ") + p.T("%s did not answer", p.Number(p.Mute))
+	if p.Unanswered > 0 {
+		brought += p.T(", ") + p.T("%s did not answer", p.Number(p.Unanswered))
 	}
 	if time.Since(p.Last.Published) > lastNight {
 		return p.T("The last edition is of %s: %s; %s.", p.Clock(p.Last.Published), brought, todo)
@@ -145,7 +142,7 @@ func (p overviewPage) Night() string {
 	return p.T("Last night: %s, published %s; %s.", brought, p.shortly(p.Last.Published), todo)
 }
 
-// lastNight is how old an edition may be that last night brought.
+// lastNight is how old the last edition may be, for it to be called last night's.
 const lastNight = 24 * time.Hour
 
 // Todo counts what an operator has to look at.

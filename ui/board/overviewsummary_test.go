@@ -84,7 +84,7 @@ func TestNightInOneSentence(t *testing.T) {
 		{"en", nil, 0, 0, 1, 0, "Nothing is published yet; 1 thing for you to do.", 1, 0},
 		{"en", last, 0, 0, 0, 0, "The last edition is of " + now.Add(-50*time.Hour).Format("2006-01-02 15:04 MST") + ": 37 hosts, 1,817 pages; nothing for you to do.", 0, 50 * time.Hour},
 	} {
-		p := overviewPage{page: pageFor(operators.Viewer, c.lang), Failures: make([]advice, c.wrong), More: c.more, Waiting: c.waiting, Mute: c.mute}
+		p := overviewPage{page: pageFor(operators.Viewer, c.lang), Failures: make([]advice, c.wrong), More: c.more, Waiting: c.waiting, Unanswered: c.mute}
 		if c.last != nil {
 			one := *c.last
 			one.Published = now.Add(-c.published)
