@@ -34,13 +34,14 @@ func (s *Snapshot) DayEditions(ctx context.Context, day string) ([]Edition, erro
 	return editions, nil
 }
 
-// Over is how long after a day's end no edition is named by it any more: see Snapshot.Complete.
+// Over is the time after a day's end from which on no edition is named by that day: see
+// Snapshot.Complete.
 const Over = 30 * time.Minute
 
-// Complete reports whether no more editions will be named by a day, and since when that is certain:
-// since the first edition of a later day, or since the time Over after the day's end in the
-// catalog's zone. A publication whose day is over when its run is built is named anew, and its
-// version is appended within a third of Over or not at all.
+// Complete reports whether no more editions will be named by a day, and since when that is certain.
+// It is certain from the first edition of a later day on, and at the latest when the time Over has
+// passed since the day's end in the catalog's zone. A publication whose day has ended while its run
+// was built is named anew. Its version is appended within a third of Over or not at all.
 func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, complete bool, err error) {
 	runs, err := s.live()
 	if err != nil {

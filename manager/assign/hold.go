@@ -153,9 +153,9 @@ func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// SetBack mends what was noted by a clock that was ahead and has been set back since: robots were
-// last heard of in the future, and their leases and holds would last for as long as the clock was
-// ahead. What was left of each when its robot was last heard of is left of it at most.
+// SetBack mends what a clock has noted that was ahead and has been set back since: robots seem to
+// have been heard of in the future, and their leases and holds would last for as long as the clock
+// was ahead. SetBack shortens each of them to what was left of it when its robot was last heard of.
 func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
 	const clockError, seenEvery = 5 * time.Minute, time.Minute // the latter: how precisely robots.seen is kept
 	limit, ms := db.Millis(now.Add(clockError)), db.Millis(now)

@@ -47,7 +47,7 @@ type Records struct {
 	Tally    *Tally
 }
 
-// Pipeline has the three stages of one crawl, and what they share: way.go shows how a page goes
+// Pipeline has the three stages of one crawl, and what they share: runs.go shows how a page goes
 // through them.
 type Pipeline struct {
 	parts    *Parts

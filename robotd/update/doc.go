@@ -19,7 +19,7 @@
 //
 // A release is only accepted if it is signed with the key that the robot got when it joined, has
 // not expired, and has no lower counter than any release seen. Two different releases with the same
-// counter are refused, too. See package internal/wire.
+// counter are refused, too. See wire.OpenRelease.
 //
 // Self-update libraries are not used: they replace the running file, and then nobody could go back
 // to the old program.

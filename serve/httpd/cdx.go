@@ -19,7 +19,7 @@ const defaultLines = 10_000
 // flushAt is how many bytes of lines are gathered before they are compressed and spooled.
 const flushAt = 64 << 10
 
-// cdx answers with index lines of the records that a query asks for (see package query). The body
+// cdx answers with index lines of the records that a query asks for (see package records). The body
 // of a POST is a list of URLs and hosts, one a line. An answer may have fewer lines than the limit,
 // even none, and not be the end: then it has a Link rel="next".
 func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account) error {

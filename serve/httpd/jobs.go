@@ -32,8 +32,8 @@ type jobsHandler struct {
 	sender *guard.Sender
 }
 
-// jobProblem returns the problem to answer for an error of package jobs, and other errors as they
-// are.
+// jobProblem returns the problem to answer for an error of results.Jobs, and other errors as
+// they are.
 func jobProblem(err error) error {
 	switch {
 	case errors.Is(err, results.ErrNoJob):

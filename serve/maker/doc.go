@@ -3,7 +3,7 @@
 // # Tables
 //
 // TableMaker makes tables of what each day brought: of each volume of each top-level domain the
-// records, the hosts and the links (see packages tree and tables).
+// records, the hosts and the links (see packages tree and results).
 //
 // A table is made once, for what an account without special rights sees of the volume. When
 // something in the volume is taken down, comes back or is no longer hidden, the table is made

@@ -82,7 +82,7 @@ func resultKey(id, attempt string) string { return JobPrefix + id + "/" + attemp
 func tableKey(id, attempt string) string  { return resultKey(id, attempt) + ".table" }
 
 // Create adds a query to the queue. list is the body with its targets; nil if the parameters name
-// them. records.Parse must have accepted the query.
+// them. records.ParseQuery must have accepted the query.
 func (j *Jobs) Create(ctx context.Context, account, form, parameters string, list []byte) (*Job, error) {
 	var open int
 	err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE account = ? AND state IN ('queued', 'running')`, account).Scan(&open)

@@ -33,7 +33,8 @@ func daysOf(editions []catalog.Edition) (days []string) {
 }
 
 // findDay finds a path below /days. That is a directory for each day on which something was
-// published, with one for each domain, and the files of the domain's volumes.
+// published, with one for each domain, and the files of the domain's volumes. A day on which
+// something was only withdrawn has a directory too, which /days does not list.
 func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, error) {
 	if name == "" {
 		return f.directory(dirDays, f.listDays), nil

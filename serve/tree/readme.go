@@ -25,9 +25,8 @@ What is where
       00001.jsonl              the hosts, and where in the volume each one is
       changes.jsonl.gz         what is new, changed, gone, moved or withdrawn, and where
                                it lies; also changes.parquet
-      00001.records.parquet    tables of the records, the hosts and the links, and
-      .hosts. and .links.      MANIFEST, which lists all these files, and says first
-                               whether the day is complete
+      00001.records.parquet    a table of the records; also .hosts. and .links.
+      MANIFEST                 whether the day is complete, and all these files
   /current/<edition>/jp/       the latest version of every page of a domain when the edition
                                had been published, in such volumes, if they are offered
   /ls-lR.gz                    every edition's files of every host, as ls -lR lists

@@ -109,7 +109,7 @@ var growths = []growth{
 		},
 	},
 	{
-		"volumes", "the volumes of a domain's edition", "./serve", "VolumesAtSize", "hosts", []int{20_000, 200_000, 2_000_000},
+		"volumes", "a day's volumes of a domain", "./serve", "VolumesAtSize", "hosts", []int{20_000, 200_000, 2_000_000},
 		by(map[string]float64{"SHEAF_BENCH_HOSTS": 1}),
 		[]curve{
 			{"to list them for the first time", "VolumesAtSize s/list", "%.2f s", 1, ""},

@@ -20,8 +20,8 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// list is a page with what operators keep in a list, or with one of it, and the forms that change
-// it. Their template is list.html with a file that defines "heading" and "contents".
+// list is a page that shows a list that operators keep, or one of its entries, with the forms that
+// change it. Its template is list.html with a file that defines "heading" and "contents".
 type list struct {
 	board    *board
 	path     string
@@ -29,17 +29,17 @@ type list struct {
 	fill     func(r *http.Request, p *listPage) error
 }
 
-// listPage is what the page is made with.
+// listPage is what a list shows.
 type listPage struct {
 	page
 	List                     any            // what fill has found
 	Query                    string         // a part of the names that are listed; empty: all are
-	Given                    url.Values     // what the main form is filled with
+	Given                    url.Values     // the values in the main form
 	Done                     bool           // a form was carried out just now
 	Wrong                    string         // why it was not
 	Secret                   string         // the new password, which is shown this once
 	HasDesk                  bool           // owners of sites can ask for a removal here
-	HasTakedowns, HasLibrary bool           // this process takes archives down; shows them
+	HasTakedowns, HasLibrary bool           // this process takes archives down; it shows them
 	Self                     string         // path of the page
 	Live                     map[string]int // downloads under way in this process, by account
 	Pager                    pager
@@ -81,11 +81,11 @@ func (l *list) at(r *http.Request) string {
 	return strings.Replace(l.path, "{name}", url.PathEscape(mux.Vars(r)["name"]), 1)
 }
 
-// does mounts a form of a page. It does what an operation does, for whom that is for and with its
-// act in the audit log. Read makes the operation's request of the form and of the name in the
-// path. The page is shown again if the request cannot be done, and if secret, where it is given,
-// finds in the answer what is to be shown once; otherwise the form leads to the page then, or back
-// if that is nil.
+// does mounts a form of a page that carries out an operation, with the operation's role and its act
+// in the audit log. read makes the operation's request of the form and of the name in the path. If
+// the operation fails, the page is shown again with the reason. If secret is given and returns a
+// text for the answer, the page is shown again with that text. Otherwise the form leads to the page
+// then or, if then is nil, back to its own page.
 func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.Op[In, Out], do func(context.Context, In) (Out, error), read func(f Form, name string) (In, error), secret func(Out) string, then *list) {
 	form := webpage.Form[Form](path, op.For, audit.Act(op.Act), op.Summary, "Done; to a page").Also(http.StatusOK, "text/html", "The page, with a new password").Also(http.StatusUnprocessableEntity, "text/html", "The page says what is wrong")
 	form.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
@@ -123,10 +123,11 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 	})
 }
 
-// explained returns the problem to answer for an error of what the lists have.
+// explained returns the problem to answer for an error of a list's operation, and other errors as
+// they are.
 func explained(err error) error { return hostProblem(operators.Explain(httpd.Explain(err))) }
 
-// listed sets the lines of a page whose names have the part that is asked for.
+// fillLines sets the lines of a page whose names have the part that is asked for.
 func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string) {
 	found := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !strings.Contains(name(one), strings.ToLower(p.Query)) })
 	p.List, p.Pager = paged(r, found)

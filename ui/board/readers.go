@@ -120,20 +120,20 @@ func (b *board) registerAccounts(mount route.Mount) {
 }
 
 func (b *board) registerOperators(mount route.Mount) {
-	keepers := b.list(mount, pathOperators, "keepers", "The operators", b.fillOperators)
+	list := b.list(mount, pathOperators, "operators", "The operators", b.fillOperators)
 	secret := func(o operators.NewOperator) string {
 		if o.Password == "" {
 			return ""
 		}
 		return o.Name + "  " + o.Password
 	}
-	does(keepers, mount, pathOperators, operators.Create, b.Operators.Add, func(f operatorForm, _ string) (operators.NewOperator, error) {
+	does(list, mount, pathOperators, operators.Create, b.Operators.Add, func(f operatorForm, _ string) (operators.NewOperator, error) {
 		return operators.NewOperator{Operator: operators.Operator{Name: strings.TrimSpace(f.Name), Role: f.Role}}, nil
 	}, secret, nil)
 	const path = pathOperators + "/{name}"
-	does(keepers, mount, path, operators.Modify, b.Operators.Change, operatorForm.change, secret, nil)
-	does(keepers, mount, path+"/remove", operators.Remove, route.Done(b.Operators.Remove), justName, nil, nil)
-	does(keepers, mount, pathOwnPassword, operators.SetOwn, route.Done(b.Operators.SetOwnPassword), func(f ownForm, _ string) (operators.NewPassword, error) {
+	does(list, mount, path, operators.Modify, b.Operators.Change, operatorForm.change, secret, nil)
+	does(list, mount, path+"/remove", operators.Remove, route.Done(b.Operators.Remove), justName, nil, nil)
+	does(list, mount, pathOwnPassword, operators.SetOwn, route.Done(b.Operators.SetOwnPassword), func(f ownForm, _ string) (operators.NewPassword, error) {
 		return operators.NewPassword(f), nil
 	}, nil, nil)
 }

@@ -16,8 +16,8 @@ import (
 const (
 	accountSearches = 4 // searches under way of one account
 
-	// Searches for a list of URLs and hosts, which count as searches too. A list of records.MaxList
-	// lines takes some 30 MB of memory while it is read and searched for.
+	// Searches for a list of URLs and hosts, which count as searches too. A list of
+	// records.MaxTargets lines takes some 30 MB of memory while it is read and searched for.
 	accountLists, allLists = 2, 4
 
 	// Requests that wait for changes. Each looks for them twice a second.

@@ -25,8 +25,8 @@ type History struct {
 	dayAt   func(time.Time) string
 }
 
-// History returns the history of a host, without what the snapshot's veil hides. It also has what
-// is taken down: nobody may be shown that.
+// History returns the history of a host, without what the snapshot's veil hides. It includes what
+// is taken down, which callers must show to nobody.
 func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -60,9 +60,9 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 func (h *History) Empty() bool { return len(h.entries) == 0 }
 
 // At returns the entries that were to be seen at the end of a day, in the order of publication, and
-// the take-downs that were in force then. lost has the sequence numbers of those
-// that cannot be read any more, because they were erased after they had been taken down. What an
-// embargo hid until later was not to be seen.
+// the take-downs that were in force then. lost has the sequence numbers of entries that cannot be
+// read any more, because they were taken down and then erased. What an embargo hid until later was
+// not to be seen.
 func (h *History) At(day string) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
 	live, erased := tombstones{}, tombstones{}
 	var embargoes []Tombstone

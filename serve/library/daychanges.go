@@ -20,13 +20,12 @@ import (
 
 // What a day changed of a host is the difference between two states of the host: at the end of the
 // day before, and at the day's own end. A state is what latest chooses of the segments that were to
-// be seen then. The take-downs are those that were in force then, and the rules those of now. Of a
-// URL whose record is taken down or hidden now, nothing is told but that it was withdrawn, by its
-// SHA-256, on the day on which it was.
+// be seen then, by the take-downs that were in force then and the access rules of now. Of a URL
+// whose record is taken down or hidden now, only the SHA-256 is told, on the day of its withdrawal.
 
 // The kinds of a DayChange.
 const (
-	ChangeNew       = "new"       // a page that the day before did not have, or not to be seen
+	ChangeNew       = "new"       // a page that was not to be seen at the end of the day before
 	ChangeChanged   = "changed"   // the page's content is another
 	ChangeUnchanged = "unchanged" // visited, and found as it was
 	ChangeGone      = "gone"      // the server says 404 or 410
@@ -85,7 +84,7 @@ type hostDay struct {
 }
 
 // DayChanges calls emit with what a day changed of a host, in the order of its URLs. dayBefore is
-// the day before. It holds the indexes of all segments that the host had.
+// the day before. DayChanges holds the indexes of all segments of the host in memory.
 func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day string, place Placer, emit func(DayChange) error) error {
 	history, err := v.Snap.History(ctx, host)
 	if err != nil || history.Empty() {
