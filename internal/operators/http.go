@@ -102,9 +102,15 @@ func (d *Door) Add(ctx context.Context, wanted NewOperator) (NewOperator, error)
 	return NewOperator{made, password}, err
 }
 
-// Change changes an operator, and returns the password if that was changed.
+// Change changes an operator, and returns the password if that was changed. Nobody suspends
+// themselves or gives up being an admin.
 func (d *Door) Change(ctx context.Context, in route.At[OperatorChange]) (NewOperator, error) {
 	audit.Note(ctx, audit.Row{Object: "operator " + in.Name, Reason: in.Body.String()})
+	if c := in.Body; c.Suspended != nil && *c.Suspended || c.Role != nil && *c.Role != Admin {
+		if err := d.another(ctx, in.Name); err != nil {
+			return NewOperator{}, err
+		}
+	}
 	now, password, err := d.Store.Change(ctx, in.Name, in.Body)
 	return NewOperator{now, password}, err
 }
@@ -128,6 +134,15 @@ func (d *Door) serveAudit(w http.ResponseWriter, r *http.Request, query audit.Qu
 		return audit.WriteCSV(w, doc.Rows)
 	}
 	return problem.JSON(w, http.StatusOK, doc)
+}
+
+// another fails if the operator of that name is the one who asks. So an admin is always left who
+// can undo what was done; the token of the data directory may do everything.
+func (d *Door) another(ctx context.Context, name string) error {
+	if o, _ := ctx.Value(whoKey{}).(who); o.byToken || o.Name != name {
+		return nil
+	}
+	return problem.New(http.StatusConflict, "oneself", "nobody can suspend or remove themselves, or give up being an admin; another admin can, and so can the token of the data directory")
 }
 
 // String says what is changed, without the password.
@@ -157,6 +172,9 @@ func (c OperatorChange) String() string {
 // Remove removes an operator, whose sessions end.
 func (d *Door) Remove(ctx context.Context, name string) error {
 	audit.About(ctx, "operator", name)
+	if err := d.another(ctx, name); err != nil {
+		return err
+	}
 	return d.Store.Remove(ctx, name)
 }
 

@@ -150,6 +150,47 @@ func TestReadersPagesByRole(t *testing.T) {
 	}
 }
 
+// Admins cannot lock out themselves, neither on the board nor by the API. Another admin can.
+func TestAdminsStay(t *testing.T) {
+	s := newTestService(t)
+	store, err := operators.NewStore(s.state.db, servetest.Cheap, nil)
+	testkit.Must(t, err)
+	passwords := map[string]string{}
+	for _, name := range []string{"sato", "mori"} {
+		_, passwords[name], err = store.Add(t.Context(), operators.Operator{Name: name, Role: operators.Admin}, "")
+		testkit.Must(t, err)
+	}
+	shown := browse(s, http.MethodGet, "/board/operators", "sato", passwords["sato"], nil).Body.String()
+	for name, want := range map[string]bool{"sato": false, "mori": true} {
+		if strings.Contains(shown, `action="/board/operators/`+name+`/remove"`) != want {
+			t.Errorf("sato is shown the form that removes %s: %v, want %v", name, !want, want)
+		}
+	}
+	if n := strings.Count(shown, `value="suspend"`); n != 1 {
+		t.Errorf("sato is shown %d buttons that suspend, want that of mori", n)
+	}
+	const path = "/board/operators/sato"
+	for _, one := range []struct {
+		path string
+		form url.Values
+	}{{path, url.Values{"act": {"suspend"}}}, {path, url.Values{"act": {"role"}, "role": {"viewer"}}}, {path + "/remove", nil}} {
+		if w := browse(s, http.MethodPost, one.path, "sato", passwords["sato"], one.form); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "another admin can") {
+			t.Errorf("%s %v by sato: %d, want 409 with what to do", one.path, one.form, w.Code)
+		}
+	}
+	if w := browse(s, http.MethodDelete, "/v1/admin/operators/sato", "sato", passwords["sato"], nil); w.Code != http.StatusConflict {
+		t.Errorf("sato removes sato by the API: %d, want 409", w.Code)
+	}
+	for _, act := range []string{"suspend", "resume"} {
+		if w := browse(s, http.MethodPost, path, "mori", passwords["mori"], url.Values{"act": {act}}); w.Code != http.StatusSeeOther {
+			t.Errorf("%s by mori: %d, want 303", act, w.Code)
+		}
+	}
+	if w := browse(s, http.MethodGet, "/board/operators", "sato", passwords["sato"], nil); w.Code != http.StatusOK {
+		t.Errorf("sato afterwards: %d, want 200", w.Code)
+	}
+}
+
 // What operators and owners write is text on the pages, and each list finds a part of a name.
 func TestReadersPagesShowText(t *testing.T) {
 	s := newTestService(t)
