@@ -13,6 +13,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
 )
@@ -87,6 +88,39 @@ func TestCostsOfOthersHostsCountForNothing(t *testing.T) {
 	}
 	if resp, text := s.do("POST", "/v1/robots/r2/submitlog", "r2", liar, append([]byte("r2.2\n"), zip(lines.String())...)); resp.StatusCode != 400 || !strings.Contains(text, "bad_log") {
 		t.Errorf("a log of invented hosts: %d %s", resp.StatusCode, text)
+	}
+}
+
+// A robot tells nothing of the last visits to hosts that it never had, and fills no table with
+// invented ones. A visit of long ago does not become one of the future.
+func TestVisitsOfOthersHostsCountForNothing(t *testing.T) {
+	s := start(t, nil)
+	s.join("r1")
+	s.add("http://a.test/", "http://b.test/")
+	s.join("r2")
+	_, others := s.list("r1")
+	_, own := s.list("r2")
+	if len(others) != 1 || len(own) != 1 {
+		t.Fatalf("r1 has %v, r2 has %v", others, own)
+	}
+	theirs, mine := wireHost(t, others[0]), wireHost(t, own[0])
+	ended := wire.HostProgress{State: wire.HostDone, Status: 200, Pages: 7, AgoMS: 1 << 50}
+	for range 2 {
+		_, err := s.m.Heartbeat(t.Context(), "r2", wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1,
+			Hosts:      map[string]wire.HostProgress{theirs: ended, mine: ended, "invented.test": ended},
+			Unanswered: map[string]string{theirs: "dns", "invented2.test": "timeout"},
+		})
+		testkit.Must(t, err)
+	}
+	var rows int
+	testkit.Must(t, s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM visits`).Scan(&rows))
+	var of hosts.Host
+	if s.operator("GET", "/v1/admin/hosts/"+theirs, &of); rows != 1 || len(of.Visits) != 0 {
+		t.Errorf("%d visits are noted, want 1; of r1's host %+v", rows, of.Visits)
+	}
+	s.operator("GET", "/v1/admin/hosts/"+mine, &of)
+	if len(of.Visits) != 1 || of.Visits[0].Pages != 7 || !of.Visits[0].At.Before(of.Created) {
+		t.Errorf("of its own host: %+v", of.Visits)
 	}
 }
 

@@ -57,3 +57,23 @@ func TestRobotsSeries(t *testing.T) {
 		}
 	})
 }
+
+// A robot that claims as much as a heartbeat can have, again and again, adds up to no number that
+// cannot be kept: its heartbeats are taken, and the series can be read.
+func TestSeriesOfALiar(t *testing.T) {
+	s := startWith(t, nil, manager.Balance{Zone: time.UTC})
+	s.join("r1")
+	liar := wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1, Pages: 1 << 50, Links: 1 << 50, Left: 1 << 50}
+	for n := range int64(3) {
+		liar.Cycle = n
+		_, err := s.m.Heartbeat(t.Context(), "r1", liar)
+		testkit.Must(t, err)
+		_, err = s.db.ExecContext(t.Context(), `UPDATE robot_series SET pages = pages * 8191, links = links * 8191, load = load * 8191 WHERE pages < 5000000000000000`)
+		testkit.Must(t, err)
+	}
+	points, err := s.m.Levelling.Series(t.Context(), transfers.PeriodFilter{By: transfers.Month, Since: time.Now().AddDate(0, -1, 0)})
+	testkit.Must(t, err)
+	if len(points) != 1 || points[0].Pages < 1<<50 || points[0].Links < 1<<50 || points[0].Load < 1<<50 {
+		t.Errorf("%+v", points)
+	}
+}

@@ -25,23 +25,36 @@ type LastVisit struct {
 }
 
 // NoteVisits notes what a heartbeat says of the robot's last visits: of hosts with which the robot
-// has ended in its cycle, and of those that give no answer, or give one again.
+// has ended in its cycle, and of those that give no answer, or give one again. What it says of
+// hosts that it never had counts for nothing.
 func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbeat) error {
-	now := time.Now()
-	var ended, answered [][]any // host, at, status, pages, bytes; host
+	var told []string
 	for host, p := range hb.Hosts {
-		at := db.Millis(now.Add(-time.Duration(p.AgoMS) * time.Millisecond))
+		if p.State == wire.HostDone || p.Status != 0 {
+			told = append(told, host)
+		}
+	}
+	own, err := r.assignments.HeldUntil(ctx, robot, slices.AppendSeq(told, maps.Keys(hb.Unanswered)))
+	if err != nil || len(own) == 0 {
+		return err
+	}
+	now := db.Millis(time.Now())
+	var ended, answered [][]any // host, at, status, pages, bytes; host
+	var unanswered []string
+	for host := range own {
+		p := hb.Hosts[host]
 		switch {
 		case p.State == wire.HostDone:
-			ended = append(ended, []any{robot, host, at, p.Status, p.Pages, p.Bytes, hb.Unanswered[host]})
+			ended = append(ended, []any{robot, host, max(now-p.AgoMS, 1), p.Status, p.Pages, p.Bytes, hb.Unanswered[host]})
 		case p.Status != 0:
 			answered = append(answered, []any{host})
 		}
+		if _, told := hb.Unanswered[host]; told {
+			unanswered = append(unanswered, host)
+		}
 	}
-	if len(ended)+len(answered)+len(hb.Unanswered) == 0 {
-		return nil
-	}
-	err := db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
+	slices.Sort(unanswered)
+	err = db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		for some := range slices.Chunk(ended, db.RowsAtOnce) {
 			_, err := tx.ExecContext(ctx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why) VALUES `+db.Tuples(len(some), len(some[0]))+`
 				ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = excluded.status, pages = excluded.pages, bytes = excluded.bytes,
@@ -56,10 +69,10 @@ func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbe
 				return err
 			}
 		}
-		for _, host := range slices.Sorted(maps.Keys(hb.Unanswered)) {
+		for _, host := range unanswered {
 			_, err := tx.ExecContext(ctx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why) VALUES (?, ?, ?, 0, 0, 0, ?)
 				ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = CASE WHEN excluded.why = '' THEN visits.status ELSE 0 END, why = excluded.why`,
-				robot, host, db.Millis(now), hb.Unanswered[host])
+				robot, host, now, hb.Unanswered[host])
 			if err != nil {
 				return err
 			}

@@ -28,6 +28,10 @@ type Point struct {
 // they are kept for ever: 365 rows a robot and year.
 const keepHours = 400 * 24 * time.Hour
 
+// fullSeries is when nothing more is added to a count of an hour or a day. No robot comes near it,
+// and the days of a month add up to less than an int64 holds.
+const fullSeries = 1 << 57
+
 // noteSeries adds a heartbeat to its robot's hour and day.
 func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot string, before, now pulse, hb wire.Heartbeat) error {
 	since := func(had, has int64) int64 { // counts begin anew with a cycle, and with the program
@@ -41,8 +45,9 @@ func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot stri
 	for _, span := range []string{transfers.Hour, transfers.Day} {
 		f := transfers.PeriodFilter{By: span, Since: at.In(zone)}
 		begin := db.Millis(f.Beginning(at))
-		n, err := db.Exec(ctx, tx, `UPDATE robot_series SET pages = pages + ?, links = links + ?, load = load + ?, beats = beats + 1 WHERE robot = ? AND span = ? AND begin = ?`,
-			pages, links, hb.Left, robot, span, begin)
+		n, err := db.Exec(ctx, tx, `UPDATE robot_series SET pages = CASE WHEN pages < ? THEN pages + ? ELSE pages END, links = CASE WHEN links < ? THEN links + ? ELSE links END,
+				load = CASE WHEN load < ? THEN load + ? ELSE load END, beats = beats + 1 WHERE robot = ? AND span = ? AND begin = ?`,
+			fullSeries, pages, fullSeries, links, fullSeries, hb.Left, robot, span, begin)
 		if err == nil && n == 0 {
 			_, err = tx.ExecContext(ctx, `INSERT INTO robot_series (robot, span, begin, pages, links, load, beats) VALUES (?, ?, ?, ?, ?, ?, 1)`,
 				robot, span, begin, pages, links, hb.Left)
