@@ -374,6 +374,46 @@ func TestKindsOfChanges(t *testing.T) {
 	}
 }
 
+// Who does not see a host, or some pages of it, does not learn from the days that something of them
+// was taken down: not by a line, nor by a directory.
+func TestDaysTellNothingOfWhatRulesHide(t *testing.T) {
+	p := newPast(t, testkit.Random(t))
+	rules := account.NewRules(p.DB, slog.New(slog.DiscardHandler))
+	rules.Now = func() time.Time { return p.now }
+	var err error
+	p.Library, err = serve.NewLibrary(serve.Options{Catalog: p.Catalog, Store: p.Store, Rules: rules})
+	testkit.Must(t, err)
+	records := make(map[string][]*archive.Record)
+	for _, host := range []string{"www.host.jp", "www.early.jp", "www.pages.jp", "www.some.jp"} {
+		for _, path := range []string{"a", "a/b", "c"} {
+			records[host] = append(records[host], servetest.Page("http://"+host+"/"+path, path, p.now))
+		}
+	}
+	p.Publish("", records)
+	for _, r := range []account.Rule{
+		{Domain: "host.jp"}, {Domain: "early.jp", To: p.now.AddDate(1, 0, 0)}, {URLPrefix: "http://www.pages.jp/a"}, {URLPrefix: "http://www.some.jp/a/b"},
+	} {
+		r.Accounts, r.Reason = []string{"alice"}, "private"
+		_, err := rules.Add(t.Context(), r)
+		testkit.Must(t, err)
+	}
+	p.now = p.now.AddDate(0, 0, 1)
+	for host := range records {
+		_, err := p.Catalog.Remove(t.Context(), catalog.Tombstone{Host: host, URLPrefix: "http://" + host + "/a", Reason: "asked", By: "op"})
+		testkit.Must(t, err)
+	}
+	day := p.now.Format("20060102")
+	lines := dayChanges(t, p.Library, everyone, day)
+	if len(lines) != 1 || lines[0].ID != servetest.SHA256([]byte("http://www.some.jp/a")) || lines[0].Host != "www.some.jp" {
+		t.Errorf("the day tells of %+v, want the page of www.some.jp that was to be seen", lines)
+	}
+	for place, there := range map[string]bool{"jp/host/www": false, "jp/early/www": false, "jp/pages/www": false, "jp/some/www": true, "jp/nobody": false} {
+		if _, err := p.Library.Tree.Stat(t.Context(), everyone, "/days/"+day+"/"+place+"/"); there != (err == nil) || !there && !library.IsNotFound(err) {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
+}
+
 // The script in docs/consumers.md, run each night for a week by HTTP, leaves what the web has.
 func TestNightlyScript(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "jq", "tar", "zcat"} {

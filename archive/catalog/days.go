@@ -14,7 +14,7 @@ func DayOf(edition string) string { return edition[:min(len(dayForm), len(editio
 // DayEditions returns the editions of a day in the order of publication.
 func (s *Snapshot) DayEditions(ctx context.Context, day string) ([]Edition, error) {
 	runs, err := s.live()
-	if err != nil {
+	if err != nil || len(day) != len(dayForm) { // a shorter text begins the names of many editions
 		return nil, err
 	}
 	var editions []Edition

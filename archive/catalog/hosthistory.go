@@ -10,13 +10,6 @@ import (
 // DayAt returns the day, yyyymmdd, of a time in the catalog's zone.
 func (s *Snapshot) DayAt(t time.Time) string { return t.In(s.catalog.opt.Location).Format(dayForm) }
 
-// Withdrawn returns the take-downs, lifts and erasures of a day, by host, and for each host in the
-// order in which they were recorded.
-func (s *Snapshot) Withdrawn(ctx context.Context, day string) ([]Tombstone, error) {
-	all, err := s.Takedowns(ctx, "")
-	return slices.DeleteFunc(all, func(t Tombstone) bool { return s.DayAt(t.At) != day }), err
-}
-
 // History is what a host had at the ends of days, as far as its entries are still stored.
 type History struct {
 	key     string

@@ -11,6 +11,10 @@ type Memo struct {
 // NewMemo returns a memo for values of at most limit bytes together.
 func NewMemo(limit int64) *Memo { return &Memo{Cache: New[string](limit)} }
 
+// Add is Cache.Add, and counts the bytes of the key, too: a key has what a client asks for, which
+// may be longer than the value.
+func (m *Memo) Add(key string, value any, cost int64) { m.Cache.Add(key, value, cost+int64(len(key))) }
+
 // GetOrCompute returns the value of a key. If it is not cached, compute returns it with its cost in
 // bytes. Concurrent callers with the same key share one computation, so it runs on when the caller
 // that began it has gone: see Group.

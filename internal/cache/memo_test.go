@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -22,5 +23,19 @@ func TestGetOrCompute(t *testing.T) {
 	}
 	if computed != 1 {
 		t.Errorf("computed %d times", computed)
+	}
+}
+
+// Long keys of small values do not fill more memory than the limit.
+func TestKeysCount(t *testing.T) {
+	m := NewMemo(1000)
+	for n := range 50 {
+		key := strings.Repeat("x", 90) + string(rune('a'+n))
+		if _, err := GetOrCompute(t.Context(), m, key, func(context.Context) (int, int64, error) { return n, 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := m.lru.Len(); n != 10 {
+		t.Errorf("a memo of 1000 bytes keeps %d values with keys of 91 bytes, want 10", n)
 	}
 }

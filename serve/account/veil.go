@@ -160,6 +160,15 @@ func (v *Veil) HidesSome(host, prefix string) bool {
 	})
 }
 
+// HidesPages reports whether all URLs of a host that begin with a prefix are hidden by a rule about
+// URLs.
+func (v *Veil) HidesPages(host, prefix string) bool {
+	place := naming.HostPath(host)
+	return v.any(func(r *applied) bool {
+		return r.URLPrefix != "" && r.Collection == "" && r.From.IsZero() && r.To.IsZero() && r.Days == 0 && !r.ended && r.holds(place) && r.pages.Holds(prefix)
+	})
+}
+
 func (v *Veil) any(f func(*applied) bool) bool {
 	if v != nil {
 		for i := range v.rules {

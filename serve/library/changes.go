@@ -147,21 +147,27 @@ func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []a
 // hides reports whether nothing may be told of what was taken down or has expired, because the
 // account does not see the host or the pages.
 func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
+	if c.Entry != nil {
+		return false, nil
+	}
 	host := hostOfChange(c)
-	if c.Entry != nil || r.view.Veil.OfHost(host) == nil {
-		return false, nil
-	}
 	if t := c.Tombstone; t != nil && t.URLPrefix != "" && r.view.Veil.HidesSome(host, t.URLPrefix) {
+		return true, nil // the event would have the prefix
+	}
+	return r.view.HidesWithdrawal(ctx, host)
+}
+
+// HidesWithdrawal reports whether the account may not know that something of a host was taken down,
+// lifted or erased, or has expired: it does not see the host.
+func (v *AccountView) HidesWithdrawal(ctx context.Context, host string) (bool, error) {
+	if v.Veil.HidesHost(host) {
 		return true, nil
 	}
-	if r.view.Veil.HidesHost(host) {
-		return true, nil
-	}
-	down := slices.ContainsFunc(r.view.Snap.Tombstones(host), func(t catalog.Tombstone) bool { return t.Act == catalog.TakeDown && t.Whole() })
-	if down || !r.view.Veil.Touches(catalog.Key(host)) {
+	down := slices.ContainsFunc(v.Snap.Tombstones(host), func(t catalog.Tombstone) bool { return t.Act == catalog.TakeDown && t.Whole() })
+	if down || !v.Veil.Touches(catalog.Key(host)) {
 		return false, nil
 	}
-	h, err := r.view.Host(ctx, naming.HostPath(host))
+	h, err := v.Host(ctx, naming.HostPath(host))
 	return h == nil, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/cache"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -124,13 +125,47 @@ func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, e
 // withdrawn returns the keys of the hosts that the account may know of and of which something was
 // taken down, lifted or erased on a day. They may come several times.
 func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err error) {
-	stones, err := f.view.Snap.Withdrawn(ctx, day)
-	for _, t := range stones {
-		if f.view.Scope.Holds(naming.HostPath(t.Host)) && !f.view.Veil.HidesHost(t.Host) {
+	v := f.view
+	key := fmt.Sprintf("withdrawn %d", v.Snap.Withdrawals())
+	days, err := ofVersion(ctx, v, key, func(ctx context.Context, v *library.AccountView) (map[string][]catalog.Tombstone, int64, error) {
+		all, err := v.Snap.Takedowns(ctx, "")
+		days, size := make(map[string][]catalog.Tombstone), 0
+		for _, t := range all {
+			at := v.Snap.DayAt(t.At)
+			days[at] = append(days[at], t)
+			size += 400 + len(t.Host) + len(t.URLPrefix) + len(t.Reason)
+		}
+		return days, int64(size), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range days[day] {
+		if !v.Scope.Holds(naming.HostPath(t.Host)) || t.URLPrefix != "" && v.Veil.HidesPages(t.Host, t.URLPrefix) {
+			continue
+		}
+		hidden, err := v.HidesWithdrawal(ctx, t.Host)
+		if err != nil {
+			return nil, err
+		}
+		if !hidden {
 			keys = append(keys, catalog.Key(t.Host))
 		}
 	}
-	return keys, err
+	return keys, nil
+}
+
+// ofVersion returns what compute makes of a version of the catalog, whoever asks, and keeps it
+// under a key. It may run on when its caller has gone, in a view of its own.
+func ofVersion[T any](ctx context.Context, v *library.AccountView, key string, compute func(context.Context, *library.AccountView) (T, int64, error)) (T, error) {
+	return cache.GetOrCompute(ctx, v.Archive.Memo, key, func(ctx context.Context) (t T, cost int64, err error) {
+		own := v.Again()
+		if own == nil {
+			return t, 0, cache.ErrLeft
+		}
+		defer own.Release()
+		return compute(ctx, own)
+	})
 }
 
 // withdrawnOnly returns the newest edition before a day on which nothing was published, if
@@ -140,9 +175,18 @@ func (f *finder) withdrawnOnly(ctx context.Context, day string) ([]catalog.Editi
 	if err != nil || len(keys) == 0 {
 		return nil, err
 	}
-	all, err := f.view.Snap.Editions(ctx)
-	before := slices.DeleteFunc(all, func(ed catalog.Edition) bool { return catalog.DayOf(ed.Name) > day })
-	return before[max(0, len(before)-1):], err
+	days, err := f.days(ctx)
+	before := ""
+	for _, d := range days {
+		if d.name < day {
+			before = d.name
+		}
+	}
+	if err != nil || before == "" {
+		return nil, err
+	}
+	all, err := f.view.Snap.DayEditions(ctx, before)
+	return all[max(0, len(all)-1):], err
 }
 
 // eachChange calls emit with what a day changed of a domain.

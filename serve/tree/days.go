@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/serve/account"
@@ -30,6 +31,28 @@ func daysOf(editions []catalog.Edition) (days []string) {
 	}
 	slices.Sort(days)
 	return slices.Compact(days)
+}
+
+// publishedDay is a day on which something was published, and when the last of it was.
+type publishedDay struct {
+	name string
+	last time.Time
+}
+
+// days returns the days on which something was published, the oldest first. It keeps them for the
+// version: there may be 1,440 editions a day.
+func (f *finder) days(ctx context.Context) ([]publishedDay, error) {
+	return ofVersion(ctx, f.view, fmt.Sprintf("days %d", f.view.Snap.Version()), func(ctx context.Context, v *library.AccountView) (days []publishedDay, cost int64, err error) {
+		editions, err := v.Snap.Editions(ctx)
+		last := make(map[string]time.Time)
+		for _, ed := range editions {
+			last[catalog.DayOf(ed.Name)] = ed.Published
+		}
+		for _, day := range daysOf(editions) {
+			days = append(days, publishedDay{day, last[day]})
+		}
+		return days, int64(64 * len(days)), err
+	})
 }
 
 // findDay finds a path below /days. That is a directory for each day on which something was
@@ -59,6 +82,9 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 	if dir, base := path.Split(rest); dir != "" {
 		in := of
 		in.place = strings.TrimSuffix(dir, "/")
+		if err := f.exists(ctx, in); err != nil {
+			return nil, err
+		}
 		if volume, table, ok := cutTable(base); ok {
 			return f.findTable(ctx, in, volume, table)
 		}
@@ -69,20 +95,42 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 			return e, err
 		}
 	}
+	if err := f.exists(ctx, of); err != nil {
+		return nil, err
+	}
 	return f.volumesDirectory(ctx, of)
 }
 
+// exists fails with library.ErrNotFound if there is no host at or below the place of a day's
+// domain. It is quick: what it lets pass is looked for in each edition of the day.
+func (f *finder) exists(ctx context.Context, of source) error {
+	if ok, err := f.view.Exists(ctx, of.place); ok || err != nil {
+		return err
+	}
+	if ports, err := f.view.OtherPorts(ctx, of.place); len(ports) > 0 || err != nil {
+		return err
+	}
+	return f.withdrew(ctx, of)
+}
+
+// withdrew fails with library.ErrNotFound if nothing of a domain that the account may know of was
+// withdrawn on the day.
+func (f *finder) withdrew(ctx context.Context, of source) error {
+	keys, err := f.withdrawn(ctx, of.name)
+	within := func(key string) bool { return account.Within(strings.ReplaceAll(key, ",", "/"), of.place) }
+	if err == nil && !slices.ContainsFunc(keys, within) {
+		err = library.ErrNotFound
+	}
+	return err
+}
+
 func (f *finder) listDays(ctx context.Context, emit func(library.Node) error) error {
-	editions, err := f.view.Snap.Editions(ctx)
+	days, err := f.days(ctx)
 	if err != nil {
 		return err
 	}
-	last := make(map[string]catalog.Edition)
-	for _, ed := range editions {
-		last[catalog.DayOf(ed.Name)] = ed
-	}
-	for _, day := range daysOf(editions) {
-		if err := emit(library.DirectoryNode(day, last[day].Published)); err != nil {
+	for _, day := range days {
+		if err := emit(library.DirectoryNode(day.name, day.last)); err != nil {
 			return err
 		}
 	}

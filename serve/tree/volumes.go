@@ -10,7 +10,6 @@ import (
 	"iter"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -85,12 +84,7 @@ func (f *finder) volumesDirectory(ctx context.Context, of source) (*library.Entr
 	if of.current {
 		return nil, library.ErrNotFound
 	}
-	keys, err := f.withdrawn(ctx, of.name)
-	within := func(key string) bool { return account.Within(strings.ReplaceAll(key, ",", "/"), of.place) }
-	if err == nil && !slices.ContainsFunc(keys, within) {
-		err = library.ErrNotFound
-	}
-	return dir, err
+	return dir, f.withdrew(ctx, of)
 }
 
 // findTable finds a table of what a volume has, if one was made of it as the account sees it.
