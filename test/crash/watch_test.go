@@ -1,13 +1,12 @@
 package crash
 
 import (
-	"bufio"
 	"bytes"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/watch"
 	"sheaf/test/batchtest"
+	"sheaf/test/mailtest"
 )
 
 // TestWatchAtTwoNodes: two processes that serve, and one that manages and ingests, share a
@@ -34,7 +34,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	told := newListener(t)
 	settings := s3Settings(t)
 	settings["watch.private_webhooks"], settings["watch.confirmed"] = true, true
-	settings["watch.mail.server"], settings["watch.mail.from"], settings["watch.mail.tls"] = told.post, "archive@example.jp", "none"
+	settings["watch.mail.server"], settings["watch.mail.from"], settings["watch.mail.tls"] = told.post.Address, "archive@example.jp", "none"
 	database := dbtest.Postgres(t)
 	offline := []time.Duration{time.Minute, time.Minute}
 	s := newSplit(t, testkit.Build(t, "sheaf/cmd/sheaf"), database, offline, settings)
@@ -184,45 +184,36 @@ func claimsEnd(t *testing.T, database string) func() {
 type listener struct {
 	t    *testing.T
 	hook *httptest.Server
-	post string // address of the mail server
+	post *mailtest.Server
 
 	mu     sync.Mutex
 	calls  map[string]int  // by webhook-id
-	mails  map[string]int  // by the path of the link to the page's version
 	before func(id string) // called once, before a call is answered
 }
 
 func newListener(t *testing.T) *listener {
-	l := &listener{t: t, calls: map[string]int{}, mails: map[string]int{}}
+	l := &listener{t: t, post: mailtest.New(t), calls: map[string]int{}}
 	l.hook = httptest.NewServer(l)
 	t.Cleanup(l.hook.Close)
-	post, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { post.Close() })
-	l.post = post.Addr().String()
-	go func() {
-		for {
-			conn, err := post.Accept()
-			if err != nil {
-				return
-			}
-			go l.receive(conn)
-		}
-	}()
 	return l
 }
 
+// pageLink matches the links in a mail, without the nodes' addresses, in which they differ.
+var pageLink = regexp.MustCompile(`(?m)^  page +https?://[^/]+(\S+)`)
+
+// count returns how often each call came, by its webhook-id, and how often each mail, by the path of
+// its link to the page's version.
 func (l *listener) count() (calls, mails map[string]int) {
+	mails = map[string]int{}
+	for _, text := range l.post.Letters() {
+		unfolded := strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "\r\n", "\n") // soft line breaks of quoted-printable
+		for _, m := range pageLink.FindAllStringSubmatch(unfolded, -1) {
+			mails[m[1]]++
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	calls, mails = map[string]int{}, map[string]int{}
-	for id, n := range l.calls {
-		calls[id] = n
-	}
-	for page, n := range l.mails {
-		mails[page] = n
-	}
-	return calls, mails
+	return maps.Clone(l.calls), mails
 }
 
 func (l *listener) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
@@ -235,48 +226,5 @@ func (l *listener) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	l.mu.Unlock()
 	if before != nil {
 		before(id)
-	}
-}
-
-// pageLink matches the links in a mail, without the nodes' addresses, in which they differ.
-var pageLink = regexp.MustCompile(`(?m)^  page +https?://[^/]+(\S+)`)
-
-// receive is a mail server that accepts everything (RFC 5321).
-func (l *listener) receive(conn net.Conn) {
-	defer conn.Close()
-	in := bufio.NewReader(conn)
-	fmt.Fprint(conn, "220 mail.example.jp\r\n")
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		switch verb, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(line)), " "); verb {
-		case "DATA":
-			fmt.Fprint(conn, "354 go on\r\n")
-			var text strings.Builder
-			for {
-				line, err := in.ReadString('\n')
-				if err != nil {
-					return
-				}
-				if line == ".\r\n" {
-					break
-				}
-				text.WriteString(line)
-			}
-			unfolded := strings.ReplaceAll(strings.ReplaceAll(text.String(), "=\r\n", ""), "\r\n", "\n") // soft line breaks of quoted-printable
-			l.mu.Lock()
-			for _, m := range pageLink.FindAllStringSubmatch(unfolded, -1) {
-				l.mails[m[1]]++
-			}
-			l.mu.Unlock()
-			fmt.Fprint(conn, "250 taken\r\n")
-		case "QUIT":
-			fmt.Fprint(conn, "221 bye\r\n")
-			return
-		default:
-			fmt.Fprint(conn, "250 fine\r\n")
-		}
 	}
 }
