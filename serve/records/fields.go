@@ -71,11 +71,11 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 	case fieldSkips:
 		return strconv.FormatInt(c.Skipped, 10), nil
 	case fieldSkipsEnd:
-		return moment(c.SkipsEnd, stamp), nil
+		return moment(c.SkipsEnd, replay.Layout), nil
 	case fieldKey:
 		return c.URLKey, nil
 	case fieldTimestamp:
-		return c.Time.UTC().Format(stamp), nil
+		return c.Time.UTC().Format(replay.Layout), nil
 	case "url":
 		return c.URL, nil
 	case "mime":

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"sheaf/serve/replay"
 )
 
 // IndexOutput is the format of an answer.
@@ -78,7 +80,7 @@ func (w *IndexWriter) Add(ctx context.Context, c Record) error {
 	w.lines++
 	switch w.query.Output {
 	case CDXJ:
-		w.out.WriteString(c.URLKey + " " + c.Time.UTC().Format(stamp) + " ")
+		w.out.WriteString(c.URLKey + " " + c.Time.UTC().Format(replay.Layout) + " ")
 		w.object(texts)
 	case NDJSON:
 		w.object(texts)

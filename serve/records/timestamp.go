@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-)
 
-const stamp = "20060102150405"
+	"sheaf/serve/replay"
+)
 
 // parseTime parses 4, 6, 8, 10, 12 or 14 digits, a date (2026-11-21) or RFC 3339. It returns the
 // first and the last instant that the text can mean.
@@ -26,28 +26,14 @@ func parseTime(text string) (first, last time.Time, err error) {
 		return t.UTC(), t.UTC(), nil
 	}
 	n := len(text)
-	if n < 4 || n > len(stamp) || n%2 != 0 {
+	if n < 4 || n > len(replay.Layout) || n%2 != 0 {
 		return first, last, fmt.Errorf("%d digits; want 4 (a year), 6, 8, 10, 12 or 14", n)
 	}
-	first, err = time.Parse(stamp[:n], text)
+	first, next, err := replay.ParseDigits(text, time.UTC)
 	if err != nil {
 		return first, last, fmt.Errorf("no such time")
 	}
-	switch n {
-	case 4:
-		last = first.AddDate(1, 0, 0)
-	case 6:
-		last = first.AddDate(0, 1, 0)
-	case 8:
-		last = first.AddDate(0, 0, 1)
-	case 10:
-		last = first.Add(time.Hour)
-	case 12:
-		last = first.Add(time.Minute)
-	default:
-		last = first.Add(time.Second)
-	}
-	return first, last.Add(-1), nil
+	return first, next.Add(-1), nil
 }
 
 // period is a time from and to instants, both inclusive. Zero: without that end.

@@ -144,11 +144,19 @@ func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 	if zone == nil || len(s) == len(Layout) {
 		zone = time.UTC
 	}
-	first, err := time.ParseInLocation(Layout[:len(s)], s, zone)
+	first, next, err := ParseDigits(s, zone)
 	if err != nil || first.Year() < 1 {
 		return Period{}, bad
 	}
-	var next time.Time
+	return Period{Since: first.UTC(), Time: next.Add(-time.Second).UTC()}, nil
+}
+
+// ParseDigits parses the first 4, 6, 8, 10, 12 or 14 digits of a timestamp: a year, month, day,
+// hour, minute or second of a zone. It returns its beginning and that of the next one.
+func ParseDigits(s string, zone *time.Location) (first, next time.Time, err error) {
+	if first, err = time.ParseInLocation(Layout[:len(s)], s, zone); err != nil {
+		return first, next, err
+	}
 	switch len(s) {
 	case 4:
 		next = first.AddDate(1, 0, 0)
@@ -163,7 +171,7 @@ func ParsePeriod(s string, zone *time.Location) (p Period, err error) {
 	default:
 		next = first.Add(time.Second)
 	}
-	return Period{Since: first.UTC(), Time: next.Add(-time.Second).UTC()}, nil
+	return first, next, nil
 }
 
 // ParseURL parses the URL of a page from a request's path and query, in escaped form. The default
