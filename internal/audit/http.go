@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/display"
 )
 
 // RowList is the answer of GET /v1/audit: rows, newest first. The next page is at ?before=<Next>.
@@ -46,11 +48,8 @@ func (q Query) Filter(zone *time.Location) (f Filter, err error) {
 		if at.text == "" {
 			continue
 		}
-		if *at.to, err = time.ParseInLocation(time.DateOnly, at.text, zone); err != nil {
-			*at.to, err = time.Parse(time.RFC3339, at.text)
-		}
-		if err != nil {
-			return f, &QueryError{at.name, at.text, "want a day like 2026-11-21 or a time like 2026-11-21T09:00:00Z"}
+		if *at.to, err = display.ParseDayOrTime(at.text, zone); err != nil {
+			return f, &QueryError{at.name, at.text, err.Error()}
 		}
 	}
 	return f, nil

@@ -5,6 +5,10 @@
 // ParseBytes and FormatBytes have numbers of bytes, such as 64KiB and 1.5GiB. Units are powers of
 // 1024.
 //
+// # Times
+//
+// ParseDayOrTime has the beginning or end of a period: a day, or a time.
+//
 // # What others have named
 //
 // Harmless keeps what others have named from commanding a terminal. URLs, names of files and

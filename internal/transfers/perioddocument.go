@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"text/tabwriter"
 	"time"
+
+	"sheaf/internal/display"
 )
 
 // PeriodDocument is the answer of GET /v1/transfers/periods.
@@ -76,13 +78,9 @@ func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter,
 		if at.text == "" {
 			continue
 		}
-		if *at.to, err = time.ParseInLocation(time.DateOnly, at.text, zone); err != nil {
-			*at.to, err = time.Parse(time.RFC3339, at.text)
+		if *at.to, err = display.ParseDayOrTime(at.text, zone); err != nil {
+			return f, fmt.Errorf("%s %q is %w", at.name, at.text, err)
 		}
-		if err != nil {
-			return f, fmt.Errorf("%s %q is neither a day like 2026-11-21 nor a time like 2026-11-21T09:00:00Z", at.name, at.text)
-		}
-		*at.to = at.to.In(zone)
 	}
 	// Who draws the periods draws all of them, so their number has to be bounded.
 	if f.Until.After(now) {
