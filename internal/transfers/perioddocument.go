@@ -89,8 +89,8 @@ func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter,
 	if f.Since.Year() < 1999 {
 		return f, fmt.Errorf("since %s: nothing is kept from before 1999", f.Since.Format(time.DateOnly))
 	}
-	if f.By == Hour && now.Sub(f.Since) > keepHours {
-		return f, fmt.Errorf("since %s: single hours are kept for %d days; ask by day", f.Since.Format(time.DateOnly), int(keepHours.Hours()/24))
+	if f.By == Hour && now.Sub(f.Since) > KeepHours {
+		return f, fmt.Errorf("since %s: single hours are kept for %d days; ask by day", f.Since.Format(time.DateOnly), int(KeepHours.Hours()/24))
 	}
 	return f, nil
 }

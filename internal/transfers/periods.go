@@ -186,8 +186,8 @@ func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Pe
 	return nil
 }
 
-// keepHours is how long sums are kept by the hour. Older ones are kept by the day.
-const keepHours = 400 * 24 * time.Hour
+// KeepHours is how long sums are kept by the hour. Older ones are kept by the day.
+const KeepHours = 400 * 24 * time.Hour
 
 // Keeping says how long single transfers are kept.
 type Keeping struct {
@@ -233,7 +233,7 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if err := l.blank(ctx, k, now); err != nil {
 		return err
 	}
-	days := PeriodFilter{By: Day, Since: now.Add(-keepHours).In(k.Zone)}
+	days := PeriodFilter{By: Day, Since: now.Add(-KeepHours).In(k.Zone)}
 	before := db.Millis(days.Beginning(days.Since))
 	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		sums := make(map[sumKey]*Period)

@@ -24,15 +24,12 @@ type Point struct {
 	beats int64
 }
 
-// keepHours is how long points are kept by the hour, as those of transfer rates are. By the day
-// they are kept for ever: 365 rows a robot and year.
-const keepHours = 400 * 24 * time.Hour
-
 // fullSeries is when nothing more is added to a count of an hour or a day. No robot comes near it,
 // and the days of a month add up to less than an int64 holds.
 const fullSeries = 1 << 57
 
-// noteSeries adds a heartbeat to its robot's hour and day.
+// noteSeries adds a heartbeat to its robot's hour and day. Hours are kept as long as those of
+// transfer rates are, days for ever: 365 rows a robot and year.
 func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot string, before, now pulse, hb wire.Heartbeat) error {
 	since := func(had, has int64) int64 { // counts begin anew with a cycle, and with the program
 		if before.at == 0 || before.cycle != hb.Cycle || has < had {
@@ -52,7 +49,7 @@ func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot stri
 			_, err = tx.ExecContext(ctx, `INSERT INTO robot_series (robot, span, begin, pages, links, load, beats) VALUES (?, ?, ?, ?, ?, ?, 1)`,
 				robot, span, begin, pages, links, hb.Left)
 			if err == nil {
-				_, err = tx.ExecContext(ctx, `DELETE FROM robot_series WHERE robot = ? AND span = 'hour' AND begin < ?`, robot, db.Millis(at.Add(-keepHours)))
+				_, err = tx.ExecContext(ctx, `DELETE FROM robot_series WHERE robot = ? AND span = 'hour' AND begin < ?`, robot, db.Millis(at.Add(-transfers.KeepHours)))
 			}
 		}
 		if err != nil {
