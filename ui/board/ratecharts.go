@@ -13,12 +13,7 @@ import (
 // Charts draws transfers, uploads and downloads apart: the bytes of each robot or account, where f
 // has them apart, and beside them the mean rate. A period without transfers has no rate.
 func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []chart.Chart) {
-	var begins []time.Time
-	columns := make(map[int64]int)
-	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
-		columns[at.Unix()] = len(begins)
-		begins = append(begins, at)
-	}
+	begins, column := columnsOf(f, until)
 	axis := chart.Times(p, begins)
 	for _, direction := range []string{transfers.Upload, transfers.Download} {
 		if f.Direction != "" && f.Direction != direction {
@@ -30,7 +25,7 @@ func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period
 		}
 		each, sums := make(map[string][]float64), make([]transfers.Period, len(begins))
 		for _, one := range periods {
-			i, ok := columns[one.Begin.Unix()]
+			i, ok := column[one.Begin.Unix()]
 			if !ok || one.Direction != direction {
 				continue
 			}
@@ -50,6 +45,17 @@ func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period
 			chart.New(p, p.T("%s: bytes a second of a transfer", name), chart.Rate, axis, chart.Series{Values: rates}))
 	}
 	return all
+}
+
+// columnsOf returns when the periods of a chart begin, up to that in which until lies, and for each
+// beginning, in seconds since 1970, its index.
+func columnsOf(f transfers.PeriodFilter, until time.Time) (begins []time.Time, column map[int64]int) {
+	column = make(map[int64]int)
+	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
+		column[at.Unix()] = len(begins)
+		begins = append(begins, at)
+	}
+	return begins, column
 }
 
 // byName makes series of what there is by name; one of zeros, if there is nothing.

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sheaf/internal/chart"
@@ -16,21 +17,16 @@ func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFi
 	if err != nil {
 		return nil, err
 	}
-	var begins []time.Time
-	columns := make(map[int64]int)
-	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
-		columns[at.Unix()] = len(begins)
-		begins = append(begins, at)
-	}
+	begins, column := columnsOf(f, until)
 	pages, links, load := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	for _, one := range points {
-		i, ok := columns[one.Begin.Unix()]
+		i, ok := column[one.Begin.Unix()]
 		if !ok {
 			continue
 		}
 		for of, amount := range map[*map[string][]float64]int64{&pages: one.Pages, &links: one.Links, &load: one.Load} {
 			if (*of)[one.Robot] == nil {
-				(*of)[one.Robot] = nothing(len(begins))
+				(*of)[one.Robot] = slices.Repeat([]float64{chart.NoData}, len(begins))
 			}
 			(*of)[one.Robot][i] = float64(amount)
 		}
@@ -41,13 +37,4 @@ func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFi
 		chart.New(p, p.T("Links found"), chart.Count, axis, byName(links, len(begins))...),
 		chart.New(p, p.T("Load: URLs known and not collected"), chart.Count, axis, byName(load, len(begins))...),
 	}, nil
-}
-
-// nothing returns values for columns of which nothing is known.
-func nothing(columns int) []float64 {
-	values := make([]float64, columns)
-	for i := range values {
-		values[i] = chart.NoData
-	}
-	return values
 }
