@@ -213,7 +213,7 @@ func (p *past) pass() string {
 	if p.random.IntN(4) == 0 {
 		_, err := p.Catalog.Collect(p.t.Context(), catalog.CollectOptions{
 			Claims:    func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil },
-			Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Expendable},
+			Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: p.Library.Archive.Segments.Expendable},
 		})
 		testkit.Must(p.t, err)
 	}

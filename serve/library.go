@@ -13,7 +13,6 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -59,6 +58,7 @@ const (
 // Library is everything that consumers read. All methods of its parts may be called concurrently.
 type Library struct {
 	Access  *account.Access
+	Archive *library.Library
 	Tree    *tree.Tree
 	Records *records.Records
 	Bundles *results.Bundles
@@ -66,8 +66,6 @@ type Library struct {
 	Changes *library.Feed
 	Rules   *account.Rules // nil: there are none
 	Contact string
-
-	archive *library.Library
 }
 
 // NewLibrary makes a library over a catalog and the store that has its segments.
@@ -95,31 +93,15 @@ func NewLibrary(opt Options) (*Library, error) {
 		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(opt.SpoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
-	made := &results.Tables{Archive: from, Access: access}
 	return &Library{
 		Access:  access,
+		Archive: from,
 		Tree:    tree.New(tree.Options{Archive: from, Access: access, ChangeTable: func(w io.Writer) tree.ChangeTable { return results.NewChanges(w) }, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
 		Records: records.New(from, opt.URLs),
 		Bundles: &results.Bundles{Archive: from, Access: access},
-		Tables:  made,
+		Tables:  &results.Tables{Archive: from, Access: access},
 		Changes: &library.Feed{Archive: from},
 		Rules:   opt.Rules,
 		Contact: opt.Contact,
-		archive: from,
 	}, nil
-}
-
-// Coverage is library.FindCoverage for the library's archive.
-func (l *Library) Coverage(ctx context.Context, a *account.Account, s library.CoverageSearch) (found []library.Coverage, next string, err error) {
-	return library.FindCoverage(ctx, l.archive, a, s)
-}
-
-// Expendable is library.Expendable for the library's segments.
-func (l *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
-	return library.Expendable(ctx, l.archive.Segments, segments, n)
-}
-
-// ReportHost is library.ReportHost for the library's archive.
-func (l *Library) ReportHost(ctx context.Context, a *account.Account, host string) (library.HostReport, error) {
-	return library.ReportHost(ctx, l.archive, a, host)
 }

@@ -148,7 +148,7 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []l
 	if len(h.Files) > shown {
 		h.Older, h.Files = len(h.Files)-shown, h.Files[:shown]
 	}
-	report, err := f.Library.ReportHost(r.Context(), a, p.Name)
+	report, err := library.ReportHost(r.Context(), f.Library.Archive, a, p.Name)
 	if err != nil {
 		return err
 	}

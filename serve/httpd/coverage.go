@@ -29,7 +29,7 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 	}
 	wanted := q.coverageOf(asked)
 	wanted.Limit, wanted.After = page.Limit, page.Cursor
-	found, next, err := q.Library.Coverage(r.Context(), a, wanted)
+	found, next, err := library.FindCoverage(r.Context(), q.Library.Archive, a, wanted)
 	if err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 // same records of the same segments, and every revisit in the others still has the page that it
 // refers to, if it has it now. Expendable reads the indexes of all segments and nothing else. It is
 // for catalog.Retention.
-func Expendable(ctx context.Context, store *Segments, segments []catalog.SegmentEntry, n int) ([]bool, error) {
+func (s *Segments) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
 	parts := make([]archive.Part, len(segments))
 	read, readCtx := errgroup.WithContext(ctx)
 	read.SetLimit(4)
 	for i, seg := range segments {
 		read.Go(func() (err error) { // not through the cache, which is for readers
-			parts[i].Index, err = store.ReadIndex(readCtx, seg)
+			parts[i].Index, err = s.ReadIndex(readCtx, seg)
 			return err
 		})
 	}
