@@ -183,7 +183,7 @@ type missing struct {
 }
 
 // missed puts a batch's coverage of a host into words, the most frequent reason first.
-func missed(p webpage.Page, c *library.Coverage) (all []missing) {
+func missed(p webpage.Page, c *api.Coverage) (all []missing) {
 	add := func(n int64, reason string) {
 		if n > 0 {
 			all = append(all, missing{reason, n})

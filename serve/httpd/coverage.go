@@ -36,12 +36,8 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 	if next != "" {
 		route.Link(r.Context(), "next", map[string]string{"cursor": next})
 	}
-	list := api.CoverageList{Coverage: make([]api.Coverage, 0, len(found)), Next: next}
-	for _, c := range found {
-		list.Coverage = append(list.Coverage, api.Coverage(c))
-	}
 	in.Leave() // sending is no search
-	return q.sendJSON(w, r, a, list)
+	return q.sendJSON(w, r, a, api.CoverageList{Coverage: append([]api.Coverage{}, found...), Next: next})
 }
 
 // coverageOf returns the search for the coverage that a query asks for.

@@ -71,7 +71,7 @@ func (q *Queries) hostTable(w http.ResponseWriter, r *http.Request, a *account.A
 	wanted.Limit = records.MaxLimit
 	key := fmt.Sprintf("%s %v %d %d", api.TableOfHosts, wanted.Targets, wanted.From.UnixNano(), wanted.To.UnixNano())
 	table, err := q.Library.Tables.GetOrBuild(r.Context(), a, key, guard.InPlace(in, func(ctx context.Context) (*results.Table, error) {
-		return q.Library.Tables.Hosts(ctx, a, func() ([]library.Coverage, error) {
+		return q.Library.Tables.Hosts(ctx, a, func() ([]api.Coverage, error) {
 			found, next, err := library.FindCoverage(ctx, q.Library.Archive, a, wanted)
 			if err == nil && next != "" {
 				err = problem.New(http.StatusUnprocessableEntity, "too_much",

@@ -15,22 +15,12 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/archive/store"
+	"sheaf/internal/api"
 	"sheaf/internal/cache"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 )
-
-// Coverage is what a robot's manifest says about one host's pages, and where it says so. What a
-// batch did bring, errors and truncated pages included, are records.
-type Coverage struct {
-	wire.Coverage
-	Batch     string    `json:"batch"`
-	Robot     string    `json:"robot"`
-	Edition   string    `json:"edition"`
-	Created   time.Time `json:"created"` // when the batch was sealed
-	Published time.Time `json:"published"`
-}
 
 // CoverageSearch says of which hosts and times coverage is wanted.
 type CoverageSearch struct {
@@ -52,7 +42,7 @@ const coverageBatches = 256
 // FindCoverage returns up to a limit of what manifests say about the hosts that are wanted and that
 // the account sees, robot by robot and each by time. next is the cursor of the rest, empty at the
 // end. If time has run out there may be a rest even if nothing was found.
-func FindCoverage(ctx context.Context, from *Library, a *account.Account, s CoverageSearch) (found []Coverage, next string, err error) {
+func FindCoverage(ctx context.Context, from *Library, a *account.Account, s CoverageSearch) (found []api.Coverage, next string, err error) {
 	after, err := parseCoverageCursor(s.After)
 	if err != nil {
 		return nil, "", err
@@ -106,7 +96,7 @@ func FindCoverage(ctx context.Context, from *Library, a *account.Account, s Cove
 
 // coverageInBatch returns up to limit of what a batch's manifest says about the hosts that are
 // wanted, from the skip-th host on. at is the host at which to continue; -1: there is no rest.
-func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBatch, s *CoverageSearch, targets targetIndex, skip, limit int) (found []Coverage, at int, err error) {
+func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBatch, s *CoverageSearch, targets targetIndex, skip, limit int) (found []api.Coverage, at int, err error) {
 	if !s.From.IsZero() && b.Published.Before(s.From) || !s.To.IsZero() && openedAt(b.ID).After(s.To) {
 		return nil, -1, nil // it was sealed between these two times
 	}
@@ -127,7 +117,7 @@ func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBat
 		if len(found) == limit {
 			return found, i, nil
 		}
-		found = append(found, Coverage{
+		found = append(found, api.Coverage{
 			Coverage: c, Batch: b.ID, Robot: m.Robot, Edition: b.Edition, Created: m.Created.UTC(), Published: b.Published.UTC(),
 		})
 	}
@@ -136,7 +126,7 @@ func coverageInBatch(ctx context.Context, v *AccountView, b catalog.PublishedBat
 
 // CoverageOfHosts returns what manifests say about hosts: for each host, the manifests of the
 // batches that brought its segments. The results are in the order of the batches.
-func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hosts []*Host) (found []Coverage, err error) {
+func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hosts []*Host) (found []api.Coverage, err error) {
 	v, err := from.View(ctx, a)
 	if err != nil {
 		return nil, err
@@ -167,7 +157,7 @@ func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hos
 				continue
 			}
 			if c, ok := shownCoverage(v, c, everything, *seg); ok {
-				found = append(found, Coverage{
+				found = append(found, api.Coverage{
 					Coverage: c, Batch: id, Robot: m.Robot, Edition: seg.Edition, Created: m.Created.UTC(), Published: seg.Published.UTC(),
 				})
 			}

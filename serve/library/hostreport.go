@@ -7,6 +7,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/api"
 	"sheaf/serve/account"
 )
 
@@ -15,7 +16,7 @@ type HostReport struct {
 	Segments []catalog.SegmentEntry // in the order of publication
 	// Newest is what the manifest of the newest batch says about pages that were not collected; nil
 	// if it says nothing.
-	Newest    *Coverage
+	Newest    *api.Coverage
 	TakenDown []catalog.Tombstone // in force
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -48,7 +49,7 @@ type pageColumns struct {
 }
 
 // Hosts makes a table of the coverage that find returns.
-func (x *Tables) Hosts(ctx context.Context, a *account.Account, find func() ([]library.Coverage, error)) (*Table, error) {
+func (x *Tables) Hosts(ctx context.Context, a *account.Account, find func() ([]api.Coverage, error)) (*Table, error) {
 	return x.write(ctx, a, func(to io.Writer) (int64, error) {
 		rows, err := x.hostRows(ctx, a, find)
 		if err != nil {
@@ -62,7 +63,7 @@ func (x *Tables) Hosts(ctx context.Context, a *account.Account, find func() ([]l
 	})
 }
 
-func (x *Tables) hostRows(ctx context.Context, a *account.Account, find func() ([]library.Coverage, error)) ([]hostRow, error) {
+func (x *Tables) hostRows(ctx context.Context, a *account.Account, find func() ([]api.Coverage, error)) ([]hostRow, error) {
 	found, err := find()
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (x *Tables) hostRows(ctx context.Context, a *account.Account, find func() (
 	return rows, nil
 }
 
-func hostRowOf(ctx context.Context, v *library.AccountView, c *library.Coverage) (row hostRow, err error) {
+func hostRowOf(ctx context.Context, v *library.AccountView, c *api.Coverage) (row hostRow, err error) {
 	row = hostRow{
 		Host: c.Host, SURT: catalog.Key(c.Host), Edition: c.Edition, Robot: c.Robot, Batch: c.Batch,
 		Published: c.Published.UnixMicro(), Sealed: c.Created.UnixMicro(),

@@ -13,7 +13,7 @@ import (
 // which come in the order of the tree.
 func (x *Tables) MakeOf(ctx context.Context, from *records.Records, a *account.Account, name string, hosts []*library.Host) (*Table, error) {
 	if name == api.TableOfHosts {
-		return x.Hosts(ctx, a, func() ([]library.Coverage, error) { return library.CoverageOfHosts(ctx, x.Archive, a, hosts) })
+		return x.Hosts(ctx, a, func() ([]api.Coverage, error) { return library.CoverageOfHosts(ctx, x.Archive, a, hosts) })
 	}
 	return x.Make(ctx, a, name, OfBodies, func(to TableSink) error {
 		for _, h := range hosts {
