@@ -92,6 +92,50 @@ func TestNewHostsGoToRobotsThatAreHeardOf(t *testing.T) {
 	})
 }
 
+// A robot that takes part again gets its share at once, though its last heartbeat is an old one.
+func TestReturningRobotsGetTheirShare(t *testing.T) {
+	wait := func(t *testing.T, f *fleet) { // a day, at the end of which r1 is heard of
+		time.Sleep(24 * time.Hour)
+		testkit.Must(t, f.Authenticate(t.Context(), "r1", f.secrets["r1"]))
+		_, err := f.Heartbeat(t.Context(), "r1", wire.Heartbeat{Phase: wire.PhaseResting, EveryMS: 60_000})
+		testkit.Must(t, err)
+	}
+	for name, leave := range map[string]func(*testing.T, *fleet){
+		"unsubscribed": func(t *testing.T, f *fleet) {
+			testkit.Must(t, f.Roster.Unsubscribe(t.Context(), "r2"))
+			wait(t, f)
+			testkit.Must(t, f.Authenticate(t.Context(), "r2", f.secrets["r2"]))
+			testkit.Must(t, f.Roster.Subscribe(t.Context(), "r2"))
+		},
+		"dead": func(t *testing.T, f *fleet) {
+			testkit.Must(t, f.Roster.Dead(t.Context(), "r2", "its disk is gone"))
+			wait(t, f)
+			testkit.Must(t, f.Authenticate(t.Context(), "r2", f.secrets["r2"]))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, time.Hour, "r1", "r2")
+				at, urls := map[string][]string{}, []string(nil)
+				for n := range 6 {
+					host := fmt.Sprintf("h%d.test", n)
+					at[host], urls = []string{fmt.Sprintf("192.0.2.%d", n+1)}, append(urls, "http://"+host+"/")
+				}
+				_, err := f.Hosts.AddHosts(t.Context(), urls, at, assign.Replication{})
+				testkit.Must(t, err)
+				_, err = f.Heartbeat(t.Context(), "r2", wire.Heartbeat{Phase: wire.PhaseResting, EveryMS: 60_000})
+				testkit.Must(t, err)
+				leave(t, f)
+				robots, err := f.Roster.Robots(t.Context())
+				testkit.Must(t, err)
+				if robots[1].Hosts != 3 {
+					t.Errorf("r2 is back and has %d of 6 hosts, want 3", robots[1].Hosts)
+				}
+			})
+		})
+	}
+}
+
 // The day's plan gives nothing to a robot that is silent, and takes nothing from it.
 func TestPlanLeavesSilentRobotsAlone(t *testing.T) {
 	s := startWith(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.3", "d.test": "192.0.2.4"}, manager.Balance{})

@@ -32,8 +32,10 @@ func TestRobotsTroublesAreTold(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	testkit.Must(t, s.Unsubscribe(t.Context(), "gone"))
-	_, err := s.db.ExecContext(t.Context(), `UPDATE heartbeats SET at = ? WHERE robot IN ('silent', 'gone')`, time.Now().Add(-time.Hour).UnixMilli())
-	testkit.Must(t, err)
+	for _, set := range []string{`heartbeats SET at = ? WHERE robot`, `robots SET seen = ? WHERE name`} {
+		_, err := s.db.ExecContext(t.Context(), `UPDATE `+set+` IN ('silent', 'gone')`, time.Now().Add(-time.Hour).UnixMilli())
+		testkit.Must(t, err)
+	}
 	want := map[string]string{
 		"ahead": "clock 2h0m0s ahead", "behind": "clock 2h0m0s behind", "full": "disk 3 MB are free",
 		"lonely": "hosts 9 of 10", "silent": "silent ", "vague": "", "well": "", "gone": "",

@@ -25,21 +25,26 @@ type Heard struct {
 	EveryMS int64     // between two heartbeats; 0: not known
 }
 
+// every returns the time between two of the robot's heartbeats.
+func (h Heard) every() time.Duration {
+	if h.EveryMS == 0 {
+		return beatsWithin
+	}
+	return time.Duration(h.EveryMS) * time.Millisecond
+}
+
 // Late returns since when the robot's heartbeat is overdue, or the zero time.
 func (h Heard) Late(now time.Time) time.Time {
-	every := time.Duration(h.EveryMS) * time.Millisecond
-	if every == 0 {
-		every = beatsWithin
-	}
-	if due := h.Beat.Add(every); !h.Beat.IsZero() && now.After(due.Add(lateness)) {
+	if due := h.Beat.Add(h.every()); !h.Beat.IsZero() && now.After(due.Add(lateness)) {
 		return due
 	}
 	return time.Time{}
 }
 
-// Silent returns since when nothing is heard of the robot, or the zero time.
+// Silent returns since when nothing is heard of the robot, or the zero time. A robot that has just
+// come back is heard of, though its last heartbeat is an old one.
 func (h Heard) Silent(now time.Time) time.Time {
-	if late := h.Late(now); !late.IsZero() {
+	if late := h.Late(now); !late.IsZero() && now.Sub(h.Seen) > h.every()+lateness {
 		return late
 	}
 	if h.Beat.IsZero() && !h.Seen.IsZero() && now.Sub(h.Seen) > silentFor {
