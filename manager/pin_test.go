@@ -81,6 +81,54 @@ func TestAssignedHostsStay(t *testing.T) {
 	}
 }
 
+// A pin holds for all hosts of an address, also for those that come there later: a new one, and one
+// that moves there. A pinned host that moves takes the hosts of its new address along.
+func TestPinsHoldForHostsThatCome(t *testing.T) {
+	names := dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.1", "d.test": "192.0.2.4"}
+	s := startWith(t, names, manager.Balance{})
+	s.join("r1")
+	s.add("http://a.test/")
+	s.join("r2")
+	s.add("http://b.test/", "http://d.test/")
+	host := func(name string) hosts.Host {
+		t.Helper()
+		h, err := s.Host(t.Context(), name)
+		testkit.Must(t, err)
+		return h
+	}
+	owner := func(name string) string { return strings.Join(host(name).Robots, " ") }
+	home, other := owner("a.test"), map[string]string{"r1": "r2", "r2": "r1"}[owner("a.test")]
+	pin := func(name, robot string) {
+		t.Helper()
+		_, err := s.Registry.Assign(t.Context(), hosts.AssignRequest{Hosts: []string{name}, Robot: robot, Reason: "its line"})
+		testkit.Must(t, err)
+	}
+	pin("b.test", other)
+	pin("d.test", other)
+	pin("a.test", home)
+	pin("d.test", "")
+	want := func(when, robot string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if h := host(name); h.Pinned != robot || h.PinReason != "its line" || owner(name) != robot {
+				t.Errorf("%s: %s is pinned to %q (%s) and at %q, want %s", when, name, h.Pinned, h.PinReason, owner(name), robot)
+			}
+		}
+	}
+	s.add("http://c.test/")
+	want("a new host", home, "a.test", "c.test")
+	testkit.Must(t, s.m.Hosts.ReportAddresses(t.Context(), home, map[string][]string{"c.test": {"192.0.2.4"}}))
+	want("a pinned host has moved to others", home, "c.test", "d.test")
+	testkit.Must(t, s.m.Hosts.ReportAddresses(t.Context(), home, map[string][]string{"a.test": {"192.0.2.2"}}))
+	want("a pinned host has moved to another robot's", other, "a.test", "b.test")
+	testkit.Must(t, s.Unsubscribe(t.Context(), other))
+	if owner("a.test") != home || owner("b.test") != home {
+		t.Errorf("their robot is away: a.test is at %q, b.test at %q", owner("a.test"), owner("b.test"))
+	}
+	testkit.Must(t, s.Subscribe(t.Context(), other))
+	want("it is back", other, "a.test", "b.test")
+}
+
 // What cannot be is refused, and says why.
 func TestAssignmentsThatCannotBe(t *testing.T) {
 	s := start(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.3"})

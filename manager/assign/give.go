@@ -103,6 +103,11 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 	if err != nil || len(groups) == 0 {
 		return err
 	}
+	if slices.ContainsFunc(groups, func(g group) bool { return g.pin != "" }) {
+		if err := t.pinWaiting(ctx); err != nil {
+			return err
+		}
+	}
 	robots, err := t.currentLoads(ctx)
 	if err != nil || len(robots) == 0 {
 		return err

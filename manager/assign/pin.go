@@ -3,6 +3,8 @@ package assign
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
 	"sheaf/internal/db"
 )
@@ -23,33 +25,69 @@ func (t *Tx) Pin(ctx context.Context, group, robot, reason string) (hosts []stri
 	if hosts, err = db.Column[string](ctx, t, `SELECT name FROM hosts WHERE grp = ? AND state = 'accepted' ORDER BY name`, group); err != nil {
 		return nil, err
 	}
-	return hosts, t.toPinned(ctx, group, robot)
+	return hosts, t.toPinned(ctx, robot, group)
 }
 
-// toPinned moves a group to the robot that it is pinned to. Hosts that wait go there by themselves.
-func (t *Tx) toPinned(ctx context.Context, group, robot string) error {
-	owner, err := OwnerOf(ctx, t, group)
-	if err != nil || robot == "" || owner == "" || owner == robot {
+// Joined makes a pin hold for all hosts of a group that a host has joined: the pin that the group
+// had, or else the host's.
+func (t *Tx) Joined(ctx context.Context, group, host string) error {
+	var robot, reason string
+	err := t.QueryRowContext(ctx, `
+		SELECT pinned, pin_reason FROM hosts WHERE grp = ? AND pinned <> '' ORDER BY CASE WHEN name = ? THEN 1 ELSE 0 END, name LIMIT 1`, group, host).Scan(&robot, &reason)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		_, err = t.Pin(ctx, group, robot, reason)
+	}
+	return err
+}
+
+// pinWaiting makes pins hold for hosts that wait in groups of pinned hosts.
+func (t *Tx) pinWaiting(ctx context.Context) error {
+	const of = `(SELECT p.%s FROM hosts p WHERE p.grp = hosts.grp AND p.pinned <> '' ORDER BY p.name LIMIT 1)`
+	_, err := t.Exec(ctx, `UPDATE hosts SET pinned = `+fmt.Sprintf(of, "pinned")+`, pin_reason = `+fmt.Sprintf(of, "pin_reason")+`
+		WHERE waiting = 1 AND pinned = '' AND grp IN (SELECT g.grp FROM hosts g WHERE g.pinned <> '')`)
+	return err
+}
+
+// toPinned moves groups to the robot that they are pinned to, if it takes part. Hosts that wait go
+// there by themselves.
+func (t *Tx) toPinned(ctx context.Context, robot string, groups ...string) error {
+	var takesPart bool
+	err := t.QueryRowContext(ctx, `SELECT COUNT(*) > 0 FROM robots WHERE name = ? AND subscribed = 1 AND lapsed = 0`, robot).Scan(&takesPart)
+	if err != nil || !takesPart {
 		return err
 	}
-	assigned, err := db.Column[string](ctx, t, `
-		SELECT h.name FROM hosts h CROSS JOIN assignments a WHERE h.grp = ? AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL ORDER BY h.name`, group, owner)
-	if err != nil {
-		return err
+	var transfers []Transfer
+	for _, group := range groups {
+		owner, err := OwnerOf(ctx, t, group)
+		if err != nil {
+			return err
+		}
+		if owner == "" || owner == robot {
+			continue
+		}
+		assigned, err := db.Column[string](ctx, t, `
+			SELECT h.name FROM hosts h CROSS JOIN assignments a WHERE h.grp = ? AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL ORDER BY h.name`, group, owner)
+		if err != nil {
+			return err
+		}
+		transfers = append(transfers, Transfer{Hosts: assigned, From: owner, To: robot})
 	}
-	_, err = t.Move(ctx, Transfer{Hosts: assigned, From: owner, To: robot})
+	if len(transfers) > 0 {
+		_, err = t.Move(ctx, transfers...)
+	}
 	return err
 }
 
 // recall gives a robot that takes part again the hosts that are pinned to it.
 func (t *Tx) recall(ctx context.Context, robot string) error {
 	groups, err := db.Column[string](ctx, t, `SELECT DISTINCT grp FROM hosts WHERE pinned <> '' AND pinned = ?`, robot)
-	for _, group := range groups {
-		if err := t.toPinned(ctx, group, robot); err != nil {
-			return err
-		}
+	if err != nil || len(groups) == 0 {
+		return err
 	}
-	return err
+	return t.toPinned(ctx, robot, groups...)
 }
 
 // pins returns by host the robots that hosts are pinned to, as far as these take part.

@@ -147,7 +147,10 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 		}
 	}
 	_, err = t.Exec(ctx, `UPDATE hosts SET addresses = ?, grp = ?, resolved = ? WHERE name = ?`, a.String(), group, now, host)
-	return err
+	if err != nil || group == before {
+		return err
+	}
+	return t.Joined(ctx, group, host)
 }
 
 // joinGroup takes a host from its robot that is about to join a group of another robot. The host's
