@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,11 @@ func TestLastVisitsOfHosts(t *testing.T) {
 	count(0, 1)
 	beat(wire.Heartbeat{Cycle: 2, Unanswered: map[string]string{"b.test": ""}})
 	count(0, 0)
+	beat(wire.Heartbeat{Cycle: 2, Hosts: map[string]wire.HostProgress{"b.test": {State: wire.HostDone, AgoMS: 3_600_000}}, Unanswered: map[string]string{"b.test": "timeout"}})
+	if b = show("b.test"); b.Why != "timeout" || b.At.After(time.Now().Add(-time.Hour)) {
+		t.Errorf("b.test gave no answer an hour ago: %+v", b)
+	}
+	beat(wire.Heartbeat{Cycle: 2, Unanswered: map[string]string{"b.test": ""}})
 	var list manager.HostsResponse
 	s.operator("GET", "/v1/admin/hosts", &list)
 	if len(list.Hosts) != 3 || list.Hosts[0].Visits[0].Pages != 7 || list.Hosts[1].Visits[0].Why != "" {
@@ -73,4 +79,46 @@ func TestLastVisitsOfHosts(t *testing.T) {
 	if resp, body := s.do("GET", "/v1/admin/hosts/no.test", "", "", nil, "X-Operator", "1"); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("a host that there is not: %d %s", resp.StatusCode, body)
 	}
+}
+
+// A robot tells of hosts that it has or had, and of no others. A host is in trouble if its last
+// visit got no answer, whichever robot made it.
+func TestLastVisitsAreOfTheRobotsHosts(t *testing.T) {
+	s := start(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2"})
+	s.join("r1")
+	s.add("http://a.test/")
+	s.join("r2")
+	s.add("http://b.test/")
+	beat := func(robot string, hb wire.Heartbeat) {
+		t.Helper()
+		hb.Phase, hb.Cycle = wire.PhaseCollecting, 1
+		_, err := s.m.Heartbeat(t.Context(), robot, hb)
+		testkit.Must(t, err)
+	}
+	troubled := func(want ...string) {
+		t.Helper()
+		var list manager.HostsResponse
+		s.operator("GET", "/v1/admin/hosts?unanswered=true", &list)
+		var names []string
+		for _, h := range list.Hosts {
+			names = append(names, h.Name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("in trouble are %v, want %v", names, want)
+		}
+	}
+	beat("r1", wire.Heartbeat{
+		Hosts:      map[string]wire.HostProgress{"b.test": {State: wire.HostDone, Pages: 1, Status: 200, AgoMS: 1}, "invented1.test": {State: wire.HostDone}},
+		Unanswered: map[string]string{"a.test": "dns", "b.test": "timeout", "invented2.test": "dns"},
+	})
+	troubled("a.test")
+	var rows int
+	testkit.Must(t, s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM visits`).Scan(&rows))
+	if rows != 1 {
+		t.Errorf("visits to %d hosts are noted, want 1", rows)
+	}
+	testkit.Must(t, s.Unsubscribe(t.Context(), "r1"))
+	troubled("a.test") // nobody has visited it since
+	beat("r2", wire.Heartbeat{Hosts: map[string]wire.HostProgress{"a.test": {State: wire.HostDone, Status: 200}}})
+	troubled()
 }

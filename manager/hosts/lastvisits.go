@@ -72,7 +72,7 @@ func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbe
 		for _, host := range unanswered {
 			_, err := tx.ExecContext(ctx, `INSERT INTO visits (robot, host, at, status, pages, bytes, why) VALUES (?, ?, ?, 0, 0, 0, ?)
 				ON CONFLICT (robot, host) DO UPDATE SET at = excluded.at, status = CASE WHEN excluded.why = '' THEN visits.status ELSE 0 END, why = excluded.why`,
-				robot, host, now, hb.Unanswered[host])
+				robot, host, max(now-hb.Hosts[host].AgoMS, 1), hb.Unanswered[host])
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ type Filter struct {
 	FoundBy    string // the robot that found it
 	Domain     string // this host and all below it
 	Part       string // of the name
-	Unanswered bool   // the last visit of a robot got no answer
+	Unanswered bool   // the last visit got no answer
 
 	name string // of the only one
 }
@@ -49,7 +49,7 @@ func (f Filter) within() (condition string, args []any) {
 		add(`name LIKE ? ESCAPE '\'`, `%`+literally(strings.ToLower(f.Part))+`%`)
 	}
 	if f.Unanswered {
-		add(`name IN (SELECT host FROM visits WHERE why <> '')`)
+		add(`name IN (SELECT v.host FROM visits v WHERE v.why <> '' AND NOT EXISTS (SELECT 1 FROM visits l WHERE l.host = v.host AND l.at > v.at))`)
 	}
 	for _, one := range all {
 		condition += ` AND ` + one
