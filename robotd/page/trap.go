@@ -78,7 +78,7 @@ func repeats(segments []string) bool {
 // concurrently.
 type Circles struct {
 	seen  map[string]bool    // directories in which segments come again
-	below map[string]leading // by directory
+	below map[uint64]leading // by the hash of a directory
 	alike int                // directories whose pages lead where those of the two above lead
 	ended string             // directory of the page last seen, if what lies below is endless
 }
@@ -97,20 +97,24 @@ const (
 	maxLeading = 1000 // that are remembered
 )
 
-// Saw takes in the page of a URL, before its links are asked about.
+// Saw takes in the page of a URL, before its links are asked about. A directory is like the one
+// above it only if a link of that name leads from there to it: a server that shows the same page
+// under every path has such links, and directories whose pages all have their pictures beside them
+// do not.
 func (c *Circles) Saw(url string, p *Page) {
 	c.ended = ""
 	path := weburl.PathQuery(url)
 	dir := directory(path)
-	this := leading{names: namesBelow(strings.TrimSuffix(url, path)+dir, p), same: 1}
-	_, known := c.below[dir]
-	if this.names == 0 || !known && len(c.below) == maxLeading {
+	names, hash := namesBelow(strings.TrimSuffix(url, path)+dir, p)
+	this := leading{names: hash, same: 1}
+	before, known := c.below[hashOf(dir)]
+	if len(names) == 0 || known && before.same > 2 || !known && len(c.below) == maxLeading {
 		return
 	}
-	for above := dir; above != "/" && this.same == 1; {
+	for above := dir; above != "/"; {
 		above = directory(above[:len(above)-1])
-		if at, ok := c.below[above]; ok {
-			if at.names == this.names {
+		if at, ok := c.below[hashOf(above)]; ok {
+			if next, _, _ := strings.Cut(dir[len(above):], "/"); at.names == hash && names[next] {
 				this.same += at.same
 			}
 			break
@@ -126,27 +130,29 @@ func (c *Circles) Saw(url string, p *Page) {
 		}
 	}
 	if c.below == nil {
-		c.below = make(map[string]leading)
+		c.below = make(map[uint64]leading)
 	}
 	if !known {
-		c.below[dir] = this
+		c.below[hashOf(dir)] = this
 	}
 }
 
-// namesBelow returns a hash of the names of the directories below a URL to which a page links,
-// whatever their order; 0: there are none but numbers.
-func namesBelow(url string, p *Page) (hash uint64) {
-	met := make(map[string]bool)
+// namesBelow returns the names of the directories below a URL to which a page links, without
+// numbers, and their hash, whatever their order.
+func namesBelow(url string, p *Page) (names map[string]bool, hash uint64) {
+	names = make(map[string]bool)
 	for _, l := range p.Links {
 		rest, ok := strings.CutPrefix(l.URL, url)
 		path, _, _ := strings.Cut(rest, "?")
-		if name, _, deeper := strings.Cut(path, "/"); ok && deeper && !met[name] && !isNumber(name) {
-			met[name] = true
-			hash += maphash.String(seed, name)
+		if name, _, deeper := strings.Cut(path, "/"); ok && deeper && !names[name] && !isNumber(name) {
+			names[name] = true
+			hash += hashOf(name)
 		}
 	}
-	return hash
+	return names, hash
 }
+
+func hashOf(text string) uint64 { return maphash.String(seed, text) }
 
 // Endless reports whether a link of the page last seen leads deeper into a circle. A directory
 // below the page's own counts if both repeat segments. So a real tree in which a name comes twice

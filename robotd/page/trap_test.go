@@ -129,6 +129,49 @@ func TestCircles(t *testing.T) {
 	}
 }
 
+// TestNoCircles: directories one above another whose pages lead to directories of one name, such as
+// their pictures, are no circle, unless that name leads from one to the next. Nor is a directory one
+// that was among the first to be alike.
+func TestNoCircles(t *testing.T) {
+	t.Parallel()
+	faculty := func(at string) (links string) {
+		switch {
+		case at == "/":
+			links = "<a href=u/news.html>x</a>"
+			for d := range 5 {
+				links += fmt.Sprintf("<a href=u/d%d/news.html>x</a>", d)
+				for l := range 8 {
+					links += fmt.Sprintf("<a href=u/d%d/l%d/news.html>x</a>", d, l)
+				}
+			}
+		case strings.HasSuffix(at, "/news.html"):
+			links = "<a href=images/plan.html>x</a>"
+		}
+		return links
+	}
+	if got, want := visit(t, "/", 2000, faculty), 1+2*(1+5+40); got != want {
+		t.Errorf("pictures below each page: %d pages, want %d", got, want)
+	}
+	alike := func(at string) (links string) {
+		switch depth := strings.Count(at, "/"); {
+		case at == "/":
+			for n := range maxAlike / 4 {
+				links += fmt.Sprintf("<a href=x%d/>x</a>", n)
+			}
+		case strings.HasSuffix(at, "more.html"):
+			links = "<a href=a/2.html>x</a><a href=b/2.html>x</a>"
+		case depth == 4 && strings.HasSuffix(at, "/"):
+			links = "<a href=a/>x</a><a href=b/>x</a><a href=more.html>x</a>"
+		case depth < 4:
+			links = "<a href=a/>x</a><a href=b/>x</a>"
+		}
+		return links
+	}
+	if got, want := visit(t, "/", 2000, alike), 1+maxAlike/4*(1+2+4+8+4*3); got != want {
+		t.Errorf("as many alike as may be: %d pages, want %d", got, want)
+	}
+}
+
 // TestTrapsOfCorpus: no link between the pages of the shared corpus is taken for a trap.
 func TestTrapsOfCorpus(t *testing.T) {
 	testkit.Long(t)
