@@ -42,10 +42,10 @@ func (l *Leveller) shareBegun(ctx context.Context, d *decision, idle []string, c
 	if err != nil {
 		return err
 	}
-	d.waiting = crowded
 	to := deal(groups, left, len(free))
 	for n, g := range groups {
 		if to[n] >= 0 {
+			d.waiting = crowded
 			d.transfers = append(d.transfers, assign.Transfer{Hosts: g.hosts, From: d.robot, To: free[to[n]]})
 			d.urls = append(d.urls, float64(g.left))
 		}

@@ -74,7 +74,7 @@ func (c *Crawl) Coverage(now time.Time) status.Coverage {
 // concurrently.
 type Tally struct {
 	pages, unchanged, answers atomic.Int64
-	links                     atomic.Int64 // in pages that were visited
+	links                     atomic.Int64 // in these pages
 	unverified                atomic.Int64 // of all these, from servers whose certificate does not verify
 }
 

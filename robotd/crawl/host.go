@@ -179,7 +179,6 @@ func (h *Host) Checkpoint(segment func() error) error {
 	return h.Front.Sync(segment)
 }
 
-// Speed is the speed of the server, for the end of the crawl.
 // finish removes the host's next page from its queue. If that fails, the next turn repeats it.
 func (h *Host) finish(done frontier.Done) error {
 	err := h.Front.Finish(done)
@@ -189,6 +188,7 @@ func (h *Host) finish(done frontier.Done) error {
 	return err
 }
 
+// Speed is the speed of the server, for the end of the crawl.
 func (h *Host) Speed() *revisit.Speed { return &h.memory.speed }
 
 // recovered notes that the server answers as it should.

@@ -183,7 +183,6 @@ func (s *storing) note(t *turn) error {
 
 // queue puts the links of a turn into the queues of their hosts.
 func (s *storing) queue(t *turn) error {
-	s.parts.Records.Tally.links.Add(int64(len(t.links) + len(t.resting) + len(t.found) + len(t.others)))
 	first := t.past.Full.IsZero() // so that each link is counted once
 	byHost := make(map[*Host][]frontier.Entry)
 	for _, l := range t.links {
@@ -292,6 +291,7 @@ func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch
 // count counts a page that was stored.
 func (s *storing) count(t *turn, kind archive.Kind) {
 	s.parts.Records.Tally.count(kind, t.resp.Certificate == "")
+	s.parts.Records.Tally.links.Add(int64(len(t.links) + len(t.resting) + len(t.found) + len(t.others)))
 	t.host.pages.Add(1)
 	t.host.bytes.Add(t.resp.ResponseBytes)
 	t.host.ms.Add(t.resp.Took.Milliseconds())

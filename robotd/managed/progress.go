@@ -3,6 +3,7 @@ package managed
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/crawl"
@@ -13,7 +14,8 @@ import (
 type progress struct {
 	mu     sync.Mutex                   // guards all below
 	cycle  int64                        // number of the cycle that the rest is about
-	known  map[string]wire.HostProgress // as it is
+	known  map[string]wire.HostProgress // as it is, without AgoMS
+	last   map[string]time.Time         // by host: its last visit
 	told   map[string]wire.HostProgress // as the manager knows it
 	why    map[string]string            // by host: why its last visit got no answer; "": it got one again
 	said   map[string]string            // likewise, as the manager knows it
@@ -23,7 +25,7 @@ type progress struct {
 }
 
 func newProgress() *progress {
-	return &progress{known: map[string]wire.HostProgress{}, told: map[string]wire.HostProgress{}, why: map[string]string{}, said: map[string]string{}, probes: map[string]wire.ProbeResult{}, all: true}
+	return &progress{known: map[string]wire.HostProgress{}, last: map[string]time.Time{}, told: map[string]wire.HostProgress{}, why: map[string]string{}, said: map[string]string{}, probes: map[string]wire.ProbeResult{}, all: true}
 }
 
 // note takes in how far the hosts of a cycle's crawl are.
@@ -33,13 +35,14 @@ func (p *progress) note(cycle int64, hosts []*crawl.Host) {
 	if p.cycle != cycle {
 		p.cycle, p.all = cycle, true
 		clear(p.known)
+		clear(p.last)
 		clear(p.told)
 		clear(p.why) // the manager keeps what it knows, until these hosts have been visited again
 		clear(p.said)
 	}
 	for _, h := range hosts {
 		if s := h.Progress(); s.State != "" {
-			p.known[h.Name] = s
+			p.goesOn(h.Name, s)
 		}
 		p.answers(h.Name, h.NoAnswer())
 	}
@@ -47,6 +50,15 @@ func (p *progress) note(cycle int64, hosts []*crawl.Host) {
 	for _, s := range p.known {
 		p.totals.Pages, p.totals.Bytes, p.totals.MS = p.totals.Pages+s.Pages, p.totals.Bytes+s.Bytes, p.totals.MS+s.MS
 	}
+}
+
+// goesOn notes how far a host is. The caller holds mu.
+func (p *progress) goesOn(host string, s wire.HostProgress) {
+	if s.AgoMS > 0 {
+		p.last[host] = time.Now().Add(-time.Duration(s.AgoMS) * time.Millisecond)
+	}
+	s.AgoMS = 0
+	p.known[host] = s
 }
 
 // answers notes why a host's last visit got no answer, or "" for one that did. The caller holds mu.
@@ -62,6 +74,7 @@ func (p *progress) forget(hosts []string) {
 	defer p.mu.Unlock()
 	for _, name := range hosts {
 		delete(p.known, name)
+		delete(p.last, name)
 		delete(p.told, name)
 		delete(p.why, name)
 		delete(p.said, name)
@@ -86,6 +99,9 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 		}
 		if more = len(hb.Hosts) == wire.MaxHeartbeatHosts; more {
 			break
+		}
+		if at, ok := p.last[name]; ok {
+			s.AgoMS = max(time.Since(at).Milliseconds(), 1)
 		}
 		hb.Hosts[name] = s
 	}

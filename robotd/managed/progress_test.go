@@ -2,9 +2,12 @@ package managed
 
 import (
 	"fmt"
-	"sheaf/internal/wire"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/wire"
 )
 
 // A heartbeat tells only what has changed, all after an answer was lost, and never more than fits.
@@ -78,4 +81,22 @@ func TestHeartbeatTellsWhoGivesNoAnswer(t *testing.T) {
 		}
 		told()
 	}
+}
+
+// How long ago a last visit was counts from the heartbeat, however long after the crawl that is sent.
+func TestHeartbeatTellsHowLongAgoVisitsWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgress()
+		p.goesOn("a", wire.HostProgress{State: wire.HostDone, Status: 200, AgoMS: 1000})
+		p.goesOn("b", wire.HostProgress{State: wire.HostDone})
+		for range 2 {
+			time.Sleep(time.Hour)
+			p.tellAll()
+		}
+		var hb wire.Heartbeat
+		p.fill(&hb)
+		if a, b := hb.Hosts["a"].AgoMS, hb.Hosts["b"].AgoMS; a != 7_201_000 || b != 0 {
+			t.Errorf("a was visited %d ms ago and b %d, want 7201000 and 0: not visited", a, b)
+		}
+	})
 }
