@@ -83,7 +83,7 @@ func TestHeartbeatTellsWhoGivesNoAnswer(t *testing.T) {
 	}
 }
 
-// How long ago a last visit was counts from the heartbeat, however long after the crawl that is sent.
+// How long ago a last visit was counts from the heartbeat, however long after the crawl it is sent.
 func TestHeartbeatTellsHowLongAgoVisitsWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgress()

@@ -130,8 +130,8 @@ func TestCircles(t *testing.T) {
 }
 
 // TestNoCircles: directories one above another whose pages lead to directories of one name, such as
-// their pictures, are no circle, unless that name leads from one to the next. Nor is a directory one
-// that was among the first to be alike.
+// their pictures, are no circle, unless that name leads from one to the next. Nor are directories
+// that were among the first to be alike.
 func TestNoCircles(t *testing.T) {
 	t.Parallel()
 	faculty := func(at string) (links string) {
