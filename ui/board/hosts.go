@@ -40,12 +40,17 @@ func (p hostsPage) Decidable() bool { return p.State == hosts.Pending && p.May(o
 // Many reports whether more hosts match than were counted.
 func (p hostsPage) Many() bool { return p.Match == mostWaiting }
 
+// Asked reports whether the list is of some hosts of its state only.
+func (p hostsPage) Asked() bool {
+	return p.Query.Part != "" || p.Query.Domain != "" || p.Query.Robot != "" || p.Query.Unanswered
+}
+
 // Of returns the path of the list of a domain's hosts in a state; empty: all.
 func (p hostsPage) Of(domain string, state hosts.State) string {
 	if state == "" {
 		state = "all"
 	}
-	return pathHosts + "?" + url.Values{"state": {string(state)}, "domain": {domain}, "part": {p.Query.Part}}.Encode()
+	return pathHosts + "?" + url.Values{"state": {string(state)}, "domain": {domain}, "part": {p.Query.Part}, "robot": {p.Query.Robot}}.Encode()
 }
 
 // HostState says the state of a host in the reader's words.
@@ -89,8 +94,8 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 	if len(given) == 0 || len(given) == 1 && given.Has("after") {
 		p.State, p.Query.State = hosts.Pending, hosts.Pending
 	}
-	if p.State == "all" {
-		p.State = ""
+	if p.State == "all" || p.State == "" {
+		p.State, p.Query.State = "", "all"
 	}
 	ctx, f := r.Context(), hosts.Filter{State: p.State, Part: q.Part, Domain: q.Domain, Robot: q.Robot, Unanswered: q.Unanswered}
 	if p.State == hosts.Pending {
@@ -109,7 +114,7 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
 	}
-	if p.Decidable() && len(p.Hosts) > 1 {
+	if p.Decidable() && len(p.Hosts) > 1 && !q.Unanswered { // decisions do not ask for answers
 		if p.Match, err = b.Manager.Hosts.CountOf(ctx, f, mostWaiting); err != nil {
 			return err
 		}

@@ -58,6 +58,31 @@ func TestHostsAreFoundOnTheBoard(t *testing.T) {
 	}
 }
 
+// The form of the list says what the list was asked for, and no act is offered that would decide
+// about hosts that the list leaves out.
+func TestHostsListSaysWhatItShows(t *testing.T) {
+	s := newTestService(t)
+	fillHosts(t, s)
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO visits (host, robot, at, status, pages, bytes, why) VALUES ('old.waseda.ac.jp', 'waseda', 1, 0, 0, 0, 'dns'), ('shop.example.jp', 'waseda', 1, 0, 0, 0, 'dns')`)
+	testkit.Must(t, err)
+	const all, decides, nobody = `<option value="all" selected>`, `name="match"`, "No host waits for a decision."
+	for _, c := range []struct {
+		query, has, lacks string
+	}{
+		{"part=waseda", all, decides},
+		{"state=all", all, decides},
+		{"", decides, all},
+		{"state=pending&unanswered=true", "shop.example.jp", decides},
+		{"state=pending&robot=nobody", "Nothing is found.", nobody},
+		{"state=pending&grouped=true&robot=waseda", "robot=waseda&amp;state=pending", decides},
+	} {
+		page := browse(s, http.MethodGet, "/board/hosts?"+c.query, "ops", s.OperatorToken(), nil).Body.String()
+		if !strings.Contains(page, c.has) || strings.Contains(page, c.lacks) {
+			t.Errorf("%q: want %s and no %s: %s", c.query, c.has, c.lacks, page)
+		}
+	}
+}
+
 // One act decides about all that match, and about no other.
 func TestAllThatMatchAreDecided(t *testing.T) {
 	s := newTestService(t)
