@@ -217,6 +217,9 @@ func (f field) set(v reflect.Value, given []string) error {
 		return fmt.Errorf("%s=%.100q: is given twice", f.name, given[1])
 	case len(given) == 0 || given[0] == "" && v.Kind() != reflect.Bool:
 		if f.tag.Get("required") != "" {
+			if f.want() == "" {
+				return fmt.Errorf("%s is not given", f.name)
+			}
 			return fmt.Errorf("%s is not given: want %s", f.name, f.want())
 		}
 		if !hasDefault {

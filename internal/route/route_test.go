@@ -171,6 +171,19 @@ func TestFormsAreReadAndChecked(t *testing.T) {
 	}
 }
 
+// A text that is required and of which no words say what it is to be is asked for by its name.
+func TestRequiredTextIsNamed(t *testing.T) {
+	t.Parallel()
+	type needs struct {
+		Domains string `form:"domains" required:"true"`
+	}
+	r := httptest.NewRequest("POST", "/", strings.NewReader("domains="))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if _, err := route.Form[needs](httptest.NewRecorder(), r); err == nil || err.Error() != "domains is not given" {
+		t.Errorf("%v, want that domains is not given", err)
+	}
+}
+
 // A definition that could not be read as it is meant ends the program at its start, where each test
 // sees it: no request reaches it.
 func TestDefinitionsAreChecked(t *testing.T) {

@@ -90,14 +90,15 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 	form := webpage.Form[Form](path, op.For, audit.Act(op.Act), op.Summary, "Done; to a page").Also(http.StatusOK, "text/html", "The page, with a new password").Also(http.StatusUnprocessableEntity, "text/html", "The page says what is wrong")
 	form.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
 		in, err := route.Form[Form](w, r)
-		if err != nil {
-			return err
-		}
 		name := mux.Vars(r)["name"]
-		ask, err := read(in, name)
+		var ask In
+		if err == nil {
+			if ask, err = read(in, name); err != nil {
+				err = problem.New(http.StatusUnprocessableEntity, "bad_form", err.Error())
+			}
+		}
 		if err != nil {
 			audit.Note(r.Context(), audit.Row{Object: name, Reason: err.Error()})
-			err = problem.New(http.StatusUnprocessableEntity, "bad_form", err.Error())
 		}
 		var answer Out
 		if err == nil {
@@ -127,7 +128,7 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 // they are.
 func explained(err error) error { return hostProblem(operators.Explain(httpd.Explain(err))) }
 
-// fillLines sets the lines of a page whose names have the part that is asked for.
+// fillLines sets the lines of a page whose names have the part that is asked for, in any case.
 func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string) {
 	found := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !strings.Contains(name(one), strings.ToLower(p.Query)) })
 	p.List, p.Pager = paged(r, found)

@@ -3,11 +3,11 @@ package board
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +63,7 @@ type (
 		Terms      string `form:"terms"`
 		Addresses  string `form:"addresses"`
 		Until      string `form:"until"`
-		Days       string `form:"days"`
+		Days       int    `form:"days" min:"0"`
 		Reason     string `form:"reason"`
 	}
 	takedownForm struct {
@@ -148,7 +148,7 @@ func (f accountForm) change(name string) (in route.At[account.Change], err error
 		return in, err
 	}
 	if *c.Quota, err = account.ParseQuota(cmp.Or(strings.TrimSpace(f.Quota), "0")); err != nil {
-		return in, err
+		return in, fmt.Errorf("quota: %w", err)
 	}
 	if f.Terms != "" || f.Purpose != "" {
 		at, err := account.ParseTime(f.Accepted)
@@ -202,7 +202,7 @@ func (f operatorForm) change(name string) (route.At[operators.OperatorChange], e
 }
 
 func (f ruleForm) rule(string) (r account.Rule, err error) {
-	r = account.Rule{Domain: strings.TrimSpace(f.Domain), URLPrefix: strings.TrimSpace(f.Prefix), Collection: f.Collection, Accounts: strings.Fields(f.Accounts), Terms: f.Terms, Reason: f.Reason}
+	r = account.Rule{Domain: strings.TrimSpace(f.Domain), URLPrefix: strings.TrimSpace(f.Prefix), Collection: f.Collection, Accounts: strings.Fields(f.Accounts), Terms: f.Terms, Days: f.Days, Reason: f.Reason}
 	for _, at := range []struct {
 		text string
 		time *time.Time
@@ -218,10 +218,7 @@ func (f ruleForm) rule(string) (r account.Rule, err error) {
 		}
 		r.Addresses = append(r.Addresses, p)
 	}
-	if f.Days != "" {
-		r.Days, err = strconv.Atoi(f.Days)
-	}
-	return r, err
+	return r, nil
 }
 
 func (f takedownForm) request(string) (upkeep.TakedownRequest, error) {

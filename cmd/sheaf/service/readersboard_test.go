@@ -33,7 +33,7 @@ func fillReaders(t *testing.T, s *Service, bad string) {
 		{"/board/access", url.Values{"domain": {"example.jp"}, "days": {"365"}, "accounts": {"reader former"}, "addresses": {"192.0.2.0/24"}, "reason": {"contract 12" + bad}}},
 		{"/board/access", url.Values{"prefix": {"http://www.example.jp/private/"}, "from": {"2026-11-01"}, "until": {"2027-04-01"}, "reason": {"the owner's wish"}}},
 		{"/board/takedowns", url.Values{"host": {"www.example.jp"}, "reason": {"letter of 21 November" + bad}, "unknown": {"true"}}},
-		{"/board/takedowns", url.Values{"host": {"old.example.jp"}, "prefix": {"http://old.example.jp/private/"}, "reason": {"a privacy wish"}, "unknown": {"true"}}},
+		{"/board/takedowns", url.Values{"host": {"old.example.jp"}, "prefix": {"http://old.example.jp/Private/"}, "reason": {"a privacy wish"}, "unknown": {"true"}}},
 		{"/board/takedowns", url.Values{"host": {"court.example.jp"}, "reason": {"an order of a court"}, "unknown": {"true"}}},
 		{"/board/takedowns/lift", url.Values{"host": {"court.example.jp"}, "reason": {"it was lifted"}}},
 	} {
@@ -191,12 +191,32 @@ func TestAdminsStay(t *testing.T) {
 	}
 }
 
+// A form that cannot be read is shown again with what was typed, and says which field is wrong.
+func TestWrongFormsAreShownAgain(t *testing.T) {
+	s := newTestService(t)
+	for _, c := range []struct {
+		path  string
+		form  url.Values
+		says  string
+		typed string
+	}{
+		{"/board/accounts", url.Values{"name": {"alice"}, "domains": {""}, "rate": {"7MiB"}}, "domains is not given", `value="7MiB"`},
+		{"/board/accounts", url.Values{"name": {"alice"}, "domains": {"jp"}, "quota": {"-5"}}, "quota: &#34;-5&#34;", `value="alice"`},
+		{"/board/access", url.Values{"domain": {"example.jp"}, "days": {"many"}, "reason": {"a wish"}}, "days=&#34;many&#34;: want a number from 0 on", `value="a wish"`},
+	} {
+		w := browse(s, http.MethodPost, c.path, "ops", s.OperatorToken(), c.form)
+		if page := w.Body.String(); w.Code < 400 || w.Code > 499 || !strings.Contains(page, c.says) || !strings.Contains(page, c.typed) {
+			t.Errorf("%s %v: %d, want %q and %q in %s", c.path, c.form, w.Code, c.says, c.typed, page)
+		}
+	}
+}
+
 // What operators and owners write is text on the pages, and each list finds a part of a name.
 func TestReadersPagesShowText(t *testing.T) {
 	s := newTestService(t)
 	fillReaders(t, s, "<script>x</script>")
 	for path, want := range map[string][2]string{ // what is found, and what is not
-		"/board/accounts?q=READ": {"reader", "former"}, "/board/access?q=private": {"private", "contract"}, "/board/takedowns?q=court": {"court", "old.example"}, "/board/operators?q=su": {"suzuki", "sato"},
+		"/board/accounts?q=READ": {"reader", "former"}, "/board/takedowns?q=/Private": {"/Private/", "court"}, "/board/access?q=private": {"private", "contract"}, "/board/takedowns?q=court": {"court", "old.example"}, "/board/operators?q=su": {"suzuki", "sato"},
 		"/board/accounts/reader": {"a study&lt;script&gt;", "<script>x"}, "/board/access": {"contract 12&lt;", "<script>x"}, "/board/takedowns": {"November&lt;", "<script>x"},
 	} {
 		page := browse(s, http.MethodGet, path, "ops", s.OperatorToken(), nil).Body.String()
@@ -219,7 +239,7 @@ func TestTakedownsOnTheBoard(t *testing.T) {
 	post := func(path string, form url.Values) int {
 		return browse(s, http.MethodPost, path, "ops", s.OperatorToken(), form).Code
 	}
-	lift := url.Values{"host": {"old.example.jp"}, "prefix": {"http://old.example.jp/private/"}, "reason": {"they agree"}}
+	lift := url.Values{"host": {"old.example.jp"}, "prefix": {"http://old.example.jp/Private/"}, "reason": {"they agree"}}
 	if code := post("/board/takedowns/lift", lift); code != http.StatusSeeOther || lines() != 1 {
 		t.Errorf("%d; %d are in force", code, lines())
 	}
