@@ -129,6 +129,32 @@ func TestPinsHoldForHostsThatCome(t *testing.T) {
 	want("it is back", other, "a.test", "b.test")
 }
 
+// Another robot that is admitted under the name of one that was removed gets nothing that was
+// assigned to that one, and the plan has these hosts again.
+func TestRemovedRobotsHaveNothingAssigned(t *testing.T) {
+	s := start(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2"})
+	s.join("r1")
+	s.join("r2")
+	s.add("http://a.test/", "http://b.test/")
+	for _, host := range []string{"a.test", "b.test"} {
+		_, err := s.Registry.Assign(t.Context(), hosts.AssignRequest{Hosts: []string{host}, Robot: "r1", Reason: "its line"})
+		testkit.Must(t, err)
+	}
+	testkit.Must(t, s.Revoke(t.Context(), "r1"))
+	testkit.Must(t, s.Forget(t.Context(), "r1"))
+	s.join("r1")
+	for _, host := range []string{"a.test", "b.test"} {
+		h, err := s.Host(t.Context(), host)
+		testkit.Must(t, err)
+		if h.Pinned != "" || h.PinReason != "" {
+			t.Errorf("%s is assigned to %s: %s", host, h.Pinned, h.PinReason)
+		}
+	}
+	if _, mine := s.list("r1"); len(mine) == 2 {
+		t.Errorf("the newcomer has %v", mine)
+	}
+}
+
 // What cannot be is refused, and says why.
 func TestAssignmentsThatCannotBe(t *testing.T) {
 	s := start(t, dns{"a.test": "192.0.2.1", "b.test": "192.0.2.2", "c.test": "192.0.2.3"})

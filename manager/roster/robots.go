@@ -250,7 +250,10 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
 			}
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM robots WHERE name = ?`, robot)
+		_, err = tx.ExecContext(ctx, `UPDATE hosts SET pinned = '', pin_reason = '' WHERE pinned <> '' AND pinned = ?`, robot)
+		if err == nil { // else another robot of the name would get these hosts
+			_, err = tx.ExecContext(ctx, `DELETE FROM robots WHERE name = ?`, robot)
+		}
 		return err
 	})
 }
