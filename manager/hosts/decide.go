@@ -21,6 +21,7 @@ type DecideRequest struct {
 	Domain  string   `json:"domain,omitempty"`   // this host and all below it
 	FoundBy string   `json:"found_by,omitempty"` // a robot
 	Part    string   `json:"part,omitempty"`     // of the names
+	Most    int      `json:"most,omitempty"`     // nothing is decided if there are more; 0: however many there are
 }
 
 // String says what is decided about which hosts, for the audit log.
@@ -53,6 +54,9 @@ func (r *Registry) Decide(ctx context.Context, d DecideRequest) (int, error) {
 	chosen, err := r.chosen(ctx, d)
 	if err != nil {
 		return 0, err
+	}
+	if d.Most > 0 && len(chosen) > d.Most {
+		return 0, assign.Invalid{Err: fmt.Errorf("%d hosts match now, more than the %d that were shown; look at them first", len(chosen), d.Most)}
 	}
 	var at map[string]addresses
 	if d.State == Accepted {

@@ -114,7 +114,7 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
 	}
-	if p.Decidable() && len(p.Hosts) > 1 && !q.Unanswered { // decisions do not ask for answers
+	if p.Decidable() && len(p.Hosts) > 1 && !q.Unanswered { // a decision about all does not know who answers
 		if p.Match, err = b.Manager.Hosts.CountOf(ctx, f, mostWaiting); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	}
 	decision := hosts.DecideRequest{State: in.Act, Hosts: in.Hosts}
 	if in.Match {
-		decision = hosts.DecideRequest{State: in.Act, All: true, Domain: in.Domain, FoundBy: in.Robot, Part: in.Part}
+		decision = hosts.DecideRequest{State: in.Act, All: true, Domain: in.Domain, FoundBy: in.Robot, Part: in.Part, Most: in.Most}
 	} else if len(in.Hosts) == 0 {
 		return back(w, pathHosts)
 	}

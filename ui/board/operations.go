@@ -54,6 +54,7 @@ type (
 		Act    hosts.State `form:"act" enum:"accepted,refused"`
 		Hosts  []string    `form:"host"`
 		Match  bool        `form:"match" doc:"all that wait and match the three below"`
+		Most   int         `form:"most" min:"0" doc:"nothing is decided if more match; 0: however many do"`
 		Part   string      `form:"part"`
 		Domain string      `form:"domain"`
 		Robot  string      `form:"robot"`

@@ -87,6 +87,8 @@ func TestHostsListSaysWhatItShows(t *testing.T) {
 func TestAllThatMatchAreDecided(t *testing.T) {
 	s := newTestService(t)
 	fillHosts(t, s)
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO visits (host, robot, at, status, pages, bytes, why) SELECT name, 'waseda', 1, 0, 0, 0, 'dns' FROM hosts WHERE name LIKE 'shop%' OR name LIKE 'old%'`)
+	testkit.Must(t, err)
 	post := func(form url.Values) {
 		if w := browse(s, http.MethodPost, "/board/hosts", "ops", s.OperatorToken(), form); w.Code != http.StatusSeeOther {
 			t.Fatalf("%v: %d %s", form, w.Code, w.Body)
@@ -100,6 +102,16 @@ func TestAllThatMatchAreDecided(t *testing.T) {
 			all = append(all, state)
 		}
 		return strings.Join(all, " ")
+	}
+	for query, offered := range map[string]bool{"": true, "state=pending&unanswered=true": false} {
+		page := browse(s, http.MethodGet, "/board/hosts?"+query, "ops", s.OperatorToken(), nil).Body.String()
+		if !strings.Contains(page, ">shop.example.jp</a>") || strings.Contains(page, `name="match"`) != offered || strings.Contains(page, `name="most" value="4"`) != offered {
+			t.Errorf("%q does not offer what can be decided: %s", query, page)
+		}
+	}
+	few := url.Values{"act": {"accepted"}, "match": {"true"}, "most": {"3"}} // a robot has found one since
+	if w := browse(s, http.MethodPost, "/board/hosts", "ops", s.OperatorToken(), few); w.Code != http.StatusUnprocessableEntity || states() != "pending pending pending pending" {
+		t.Errorf("a decision about 3 hosts, of which there are 4: %d, %s", w.Code, states())
 	}
 	post(url.Values{"act": {"refused"}, "match": {"true"}, "part": {"B"}, "domain": {"example.jp"}})
 	if got := states(); got != "pending pending refused pending" {
