@@ -132,12 +132,12 @@ type SeriesResponse struct {
 // HostsQuery is the query of GET /v1/admin/hosts.
 type HostsQuery struct {
 	State      hosts.State `query:"state" enum:"accepted,pending,refused" doc:"accepted, pending or refused"`
-	Part       string      `query:"part" doc:"of the name"`
-	Domain     string      `query:"domain" doc:"this host and all below it"`
-	Robot      string      `query:"robot" doc:"that has the host"`
-	FoundBy    string      `query:"found_by" doc:"the robot that found it"`
+	Part       string      `query:"part" doc:"only hosts with this in their names"`
+	Domain     string      `query:"domain" doc:"only this host and all below it"`
+	Robot      string      `query:"robot" doc:"only hosts that this robot has"`
+	FoundBy    string      `query:"found_by" doc:"only hosts that this robot found"`
 	Unanswered bool        `query:"unanswered" doc:"only hosts whose last visit got no answer"`
-	After      string      `query:"after" doc:"where to go on"`
+	After      string      `query:"after" doc:"the host after which the list begins"`
 	Limit      int         `query:"limit" min:"1" max:"10000" default:"1000" doc:"hosts at most"`
 }
 

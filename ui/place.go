@@ -112,7 +112,7 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 // notDomains are the directories at the root of the tree that are no domains.
 var notDomains = []string{"current", "days", "editions", "feed"}
 
-// volumes adds where all that the newest day brought of a domain can be fetched.
+// volumes adds the directory of all that the newest day brought of a domain.
 func (f *face) volumes(r *http.Request, a *account.Account, p *placePage) error {
 	days, err := f.Library.Tree.Days(r.Context())
 	if err != nil || len(days) == 0 {

@@ -29,8 +29,8 @@ type Takedowns struct {
 	log     *slog.Logger
 }
 
-// NewTakedowns returns the take-downs of a catalog. recall has those batches of a robot judged
-// anew that are not published yet, and returns while nothing of them is being published.
+// NewTakedowns returns the take-downs of a catalog. recall sends a robot's batches that are not
+// published yet back to be judged anew. When it returns, none of them is being published.
 func NewTakedowns(c *catalog.Catalog, recall func(ctx context.Context, robot string) error, log *slog.Logger) *Takedowns {
 	return &Takedowns{c, recall, log}
 }
@@ -241,7 +241,8 @@ func (t *Takedowns) TakeDown(ctx context.Context, ask TakedownRequest) (Takedown
 	return t.record(ctx, stone, "takes down a host", t.catalog.Remove)
 }
 
-// removeRobot is catalog.RemoveRobot that misses nothing that is published at the same time.
+// removeRobot calls catalog.RemoveRobot, recalls the robot's batches, and calls it once more: what
+// was published between the first call and the recall is removed too.
 func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Time, reason, by string) (catalog.Version, int, error) {
 	v, n, first := t.catalog.RemoveRobot(ctx, robot, since, reason, by)
 	if first != nil && !errors.Is(first, catalog.ErrNotExist) {

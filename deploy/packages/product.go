@@ -21,8 +21,8 @@ type product struct {
 	account     string // the user that it runs as
 	description string
 	sample      string                                     // file with all settings, from the root of the sources
-	documents   []string                                   // that are installed, as patterns from the root of the sources, whose tree they keep
-	template    bool                                       // there is also a unit NAME@.service, for further processes
+	documents   []string                                   // patterns of documents, from the root of the sources; they keep their folders
+	template    bool                                       // there is a unit NAME@.service too, for further processes
 	settings    string                                     // file that is installed as the settings, below /etc; "": none
 	unit        func(source string) (text string, _ error) // of systemd
 	install     string                                     // script before the files are unpacked

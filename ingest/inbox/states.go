@@ -159,7 +159,7 @@ func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Vers
 }
 
 // Recall moves a robot's batches that are split, or being split, back to received, and returns how
-// many they were. Whoever splits one of them loses it.
+// many they were. A worker that is splitting one of them loses it.
 func (l *Ledger) Recall(ctx context.Context, robot string, now time.Time) (int64, error) {
 	return db.Exec(ctx, l.db, `UPDATE ingest_batches
 		SET state = 'received', entered_at = ?, token = token + 1, detail = '', failures = 0, not_before = 0, last_error = ''

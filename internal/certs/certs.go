@@ -77,8 +77,8 @@ func valid(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Soon is how long a certificate may at least be valid before somebody has to put a new one in its
-// place. One that an authority gives has time until a sixth of its own is left, if that is later.
+// Soon is the rest of a certificate's validity at which somebody has to put a new one in its place.
+// For a certificate by ACME it is a sixth of the whole validity, if that is less.
 const Soon = 14 * 24 * time.Hour
 
 // lasts returns an error if clients refuse the certificate, or will within the given time.

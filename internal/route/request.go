@@ -37,8 +37,8 @@ func (rt Route) bodyOf() (reflect.Type, int) {
 	return nil, 0
 }
 
-// elsewhere reports whether a field with a tag json stands in the path, the query or a form. Its
-// struct is then no body because of it.
+// elsewhere reports whether a field with a tag json stands in the path, the query or a form. Such a
+// field does not make its struct the JSON body.
 func elsewhere(tag reflect.StructTag) bool {
 	for _, where := range []string{"path", "query", "form"} {
 		if _, ok := tag.Lookup(where); ok {

@@ -55,7 +55,7 @@ type Link struct {
 	Here       bool // it is the page that is shown
 }
 
-// around is what a page of an error has from the request that failed.
+// around is what the page of an error takes from the request that failed.
 type around struct {
 	user User
 	menu []Group

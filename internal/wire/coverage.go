@@ -84,12 +84,12 @@ type Clock struct {
 	ErrorMS  int64 `json:"error_ms"`  // the true offset differs by at most this many milliseconds
 }
 
-// ClockOff is by how much a robot's clock may surely differ from the manager's before somebody is
-// to set it.
+// ClockOff is the difference between a robot's clock and the manager's beyond which somebody has to
+// set the robot's clock.
 const ClockOff = time.Minute
 
-// Wrong returns by how much the robot's clock is ahead of the manager's, to the second, if that is
-// surely more than ClockOff; negative: behind. Otherwise, and for nil, it returns 0.
+// Wrong returns by how much the robot's clock is ahead of the manager's, or behind if it is negative,
+// to the second. If the difference may be ClockOff or less, and for nil, Wrong returns 0.
 func (c *Clock) Wrong() time.Duration {
 	if c == nil || max(c.OffsetMS, -c.OffsetMS)-c.ErrorMS <= ClockOff.Milliseconds() {
 		return 0

@@ -114,8 +114,8 @@ func emptyLoads(ctx context.Context, q db.Queryer, now time.Time) ([]*Load, erro
 	}, `SELECT name, slow, shares, `+HeardColumns+` FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 }
 
-// living returns the loads of robots that are not silent, or all if all are: who calls first is not
-// to get everything.
+// living returns the loads of the robots that are not silent. If all robots are, it returns all
+// loads, so that the first robot that is heard of again does not get everything.
 func living(robots []*Load) []*Load {
 	heard := slices.DeleteFunc(slices.Clone(robots), func(l *Load) bool { return l.Silent })
 	if len(heard) == 0 {

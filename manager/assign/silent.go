@@ -80,10 +80,10 @@ func Silent(ctx context.Context, q db.Queryer, now time.Time) (robots []string, 
 	return robots, err
 }
 
-// LeaveSilent gives to others what silent robots have and were never sent, so that nobody can have
-// begun it, and returns how many hosts that are. What a robot was sent it may be visiting, though
-// it is not heard of: it keeps these hosts until its lease is over, with the others at their
-// addresses. It keeps hosts that several robots have, and those that are pinned to it, too.
+// LeaveSilent gives to others the hosts that silent robots have and were never sent, and returns
+// how many these are. A silent robot may be visiting what it was sent, so it keeps those hosts and
+// the others at their addresses until its lease is over. It also keeps hosts that several robots
+// have, and hosts that are pinned to it.
 func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int, err error) {
 	silent, err := Silent(ctx, a.db, now)
 	if err != nil || len(silent) == 0 {

@@ -11,9 +11,9 @@ import (
 	"sheaf/manager/assign"
 )
 
-// DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to
-// the hosts named and to those that All, or Domain, FoundBy and Part choose, of which all that are
-// given must hold. It is the body of POST /v1/admin/hosts/decide.
+// DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to the
+// hosts named, and to all others if All is set, or to those of which everything holds that is given
+// in Domain, FoundBy and Part. It is the body of POST /v1/admin/hosts/decide.
 type DecideRequest struct {
 	State   State    `json:"state"` // Accepted or Refused
 	Hosts   []string `json:"hosts,omitempty"`

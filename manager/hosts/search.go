@@ -24,8 +24,8 @@ type Filter struct {
 	name string // of the only one
 }
 
-// within returns what a filter adds to the condition of a query of hosts, and its arguments. Robot
-// is left to the caller.
+// within returns what a filter adds to the SQL condition of a query of hosts, and the arguments. It
+// leaves Robot to the caller.
 func (f Filter) within() (condition string, args []any) {
 	var all []string
 	add := func(text string, values ...any) { all, args = append(all, text), append(args, values...) }

@@ -29,8 +29,8 @@ type Backlog struct {
 	Unanswered int64     `json:"hosts_unanswered"` // of its hosts, those whose last visit got no answer
 }
 
-// Speed returns the pages a second that the robot fetches now, by what was heard of it lately: none
-// unless it is collecting. Rate is what it does when it is.
+// Speed returns the pages a second that the robot fetches now. That is 0 unless the robot was heard
+// of lately and was collecting. Rate is its speed while it collects.
 func (b Backlog) Speed(now time.Time) float64 {
 	if b.Phase != string(wire.PhaseCollecting) || now.Sub(b.At) > freshFor {
 		return 0

@@ -29,7 +29,7 @@ type Point struct {
 const fullSeries = 1 << 57
 
 // noteSeries adds a heartbeat to its robot's hour and day. Hours are kept as long as those of
-// transfer rates are, days for ever: 365 rows a robot and year.
+// transfer rates, days for ever: 365 rows a robot and year.
 func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot string, before, now pulse, hb wire.Heartbeat) error {
 	since := func(had, has int64) int64 { // counts begin anew with a cycle, and with the program
 		if before.at == 0 || before.cycle != hb.Cycle || has < had {

@@ -43,8 +43,8 @@ func (l *listening) note(now time.Time) {
 // listening. The robots stay subscribed; a robot that is heard of again takes part again, and its
 // batches of the old list are taken. If no robot at all is heard of, the fault is probably the
 // service's, and no hosts are handed on. If this machine's clock was put forward, leases only seem
-// to be over: for the time of a lease nothing is done. If it was set back, they are over when they
-// would have been.
+// to be over, and Lapse does nothing for the time of a lease. If the clock was set back, leases end
+// when they would have ended without that.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	r.listening.note(now)

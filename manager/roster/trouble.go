@@ -19,8 +19,8 @@ type Trouble struct {
 	Ended  time.Time    `json:"-"`              // zero: it lasts
 }
 
-// judge sets what is wrong with a robot, the gravest first: what was noted of it, and what its row
-// shows. Pages, commands, the API and metrics all tell what is found here.
+// judge sets Troubles, the gravest first: what was noted of the robot, and what its row shows.
+// Pages, commands, the API and metrics all tell these.
 func (r *Robot) judge(noted []Trouble) {
 	r.Troubles = nil
 	if r.Joined.IsZero() || !r.Revoked.IsZero() {

@@ -73,8 +73,8 @@ func repeats(segments []string) bool {
 }
 
 // Circles finds paths that relative links make longer without end. Such a server shows the same
-// page under every path, so each further segment at least doubles the number of paths; the words
-// of a path may come in any order. The zero value is ready for use. It must not be used
+// page under every path, so each further segment at least doubles the number of paths. The words of
+// a path may come in any order. The zero value is ready for use. It must not be used
 // concurrently.
 type Circles struct {
 	seen  map[string]bool    // directories in which segments come again
@@ -89,12 +89,13 @@ type leading struct {
 	same  int    // directories one above another, with this one, whose pages link to the same names
 }
 
-// Bounds of such directories of a host. Names that come twice below each other are an index by
-// letters or by language. Only those that come thrice are a circle, if there are many.
+// Bounds for a host. Where pages at two levels link to the same names, this may be an index by
+// letters or by language. Only the same names at three levels or more are a circle, if there are
+// many such directories.
 const (
-	maxCircles = 100 // in which several segments come again
-	maxAlike   = 20
-	maxLeading = 1000 // that are remembered
+	maxCircles = 100  // directories in which several segments come again
+	maxAlike   = 20   // directories that link to the same names as the two above them
+	maxLeading = 1000 // directories that are remembered
 )
 
 // Saw takes in the page of a URL, before its links are asked about. A directory is like the one

@@ -25,7 +25,7 @@ type page struct {
 	next          time.Time      // when the page should be visited again; zero: at once
 	once          int64          // the last order for one visit that was carried out, since the process began
 	due           bool           // Due gave it out, and it was not visited since
-	met           bool           // it was visited in the cycle's queue after Due gave it out, which is still to be visited
+	met           bool           // after Due gave it out the cycle's queue visited it, so what Due gave out is to be left out
 }
 
 // maxPages is how many pages of a host are visited more often than once a cycle.
@@ -194,9 +194,9 @@ func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool
 	return h.pages[url].visit, h.pages[url].at, true
 }
 
-// VisitedSince reports whether a page that comes next was already visited: one that a cycle has
-// queued as a watched page, since the cycle began or just before; one that was due as a page of the
-// cycle, whose visit had begun when Due gave it out.
+// VisitedSince reports whether a page that comes next was already visited, so that this visit can be
+// left out. A watched page in a cycle's queue was, if it was visited since the cycle began or just
+// before. A page that Due has given out was, if the cycle's queue has visited it since.
 func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) bool {
 	if e.Redirects > 0 || e.Tries > 0 {
 		return false
@@ -208,7 +208,8 @@ func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) boo
 	return ok && (!at.Before(began) || time.Since(at) < p.opt.Settings.Every)
 }
 
-// takeMet reports whether a page was met in the cycle's queue, once.
+// takeMet reports whether the cycle's queue has visited a page since Due gave it out. It reports that
+// once.
 func (p *Pages) takeMet(host, url string) (met bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

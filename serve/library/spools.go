@@ -57,9 +57,10 @@ func NewSpools(limit int64) *Spools {
 }
 
 // open returns the text of a key. write writes it, unless it is there; callers that come meanwhile
-// wait for it. Once begun it is written to its end even if they go. Who goes before gives up its
-// turn: otherwise requests that are broken off would hold up everybody's texts. A text that is
-// needed to write another one is written in the turn of that one. The caller must release the text.
+// wait for it. Once begun, a text is written to its end even if its callers go. A caller that goes
+// before gives up its turn, so that requests that were broken off do not hold up the texts of
+// others. A text that is needed for another one is written in the turn of that one. The caller must
+// release the text.
 func (s *Spools) open(ctx context.Context, key string, write func(context.Context, io.Writer) error) (*spooled, error) {
 	for {
 		if text := s.take(key); text != nil {

@@ -63,8 +63,8 @@ const withChanges = 2
 // errMore ends a pass that has taken long enough.
 var errMore = errors.New("there is more to do")
 
-// share is the part of its time, one of so many, in which a TableMaker works. So publishing every
-// few seconds costs no more for the tables.
+// A TableMaker works for at most one share-th of its time. So tables cost no more where somebody
+// publishes every few seconds.
 const share = 20
 
 // Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next

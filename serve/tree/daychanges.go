@@ -168,8 +168,8 @@ func ofVersion[T any](ctx context.Context, v *library.AccountView, key string, c
 	})
 }
 
-// withdrawnOnly returns the newest edition before a day on which nothing was published, if
-// something was withdrawn on it: its directory tells of that.
+// withdrawnOnly is for a day on which nothing was published. If something was withdrawn on the day,
+// it returns the newest edition before the day, whose hosts the day's directory is about.
 func (f *finder) withdrawnOnly(ctx context.Context, day string) ([]catalog.Edition, error) {
 	keys, err := f.withdrawn(ctx, day)
 	if err != nil || len(keys) == 0 {

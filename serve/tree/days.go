@@ -202,10 +202,10 @@ func domainOf(key string) string {
 	return domain
 }
 
-// An edition that brought less of a domain than this share of a volume, one of so many, in bytes
-// and hosts, does not get one of its own. It shares one with its neighbours of that kind, while
-// together they have less than that. So a day of many express batches has few volumes, and only the
-// last volume of a day changes when an edition arrives.
+// littleShare says which editions are little: those that brought of a domain less than one
+// littleShare-th of a volume, in bytes and in hosts. Little editions that follow one another share a
+// volume, while together they are little too. So a day of many express batches has few volumes, and
+// only the last volume of a day changes when an edition arrives.
 const littleShare = 16
 
 // volumeParts returns what each volume of a domain has.

@@ -322,7 +322,7 @@ func (t *Tree) makeVolume(ctx context.Context, v *library.AccountView, of source
 	return made, nil
 }
 
-// base is what the names of a host's archives begin with, of what a volume has of the host.
+// base returns the beginning of the names of a host's archives in a volume.
 func (s source) base(h *library.Host) string {
 	first, last := h.Segments[0].Edition, h.Segments[len(h.Segments)-1].Edition
 	switch {

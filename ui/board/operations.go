@@ -43,8 +43,8 @@ type (
 	}
 	hostsQuery struct {
 		State      hosts.State `query:"state" enum:"accepted,pending,refused,all" doc:"if it is empty, and nothing else is given: pending"`
-		Part       string      `query:"part" doc:"of the name"`
-		Domain     string      `query:"domain" doc:"this host and all below it"`
+		Part       string      `query:"part" doc:"only those with this in their names"`
+		Domain     string      `query:"domain" doc:"only this host and all below it"`
 		Robot      string      `query:"robot" doc:"only those that this one has; of those that wait, those that it found"`
 		Unanswered bool        `query:"unanswered" doc:"only those whose last visit got no answer"`
 		Grouped    bool        `query:"grouped" doc:"counted by registered domain"`

@@ -83,7 +83,7 @@ func troubleName(p webpage.Page, kind wire.Trouble) string {
 	case wire.TroubleUpload:
 		return p.T("its batches are not taken")
 	case wire.TroubleBatch:
-		return p.T("a batch of it does not come through")
+		return p.T("one of its batches does not come through")
 	case wire.TroubleHosts:
 		return p.T("its hosts do not answer")
 	case wire.TroubleClock:

@@ -80,7 +80,7 @@ type (
 // justName reads a form that is only a button.
 func justName(_ route.None, name string) (string, error) { return name, nil }
 
-// registerReaders mounts the pages of what there is, or all of them.
+// registerReaders mounts the pages about readers: those whose data this process has, or all.
 func (b *board) registerReaders(mount route.Mount, all bool) {
 	if all || b.Accounts != nil {
 		b.registerAccounts(mount)
@@ -173,7 +173,7 @@ func (f accountForm) account(string) (account.NewAccount, error) {
 	return account.NewAccount{Account: account.Account{Name: strings.TrimSpace(f.Name), Domains: c.Domains, Window: c.Window, Rate: c.Rate, Quota: *c.Quota, Email: *c.Email, Terms: *c.Terms}}, nil
 }
 
-// given returns the form that an account would be the answer to.
+// given returns the values of the form for an account as it is.
 func given(a account.Account) url.Values {
 	v := url.Values{"domains": {strings.Join(a.Domains, " ")}, "window": {a.Window.String()}, "email": {a.Email}, "terms": {a.Terms.Name}, "purpose": {a.Terms.Purpose}}
 	if a.Rate != nil {

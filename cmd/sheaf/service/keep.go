@@ -40,7 +40,7 @@ type keeper struct {
 // restriction is a kind of them.
 type restriction struct {
 	kind string // catalog.Restriction.Kind, as words for operators
-	rows string // SQL: the name of each that is in force, and its value, as JSON or as a text
+	rows string // SQL for those in force: a row has the name, and the value as JSON or as a text
 	text bool   // the value is a text
 	// apply puts one into the database, if it is not there.
 	apply func(ctx context.Context, name string, value json.RawMessage) error

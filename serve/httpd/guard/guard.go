@@ -225,10 +225,10 @@ func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http
 	return g.sameOrigin(g.Audit.Handler(audit.None, problem.Handler(g.log, next)))
 }
 
-// account returns whose request it is: the account whose credentials it carries, the account that
-// has logged in with a session, that of the operator who has, who is then named, or else the
-// anonymous account; nil if there is none. Credentials that are given come before a session. It
-// fails with account.ErrCredentials if they are wrong.
+// account returns whose request it is: the account whose credentials the request carries; else the
+// account that has logged in with a session; else that of the operator who has, whose name it
+// returns too; else the anonymous account, or nil if there is none. It fails with
+// account.ErrCredentials if credentials are given and wrong.
 func (g *Guard) account(r *http.Request) (a *account.Account, operator string, bySession bool, err error) {
 	if name, password, given := r.BasicAuth(); given {
 		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)
