@@ -189,8 +189,8 @@ func (v *View) tarSum() (crc uint32, n int64) {
 	return crc, n
 }
 
-// Find returns where the bytes of a cell lie in a members or WARC view. The cell is the nth, counted
-// from 0, of those of the part that the view has.
+// Find returns where the bytes of a cell lie in a members or WARC view. The cell is the nth,
+// counted from 0, of those of the part that the view has.
 func (v *View) Find(part, nth int) (offset, length int64, ok bool) {
 	i := nth + sort.Search(len(v.refs), func(i int) bool { return v.refs[i].part >= part })
 	if i >= len(v.refs) || v.refs[i].part != part {

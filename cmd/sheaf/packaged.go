@@ -28,10 +28,10 @@ func packagedSettings() string {
 	return packagedConfig
 }
 
-// useEnvironment sets the variables that the package's unit has and this process lacks. So a command
-// has all settings of the service: the address of the database and the store's keys may stand in
-// the unit's environment only. It does so for settings files in the package's directory, and
-// changes nothing for others. The error names a file that this user may not read.
+// useEnvironment sets the variables that the package's unit has and this process lacks. So a
+// command has all settings of the service: the address of the database and the store's keys may
+// stand in the unit's environment only. It does so for settings files in the package's directory,
+// and changes nothing for others. The error names a file that this user may not read.
 func useEnvironment(config string) error {
 	dir, name := filepath.Split(config)
 	if filepath.Clean(dir) != filepath.Dir(packagedConfig) {

@@ -115,8 +115,8 @@ func (p *Publisher) Now(ctx context.Context) (v catalog.Version, n int, err erro
 	return p.publish(ctx, always, false)
 }
 
-// Recall has those of a robot's batches split once more that are not published yet, so that they are
-// judged by what is known of the robot now. It waits until no process publishes.
+// Recall has those of a robot's batches split once more that are not published yet, so that they
+// are judged by what is known of the robot now. It waits until no process publishes.
 func (p *Publisher) Recall(ctx context.Context, robot string) error {
 	return p.opt.Leases.Do(ctx, leasePublish, func(ctx context.Context, _ int64) error {
 		n, err := p.opt.Ledger.Recall(ctx, robot, p.opt.Now())

@@ -88,8 +88,8 @@ type Clock struct {
 // set the robot's clock.
 const ClockOff = time.Minute
 
-// Wrong returns by how much the robot's clock is ahead of the manager's, or behind if it is negative,
-// to the second. If the difference may be ClockOff or less, and for nil, Wrong returns 0.
+// Wrong returns by how much the robot's clock is ahead of the manager's, or behind if it is
+// negative, to the second. If the difference may be ClockOff or less, and for nil, Wrong returns 0.
 func (c *Clock) Wrong() time.Duration {
 	if c == nil || max(c.OffsetMS, -c.OffsetMS)-c.ErrorMS <= ClockOff.Milliseconds() {
 		return 0

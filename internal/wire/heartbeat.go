@@ -60,9 +60,9 @@ type Heartbeat struct {
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
 
-	// Unanswered says by host why its last visit got no answer, such as dns or timeout, or "" if the
-	// host answers again. It has the hosts of which that has changed since the last heartbeat that
-	// was answered.
+	// Unanswered says by host why its last visit got no answer, such as dns or timeout, or "" if
+	// the host answers again. It has the hosts of which that has changed since the last heartbeat
+	// that was answered.
 	Unanswered map[string]string `json:"unanswered,omitempty"`
 
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host

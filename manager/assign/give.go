@@ -94,10 +94,10 @@ func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error)
 	return robot, err
 }
 
-// assignWaiting gives each group of waiting hosts to a robot: to the one that has hosts of the group
-// already; else to the one that they are pinned to; else, of the robots that are heard of, to the
-// one that is expected to finish the group first. Costly groups go first, so that the others can
-// even out the loads. Without robots the hosts go on waiting.
+// assignWaiting gives each group of waiting hosts to a robot: to the one that has hosts of the
+// group already; else to the one that they are pinned to; else, of the robots that are heard of, to
+// the one that is expected to finish the group first. Costly groups go first, so that the others
+// can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := waitingGroups(ctx, t)
 	if err != nil || len(groups) == 0 {

@@ -186,10 +186,10 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 }
 
 // RevokeSince is Revoke for a robot whose key may be in others' hands since a time. Batches that
-// came later are not published. Batches that came before count as if the robot had lost its hosts at
-// that time. Nobody gets the name again: what was published under it since then is taken down, and
-// that would hit the next robot of the name. RevokeSince may be repeated; the earliest time counts.
-// With the zero time it is Revoke.
+// came later are not published. Batches that came before count as if the robot had lost its hosts
+// at that time. Nobody gets the name again: what was published under it since then is taken down,
+// and that would hit the next robot of the name. RevokeSince may be repeated; the earliest time
+// counts. With the zero time it is Revoke.
 func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `

@@ -194,9 +194,9 @@ func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool
 	return h.pages[url].visit, h.pages[url].at, true
 }
 
-// VisitedSince reports whether a page that comes next was already visited, so that this visit can be
-// left out. A watched page in a cycle's queue was, if it was visited since the cycle began or just
-// before. A page that Due has given out was, if the cycle's queue has visited it since.
+// VisitedSince reports whether a page that comes next was already visited, so that this visit can
+// be left out. A watched page in a cycle's queue was, if it was visited since the cycle began or
+// just before. A page that Due has given out was, if the cycle's queue has visited it since.
 func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) bool {
 	if e.Redirects > 0 || e.Tries > 0 {
 		return false
@@ -208,8 +208,8 @@ func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) boo
 	return ok && (!at.Before(began) || time.Since(at) < p.opt.Settings.Every)
 }
 
-// takeMet reports whether the cycle's queue has visited a page since Due gave it out. It reports that
-// once.
+// takeMet reports whether the cycle's queue has visited a page since Due gave it out. It reports
+// that once.
 func (p *Pages) takeMet(host, url string) (met bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -203,9 +203,9 @@ func domainOf(key string) string {
 }
 
 // littleShare says which editions are little: those that brought of a domain less than one
-// littleShare-th of a volume, in bytes and in hosts. Little editions that follow one another share a
-// volume, while together they are little too. So a day of many express batches has few volumes, and
-// only the last volume of a day changes when an edition arrives.
+// littleShare-th of a volume, in bytes and in hosts. Little editions that follow one another share
+// a volume, while together they are little too. So a day of many express batches has few volumes,
+// and only the last volume of a day changes when an edition arrives.
 const littleShare = 16
 
 // volumeParts returns what each volume of a domain has.

@@ -201,8 +201,8 @@ func newListener(t *testing.T) *listener {
 // pageLink matches the links in a mail, without the nodes' addresses, in which they differ.
 var pageLink = regexp.MustCompile(`(?m)^  page +https?://[^/]+(\S+)`)
 
-// count returns how often each call came, by its webhook-id, and how often each mail, by the path of
-// its link to the page's version.
+// count returns how often each call came, by its webhook-id, and how often each mail, by the path
+// of its link to the page's version.
 func (l *listener) count() (calls, mails map[string]int) {
 	mails = map[string]int{}
 	for _, text := range l.post.Letters() {
