@@ -130,7 +130,7 @@ func explained(err error) error { return hostProblem(operators.Explain(httpd.Exp
 
 // fillLines sets the lines of a page whose names have the part that is asked for, in any case.
 func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string) {
-	found := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !strings.Contains(name(one), strings.ToLower(p.Query)) })
+	found := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !strings.Contains(strings.ToLower(name(one)), strings.ToLower(p.Query)) })
 	p.List, p.Pager = paged(r, found)
 }
 
