@@ -135,12 +135,27 @@ func TestHostsOfADay(t *testing.T) {
 	}
 }
 
+// What is not of the public Internet is never offered to operators, nor collected because every
+// host is. An operator's setting may name it.
+func TestPrivateHostsAreNotOffered(t *testing.T) {
+	m := policed(t, hosts.Policy{Accept: []string{"*", "wiki.internal", "192.168.1.9"}})
+	for url, want := range map[string]hosts.Report{
+		"http://localhost:8080/": {Refused: 1}, "http://127.0.0.1/": {Refused: 1}, "http://10.0.0.3:81/": {Refused: 1}, "http://[::1]/": {Refused: 1}, "http://[fc00::7]/": {Refused: 1},
+		"http://printer.local/": {Refused: 1}, "http://0x7f.1:99/": {Refused: 1}, "http://intranet/": {Refused: 1}, "http://a.internal/": {Refused: 1},
+		"http://a.wiki.internal/": {Accepted: 1}, "http://192.168.1.9/": {Accepted: 1}, "http://local.example.jp/": {Accepted: 1},
+	} {
+		if got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{{URL: url}}); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", url, got, err, want)
+		}
+	}
+}
+
 // A host at a port that is not the web's waits for an operator.
 func TestHostsAtOddPortsWait(t *testing.T) {
 	m := policed(t, hosts.Policy{Accept: []string{"test"}, Refuse: []string{"bad.test"}, Ports: []int{80, 443, 8080}})
 	for url, want := range map[string]hosts.Report{
 		"http://a.test/": {Accepted: 1}, "https://b.test/": {Accepted: 1}, "http://c.test:443/": {Accepted: 1}, "http://d.test:8080/": {Accepted: 1},
-		"http://e.test:21/": {Pending: 1}, "http://[2001:db8::1]:22/": {Pending: 1}, "http://f.bad.test:21/": {Refused: 1},
+		"http://e.test:21/": {Pending: 1}, "http://[2606:4700::1111]:22/": {Pending: 1}, "http://f.bad.test:21/": {Refused: 1},
 	} {
 		if got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{{URL: url}}); err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", url, got, err, want)

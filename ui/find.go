@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sheaf/internal/api"
+	"sheaf/internal/peer"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
@@ -51,7 +52,7 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		}
 	}
 	p := lostPage{Page: f.Site.For(r), Query: query}
-	if name != "" && f.Watches != nil && a.Covers(name) {
+	if name != "" && f.Watches != nil && a.Covers(name) && peer.IsPublicHost(name) {
 		p.Watch = api.PathWatching + "?" + url.Values{"host": {name}}.Encode()
 	}
 	if name != "" {

@@ -4,8 +4,8 @@
 // # Public addresses
 //
 // IsPublic tells addresses of the public Internet from those that lead to a private network, to the
-// machine itself, or nowhere. Robots and webhooks go where strangers say: they connect to public
-// addresses only.
+// machine itself, or nowhere; IsPublicHost does the same for hosts by their names. Robots and
+// webhooks go where strangers say: they connect to public addresses only.
 //
 // # Connections
 //

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
+
+	"sheaf/internal/peer"
 )
 
 // State says whether a host is collected.
@@ -20,7 +22,9 @@ const (
 )
 
 // Policy says what becomes of a host that a robot finds. A domain in a list stands for itself and
-// for all names below it: "jp", "ac.jp", "example.com". "*" stands for every host.
+// for all names below it: "jp", "ac.jp", "example.com". "*" stands for every host. Hosts that are
+// not of the public Internet (peer.IsPublicHost) are refused, unless Accept names them or a domain
+// of theirs.
 type Policy struct {
 	Accept []string
 	Refuse []string // goes before Accept; what is in neither list is Pending
@@ -54,6 +58,8 @@ func (p Policy) Judge(host string) State {
 	name := withoutPort(host)
 	switch {
 	case within(name, p.Refuse):
+		return Refused
+	case !peer.IsPublicHost(name) && !within(name, slices.DeleteFunc(slices.Clone(p.Accept), func(d string) bool { return d == "*" })):
 		return Refused
 	case !p.takes(strings.TrimPrefix(host[len(name):], ":")):
 		return Pending

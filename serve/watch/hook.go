@@ -65,9 +65,7 @@ func checkHook(webhook string) error {
 	if err != nil {
 		return err
 	}
-	host := strings.TrimSuffix(u.Hostname(), ".")
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if err == nil && !peer.IsPublic(addr) || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if !peer.IsPublicHost(u.Hostname()) {
 		return errors.New(notPublic)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/audit"
+	"sheaf/internal/peer"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
@@ -233,7 +234,7 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 		near = append(near, place{u, replay.VersionsPath(u)})
 	}
 	s := p.screen(r, url)
-	if host, err := naming.HostOf(url); err != nil || !a.Covers(host) {
+	if host, err := naming.HostOf(url); err != nil || !a.Covers(host) || !peer.IsPublicHost(host) {
 		s.Watch = ""
 	}
 	return webpage.Show(w, r, http.StatusNotFound, missingTemplate, struct {
