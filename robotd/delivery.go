@@ -19,9 +19,9 @@ import (
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/status"
 )
 
 // answerTimeout is how long a target may take to answer once it has all that was sent.
@@ -161,14 +161,14 @@ func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) 
 
 // describeUploads adds to a status what is being made into a batch, the batches in the spool, and
 // the targets.
-func (r *Robot) describeUploads(s *status.Status) error {
+func (r *Robot) describeUploads(s *control.Status) error {
 	u := r.uploader.State()
 	pending, err := r.records.Batches.Pending()
 	var serr error
 	s.Sealing, serr = r.records.Batches.Sealing()
 	for _, p := range pending {
 		is := u.Batches[p.ID]
-		b := status.Batch{ID: p.ID, Bytes: p.Bytes, Made: p.Made, State: string(is.Known), Error: is.Error, Next: is.Next}
+		b := control.Batch{ID: p.ID, Bytes: p.Bytes, Made: p.Made, State: string(is.Known), Error: is.Error, Next: is.Next}
 		if b.Next.IsZero() { // it has just come
 			b.Next = u.Next
 		}
@@ -181,7 +181,7 @@ func (r *Robot) describeUploads(s *status.Status) error {
 		s.Spool = append(s.Spool, b)
 	}
 	for _, t := range u.Targets {
-		s.Targets = append(s.Targets, status.Target{
+		s.Targets = append(s.Targets, client.Target{
 			Name: t.Name, Failures: t.Failures, Again: t.Again, Error: t.Error, Failed: t.Failed, Answered: t.Sent,
 		})
 	}

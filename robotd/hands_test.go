@@ -14,7 +14,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
 	"sheaf/robotd/control"
-	"sheaf/robotd/status"
 )
 
 // startHand runs the real program as a hand that the head of cfg's folder has invited.
@@ -49,7 +48,7 @@ func TestHands(t *testing.T) {
 	}
 	head := startRobot(t, cfg)
 	monitor := control.NewMonitor(cfg.DataDir)
-	var s status.Status
+	var s control.Status
 	testkit.Until(t, "turns at every hand", func() bool {
 		var err error
 		s, _, err = monitor.Status(context.Background(), 0)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"sheaf/robotd/config"
-	"sheaf/robotd/status"
 )
 
 // State is the last cycle, in a file. Its methods may be called concurrently.
@@ -52,10 +51,4 @@ func (s *State) set(r record) error {
 	s.last = r
 	s.mu.Unlock()
 	return config.SaveJSON(s.path, r)
-}
-
-// Describe adds the cycle to a status.
-func (s *State) Describe(st *status.Status) {
-	r := s.get()
-	st.Cycle, st.Began, st.Ended = r.Number, r.Began, r.Ended
 }

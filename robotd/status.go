@@ -7,31 +7,34 @@ import (
 	"time"
 
 	"sheaf/robotd/control"
-	"sheaf/robotd/status"
 )
 
 // Status returns the robot's state, without its hosts. It may be called concurrently with all other
 // methods.
-func (r *Robot) Status() (status.Status, error) { return r.status(0) }
+func (r *Robot) Status() (control.Status, error) { return r.status(0) }
 
 // status returns the robot's state with a number of hosts; negative: all.
-func (r *Robot) status(hosts int) (status.Status, error) {
+func (r *Robot) status(hosts int) (control.Status, error) {
 	now, rec := time.Now(), &r.records
-	s := status.Status{
+	s := control.Status{
 		Robot: r.id.Robot, Version: Version, PID: os.Getpid(), Started: r.started, At: now,
-		Troubles: []string{}, Warnings: []string{}, Assigned: status.Assigned{Unreached: []string{}},
-		Stored: status.Stored{Segments: rec.Batches.Size(), Found: rec.Found.Waiting(), Lost: rec.Ledger.Totals()},
+		Troubles: []string{}, Warnings: []string{}, Progress: r.crawler.Progress(now, hosts),
+		Stored: control.Stored{Segments: rec.Batches.Size(), Found: rec.Found.Waiting(), Lost: rec.Ledger.Totals()},
 	}
 	if r.tap != nil {
-		s.Tap = &status.Tap{Consumers: r.tap.Consumers(), Dropped: r.tap.Dropped()}
+		s.Tap = &control.TapStatus{Consumers: r.tap.Consumers(), Dropped: r.tap.Dropped()}
 	}
-	s.Next.Log = r.plan.NextLog(now)
-	r.manners.Admission.Describe(&s)
-	r.state.Describe(&s)
-	r.session.Describe(&s)
-	r.crawler.Describe(&s, hosts)
+	var warned []string
+	s.Hours, warned = r.manners.Admission.Hours(now)
+	s.Warnings = append(s.Warnings, warned...)
+	cycle, list := r.state.get(), r.list.List()
+	s.Collection = control.Collection{Generation: list.Generation, Hosts: len(list.Hosts()), Cycle: cycle.Number, Began: cycle.Began, Ended: cycle.Ended}
+	s.Managers, s.Clock, s.Page = r.client.Targets(), r.client.Clock(), r.client.Page()
+	s.Next = control.Next{Log: r.plan.NextLog(now), Manager: r.session.Next(), Visit: s.Progress.Next}
+	s.Troubles = append(s.Troubles, s.Progress.Troubles...)
 	if r.hands != nil {
-		r.hands.Describe(&s)
+		s.Hands, warned = r.hands.Hands()
+		s.Warnings = append(s.Warnings, warned...)
 	}
 	if r.crawler.Current() == nil && !s.Ended.IsZero() {
 		s.Next.Cycle, _ = r.plan.NextCycle(s.Began, s.Ended)
@@ -45,7 +48,7 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 const longInSpool = 24 * time.Hour
 
 // warnings names what the operator should look at, though the crawl goes on.
-func warnings(s *status.Status) (all []string) {
+func warnings(s *control.Status) (all []string) {
 	if len(s.Spool) > 0 && s.At.Sub(s.Spool[0].Made) > longInSpool {
 		all = append(all, fmt.Sprintf("batch %s has waited for the service since %s", s.Spool[0].ID, s.Spool[0].Made.Format(time.RFC3339)))
 	}
@@ -62,7 +65,7 @@ func warnings(s *status.Status) (all []string) {
 }
 
 // unreached says that half of the hosts or more cannot be reached; "": they can.
-func unreached(s *status.Status) string {
+func unreached(s *control.Status) string {
 	if !s.Open || s.LeftOut == 0 || 2*s.LeftOut < s.Hosts {
 		return ""
 	}

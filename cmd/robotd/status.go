@@ -13,7 +13,6 @@ import (
 
 	"sheaf/internal/loop"
 	"sheaf/robotd/control"
-	"sheaf/robotd/status"
 )
 
 // Terminal control: the alternate screen and back; the cursor to the top; clearing the rest of the
@@ -121,7 +120,7 @@ func (w watcher) json(ctx context.Context) error {
 	out := json.NewEncoder(w.out)
 	out.SetIndent("", "  ")
 	err = out.Encode(struct {
-		status.Status
+		control.Status
 		Running bool `json:"running"`
 	}{s, running})
 	if err == nil && !running {

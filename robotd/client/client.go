@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd/status"
 )
 
 // Client makes the robot's requests to the manager. Its methods may be called concurrently.
@@ -48,7 +47,7 @@ func (c *Client) URL() string { return c.at.current() }
 func (c *Client) String() string { return c.at.String() }
 
 // Targets describes the URLs.
-func (c *Client) Targets() []status.Target { return c.at.describe() }
+func (c *Client) Targets() []Target { return c.at.describe() }
 
 // Page returns the URL of the page that shows this robot to its site; "" until the manager has told
 // it.

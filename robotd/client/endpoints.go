@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sheaf/robotd/batch"
-	"sheaf/robotd/status"
 )
 
 // A URL that fails is not asked for a time, unless there is no other.
@@ -122,12 +121,22 @@ func (e *endpoints) failed(i int, away *unreachable) {
 	p.due = p.failed.Add(max(wait, away.after))
 }
 
-func (e *endpoints) describe() []status.Target {
+// Target is a way to the service.
+type Target struct {
+	Name     string    `json:"target"`
+	Failures int       `json:"failures"`          // successive failures
+	Again    time.Time `json:"again,omitzero"`    // not used before
+	Error    string    `json:"error,omitempty"`   // last failure since the start
+	Failed   time.Time `json:"failed,omitzero"`   // time of the last failure
+	Answered time.Time `json:"answered,omitzero"` // time of the last batch or answer
+}
+
+func (e *endpoints) describe() []Target {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make([]status.Target, len(e.all))
+	all := make([]Target, len(e.all))
 	for i, p := range e.all {
-		all[i] = status.Target{Name: p.url, Failures: p.failures, Again: p.due, Error: p.err, Failed: p.failed, Answered: p.answered}
+		all[i] = Target{Name: p.url, Failures: p.failures, Again: p.due, Error: p.err, Failed: p.failed, Answered: p.answered}
 	}
 	return all
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"sheaf/internal/metrics"
-	"sheaf/robotd/status"
+	"sheaf/robotd/client"
 )
 
 // Source tells the statuses that read returns as metrics. There are no metrics for single hosts,
 // since there may be a hundred thousand.
-func Source(read func() (status.Status, error)) metrics.Source {
+func Source(read func() (Status, error)) metrics.Source {
 	return metrics.Source{Name: "status", Ask: func(_ context.Context, out *metrics.Out) error {
 		s, err := read()
 		if err != nil {
@@ -24,65 +24,65 @@ func Source(read func() (status.Status, error)) metrics.Source {
 // metric is a metric of a whole status.
 type metric struct {
 	name, help string
-	value      func(*status.Status) float64
+	value      func(*Status) float64
 }
 
 // gauges are the metrics that a status has once.
 func gauges() []metric {
 	return []metric{
-		{"healthy", "1 while the daemon makes progress or has nothing to do.", func(s *status.Status) float64 { return metrics.Truth(len(s.Troubles) == 0) }},
-		{"warnings", "What the operator should look at.", func(s *status.Status) float64 { return float64(len(s.Warnings)) }},
-		{"paused", "1 while the operator wants no visits.", func(s *status.Status) float64 { return metrics.Truth(!s.Paused.IsZero()) }},
-		{"held", "1 while the manager wants no visits.", func(s *status.Status) float64 { return metrics.Truth(!s.Held.IsZero()) }},
-		{"upload_sent_bytes", "Bytes that have gone out of the batch that is being sent; 0: none is.", func(s *status.Status) (n float64) {
+		{"healthy", "1 while the daemon makes progress or has nothing to do.", func(s *Status) float64 { return metrics.Truth(len(s.Troubles) == 0) }},
+		{"warnings", "What the operator should look at.", func(s *Status) float64 { return float64(len(s.Warnings)) }},
+		{"paused", "1 while the operator wants no visits.", func(s *Status) float64 { return metrics.Truth(!s.Paused.IsZero()) }},
+		{"held", "1 while the manager wants no visits.", func(s *Status) float64 { return metrics.Truth(!s.Held.IsZero()) }},
+		{"upload_sent_bytes", "Bytes that have gone out of the batch that is being sent; 0: none is.", func(s *Status) (n float64) {
 			for _, b := range s.Spool {
 				n += float64(b.Sent)
 			}
 			return n
 		}},
-		{"window_open", "1 while hosts may be visited.", func(s *status.Status) float64 { return metrics.Truth(s.Open) }},
-		{"cycle", "Number of the crawl cycle.", func(s *status.Status) float64 { return float64(s.Cycle) }},
-		{"list_generation", "Generation of the list of hosts.", func(s *status.Status) float64 { return float64(s.Generation) }},
-		{"hosts", "Hosts assigned.", func(s *status.Status) float64 { return float64(s.Hosts) }},
-		{"hosts_waiting", "Hosts with pages left, those being visited included.", func(s *status.Status) float64 { return float64(s.Waiting) }},
-		{"hosts_visited", "Hosts being visited now.", func(s *status.Status) float64 { return float64(s.Visited) }},
-		{"hosts_left_out", "Hosts that could not be reached in this cycle.", func(s *status.Status) float64 { return float64(s.LeftOut) }},
-		{"hands", "Hands that are connected.", func(s *status.Status) float64 { return float64(len(s.Hands)) }},
-		{"cycle_pages", "Pages stored in this cycle since the start.", func(s *status.Status) float64 { return float64(s.Pages.Total) }},
-		{"cycle_bytes", "Bytes of their answers on the wire.", func(s *status.Status) float64 { return float64(s.Bytes.Total) }},
-		{"segment_bytes", "Bytes in open segments.", func(s *status.Status) float64 { return float64(s.Segments) }},
-		{"spool_batches", "Batches that are not published yet.", func(s *status.Status) float64 { return float64(len(s.Spool)) }},
-		{"spool_bytes", "Their bytes.", func(s *status.Status) (n float64) {
+		{"window_open", "1 while hosts may be visited.", func(s *Status) float64 { return metrics.Truth(s.Open) }},
+		{"cycle", "Number of the crawl cycle.", func(s *Status) float64 { return float64(s.Cycle) }},
+		{"list_generation", "Generation of the list of hosts.", func(s *Status) float64 { return float64(s.Generation) }},
+		{"hosts", "Hosts assigned.", func(s *Status) float64 { return float64(s.Hosts) }},
+		{"hosts_waiting", "Hosts with pages left, those being visited included.", func(s *Status) float64 { return float64(s.Waiting) }},
+		{"hosts_visited", "Hosts being visited now.", func(s *Status) float64 { return float64(s.Visited) }},
+		{"hosts_left_out", "Hosts that could not be reached in this cycle.", func(s *Status) float64 { return float64(s.LeftOut) }},
+		{"hands", "Hands that are connected.", func(s *Status) float64 { return float64(len(s.Hands)) }},
+		{"cycle_pages", "Pages stored in this cycle since the start.", func(s *Status) float64 { return float64(s.Pages.Total) }},
+		{"cycle_bytes", "Bytes of their answers on the wire.", func(s *Status) float64 { return float64(s.Bytes.Total) }},
+		{"segment_bytes", "Bytes in open segments.", func(s *Status) float64 { return float64(s.Segments) }},
+		{"spool_batches", "Batches that are not published yet.", func(s *Status) float64 { return float64(len(s.Spool)) }},
+		{"spool_bytes", "Their bytes.", func(s *Status) (n float64) {
 			for _, b := range s.Spool {
 				n += float64(b.Bytes)
 			}
 			return n
 		}},
-		{"spool_oldest_seconds", "Age of the oldest of them.", func(s *status.Status) float64 {
+		{"spool_oldest_seconds", "Age of the oldest of them.", func(s *Status) float64 {
 			if len(s.Spool) == 0 {
 				return 0
 			}
 			return s.At.Sub(s.Spool[0].Made).Seconds()
 		}},
-		{"left_pages", "Pages that are known and not visited, about.", func(s *status.Status) float64 {
+		{"left_pages", "Pages that are known and not visited, about.", func(s *Status) float64 {
 			if s.Forecast == nil {
 				return 0
 			}
 			return float64(s.Forecast.Pages)
 		}},
-		{"left_fitting_pages", "Of them, those that can be visited before the window closes.", func(s *status.Status) float64 {
+		{"left_fitting_pages", "Of them, those that can be visited before the window closes.", func(s *Status) float64 {
 			if s.Forecast == nil {
 				return 0
 			}
 			return float64(s.Forecast.Fits)
 		}},
-		{"next_visit_timestamp_seconds", "When the next visit may start; 0: none is planned.", func(s *status.Status) float64 { return seconds(s.Next.Visit) }},
-		{"start_timestamp_seconds", "When the daemon started.", func(s *status.Status) float64 { return seconds(s.Started) }},
+		{"next_visit_timestamp_seconds", "When the next visit may start; 0: none is planned.", func(s *Status) float64 { return seconds(s.Next.Visit) }},
+		{"start_timestamp_seconds", "When the daemon started.", func(s *Status) float64 { return seconds(s.Started) }},
 	}
 }
 
 // tell adds all metrics of a status.
-func tell(out *metrics.Out, s *status.Status) {
+func tell(out *metrics.Out, s *Status) {
 	for _, m := range gauges() {
 		out.Gauge(m.name, m.help, m.value(s))
 	}
@@ -113,7 +113,7 @@ func tell(out *metrics.Out, s *status.Status) {
 }
 
 // ways adds the metrics of targets or managers, by name.
-func ways(out *metrics.Out, label, what string, ways []status.Target) {
+func ways(out *metrics.Out, label, what string, ways []client.Target) {
 	for _, t := range ways {
 		out.Gauge(label+"_failures", "Failures in a row of the "+what+".", float64(t.Failures), label, t.Name)
 		out.Gauge(label+"_last_failure_timestamp_seconds", "When the "+what+" last failed; 0: not since the start.", seconds(t.Failed), label, t.Name)

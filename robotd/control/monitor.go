@@ -16,7 +16,6 @@ import (
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/status"
 )
 
 // Monitor is the client of a Server. It finds the daemon by the robot's data folder.
@@ -38,7 +37,7 @@ func NewMonitor(dir string) *Monitor {
 
 // Status returns the robot's state and whether its daemon runs. hosts is how many hosts to
 // describe; negative: all. If the daemon does not run, the state is the last one known.
-func (m *Monitor) Status(ctx context.Context, hosts int) (s status.Status, running bool, err error) {
+func (m *Monitor) Status(ctx context.Context, hosts int) (s Status, running bool, err error) {
 	resp, err := m.do(ctx, http.MethodGet, fmt.Sprintf("%s?hosts=%d", pathStatus, hosts))
 	if err == nil {
 		defer resp.Body.Close()
@@ -112,11 +111,11 @@ func (m *Monitor) running() (bool, error) {
 const statusFile = "status.json"
 
 // SaveStatus writes the status for when the robot does not run.
-func SaveStatus(dir string, s *status.Status) error {
+func SaveStatus(dir string, s *Status) error {
 	return config.NoteJSON(filepath.Join(dir, statusFile), s)
 }
 
-func savedStatus(dir string) (s status.Status, err error) {
+func savedStatus(dir string) (s Status, err error) {
 	path := filepath.Join(dir, statusFile)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return s, fmt.Errorf("no robot has run in %s yet", dir)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"sheaf/robotd/status"
 )
 
 // Screen says how to format a status for people.
@@ -20,7 +18,7 @@ const labels = 9 // width of the labels
 
 // Render formats the status as lines that fit the width of the screen. If the screen has a height,
 // Render shows as many hosts as fit.
-func (v Screen) Render(s *status.Status) string {
+func (v Screen) Render(s *Status) string {
 	var b builder
 	b.screen = v
 	b.head(s)
@@ -81,7 +79,7 @@ func (b *builder) marked(color, label, text string) {
 	b.add(color, pad(label, labels)+line)
 }
 
-func (b *builder) head(s *status.Status) {
+func (b *builder) head(s *Status) {
 	now := b.screen.Now
 	color, state := b.state(s)
 	who := fmt.Sprintf("%s, sheaf-robotd %s", s.Robot, s.Version)
@@ -99,7 +97,7 @@ func (b *builder) head(s *status.Status) {
 }
 
 // state returns what the robot is doing, in a few words.
-func (b *builder) state(s *status.Status) (color, text string) {
+func (b *builder) state(s *Status) (color, text string) {
 	now := b.screen.Now
 	switch {
 	case !b.screen.Running:
@@ -130,7 +128,7 @@ func (b *builder) state(s *status.Status) (color, text string) {
 	return bold, "visiting"
 }
 
-func (b *builder) plan(s *status.Status) {
+func (b *builder) plan(s *Status) {
 	now := b.screen.Now
 	window := map[bool]string{false: "closed", true: "open"}[s.Open]
 	switch {
@@ -165,7 +163,7 @@ func (b *builder) plan(s *status.Status) {
 	}
 }
 
-func (b *builder) work(s *status.Status) {
+func (b *builder) work(s *Status) {
 	now := b.screen.Now
 	if len(s.Modules) > 0 {
 		b.row("hosts", "%s being visited, %s waiting, on %s%s",
@@ -191,7 +189,7 @@ func (b *builder) work(s *status.Status) {
 }
 
 // unreached names hosts that are left out of the cycle.
-func unreached(s *status.Status) string {
+func unreached(s *Status) string {
 	if s.LeftOut == 0 {
 		return ""
 	}
@@ -206,7 +204,7 @@ func unreached(s *status.Status) string {
 	return text
 }
 
-func (b *builder) spool(s *status.Status) {
+func (b *builder) spool(s *Status) {
 	text := "nothing waits for the service"
 	if len(s.Spool) > 0 {
 		total := int64(0)
@@ -236,7 +234,7 @@ func (b *builder) spool(s *status.Status) {
 	}
 }
 
-func (b *builder) modules(s *status.Status) {
+func (b *builder) modules(s *Status) {
 	if len(s.Modules) == 0 || !b.screen.Running {
 		return
 	}
@@ -252,7 +250,7 @@ func (b *builder) modules(s *status.Status) {
 	}
 }
 
-func (b *builder) hands(s *status.Status) {
+func (b *builder) hands(s *Status) {
 	if len(s.Hands) == 0 || !b.screen.Running {
 		return
 	}

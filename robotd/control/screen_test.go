@@ -1,42 +1,42 @@
 package control
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/status"
+	"sheaf/robotd/client"
+	"sheaf/robotd/crawl"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/polite"
 )
 
 // sample returns the status of a robot in the middle of its night.
-func sample(now time.Time) *status.Status {
-	s := &status.Status{
+func sample(now time.Time) *Status {
+	s := &Status{
 		Robot: "waseda", Version: "0.1.0", PID: 4242, Started: now.Add(-3 * time.Hour), At: now,
-		Hours: status.Hours{Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", Open: true, Changes: now.Add(90 * time.Minute)},
-		Collection: status.Collection{
-			Generation: 12, Cycle: 7, Began: now.Add(-2 * time.Hour),
-			Forecast: &status.Forecast{Pages: 22010, Fits: 20113, Nights: 2, Done: now.Add(26 * time.Hour), Slowest: status.Load{Address: "192.0.2.4", Host: "xn--wgv71a119e.jp", Pages: 5200, Each: 20 * time.Second}},
+		Hours:      polite.Hours{Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", Open: true, Changes: now.Add(90 * time.Minute)},
+		Collection: Collection{Generation: 12, Hosts: 1234, Cycle: 7, Began: now.Add(-2 * time.Hour)},
+		Progress: crawl.Progress{
+			Forecast:  &crawl.Forecast{Pages: 22010, Fits: 20113, Nights: 2, Done: now.Add(26 * time.Hour), Slowest: crawl.Load{Address: "192.0.2.4", Host: "xn--wgv71a119e.jp", Pages: 5200, Each: 20 * time.Second}},
+			Addresses: 900, Waiting: 1200, Visited: 37, LeftOut: 2, Unreached: []string{"xn--wgv71a119e.jp", "gone.example.ac.jp"},
+			Pages: crawl.Rate{Total: 41204, PerMinute: 312}, Bytes: crawl.Rate{Total: 1_234_567_890, PerMinute: 4_100_000},
+			Modules: []crawl.Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: crawl.Rate{Total: 42000, PerMinute: 320}, Each: 183456789}},
 		},
-		Assigned: status.Assigned{Hosts: 1234, Addresses: 900, Waiting: 1200, Visited: 37, LeftOut: 2, Unreached: []string{"xn--wgv71a119e.jp", "gone.example.ac.jp"}},
-		Stored:   status.Stored{Pages: status.Rate{Total: 41204, PerMinute: 312}, Bytes: status.Rate{Total: 1_234_567_890, PerMinute: 4_100_000}, Lost: status.Lost{"failed": 1200}},
-		Clock:    &wire.Clock{OffsetMS: -45, ErrorMS: 130},
-		Work: status.Work{
-			Modules: []status.Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: status.Rate{Total: 42000, PerMinute: 320}, Each: 183456789}},
-			Hands:   []status.Hand{{Name: "cellar-2", Version: "0.1.0", Since: now.Add(-90 * time.Minute), Turns: 31, Most: 1000, Pages: 20602, Bytes: 600_000_000}},
-		},
-		Spool: []status.Batch{{ID: "waseda-20261121T175319Z-1", Bytes: 36e6, Made: now.Add(-5 * time.Hour)}},
+		Stored: Stored{Lost: map[string]int64{"failed": 1200}},
+		Clock:  &wire.Clock{OffsetMS: -45, ErrorMS: 130},
+		Hands:  []fetch.Hand{{Name: "cellar-2", Version: "0.1.0", Since: now.Add(-90 * time.Minute), Turns: 31, Most: 1000, Pages: 20602, Bytes: 600_000_000}},
+		Spool:  []Batch{{ID: "waseda-20261121T175319Z-1", Bytes: 36e6, Made: now.Add(-5 * time.Hour)}},
 	}
 	for i, name := range []string{
 		"www.long-name-of-an-institute.example-university.ac.jp", "xn--wgv71a119e.jp", "xn--eckwd4c7cu47r2wf.jp:8080",
 		"xn--\u202etxt.jp", "xn--mgbh0fb.xn--kgbechtv",
 	} {
-		s.PerHost = append(s.PerHost, status.Host{
-			Name: name, Address: "192.0.2.4", State: status.HostState([]status.HostState{status.Visiting, status.Waits, status.LeftOut, status.Done}[i%4]),
-			Pages: status.Rate{Total: int64(i) * 12345, PerMinute: 3}, Left: 987654, Next: now.Add(time.Duration(i) * time.Hour),
+		s.PerHost = append(s.PerHost, crawl.HostStatus{
+			Name: name, Address: "192.0.2.4", State: []crawl.HostState{crawl.Visiting, crawl.Waits, crawl.LeftOut, crawl.Done}[i%4],
+			Pages: crawl.Rate{Total: int64(i) * 12345, PerMinute: 3}, Left: 987654, Next: now.Add(time.Duration(i) * time.Hour),
 		})
 	}
 	return s
@@ -88,21 +88,21 @@ func TestScreenNames(t *testing.T) {
 // TestScreenStates: what matters most comes first.
 func TestScreenStates(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
-	for want, change := range map[string]func(*status.Status, *Screen){
-		"state visiting":                          func(*status.Status, *Screen) {},
-		"state does not run":                      func(_ *status.Status, v *Screen) { v.Running = false },
-		"this is what it said 1h 00m ago":         func(s *status.Status, v *Screen) { v.Running, s.At = false, now.Add(-time.Hour) },
-		"state makes no progress trouble module":  func(s *status.Status, _ *Screen) { s.Troubles = []string{"module fetch"} },
-		"state paused since 01:00":                func(s *status.Status, _ *Screen) { s.Paused = now.Add(-time.Hour) },
-		"37 pages are being finished":             func(s *status.Status, _ *Screen) { s.Paused = now },
-		"state all done; the next cycle begins":   func(s *status.Status, _ *Screen) { s.Next.Cycle = now.Add(time.Hour) },
-		"state waiting for the window":            func(s *status.Status, _ *Screen) { s.Open = false },
-		"state the limit of bytes is reached":     func(s *status.Status, _ *Screen) { s.Budget = now.Add(time.Hour) },
-		"NOT to be finished within a year":        func(s *status.Status, _ *Screen) { s.Forecast.Done = time.Time{} },
-		"not visited; done about 03:00":           func(s *status.Status, _ *Screen) { s.Forecast.Fits, s.Forecast.Done = 22010, now.Add(time.Hour) },
-		"warning batch waits":                     func(s *status.Status, _ *Screen) { s.Warnings = []string{"batch waits"} },
-		"1 consumer; 2 records dropped":           func(s *status.Status, _ *Screen) { s.Tap = &status.Tap{Consumers: 1, Dropped: 2} },
-		"window closed, opens 03:30 (in 1h 30m);": func(s *status.Status, _ *Screen) { s.Open = false },
+	for want, change := range map[string]func(*Status, *Screen){
+		"state visiting":                          func(*Status, *Screen) {},
+		"state does not run":                      func(_ *Status, v *Screen) { v.Running = false },
+		"this is what it said 1h 00m ago":         func(s *Status, v *Screen) { v.Running, s.At = false, now.Add(-time.Hour) },
+		"state makes no progress trouble module":  func(s *Status, _ *Screen) { s.Troubles = []string{"module fetch"} },
+		"state paused since 01:00":                func(s *Status, _ *Screen) { s.Paused = now.Add(-time.Hour) },
+		"37 pages are being finished":             func(s *Status, _ *Screen) { s.Paused = now },
+		"state all done; the next cycle begins":   func(s *Status, _ *Screen) { s.Next.Cycle = now.Add(time.Hour) },
+		"state waiting for the window":            func(s *Status, _ *Screen) { s.Open = false },
+		"state the limit of bytes is reached":     func(s *Status, _ *Screen) { s.Budget = now.Add(time.Hour) },
+		"NOT to be finished within a year":        func(s *Status, _ *Screen) { s.Forecast.Done = time.Time{} },
+		"not visited; done about 03:00":           func(s *Status, _ *Screen) { s.Forecast.Fits, s.Forecast.Done = 22010, now.Add(time.Hour) },
+		"warning batch waits":                     func(s *Status, _ *Screen) { s.Warnings = []string{"batch waits"} },
+		"1 consumer; 2 records dropped":           func(s *Status, _ *Screen) { s.Tap = &TapStatus{Consumers: 1, Dropped: 2} },
+		"window closed, opens 03:30 (in 1h 30m);": func(s *Status, _ *Screen) { s.Open = false },
 	} {
 		s, v := sample(now), Screen{Running: true, Now: now}
 		change(s, &v)
@@ -112,61 +112,15 @@ func TestScreenStates(t *testing.T) {
 	}
 }
 
-func TestPredict(t *testing.T) {
-	w, err := window.Parse("02:00-08:00 UTC")
-	if err != nil {
-		t.Fatal(err)
-	}
-	night := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
-	even := func(n int, pages int64) (loads []status.Load) {
-		for i := range n {
-			loads = append(loads, status.Load{Address: fmt.Sprint(i), Pages: pages, Each: 20 * time.Second})
-		}
-		return loads
-	}
-	for _, tt := range []struct {
-		name   string
-		loads  []status.Load
-		floor  time.Duration
-		from   time.Time
-		done   time.Time
-		fits   int64
-		nights int
-	}{
-		{"in one night", even(10, 180), 0, night, night.Add(time.Hour), 1800, 1},
-		{"before the window", even(10, 180), 0, night.Add(-5 * time.Hour), night.Add(time.Hour), 1800, 1},
-		{"two nights, by one address", append(even(10, 10), status.Load{Address: "x", Pages: 1260, Each: 20 * time.Second}), 0, night, night.Add(25 * time.Hour), 100 + 1081, 2},
-		{"by the line", even(1000, 10), 3600 * time.Millisecond, night, night.Add(28 * time.Hour), 6001, 2},
-		{"from the middle", even(1, 1080), 0, night.Add(3 * time.Hour), night.Add(27 * time.Hour), 541, 2},
-	} {
-		f := status.Predict(tt.loads, tt.floor, tt.from, w)
-		if f == nil || !f.Done.Equal(tt.done) || f.Fits != tt.fits || f.Nights != tt.nights {
-			t.Errorf("%s: %+v", tt.name, f)
-		}
-	}
-	if f := status.Predict(nil, 0, night, w); f != nil {
-		t.Errorf("nothing left: %+v", f)
-	}
-	if f := status.Predict(even(1, 10_000_000), 0, night, w); !f.Done.IsZero() || f.Fits != 1081 {
-		t.Errorf("longer than a year: %+v", f)
-	}
-	if f := status.Predict(even(1, 10), 0, night, window.Never()); !f.Done.IsZero() || f.Fits != 0 {
-		t.Errorf("never open: %+v", f)
-	}
-	if f := status.Predict(even(1, 10), 0, night, window.Always()); !f.Done.Equal(night.Add(200*time.Second)) || f.Fits != 10 {
-		t.Errorf("always open: %+v", f)
-	}
-}
-
 // TestScreenUploads: the screen shows why batches have not arrived, and the progress of the current
 // one.
 func TestScreenUploads(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	s := sample(now)
 	s.Spool[0].To, s.Spool[0].Sent, s.Spool[0].Rate = "https://sheaf.test", 9e6, 1e6
-	s.Spool = append(s.Spool, status.Batch{ID: "waseda-2", Error: "507 no room", Next: now.Add(10 * time.Minute)})
-	s.Targets = []status.Target{{Name: "https://sheaf.test"}, {Name: "ftps://sheaf.test", Failures: 3, Error: "login \x1b[2Jrefused", Failed: now.Add(-time.Minute), Again: now.Add(time.Hour)}}
-	s.Managers = []status.Target{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
+	s.Spool = append(s.Spool, Batch{ID: "waseda-2", Error: "507 no room", Next: now.Add(10 * time.Minute)})
+	s.Targets = []client.Target{{Name: "https://sheaf.test"}, {Name: "ftps://sheaf.test", Failures: 3, Error: "login \x1b[2Jrefused", Failed: now.Add(-time.Minute), Again: now.Add(time.Hour)}}
+	s.Managers = []client.Target{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
 	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
 	for _, want := range []string{"(25 %)", "27s left", "to https://sheaf.test", "delayed waseda-2: 507 no room; again 02:10", "target ftps://sheaf.test failed 3 times", "login [2Jrefused", "manager https://one.test failed 1 time"} {
 		if !strings.Contains(text, want) {
@@ -182,7 +136,7 @@ func TestScreenWaits(t *testing.T) {
 	s := sample(now)
 	s.Segments, s.Sealing = 5e6, 7e6
 	s.Spool[0].Next = now.Add(20 * time.Minute)
-	s.Spool = append(s.Spool, status.Batch{ID: "waseda-2", State: "post-split", Next: now.Add(time.Minute)})
+	s.Spool = append(s.Spool, Batch{ID: "waseda-2", State: "post-split", Next: now.Add(time.Minute)})
 	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
 	for _, want := range []string{
 		"7.0 MB are being made into a batch; 5.0 MB collected for the next, at the latest when the window closes 03:30 (in 1h 30m)",
@@ -200,7 +154,7 @@ func TestScreenWaits(t *testing.T) {
 func TestScreenCoverage(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	s := sample(now)
-	s.Coverage = &status.Coverage{
+	s.Coverage = &crawl.Coverage{
 		Pages: 36000, Unchanged: 5000, Answers: 204, Left: 22010, Why: map[string]int64{"window": 22000, "host": 10}, Later: 1500,
 		Lost: batch.Reasons{"failed": {"timeout": 8, "503": 4, "dns": 2, "reset": 1}, "refused": {"robots.txt": 3}},
 	}

@@ -5,15 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"sheaf/robotd/status"
 )
 
 // reasonsShown limits the reasons of one kind that are shown, the most frequent first.
 const reasonsShown = 3
 
 // coverage adds the lines about the cycle's pages.
-func (b *builder) coverage(s *status.Status) {
+func (b *builder) coverage(s *Status) {
 	c := s.Coverage
 	if c == nil {
 		return
@@ -57,7 +55,7 @@ func reasons(counts map[string]int64) string {
 }
 
 // lost formats counts by kind as "3 refused, 1 failed".
-func lost(l status.Lost) string {
+func lost(l map[string]int64) string {
 	var words []string
 	for _, kind := range slices.Sorted(maps.Keys(l)) {
 		words = append(words, fmt.Sprintf("%s %s", count(l[kind]), kind))

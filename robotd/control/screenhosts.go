@@ -3,7 +3,7 @@ package control
 import (
 	"strings"
 
-	"sheaf/robotd/status"
+	"sheaf/robotd/crawl"
 )
 
 // column is a column of the table of hosts.
@@ -11,16 +11,16 @@ type column struct {
 	title string
 	width int
 	left  bool // left-aligned
-	text  func(*builder, *status.Host) string
+	text  func(*builder, *crawl.HostStatus) string
 }
 
 // hostColumns returns the columns after the name, the most important first.
 func hostColumns() []column {
 	return []column{
-		{"STATE", 8, true, func(_ *builder, h *status.Host) string { return string(h.State) }},
-		{"PAGES", 9, false, func(_ *builder, h *status.Host) string { return count(h.Pages.Total) }},
-		{"LEFT", 9, false, func(_ *builder, h *status.Host) string { return count(h.Left) }},
-		{"NEXT", 9, false, func(b *builder, h *status.Host) string {
+		{"STATE", 8, true, func(_ *builder, h *crawl.HostStatus) string { return string(h.State) }},
+		{"PAGES", 9, false, func(_ *builder, h *crawl.HostStatus) string { return count(h.Pages.Total) }},
+		{"LEFT", 9, false, func(_ *builder, h *crawl.HostStatus) string { return count(h.Left) }},
+		{"NEXT", 9, false, func(b *builder, h *crawl.HostStatus) string {
 			if h.Next.IsZero() {
 				return "-"
 			}
@@ -31,10 +31,10 @@ func hostColumns() []column {
 			}
 			return clock(h.Next, b.screen.Now)
 		}},
-		{"WHY", 19, true, func(_ *builder, h *status.Host) string { return h.Why }},
-		{"/MIN", 6, false, func(_ *builder, h *status.Host) string { return count(h.Pages.PerMinute) }},
-		{"BYTES", 7, false, func(_ *builder, h *status.Host) string { return Size(h.Bytes.Total) }},
-		{"ADDRESS", 15, true, func(_ *builder, h *status.Host) string { return h.Address }},
+		{"WHY", 19, true, func(_ *builder, h *crawl.HostStatus) string { return h.Why }},
+		{"/MIN", 6, false, func(_ *builder, h *crawl.HostStatus) string { return count(h.Pages.PerMinute) }},
+		{"BYTES", 7, false, func(_ *builder, h *crawl.HostStatus) string { return Size(h.Bytes.Total) }},
+		{"ADDRESS", 15, true, func(_ *builder, h *crawl.HostStatus) string { return h.Address }},
 	}
 }
 
@@ -45,7 +45,7 @@ const (
 )
 
 // hosts adds the table of hosts.
-func (b *builder) hosts(s *status.Status) {
+func (b *builder) hosts(s *Status) {
 	all := s.PerHost
 	room := len(all)
 	if h := b.screen.Height; h > 0 {
@@ -79,11 +79,11 @@ func (b *builder) hosts(s *status.Status) {
 		}
 		color := ""
 		switch h.State {
-		case status.Visiting:
+		case crawl.Visiting:
 			color = bold
-		case status.LeftOut:
+		case crawl.LeftOut:
 			color = yellow
-		case status.Done:
+		case crawl.Done:
 			color = dim
 		}
 		b.add(color, strings.TrimRight(line, " "))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/robotd/status"
+	"sheaf/robotd/client"
 )
 
 // mostShown limits the batches that are shown one by one: those that failed, and those that wait.
@@ -13,7 +13,7 @@ const mostShown = 3
 
 // uploads adds what is being sent, what the other batches wait for, and why batches and messages
 // have not arrived.
-func (b *builder) uploads(s *status.Status) {
+func (b *builder) uploads(s *Status) {
 	now := b.screen.Now
 	failing, waiting := 0, 0
 	for i := range s.Spool {
@@ -50,7 +50,7 @@ func (b *builder) uploads(s *status.Status) {
 }
 
 // failures adds the targets or managers that do not work now.
-func (b *builder) failures(ways []status.Target, label string) {
+func (b *builder) failures(ways []client.Target, label string) {
 	now := b.screen.Now
 	for _, t := range ways {
 		if t.Failures == 0 {

@@ -13,7 +13,6 @@ import (
 	"sheaf/internal/metrics"
 	"sheaf/internal/settings"
 	"sheaf/robotd/config"
-	"sheaf/robotd/status"
 )
 
 // socket is the local socket in the data folder.
@@ -29,9 +28,9 @@ const (
 
 // Server answers for a daemon.
 type Server struct {
-	Dir       string                                 // the data folder
-	Metrics   string                                 // loopback address for metrics and health; empty: none
-	Status    func(hosts int) (status.Status, error) // hosts is how many to describe; negative: all
+	Dir       string                          // the data folder
+	Metrics   string                          // loopback address for metrics and health; empty: none
+	Status    func(hosts int) (Status, error) // hosts is how many to describe; negative: all
 	SetPaused func(on bool) error
 	Log       *slog.Logger
 }
@@ -110,7 +109,7 @@ func (s *Server) setPaused(w http.ResponseWriter, on bool) {
 }
 
 func (s *Server) metrics() http.Handler {
-	return metrics.Handler(metrics.Sources("robotd", Source(func() (status.Status, error) { return s.Status(0) })))
+	return metrics.Handler(metrics.Sources("robotd", Source(func() (Status, error) { return s.Status(0) })))
 }
 
 // health answers 200 while the daemon makes progress or has nothing to do. If something waits and

@@ -3,13 +3,11 @@ package control
 import (
 	"log/slog"
 	"time"
-
-	"sheaf/robotd/status"
 )
 
 // LogStatistics writes one line on how busy the stages are (the statistics of the paper of 1997),
 // unless nothing has happened within the last minute.
-func LogStatistics(s *status.Status, log *slog.Logger) {
+func LogStatistics(s *Status, log *slog.Logger) {
 	if s.Pages.PerMinute == 0 && len(s.Troubles) == 0 {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 
 	"sheaf/archive"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/status"
 )
 
 // underWay is why pages are left if the crawl goes on.
@@ -52,7 +51,7 @@ func (c *Crawl) whyLeft(now time.Time) func(*Host) string {
 }
 
 // Coverage sums up what became of the cycle's pages since the start.
-func (c *Crawl) Coverage(now time.Time) status.Coverage {
+func (c *Crawl) Coverage(now time.Time) Coverage {
 	s := c.parts.Records.Tally.Coverage()
 	s.Lost = c.parts.Records.Ledger.Cycle()
 	why := c.whyLeft(now)
@@ -105,8 +104,8 @@ func (t *Tally) Reset() {
 }
 
 // Coverage returns the counts.
-func (t *Tally) Coverage() status.Coverage {
-	return status.Coverage{
+func (t *Tally) Coverage() Coverage {
+	return Coverage{
 		Pages: t.pages.Load(), Unchanged: t.unchanged.Load(), Answers: t.answers.Load(), Unverified: t.unverified.Load(),
 		Why: map[string]int64{},
 	}

@@ -13,7 +13,6 @@ import (
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/page"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/status"
 )
 
 // Parts are what crawls are made of. They outlast a crawl, and each of its stages holds them.
@@ -42,7 +41,7 @@ type Crawler struct {
 
 // summary is what the status shows of a crawl that has ended.
 type summary struct {
-	coverage     status.Coverage
+	coverage     Coverage
 	pages, bytes int64
 }
 
@@ -103,17 +102,19 @@ func (r *Crawler) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Describe adds the current crawl, or the last one, to a status. hosts is the number of hosts to
-// describe; negative: all.
-func (r *Crawler) Describe(s *status.Status, hosts int) {
+// Progress returns what the current crawl does, or what the last one did, with a number of hosts;
+// negative: all.
+func (r *Crawler) Progress(at time.Time, hosts int) Progress {
+	s := Progress{Unreached: []string{}}
 	if c := r.Current(); c != nil {
-		c.describe(s, hosts)
-		covered := c.Coverage(s.At)
+		c.describe(&s, at, hosts)
+		covered := c.Coverage(at)
 		s.Coverage = &covered
 	} else if last := r.last.Load(); last != nil {
 		s.Coverage = &last.coverage
 		s.Pages.Total, s.Bytes.Total = last.pages, last.bytes
 	}
+	return s
 }
 
 // Wanted has an element when VisitWatched should be called: there is no crawl, and perhaps a

@@ -6,21 +6,20 @@ import (
 	"time"
 
 	"sheaf/robotd/polite"
-	"sheaf/robotd/status"
 )
 
 // maxUnreached is how many of the hosts that are left out are named.
 const maxUnreached = 5
 
-// describe adds the crawl to a status, with a number of hosts; negative: all.
-func (c *Crawl) describe(s *status.Status, hosts int) {
-	at := c.describeGate(s)
+// describe adds the crawl as it is at a time, with a number of hosts; negative: all.
+func (c *Crawl) describe(s *Progress, now time.Time, hosts int) {
+	at := c.describeGate(s, now)
 	loads := make(map[string]*load)
 	for _, h := range c.hosts.All() {
 		place := at[h.Name]
 		d := h.Describe(place)
-		if d.State == status.Waits || d.State == status.LeftOut {
-			d.Why = c.whyWaits(h, place, s.At)
+		if d.State == Waits || d.State == LeftOut {
+			d.Why = c.whyWaits(h, place, now)
 		}
 		s.Pages.Total += d.Pages.Total
 		s.Pages.PerMinute += d.Pages.PerMinute
@@ -41,21 +40,21 @@ func (c *Crawl) describe(s *status.Status, hosts int) {
 	}
 	slices.Sort(s.Unreached)
 	s.Addresses = len(loads)
-	s.Forecast = c.forecast(loads, s)
-	status.Busiest(s.PerHost)
+	s.Forecast = c.forecast(loads, s, now)
+	busiest(s.PerHost)
 	if hosts >= 0 && len(s.PerHost) > hosts {
 		s.PerHost = s.PerHost[:hosts]
 	}
 }
 
-// describeGate adds the gate and the stages to a status. It returns the places of hosts in the
+// describeGate adds the gate and the stages. It returns the places of hosts in the
 // gate.
-func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
+func (c *Crawl) describeGate(s *Progress, now time.Time) map[string]*polite.Place {
 	places := c.parts.Manners.Gate.Survey()
 	s.Waiting = len(places)
 	at := make(map[string]*polite.Place, len(places))
 	due, late := 0, 0
-	open := c.parts.Manners.Gate.IsOpen(s.At)
+	open := c.parts.Manners.Gate.IsOpen(now)
 	for i := range places {
 		p := &places[i]
 		at[p.Host] = p
@@ -63,17 +62,17 @@ func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
 		case p.Out:
 			s.Visited++
 			continue
-		case open && !p.At.After(s.At):
+		case open && !p.At.After(now):
 			due++
-			if s.At.Sub(p.At) > c.pipe.Patience() {
+			if now.Sub(p.At) > c.pipe.Patience() {
 				late++
 			}
 		}
-		if s.Next.Visit.IsZero() || p.At.Before(s.Next.Visit) {
-			s.Next.Visit = p.At
+		if s.Next.IsZero() || p.At.Before(s.Next) {
+			s.Next = p.At
 		}
 	}
-	c.pipe.Describe(s, due, late)
+	c.pipe.describe(s, now, due, late)
 	return at
 }
 
@@ -102,17 +101,17 @@ func (c *Crawl) whyWaits(h *Host, p *polite.Place, now time.Time) string {
 
 // load is what is left to do at one address.
 type load struct {
-	status.Load
+	Load
 	most int64 // pages of its largest host
 }
 
 // addLoad adds a host to the load of its address.
-func (c *Crawl) addLoad(loads map[string]*load, h status.Host, p *polite.Place) {
+func (c *Crawl) addLoad(loads map[string]*load, h HostStatus, p *polite.Place) {
 	key := p.Slot.String()
 	l := loads[key]
 	if l == nil {
 		// The pages of a run share one interval; each takes the time of a fetch.
-		l = &load{Load: status.Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.pipe.FetchTime()}}
+		l = &load{Load: Load{Address: key, Each: p.Interval/time.Duration(c.hours.Pace.RunPages(h.Name)) + c.pipe.FetchTime()}}
 		loads[key] = l
 	}
 	left := max(h.Left, 1) // a host in the gate has something left
@@ -123,8 +122,8 @@ func (c *Crawl) addLoad(loads map[string]*load, h status.Host, p *polite.Place) 
 }
 
 // forecast says when the pages that are known will have been visited.
-func (c *Crawl) forecast(loads map[string]*load, s *status.Status) *status.Forecast {
-	all := make([]status.Load, 0, len(loads))
+func (c *Crawl) forecast(loads map[string]*load, s *Progress, now time.Time) *Forecast {
+	all := make([]Load, 0, len(loads))
 	for _, l := range loads {
 		all = append(all, l.Load)
 	}
@@ -132,6 +131,6 @@ func (c *Crawl) forecast(loads map[string]*load, s *status.Status) *status.Forec
 	if limit := c.parts.Settings.Limits.Bandwidth; limit > 0 && s.Pages.Total > 0 {
 		floor = max(floor, time.Duration(float64(s.Bytes.Total)/float64(s.Pages.Total)/float64(limit)*float64(time.Second)))
 	}
-	from, _ := c.parts.Manners.Admission.Planned(s.At) // as if a pause ended now
-	return status.Predict(all, floor, from, c.parts.Plan.Window)
+	from, _ := c.parts.Manners.Admission.Planned(now) // as if a pause ended now
+	return predict(all, floor, from, c.parts.Plan.Window)
 }

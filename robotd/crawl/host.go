@@ -15,7 +15,6 @@ import (
 	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/status"
 )
 
 // Host is an assigned host during a crawl.
@@ -240,19 +239,19 @@ func (h *Host) WhyWaits() string {
 // Rests reports whether the host has failed too often to be tried again soon.
 func (h *Host) Rests() bool { return h.rest.rests.Load() }
 
-// Describe returns the host's status. p is its place in the gate; nil: it has none.
-func (h *Host) Describe(p *polite.Place) status.Host {
-	d := status.Host{Name: h.Name, State: status.Done, Pages: h.pages.rate(), Bytes: h.bytes.rate(), Left: int64(h.Front.Left())}
+// Describe returns the host's  p is its place in the gate; nil: it has none.
+func (h *Host) Describe(p *polite.Place) HostStatus {
+	d := HostStatus{Name: h.Name, State: Done, Pages: h.pages.rate(), Bytes: h.bytes.rate(), Left: int64(h.Front.Left())}
 	if addr := h.place.addr.Load(); addr != nil {
 		d.Address = addr.Addr().String()
 	}
 	switch {
 	case p != nil && p.Out:
-		d.State = status.Visiting
+		d.State = Visiting
 	case h.Unreached():
-		d.State = status.LeftOut
+		d.State = LeftOut
 	case p != nil:
-		d.State = status.Waits
+		d.State = Waits
 	}
 	if p != nil && !p.Out {
 		d.Next = p.At

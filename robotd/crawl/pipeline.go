@@ -11,7 +11,6 @@ import (
 	"sheaf/robotd/page"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/status"
 )
 
 // Manners are what keeps the robot polite. They outlast a crawl.
@@ -113,9 +112,9 @@ func (p *Pipeline) Relink(h *Host, links []page.Link) error {
 	return p.storer.queue(t)
 }
 
-// Describe adds the stages to a status. due hosts may be visited now, of which late have been due
+// describe adds the stages. due hosts may be visited now, of which late have been due
 // for long.
-func (p *Pipeline) Describe(s *status.Status, due, late int) {
+func (p *Pipeline) describe(s *Progress, now time.Time, due, late int) {
 	extracting, storing := len(p.extracting.in), len(p.storing.in)
 	for _, m := range []struct {
 		*stage
@@ -123,7 +122,7 @@ func (p *Pipeline) Describe(s *status.Status, due, late int) {
 		late  int // of those, that may have waited for long
 	}{{p.fetching, due, late}, {p.extracting, extracting, extracting}, {p.storing, storing, storing}} {
 		s.Modules = append(s.Modules, m.describe(m.queue))
-		if m.stuck(m.late, p.began, p.Patience(), s.At) {
+		if m.stuck(m.late, p.began, p.Patience(), now) {
 			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, p.Patience()))
 		}
 	}

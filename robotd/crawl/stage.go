@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sheaf/robotd/config"
-	"sheaf/robotd/status"
 )
 
 // stage is a stage of the pipeline: workers that take turns from a queue. It counts what passes, so
@@ -56,8 +55,8 @@ func (s *stage) finish() {
 }
 
 // describe returns how busy the stage is. queue is the length of its queue.
-func (s *stage) describe(queue int) status.Module {
-	m := status.Module{
+func (s *stage) describe(queue int) Module {
+	m := Module{
 		Name: s.name, Queue: queue, Workers: s.size,
 		Passed: s.passed.rate(), Busy: time.Duration(s.busy.Load()),
 	}
@@ -124,6 +123,6 @@ func (m *Meter) turn(t time.Time) {
 	}
 }
 
-func (m *Meter) rate() status.Rate {
-	return status.Rate{Total: m.Load(), PerMinute: m.PerMinute()}
+func (m *Meter) rate() Rate {
+	return Rate{Total: m.Load(), PerMinute: m.PerMinute()}
 }

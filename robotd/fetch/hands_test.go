@@ -26,7 +26,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
 	"sheaf/robotd/page"
-	"sheaf/robotd/status"
 )
 
 const version = "1.2.3"
@@ -85,10 +84,9 @@ func (s *site) serve(name string, opt HandOptions) (stop func(), ended chan erro
 	return cancel, ended
 }
 
-func (s *site) hands() []status.Hand {
-	var st status.Status
-	s.Describe(&st)
-	return st.Hands
+func (s *site) hands() []Hand {
+	all, _ := s.Hands()
+	return all
 }
 
 func (s *site) has(name string) bool {
@@ -425,10 +423,9 @@ func TestForgedAndRepeatedResults(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, "the page", got))
 	p.answer(id, a, body) // again
 	testkit.Until(t, "three refusals", func() bool { return s.refused.Load() == 3 })
-	var st status.Status
-	s.Describe(&st)
-	if len(st.Warnings) != 1 || st.Hands[0].Pages != 1 {
-		t.Errorf("%q, %+v", st.Warnings, st.Hands)
+	all, warnings := s.Hands()
+	if len(warnings) != 1 || all[0].Pages != 1 {
+		t.Errorf("%q, %+v", warnings, all)
 	}
 }
 

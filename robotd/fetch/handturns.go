@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"sheaf/robotd/page"
-	robot "sheaf/robotd/status"
 )
 
 // hand is the head's view of a hand that is connected, or was.
@@ -340,8 +339,8 @@ func checkFound(p *page.Page) error {
 	return nil
 }
 
-func (w *hand) describe() robot.Hand {
-	return robot.Hand{
+func (w *hand) describe() Hand {
+	return Hand{
 		Name: w.name, Address: w.remote, Version: w.version, Since: w.since, Turns: len(w.places), Most: cap(w.places),
 		Pages: w.pages.Load(), Bytes: w.bytes.Load(),
 	}

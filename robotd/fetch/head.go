@@ -26,7 +26,6 @@ import (
 	"sheaf/archive"
 	"sheaf/robotd/config"
 	"sheaf/robotd/polite"
-	robot "sheaf/robotd/status"
 )
 
 // HeadOptions are the settings of a Head.
@@ -345,17 +344,30 @@ func (r *run) Close() {
 	}
 }
 
-// Describe adds the hands to a status.
-func (h *Head) Describe(s *robot.Status) {
+// Hand is another machine of the site that fetches for this robot.
+type Hand struct {
+	Name    string    `json:"hand"`
+	Address string    `json:"address"`
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"` // when it connected
+	Turns   int       `json:"turns"` // that it has now
+	Most    int       `json:"most"`  // that it takes at once
+	Pages   int64     `json:"pages"` // answers since it connected
+	Bytes   int64     `json:"bytes"` // of them, as transferred
+}
+
+// Hands returns the hands by name, and what the operator should know of them.
+func (h *Head) Hands() (all []Hand, warnings []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.hands {
-		s.Hands = append(s.Hands, w.describe())
+		all = append(all, w.describe())
 	}
-	slices.SortFunc(s.Hands, func(a, b robot.Hand) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Hand) int { return cmp.Compare(a.Name, b.Name) })
 	if n := h.refused.Load(); n > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d results of hands belonged to no turn that was out, and were refused", n))
+		warnings = append(warnings, fmt.Sprintf("%d results of hands belonged to no turn that was out, and were refused", n))
 	}
+	return all, warnings
 }
 
 var crlf2 = []byte("\r\n\r\n")

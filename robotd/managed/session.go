@@ -15,7 +15,6 @@ import (
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/revisit"
-	"sheaf/robotd/status"
 )
 
 // Options are what a session needs.
@@ -94,7 +93,7 @@ func (s *Session) TakeGained() bool {
 // Note takes in how far the hosts of a cycle are, before its crawl ends.
 func (s *Session) Note(hosts []*crawl.Host) { s.progress.note(s.opt.Cycle(), hosts) }
 
-// NextAsk returns when the manager is to be asked again, and notes it for the status.
+// NextAsk returns when the manager is to be asked again.
 func (s *Session) NextAsk(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,14 +101,11 @@ func (s *Session) NextAsk(now time.Time) time.Time {
 	return s.askAt
 }
 
-// Describe adds the manager and its list to a status.
-func (s *Session) Describe(st *status.Status) {
-	list := s.opt.List.List()
-	st.Generation, st.Hosts = list.Generation, len(list.Hosts())
-	st.Managers, st.Clock, st.Page = s.opt.Client.Targets(), s.opt.Client.Clock(), s.opt.Client.Page()
+// Next returns when the manager is asked again.
+func (s *Session) Next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.Next.Manager = s.askAt
+	return s.askAt
 }
 
 // HandIn sends the log of the collection (P3) and the URLs found (P2). What the manager does not

@@ -9,7 +9,6 @@ import (
 
 	"sheaf/internal/window"
 	"sheaf/robotd/config"
-	"sheaf/robotd/status"
 )
 
 // Files in the data folder.
@@ -276,22 +275,32 @@ func (c *Admission) SaveUsage() error {
 	return config.SaveJSON(c.usage, used)
 }
 
-// Describe adds the window, the pauses and the limits to a status.
-func (c *Admission) Describe(s *status.Status) {
-	s.Window, s.Open = c.plan.Window.String(), c.plan.Window.Open(s.At)
-	if s.Open {
-		s.Changes = c.plan.Window.Until(s.At)
+// Hours says whether a robot may visit hosts now.
+type Hours struct {
+	Paused  time.Time `json:"paused,omitzero"` // since when paused by the robot's own site
+	Held    time.Time `json:"held,omitzero"`   // since when paused by the manager's order
+	Window  string    `json:"window"`
+	Open    bool      `json:"open"`             // the window is open
+	Changes time.Time `json:"changes,omitzero"` // when the window closes or opens
+	Budget  time.Time `json:"budget,omitzero"`  // until when the limit of bytes stops the robot
+}
+
+// Hours returns whether hosts may be visited at a time, and what the operator should know of it.
+func (c *Admission) Hours(at time.Time) (h Hours, warnings []string) {
+	h = Hours{Window: c.plan.Window.String(), Open: c.plan.Window.Open(at), Paused: c.site.Since(), Held: c.manager.Since()}
+	if h.Open {
+		h.Changes = c.plan.Window.Until(at)
 	} else {
-		s.Changes, _ = c.plan.Window.Next(s.At)
+		h.Changes, _ = c.plan.Window.Next(at)
 	}
-	if paid := c.budget.Next(s.At); paid.After(s.At) {
-		s.Budget = paid
+	if paid := c.budget.Next(at); paid.After(at) {
+		h.Budget = paid
 	}
-	s.Paused, s.Held = c.site.Since(), c.manager.Since()
 	if why := c.Short(); why != "" {
-		s.Warnings = append(s.Warnings, "nothing is collected: "+why)
+		warnings = append(warnings, "nothing is collected: "+why)
 	}
 	if !c.lease.MayVisit() {
-		s.Warnings = append(s.Warnings, "nothing is visited: "+leaseOver)
+		warnings = append(warnings, "nothing is visited: "+leaseOver)
 	}
+	return h, warnings
 }

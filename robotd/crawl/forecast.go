@@ -1,4 +1,4 @@
-package status
+package crawl
 
 import (
 	"cmp"
@@ -30,9 +30,9 @@ type Forecast struct {
 // maxNights limits how far a forecast looks ahead.
 const maxNights = 1000
 
-// Predict returns the forecast for a robot that can begin at from. floor is the least time for any
+// predict returns the forecast for a robot that can begin at from. floor is the least time for any
 // page, however many addresses there are.
-func Predict(loads []Load, floor time.Duration, from time.Time, w *window.Schedule) *Forecast {
+func predict(loads []Load, floor time.Duration, from time.Time, w *window.Schedule) *Forecast {
 	var f Forecast
 	for _, l := range loads {
 		f.Pages += l.Pages
@@ -82,9 +82,9 @@ func fits(loads []Load, floor, open time.Duration) (n int64) {
 	return n
 }
 
-// Busiest sorts hosts: first those visited in the last minute, then by the time of the next visit.
-func Busiest(hosts []Host) {
-	slices.SortFunc(hosts, func(a, b Host) int {
+// busiest sorts hosts: first those visited in the last minute, then by the time of the next visit.
+func busiest(hosts []HostStatus) {
+	slices.SortFunc(hosts, func(a, b HostStatus) int {
 		return cmp.Or(
 			cmp.Compare(b.Pages.PerMinute, a.Pages.PerMinute),
 			cmp.Compare(rank(a.State), rank(b.State)),
