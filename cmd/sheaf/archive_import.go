@@ -11,19 +11,16 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/wire"
 	"sheaf/serve/client"
 )
-
-// importTime is the time for sending and converting one file.
-const importTime = 24 * time.Hour
 
 func archiveImport() *cobra.Command {
 	var opt importOptions
@@ -54,8 +51,8 @@ files are always read strictly.`,
 			if opt.output != "" {
 				return convertFile(cmd, args[0], opt)
 			}
-			return asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-				c.HTTP.Timeout = importTime
+			return admin.AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+				c.HTTP.Timeout = admin.ImportTime
 				for _, name := range args {
 					if err := importFile(cmd, c, name, opt); err != nil {
 						return fmt.Errorf("%s: %w", name, err)
@@ -71,7 +68,7 @@ files are always read strictly.`,
 	cmd.Flags().StringVar(&opt.collection.Source, "source", "", "where the collection comes from")
 	cmd.Flags().StringVar(&opt.collection.Licence, "licence", "", "on which terms it may be used")
 	cmd.Flags().StringVarP(&opt.output, "output", "o", "", "write the batch, an ordinary tar.gz, to this file instead")
-	return operatorFlags(cmd)
+	return admin.OperatorFlags(cmd)
 }
 
 // importOptions are the command's flags.
@@ -103,7 +100,7 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 	if err := c.Send(cmd.Context(), http.MethodPost, ingest.Import.Path, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
-	return show(cmd, done, func(w io.Writer) {
+	return admin.Show(cmd, done, func(w io.Writer) {
 		if !done.Fresh {
 			fmt.Fprintf(w, "%s: imported before as batch %s, which is %s\n", name, done.Batch, done.State)
 			return
@@ -194,7 +191,7 @@ func convertFile(cmd *cobra.Command, name string, flags importOptions) (err erro
 	if err = errors.Join(err, out.Close()); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", name, err), os.Remove(output))
 	}
-	return show(cmd, result, func(w io.Writer) {
+	return admin.Show(cmd, result, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
 			output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
 		writeLosses(w, name, lossText, result.Losses)

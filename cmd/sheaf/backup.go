@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/files"
 	"sheaf/serve/client"
@@ -19,7 +20,7 @@ import (
 const backupTime = 2 * time.Hour
 
 func backupCommand() *cobra.Command {
-	return operatorFlags(&cobra.Command{
+	return admin.OperatorFlags(&cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup of the database and the keys",
 		Long: `Write a backup of what is not in the object store, as it is at one moment, while the service runs:
@@ -27,7 +28,7 @@ accounts, robots and their keys, hosts, assignments, costs, releases, the states
 and operator.token. The file contains secrets, and only its owner can read it. "sheaf restore" puts it
 into a new installation, on SQLite or PostgreSQL. Back up the archives, in the object store, apart.`,
 		Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: admin.AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = backupTime
 			return fetchBackup(cmd, c, args[0])
 		}),
@@ -68,13 +69,13 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 	if err := files.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return show(cmd, b, func(w io.Writer) {
+	return admin.Show(cmd, b, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %d bytes, %d entries, of %s; it contains secrets\n", path, size, len(b.SHA256), b.Made.Format(time.RFC3339))
 	})
 }
 
 func restoreCommand() *cobra.Command {
-	settings := settingsFlags{packaged: true}
+	settings := admin.SettingsFlags{Packaged: true}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into a new installation, before its first start",
@@ -82,7 +83,7 @@ func restoreCommand() *cobra.Command {
 that were not published yet are left out: their robots upload them again.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings.load()
+			cfg, err := settings.Load()
 			if err != nil {
 				return err
 			}
@@ -95,14 +96,14 @@ that were not published yet are left out: their robots upload them again.`,
 			if err != nil {
 				return err
 			}
-			return show(cmd, r, func(w io.Writer) {
+			return admin.Show(cmd, r, func(w io.Writer) {
 				fmt.Fprintf(w, "restored %d tables and the keys of %s into %s; %d batches under way were left out\n",
 					r.Tables, r.Made.Format(time.RFC3339), cfg.Data, r.Dropped)
 				fmt.Fprintln(w, service.NotInCatalog)
 			})
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }

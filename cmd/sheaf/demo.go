@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/demo"
 )
 
@@ -20,7 +21,7 @@ func demoCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if opt.Settings, err = splitSettings(set); err != nil {
+			if opt.Settings, err = admin.SplitSettings(set); err != nil {
 				return err
 			}
 			if verbose {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
 	"sheaf/internal/display"
@@ -28,7 +29,7 @@ import (
 
 func doctorCommand() *cobra.Command {
 	var out, log string
-	cmd := operatorFlags(&cobra.Command{
+	cmd := admin.OperatorFlags(&cobra.Command{
 		Use:   "doctor",
 		Short: "Gather what somebody needs who is to help: health, versions, settings, queues, leases, disks, last errors",
 		Long: `Gather in one text what somebody needs who is to help: versions, settings without secrets, health,
@@ -65,8 +66,8 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 		}
 	}
 	fmt.Fprintf(&b, "sheaf %s, %s, %s/%s, %s\n", service.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format(time.RFC3339))
-	file := settingsFile(cmd)
-	cfg, settingsErr := loadSettings(file, nil)
+	file := admin.SettingsFile(cmd)
+	cfg, settingsErr := admin.LoadSettings(file, nil)
 	lines, secrets := settings.Show(&cfg)
 	if token, err := service.ReadToken(cfg.Data); err == nil { // the log could have it, also where no service is asked
 		secrets = append(secrets, token)
@@ -76,7 +77,7 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 		return settingsErr
 	})
 	section("service", func(w io.Writer) error {
-		return asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		return admin.AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			secrets = append(secrets, c.Token, c.Password)
 			fmt.Fprintln(w, c.URL)
 			for _, path := range []string{api.PathHealth, api.PathAdminBatches, api.PathAdminRobots, api.PathTransfers + "?running=true"} {
@@ -113,7 +114,7 @@ func getAny(cmd *cobra.Command, c *client.Client, path string, w io.Writer) erro
 	}
 	answer, err := c.HTTP.Do(r)
 	if err != nil {
-		return explain(err)
+		return admin.Explain(err)
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(w, answer.Body)

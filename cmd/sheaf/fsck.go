@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/display"
 )
 
 func fsckCommand() *cobra.Command {
-	settings := settingsFlags{packaged: true}
+	settings := admin.SettingsFlags{Packaged: true}
 	var flags fsckFlags
 	cmd := &cobra.Command{
 		Use:   "fsck",
@@ -31,7 +32,7 @@ environment or files.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if flags.repair != "" {
-				cfg, err := settings.load()
+				cfg, err := settings.Load()
 				if err != nil {
 					return err
 				}
@@ -40,7 +41,7 @@ environment or files.`,
 			return flags.check(cmd, settings)
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().BoolVar(&flags.deep, "deep", false, "read and verify every segment")
 	cmd.Flags().StringVar(&flags.at, "at", "", "address of the store to check, instead of that of the settings")
 	cmd.Flags().StringVar(&flags.repair, "repair", "", "address of a copy from which to repair the store of the settings; the check is deep")
@@ -54,18 +55,18 @@ type fsckFlags struct {
 	at, repair string // addresses
 }
 
-func (f fsckFlags) check(cmd *cobra.Command, settings settingsFlags) (err error) {
+func (f fsckFlags) check(cmd *cobra.Command, settings admin.SettingsFlags) (err error) {
 	var report *catalog.Report
 	if f.at != "" {
 		report, err = service.FsckAt(cmd.Context(), f.at, f.deep)
 	} else {
 		var cfg service.Config
-		if cfg, err = settings.load(); err == nil {
+		if cfg, err = settings.Load(); err == nil {
 			report, err = service.Fsck(cmd.Context(), cfg, f.deep)
 		}
 	}
 	if err == nil {
-		err = show(cmd, report, func(w io.Writer) { printReport(w, report) })
+		err = admin.Show(cmd, report, func(w io.Writer) { printReport(w, report) })
 	}
 	if err == nil && !report.OK() {
 		err = fmt.Errorf("fsck: %d problems found", report.Found)
@@ -78,7 +79,7 @@ func repair(cmd *cobra.Command, cfg service.Config, from string) error {
 	if err != nil {
 		return err
 	}
-	err = show(cmd, done, func(w io.Writer) {
+	err = admin.Show(cmd, done, func(w io.Writer) {
 		for _, key := range done.Healed {
 			fmt.Fprintf(w, "%s: repaired\n", display.Harmless(key))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/lease/quorum"
 )
@@ -43,7 +44,7 @@ lease.quorum.members of all settings.`,
 }
 
 func leaseListCommand() *cobra.Command {
-	settings := settingsFlags{packaged: true}
+	settings := admin.SettingsFlags{Packaged: true}
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the servers, and which answer",
@@ -52,13 +53,13 @@ func leaseListCommand() *cobra.Command {
 			return withQuorum(settings, func(l *quorum.Locker) error { return showServers(cmd, l) })
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
 func leaseChangeCommand(use, short, long string, members func(now []string, address string) ([]string, error)) *cobra.Command {
-	settings := settingsFlags{packaged: true}
+	settings := admin.SettingsFlags{Packaged: true}
 	cmd := &cobra.Command{
 		Use: use + " ADDRESS", Short: short,
 		Long: long + `
@@ -76,13 +77,13 @@ completed by the next change.`,
 			})
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
-func withQuorum(settings settingsFlags, do func(*quorum.Locker) error) error {
-	cfg, err := settings.load()
+func withQuorum(settings admin.SettingsFlags, do func(*quorum.Locker) error) error {
+	cfg, err := settings.Load()
 	if err != nil {
 		return err
 	}
@@ -96,8 +97,8 @@ func withQuorum(settings settingsFlags, do func(*quorum.Locker) error) error {
 
 func showServers(cmd *cobra.Command, l *quorum.Locker) error {
 	all, err := l.Members(cmd.Context())
-	shown := show(cmd, all, func(w io.Writer) {
-		table(w, "", all, func(m quorum.Member) []any {
+	shown := admin.Show(cmd, all, func(w io.Writer) {
+		admin.Table(w, "", all, func(m quorum.Member) []any {
 			state := "answers"
 			if m.Problem != "" {
 				state = "does not answer: " + m.Problem

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/commandline"
 	"sheaf/internal/display"
@@ -32,8 +33,8 @@ func rootCommand() *cobra.Command {
 		Use:   "sheaf",
 		Short: "A distribution and archive service for collected web pages",
 	}
-	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(), accessCommand(), collectionCommand(), operatorCommand(), auditCommand(),
-		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), storeCommand(), leaseCommand(), keyCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
-		mirrorCommand(), watchCommand(), removalCommand(), doctorCommand(), wrongCommand())
+	root.AddCommand(demoCommand(), setupCommand(), serveCommand(), admin.RobotCommand(), admin.ReleaseCommand(), admin.HostCommand(), admin.AccountCommand(), admin.AccessCommand(), admin.CollectionCommand(), admin.OperatorCommand(), admin.AuditCommand(),
+		admin.BatchCommand(), admin.TransfersCommand(), archiveCommand(), fsckCommand(), storeCommand(), leaseCommand(), admin.KeyCommand(), admin.IndexCommand(), admin.BalanceCommand(), admin.GcCommand(), backupCommand(), restoreCommand(),
+		mirrorCommand(), admin.WatchCommand(), admin.RemovalCommand(), doctorCommand(), admin.WrongCommand())
 	return commandline.Prepare(root, service.Version())
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/internal/display"
 	"sheaf/serve/mirror"
 )
@@ -83,7 +83,7 @@ func report(cmd *cobra.Command, opt *mirror.Options, asJSON, quiet bool) (finish
 	case asJSON:
 		opt.Reporter = mirror.NewJSON(out)
 	case quiet:
-	case isTerminal(out) && cmp.Or(os.Getenv("TERM"), "dumb") != "dumb":
+	case admin.IsTerminal(out) && cmp.Or(os.Getenv("TERM"), "dumb") != "dumb":
 		bars := mirror.NewBars(out)
 		opt.Reporter = bars
 		return bars.Wait
@@ -91,14 +91,4 @@ func report(cmd *cobra.Command, opt *mirror.Options, asJSON, quiet bool) (finish
 		opt.Reporter = mirror.NewLines(out)
 	}
 	return func() {}
-}
-
-// isTerminal reports whether a reader or a writer is a terminal.
-func isTerminal(of any) bool {
-	f, ok := of.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	return err == nil
 }

@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 )
 
 func serveCommand() *cobra.Command {
-	var settings settingsFlags
+	var settings admin.SettingsFlags
 	var roles string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -17,9 +18,9 @@ func serveCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if roles != "" {
-				settings.set = append(settings.set, "roles="+roles)
+				settings.Set = append(settings.Set, "roles="+roles)
 			}
-			cfg, err := settings.load()
+			cfg, err := settings.Load()
 			if err != nil {
 				return err
 			}
@@ -36,7 +37,7 @@ func serveCommand() *cobra.Command {
 			return s.Run(cmd.Context())
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().StringVar(&roles, "roles", "", "what this process does of manager,ingest,serve, if other processes do the rest (setting roles)")
 	return cmd
 }

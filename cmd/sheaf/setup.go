@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/operators"
 	"sheaf/internal/passwords"
@@ -46,7 +47,7 @@ func setupCommand() *cobra.Command {
 		Long: `Write the settings of a new installation, make its data directory with its keys, the key that signs
 the robots' programs, and the first operator. On a terminal it asks for what the flags do not give.
 Nothing that exists is overwritten. The first operator's password may be given in
-SHEAF_OPERATOR_PASSWORD and that of the release key in ` + passwordVariable + `; otherwise they are made up
+SHEAF_OPERATOR_PASSWORD and that of the release key in ` + admin.PasswordVariable + `; otherwise they are made up
 and printed. Credentials of an S3 store are taken from SHEAF_STORE_ACCESS_KEY and
 SHEAF_STORE_SECRET_KEY, and are not written.`,
 		Args: cobra.NoArgs,
@@ -55,15 +56,15 @@ SHEAF_STORE_SECRET_KEY, and are not written.`,
 			if _, err := os.Lstat(s.config); err == nil {
 				return fmt.Errorf("%s exists already; sheaf setup changes nothing that exists", s.config)
 			}
-			if in := cmd.InOrStdin(); isTerminal(in) {
+			if in := cmd.InOrStdin(); admin.IsTerminal(in) {
 				return s.converse(cmd, in)
 			}
 			return s.run(cmd)
 		},
 	}
 	config, data := "sheaf.yaml", "sheaf-data"
-	if _, err := os.Stat(filepath.Dir(packagedConfig)); err == nil {
-		config, data = packagedConfig, packagedData
+	if _, err := os.Stat(filepath.Dir(admin.PackagedConfig)); err == nil {
+		config, data = admin.PackagedConfig, admin.PackagedData
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.config, "config", config, "the settings file to write")
@@ -245,7 +246,7 @@ func (s *setup) settings() (map[string]any, error) {
 			all["store.prefix"] = prefix
 		}
 	}
-	more, err := splitSettings(s.set)
+	more, err := admin.SplitSettings(s.set)
 	maps.Copy(all, more)
 	return nested(all), err
 }
@@ -289,11 +290,11 @@ func (s *setup) makeReleaseKey(first *service.First) (file, madeUp string, err e
 		return "", "", nil
 	}
 	file = cmp.Or(s.releaseKey, filepath.Join(filepath.Dir(s.config), "release.key"))
-	password := os.Getenv(passwordVariable)
+	password := os.Getenv(admin.PasswordVariable)
 	if _, err := os.Stat(file); password == "" && errors.Is(err, os.ErrNotExist) {
 		madeUp = passwords.New()
 	}
-	private, err := makeOrReadKey(file, cmp.Or(password, madeUp))
+	private, err := admin.MakeOrReadKey(file, cmp.Or(password, madeUp))
 	if err != nil {
 		return "", "", err
 	}
@@ -304,7 +305,7 @@ func (s *setup) makeReleaseKey(first *service.First) (file, madeUp string, err e
 // tell prints what was made and what to do next.
 func (s *setup) tell(w io.Writer, cfg service.Config, password, keyFile, keyPassword string) {
 	start, options := "sheaf serve --config "+s.config, " --config "+s.config
-	if s.config == packagedConfig {
+	if s.config == admin.PackagedConfig {
 		start, options = "systemctl enable --now sheaf", "" // the commands look there
 	}
 	fmt.Fprintf(w, "%s has the settings, %s the data and the service's keys.\n", s.config, s.data)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/store/storecheck"
+	"sheaf/cmd/sheaf/admin"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/display"
 )
@@ -19,7 +20,7 @@ func storeCommand() *cobra.Command {
 }
 
 func storeCheckCommand() *cobra.Command {
-	settings := settingsFlags{packaged: true}
+	settings := admin.SettingsFlags{Packaged: true}
 	cmd := &cobra.Command{
 		Use:   "check [URL]",
 		Short: "Tell whether an object store keeps the promises that Sheaf needs",
@@ -38,7 +39,7 @@ name (sheaf-check-…) and deletes all that it made, also when it is interrupted
 				found, err = service.CheckStoreAt(cmd.Context(), args[0])
 			} else {
 				var cfg service.Config
-				if cfg, err = settings.load(); err != nil {
+				if cfg, err = settings.Load(); err != nil {
 					return err
 				}
 				found, err = service.CheckStore(cmd.Context(), cfg)
@@ -46,13 +47,13 @@ name (sheaf-check-…) and deletes all that it made, also when it is interrupted
 			return errors.Join(err, showPromises(cmd, found))
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
 func storeCopyCommand() *cobra.Command {
-	settings := settingsFlags{packaged: true}
+	settings := admin.SettingsFlags{Packaged: true}
 	var prune bool
 	cmd := &cobra.Command{
 		Use:   "copy ADDRESS",
@@ -68,7 +69,7 @@ With --prune, what the store does not have any more is deleted from the copy, su
 The store is checked before, and nothing is deleted if anything is missing there.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := settings.load()
+			cfg, err := settings.Load()
 			if err != nil {
 				return err
 			}
@@ -76,12 +77,12 @@ The store is checked before, and nothing is deleted if anything is missing there
 			if err != nil {
 				return err
 			}
-			return show(cmd, done, func(w io.Writer) {
+			return admin.Show(cmd, done, func(w io.Writer) {
 				fmt.Fprintf(w, "copied %d objects of %d bytes, %d were there, %d deleted\n", done.Objects, done.Bytes, done.Present, done.Deleted)
 			})
 		},
 	}
-	settings.register(cmd)
+	settings.Register(cmd)
 	cmd.Flags().BoolVar(&prune, "prune", false, "delete from the copy what the store does not have any more")
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
@@ -95,7 +96,7 @@ func showPromises(cmd *cobra.Command, found []storecheck.Promise) error {
 			broken++
 		}
 	}
-	err := show(cmd, found, func(w io.Writer) {
+	err := admin.Show(cmd, found, func(w io.Writer) {
 		for _, p := range found {
 			if p.OK {
 				fmt.Fprintf(w, "ok  %s\n", p.Promise)

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ func readPassword(cmd *cobra.Command, value *string) error {
 		return nil
 	}
 	in := cmd.InOrStdin()
-	if isTerminal(in) {
+	if IsTerminal(in) {
 		fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
 		show, err := hideTyping(in.(*os.File))
 		if err != nil {
@@ -53,4 +53,14 @@ func hideTyping(f *os.File) (show func() error, err error) {
 		return nil, err
 	}
 	return func() error { return unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, before) }, nil
+}
+
+// IsTerminal reports whether a reader or a writer is a terminal.
+func IsTerminal(of any) bool {
+	f, ok := of.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
 }

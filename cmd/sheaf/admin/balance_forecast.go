@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ The hosts are thought to be like those that robots of this service have measured
 and the robots like those that take part. While nothing was measured, the answer rests on assumptions, which
 it names.`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, manager.ShowForecast, q, showForecast)
 		}),
 	}

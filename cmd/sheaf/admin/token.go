@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -16,14 +16,14 @@ import (
 func accountTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens, which programs give instead of the password"}
 	cmd.AddCommand(accountTokenAddCommand(), onOne("ls NAME", "List an account's tokens", httpd.ListTokens, func(w io.Writer, list account.TokenList) {
-		table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
-			return []any{t.ID, t.Name, t.Uses, moment(t.Created), moment(t.Expires), moment(t.Used)}
+		Table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
+			return []any{t.ID, t.Name, t.Uses, Moment(t.Created), Moment(t.Expires), Moment(t.Used)}
 		})
 	}), &cobra.Command{
 		Use:   "rm NAME ID",
 		Short: "Revoke a token; what is under way with it ends",
 		Args:  cobra.ExactArgs(2),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return tell(cmd, c, httpd.RevokeToken, httpd.TokenOf{Account: args[0], ID: args[1]})
 		}),
 	})
@@ -40,7 +40,7 @@ func accountTokenAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Make a token of an account, and print it",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			for _, u := range uses {
 				wanted.Uses = append(wanted.Uses, account.Use(u))
 			}
@@ -48,7 +48,7 @@ func accountTokenAddCommand() *cobra.Command {
 				wanted.Expires = time.Now().AddDate(0, 0, days).UTC()
 			}
 			return ask(cmd, c, httpd.MakeToken, route.At[account.NewToken]{Name: args[0], Body: wanted}, func(w io.Writer, made account.NewToken) {
-				fmt.Fprintf(w, "account %s\nid      %s\nexpires %s\ntoken   %s\n", made.Account, made.ID, moment(made.Expires), made.Secret)
+				fmt.Fprintf(w, "account %s\nid      %s\nexpires %s\ntoken   %s\n", made.Account, made.ID, Moment(made.Expires), made.Secret)
 			})
 		}),
 	}

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ import (
 	"sheaf/serve/client"
 )
 
-func releaseCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{
+func ReleaseCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{
 		Use:   "release",
 		Short: "Sign, publish and roll out the robots' program",
 		Long: `Robots only accept a program that is signed with the operators' secret key. The service never has the
@@ -32,20 +32,20 @@ key: keep it on another machine.`,
 	return cmd
 }
 
-// passwordVariable is the environment variable with the password of the secret key.
-const passwordVariable = "SHEAF_RELEASE_PASSWORD"
+// PasswordVariable is the environment variable with the password of the secret key.
+const PasswordVariable = "SHEAF_RELEASE_PASSWORD"
 
 func releaseKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key FILE",
 		Short: "Make a key for releases, unless FILE is one, and register its public half with the service",
-		Long: `FILE is a secret key in minisign's format, encrypted with the password in ` + passwordVariable + `.
+		Long: `FILE is a secret key in minisign's format, encrypted with the password in ` + PasswordVariable + `.
 Robots learn the public half when they join, and trust no other key afterwards.`,
 		Args: cobra.ExactArgs(1),
 	}
 	replace := cmd.Flags().Bool("replace", false, "replace a registered key, for the robots that join from now on")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		private, err := makeOrReadKey(args[0], os.Getenv(passwordVariable))
+	cmd.RunE = AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		private, err := MakeOrReadKey(args[0], os.Getenv(PasswordVariable))
 		if err != nil {
 			return err
 		}
@@ -54,21 +54,21 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 		if err != nil {
 			return err
 		}
-		return show(cmd, answer, func(w io.Writer) {
+		return Show(cmd, answer, func(w io.Writer) {
 			fmt.Fprintf(w, "%s\n\nThis public key is registered. Keep %s and its password safe: without them the robots cannot be upgraded.\n", answer.Key, args[0])
 		})
 	})
 	return cmd
 }
 
-// makeOrReadKey reads the secret key in a file, or makes one, encrypted with the password.
-func makeOrReadKey(path, password string) (minisign.PrivateKey, error) {
+// MakeOrReadKey reads the secret key in a file, or makes one, encrypted with the password.
+func MakeOrReadKey(path, password string) (minisign.PrivateKey, error) {
 	private, err := readKey(path)
 	if !errors.Is(err, os.ErrNotExist) {
 		return private, err
 	}
 	if password == "" {
-		return private, fmt.Errorf("%s: a new key needs a password in %s", path, passwordVariable)
+		return private, fmt.Errorf("%s: a new key needs a password in %s", path, PasswordVariable)
 	}
 	if _, private, err = minisign.GenerateKey(nil); err != nil {
 		return private, err
@@ -97,9 +97,9 @@ func readKey(path string) (minisign.PrivateKey, error) {
 		}
 		return private, nil
 	}
-	private, err := minisign.DecryptKey(os.Getenv(passwordVariable), text)
+	private, err := minisign.DecryptKey(os.Getenv(PasswordVariable), text)
 	if err != nil {
-		return private, fmt.Errorf("%s: %w; is its password in %s?", path, err, passwordVariable)
+		return private, fmt.Errorf("%s: %w; is its password in %s?", path, err, PasswordVariable)
 	}
 	return private, nil
 }
@@ -113,12 +113,12 @@ then to all. A stage begins when the robots of the stage before have reported wi
 roll-out stops if robots go back to their old program.`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	key := cmd.Flags().String("key", "", "file with the secret key (required); its password is in "+passwordVariable)
+	key := cmd.Flags().String("key", "", "file with the secret key (required); its password is in "+PasswordVariable)
 	version := cmd.Flags().String("version", "", "the release's version (default: what the programs say)")
 	life := cmd.Flags().Duration("life", 180*24*time.Hour, "how long robots accept the release; publish another one before that")
 	floor := cmd.Flags().Int64("floor", 0, "the lowest counter that robots may run; those below are upgraded at once, and get no list of hosts before")
 	soak := cmd.Flags().Duration("soak", time.Hour, "the minimum time of each stage")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+	cmd.RunE = AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if *key == "" {
 			return errors.New("--key is missing: the file that sheaf release key made")
 		}
@@ -193,7 +193,7 @@ func releaseListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the releases and how far each is rolled out",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return listReleases(cmd, c)
 		}),
 	}
@@ -201,8 +201,8 @@ func releaseListCommand() *cobra.Command {
 
 func listReleases(cmd *cobra.Command, c *client.Client) error {
 	return ask(cmd, c, manager.ListReleases, route.None{}, func(w io.Writer, answer manager.ReleasesResponse) {
-		table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r roster.Release) []any {
-			return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
+		Table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r roster.Release) []any {
+			return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), Moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
 		})
 	})
 }
@@ -215,7 +215,7 @@ func releaseRolloutCommand() *cobra.Command {
 	}
 	percent := cmd.Flags().Int("percent", 0, "offer it to so many per cent of the robots, 1 to 100 (default: no change)")
 	stop := cmd.Flags().String("stop", "", "stop the roll-out, for this reason; robots that run the release keep it")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+	cmd.RunE = AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		counter, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {
 			return fmt.Errorf("%q is not a counter; sheaf release ls lists them", args[0])

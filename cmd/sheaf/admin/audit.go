@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 	"sheaf/serve/client"
 )
 
-func auditCommand() *cobra.Command {
+func AuditCommand() *cobra.Command {
 	var q audit.Query
 	var csv bool
-	cmd := operatorFlags(&cobra.Command{
+	cmd := OperatorFlags(&cobra.Command{
 		Use:   "audit",
 		Short: "Show who did what, and every log-in, newest first",
 		Example: `  sheaf audit --since 2026-11-01 --act takedown
   sheaf audit --act login --outcome failed --csv > failed.csv`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, operators.ListAudit, q, func(w io.Writer, list audit.RowList) {
 				if csv {
 					_ = audit.WriteCSV(w, list.Rows) // w is in memory
 					return
 				}
 				// What may be long comes last, where it widens nothing.
-				table(w, "time\twho\taddress\tact\toutcome\tabout", list.Rows, func(r audit.Row) []any {
+				Table(w, "time\twho\taddress\tact\toutcome\tabout", list.Rows, func(r audit.Row) []any {
 					about := r.Object
 					if r.Reason != "" {
 						about += ": " + r.Reason
@@ -35,7 +35,7 @@ func auditCommand() *cobra.Command {
 					if r.Count > 1 {
 						about += fmt.Sprintf(" (%d times)", r.Count)
 					}
-					return []any{moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Outcome, about}
+					return []any{Moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Outcome, about}
 				})
 				if list.Next != 0 {
 					_, _ = io.WriteString(w, fmt.Sprintf("older ones: --before %d\n", list.Next)) // w is in memory

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ func balanceShow() *cobra.Command {
 		Use:   "show",
 		Short: "Show the present plan, how much each robot has left, and what passes on now",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			show := showBalance
 			if tree {
 				show = showTree
@@ -43,9 +43,9 @@ func balanceSeries() *cobra.Command {
 		Use:   "series",
 		Short: "Show the robots' pages, links and load by hour, day or month",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, manager.ShowSeries, q, func(w io.Writer, answer manager.SeriesResponse) {
-				table(w, "begin\trobot\tpages\tlinks\tload", answer.Points, func(p levelling.Point) []any {
+				Table(w, "begin\trobot\tpages\tlinks\tload", answer.Points, func(p levelling.Point) []any {
 					return []any{p.Begin.Format("2006-01-02 15:04"), p.Robot, p.Pages, p.Links, p.Load}
 				})
 			})
@@ -63,7 +63,7 @@ func showTree(w io.Writer, a manager.BalanceResponse) {
 	fmt.Fprintf(w, "%d URLs left at %d robots that are at work, %.0f on the mean.\n", a.Left, len(a.Tree), a.Mean)
 	if len(a.Tree) > 0 {
 		depth := map[string]int{}
-		table(w, "robot\tleft\tdue\ttoo many, with those below", a.Tree, func(n levelling.Node) []any {
+		Table(w, "robot\tleft\tdue\ttoo many, with those below", a.Tree, func(n levelling.Node) []any {
 			if n.Parent != "" {
 				depth[n.Robot] = depth[n.Parent] + 1
 			}
@@ -72,7 +72,7 @@ func showTree(w io.Writer, a manager.BalanceResponse) {
 	}
 	showPassing(w, a.Passing)
 	for _, l := range a.Levelled {
-		fmt.Fprintf(w, "\nPassed on %s:\n", moment(l.Made))
+		fmt.Fprintf(w, "\nPassed on %s:\n", Moment(l.Made))
 		passed(w, l.Passed)
 	}
 }
@@ -98,16 +98,16 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	for _, b := range a.Backlogs {
 		backlog[b.Robot] = b
 	}
-	table(w, "robot\thosts\texpected\tline\tphase\tbegun\tdone\tleft\tpages/s\theard of", a.Robots, func(r levelling.Share) []any {
+	Table(w, "robot\thosts\texpected\tline\tphase\tbegun\tdone\tleft\tpages/s\theard of", a.Robots, func(r levelling.Share) []any {
 		b := backlog[r.Robot]
-		return []any{r.Robot, r.Hosts, span(r.Expected), fmt.Sprintf("%.2f", r.Slow), cmp.Or(b.Phase, "-"), b.Begun, b.Done, b.Left, fmt.Sprintf("%.2f", b.Rate), moment(b.At)}
+		return []any{r.Robot, r.Hosts, span(r.Expected), fmt.Sprintf("%.2f", r.Slow), cmp.Or(b.Phase, "-"), b.Begun, b.Done, b.Left, fmt.Sprintf("%.2f", b.Rate), Moment(b.At)}
 	})
 	showEnds(w, a.Ends, a.Nights)
 	fmt.Fprintf(w, "\n%d URLs left at the robots that are at work, %.0f on the mean.\n", a.Left, a.Mean)
 	showPassing(w, a.Passing)
 	if len(a.Copies) > 0 {
 		fmt.Fprintln(w)
-		table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {
+		Table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {
 			odd := ""
 			if c.Odd {
 				odd = "odd, such as " + c.Example
@@ -120,7 +120,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 		fmt.Fprintln(w, "\nThere is no plan by costs yet: hosts are with the robots to which they first went.")
 		return
 	}
-	fmt.Fprintf(w, "\nPlan of %s: %d hosts moved", moment(a.Plan.Made), a.Plan.Moved)
+	fmt.Fprintf(w, "\nPlan of %s: %d hosts moved", Moment(a.Plan.Made), a.Plan.Moved)
 	if a.Plan.Bound > 0 {
 		fmt.Fprintf(w, ", ends after %s of collecting; no plan ends before %s", span(a.Plan.Makespan), span(a.Plan.Bound))
 	}
@@ -131,10 +131,10 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 // showCourse shows how far the plan is that is being made, and why the last one was given up.
 func showCourse(w io.Writer, c levelling.Course) {
 	if c.Step != "" {
-		fmt.Fprintf(w, "\nA plan is being made since %s. Step %s.\n", moment(c.Began), c.Step)
+		fmt.Fprintf(w, "\nA plan is being made since %s. Step %s.\n", Moment(c.Began), c.Step)
 	}
 	if c.Reason != "" {
-		fmt.Fprintf(w, "\nThe plan of %s was not completed: %s.\n", moment(c.GivenUp), c.Reason)
+		fmt.Fprintf(w, "\nThe plan of %s was not completed: %s.\n", Moment(c.GivenUp), c.Reason)
 	}
 }
 
@@ -143,8 +143,8 @@ func showCourse(w io.Writer, c levelling.Course) {
 func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 	if len(ends) > 0 {
 		fmt.Fprintln(w)
-		table(w, "robot\tends\tafter\tbound by\tlongest chain", ends, func(o levelling.Outlook) []any {
-			return []any{o.Robot, moment(o.At), span(o.MS), o.Binds, cmp.Or(o.Host, "-")}
+		Table(w, "robot\tends\tafter\tbound by\tlongest chain", ends, func(o levelling.Outlook) []any {
+			return []any{o.Robot, Moment(o.At), span(o.MS), o.Binds, cmp.Or(o.Host, "-")}
 		})
 	}
 	nights = slices.DeleteFunc(slices.Clone(nights), func(n levelling.Night) bool { return n.Ended.IsZero() })
@@ -152,18 +152,18 @@ func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 		return
 	}
 	fmt.Fprintln(w)
-	table(w, "robot\tcycle\tbegan\tpredicted\ttook\terror", nights, func(n levelling.Night) []any {
+	Table(w, "robot\tcycle\tbegan\tpredicted\ttook\terror", nights, func(n levelling.Night) []any {
 		predicted, wrong := "-", "-"
 		if n.Predicted > 0 {
 			predicted, wrong = span(n.Predicted), fmt.Sprintf("%+.0f %%", 100*(n.Predicted/max(n.Worked, 1)-1))
 		}
-		return []any{n.Robot, n.Cycle, moment(n.Began), predicted, span(n.Worked), wrong}
+		return []any{n.Robot, n.Cycle, Moment(n.Began), predicted, span(n.Worked), wrong}
 	})
 }
 
 // livePlan asks the service what it would plan now or, with apply, to assign the hosts so.
 func livePlan(cmd *cobra.Command, explain, apply bool) error {
-	return asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+	return AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		op, done := manager.Plan, "would move"
 		if apply {
 			op, done = manager.Rebalance, "moved"
@@ -181,7 +181,7 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 				fmt.Fprintf(w, "%s takes %s at the robot nearest to it, which is more than a window. It would have to be split in %d.\n", l.Host, span(l.Least), l.Parts)
 			}
 			if explain {
-				table(w, "robot\tends after\tbound by\tlongest chain", plan.Ends, func(e levelling.RobotEnd) []any {
+				Table(w, "robot\tends after\tbound by\tlongest chain", plan.Ends, func(e levelling.RobotEnd) []any {
 					return []any{e.Robot, span(e.MS), cmp.Or(string(e.Binds), "-"), cmp.Or(e.Host, "-")}
 				})
 				sentences(w, plan.Why)
@@ -205,12 +205,12 @@ func balanceCosts() *cobra.Command {
 		Use:   "costs [HOST]",
 		Short: "Show what a host cost the robots hour by hour; or the robots' rates by weekday and hour",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if len(args) > 0 {
 				return ask(cmd, c, manager.ShowCosts, args[0], showCosts)
 			}
 			return ask(cmd, c, manager.ShowRates, route.None{}, func(w io.Writer, a manager.RatesResponse) {
-				table(w, "robot\thour ("+a.Zone+")\trequests\tKB/s of a transfer", a.Rates, func(r levelling.HourRate) []any {
+				Table(w, "robot\thour ("+a.Zone+")\trequests\tKB/s of a transfer", a.Rates, func(r levelling.HourRate) []any {
 					return []any{r.Robot, fmt.Sprintf("%s %02dh", r.Weekday, r.Hour), r.Requests, fmt.Sprintf("%.1f", r.KBs)}
 				})
 			})
@@ -230,5 +230,5 @@ func showCosts(w io.Writer, a levelling.HostCosts) {
 		}
 		rows = append(rows, []any{r.Robot, "a night", "", fmt.Sprintf("%.0f", r.KB), fmt.Sprintf("%.0f", r.KB*r.Distance), "", fmt.Sprintf("%.2f ms/KB", r.Distance)})
 	}
-	table(w, "robot\thour\trequests\tKB\tms\tKB/s\t", rows, func(row []any) []any { return row })
+	Table(w, "robot\thour\trequests\tKB\tms\tKB/s\t", rows, func(row []any) []any { return row })
 }

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"sheaf/serve/client"
 )
 
-func indexCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "index", Short: "Rebuild the index of records by URL"})
+func IndexCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "index", Short: "Rebuild the index of records by URL"})
 	cmd.AddCommand(&cobra.Command{
 		Use:   "rebuild",
 		Short: "Build the index of records by URL again from the segments",
@@ -19,7 +19,7 @@ func indexCommand() *cobra.Command {
 found an error in it. Meanwhile queries read the segments, which is slower. The service keeps the index
 up to date by itself, and rebuilds an index that it finds damaged.`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			if err := tell(cmd, c, upkeep.Rebuild, route.None{}); err != nil {
 				return err
 			}

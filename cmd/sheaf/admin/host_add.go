@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ line ends between them. A long list is sent in parts of 10,000 URLs, and each pa
 not at all. After an error the command may be run again with the same list: hosts that are known
 already keep what they have.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			urls, failed := slices.Values(args), func() error { return nil }
 			if len(args) == 1 && args[0] == "-" {
 				urls, failed = words(cmd.InOrStdin())
@@ -54,7 +54,7 @@ already keep what they have.`,
 			if err := failed(); err != nil {
 				return fmt.Errorf("standard input, after %d URLs: %w", sent, err)
 			}
-			return show(cmd, sum, func(w io.Writer) {
+			return Show(cmd, sum, func(w io.Writer) {
 				fmt.Fprintf(w, "%d hosts added, %d known before\n", sum.Accepted, sum.Known)
 			})
 		}),

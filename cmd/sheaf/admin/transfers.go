@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"io"
@@ -10,10 +10,10 @@ import (
 	"sheaf/ui/board"
 )
 
-func transfersCommand() *cobra.Command {
+func TransfersCommand() *cobra.Command {
 	var q transfers.PeriodQuery
 	var running, csv bool
-	cmd := operatorFlags(&cobra.Command{
+	cmd := OperatorFlags(&cobra.Command{
 		Use:   "transfers",
 		Short: "Show bytes, seconds and bytes/s of every robot and account",
 		Long: `Show bytes, seconds and bytes/s of every robot and account: the sums of all recorded transfers or,
@@ -21,7 +21,7 @@ with --by, of those in each hour, day or month.`,
 		Example: `  sheaf transfers --by day --since 2026-11-01
   sheaf transfers --by month --each --csv > rates.csv`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if csv || q.Each || q.Since != "" || q.Until != "" || q.By != "" {
 				q.Each = q.Each || q.Who != ""
 				return ask(cmd, c, board.ListPeriods, q, func(w io.Writer, doc transfers.PeriodDocument) {

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"sheaf/serve/client"
 )
 
-func hostCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
+func HostCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
 	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostShowCommand(), hostSetCommand(), hostAssignCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
@@ -47,7 +47,7 @@ the interval lies between the visits. A visit ends when the server closes the co
 or asks for a delay. With --pages 0 each robot's own number holds again, which is 1 unless its site has
 set another.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			want.Hosts = args
 			if cmd.Flags().Changed("pages") {
 				want.Pages = &pages
@@ -68,7 +68,7 @@ func hostRemoveCommand() *cobra.Command {
 		Use:   "rm HOST…",
 		Short: "Stop collecting hosts; what is archived of them stays",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return forEach(args, func(host string) error {
 				return tell(cmd, c, manager.RemoveHost, host)
 			})
@@ -94,7 +94,7 @@ func hostCrawlCommand() *cobra.Command {
 		Long: `Have hosts visited now. Each robot is told with its next heartbeat. It visits the host's start pages
 and up to 1,000 pages that it knows before all others, as soon as its hours and the interval allow.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			request := manager.VisitRequest{Hosts: args}
 			return ask(cmd, c, manager.VisitHosts, request, func(w io.Writer, answer manager.VisitResponse) {
 				for _, host := range args {
@@ -115,7 +115,7 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   verb + " HOST… | --all | --domain DOMAIN | --found-by ROBOT | --part TEXT",
 		Short: short,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			decision.Hosts = args
 			if len(args) == 0 && !decision.All && decision.Domain == "" && decision.FoundBy == "" && decision.Part == "" {
 				return errors.New("which hosts? Name them, or give --all, --domain, --found-by or --part; sheaf host ls --state pending lists those that wait")
@@ -135,8 +135,8 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 func hostDomainCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "domain", Short: "Domains whose hosts robots leave out, also those that they find later"}
 	list := onAll("ls", "List the domains that are refused", manager.ListDomains, func(w io.Writer, answer manager.DomainsResponse) {
-		table(w, "domain\tsince\tby\treason", answer.Domains, func(d hosts.RefusedDomain) []any {
-			return []any{d.Domain, moment(d.Since), d.By, d.Reason}
+		Table(w, "domain\tsince\tby\treason", answer.Domains, func(d hosts.RefusedDomain) []any {
+			return []any{d.Domain, Moment(d.Since), d.By, d.Reason}
 		})
 	})
 	refuse := refuseCommand("refuse DOMAIN", "Have robots leave out all hosts of a domain; what is archived of them stays", manager.RefuseDomain,
@@ -151,8 +151,8 @@ func hostDomainCommand() *cobra.Command {
 func hostPrefixCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "prefix", Short: "Parts of hosts that robots leave out: pages whose URL begins with a prefix"}
 	list := onAll("ls", "List the prefixes that are refused", manager.ListPrefixes, func(w io.Writer, answer manager.PrefixesResponse) {
-		table(w, "prefix\tsince\tby\treason", answer.Prefixes, func(p hosts.RefusedPrefix) []any {
-			return []any{p.URL, moment(p.Since), p.By, p.Reason}
+		Table(w, "prefix\tsince\tby\treason", answer.Prefixes, func(p hosts.RefusedPrefix) []any {
+			return []any{p.URL, Moment(p.Since), p.By, p.Reason}
 		})
 	})
 	refuse := refuseCommand("refuse URL", "Have robots leave out the pages whose URL begins so; what is archived of them stays", manager.RefusePrefix,
@@ -161,7 +161,7 @@ func hostPrefixCommand() *cobra.Command {
 		})
 	allow := &cobra.Command{
 		Use: "allow URL", Short: "End that", Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return tell(cmd, c, manager.AllowPrefix, manager.PrefixQuery{URL: args[0]})
 		}),
 	}
@@ -174,7 +174,7 @@ func refuseCommand[In any](use, short string, op route.Op[In, route.None], reque
 	var by, reason string
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return tell(cmd, c, op, request(args[0], by, reason))
 		}),
 	}
@@ -189,7 +189,7 @@ func hostListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List hosts and the robots that collect them",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var list []hosts.Host
 			for {
 				page, err := client.Call(cmd.Context(), c, manager.ListHosts, q)
@@ -201,13 +201,13 @@ func hostListCommand() *cobra.Command {
 					break
 				}
 			}
-			return show(cmd, list, func(w io.Writer) {
-				table(w, "host\tstate\trobot\tfound by\tlast visit\tstatus\tpages\tbytes\tno answer", list, func(h hosts.Host) []any {
+			return Show(cmd, list, func(w io.Writer) {
+				Table(w, "host\tstate\trobot\tfound by\tlast visit\tstatus\tpages\tbytes\tno answer", list, func(h hosts.Host) []any {
 					var last hosts.LastVisit
 					if len(h.Visits) > 0 {
 						last = h.Visits[0]
 					}
-					return []any{h.Name, h.State, robotsOf(h), cmp.Or(h.Source, "operator"), moment(last.At), last.Status, last.Pages, last.Bytes, last.Why}
+					return []any{h.Name, h.State, robotsOf(h), cmp.Or(h.Source, "operator"), Moment(last.At), last.Status, last.Pages, last.Bytes, last.Why}
 				})
 			})
 		}),
@@ -241,7 +241,7 @@ the others at these addresses go with them. A robot that has a host gives it up 
 and only then the other visits it. While the robot takes no part, others collect its hosts; it gets them
 back when it is heard of again. With --auto the plan decides again.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			want.Hosts = args
 			if !auto {
 				if len(args) < 2 {
@@ -271,7 +271,7 @@ func hostShowCommand() *cobra.Command {
 		fact("robots", robotsOf(h))
 		fact("assigned", h.PinReason)
 		fact("addresses", strings.Join(h.Addresses, " "))
-		fact("found by", cmp.Or(h.Source, "operator")+" at "+moment(h.Created))
+		fact("found by", cmp.Or(h.Source, "operator")+" at "+Moment(h.Created))
 		fact("interval", h.Interval)
 		fact("shortest", h.Shortest)
 		if h.Pages > 0 {
@@ -284,8 +284,8 @@ func hostShowCommand() *cobra.Command {
 			return
 		}
 		fmt.Fprintln(w)
-		table(w, "robot\tlast visit\tstatus\tpages\tbytes\tno answer", h.Visits, func(v hosts.LastVisit) []any {
-			return []any{v.Robot, moment(v.At), v.Status, v.Pages, v.Bytes, v.Why}
+		Table(w, "robot\tlast visit\tstatus\tpages\tbytes\tno answer", h.Visits, func(v hosts.LastVisit) []any {
+			return []any{v.Robot, Moment(v.At), v.Status, v.Pages, v.Bytes, v.Why}
 		})
 	})
 }

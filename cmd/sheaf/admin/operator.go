@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bytes"
@@ -22,12 +22,12 @@ import (
 	"sheaf/serve/client"
 )
 
-// operatorFlags adds the flags by which operators' commands find the service.
-func operatorFlags(cmd *cobra.Command) *cobra.Command {
+// OperatorFlags adds the flags by which operators' commands find the service.
+func OperatorFlags(cmd *cobra.Command) *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
 	f.String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which has the operators' token (SHEAF_DATA)")
-	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given (default "+packagedConfig+", if it can be read and neither is given)")
+	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given (default "+PackagedConfig+", if it can be read and neither is given)")
 	f.String("token", "", "the operators' token, if the data directory is on another machine (default $SHEAF_TOKEN)")
 	f.String("operator", os.Getenv("SHEAF_OPERATOR"), "an operator's name, instead of the token (SHEAF_OPERATOR); the password is in SHEAF_OPERATOR_PASSWORD")
 	f.Bool("json", false, "print JSON")
@@ -41,9 +41,9 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// settingsFile returns the service's settings file, or "" if there is none. On a machine with the
+// SettingsFile returns the service's settings file, or "" if there is none. On a machine with the
 // package it is the package's, unless another service is named.
-func settingsFile(cmd *cobra.Command) string {
+func SettingsFile(cmd *cobra.Command) string {
 	file, _ := cmd.Flags().GetString("config")
 	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
 	if file == "" && !given {
@@ -52,9 +52,9 @@ func settingsFile(cmd *cobra.Command) string {
 	return file
 }
 
-// loadSettings loads the service's settings from a file, with the environment of the package's
+// LoadSettings loads the service's settings from a file, with the environment of the package's
 // unit.
-func loadSettings(file string, overrides map[string]any) (service.Config, error) {
+func LoadSettings(file string, overrides map[string]any) (service.Config, error) {
 	unread := useEnvironment(file)
 	cfg, err := service.Load(file, overrides)
 	if err != nil {
@@ -68,11 +68,11 @@ func loadSettings(file string, overrides map[string]any) (service.Config, error)
 func whichService(cmd *cobra.Command) (url, data string, err error) {
 	url, _ = cmd.Flags().GetString("url")
 	data, _ = cmd.Flags().GetString("data")
-	file := settingsFile(cmd)
+	file := SettingsFile(cmd)
 	if file == "" {
 		return url, data, nil
 	}
-	cfg, err := loadSettings(file, nil)
+	cfg, err := LoadSettings(file, nil)
 	if err != nil {
 		return "", "", err
 	}
@@ -88,8 +88,8 @@ func whichService(cmd *cobra.Command) (url, data string, err error) {
 // action is the work of a command that calls a service.
 type action func(cmd *cobra.Command, c *client.Client, args []string) error
 
-// asOperator returns the function of a command that calls the service as an operator.
-func asOperator(run action) func(*cobra.Command, []string) error {
+// AsOperator returns the function of a command that calls the service as an operator.
+func AsOperator(run action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		address, data, err := whichService(cmd)
 		if err != nil {
@@ -105,7 +105,7 @@ func asOperator(run action) func(*cobra.Command, []string) error {
 				return fmt.Errorf("--url: %w", err)
 			}
 			c.User, c.Password = name, password
-			return explain(run(cmd, c, args))
+			return Explain(run(cmd, c, args))
 		}
 		given, _ := cmd.Flags().GetString("token")
 		token := cmp.Or(given, os.Getenv("SHEAF_TOKEN"))
@@ -118,12 +118,12 @@ func asOperator(run action) func(*cobra.Command, []string) error {
 		if err != nil {
 			return fmt.Errorf("--url: %w", err)
 		}
-		return explain(run(cmd, c, args))
+		return Explain(run(cmd, c, args))
 	}
 }
 
-// explain adds advice to the error of a service that cannot be reached.
-func explain(err error) error {
+// Explain adds advice to the error of a service that cannot be reached.
+func Explain(err error) error {
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("the service does not answer: %w; is `sheaf serve` running there?", err)
 	}
@@ -144,7 +144,7 @@ func onOne[Out any](use, short string, op route.Op[string, Out], text func(w io.
 func asking[In, Out any](use, short string, n cobra.PositionalArgs, op route.Op[In, Out], in func(args []string) In, text func(w io.Writer, answer Out)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: n,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if text == nil {
 				return tell(cmd, c, op, in(args))
 			}
@@ -165,12 +165,12 @@ func ask[In, Out any](cmd *cobra.Command, c *client.Client, op route.Op[In, Out]
 	if err != nil {
 		return err
 	}
-	return show(cmd, answer, func(w io.Writer) { text(w, answer) })
+	return Show(cmd, answer, func(w io.Writer) { text(w, answer) })
 }
 
-// show prints v as JSON if --json is given, and otherwise what text writes. Control characters in
+// Show prints v as JSON if --json is given, and otherwise what text writes. Control characters in
 // it are escaped, because names may come from the web.
-func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
+func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	var b bytes.Buffer
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 		e := json.NewEncoder(&b)
@@ -186,9 +186,9 @@ func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	return err
 }
 
-// table writes a list in aligned columns. The names of the columns in head are separated by tabs.
+// Table writes a list in aligned columns. The names of the columns in head are separated by tabs.
 // Control characters in cells are escaped: a line feed in a name must not make a line of its own.
-func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
+func Table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if head != "" {
 		fmt.Fprintln(tw, head)
@@ -206,37 +206,37 @@ func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 // facts writes names and values, without those that have no value.
 func facts(w io.Writer, list [][2]string) {
 	list = slices.DeleteFunc(list, func(f [2]string) bool { return f[1] == "" })
-	table(w, "", list, func(f [2]string) []any { return []any{f[0], f[1]} })
+	Table(w, "", list, func(f [2]string) []any { return []any{f[0], f[1]} })
 }
 
-// moment formats a time in the local zone, and the zero time as "-".
-func moment(t time.Time) string {
+// Moment formats a time in the local zone, and the zero time as "-".
+func Moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.Local().Format(time.DateTime)
 }
 
-// settingsFlags are the flags of commands that work with the service's own settings.
-type settingsFlags struct {
+// SettingsFlags are the flags of commands that work with the service's own settings.
+type SettingsFlags struct {
 	config, data string
-	set          []string
-	packaged     bool // without a file and a directory, the package's settings are meant
+	Set          []string
+	Packaged     bool // without a file and a directory, the package's settings are meant
 }
 
-func (f *settingsFlags) register(cmd *cobra.Command) {
+func (f *SettingsFlags) Register(cmd *cobra.Command) {
 	file := "the service's settings file (YAML); see deploy/sheaf.yaml"
-	if f.packaged {
-		file += " (default " + packagedConfig + ", if it can be read and no --data is given)"
+	if f.Packaged {
+		file += " (default " + PackagedConfig + ", if it can be read and no --data is given)"
 	}
 	cmd.Flags().StringVar(&f.config, "config", "", file)
 	cmd.Flags().StringVar(&f.data, "data", "", "the service's data directory (setting data)")
-	cmd.Flags().StringArrayVar(&f.set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
+	cmd.Flags().StringArrayVar(&f.Set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
 }
 
-// load loads the settings. --data and --set come before the file and the environment.
-func (f *settingsFlags) load() (service.Config, error) {
-	overrides, err := splitSettings(f.set)
+// Load loads the settings. --data and --set come before the file and the environment.
+func (f *SettingsFlags) Load() (service.Config, error) {
+	overrides, err := SplitSettings(f.Set)
 	if err != nil {
 		return service.Config{}, err
 	}
@@ -244,14 +244,14 @@ func (f *settingsFlags) load() (service.Config, error) {
 		overrides["data"] = f.data
 	}
 	file := f.config
-	if file == "" && f.data == "" && f.packaged && os.Getenv("SHEAF_DATA") == "" {
+	if file == "" && f.data == "" && f.Packaged && os.Getenv("SHEAF_DATA") == "" {
 		file = packagedSettings()
 	}
-	return loadSettings(file, overrides)
+	return LoadSettings(file, overrides)
 }
 
-// splitSettings splits the values of --set.
-func splitSettings(set []string) (map[string]any, error) {
+// SplitSettings splits the values of --set.
+func SplitSettings(set []string) (map[string]any, error) {
 	m := map[string]any{}
 	for _, s := range set {
 		key, value, ok := strings.Cut(s, "=")

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ func runPlan(t *testing.T, costs string, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := rootCommand()
+	cmd := BalanceCommand()
 	cmd.SetOut(&out)
-	cmd.SetArgs(append([]string{"balance", "plan", "--costs", file}, args...))
+	cmd.SetArgs(append([]string{"plan", "--costs", file}, args...))
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }

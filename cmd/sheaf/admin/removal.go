@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"sheaf/ui/removal"
 )
 
-func removalCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "removal", Short: "List and decide what owners of sites ask to be removed"})
+func RemovalCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "removal", Short: "List and decide what owners of sites ask to be removed"})
 	cmd.AddCommand(removalListCommand(), removalShowCommand(),
 		removalDecideCommand("grant ID", "Grant a request: take down what it names, have robots visit it no more, and tell the asker", true),
 		removalDecideCommand("refuse ID --reason TEXT", "Refuse a request, and tell the asker why", false))
@@ -27,13 +27,13 @@ func removalListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the requests, the latest first",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			if state != "" {
 				q.States = []removal.State{removal.State(state)}
 			}
 			return ask(cmd, c, removal.ListRequests, q, func(w io.Writer, list removal.RequestList) {
-				table(w, "id\tstate\twish\tkind\ttarget\tasked\tproof", list.Requests, func(r removal.Request) []any {
-					return []any{r.ID, r.State, r.Wish, r.Kind, r.Target, moment(r.Created), r.Proof}
+				Table(w, "id\tstate\twish\tkind\ttarget\tasked\tproof", list.Requests, func(r removal.Request) []any {
+					return []any{r.ID, r.State, r.Wish, r.Kind, r.Target, Moment(r.Created), r.Proof}
 				})
 			})
 		}),
@@ -49,10 +49,10 @@ func removalShowCommand() *cobra.Command {
 func showRemoval(w io.Writer, r removal.RequestDocument) {
 	list := [][2]string{
 		{"request", r.ID}, {"state", string(r.State)}, {"wish", string(r.Wish)}, {string(r.Kind), r.Target}, {"asker", r.Email}, {"reason", r.Reason},
-		{"proof", r.Proof}, {"answer", r.Answer}, {"carried out", moment(r.Carried)},
+		{"proof", r.Proof}, {"answer", r.Answer}, {"carried out", Moment(r.Carried)},
 	}
 	for _, e := range r.History {
-		list = append(list, [2]string{moment(e.At), fmt.Sprintf("%s: %s %s", e.By, e.Act, e.Note)})
+		list = append(list, [2]string{Moment(e.At), fmt.Sprintf("%s: %s %s", e.By, e.Act, e.Note)})
 	}
 	facts(w, list)
 }
@@ -63,7 +63,7 @@ func removalDecideCommand(use, short string, grant bool) *cobra.Command {
 		Use:   use,
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return ask(cmd, c, removal.Settle, route.At[removal.Decision]{Name: args[0], Body: by}, showRemoval)
 		}),
 	}

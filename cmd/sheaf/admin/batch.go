@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -15,8 +15,11 @@ import (
 	"sheaf/serve/client"
 )
 
-func batchCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "List batches and their states, publish, and decide about quarantined ones"})
+// ImportTime is the time for sending and converting one file.
+const ImportTime = 24 * time.Hour
+
+func BatchCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "batch", Short: "List batches and their states, publish, and decide about quarantined ones"})
 	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand(), batchOthersCommand(),
 		batchDecisionCommand("release", ingest.ReleaseBatch, "Take a quarantined batch up again, without the checks of its hosts and clock that it failed"),
 		batchDecisionCommand("discard", ingest.DiscardBatch, "Delete the file of a quarantined batch; its ID stays used"))
@@ -29,13 +32,13 @@ func batchListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List how many batches are in each state, and the latest ones",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, ingest.ListBatches, q, func(w io.Writer, list ingest.BatchList) {
-				table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b inbox.Buffer) []any {
+				Table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b inbox.Buffer) []any {
 					return []any{b.State, b.Batches, b.Bytes, time.Duration(b.Oldest * float64(time.Second)).Round(time.Second)}
 				})
 				fmt.Fprintln(w)
-				table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *inbox.Batch) []any {
+				Table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b *inbox.Batch) []any {
 					return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(b)}
 				})
 			})
@@ -92,7 +95,7 @@ func batchDecisionCommand(verb string, op route.Op[route.At[inbox.Order], *inbox
 		Use:   verb + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return ask(cmd, c, op, route.At[inbox.Order]{Name: args[0], Body: word}, func(w io.Writer, b *inbox.Batch) {
 				fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(b))
 			})
@@ -114,8 +117,8 @@ func batchOthersCommand() *cobra.Command {
 		Use:   "others ID",
 		Short: "Write the records of an imported WARC that are not in the archive (requests, metadata, …) as .warc.gz",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			c.HTTP.Timeout = importTime
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			c.HTTP.Timeout = ImportTime
 			ref, _ := ingest.ShowOthers.Call(args[0])
 			return c.Get(cmd.Context(), ref, cmd.OutOrStdout())
 		}),

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"sheaf/serve/httpd"
 )
 
-func accessCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "access", Short: "List, add and remove rules that say who may see what of the archive"})
+func AccessCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "access", Short: "List, add and remove rules that say who may see what of the archive"})
 	cmd.AddCommand(accessAddCommand(), onAll("ls", "List the rules in force", httpd.ListRules, func(w io.Writer, list account.RuleList) {
-		table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r account.Rule) []any {
+		Table(w, "id\tnames\topen to\tby\treason", list.Rules, func(r account.Rule) []any {
 			return []any{r.ID, r.Names(), r.OpenTo(), r.By, r.Reason}
 		})
 	}), onOne("rm ID", "Remove a rule; what only it hid is visible again", httpd.RemoveRule, nil))
@@ -36,7 +36,7 @@ func accessAddCommand() *cobra.Command {
 		Example: `  sheaf access add --domain example.jp --days 365 --reason "contract 12"
   sheaf access add --url-prefix http://www.example.jp/private/ --until 2027-04-01 --address 192.0.2.0/24 --reason "the owner's wish"
   sheaf access add --collection elections-2009 --account alice,bob --reason "licence"`,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			for _, at := range []struct {
 				flag, text string
 				time       *time.Time

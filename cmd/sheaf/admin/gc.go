@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 // collectTimeout is the time for a collection. It reads every line of the catalog.
 const collectTimeout = 12 * time.Hour
 
-func gcCommand() *cobra.Command {
+func GcCommand() *cobra.Command {
 	var wanted upkeep.CollectRequest
-	cmd := operatorFlags(&cobra.Command{
+	cmd := OperatorFlags(&cobra.Command{
 		Use:   "gc",
 		Short: "Delete stored objects that nothing needs",
 		Long: `Find objects in the store that no edition and no reader needs: runs that were merged, the remains of
@@ -25,7 +25,7 @@ failed attempts, hosts that are taken down and, if collect.keep is set, old edit
 now, and deleted by a collection at least a day later if nothing needs them then. The service does this
 by itself every six hours.`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			c.HTTP.Timeout = collectTimeout
 			return ask(cmd, c, upkeep.Collect, wanted, printCollection)
 		}),

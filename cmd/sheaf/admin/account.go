@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"sheaf/serve/httpd"
 )
 
-func accountCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
+func AccountCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
 	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), onOne("reset NAME", "Mail the owner a link by which the password is set anew", httpd.SendReset, nil), onAll("ls", "List the accounts", httpd.ListAccounts, func(w io.Writer, list account.AccountList) {
 		accountTable(w, list.Accounts...)
 	}), onOne("rm NAME", "Remove an account", httpd.DeleteAccount, nil))
@@ -110,7 +110,7 @@ func accountAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Add an account, and print its password",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			change, err := flags.change(cmd)
 			if err != nil {
 				return err
@@ -139,7 +139,7 @@ func accountSetCommand() *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change an account; the change also applies to running downloads",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			change, err := flags.change(cmd)
 			if err != nil {
 				return err
@@ -155,7 +155,7 @@ func accountSetCommand() *cobra.Command {
 
 // accountTable prints accounts with the bytes that they fetched today.
 func accountTable(w io.Writer, list ...account.AccountLine) {
-	table(w, "account\tdomains\twindow\trate\tquota\ttoday\tterms", list, func(a account.AccountLine) []any {
+	Table(w, "account\tdomains\twindow\trate\tquota\ttoday\tterms", list, func(a account.AccountLine) []any {
 		quota := "none"
 		if a.Quota > 0 {
 			quota = display.FormatBytes(a.Quota)

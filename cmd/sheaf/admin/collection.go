@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 	"sheaf/serve/client"
 )
 
-func collectionCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "collection", Short: "List, take down and restore what was imported as a collection"})
+func CollectionCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "collection", Short: "List, take down and restore what was imported as a collection"})
 	cmd.AddCommand(onAll("ls", "List the collections, with what is shown of them", upkeep.ListCollections, func(w io.Writer, list catalog.CollectionList) {
-		table(w, "name\ttaken down\thosts\trecords\tbytes\tfirst\tlast\tlicence\tsource", list.Collections, func(c catalog.ImportedCollection) []any {
-			return []any{c.Name, c.TakenDown, c.Hosts, c.Records, c.Bytes, moment(c.First), moment(c.Last), c.Licence, c.Source}
+		Table(w, "name\ttaken down\thosts\trecords\tbytes\tfirst\tlast\tlicence\tsource", list.Collections, func(c catalog.ImportedCollection) []any {
+			return []any{c.Name, c.TakenDown, c.Hosts, c.Records, c.Bytes, Moment(c.First), Moment(c.Last), c.Licence, c.Source}
 		})
 	}),
 		collectionTakedownCommand("takedown", "Take down all that is published of a collection", upkeep.TakeDown, "%s is taken down from version %d on: %d hosts had something of it\n"),
@@ -33,7 +33,7 @@ func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRe
 		Use:   verb + " NAME --reason TEXT",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Collection = args[0]
 			return printTakedown(cmd, c, op, t, done)
 		}),

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-func balanceCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "balance", Short: "Show and plan which robot collects which host"})
+func BalanceCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "balance", Short: "Show and plan which robot collects which host"})
 	cmd.AddCommand(balancePlan(), balanceShow(), balanceSeries(), balanceCosts(), balanceForecast(), balanceCancel())
 	return cmd
 }
@@ -69,7 +69,7 @@ far it is. Ctrl-C or "sheaf balance cancel" gives the plan up, and so does the s
 			if explain {
 				out.Explanation = balance.Explain(in.costs, r, before)
 			}
-			return show(cmd, out, func(w io.Writer) { out.table(w, in.costs, before) })
+			return Show(cmd, out, func(w io.Writer) { out.table(w, in.costs, before) })
 		},
 	}
 	cmd.Flags().StringVar(&costs, "costs", "", "file with the costs; - for standard input")

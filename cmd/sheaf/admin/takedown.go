@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upk
 		Use:   verb + " HOST --reason TEXT",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Host = args[0]
 			return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
 				fmt.Fprintf(w, done, named(&t), at.Version)
@@ -66,14 +66,14 @@ func hostTakedownsCommand() *cobra.Command {
 		Use:   "takedowns [HOST]",
 		Short: "List what was taken down and lifted, when, by whom and why",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var q upkeep.TakedownQuery
 			if len(args) > 0 {
 				q.Host = args[0]
 			}
 			return ask(cmd, c, upkeep.ListTakedowns, q, func(w io.Writer, list []catalog.Tombstone) {
 				acts := map[catalog.Act]string{catalog.TakeDown: "take down", catalog.Lift: "lift", catalog.Erase: "delete"}
-				table(w, "host\tact\tedition\tcollection\turl\tat\tby\treason", list, func(t catalog.Tombstone) []any {
+				Table(w, "host\tact\tedition\tcollection\turl\tat\tby\treason", list, func(t catalog.Tombstone) []any {
 					return []any{t.Host, acts[t.Act], t.Edition, t.Collection, t.URLPrefix, t.At.Format(time.RFC3339), t.By, t.Reason}
 				})
 			})

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"sheaf/serve/client"
 )
 
-func operatorCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{
+func OperatorCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{
 		Use:   "operator",
 		Short: "Add, change, list and remove operators, who run the service by name",
 		Long: `Add, change, list and remove operators, who run the service by name. A viewer sees everything, an
@@ -33,7 +33,7 @@ func operatorAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Add an operator, and print the password",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if err := readPassword(cmd, &password); err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func operatorSetCommand() *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change an operator's role, or suspend an operator, whose sessions end then",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var change operators.OperatorChange
 			if cmd.Flags().Changed("role") {
 				change.Role = new(operators.Role(role))
@@ -83,7 +83,7 @@ func operatorPasswordCommand() *cobra.Command {
 		Long: `Change the own password, with --operator, or, as an admin, that of the operator NAME. The sessions
 that began with the old password end.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if err := readPassword(cmd, &password); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ that began with the old password end.`,
 }
 
 func operatorTable(w io.Writer, list ...operators.Operator) {
-	table(w, "operator\trole\tstate\tlogs in by\tlast log-in", list, func(o operators.Operator) []any {
+	Table(w, "operator\trole\tstate\tlogs in by\tlast log-in", list, func(o operators.Operator) []any {
 		state := "active"
 		if o.Suspended {
 			state = "suspended"
@@ -114,6 +114,6 @@ func operatorTable(w io.Writer, list ...operators.Operator) {
 		if o.Provider {
 			by = "provider"
 		}
-		return []any{o.Name, o.Role, state, by, moment(o.Seen)}
+		return []any{o.Name, o.Role, state, by, Moment(o.Seen)}
 	})
 }

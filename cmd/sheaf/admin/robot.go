@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"cmp"
@@ -25,8 +25,8 @@ import (
 	"sheaf/serve/client"
 )
 
-func robotCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
+func RobotCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
 	cmd.AddCommand(robotAddCommand(), robotListCommand(),
 		robotPageCommand(),
 		onOne("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", manager.RestartRobot, nil),
@@ -41,15 +41,15 @@ func robotCommand() *cobra.Command {
 
 func robotListCommand() *cobra.Command {
 	return onAll("ls", "List the robots", manager.ListRobots, func(w io.Writer, answer manager.RobotsResponse) {
-		table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
-			return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen)}
+		Table(w, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen", answer.Robots, func(r roster.Robot) []any {
+			return []any{r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), Moment(r.Seen)}
 		})
 		for _, r := range answer.Robots {
 			for _, t := range r.Troubles {
-				fmt.Fprintf(w, "%s: %s: %s\n", r.Name, t.Kind, cmp.Or(t.Detail, "since "+moment(t.Since)))
+				fmt.Fprintf(w, "%s: %s: %s\n", r.Name, t.Kind, cmp.Or(t.Detail, "since "+Moment(t.Since)))
 			}
 			if r.Refused.Why != "" {
-				fmt.Fprintf(w, "%s was turned away from %s to %s: %s\n", r.Name, moment(r.Refused.Since), moment(r.Refused.At), r.Refused.Why)
+				fmt.Fprintf(w, "%s was turned away from %s to %s: %s\n", r.Name, Moment(r.Refused.Since), Moment(r.Refused.At), r.Refused.Why)
 			}
 		}
 		if s := answer.Stopped; s != nil {
@@ -70,7 +70,7 @@ func robotAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Admit a robot, and print the command that installs it and makes it join",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if contact != "" {
 				if err := wire.CheckContact(contact); err != nil {
 					return fmt.Errorf("--contact %s: %w", contact, err)
@@ -81,7 +81,7 @@ func robotAddCommand() *cobra.Command {
 				return err
 			}
 			answer.URL = strings.TrimRight(cmp.Or(public, answer.URL, c.URL.String()), "/")
-			return show(cmd, answer, func(w io.Writer) {
+			return Show(cmd, answer, func(w io.Writer) {
 				line := fmt.Sprintf("robotd join %s %s", answer.URL, answer.Token)
 				if answer.Install.Counter > 0 {
 					line = installLine(answer, contact)
@@ -143,7 +143,7 @@ func robotPageCommand() *cobra.Command {
 		Use:   "page NAME",
 		Short: "Print the link to the page that shows a robot to the people at its site",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			op := manager.ShowPage
 			if revoke {
 				op = manager.RevokePage
@@ -168,7 +168,7 @@ func robotRemoveCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Remove a robot that was revoked, or never joined, from the list; what it collected stays",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0], Forget: true})
 		}),
 	}
@@ -186,7 +186,7 @@ others' hands. Its batches that came later and are not published yet go to the q
 gets its name again. The command may be repeated, if it was broken off. "sheaf robot restore" lifts
 the take-down.`,
 		Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if since == "" {
 				return tell(cmd, c, manager.EndRobot, manager.RobotEnd{Name: args[0]})
 			}
@@ -215,7 +215,7 @@ func robotRestoreCommand() *cobra.Command {
 		Use:   "restore NAME --reason TEXT",
 		Short: "Lift the take-down of what a robot had published; what was deleted meanwhile does not come back",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			ask := upkeep.TakedownRequest{Robot: args[0], Reason: reason}
 			return printTakedown(cmd, c, upkeep.Lift, ask, "what %s brought is there again from version %d on, of %d hosts\n")
 		}),
@@ -233,7 +233,7 @@ func robotDeadCommand() *cobra.Command {
 hosts, and those that others wait for because it had them, then go to other robots at once, and not
 only when its lease is over. If it does run somewhere, two robots will visit the same servers.`,
 		Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return tell(cmd, c, manager.DeclareDead, route.At[manager.DeadRequest]{Name: args[0], Body: manager.DeadRequest{Reason: reason}})
 		}),
 	}
@@ -246,7 +246,7 @@ func robotState(r roster.Robot) string {
 	case r.Dead != "":
 		return "dead: " + r.Dead
 	case !r.Revoked.IsZero() && r.Waits > 0:
-		return fmt.Sprintf("revoked, holds %d hosts until %s", r.Waits, moment(r.Leased))
+		return fmt.Sprintf("revoked, holds %d hosts until %s", r.Waits, Moment(r.Leased))
 	case !r.Revoked.IsZero():
 		return "revoked"
 	case r.Joined.IsZero():

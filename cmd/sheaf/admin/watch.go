@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 	"sheaf/serve/watch"
 )
 
-func watchCommand() *cobra.Command {
+func WatchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "watch", Short: "Be told when a page, the answer of a form, the pages below a URL or a host changes",
 		Long: "The account is that of --url, of SHEAF_USER and SHEAF_PASSWORD, or of ~/.netrc (NETRC).",
@@ -42,7 +42,7 @@ func asConsumer(run action) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		return explain(run(cmd, &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Timeout: time.Minute}}, args))
+		return Explain(run(cmd, &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Timeout: time.Minute}}, args))
 	}
 }
 
@@ -105,7 +105,7 @@ func watchListCommand() *cobra.Command {
 		Use: "ls", Aliases: []string{"list"}, Short: "List the account's watches", Args: cobra.NoArgs,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, httpd.ListWatches, route.None{}, func(out io.Writer, list watch.WatchList) {
-				table(out, "watch\tkind\twhat\ttold by", list.Watches, func(w *watch.Watch) []any {
+				Table(out, "watch\tkind\twhat\ttold by", list.Watches, func(w *watch.Watch) []any {
 					return []any{w.ID, w.Kind, w.Title(), strings.Join(toldBy(w), ", ")}
 				})
 				watchTroubles(out, list.Watches)
@@ -178,7 +178,7 @@ func watchShowCommand() *cobra.Command {
 		Use: "show ID", Short: "Show the changes that a watch has found", Args: cobra.ExactArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return ask(cmd, c, httpd.ShowWatch, args[0], func(out io.Writer, doc watch.WatchDocument) {
-				table(out, "visited\twhat\tpage\tdifferences", doc.Notices, func(n *watch.Notice) []any {
+				Table(out, "visited\twhat\tpage\tdifferences", doc.Notices, func(n *watch.Notice) []any {
 					return []any{n.At.Format(time.RFC3339), n.What, n.URL, n.Diff}
 				})
 			})

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"errors"
@@ -13,19 +13,19 @@ import (
 
 // Places of an installation by packages.
 const (
-	packagedConfig = "/etc/sheaf/sheaf.yaml"
-	packagedData   = "/var/lib/sheaf"
+	PackagedConfig = "/etc/sheaf/sheaf.yaml"
+	PackagedData   = "/var/lib/sheaf"
 )
 
 // packagedSettings returns the package's settings file, or "" if there is none, or none that this
 // user may read.
 func packagedSettings() string {
-	f, err := os.Open(packagedConfig)
+	f, err := os.Open(PackagedConfig)
 	if err != nil {
 		return ""
 	}
 	f.Close()
-	return packagedConfig
+	return PackagedConfig
 }
 
 // useEnvironment sets the variables that the package's unit has and this process lacks. So a
@@ -34,7 +34,7 @@ func packagedSettings() string {
 // and changes nothing for others. The error names a file that this user may not read.
 func useEnvironment(config string) error {
 	dir, name := filepath.Split(config)
-	if filepath.Clean(dir) != filepath.Dir(packagedConfig) {
+	if filepath.Clean(dir) != filepath.Dir(PackagedConfig) {
 		return nil
 	}
 	var all error

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"os"
@@ -15,18 +15,18 @@ import (
 func TestReleaseKey(t *testing.T) {
 	testkit.Long(t) // the key of such a password takes 2 GiB and seconds
 	path := filepath.Join(t.TempDir(), "release.key")
-	if _, err := makeOrReadKey(path, ""); err == nil {
+	if _, err := MakeOrReadKey(path, ""); err == nil {
 		t.Error("a key was made without a password")
 	}
-	t.Setenv(passwordVariable, "correct horse")
-	made, err := makeOrReadKey(path, "correct horse")
+	t.Setenv(PasswordVariable, "correct horse")
+	made, err := MakeOrReadKey(path, "correct horse")
 	testkit.Must(t, err)
 	text, err := os.ReadFile(path)
 	testkit.Must(t, err)
 	if !minisign.IsEncrypted(text) {
 		t.Error("the key is not encrypted")
 	}
-	found, err := makeOrReadKey(path, "correct horse")
+	found, err := MakeOrReadKey(path, "correct horse")
 	testkit.Must(t, err)
 	if !found.Equal(made) {
 		t.Error("another key was found than was made")

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"sheaf/serve/client"
 )
 
-func keyCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "key", Short: "List the service's keys, and rotate the one that signs"})
+func KeyCommand() *cobra.Command {
+	cmd := OperatorFlags(&cobra.Command{Use: "key", Short: "List the service's keys, and rotate the one that signs"})
 	cmd.AddCommand(onAll("ls", "List the keys, and the robots that do not know the newest of the service's", service.ListKeys, showKeys), keyRotateCommand(), keyUseCommand())
 	return cmd
 }
@@ -30,7 +30,7 @@ When all do, "sheaf key use" lets it sign. Nothing is restarted.
 If the key was stolen, give --compromised: a thief can sign statements, too, so none is made. The new
 key signs at once, and each robot has to be joined again.`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, service.RotateKey, wanted, func(w io.Writer, list service.KeyList) {
 				showKeys(w, list)
 				if wanted.Compromised {
@@ -53,7 +53,7 @@ func keyUseCommand() *cobra.Command {
 		Use:   "use",
 		Short: "Let the next key of the service sign; the former one is destroyed",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, service.UseKey, wanted, func(w io.Writer, list service.KeyList) {
 				showKeys(w, list)
 				fmt.Fprint(w, "\nThe next key signs in all processes. Make a backup now: older ones do not have what has changed.\n")
@@ -65,11 +65,11 @@ func keyUseCommand() *cobra.Command {
 }
 
 func showKeys(w io.Writer, list service.KeyList) {
-	table(w, "key\tstate\tmade\tin use since\tid\tfor\twhere", list.Keys, func(k service.Key) []any {
-		return []any{k.Name, k.State, moment(k.Made), moment(k.Used), fmt.Sprintf("%.16s", k.ID), k.For, k.Where}
+	Table(w, "key\tstate\tmade\tin use since\tid\tfor\twhere", list.Keys, func(k service.Key) []any {
+		return []any{k.Name, k.State, Moment(k.Made), Moment(k.Used), fmt.Sprintf("%.16s", k.ID), k.For, k.Where}
 	})
 	if len(list.Robots) > 0 {
 		fmt.Fprintln(w)
-		table(w, "robot\tdoes not know the service's newest key", list.Robots, func(r roster.KeyTrouble) []any { return []any{r.Robot, r.Why} })
+		Table(w, "robot\tdoes not know the service's newest key", list.Robots, func(r roster.KeyTrouble) []any { return []any{r.Robot, r.Why} })
 	}
 }
