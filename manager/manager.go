@@ -123,7 +123,7 @@ func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (
 	return m.Assignments.HeldUntil(ctx, robot, hosts)
 }
 
-// Refused notes that a robot was turned away because it has had its share of something.
+// Refused notes that a robot was turned away, and why.
 func (m *Manager) Refused(ctx context.Context, robot, why string) {
 	if err := m.Roster.NoteRefusal(context.WithoutCancel(ctx), robot, why); err != nil {
 		m.opt.Log.WarnContext(ctx, "not noted", "err", err)

@@ -193,18 +193,18 @@ func (s *dropSession) createBatch(st *status, offset int64) (ftp.Upload, error) 
 		u, err = s.r.uploads.create(*st)
 	}
 	if err != nil {
-		return nil, s.r.ftpError(err)
+		return nil, s.ftpError(err)
 	}
 	if offset == ftp.Append {
 		st, err := u.settled()
 		if err != nil {
-			return nil, s.r.ftpError(err)
+			return nil, s.ftpError(err)
 		}
 		offset = st.Offset
 	}
 	w, err := u.begin(offset)
 	if err != nil {
-		return nil, s.r.ftpError(err)
+		return nil, s.ftpError(err)
 	}
 	return &batchUpload{s, w}, nil
 }
@@ -249,14 +249,14 @@ type batchUpload struct {
 
 func (b *batchUpload) Write(p []byte) (int, error) {
 	n, err := b.w.Write(p)
-	return n, b.s.r.ftpError(err)
+	return n, b.s.ftpError(err)
 }
 
 // SelfProving implements ftp.SelfProving: the manifest's digest proves a batch, or else its own
 // end.
 func (b *batchUpload) SelfProving() {}
 
-func (b *batchUpload) Commit() error { return b.s.r.ftpError(b.w.Close()) }
+func (b *batchUpload) Commit() error { return b.s.ftpError(b.w.Close()) }
 
 func (b *batchUpload) Abort(cause error) {
 	if err := b.w.Close(); err != nil && !errors.Is(err, errTakenOver) {
@@ -280,8 +280,7 @@ func (m *manifestUpload) Write(p []byte) (int, error) {
 	if m.leave == nil && m.data.Len()+len(p) > largeManifest {
 		leave, err := m.s.r.large.enter(m.ctx, m.s.robot)
 		if err != nil {
-			m.s.r.noteRefusal(m.ctx, m.s.robot, err)
-			return 0, m.s.r.ftpError(err)
+			return 0, m.s.ftpError(err)
 		}
 		m.leave = leave
 	}
@@ -301,14 +300,14 @@ func (m *manifestUpload) SelfProving() {}
 func (m *manifestUpload) Commit() error {
 	defer m.end()
 	_, _, err := m.s.r.accept(m.ctx, m.s.robot, overFTP, m.batch, m.data.Bytes())
-	return m.s.r.ftpError(err)
+	return m.s.ftpError(err)
 }
 
 func (m *manifestUpload) Abort(error) { m.end() }
 
 // ftpError returns the FTP reply for err.
-func (r *Receiver) ftpError(err error) error {
-	err = r.uploads.guard.NoSpace(err)
+func (s *dropSession) ftpError(err error) error {
+	err = s.r.turnedAway(s.ctx, s.robot, err)
 	var full *inbox.Full
 	var cut *accept.Incomplete
 	var refusal *inbox.Refusal

@@ -163,8 +163,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	robot := callerOf(req.Context()).robot
 	if req.ContentLength < 0 || req.ContentLength > largeManifest {
 		leave, err := r.large.enter(req.Context(), robot)
-		r.noteRefusal(req.Context(), robot, err)
-		if errors.Is(err, errBusy) {
+		if err = r.turnedAway(req.Context(), robot, err); errors.Is(err, errBusy) {
 			w.Header().Set("Retry-After", "60")
 			return problem.New(http.StatusTooManyRequests, "busy", err.Error())
 		}
@@ -179,7 +178,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	}
 	receipt, fresh, err := r.accept(req.Context(), robot, overHTTP, batchInPath(req), signed)
 	var full *inbox.Full
-	if err = r.uploads.guard.NoSpace(err); errors.As(err, &full) {
+	if err = r.turnedAway(req.Context(), robot, err); errors.As(err, &full) {
 		w.Header().Set("Retry-After", retryAfter(full))
 		return problem.New(statusOf(full), "no_space", full.Detail)
 	}

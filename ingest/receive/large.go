@@ -19,12 +19,15 @@ const (
 // errBusy says that a robot sends another large manifest at the same time.
 var errBusy = errors.New("another large manifest of this robot is being read; send one after the other")
 
-// noteRefusal tells Options.Refused if err is that a robot has had its share.
-func (r *Receiver) noteRefusal(ctx context.Context, robot string, err error) {
+// turnedAway returns err, or *inbox.Full if err is that a disk is full after all. It tells
+// Options.Refused if err means that there is no room or no turn for the robot now.
+func (r *Receiver) turnedAway(ctx context.Context, robot string, err error) error {
+	err = r.uploads.guard.NoSpace(err)
 	var full *inbox.Full
-	if errors.As(err, &full) && !full.Never && !full.Draining || errors.Is(err, errBusy) {
+	if errors.As(err, &full) || errors.Is(err, errBusy) {
 		r.opt.Refused(ctx, robot, err.Error())
 	}
+	return err
 }
 
 // largeOnes are the large manifests under way.

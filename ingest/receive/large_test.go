@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/wire"
@@ -71,11 +74,11 @@ func TestUploadsOfOneRobot(t *testing.T) {
 		t.Errorf("another robot's: %v", err)
 	}
 	var told []string
-	r := &Receiver{opt: Options{Refused: func(_ context.Context, robot, why string) { told = append(told, robot+": "+why) }}}
-	for _, err := range []error{begin("a"), errBusy, nil, &inbox.Full{Never: true}, &inbox.Full{Draining: true}, errTooSlow} {
-		r.noteRefusal(t.Context(), "a", err)
+	r := &Receiver{uploads: us, opt: Options{Refused: func(_ context.Context, robot, why string) { told = append(told, robot+": "+why) }}}
+	for _, err := range []error{begin("a"), errBusy, nil, &os.PathError{Op: "write", Path: "x", Err: unix.EDQUOT}, errTooSlow} {
+		r.turnedAway(t.Context(), "a", err)
 	}
-	if len(told) != 2 || !strings.Contains(told[0], "a: robot a has 1000 uploads") || !strings.Contains(told[1], "one after the other") {
+	if len(told) != 3 || !strings.Contains(told[0], "a: robot a has 1000 uploads") || !strings.Contains(told[1], "one after the other") || !strings.Contains(told[2], "the disk is full") {
 		t.Errorf("the manager is told %q", told)
 	}
 }

@@ -51,8 +51,8 @@ type Options struct {
 	Guesses   *passwords.Limiter // limits how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger       // nil: discarded
 
-	// Refused is called when a robot is turned away because it has had its share of something. nil:
-	// nobody is told.
+	// Refused is called when a robot is turned away because there is no room for what it sends, or
+	// because it has had its share. nil: nobody is told.
 	Refused func(ctx context.Context, robot, why string)
 
 	Disks        []inbox.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere

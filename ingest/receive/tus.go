@@ -54,11 +54,9 @@ func callerOf(ctx context.Context) caller {
 }
 
 func (d *dataStore) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upload, error) {
-	robot := callerOf(ctx).robot
-	u, err := d.r.uploads.create(status{Batch: wire.BatchID(info.MetaData["batch"]), Robot: robot, Protocol: overHTTP, Size: info.Size})
+	u, err := d.r.uploads.create(status{Batch: wire.BatchID(info.MetaData["batch"]), Robot: callerOf(ctx).robot, Protocol: overHTTP, Size: info.Size})
 	if err != nil {
-		d.r.noteRefusal(ctx, robot, err)
-		return nil, d.r.tusError(err)
+		return nil, d.r.tusError(ctx, err)
 	}
 	return &tusUpload{d.r, u}, nil
 }
@@ -86,7 +84,7 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	start := time.Now()
 	w, err := t.u.resume(offset)
 	if err != nil {
-		return 0, t.r.tusError(err)
+		return 0, t.r.tusError(ctx, err)
 	}
 	counted := &countingWriter{Writer: w}
 	st := t.u.get()
@@ -105,7 +103,7 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	}
 	note.Bytes, note.Took = n, time.Since(start)
 	t.r.record(ctx, note)
-	return n, t.r.tusError(err)
+	return n, t.r.tusError(ctx, err)
 }
 
 // countingWriter counts what is written.
@@ -144,8 +142,8 @@ func (t *tusUpload) Terminate(context.Context) error {
 }
 
 // tusError returns err in the form that tusd sends with a status of its own.
-func (r *Receiver) tusError(err error) error {
-	err = r.uploads.guard.NoSpace(err)
+func (r *Receiver) tusError(ctx context.Context, err error) error {
+	err = r.turnedAway(ctx, callerOf(ctx).robot, err)
 	var full *inbox.Full
 	switch {
 	case err == nil:

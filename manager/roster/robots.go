@@ -46,7 +46,8 @@ type Robot struct {
 	keyTrouble string    // why it does not know the newest of the service's keys, and what to do; empty: it does
 }
 
-// Refusal says that a robot is turned away because it has had its share of something.
+// Refusal says that a robot is turned away, because it has had its share of something or there is
+// no room.
 type Refusal struct {
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"` // the first of those that came within an hour of each other
@@ -151,8 +152,7 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	return nil
 }
 
-// NoteRefusal notes that a robot was turned away because it has had its share of something. Within
-// a minute it writes once.
+// NoteRefusal notes that a robot was turned away, and why. Within a minute it writes once.
 func (r *Roster) NoteRefusal(ctx context.Context, robot, why string) error {
 	now := r.assignments.Now()
 	before := func(d time.Duration) int64 { return db.Millis(now.Add(-d)) }
