@@ -47,15 +47,15 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		in.Leave() // sending is no search
 		return sendPages(w, wanted, pages)
 	}
-	body := q.spool(r, a, wanted.Gzip() && guard.TakesGzip(r))
-	defer body.to.Close()
+	body := q.Limits.Spool(r, a, wanted.Gzip() && guard.TakesGzip(r))
+	defer body.Close()
 	next, err := q.lines(r, a, wanted, body)
 	if err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Vary", "Accept-Encoding")
-	if body.compressed {
+	if body.Compressed() {
 		h.Set("Content-Encoding", "gzip")
 	}
 	if next != nil {
@@ -63,12 +63,12 @@ func (q *Queries) cdx(w http.ResponseWriter, r *http.Request, a *account.Account
 		route.Link(r.Context(), "next", map[string]string{"cursor": next.String(), "resumeKey": "", "offset": ""})
 	}
 	in.Leave()
-	body.send(w, r, wanted.Output.ContentType())
+	body.Send(w, r, wanted.Output.ContentType())
 	return nil
 }
 
 // lines writes the lines of an answer to body. It returns the cursor of the next answer, or nil.
-func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Query, body *spool) (*records.Cursor, error) {
+func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Query, body *guard.Spool) (*records.Cursor, error) {
 	var part bytes.Buffer
 	flush := func() error {
 		_, err := body.Write(part.Bytes())
@@ -86,7 +86,7 @@ func (q *Queries) lines(r *http.Request, a *account.Account, wanted *records.Que
 		return nil, err
 	}
 	out.Close(next)
-	return next, errors.Join(flush(), body.finish())
+	return next, errors.Join(flush(), body.Finish())
 }
 
 // sendPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the

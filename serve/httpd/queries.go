@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
@@ -55,4 +57,15 @@ func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*reco
 		}
 	}
 	return records.ParseQuery(values, list)
+}
+
+// sendJSON answers with v in JSON, which is not held in memory while it is sent.
+func (q *Queries) sendJSON(w http.ResponseWriter, r *http.Request, a *account.Account, v any) error {
+	body := q.Limits.Spool(r, a, false)
+	defer body.Close()
+	if err := json.NewEncoder(body).Encode(v); err != nil {
+		return err
+	}
+	body.Send(w, r, "application/json")
+	return nil
 }

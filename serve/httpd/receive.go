@@ -26,24 +26,24 @@ func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 // receive reads the body of a request, which may be a list, before the request gets a place. So who
-// sends slowly keeps no place. What is longer than spoolMemory lies in a file, and long bodies have
-// places of their own. The body can be read again until release is called.
+// sends slowly keeps no place. What is longer than guard.SpoolMemory lies in a file, and long
+// bodies have places of their own. The body can be read again until release is called.
 func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *account.Account) (release func(), err error) {
 	if r.Method != http.MethodPost {
 		return func() {}, nil
 	}
-	from, body := http.MaxBytesReader(w, r.Body, records.MaxTargetBytes), newSpool(false, nil)
-	release = func() { body.to.Close() }
+	from, body := http.MaxBytesReader(w, r.Body, records.MaxTargetBytes), guard.NewSpool(false, nil)
+	release = func() { body.Close() }
 	defer func() {
 		if err == nil {
 			return
 		}
-		body.to.Close()
+		body.Close()
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = &records.ParamError{Name: "list", Why: "the body breaks off"}
 		}
 	}()
-	if _, err := io.CopyN(body, from, spoolMemory); err == nil { // there may be more
+	if _, err := io.CopyN(body, from, guard.SpoolMemory); err == nil { // there may be more
 		leave, err := limits.Body(r, a)
 		if err != nil {
 			return nil, err
@@ -55,6 +55,6 @@ func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *ac
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	r.Body = io.NopCloser(body.to.content())
+	r.Body = io.NopCloser(body.Content())
 	return release, nil
 }

@@ -149,18 +149,19 @@ func (p *Pages) timeMap(w http.ResponseWriter, r *http.Request, a *account.Accou
 		pages = nil
 	}
 	m.others = othersAmong(all)
-	h := w.Header()
-	out := bufio.NewWriterSize(w, 32<<10)
-	if r.Method == http.MethodHead {
-		out.Reset(io.Discard)
-	}
-	defer out.Flush()
+	body := p.Limits.Spool(r, a, false)
+	defer body.Close()
+	out, media := bufio.NewWriterSize(body, 32<<10), linkFormat
 	if form == "json" {
-		h.Set("Content-Type", "application/json")
-		return writeJSON(out, p.origin(r), url, m, pages)
+		media = "application/json"
+		err = writeJSON(out, p.origin(r), url, m, pages)
+	} else {
+		writeLinks(out, p.origin(r), all, url, m, pages)
 	}
-	h.Set("Content-Type", linkFormat)
-	writeLinks(out, p.origin(r), all, url, m, pages)
+	if err = cmp.Or(err, out.Flush()); err != nil {
+		return err
+	}
+	body.Send(w, r, media)
 	return nil
 }
 

@@ -29,6 +29,7 @@ import (
 // Pages shows the stored pages of a library.
 type Pages struct {
 	Library *serve.Library
+	Limits  *guard.Limits
 	Sender  *guard.Sender
 	Public  string // the service's own URL, if it is behind a proxy
 	Site    *webpage.Site

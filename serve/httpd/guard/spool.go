@@ -1,10 +1,9 @@
-package httpd
+package guard
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"hash"
 	"io"
 	"net/http"
@@ -19,36 +18,39 @@ import (
 )
 
 const (
-	// spoolMemory is how many bytes of an answer are held in memory. The rest is in a temporary
+	// SpoolMemory is how many bytes of an answer are held in memory. The rest is in a temporary
 	// file.
-	spoolMemory = 256 << 10
+	SpoolMemory = 256 << 10
 
 	// worthGzip is the least length of an answer that is compressed, in bytes.
 	worthGzip = 4 << 10
 )
 
-// spool takes a whole answer before any of it is sent. So it is sent with its length, its ETag and
-// its next cursor, or an error is.
-type spool struct {
+// Spool takes a whole answer before any of it is sent, or a whole body before it is read. So an
+// answer is sent with its length, its ETag and its next cursor, or an error is sent. What an answer
+// is made of is not held while a client reads. A Spool must be closed, and is not for concurrent
+// use.
+type Spool struct {
 	gzip       bool // compress, if it is worth it
 	begun      bool
 	compressed bool
 	zip        *gzip.Writer // nil: not compressed, or finished
-	to         stored       // must be closed
+	to         stored
 }
 
-// newSpool returns a spool. If its answer needs a file, enter is called before; nil: nothing is.
-func newSpool(gzip bool, enter func() (leave func(), err error)) *spool {
-	return &spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
+// NewSpool returns a Spool, which compresses if that is worth it and gzip is set. If what it takes
+// needs a file, enter is called before; nil: nothing is.
+func NewSpool(gzip bool, enter func() (leave func(), err error)) *Spool {
+	return &Spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
 }
 
-// spool returns a spool for the answer to a request.
-func (q *Queries) spool(r *http.Request, a *account.Account, gzip bool) *spool {
-	return newSpool(gzip, func() (func(), error) { return q.Limits.Answer(r, a) })
+// Spool returns a Spool for the answer to a request.
+func (l *Limits) Spool(r *http.Request, a *account.Account, gzip bool) *Spool {
+	return NewSpool(gzip, func() (func(), error) { return l.Answer(r, a) })
 }
 
 // Write adds a part of the answer. The first part decides whether it is worth compressing.
-func (s *spool) Write(p []byte) (n int, err error) {
+func (s *Spool) Write(p []byte) (n int, err error) {
 	if !s.begun && s.gzip && len(p) >= worthGzip {
 		if s.zip, err = gzip.NewWriterLevel(&s.to, gzip.BestSpeed); err != nil {
 			return 0, err
@@ -62,9 +64,9 @@ func (s *spool) Write(p []byte) (n int, err error) {
 	return s.to.Write(p)
 }
 
-// finish ends the writing. The compressor's memory, most of a MiB, is not held while a client
+// Finish ends the writing. The compressor's memory, most of a MiB, is not held while a client
 // reads.
-func (s *spool) finish() error {
+func (s *Spool) Finish() error {
 	if s.zip == nil {
 		return nil
 	}
@@ -73,8 +75,8 @@ func (s *spool) finish() error {
 	return err
 }
 
-// send answers with what was written. A client that reads slowly costs spoolMemory and a file.
-func (s *spool) send(w http.ResponseWriter, r *http.Request, contentType string) {
+// Send answers with what was written. A client that reads slowly costs SpoolMemory and a file.
+func (s *Spool) Send(w http.ResponseWriter, r *http.Request, contentType string) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -82,16 +84,14 @@ func (s *spool) send(w http.ResponseWriter, r *http.Request, contentType string)
 	http.ServeContent(w, r, "", time.Time{}, s.to.content())
 }
 
-// sendJSON answers with v in JSON, which is not held in memory while it is sent.
-func (q *Queries) sendJSON(w http.ResponseWriter, r *http.Request, a *account.Account, v any) error {
-	body := q.spool(r, a, false)
-	defer body.to.Close()
-	if err := json.NewEncoder(body).Encode(v); err != nil {
-		return err
-	}
-	body.send(w, r, "application/json")
-	return nil
-}
+// Compressed reports whether what was written is in gzip.
+func (s *Spool) Compressed() bool { return s.compressed }
+
+// Content reads what was written.
+func (s *Spool) Content() io.ReadSeeker { return s.to.content() }
+
+// Close removes the temporary file.
+func (s *Spool) Close() error { return s.to.Close() }
 
 // stored is what of an answer is to be sent, or what has come of a request.
 type stored struct {
@@ -100,7 +100,7 @@ type stored struct {
 	size int64
 	hash hash.Hash
 
-	enter func() (leave func(), err error) // see newSpool
+	enter func() (leave func(), err error) // see NewSpool
 	leave func()                           // nil: not entered
 }
 
@@ -108,7 +108,7 @@ type stored struct {
 func (s *stored) Write(p []byte) (int, error) {
 	s.hash.Write(p)
 	s.size += int64(len(p))
-	if s.rest == nil && s.head.Len()+len(p) <= spoolMemory {
+	if s.rest == nil && s.head.Len()+len(p) <= SpoolMemory {
 		return s.head.Write(p)
 	}
 	if s.rest == nil {
