@@ -84,6 +84,16 @@ func (c *Place) bodyBlocks() span {
 	return span{start, c.Offset + c.Len() - trailerSize - int64(len(padBlock(c.BodyLen))) - start}
 }
 
+// file returns B from the blocks of the file to B's end. Behind a gzip header of its own this is a
+// member of the file and its padding alone.
+func (c *Place) file() span {
+	start := c.bodyBlocks().off
+	return span{start, c.Offset + c.Len() - start}
+}
+
+// filesLength returns the length of a page's cell in the files view.
+func (c *Place) filesLength() int64 { return c.TLen + int64(len(gzipPlainStart)) + c.file().n }
+
 // WARCLength returns the length of the record in the WARC view.
 func (c *Place) WARCLength() int64 { return c.record().n + wsSize }
 

@@ -35,7 +35,7 @@ func FuzzReadIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, kind := range []ViewKind{Members, Single, WARC} {
+		for _, kind := range []ViewKind{Members, Single, Files, WARC} {
 			if v, err := NewView(kind, []Part{partOf(data, x)}); err == nil {
 				if rc, err := v.OpenRange(context.Background(), 0, min(v.Size(), 1<<20)); err == nil {
 					io.Copy(io.Discard, rc)

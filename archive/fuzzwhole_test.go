@@ -213,7 +213,7 @@ func FuzzIndexCell(f *testing.F) {
 			if err != nil {
 				return
 			}
-			for _, kind := range []ViewKind{Members, Single, WARC, Links} {
+			for _, kind := range []ViewKind{Members, Single, Files, WARC, Links} {
 				if v, err := NewView(kind, []Part{partOf(segment, got)}); err == nil {
 					if rc, err := v.OpenRange(context.Background(), 0, v.Size()); err == nil {
 						io.Copy(io.Discard, rc)

@@ -92,6 +92,8 @@ func (v *View) appendCell(pieces []piece, c *Place) []piece {
 	case Single:
 		return append(pieces, piece{stored: c.headerBlocks()}, piece{stored: c.bodyBlocks()},
 			piece{given: deflate.Zeros(padding(c.BodyLen), false)})
+	case Files:
+		return append(pieces, piece{stored: span{c.Offset, c.TLen}}, piece{given: []byte(gzipPlainStart)}, piece{stored: c.file()})
 	case Links:
 		return append(pieces, piece{stored: c.bodyBlocks()})
 	}

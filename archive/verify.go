@@ -27,7 +27,7 @@ type VerifyOptions struct {
 // ViewInfo describes a view as a file.
 type ViewInfo struct {
 	Size   int64
-	SHA256 string // lower-case hexadecimal
+	SHA256 string // lower-case hexadecimal; "" of Files, which is not hashed
 	ETag   string // quoted
 }
 
@@ -219,6 +219,7 @@ func (w *walker) segment() (*Summary, error) {
 			lines.expect(buf)
 			warcOff += c.WARCLength()
 			s.count(c)
+			w.views.cell(c)
 			if err := w.checkTime(c); err != nil {
 				return nil, err
 			}

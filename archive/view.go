@@ -17,12 +17,13 @@ type ViewKind string
 const (
 	Members ViewKind = "members" // tar.gz of the members as they are stored
 	Single  ViewKind = "single"  // tar.gz in one gzip member, for readers that stop after the first
+	Files   ViewKind = "files"   // tar.gz of the pages' files alone: two members each, without the WARC record's head
 	WARC    ViewKind = "warc"    // warc.gz, one member for each record
 	Links   ViewKind = "links"   // gzip of the links cells' lines; for whole segments only
 )
 
-// Part is what a view takes from one segment. If all cells are taken, tar views include the index
-// cell; otherwise they do not.
+// Part is what a view takes from one segment. If all cells are taken, the members and the single
+// view include the links and the index cell; otherwise they do not.
 type Part struct {
 	Source Source
 	Index  *Index
@@ -83,6 +84,8 @@ type cellRef struct {
 func NewView(kind ViewKind, parts []Part) (*View, error) {
 	v := &View{kind: kind, etag: viewETag(kind, parts)}
 	switch kind {
+	case Files:
+		v.end = EndMember(0, 0)
 	case Members:
 		v.whole = len(parts) == 1 && parts[0].Cells == nil && parts[0].Index.IndexLength > 0
 		v.end = EndMember(0, 0)
@@ -94,7 +97,7 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 	case WARC:
 		v.start = warcInfo()
 	default:
-		return nil, fmt.Errorf("view kind %q is not %s, %s, %s or %s", kind, Members, Single, WARC, Links)
+		return nil, fmt.Errorf("view kind %q is not %s, %s, %s, %s or %s", kind, Members, Single, Files, WARC, Links)
 	}
 	v.size = int64(len(v.start))
 	v.grow(parts)
@@ -147,7 +150,7 @@ func (v *View) addPart(i int, p Part) error {
 	for c := range p.wanted() {
 		v.addCell(i, &c.Place)
 	}
-	if v.kind != WARC && p.Cells == nil {
+	if (v.kind == Members || v.kind == Single) && p.Cells == nil {
 		if p.Index.links != nil {
 			v.addCell(i, &p.Index.links.Place)
 		}
@@ -159,7 +162,7 @@ func (v *View) addPart(i int, p Part) error {
 }
 
 func (v *View) addCell(part int, c *Place) {
-	if v.kind == Single && c.HeaderLen == 0 { // WARC-only: nothing in a tar
+	if (v.kind == Single || v.kind == Files) && c.HeaderLen == 0 { // WARC-only: nothing in a tar
 		return
 	}
 	switch v.kind {
@@ -169,6 +172,8 @@ func (v *View) addCell(part int, c *Place) {
 		v.size += c.headerBlocks().n + c.bodyBlocks().n + int64(len(deflate.Zeros(padding(c.BodyLen), false)))
 	case WARC:
 		v.size += c.WARCLength()
+	case Files:
+		v.size += c.filesLength()
 	case Links:
 		v.size += c.bodyBlocks().n
 	}

@@ -25,7 +25,7 @@ func TestViewRanges(t *testing.T) {
 	some := whole
 	some.Cells = []int{len(x.Cells) - 1, 0, 3, 4, 9, 22}
 	random := rand.New(rand.NewPCG(5, 6))
-	for _, kind := range []ViewKind{Members, Single, WARC} {
+	for _, kind := range []ViewKind{Members, Single, Files, WARC} {
 		for name, parts := range map[string][]Part{"whole": {whole}, "two": {whole, second}, "some": {some, second}, "none": {}} {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
 				v, err := NewView(kind, parts)
@@ -62,7 +62,7 @@ func TestViewRanges(t *testing.T) {
 func TestViewOfMoreKeepsItsPrefix(t *testing.T) {
 	data, x, _ := testSegment(t)
 	other, y := smallSegment(t)
-	for _, kind := range []ViewKind{Single, WARC, Members} {
+	for _, kind := range []ViewKind{Single, WARC, Members, Files} {
 		one := viewBytes(t, kind, partOf(data, x))
 		two := viewBytes(t, kind, partOf(data, x), partOf(other, y))
 		n := len(one) - endMemberSize
@@ -79,7 +79,7 @@ func TestETagsDiffer(t *testing.T) {
 	none, one := a, a
 	none.Cells, one.Cells = []int{}, []int{1}
 	seen := map[string]bool{}
-	for _, kind := range []ViewKind{Members, Single, WARC} {
+	for _, kind := range []ViewKind{Members, Single, Files, WARC} {
 		for _, parts := range [][]Part{{a}, {b}, {a, b}, {b, a}, {none}, {one}} {
 			v, err := NewView(kind, parts)
 			if err != nil {

@@ -17,6 +17,7 @@ type viewHashes struct {
 	crc          uint32 // of the decoded single-member view
 	decoded      int64
 	links        *fileHash // nil: there is no links cell
+	files        int64     // bytes of the files view, without its end
 }
 
 type fileHash struct {
@@ -80,6 +81,13 @@ func (v *viewHashes) tarFile(c *Cell) {
 	}
 }
 
+// cell adds a cell of a record.
+func (v *viewHashes) cell(c *Cell) {
+	if v != nil && c.Kind == Page {
+		v.files += c.filesLength()
+	}
+}
+
 // warcTap adds a record's head, and returns the writers for the blocks of its body.
 func (v *viewHashes) warcTap(wp []byte) []io.Writer {
 	if v == nil {
@@ -106,6 +114,8 @@ func (v *viewHashes) infos(s *Summary) map[ViewKind]ViewInfo {
 		switch kind {
 		case Single:
 			info = ViewInfo{Size: v.single.n, SHA256: hex.EncodeToString(v.single.Sum(nil))}
+		case Files:
+			info = ViewInfo{Size: v.files + int64(len(EndMember(0, 0)))}
 		case WARC:
 			info = ViewInfo{Size: v.warc.n, SHA256: hex.EncodeToString(v.warc.Sum(nil))}
 		case Links:

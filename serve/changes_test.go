@@ -482,5 +482,7 @@ func TestNightlyScript(t *testing.T) {
 		}
 		volumes += len(read(t, p.Library, everyone, "/days/"+day+"/jp/00001.tar.gz"))
 	}
-	t.Logf("seven days of tar have %d bytes, what changed %d", volumes, changed)
+	if float64(volumes) > 1.05*float64(changed) {
+		t.Errorf("seven days of tar have %d bytes, what changed %d", volumes, changed)
+	}
 }

@@ -17,7 +17,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// BenchmarkVolumesAtSize lists the volumes of an edition of SHEAF_BENCH_HOSTS hosts (20,000) of
+// BenchmarkVolumesAtSize lists the volumes of a day with SHEAF_BENCH_HOSTS hosts (20,000) of
 // about 100 kB, and opens one: both by a process that has read nothing of it yet. No segment's
 // bytes are there, since none are read.
 //
@@ -64,7 +64,7 @@ func manyHosts(hosts int) catalog.Publication {
 			sum := servetest.SHA256([]byte(host))
 			size := int64(20_000 + i*7919%160_000)
 			views := make(map[string]catalog.View)
-			for _, kind := range []archive.ViewKind{archive.Single, archive.WARC} {
+			for _, kind := range []archive.ViewKind{archive.Single, archive.Files, archive.WARC} {
 				views[string(kind)] = catalog.View{Size: size, SHA256: sum, ETag: archive.SegmentETag(kind, sum)}
 			}
 			if !yield(catalog.SegmentEntry{

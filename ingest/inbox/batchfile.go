@@ -24,8 +24,9 @@ type Limits struct {
 // makes a reader of its own if it is less.
 const readAhead = 256 << 10
 
-// views are the forms of each segment whose sizes and digests are computed while it is read.
-var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC, archive.Links}
+// views are the forms of each segment whose sizes and digests are computed while it is read; of
+// archive.Files only the size.
+var views = []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links}
 
 // BatchFile verifies a batch file: its hosts, several at once, how it ends, and its digest. Its
 // methods may be called concurrently.

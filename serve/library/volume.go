@@ -23,7 +23,9 @@ import (
 // ranges or those of the hosts' own files:
 //
 //   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
-//   - .tar.gz: the hosts' .members.tar.gz, without the end of each but the last.
+//   - .tar.gz: of what editions brought, the pages' files alone (see archive.Files), so it has no
+//     bytes of pages that were found unchanged; of the latest versions, the hosts' .members.tar.gz,
+//     without the end of each but the last.
 //
 // Both are gzip files of many members, as gzip (RFC 1952, section 2.2) and tar readers expect them.
 type Volume struct {
@@ -43,10 +45,19 @@ type volumePart struct {
 	sha256  string                  // of the host's .warc.gz; "" if it is not known
 }
 
-// volumeForms are the forms of volumes. The kind is that of the hosts' files.
+// volumeForms are the forms of volumes. The kind is that of the hosts' files; see volumeForm.
 var volumeForms = [...]Form{
-	{Suffix: ".tar.gz", Kind: archive.Members, Type: "application/gzip"},
+	{Suffix: ".tar.gz", Kind: archive.Files, Type: "application/gzip"},
 	{Suffix: formWARC, Kind: archive.WARC, Type: "application/gzip"},
+}
+
+// volumeForm returns the form of which the archive's part of a volume is.
+func (a Archive) volumeForm(i int) Form {
+	f := volumeForms[i]
+	if i == volumeTar && a.latest {
+		f.Kind = archive.Members
+	}
+	return f
 }
 
 // The places of the forms in volumeForms.
@@ -55,7 +66,7 @@ const volumeTar, volumeWARC = 0, 1
 // volumeList is the suffix of the list of a volume's hosts.
 const volumeList = ".jsonl"
 
-// tarEnd is the end of a tar.gz that is not one whole segment.
+// tarEnd is the end of a tar.gz that is not one whole segment stored as it is.
 var tarEnd = archive.EndMember(0, 0)
 
 // NewVolume begins a volume, whose files were modified at a time.
@@ -114,8 +125,8 @@ func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive
 		m.Needed = needed
 		a, _ = a.only(needed)
 	}
-	for i, f := range volumeForms {
-		e, err := a.computed(ctx, f)
+	for i := range volumeForms {
+		e, err := a.computed(ctx, a.volumeForm(i))
 		if err != nil {
 			return a, m, err
 		}
@@ -135,20 +146,11 @@ func (v *Volume) Add(a Archive, m Measure) {
 		fmt.Fprintf(file.sum, "%s %s %d\n", a.host.Name, m.ETags[i], m.Sizes[i])
 		file.size += m.Sizes[i]
 		if i == volumeTar {
-			file.size -= a.tarEnd(m.Sizes[i])
+			file.size -= int64(len(tarEnd))
 		}
 		p.ends[i] = file.size
 	}
 	v.parts = append(v.parts, p)
-}
-
-// tarEnd returns the length of the end member of the archive's .members.tar.gz, which has size
-// bytes: one whole segment has its own end.
-func (a Archive) tarEnd(size int64) int64 {
-	if s := a.segments[0]; len(a.segments) == 1 && !a.latest && s.IndexLength > 0 && size == s.Length {
-		return int64(len(archive.EndMember(s.IndexOffset, s.IndexLength)))
-	}
-	return int64(len(tarEnd))
 }
 
 // Hosts returns how many hosts the volume has.
@@ -213,8 +215,9 @@ func (v *Volume) Each(f func(*Host)) {
 	}
 }
 
-// Places returns where records of a host lie in the volume's files, by the sequence number of their
-// segment and their number in its index; nothing if the volume does not have the host.
+// Places returns where records of a host lie in a day's volume, by the sequence number of their
+// segment and their number in its index; nothing if the volume does not have the host. A record
+// that is no page has no bytes in the tar.
 func (v *Volume) Places(ctx context.Context, key string) (func(seq int64, cell int) (tar, warc Stretch, ok bool), error) {
 	i := sort.Search(len(v.parts), func(i int) bool { return catalog.Key(v.parts[i].archive.host.Name) >= key })
 	if i == len(v.parts) || catalog.Key(v.parts[i].archive.host.Name) != key {
@@ -227,31 +230,35 @@ func (v *Volume) Places(ctx context.Context, key string) (func(seq int64, cell i
 	}
 	var views [len(volumeForms)]*archive.View
 	var from [len(volumeForms)]int64
-	for form, f := range volumeForms {
-		if views[form], err = a.assemble(ctx, f.Kind); err != nil {
+	for form := range volumeForms {
+		if views[form], err = a.assemble(ctx, a.volumeForm(form).Kind); err != nil {
 			return nil, err
 		}
 		if i > 0 {
 			from[form] = v.parts[i-1].ends[form]
 		}
 	}
-	return func(seq int64, cell int) (tar, warc Stretch, ok bool) {
-		part, found := slices.BinarySearchFunc(segments, seq, func(s catalog.SegmentEntry, seq int64) int { return cmp.Compare(s.Seq, seq) })
-		if !found {
-			return tar, warc, false
-		}
-		if cells := parts[part].Cells; cells != nil {
-			if cell, ok = slices.BinarySearch(cells, cell); !ok {
-				return tar, warc, false
-			}
-		}
-		for form, at := range []*Stretch{volumeTar: &tar, volumeWARC: &warc} {
-			if at.Offset, at.Length, ok = views[form].Find(part, cell); !ok {
-				return tar, warc, false
-			}
+	var shown [len(volumeForms)][][]int // the cells that each view has of each part
+	for _, p := range parts {
+		all := slices.Collect(chosen(p))
+		shown[volumeWARC] = append(shown[volumeWARC], all)
+		shown[volumeTar] = append(shown[volumeTar], slices.DeleteFunc(slices.Clone(all), func(c int) bool { return p.Index.Cells[c].Kind != archive.Page }))
+	}
+	find := func(form, part, cell int) (at Stretch, ok bool) {
+		nth, ok := slices.BinarySearch(shown[form][part], cell)
+		if ok {
+			at.Offset, at.Length, ok = views[form].Find(part, nth)
 			at.Offset += from[form]
 		}
-		return tar, warc, true
+		return at, ok
+	}
+	return func(seq int64, cell int) (tar, warc Stretch, ok bool) {
+		part, ok := slices.BinarySearchFunc(segments, seq, func(s catalog.SegmentEntry, seq int64) int { return cmp.Compare(s.Seq, seq) })
+		if ok {
+			tar, _ = find(volumeTar, part, cell)
+			warc, ok = find(volumeWARC, part, cell)
+		}
+		return tar, warc, ok
 	}, nil
 }
 
@@ -269,13 +276,13 @@ func (v *Volume) ranges(form int, end []byte) *Joined {
 			return Bytes(end), from, from + int64(len(end)), nil
 		}
 		p := v.parts[i]
-		whole, err := p.archive.content(ctx, volumeForms[form])
+		whole, err := p.archive.content(ctx, p.archive.volumeForm(form))
 		if err != nil {
 			return nil, 0, 0, err
 		}
 		want := p.ends[form] - from
 		if form == volumeTar {
-			want += p.archive.tarEnd(whole.Size())
+			want += int64(len(tarEnd))
 		}
 		if whole.Size() != want {
 			err = fmt.Errorf("volume: %s has %d bytes, not %d", p.archive.host.Name, whole.Size(), want)

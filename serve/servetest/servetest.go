@@ -211,7 +211,7 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	data, err := os.ReadFile(path)
 	testkit.Must(s.t, err)
 	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{
-		Host: host, Views: []archive.ViewKind{archive.Single, archive.WARC, archive.Links},
+		Host: host, Views: []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links},
 	})
 	testkit.Must(s.t, err)
 	line := catalog.SegmentEntry{

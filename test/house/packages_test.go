@@ -95,7 +95,7 @@ func TestPackagesAreShort(t *testing.T) {
 		most := 4000
 		switch p {
 		case "archive":
-			most = 5660
+			most = 5690 // a view of pages' files alone
 		case "archive/catalog":
 			most = 5580 // days: their editions, their end, and what hosts had at it
 		case "cmd/sheaf/service":
