@@ -92,8 +92,8 @@ func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer
 	return c, w.write(out)
 }
 
-// cellBytes is a cell that is about to be written: what is before and after the file's blocks,
-// which are in w.body.
+// cellBytes is a cell that is about to be written: the bytes before and after the file's blocks.
+// The blocks themselves are in w.body.
 type cellBytes struct {
 	cell          Cell
 	decoded       int64 // number of bytes that the cell decodes to
@@ -135,12 +135,12 @@ func (w *summedWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// tinyBody is the longest body, in bytes, for whose page appendHead prefers speed to size. Nearly
-// all of such a record is its heads, and an import may bring millions.
+// tinyBody is the length in bytes up to which appendHead prefers speed to size. Such a record
+// consists almost only of its heads, and an import may bring millions.
 const tinyBody = 256
 
-// appendHead appends to dst the run for one of the cell's two heads: the tar headers, or what WP
-// has.
+// appendHead deflates one of the cell's two heads, the tar headers or the content of WP, and
+// appends the run to dst.
 func appendHead(c *deflate.Compressor, dst, head []byte, cell *Cell) []byte {
 	if cell.Kind == Page && cell.BodyLen <= tinyBody && len(head) <= deflate.MaxFixed {
 		return deflate.AppendFixed(dst, head)

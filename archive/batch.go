@@ -17,8 +17,8 @@ import (
 
 const manifestName = naming.BatchDir + "/manifest.json"
 
-// BatchWriter joins segments to a batch: each without its end member, then a cell with a copy of
-// the manifest and one end member. The result is an ordinary tar.gz again.
+// BatchWriter joins segments to a batch, which is an ordinary tar.gz, too. It writes each segment
+// without its end member, then a cell with a copy of the manifest, then one end member.
 type BatchWriter struct {
 	out io.Writer
 	sum hash.Hash

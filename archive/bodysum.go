@@ -26,7 +26,7 @@ func newBodySum(http []byte) *bodySum {
 	return s
 }
 
-// Write adds to the digests only: for a body that a WARC-only record has in its head.
+// Write adds p to the digests only. A WARC-only record needs no more: its body is in its head.
 func (s *bodySum) Write(p []byte) (int, error) {
 	if s.payload != nil {
 		s.payload.Write(p)

@@ -10,7 +10,7 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// cdxjMemory is how much of the lines is sorted in memory, in bytes.
+// cdxjMemory limits the lines that are sorted in memory, in bytes.
 const cdxjMemory = 8 << 20
 
 // CDXJ sorts the standard index lines of a WARC view by key and time. It holds 8 MiB of them in
@@ -22,7 +22,7 @@ type CDXJ struct {
 	line     []byte
 }
 
-// NewCDXJ begins the index of a WARC view whose file has a name.
+// NewCDXJ begins the index of a WARC view. The index names the view's file filename.
 func NewCDXJ(filename string) *CDXJ {
 	return &CDXJ{filename: filename, at: warcStart(), lines: sortedrun.NewSorter("", cdxjMemory, bytes.Compare)}
 }
@@ -42,7 +42,7 @@ func (x *CDXJ) Add(p Part) error {
 	return nil
 }
 
-// WriteCDXJ writes the index of a WARC view of the parts, whose file has a name.
+// WriteCDXJ writes the index of a WARC view of the parts. The index names the view's file filename.
 func WriteCDXJ(ctx context.Context, w io.Writer, filename string, parts []Part) (err error) {
 	x := NewCDXJ(filename)
 	defer func() { err = errors.Join(err, x.Close()) }()
@@ -70,5 +70,5 @@ func (x *CDXJ) Write(ctx context.Context, w io.Writer) error {
 	return out.Flush()
 }
 
-// Close gives the temporary file back.
+// Close deletes the temporary file.
 func (x *CDXJ) Close() error { return x.lines.Close() }

@@ -11,8 +11,8 @@ import (
 	"sheaf/archive/naming"
 )
 
-// Cell is what the index says of one cell: what the record is, and where its parts are. Offsets are
-// from the segment's start.
+// Cell is one cell as the index describes it: the record's metadata, and the places of its parts.
+// Offsets are from the segment's start.
 type Cell struct {
 	Kind      Kind
 	URLKey    string // of naming.SURT
@@ -29,7 +29,7 @@ type Cell struct {
 	Place
 }
 
-// Place is where a cell's parts are. It has what views need of a cell, and no text.
+// Place holds the offsets, lengths and sums of a cell's parts. Views need no more of a cell.
 type Place struct {
 	Offset int64 // of T, the cell's first byte
 	TLen   int64 // T's length
@@ -43,7 +43,7 @@ type Place struct {
 	RecordCRC uint32 // of the record's bytes in the WARC view
 }
 
-// Reference says to which page a Revisit refers.
+// Reference names the page to which a Revisit refers.
 type Reference struct {
 	RefersDate time.Time
 	RefersTo   string // URL; empty: that of the revisit
@@ -52,8 +52,8 @@ type Reference struct {
 // Len returns the cell's length in bytes.
 func (c *Place) Len() int64 { return c.TLen + c.BLen }
 
-// Cut reports whether the record's body broke off. A body that a limit of the writer has cut did
-// not break off.
+// Cut reports whether the record's body broke off. It is false for a body that was cut at a limit
+// of the writer.
 func (c *Cell) Cut() bool { return c.Truncated != "" && c.Truncated != TruncatedLength }
 
 // span is a range of stored bytes.
@@ -145,9 +145,9 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 	return c.Check()
 }
 
-// SetKind sets the kind, which follows from the numbers and the media type, and what depends on it:
-// the name of a page of the host, and the date and the URL to which a revisit refers. refers is
-// empty or in the form of RFC 3339.
+// SetKind derives the kind from the numbers and the media type. For a page of the host it also sets
+// the name; for a revisit it sets the date and the URL to which the revisit refers. refers is empty
+// or in the form of RFC 3339.
 func (c *Cell) SetKind(host, refers, refersTo string) (err error) {
 	switch {
 	case c.HeaderLen > 0:

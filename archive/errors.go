@@ -11,11 +11,11 @@ import (
 
 // FormatError says where stored bytes violate the format, and how.
 type FormatError struct {
-	Offset int64       // from the start of what was read: the member, or the very byte, that is wrong
+	Offset int64       // of the wrong member or byte, from the start of the input
 	Cell   int         // the cell's number, from 0; -1 outside of cells
 	Entry  string      // the tar entry's name or the record's URL, where known
-	Code   wire.Reason // the reason as a quarantine states it
-	Excess bool        // nothing is wrong but how much it is: a body's length, or the rule of expansion
+	Code   wire.Reason // the reason that the quarantine shows
+	Excess bool        // only a length is wrong: a body is too long, or breaks the rule of expansion
 	Msg    string
 	Err    error // the cause, such as an error of reading; may be nil
 }
@@ -38,7 +38,7 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// The codes that this package gives.
+// The codes of this package's FormatErrors.
 const (
 	codeSHA        = wire.ReasonSHAMismatch
 	codeTruncated  = wire.ReasonTruncated

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// viewVersion is part of every ETag. It changes when the same segments give other bytes.
+// viewVersion is part of every ETag. Change it when views of the same segments get other bytes.
 const viewVersion = "1"
 
 // viewETag identifies a view's bytes: by version, kind, and a digest of the segments, in order, and

@@ -18,15 +18,15 @@ type FileOpener interface {
 }
 
 const (
-	// sendable is the least number of stored bytes that are left to the kernel: for fewer, a call
-	// of their own costs more than copying them.
+	// sendable is the least number of stored bytes that the kernel sends from the file. Fewer are
+	// copied, which costs less than a system call.
 	sendable = 32 << 10
-	// extentBuffer limits the size of an extent that is put together from shorter pieces, in bytes.
+	// extentBuffer limits an extent that is joined from shorter pieces, in bytes.
 	extentBuffer = 128 << 10
 )
 
-// Extents returns n bytes of the view from off as extents of local files. If not everything that
-// the view consists of is in local files, it returns nil.
+// Extents returns n bytes of the view from off as extents of local files. If a part of the view is
+// not in a local file, it returns nil.
 func (v *View) Extents(off, n int64) (stream.Reader, error) {
 	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func (v *View) Extents(off, n int64) (stream.Reader, error) {
 	return nil, errors.Join(err, x.Close())
 }
 
-// extents implements stream.Reader. Long stored pieces become extents of their file; what is
-// between them is read and put together.
+// extents implements stream.Reader. Long stored pieces become extents of their file. Short pieces
+// between them are read and joined.
 type extents struct {
 	walk
 	part int // the part whose file is open
@@ -60,7 +60,7 @@ type extents struct {
 	at     int64  // offset of window in the part
 }
 
-// open opens a part's file, and reports whether it is one.
+// open opens a part's file. It reports false if the part is not a file.
 func (x *extents) open(part int) (bool, error) {
 	if x.part == part {
 		return true, nil
@@ -130,7 +130,7 @@ func (x *extents) take(p piece, n int64) (stream.Extent, error) {
 	return stream.Extent{}, x.read(span{p.stored.off, n})
 }
 
-// join makes one piece of cells that are wanted whole and follow one another.
+// join joins the pieces of adjacent cells that are wanted whole.
 func (x *extents) join() {
 	if x.v.kind != Members || len(x.pieces) != 1 || x.pieces[0].given != nil {
 		return
@@ -171,7 +171,7 @@ func (x *extents) read(s span) error {
 	return nil
 }
 
-// ahead returns a cell together with the wanted small ones behind it.
+// ahead extends the span of a cell over the wanted small cells after it.
 func (x *extents) ahead(s span) span {
 	for i := x.next; i < len(x.v.refs) && x.v.ends[i-1] < x.end; i++ {
 		ref := x.v.refs[i]

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// maxGap is the number of stored bytes that are read and dropped rather than opening a new range.
+// maxGap is the longest gap between cells, in bytes, that is read and dropped. Over a longer gap, a
+// new range is opened.
 const maxGap = 64 << 10
 
 // gatherReader reads the stored bytes of runs of cells, in order, with one open range for each run.
@@ -32,7 +33,7 @@ func (g *gatherReader) begin(src Source, part int, run span) {
 	g.src, g.part, g.run, g.at = src, part, run, run.off
 }
 
-// gatherBuffers has the buffers of readers that are closed: they are larger than most pages.
+// gatherBuffers keeps the buffers of closed readers, because a buffer is larger than most pages.
 var gatherBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
 
 // close must not run while the reader is read: another reader may get its buffer at once.

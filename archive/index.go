@@ -16,15 +16,15 @@ type Index struct {
 	CellsEnd    int64 // end of the cells, including the links cell; the index cell begins here
 	IndexLength int64 // of the index cell; 0 if the segment has none
 
-	links *Cell // the places of the links cell's parts; nil: there is none
+	links *Cell // the links cell; nil: there is none
 	self  Cell  // the index cell's own, for the tar views
 }
 
 // HasLinks reports whether the segment has a links cell.
 func (x *Index) HasLinks() bool { return x.links != nil }
 
-// ReadIndex reads a segment's index: where the end member says, or from the cells themselves if it
-// does not say. size is the segment's.
+// ReadIndex reads a segment's index at the place that the end member gives. If it gives none,
+// ReadIndex makes the index from the cells. size is the segment's, in bytes.
 func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {
 	if size >= endMemberSize {
 		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// LineScanner parses JSON whose fields and their order are known, much faster than
-// encoding/json. It accepts only the exact text that one program writes. For any other text a
-// LineScanner fails, and the caller then uses encoding/json.
+// LineScanner parses JSON with known fields in a known order, much faster than encoding/json. It
+// accepts only the exact text that one program writes. For any other text it fails, and the caller
+// then uses encoding/json.
 //
 // A LineScanner parses a text from its beginning. Rest is the remaining text.
 type LineScanner struct{ Rest string }
@@ -18,8 +18,9 @@ func (s *LineScanner) Skip(prefix string) (ok bool) {
 	return ok
 }
 
-// Text removes a prefix and the string after it, and stores the string. The string must be ASCII
-// without escapes; it shares memory with the text. If the text differs, Text changes nothing.
+// Text removes a prefix and the string after it, and stores the string, which shares memory with
+// the text. The string must be ASCII without escapes. If the text differs, Text changes nothing and
+// returns false.
 func (s *LineScanner) Text(prefix string, to *string) bool {
 	after, ok := strings.CutPrefix(s.Rest, prefix)
 	if !ok || after == "" || after[0] != '"' {
@@ -37,7 +38,7 @@ func (s *LineScanner) Text(prefix string, to *string) bool {
 	return false
 }
 
-// Number removes and stores a whole number that is not negative.
+// Number removes a prefix and the whole number after it, and stores the number.
 func (s *LineScanner) Number(to *int64) bool {
 	i := 0
 	for i < len(s.Rest) && '0' <= s.Rest[i] && s.Rest[i] <= '9' {

@@ -17,7 +17,7 @@ import (
 // Link is one reference of a page to another resource, as the robot read it.
 type Link struct {
 	URL  string // absolute, http or https, printable ASCII, at most 4,096 bytes
-	Kind string // what refers: an element's name, "redirect" and so on; words of small letters, digits and hyphens
+	Kind string // the element that refers, "redirect" and so on; words of small letters, digits and hyphens
 }
 
 // Limits for a line of links, in bytes.
@@ -115,15 +115,15 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 //
 // The links of a page have much in common, so this form takes a third of their length.
 //
-// A group is written before its cell, so the end of the process loses none. After a loss of power,
-// the log is cut after the last whole group, as the segment is after the last whole cell.
+// A group is written before its cell, so no group is lost if the process ends. After a loss of
+// power, the log is cut after its last whole group, and the segment after its last whole cell.
 type linkLog string
 
 func linkLogOf(segment string) linkLog { return linkLog(segment + ".links") }
 
 // add appends the links of the cell that will be at an offset. undo removes them again.
 func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []byte, err error) {
-	const room = 48 // for the head, which has the length of what follows it
+	const room = 48 // for the head, which gives the length of the rest
 	group := append(append(append(buf[:0], make([]byte, room)...), r.URL...), '\n')
 	n, before := 0, r.URL
 	for i := range r.Links {
@@ -184,7 +184,7 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 			return whole, nil
 		}
 		var body strings.Builder
-		body.Grow(int(min(n, readBack))) // n is not to be believed yet
+		body.Grow(int(min(n, readBack))) // n is not checked yet
 		if _, err := io.CopyN(&body, in, n); err == io.EOF {
 			return whole, nil
 		} else if err != nil {
@@ -201,7 +201,7 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 	}
 }
 
-// unpackLinks parses a group. It returns its source, and for each link "target TAB kind".
+// unpackLinks parses a group. It returns the group's source, and for each link "target TAB kind".
 func unpackLinks(group string) (source string, links []string, ok bool) {
 	lines := strings.Split(group, "\n")
 	last := len(lines) - 1
@@ -224,7 +224,7 @@ func unpackLinks(group string) (source string, links []string, ok bool) {
 
 var errEnoughLinks = errors.New("no more links are wanted")
 
-// cut drops torn groups, and those of cells at or after the offset.
+// cut drops torn groups, and the groups of cells at or after offset size.
 func (l linkLog) cut(size int64) error {
 	whole, err := l.each(func(at int64, _ string, _ []string) error {
 		if at >= size {
@@ -242,7 +242,7 @@ func (l linkLog) cut(size int64) error {
 }
 
 // writeTo writes the links of the cells in the form of a links cell, and returns the number of
-// lines. It leaves out those that do not fit into room bytes.
+// lines. It leaves out lines that do not fit into room bytes.
 func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, err error) {
 	check := linkChecker{}
 	next := 0
@@ -251,7 +251,7 @@ func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, 
 		for next < len(cells) && cells[next].Offset < at {
 			next++
 		}
-		// A group that is no cell's is from before a loss of power.
+		// If no cell has this group, the cell was lost with the power.
 		if next == len(cells) || cells[next].Offset != at || cells[next].URL != source {
 			return nil
 		}

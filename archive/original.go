@@ -9,13 +9,13 @@ import (
 // Field is a line of a WARC header.
 type Field struct{ Name, Value string }
 
-// MaxOriginal is the limit for the fields of Record.Original, in bytes of their names and values.
+// MaxOriginal limits the sum of the names and values in Record.Original, in bytes.
 const MaxOriginal = 4 << 10
 
 // originalPrefix is put before the name of an original field that Sheaf writes with another value.
 const originalPrefix = "X-Original-"
 
-// recordIDField is the one original field that takes the place of Sheaf's own.
+// recordIDField is the one original field that replaces Sheaf's own field of that name.
 const recordIDField = "WARC-Record-ID"
 
 // ownFields are the fields that Sheaf writes itself.
@@ -56,8 +56,8 @@ func isRecordID(s string) bool {
 	return ok && end && inner != "" && len(s) <= 256 && !strings.ContainsFunc(inner, func(c rune) bool { return c <= ' ' || c > '~' || c == '<' || c == '>' })
 }
 
-// keep sets the header's ID and fields by the original ones. Fields that the header has with the
-// same value are left out. The header must be complete but for that.
+// keep sets the header's ID and its further fields from the original fields, without those that the
+// header already has with the same value. Call it when all else of the header is set.
 func (h *warcHead) keep(original []Field) {
 	if len(original) == 0 {
 		return
@@ -79,7 +79,7 @@ func (h *warcHead) keep(original []Field) {
 	}
 }
 
-// checkFields checks what is from an imported record's original header.
+// checkFields checks the fields that an imported record kept from its original header.
 func (h *warcHead) checkFields() error {
 	size := 0
 	for _, f := range h.fields {

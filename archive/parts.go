@@ -12,7 +12,7 @@ import (
 // A file in the members form is one segment, several segments, cells chosen from segments of any
 // hosts, or a batch, which ends with the cell of its manifest.
 
-// Parts returns what a file in the members form contains, in stored order: each segment with its
+// Parts returns the parts of a file in the members form, in stored order: each segment with its
 // index, and each run of one host's cells without an index. It also reads a file that ends before
 // its end member.
 func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
@@ -34,8 +34,8 @@ func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
 }
 
 // VerifyFile checks all of a file in the members form. It calls each for every segment in it and
-// for every run of one host's cells without an index. The summaries of the latter lack what only a
-// segment has.
+// for every run of one host's cells without an index. For such runs, Summary has no Segment, SHA256
+// and index fields.
 func VerifyFile(ctx context.Context, src Source, size int64, opt VerifyOptions, each func(*Summary) error) error {
 	parts, ended, err := scanParts(ctx, src, size)
 	if err != nil {
@@ -91,10 +91,10 @@ type partScan struct {
 	src   Source
 	walk  *walker
 	parts []Part
-	run   []Cell // since the last part's end; offsets are those in the file
+	run   []Cell // since the last part's end; with offsets in the file
 	host  string // theirs
 
-	lines    int   // of the index cell that is being read, without its links line
+	lines    int   // of the current index cell, without its links line
 	links    *Cell // the links cell before the index cell; nil: none
 	manifest bool  // the batch's manifest was met
 }
@@ -107,7 +107,7 @@ func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended
 		return nil, false, err
 	}
 	defer rc.Close()
-	const noRatio = 1 << 20 // DEFLATE cannot reach it; nothing of a body is kept
+	const noRatio = 1 << 20 // DEFLATE cannot reach it; bodies are not kept
 	w := newWalker(rc, VerifyOptions{MaxRatio: noRatio})
 	w.mixed = true
 	s := &partScan{src: src, walk: w}
@@ -179,8 +179,8 @@ func (s *partScan) loose(n int) {
 	s.run = s.run[n:]
 }
 
-// segment makes parts of the run: a segment of the index cell and as many cells as it has lines,
-// and a part without index of the cells before.
+// segment makes parts of the run. The index cell and as many cells before it as it has lines become
+// a segment; the cells before these become a part without index.
 func (s *partScan) segment(it *item) error {
 	if s.lines > len(s.run) {
 		return fmt.Errorf("the index has %d lines for %d cells", s.lines, len(s.run))

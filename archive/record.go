@@ -26,15 +26,15 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// The profiles of a revisit: why the page is taken to be unchanged.
+// The profiles of a revisit: the reason to take the page as unchanged.
 const (
 	IdenticalPayload  = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 	ServerNotModified = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Why a body is not complete, in the terms of WARC.
+// The reasons why a body is not complete, in the terms of WARC.
 const (
-	TruncatedLength      = "length"     // a limit of the one who fetched or stored it
+	TruncatedLength      = "length"     // longer than the fetcher or the writer allows
 	TruncatedTime        = "time"       // it came too slowly
 	TruncatedDisconnect  = "disconnect" // it broke off
 	TruncatedUnspecified = "unspecified"
@@ -48,38 +48,39 @@ type Record struct {
 	IP   string    // the server's address; may be empty
 	HTTP []byte    // status line and headers as stored, ended by an empty line (CRLFCRLF)
 
-	// Body is the body after decoding the transfer and content codings. It is read to its end for a
-	// Page, as far as it fits for a Response, and nil for a Revisit.
+	// Body is the body without transfer and content codings. For a Page it is read to its end, for
+	// a Response as far as it fits. For a Revisit it is nil.
 	Body io.Reader
 
-	// Deflated is Body as a Deflater of the segment's level has written it; nil: Append deflates.
-	// It is used for a Page that is stored whole, and is not checked.
+	// Deflated is Body as a Deflater of the segment's level has written it. If it is nil, Append
+	// deflates Body. Append uses it for a Page that is stored whole, and does not check it.
 	Deflated *Deflated
 
 	// Truncated says why the body is not complete, by one of the Truncated constants. It is empty
 	// if the body is complete.
 	Truncated string
 
-	// Preferences are what the response asks of those who use it, as package preference writes it.
+	// Preferences are the conditions on use that the response states, as package preference writes
+	// them.
 	Preferences string
 
-	// Original is the header of the WARC record from which this one was imported, in order. Its
-	// WARC-Record-ID becomes this record's. The other fields are kept: under their own names, if
-	// Sheaf writes none of that name or one with the same value; else with X-Original- before it.
+	// Original holds the fields of the WARC record from which this one was imported, in order. Its
+	// WARC-Record-ID becomes this record's. A field that Sheaf writes with another value is kept
+	// with X-Original- before its name; the others are kept as they are.
 	Original []Field
 
-	// PayloadDigest, RefersTo, RefersDate and Profile describe what a Revisit refers to: a Page or,
-	// in an import, also a Response. Of one in a segment, PayloadDigest is its Cell.Digest. Of one
-	// that is known from another crawler's record only, it may also be "sha1:" or "md5:" and
-	// base32, or empty. An empty RefersTo means the URL, an empty Profile IdenticalPayload. For a
-	// Page, PayloadDigest is the digest of Body if the caller knows it already, and is not checked;
-	// if it is empty, Append computes it.
+	// PayloadDigest, RefersTo, RefersDate and Profile name the Page that a Revisit refers to; in an
+	// import it may also be a Response. PayloadDigest is the Cell.Digest of that record. If only
+	// another crawler's revisit names the record, the digest may also be "sha1:" or "md5:" and
+	// base32, or empty. An empty RefersTo means URL, an empty Profile means IdenticalPayload. For a
+	// Page, PayloadDigest is the digest of Body. Append does not check it, and computes it if it is
+	// empty.
 	RefersTo      string
 	RefersDate    time.Time
 	PayloadDigest string
 	Profile       string
 
 	// Links are the references of a Page, or the target of a redirect. They go into the segment's
-	// links cell. Those that the format cannot hold are left out.
+	// links cell, except for links that the format cannot hold.
 	Links []Link
 }

@@ -7,11 +7,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// cellOverhead is an upper limit for what a record's headers decode to, in bytes. Records with more
-// are refused if there is no room for them.
+// cellOverhead is an upper limit for a record's decoded headers, in bytes. Records with longer
+// headers are refused if there is no room for them.
 const cellOverhead = 256 << 10
 
-// leastRoom is the number of further bytes of a body that must fit, or the body is cut.
+// leastRoom is the least room, in bytes, for the rest of a body. With less, the body is cut.
 const leastRoom = 64 << 10
 
 // room returns how many bytes of a record's body surely fit into the segment by the rule of
@@ -20,8 +20,8 @@ func (w *Writer) room(n int64) int64 {
 	return wire.ExpansionRoom(w.decoded+cellOverhead, w.size+n)
 }
 
-// keep puts as much of a body into the run and the sum as MaxBody and the rule of expansion allow,
-// and reports whether that was not all.
+// keep writes a body to the run and the sum, as far as MaxBody and the rule of expansion allow. It
+// reports whether it cut the body.
 func (w *Writer) keep(run deflate.Run, sum *fileSum, body io.Reader) (cut bool, err error) {
 	out := io.MultiWriter(run, sum)
 	most := w.opt.MaxBody
@@ -36,7 +36,7 @@ func (w *Writer) keep(run deflate.Run, sum *fileSum, body io.Reader) (cut bool, 
 		if fits == most {
 			break
 		}
-		// What the body has deflated to so far may have made room for more of it.
+		// The rule may allow more of the body once the bytes so far are deflated.
 		if err := run.Flush(); err != nil {
 			return false, err
 		}

@@ -2,9 +2,9 @@ package archive
 
 import "strings"
 
-// scanLine parses the JSON of an index line that is written exactly as appendLine writes it, much
-// faster than encoding/json, which took most of the time of reading an index. For any other text ok
-// is false, which does not mean that the text is invalid: the caller then uses encoding/json.
+// scanLine parses the JSON of an index line exactly as appendLine writes it. It is much faster than
+// encoding/json, which took most of the time of reading an index. For any other text, valid or not,
+// ok is false: the caller then uses encoding/json.
 func scanLine(text string) (l indexLine, ok bool) {
 	s := LineScanner{Rest: strings.TrimSuffix(text, "\n")}
 	ok = s.Text(`{"url":`, &l.URL) && s.Text(`,"mime":`, &l.MIME) && s.Text(`,"status":`, &l.Status) &&

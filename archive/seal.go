@@ -37,11 +37,11 @@ func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 }
 
 // SealWritten seals the segment that a Writer of this process has written and closed at path. If
-// the file still has the CRC-32 of what was written, its pages are not inflated again. Any other
-// file is sealed as SealFile does.
+// the file still has the CRC-32 of was, SealWritten does not inflate its pages again. Otherwise it
+// does what SealFile does.
 //
-// Cells are the cells that Append returned for the segment, all of them and in order, if the caller
-// has kept them. If it is nil, they are read back from the file.
+// cells are all cells that Append returned for the segment, in order. If the caller has not kept
+// them, cells is nil, and they are read back from the file.
 func SealWritten(path, host, segmentID string, was Written, cells []Cell, opt WriterOptions) (*Index, error) {
 	if !was.summed || was.Size == 0 {
 		return SealFile(path, host, segmentID, opt)

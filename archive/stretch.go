@@ -6,17 +6,16 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// Stretch describes the bytes of selected cells of one segment in a view, without the view's start
-// and end. For a file of many segments these sums are all that must be kept: each segment's part
-// can be made again when its bytes are wanted.
+// Stretch sums up the bytes of selected cells of one segment in a view, without the view's start
+// and end. For a file of many segments only these sums must be kept: each segment's part can be
+// made again when its bytes are wanted.
 type Stretch struct {
 	Size int64  // bytes
-	CRC  uint32 // Single only: of the decoded bytes
-	Raw  int64  // Single only: number of decoded bytes
+	CRC  uint32 // of the decoded bytes; Single only
+	Raw  int64  // number of decoded bytes; Single only
 }
 
-// NewStretch returns the bytes of selected cells in a view, as a view without start and end, and
-// their sums.
+// NewStretch returns a view of selected cells, without start and end, and its sums.
 func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 	if part.Cells == nil {
 		return nil, Stretch{}, fmt.Errorf("stretch of %s: no cells are chosen", part.Index.Host)
@@ -41,7 +40,7 @@ func (s Stretch) Join(next Stretch) Stretch {
 	return Stretch{Size: s.Size + next.Size, CRC: deflate.JoinCRC(s.CRC, next.CRC, next.Raw), Raw: s.Raw + next.Raw}
 }
 
-// Frame returns what is in a view before and after all stretches. s is their join.
+// Frame returns the bytes before and after all stretches of a view. s is the join of the stretches.
 func (s Stretch) Frame(kind ViewKind) (start, end []byte) {
 	switch kind {
 	case Members:

@@ -29,7 +29,7 @@ const (
 
 const (
 	maxTarName = 100  // in the ustar header; a longer name is in a PAX record
-	maxAttrURL = 2048 // a longer URL is not an attribute: ext4 has 4 KiB for all of a file's, and bsdtar fails if they are longer
+	maxAttrURL = 2048 // a longer URL is not an attribute: ext4 allows 4 KiB for a file's attributes, and bsdtar fails on more
 )
 
 // headers returns the blocks before the file's data: a PAX header if needed, then the file's own.
@@ -143,8 +143,8 @@ func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
 	return e, nil
 }
 
-// parseTarBlock checks a header block's sum. It parses its time and its size, and its name unless e
-// has one.
+// parseTarBlock checks a header block's checksum and parses its time and size. It parses its name
+// unless e has one.
 func parseTarBlock(b []byte, e *tarEntry) (size int64, ferr *FormatError) {
 	sum := 8 * int(' ')
 	for i, c := range b[:blockSize] {

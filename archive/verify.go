@@ -14,14 +14,14 @@ import (
 	"sheaf/internal/wire"
 )
 
-// VerifyOptions sets what a verifier expects and allows.
+// VerifyOptions are the limits and the expectations of a verifier.
 type VerifyOptions struct {
 	Host     string     // the host of the cells; empty: that of the first cell
 	MaxRatio int64      // of decoded to stored bytes, beyond Grace; 0: wire.MaxRatio
 	Grace    int64      // bytes that may be decoded in any case; 0: wire.Grace
 	MaxBody  int64      // limit for a decoded body; 0: wire.MaxBody
 	Latest   time.Time  // the latest date that a record may have; zero: no limit
-	Views    []ViewKind // views of the sealed segment that are measured and hashed in the same pass; Links only if it has a links cell
+	Views    []ViewKind // views of the sealed segment to measure and hash in the same pass; Links only if it has a links cell
 }
 
 // ViewInfo describes a view as a file.
@@ -38,26 +38,25 @@ type Summary struct {
 	First, Last              time.Time // of the records; zero if there are none
 	IndexOffset, IndexLength int64
 	RangeSize                int64  // of the cells, including the index cell
-	RangeSHA256              string // of these, as in a batch's manifest
+	RangeSHA256              string // of the cells, including the index cell, as in a batch's manifest
 	Size                     int64  // of the sealed segment, including its end member
 	SHA256                   string // of the sealed segment: its identity
 	Views                    map[ViewKind]ViewInfo
 
-	// Asked is what the host's newest robots.txt in the segment asks of those who use the pages:
-	// its Cell.Preferences, or AsksNothing. It is empty if the segment has none.
+	// Asked is the Cell.Preferences of the host's newest robots.txt in the segment, or AsksNothing.
+	// It is empty if the segment has no robots.txt.
 	Asked string
 }
 
-// AsksNothing is the Asked of a segment whose robots.txt asks nothing, or was not found.
+// AsksNothing is the value of Summary.Asked if robots.txt states no preferences or was not found.
 const AsksNothing = "-"
 
 // EndMember returns the end member that turns the verified range into a segment.
 func (s *Summary) EndMember() []byte { return EndMember(s.IndexOffset, s.IndexLength) }
 
-// VerifyRange reads one host's cells with their index cell, the form in which they are in a batch,
-// to the end of r. It decodes and checks everything in one pass. Its memory does not grow with
-// bodies, only by 8 bytes for each record. So the caller can copy r elsewhere while it is verified.
-// Errors are *FormatError.
+// VerifyRange reads one host's cells and their index cell, as a batch holds them, to the end of r.
+// It decodes and checks everything in one pass, so the caller can copy r elsewhere meanwhile. Its
+// memory does not grow with bodies, only by 8 bytes for each record. Errors are *FormatError.
 func VerifyRange(r io.Reader, opt VerifyOptions) (*Summary, error) {
 	w := newWalker(r, opt)
 	s, err := w.segment()
@@ -152,10 +151,10 @@ func (w *walker) atEnd(what string) error {
 	return nil
 }
 
-// errManifest says that a batch's manifest is in the place of a segment.
+// errManifest says that the manifest follows instead of a segment.
 var errManifest = errors.New("the manifest's cell")
 
-// indexLines compares the lines of an index with those that the cells before it ask for.
+// indexLines compares the lines of an index with the lines that follow from the cells before it.
 type indexLines struct {
 	seed maphash.Seed
 	want []uint64 // hashes of the lines
@@ -235,7 +234,7 @@ func (w *walker) segment() (*Summary, error) {
 	}
 }
 
-// checkTime returns an error if the record of the last cell is dated later than it may be.
+// checkTime returns an error if the record is dated after VerifyOptions.Latest.
 func (w *walker) checkTime(c *Cell) error {
 	latest := w.opt.Latest
 	if latest.IsZero() || !c.Time.After(latest) {

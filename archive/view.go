@@ -11,7 +11,7 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// ViewKind names a form of file that is put together from stored ranges.
+// ViewKind names a form of file that Sheaf puts together from stored ranges.
 type ViewKind string
 
 const (
@@ -60,8 +60,8 @@ func (p Part) check() error {
 	return nil
 }
 
-// View is a file that is computed from indexes: its size and any range of it are known without
-// reading what is before. It does not keep the indexes. It may be used concurrently.
+// View is a file that is computed from indexes. Its size is known, and any range can be read
+// without the bytes before it. A View does not keep the indexes, and may be used concurrently.
 type View struct {
 	kind    ViewKind
 	sources []Source // of the parts
@@ -125,7 +125,7 @@ func (v *View) grow(parts []Part) {
 	n := 0
 	for _, p := range parts {
 		if n += len(p.Cells); p.Cells == nil {
-			n += len(p.Index.Cells) + 2 // with those of links and index
+			n += len(p.Index.Cells) + 2 // with the links cell and the index cell
 		}
 	}
 	if v.kind != Links {
@@ -194,8 +194,8 @@ func (v *View) tarSum() (crc uint32, n int64) {
 	return crc, n
 }
 
-// Find returns where the bytes of a cell lie in a members or WARC view. The cell is the nth,
-// counted from 0, of those of the part that the view has.
+// Find returns where a cell's bytes lie in a members or WARC view. nth counts the part's cells in
+// the view, from 0.
 func (v *View) Find(part, nth int) (offset, length int64, ok bool) {
 	i := nth + sort.Search(len(v.refs), func(i int) bool { return v.refs[i].part >= part })
 	if i >= len(v.refs) || v.refs[i].part != part {
@@ -207,13 +207,13 @@ func (v *View) Find(part, nth int) (offset, length int64, ok bool) {
 	return offset, v.ends[i] - offset, true
 }
 
-// Held returns about what the view takes in memory, in bytes.
+// Held returns the view's approximate size in memory, in bytes.
 func (v *View) Held() int64 { return 256 + int64(cap(v.refs))*80 }
 
 // Size returns the view's length in bytes.
 func (v *View) Size() int64 { return v.size }
 
-// WARCStart returns the offset of the first record in every WARC view, in bytes.
+// WARCStart returns the offset of the first cell's record in every WARC view, in bytes.
 func WARCStart() int64 { return warcStart() }
 
 // warcStart is computed once: readers of the URL index ask for each row.
@@ -291,8 +291,8 @@ func (r *viewReader) nextCell() error {
 	return err
 }
 
-// run returns the stored range of the cell and of those after it that are wanted and follow one
-// another, with small gaps at most.
+// run returns the stored range of the cell and of the wanted cells after it, as long as the gaps
+// between them are small.
 func (r *viewReader) run() span {
 	v, first := r.v, r.cell
 	s := span{first.cell.Offset, first.cell.Len()}

@@ -65,7 +65,7 @@ func (v *viewHashes) linksFile(c *Cell) {
 	}
 }
 
-// tarPiece adds what blocks passed to tarTap decode to.
+// tarPiece adds the CRC and length of n decoded bytes whose blocks went to tarTap.
 func (v *viewHashes) tarPiece(crc uint32, n int64) {
 	if v != nil {
 		v.crc, v.decoded = deflate.JoinCRC(v.crc, crc, n), v.decoded+n

@@ -34,19 +34,19 @@ const (
 // some 20 KB, for a page that it has not seen yet.
 const waczBlockLines = 300
 
-// WACZOptions are what a WACZ needs besides the parts.
+// WACZOptions describe a WACZ.
 type WACZOptions struct {
 	Title   string    // of the collection
 	Created time.Time // also the time of the entries
 
-	// WARCSHA256 is the SHA-256 of the parts' WARC view, in hexadecimal. If it is empty, the
-	// package has no hash of the data, which the records' own digests cover.
+	// WARCSHA256 is the SHA-256 of the parts' WARC view, in hexadecimal. If it is empty, the WACZ
+	// has no hash of the data; the records still have their own digests.
 	WARCSHA256 string
 }
 
-// WACZ is a zip file of stored files around a WARC view: its index in compressed blocks (ZipNum),
-// its pages, and a description. A player reads what it needs by ranges. The records are not
-// compressed again. What follows them, some 300 bytes for each, is in a temporary file, which is
+// WACZ is a zip file with a WARC view, its index in compressed blocks (ZipNum), its list of pages,
+// and a description. A player reads what it needs by ranges. The zip stores the records as they
+// are. The files after them, some 300 bytes for each record, are in a temporary file, which is
 // deleted when nobody refers to the WACZ any more.
 type WACZ struct {
 	start []byte // the local header of the data
@@ -84,8 +84,8 @@ func NewWACZ(ctx context.Context, parts []Part, opt WACZOptions) (_ *WACZ, err e
 	return z, nil
 }
 
-// finish makes what is before the data, and writes to end what follows: the other files and the
-// zip's directory.
+// finish makes the bytes before the data. To end it writes the bytes after the data: the other
+// files and the zip's directory.
 func (z *WACZ) finish(end io.Writer, listed []waczFile, created time.Time) error {
 	entries := []zipEntry{{name: waczData, size: z.warc.size, crc: z.warc.crc()}}
 	z.start = entries[0].localHeader(created)
@@ -110,11 +110,11 @@ func (z *WACZ) Size() int64 { return int64(len(z.start)) + z.warc.size + z.after
 // ETag returns a strong entity tag, quoted.
 func (z *WACZ) ETag() string { return z.etag }
 
-// Held returns about what the file takes in memory, in bytes.
+// Held returns the approximate size of z in memory, in bytes.
 func (z *WACZ) Held() int64 { return int64(len(z.start)) + z.warc.Held() }
 
-// divide returns what a range of the file consists of: a part of start, the data from offset from
-// to offset to, and a part of end.
+// divide splits a range of the file: head is part of start, then comes the data with offsets from
+// up to to, and tail is part of end.
 func (z *WACZ) divide(off, n int64) (head []byte, from, to int64, tail *io.SectionReader, err error) {
 	if err := checkRange(off, n, z.Size()); err != nil {
 		return nil, 0, 0, nil, err
@@ -139,7 +139,7 @@ func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 	return readCloser{io.MultiReader(bytes.NewReader(head), data, tail), data}, nil
 }
 
-// Extents returns n bytes of the file from off as extents, or nil if its records are not in local
+// Extents returns n bytes of the file from off as extents, or nil if the records are not in local
 // files.
 func (z *WACZ) Extents(off, n int64) (stream.Reader, error) {
 	head, from, to, tail, err := z.divide(off, n)
@@ -153,7 +153,8 @@ func (z *WACZ) Extents(off, n int64) (stream.Reader, error) {
 	return &waczExtents{Reader: data, head: head, tail: tail}, nil
 }
 
-// waczExtents returns the extents of the records between other bytes.
+// waczExtents returns the bytes before the records, the extents of the records, and the bytes after
+// them.
 type waczExtents struct {
 	stream.Reader
 	head []byte
@@ -219,7 +220,7 @@ func newWACZFile(name string, write func(io.Writer) error) (f waczFile, err erro
 }
 
 // waczFiles makes the files beside the data, which has size bytes. The caller must close them, even
-// if it fails.
+// after an error.
 func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (listed []waczFile, err error) {
 	var blocks bytes.Buffer
 	for _, f := range []struct {
@@ -240,8 +241,9 @@ func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (
 	return listed, nil
 }
 
-// writeIndexBlocks writes the sorted CDXJ lines of a WARC view in gzip members of waczBlockLines
-// lines each, and to list the list of these blocks: each block's first key, place and SHA-256.
+// writeIndexBlocks writes the sorted CDXJ lines of a WARC view to w, in gzip members of
+// waczBlockLines lines each. For each of these blocks it writes the first key, the place and the
+// SHA-256 to list.
 func writeIndexBlocks(ctx context.Context, w, list io.Writer, parts []Part) (err error) {
 	x := NewCDXJ(strings.TrimPrefix(waczData, "archive/"))
 	defer func() { err = errors.Join(err, x.Close()) }()
@@ -291,7 +293,7 @@ type waczPage struct {
 	Title string `json:"title,omitempty"`
 }
 
-// writePageList lists the HTML pages: what a reader opens, not what these load.
+// writePageList lists the HTML pages, which a reader opens, without the resources that they load.
 func writePageList(w io.Writer, parts []Part) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Limits for what is held in memory while a cell is read, in decoded bytes.
+// Limits for parts of a cell that are held in memory while it is read, in decoded bytes.
 const (
 	maxTarHeaders = 64 << 10
 	maxHead       = 1 << 20
@@ -26,7 +26,7 @@ type walker struct {
 	off       int64 // of the next byte
 	cell      int   // number of the current cell
 	host      string
-	mixed     bool // cells may be of several hosts; an index cell is that of the last of these
+	mixed     bool // cells may be of several hosts; an index cell belongs to the last of them
 	opt       VerifyOptions
 	inflate   *deflate.Inflater
 	taps      []io.Writer // get the stored bytes as they are read
@@ -34,7 +34,7 @@ type walker struct {
 	decoded   int64       // bytes inflated so far
 	views     *viewHashes // may be nil
 	onLine    func(line string) error
-	segmentID string    // of the links or index cell that is being read
+	segmentID string    // of the current links or index cell
 	last      time.Time // time of the latest record
 	manifest  []byte    // the batch's, after it was read
 }

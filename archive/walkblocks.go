@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// blocks decodes a run of n stored bytes of the member m into out. It may decode to at most most
-// bytes.
+// blocks decodes a run of n stored bytes of the member m into out. It returns an error if they
+// decode to more than most bytes.
 func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, taps ...io.Writer) error {
 	start := w.off
 	limited := &io.LimitedReader{R: w, N: n}
@@ -42,8 +42,8 @@ func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, ta
 	return nil
 }
 
-// meter counts decoded bytes. It returns an error if they exceed the rule of expansion or the
-// length that the run may have.
+// meter counts decoded bytes. It returns an error if they exceed the rule of expansion or the run's
+// limit.
 type meter struct {
 	w      *walker
 	out    io.Writer

@@ -9,9 +9,9 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// knownCells reads back what this process has written and whose sum it knows. It decodes nothing
-// but the records' heads: lengths and sums are in the members. It returns false if the file is not
-// what was written, or cannot be read.
+// knownCells reads back cells that this process has written. It decodes only the records' heads,
+// and takes lengths and sums from the members. It returns false if the file has another CRC-32 than
+// was written, or cannot be read.
 func (w *Writer) knownCells() (cells []Cell, ok bool) {
 	giveBack, err := w.borrow()
 	if err != nil {
@@ -99,13 +99,13 @@ func (w *walker) known() (*Cell, error) {
 	return c, w.pass(b.start+b.length-w.off, nil)
 }
 
-// pass skips n stored bytes and writes them to to, if that is not nil.
+// pass skips n stored bytes. If to is not nil, it writes them to to.
 func (w *walker) pass(n int64, to io.Writer) error {
 	if n < 0 {
 		return corrupt("a cell's parts are longer than the cell")
 	}
 	for n > 0 {
-		if _, err := w.in.Peek(1); err != nil { // which fills the buffer
+		if _, err := w.in.Peek(1); err != nil { // Peek fills the buffer
 			return err
 		}
 		p, err := w.in.Peek(int(min(n, int64(w.in.Buffered()))))

@@ -23,7 +23,7 @@ func commonPrefix[T string | []byte](a, b T) int {
 	return n
 }
 
-// firstDifference is commonPrefix as an offset.
+// firstDifference returns the offset of the first byte in which a and b differ.
 func firstDifference(a, b []byte) int64 { return int64(commonPrefix(a, b)) }
 
 // blocksStart returns the offset of the member's blocks.
@@ -91,7 +91,7 @@ func (w *walker) member(what string) (*member, error) {
 	return m, nil
 }
 
-// end recognises the end member and checks it. Its bytes follow from WI.
+// end reports whether m is the end member, and checks its bytes, which follow from WI.
 func (w *walker) end(m *member) (it item, ok bool, err error) {
 	it.kind = endItem
 	if m.wi != nil {

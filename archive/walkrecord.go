@@ -81,7 +81,7 @@ func (w *walker) head(b *member) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// identity checks the record's header and sets what it says in c.
+// identity checks the record's header and copies its fields to c.
 func (w *walker) identity(b *member, c *Cell, h *warcHead, head, http []byte) error {
 	host, err := naming.HostOf(h.url)
 	if err == nil {

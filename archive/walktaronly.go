@@ -40,7 +40,7 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 }
 
 // metaEntry recognises an entry without a record by its name. It returns the item that the entry
-// begins, where its body goes, and the time that its tar header must have.
+// begins, a writer for its body, and the time that its tar header must have.
 func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time.Time, _ *FormatError) {
 	if e.name == manifestName {
 		return item{kind: manifestItem}, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0), nil
@@ -65,7 +65,7 @@ func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time
 	if it.kind == linksItem {
 		out = &lineWriter{what: "line", emit: (&linkChecker{host: w.host}).line}
 	}
-	if w.cell == 0 || w.mixed { // only the index is read, or also cells that it does not have
+	if w.cell == 0 || w.mixed { // only the index is read, or cells that it does not list are read, too
 		return it, out, e.modified, nil
 	}
 	return it, out, w.last, nil

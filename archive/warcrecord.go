@@ -25,7 +25,7 @@ const (
 	crlf2       = "\r\n\r\n"
 )
 
-// warcHead is the header of a WARC record. Its bytes follow from it, like those of a tar header.
+// warcHead holds the fields of a WARC record's header. The header's bytes follow from them.
 type warcHead struct {
 	kind                       Kind
 	url, ip, truncated         string
@@ -38,7 +38,7 @@ type warcHead struct {
 	length                     int64     // of the block: HTTP header and body
 	original                   []Field   // Record.Original; used by the writer
 	id                         string    // of an imported record; empty: the ID follows from the other fields
-	fields                     []Field   // what an imported record had in its header besides
+	fields                     []Field   // further fields of an imported record
 }
 
 // typ returns the WARC-Type.
@@ -51,8 +51,8 @@ func (h *warcHead) typ() string {
 
 func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
 
-// appendTo appends what bytes returns. Its length is less than warcHeadRest and that of its URLs
-// and of what an imported record keeps.
+// appendTo appends the result of bytes. It is shorter than the sum of warcHeadRest, the URLs and
+// the fields that an imported record keeps.
 func (h *warcHead) appendTo(b []byte) []byte {
 	line := func(name, value string) {
 		if value != "" {
@@ -98,8 +98,8 @@ const warcHeadRest = 1<<10 + preference.MaxLength
 // preferencesField is the header field for Record.Preferences. WARC allows fields of one's own.
 const preferencesField = "X-Crawler-Preferences"
 
-// ownID returns the ID of a record that was not imported: a UUID (version 8) of what identifies the
-// record.
+// ownID returns the ID of a record that was not imported: a UUID (version 8) made from the fields
+// that identify the record.
 func (h *warcHead) ownID() string {
 	u := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", h.typ(), h.url, h.time.UnixNano(), h.payloadDigest))
 	u[6] = u[6]&0x0f | 0x80
@@ -108,7 +108,7 @@ func (h *warcHead) ownID() string {
 }
 
 // parseWARC parses a header that bytes made, up to its empty line. It does not check it: the caller
-// compares the result of bytes with what was read.
+// compares the result of bytes with the header's text.
 func parseWARC(head []byte) (*warcHead, error) {
 	text, ok := strings.CutPrefix(string(head), "WARC/1.1\r\n")
 	if !ok {
@@ -159,12 +159,12 @@ func parseWARC(head []byte) (*warcHead, error) {
 		}
 	}
 	if len(h.fields) == 0 {
-		h.id = "" // a robot's record has no other than the one that follows from it
+		h.id = "" // a robot's record has the ID that follows from it
 	}
 	return h, nil
 }
 
-// check returns an error if the header has something that no record may have.
+// check returns an error if the header has a value that no record may have.
 func (h *warcHead) check() error {
 	switch h.truncated {
 	case "", TruncatedLength, TruncatedTime, TruncatedDisconnect, TruncatedUnspecified:
@@ -192,11 +192,11 @@ func (h *warcHead) check() error {
 	return h.checkRevisit()
 }
 
-// revisitDigests are the algorithms of digests that a revisit may have, and the digests' sizes. The
-// page may be in a file of another crawler, which knew no other algorithm.
+// revisitDigests maps the digest algorithms that a revisit may use to the digests' sizes. Other
+// crawlers, whose pages a revisit may name, use SHA-1 or MD5.
 var revisitDigests = map[string]int{"sha256": sha256.Size, "sha1": sha1.Size, "md5": md5.Size}
 
-// checkRevisit checks what only a revisit's header has.
+// checkRevisit checks the fields that only a revisit's header has.
 func (h *warcHead) checkRevisit() error {
 	name, sum, _ := strings.Cut(h.payloadDigest, ":")
 	if size := revisitDigests[name]; h.payloadDigest != "" && (size == 0 || !isBase32(sum, size)) {
@@ -213,8 +213,8 @@ func (h *warcHead) checkRevisit() error {
 	return nil
 }
 
-// isBase32 reports whether s is a digest of a size in the form of digestString. The decoder alone
-// would accept unused bits.
+// isBase32 reports whether s is a digest of size bytes in the form of digestString. It encodes the
+// digest again, because the decoder accepts any unused bits.
 func isBase32(s string, size int) bool {
 	b, err := base32.StdEncoding.DecodeString(s)
 	return err == nil && len(b) == size && base32.StdEncoding.EncodeToString(b) == s
@@ -272,7 +272,7 @@ func isCompressed(mimeType string) bool {
 	return false
 }
 
-// fillCell sets what the cell says of the record.
+// fillCell copies the record's metadata to the cell.
 func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 	status, mimeType, err := parseHTTP(http)
 	if err != nil {

@@ -26,8 +26,8 @@ type WriterOptions struct {
 // Writer writes a segment: one host's records, one cell after another. It must not be used
 // concurrently.
 //
-// It keeps nothing of what it has written but the length, so that a robot can have ten thousand
-// open segments. Seal reads the cells back, which also verifies them, to make the index.
+// It keeps only the length and a checksum of what it has written, so that a robot can have ten
+// thousand open segments. To make the index, Seal reads the cells back, which also verifies them.
 //
 // A crash leaves a prefix of what was written; Reopen cuts it after its last whole cell. What was
 // appended before Sync returned is kept. Until Seal, the records' links are in a file beside the
@@ -40,14 +40,13 @@ type Writer struct {
 	segment  string
 	opt      WriterOptions
 	size     int64
-	decoded  int64  // number of bytes that these decode to
-	sum      uint32 // CRC-32 of these bytes, if summed
+	decoded  int64  // number of bytes that the segment decodes to
+	sum      uint32 // CRC-32 of the stored bytes, if summed
 	summed   bool   // this process has written all of them
 	*buffers        // nil between calls if the writer uses a pool
 }
 
-// Create begins a segment of the host at path, which must not exist. segmentID names the index
-// cell.
+// Create begins a segment of the host in a new file at path. segmentID names the index cell.
 func Create(path, host, segmentID string, opt WriterOptions) (*Writer, error) {
 	w, err := newWriter(host, segmentID, opt)
 	if err != nil {
@@ -58,8 +57,8 @@ func Create(path, host, segmentID string, opt WriterOptions) (*Writer, error) {
 	return w, err
 }
 
-// Reopen continues a segment that a crash or Close left behind, sealed or not. It verifies the
-// cells, returns the whole ones, and cuts off what follows them: a torn cell, an index cell, an end
+// Reopen continues a segment that a crash or Close left behind, sealed or not. It verifies and
+// returns the whole cells, and cuts off what follows them: a torn cell, an index cell, an end
 // member. If reading fails, it returns an error and cuts nothing.
 func Reopen(path, host, segmentID string, opt WriterOptions) (*Writer, []Cell, error) {
 	w, err := newWriter(host, segmentID, opt)
@@ -140,8 +139,8 @@ func (w *Writer) recover() (cells []Cell, err error) {
 // Size returns the length of the segment in bytes, without index cell and end member.
 func (w *Writer) Size() int64 { return w.size }
 
-// Append stores a record as one cell. An error that is ErrRefused concerns this record only. After
-// any error the segment is as it was before.
+// Append stores a record as one cell. After any error the segment is as it was before. After
+// ErrRefused, other records can still be appended.
 func (w *Writer) Append(r *Record) (Cell, error) {
 	giveBack, err := w.borrow()
 	if err != nil {
@@ -202,7 +201,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 
 // trimHTTP drops header lines at the end until the head certainly fits into WP.
 func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
-	const slack = 256 // for the digests, which are not known yet and hardly deflate
+	const slack = 256 // for the digests: they are not known yet, and deflate hardly shortens them
 	rest := warcHeadRest
 	for _, f := range h.original {
 		rest += len(originalPrefix) + len(f.Name) + len(f.Value) + len(": \r\n")
@@ -267,8 +266,8 @@ func (w *Writer) page(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
 	return w.assemble(h, http, &sum.file)
 }
 
-// maxCutBody limits how much of an error page's body is considered, in bytes. It is about as much
-// as may fit into WP of text that deflates well.
+// maxCutBody limits how much of an error page's body is tried, in bytes. About so much text fits
+// into WP if it deflates well.
 const maxCutBody = 128 << 10
 
 func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {

@@ -8,9 +8,9 @@ import (
 	"sheaf/archive/deflate"
 )
 
-// WriterPool keeps compressors and buffers, more than a megabyte for each, that a Writer needs only
-// while it appends. Writers that share a pool need one set for each append in progress, not one for
-// each open segment. All of them must have the same compression level.
+// WriterPool keeps sets of compressors and buffers, each of more than a megabyte. A Writer needs a
+// set only while it appends, so writers that share a pool need one set for each append in progress,
+// not for each open segment. All of them must have the same compression level.
 //
 // It is not a sync.Pool, which drops idle objects at every second garbage collection. A robot with
 // a low memory limit collects many times a second.
@@ -65,7 +65,7 @@ func newBuffers(opt WriterOptions) (*buffers, error) {
 	return &buffers{compress: c, body: spool{dir: opt.TempDir}, copying: make([]byte, 32<<10)}, nil
 }
 
-// borrow assigns a set of buffers to the writer until the returned function is called.
+// borrow gives the writer a set of buffers until giveBack is called.
 func (w *Writer) borrow() (giveBack func(), err error) {
 	pool := w.opt.Pool
 	if pool == nil {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A zip file of stored entries, whose layout is made before any of their bytes is read (PKWARE's
-// APPNOTE, 4.3 and 4.5.3). archive/zip writes only what passes through it, and cannot leave a gap
-// for ranges that are copied later.
+// A zip file of stored entries (PKWARE's APPNOTE, 4.3 and 4.5.3). Its layout is made before any
+// entry's bytes are read. Package archive/zip cannot do that: all bytes of an entry must pass
+// through it.
 
 const (
 	zipVersion   = 45 // needed to extract: zip64
@@ -27,7 +27,7 @@ type zipEntry struct {
 	offset int64 // of its local header
 }
 
-// zipTime returns a time as MS-DOS has it: in steps of two seconds, since 1980, here in UTC.
+// zipTime returns a time in the form of MS-DOS, in UTC: in steps of two seconds, since 1980.
 func zipTime(t time.Time) (date, clock uint16) {
 	t = t.UTC()
 	if t.Year() < zipEpochYear {
@@ -38,8 +38,8 @@ func zipTime(t time.Time) (date, clock uint16) {
 	return date, clock
 }
 
-// common appends what both headers of the entry have, up to the lengths of the name and of the
-// extra fields.
+// common appends the fields that both headers of the entry have, up to the lengths of the name and
+// of the extra fields.
 func (e *zipEntry) common(b []byte, modified time.Time, size uint32, extra int) []byte {
 	le := binary.LittleEndian
 	date, clock := zipTime(modified)
@@ -55,7 +55,7 @@ func (e *zipEntry) common(b []byte, modified time.Time, size uint32, extra int) 
 	return le.AppendUint16(b, uint16(extra))
 }
 
-// localHeader returns what is before the entry's bytes. Sizes that do not fit are in the zip64
+// localHeader returns the header before the entry's bytes. Sizes that do not fit are in the zip64
 // field.
 func (e *zipEntry) localHeader(modified time.Time) []byte {
 	le := binary.LittleEndian
