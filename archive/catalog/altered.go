@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Alteration is a take-down, or a lift, in so far as it changes files.
+// Alteration is the effect of a take-down or a lift on files.
 type Alteration struct {
 	Key string // of the host
 	// As in the Tombstone.
 	Edition, URLPrefix, Collection string
-	// At is in whole seconds, since that is how exactly programs compare the times of files. It is
-	// after the take-down and after all earlier alterations, so it may lie some seconds ahead.
+	// At is in whole seconds, as programs compare the times of files. It is after the take-down and
+	// after all earlier alterations, so it may lie some seconds in the future.
 	At time.Time
 }
 
@@ -34,8 +34,8 @@ func Alterations(s *Snapshot, key string) []Alteration {
 	return a.hosts[key]
 }
 
-// Tick returns a time in whole seconds that is after two others: the time of something that was
-// altered at the first, where what was altered before has the second.
+// Tick returns the modification time, in whole seconds, of a file that was altered at a time, after
+// an earlier alteration got the time last. It is later than both.
 func Tick(at, last time.Time) time.Time {
 	at, last = at.UTC().Truncate(time.Second), last.UTC().Truncate(time.Second)
 	if at.Before(last) {
@@ -44,15 +44,15 @@ func Tick(at, last time.Time) time.Time {
 	return at.Add(time.Second)
 }
 
-// readTombstones reads the tombstones of a version that are in force, and when what they name was
-// altered.
+// readTombstones reads the tombstones of a version that are in force, and the alterations that all
+// tombstones have made.
 func readTombstones(ctx context.Context, runs []*run) (tombstones, altered, error) {
 	s, a := make(tombstones), altered{hosts: make(map[string][]Alteration)}
 	for t, err := range eachTombstone(ctx, runs, "") {
 		if err != nil {
 			return nil, a, err
 		}
-		// A lift without a take-down tells of an embargo's end. There may be one for each edition.
+		// A lift without a take-down is the end of an embargo. There may be one for each edition.
 		if t.Act != Erase && (t.Act != Lift || t.Edition == "" || s.down(t)) {
 			a.all = append(a.all, Alteration{Key(t.Host), t.Edition, t.URLPrefix, t.Collection, t.At})
 		}

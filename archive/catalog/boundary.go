@@ -1,7 +1,8 @@
 package catalog
 
-// Boundaries returns the names of the durable writes of Publish, Merge and Remove, each in its
-// order. A fault test must stop the process before and after each. See Options.Boundary.
+// Boundaries returns the names of the durable writes of Publish, Merge and Remove, for each in the
+// order of the writes. A fault test must stop the process before and after each write. See
+// Options.Boundary.
 func Boundaries() []string {
 	return []string{
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
@@ -10,8 +11,7 @@ func Boundaries() []string {
 	}
 }
 
-// UpkeepBoundaries returns the names of the durable writes of Restore, of Restrict and of Collect,
-// in their order.
+// UpkeepBoundaries is like Boundaries for Restore, Restrict and Collect.
 func UpkeepBoundaries() []string {
 	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion, string(kindRestrict) + writeRun, string(kindRestrict) + writeVersion,

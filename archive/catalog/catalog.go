@@ -1,6 +1,6 @@
-// Package catalog is the authority on what is published: which segment of which host lies where in
-// the object store, and since when. All of it is in the store itself, so every process can read it,
-// and every index can be built again.
+// Package catalog decides what is published: which segment of which host lies where in the object
+// store, and since when. The catalog is in the store itself, so every process can read it, and
+// every index can be built again.
 //
 // The catalog is a numbered log over immutable sorted runs. Publishing stores one sorted run of
 // rows and then appends version N+1 to the log by put-if-absent. Only that append makes anything
@@ -93,7 +93,7 @@ type state struct {
 }
 
 // Open reads the log's last version and the block indexes of its runs. If the store has no catalog,
-// it is an empty one.
+// Open returns an empty one.
 func Open(ctx context.Context, st store.Store, opt Options) (*Catalog, error) {
 	opt = opt.withDefaults()
 	lib, err := newLibrary(st, opt.CacheSize)
@@ -125,7 +125,7 @@ func (c *Catalog) current() *state {
 	return c.head
 }
 
-// refresh returns the newest version, and opens it unless it is the head.
+// refresh returns the newest version, which becomes the head.
 func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	held := c.current()
 	known := int64(0)
@@ -151,8 +151,8 @@ func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	return c.take(next, asked), nil
 }
 
-// take makes a version the head, unless the head is newer. asked is a time at which no newer
-// version existed. It returns the head.
+// take makes next the head, unless the head is newer, and returns the head. asked is a time at
+// which no version newer than next existed.
 func (c *Catalog) take(next *state, asked time.Time) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *Catalog) take(next *state, asked time.Time) *state {
 	return c.head
 }
 
-// openState opens the runs of a version. It shares those that held has open.
+// openState opens the runs of a version. It shares the runs that held has open.
 func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*state, error) {
 	s := &state{logEntry: *e}
 	open := make(map[string]*run)
@@ -189,15 +189,15 @@ func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*sta
 	return s, err
 }
 
-// Pin returns a snapshot of the newest version. What the snapshot reads does not change until it is
-// released, except that take-downs apply at once. It can be read for Options.PinLife, and returns
-// ErrExpired afterwards. So other processes know when nobody reads a version any more, without
-// being told.
+// Pin returns a snapshot of the newest version. What the snapshot reads does not change, except
+// that take-downs apply at once. It can be read for Options.PinLife, and returns ErrExpired
+// afterwards. So other processes know, without being told, when nobody reads a version any more.
+// The caller releases the snapshot.
 func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) { return c.PinWithin(ctx, 0) }
 
-// PinWithin is like Pin, but also accepts the version that was the newest one at any time within
-// age. It then does not ask the log, which may be far away. What this Catalog itself has published
-// or taken down is always included.
+// PinWithin is like Pin, but also accepts a version that was the newest one at some time within
+// age. It then saves a request to the log, which may be far away. What this Catalog itself has
+// published or taken down is always included.
 func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, error) {
 	if s := c.pinHead(age); s != nil {
 		return s, nil
@@ -243,9 +243,9 @@ func (c *Catalog) unpin(s *Snapshot) {
 	delete(c.pins, s)
 }
 
-// append adds a version to the log. It calls next to get the version's record that follows on the
-// head, and calls it again for the new head if another process has appended first. If next returns
-// nil, append adds nothing. It returns the head.
+// append adds a version to the log and returns the head. It calls next with the head to get the
+// version's record, and calls it again with the new head if another process has appended first. If
+// next returns nil, append adds nothing.
 func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, error)) (*state, error) {
 	c.appending.Lock()
 	defer c.appending.Unlock()
@@ -291,7 +291,7 @@ func (c *Catalog) newSorter() *sortedrun.Sorter {
 	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 }
 
-// addRun returns the runs and one more, in a slice of its own.
+// addRun returns a new slice of the runs and one more.
 func addRun(runs []runRef, added runRef) []runRef {
 	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
 }

@@ -27,9 +27,9 @@ type Change struct {
 }
 
 // Changes returns up to limit events after sequence number since, of the hosts whose keys begin
-// with prefix, in the order of sequence numbers. 0 is before the first. Pass last as since to get
-// those that follow: last is since itself if there are none yet, and may be higher than the last
-// event's number if others were skipped.
+// with prefix, in the order of sequence numbers. A since of 0 is before the first event. Pass last
+// as since to get the next events. last is since itself if there are no events yet, and may be
+// higher than the last event's number if other hosts' events were skipped.
 //
 // Entries that are now taken down or have expired are left out; the take-down and the expiry are
 // events themselves. The cost does not depend on the length of the log. Changes returns ErrFuture

@@ -7,9 +7,8 @@ import (
 	"sheaf/archive/store"
 )
 
-// Check reports whether what this Catalog has read is still in the store: the log's last version,
-// unchanged, and the oldest and the newest of its runs. It is a quick check for monitoring; Fsck
-// checks everything.
+// Check returns an error if the store has lost or changed the log's last version, or lost the
+// oldest or the newest of its runs. It is a quick check for monitoring; Fsck checks everything.
 func (c *Catalog) Check(ctx context.Context) error {
 	held, err := c.refresh(ctx)
 	if err != nil {

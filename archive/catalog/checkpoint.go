@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Checkpoint says in which version a sequence number was assigned. Each version holds the digest of
-// the one before, so two logs that have the same checkpoint for a number are the same up to there.
+// Checkpoint is the version in which a sequence number was assigned. Each version holds the digest
+// of the version before. So two logs with the same checkpoint for a number are the same up to
+// there.
 type Checkpoint struct {
 	Version int64
 	At      time.Time
@@ -17,7 +18,7 @@ type Checkpoint struct {
 // Last returns the highest sequence number of the version, or 0.
 func (s *Snapshot) Last() int64 { return s.state.NextSeq - 1 }
 
-// Checkpoint returns the checkpoint of a sequence number. That of 0 is the zero value. It returns
+// Checkpoint returns the checkpoint of a sequence number; for 0, the zero value. It returns
 // ErrFuture if the number does not exist yet.
 func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error) {
 	switch {
@@ -37,8 +38,8 @@ func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error
 	return Checkpoint{Version: e.N, At: e.At, Digest: e.digest}, nil
 }
 
-// Withdrawals counts the version's take-downs, lifts, erasures and expiries. None is ever removed.
-// So if two versions have the same count, nothing was withdrawn or came back between them.
+// Withdrawals counts all take-downs, lifts, erasures and expiries up to the version. None is ever
+// removed. So if two versions have the same count, nothing was withdrawn or came back between them.
 func (s *Snapshot) Withdrawals() int64 {
 	n := int64(0)
 	for _, r := range s.state.Runs {

@@ -58,15 +58,15 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	return children, nil
 }
 
-// leaf reads the rows of the child's own host, if it is one. If nothing of the host is taken down,
-// it reads only the last.
+// leaf reads the rows of the child's own host, if the child is a host. If nothing of the host is
+// taken down, it reads only the last row.
 func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) error {
 	key := d.prefix[len(tableSummary):] + child.Name
 	rows := tableSummary + key + " "
 	if !d.table.under(rows) {
 		return nil
 	}
-	if !touched(d.snapshot, key, stones) { // the last never expires
+	if !touched(d.snapshot, key, stones) { // the last entry never expires
 		last, err := d.table.lastUnder(ctx, rows)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 			child.Modified = a.At
 		}
 	}
-	return d.table.advance(ctx, rows+"~") // behind the rows, which go on with a number
+	return d.table.advance(ctx, rows+"~") // "~" sorts behind the numbers with which the rows go on
 }
 
 // inner looks for an entry below the child that is not taken down.

@@ -16,24 +16,24 @@ const MinDelay = 2 * pinLife
 
 // CollectOptions are the settings of one collection.
 type CollectOptions struct {
-	// Delay is how long an object is marked before it is deleted, and how old an object must be to
-	// be marked; 24 h if zero. It must be at least twice the PinLife of every process that reads
-	// the store: a snapshot that was pinned before may still read what nothing refers to now.
+	// Delay is how old an object must be to be marked, and how long it is then marked before it is
+	// deleted; 24 h if zero. It must be at least twice the PinLife of every process that reads the
+	// store: an older snapshot may still read an object to which nothing refers now.
 	Delay time.Duration
 	// Claims, if set, returns a function that reports whether an object belongs to a batch that may
-	// still be published. It is called before the catalog is read, so that a batch that is
-	// published meanwhile is seen by one or the other. Without Claims, objects of unpublished
+	// still be published. It is called before the catalog is read. So a batch that is published
+	// meanwhile is still claimed or already in the catalog. Without Claims, objects of unpublished
 	// batches are kept.
 	Claims func(context.Context) (func(key string) bool, error)
 	// Retention lets old editions expire. The zero value keeps everything for ever.
 	Retention Retention
-	// Indexes are collected, too: the objects that they do not need any more.
+	// Indexes are derived indexes. Objects that they do not need any more are collected, too.
 	Indexes []DerivedIndex
 	// DryRun reports what would be marked and deleted, and writes nothing.
 	DryRun bool
 }
 
-// Collection is what one collection did or, in a dry run, would do.
+// Collection reports what one collection did or, in a dry run, would do.
 type Collection struct {
 	DryRun    bool  `json:"dry_run,omitempty"`
 	Version   int64 `json:"version"`   // of the catalog that was read
@@ -45,27 +45,26 @@ type Collection struct {
 	// batch may still be published.
 	Claimed int64 `json:"claimed"`
 	Young   int64 `json:"young"`
-	// Shared counts packs that hold segments that are taken down and others. They are kept.
+	// Shared counts packs of which only some segments are taken down. They are kept.
 	Shared int64 `json:"shared"`
-	// URLs counts take-downs of single URLs. Their records are kept in their segments, and left out
-	// of everything that is read.
+	// URLs counts take-downs of single URLs. Their records stay in the segments, but readers leave
+	// them out.
 	URLs int64 `json:"urls"`
 	// Retained is nil if everything is kept for ever.
 	Retained *Retained `json:"retained,omitempty"`
 }
 
 // Collect deletes the objects that nothing needs any more. An object is deleted in two passes: one
-// collection marks it, by a list in the store; a later one finds that still nothing needs it, and
-// deletes it. Each collection does both, for different objects.
+// collection marks it in a list in the store, and a later one deletes it, if still nothing needs
+// it. Each collection does both, for different objects.
 //
-// Needed is what the newest version refers to and is neither taken down nor expired, every run with
-// which an edition was published, and what a snapshot of this process reads. Before an object of a
-// host that is taken down is deleted, the catalog records the erasure, so that lifting the
-// take-down does not promise what is gone.
+// Needed are objects of entries in the newest version that are neither taken down nor expired,
+// every run with which an edition was published, and the runs that a snapshot of this process
+// reads. Before Collect deletes an object that is taken down, the catalog records the erasure, so
+// that a lift of the take-down does not show what is gone.
 //
-// Collect may be interrupted at any point, repeated, and run in several processes at once: keys of
-// objects are used once, so what nothing needs will never be needed. After an error, what was
-// marked stays marked.
+// Collect may be interrupted at any point, repeated, and run in several processes at once: keys are
+// used once, so an object that nothing needs will never be needed. After an error, marks stay.
 func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (*Collection, error) {
 	if opt.Delay == 0 {
 		opt.Delay = MinDelay
@@ -93,7 +92,7 @@ func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Colle
 			return fmt.Errorf("retention: %w", err)
 		}
 	}
-	s, err := c.Pin(ctx) // without what has expired
+	s, err := c.Pin(ctx) // shows no expired entries
 	if err != nil {
 		return err
 	}
@@ -140,8 +139,8 @@ func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Colle
 	return m.drop(ctx)
 }
 
-// checkNotBehind fails if the catalog ends before a version that a list knows. Then versions are
-// lost, and nothing seems to need what they published.
+// checkNotBehind returns an error if the catalog ends before version known, which a list of marked
+// objects names. Then versions are lost, and objects that they need seem unneeded.
 func (c *Catalog) checkNotBehind(ctx context.Context, head *state, known int64) error {
 	if known <= head.N {
 		return nil

@@ -17,10 +17,11 @@ type CollectionList struct {
 	Collections []ImportedCollection `json:"collections"`
 }
 
-// ImportedCollection is what was published under one name. Its sums are zero until Sum is called.
+// ImportedCollection is all that was published of a collection of one name. Its sums are zero until
+// Sum is called.
 type ImportedCollection struct {
-	wire.Collection          // what was said last of its source and licence
-	Editions        []string `json:"editions"`             // that brought something of it, in the order of publication
+	wire.Collection          // the newest statement of its source and licence
+	Editions        []string `json:"editions"`             // the editions that brought some of it, in the order of publication
 	TakenDown       bool     `json:"taken_down,omitempty"` // by RemoveCollection
 	Hosts           int64    `json:"hosts"`
 	Segments        int64    `json:"segments"`
@@ -31,7 +32,7 @@ type ImportedCollection struct {
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// Sum sums up entries.
+// Sum adds the entries to the sums.
 func (c *ImportedCollection) Sum(entries iter.Seq2[SegmentEntry, error]) error {
 	hosts := make(map[string]bool)
 	for l, err := range entries {
@@ -51,8 +52,8 @@ func (c *ImportedCollection) Sum(entries iter.Seq2[SegmentEntry, error]) error {
 	return nil
 }
 
-// Collections returns all collections by name, also if all that they had is taken down. It reads
-// the rows of all batches.
+// Collections returns all collections, sorted by name. Collections that are taken down whole are
+// included. It reads the rows of all batches.
 func Collections(ctx context.Context, s *Snapshot) ([]ImportedCollection, error) {
 	batches, err := s.Batches(ctx, "", 0)
 	if err != nil {
@@ -76,8 +77,8 @@ func Collections(ctx context.Context, s *Snapshot) ([]ImportedCollection, error)
 	return all, nil
 }
 
-// Entries walks the entries of the collection: edition by edition, and in each by the hosts' keys,
-// of which it walks those that begin with prefix.
+// Entries walks the entries of the collection whose hosts' keys begin with prefix: edition by
+// edition, and within an edition in the order of the keys.
 func (c *ImportedCollection) Entries(ctx context.Context, s *Snapshot, prefix string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		for _, name := range c.Editions {
@@ -90,8 +91,9 @@ func (c *ImportedCollection) Entries(ctx context.Context, s *Snapshot, prefix st
 	}
 }
 
-// RemoveCollection takes down what is published of a collection, of each host that has something of
-// it. What is imported later is not taken down. It returns ErrNotExist if nothing of it is shown.
+// RemoveCollection takes down all that is published of a collection, and returns the number of
+// hosts. Later imports are not taken down. It returns ErrNotExist if nothing of the collection is
+// shown.
 func (c *Catalog) RemoveCollection(ctx context.Context, name, reason, by string) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
@@ -156,5 +158,5 @@ func takenOf(s *Snapshot, name string) (stones []Tombstone) {
 	return stones
 }
 
-// CollectionDown reports whether a take-down of something of a collection is in force.
+// CollectionDown reports whether a take-down of the collection is in force for any host.
 func CollectionDown(s *Snapshot, name string) bool { return len(takenOf(s, name)) > 0 }

@@ -34,14 +34,14 @@ func (s *Snapshot) DayEditions(ctx context.Context, day string) ([]Edition, erro
 	return editions, nil
 }
 
-// Over is the time after a day's end from which on no edition is named by that day: see
+// Over is how long after a day's end an edition may still be named by that day. See
 // Snapshot.Complete.
 const Over = 30 * time.Minute
 
 // Complete reports whether no more editions will be named by a day, and since when that is certain.
-// It is certain from the first edition of a later day on, and at the latest when the time Over has
-// passed since the day's end in the catalog's zone. A publication whose day has ended while its run
-// was built is named anew. Its version is appended within a third of Over or not at all.
+// It is certain from the first edition of a later day on, or when Over has passed since the day's
+// end in the catalog's zone. If a day ends while a publication's run is built, the publication gets
+// a new name. Its version is appended within a third of Over or not at all.
 func (s *Snapshot) Complete(ctx context.Context, day string) (since time.Time, complete bool, err error) {
 	runs, err := s.live()
 	if err != nil {

@@ -2,8 +2,8 @@ package catalog
 
 import "context"
 
-// DerivedIndex is an index that another package keeps in the catalog's store and derives from the
-// catalog. The catalog knows only where it is.
+// DerivedIndex is an index that another package derives from the catalog and keeps in the catalog's
+// store. The catalog knows only where the index is.
 type DerivedIndex interface {
 	// Prefix returns the prefix of the keys of all its objects. It ends with a slash.
 	Prefix() string
@@ -16,6 +16,6 @@ type DerivedIndex interface {
 type CheckedIndex interface {
 	DerivedIndex
 	// Check calls need for every object that the index needs, with the object's size in bytes, and
-	// problem for everything that is wrong. The error is that of the check itself.
+	// problem for everything that is wrong. It returns an error only if it could not check.
 	Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error
 }

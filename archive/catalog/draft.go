@@ -11,8 +11,8 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// draft is a publication's entries, sorted, before their version is known. Its rows are "<host key>
-// <entry>", a tab, which JSON does not contain, and what the host's summary takes from the entry.
+// draft holds a publication's entries, sorted, before their version is known. A row is "<host key>
+// <entry>", a tab, which JSON does not contain, and the entry's part of the host's summary.
 type draft struct {
 	sorter *sortedrun.Sorter
 	totals map[string]*batchRow
@@ -75,8 +75,8 @@ func (l SegmentEntry) check(b Batch) error {
 	return nil
 }
 
-// draftEntry is an entry without the fields that are known only when its version is: its own
-// fields, which are left out, hide the entry's.
+// draftEntry is an entry without the fields that depend on the version. Its own empty fields hide
+// those of SegmentEntry from the encoder.
 type draftEntry struct {
 	SegmentEntry
 	Edition   string `json:"edition,omitempty"`
@@ -103,9 +103,8 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 	return next, err
 }
 
-// writeEntries adds the entries. It puts the fields that depend on the version in front of the
-// others as they are: an entry is encoded once, and decoded only if some of the batches are left
-// out.
+// writeEntries adds the entries. It writes the fields that depend on the version before the encoded
+// others. So an entry is encoded once, and decoded only if some batches are left out.
 func (d *draft) writeEntries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
 	published, err := json.Marshal(v.Published)
 	if err != nil {

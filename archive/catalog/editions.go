@@ -91,9 +91,9 @@ type HostSize struct {
 	Bytes int64
 }
 
-// EditionSizes walks the hosts of an edition whose keys begin with prefix, in their order. What was
-// taken down or has expired since counts, so the answer is always the same. It takes about a
-// microsecond a host.
+// EditionSizes walks the hosts of an edition whose keys begin with prefix, in the order of their
+// keys. It also counts entries that were taken down or have expired, so its result never changes.
+// It takes about a microsecond for each host.
 func (s *Snapshot) EditionSizes(ctx context.Context, name, prefix string) iter.Seq2[HostSize, error] {
 	return func(yield func(HostSize, error) bool) {
 		r, err := s.editionRun(ctx, name)
@@ -185,8 +185,8 @@ func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]Publ
 	return batches, nil
 }
 
-// unpublished returns those of the batches that are not published, in the order of their IDs, and
-// the latest version that published one of the others.
+// unpublished returns the batches that are not published, in the order of their IDs, and the latest
+// version that published any of the others.
 func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
 	for _, b := range sortedBatches(batches) {
 		row, ok, err := s.batch(ctx, b.ID)
@@ -205,7 +205,7 @@ func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Bat
 	return rest, latest, nil
 }
 
-// day returns today, or the day of the latest edition if that is later: days do not go back if the
+// day returns today, or the latest edition's day if that is later. So days do not go back if the
 // clock is set back or the zone changes.
 func (s *Snapshot) day(ctx context.Context, today string) (string, error) {
 	day := today

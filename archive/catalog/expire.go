@@ -6,7 +6,7 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// expire records expiries, given as rows, as one version. It leaves out those that another
+// expire records expiries, given as rows, in one version. It leaves out expiries that another
 // collection has recorded meanwhile.
 func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {

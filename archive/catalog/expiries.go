@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Expiry says that an entry is no longer kept: its edition is older than what is kept, and nothing
-// that is kept needs it. It is never undone.
+// Expiry says that an entry is no longer kept: its edition is old enough, and no entry that is kept
+// needs it. An expiry is never undone.
 type Expiry struct {
 	Host    string `json:"host"`
 	Edition string `json:"edition"`
@@ -27,8 +27,8 @@ func expiryOfRow(row []byte) (Expiry, error) {
 	return e, nil
 }
 
-// expiries tells which entries have expired. It must be asked in the order of their rows, and must
-// not be used concurrently. If none has expired, it costs nothing.
+// expiries tells which entries have expired. Ask about entries in the order of their rows, and not
+// concurrently. If no entry has expired, it costs nothing.
 type expiries struct {
 	table *table // nil: none has expired
 	begun bool
@@ -55,8 +55,8 @@ func (e *expiries) hold(ctx context.Context, row []byte) (bool, error) {
 	return e.under(ctx, tableExpired+string(rowKey(row)[len(tableHost):])+" ")
 }
 
-// of reports whether any entry of the host has expired. It may be asked instead of hold, host by
-// host.
+// of reports whether any entry of the host has expired. It replaces hold for callers that ask host
+// by host, in the order of the hosts' keys.
 func (e *expiries) of(ctx context.Context, host string) (bool, error) {
 	if e.table == nil {
 		return false, nil

@@ -16,13 +16,13 @@ const sortMemory = 64 << 20
 // Fsck checks that the catalog in a store is whole and that everything it refers to is there:
 //   - the log has no gaps, and each version names the digest of the one before,
 //   - every run's digest, blocks, order of rows, and the rows themselves are right,
-//   - merging has kept all rows that were published,
+//   - merging has lost no row that was published,
 //   - every segment's object is there and long enough, and no two segments overlap,
 //   - every batch has all its segments.
 //
 // It changes nothing, and may run while the catalog is in use. It holds the log, the block indexes,
-// and 64 MiB of sorted rows in memory. The error is that of Fsck itself; what is wrong with the
-// catalog is in the report.
+// and 64 MiB of sorted rows in memory. The report lists what is wrong with the catalog; an error
+// means that Fsck could not check.
 func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err error) {
 	lib, err := newLibrary(st, 1)
 	if err != nil {
@@ -70,8 +70,8 @@ type fsck struct {
 	objects  *objectCheck
 	report   *Report
 
-	last      int64  // version; 0 if there is none or it cannot be read
-	live      []*run // of the last version, if they can be opened
+	last      int64  // the last version; 0 if there is none or it cannot be read
+	live      []*run // those of the last version that can be opened
 	published rowSum // of the runs that publications and take-downs added
 }
 
@@ -132,8 +132,8 @@ func (f *fsck) lastVersion(ctx context.Context) (*logEntry, error) {
 	return e, nil
 }
 
-// open opens the runs of the last version and reads its tombstones. It skips what it cannot read:
-// checkLive reports that.
+// open opens the runs of the last version and reads its tombstones. It skips runs that it cannot
+// read; checkLive reports them.
 func (f *fsck) open(ctx context.Context, last *logEntry) error {
 	for _, ref := range last.Runs {
 		if r, err := f.lib.open(ctx, ref); err == nil {

@@ -18,9 +18,8 @@ type objectCheck struct {
 	sorter  *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
 }
 
-// need notes that bytes start to end of an object are needed. Ranges of one object must not
-// overlap, except for empty ones; in a pack they do not. An object that may be missing has start
-// and end -1.
+// need notes that bytes start to end of an object are needed. Only empty ranges of one object may
+// overlap. For an object that may be missing, start and end are -1.
 func (o *objectCheck) need(key string, start, end int64) error {
 	if err := store.CheckKey(key); err != nil {
 		o.report.problem(key, "%v", err)
@@ -37,21 +36,22 @@ func (o *objectCheck) needWhole(key string, size int64) error { return o.need(ke
 // deletes these objects.
 const IncomingPrefix = "incoming/"
 
-// OwnerKey is the object that names the installation whose archives these are.
+// OwnerKey is the key of the object that names the installation to which the store belongs.
 const OwnerKey = "installation"
 
-// prefixes of keys of objects that nothing refers to and that are kept.
+// keptPrefixes begin the keys of objects that are kept although nothing refers to them.
 var keptPrefixes = []string{
 	"batches/",  // the batches' manifests
 	"releases/", // the robots' programs; not part of the archive
-	"current/",  // what is known of volumes of the latest versions; as tables
-	"tables/",   // of volumes; derived, and deleted by who makes them
+	"current/",  // the volumes of the latest versions; derived, like tables
+	"tables/",   // of volumes; derived, and deleted by their maker
 	IncomingPrefix,
 	OwnerKey,
 	listPrefix,
 }
 
-// check compares what was noted with the store's listing. Both are in the order of their keys.
+// check compares the ranges that were noted with the store's listing. Both are in the order of
+// their keys.
 func (o *objectCheck) check(ctx context.Context) error {
 	needed, err := o.sorter.Rows(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func neededKey(row []byte) string {
 }
 
 // take reads all rows of one key. It checks that the ranges do not overlap, and that the object is
-// large enough for the one that ends last. info is nil if there is no such object.
+// large enough for all of them. info is nil if the store has no such object.
 func (o *objectCheck) take(ctx context.Context, needed *sortedrun.Merged, info *store.Info) error {
 	key := neededKey(needed.Row())
 	var bytes int64

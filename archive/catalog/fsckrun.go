@@ -39,14 +39,14 @@ type runCheck struct {
 	report  *Report
 }
 
-// problem reports what is wrong with a run. Where it is not as its version says, the version may be
-// the one that is damaged.
+// problem reports a problem of a run. If the run differs from its version's record, that record may
+// be damaged instead of the run.
 func (c *runCheck) problem(version *logEntry, ref runRef, format string, args ...any) {
 	c.report.problem(ref.Name, format, args...)
 	c.report.suspect(version.N)
 }
 
-// failed is problem for an error, if it is one, and reports whether it is.
+// failed reports err as a problem of a run, unless err is nil. It returns whether err is an error.
 func (c *runCheck) failed(version *logEntry, ref runRef, err error) bool {
 	if err != nil {
 		c.problem(version, ref, "%v", err)
@@ -54,9 +54,9 @@ func (c *runCheck) failed(version *logEntry, ref runRef, err error) bool {
 	return err != nil
 }
 
-// check reads a run of a version from the first byte to the last, and checks the digest, the block
-// index, every block and the order of the rows. It calls each for every row, unless it is nil. The
-// sum does not include summaries, which each merge makes anew.
+// check reads a whole run of a version, and checks the digest, the block index, every block and the
+// order of the rows. It calls each for every row, unless each is nil. The sum does not include
+// summaries, because each merge makes them anew.
 func (c *runCheck) check(ctx context.Context, version *logEntry, ref runRef, each func(row []byte) error) (sum rowSum, err error) {
 	if err := c.objects.needWhole(ref.Name, ref.Size); err != nil {
 		return sum, err

@@ -12,7 +12,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// segmentCheck checks what versions refer to outside the catalog: segments and manifests.
+// segmentCheck checks the objects outside the catalog to which versions refer: segments and
+// manifests.
 type segmentCheck struct {
 	store      store.Store
 	deep       bool

@@ -10,16 +10,17 @@ import (
 // DayAt returns the day, yyyymmdd, of a time in the catalog's zone.
 func (s *Snapshot) DayAt(t time.Time) string { return t.In(s.catalog.opt.Location).Format(dayForm) }
 
-// History is what a host had at the ends of days, as far as its entries are still stored.
+// History tells which entries of a host were visible at the end of a day, as far as they are still
+// stored.
 type History struct {
 	key     string
-	entries []SegmentEntry // those that are taken down, too
+	entries []SegmentEntry // including those that are taken down
 	stones  []Tombstone    // in the order in which they were recorded
 	dayAt   func(time.Time) string
 }
 
-// History returns the history of a host, without what the snapshot's veil hides. It includes what
-// is taken down, which callers must show to nobody.
+// History returns the history of a host, without entries that the snapshot's veil hides. It
+// includes entries that are taken down; callers must not show them.
 func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -52,10 +53,10 @@ func (s *Snapshot) History(ctx context.Context, host string) (*History, error) {
 // Empty reports whether the host never had anything.
 func (h *History) Empty() bool { return len(h.entries) == 0 }
 
-// At returns the entries that were to be seen at the end of a day, in the order of publication, and
-// the take-downs that were in force then. lost has the sequence numbers of entries that cannot be
-// read any more, because they were taken down and then erased. What an embargo hid until later was
-// not to be seen.
+// At returns the entries that were visible at the end of a day, in the order of publication, and
+// the take-downs that were in force then. Entries under an embargo at that time were not visible.
+// lost has the sequence numbers of entries that cannot be read any more, because they were taken
+// down and then erased.
 func (h *History) At(day string) (entries []SegmentEntry, stones []Tombstone, lost []int64) {
 	live, erased := tombstones{}, tombstones{}
 	var embargoes []Tombstone

@@ -20,10 +20,10 @@ type judge struct {
 	claimed func(key string) bool
 	indexes []indexNeeds
 	old     time.Time   // an object that was changed later is young
-	report  *Collection // counts what is left although nothing refers to it
+	report  *Collection // counts objects that are kept although nothing refers to them
 
 	sorter *sortedrun.Sorter // rows of reference
-	rows   *sortedrun.Merged // of sorter, as far as they were not taken
+	rows   *sortedrun.Merged // the rows of sorter that were not read yet
 }
 
 // indexNeeds is a derived index in one collection.
@@ -32,15 +32,15 @@ type indexNeeds struct {
 	needs  func(key string) bool
 }
 
-// Rows of reference are "<object> <text>". The text is one of these; that of an entry that is taken
-// down goes on with " <host key> <edition> <sequence number>".
+// Rows of reference are "<object> <text>". The text is one of these; after refDown comes " <host
+// key> <edition> <sequence number>" of the entry.
 const (
 	refNeeded  = "n" // an entry needs the object
 	refDown    = "t" // an entry in the object is taken down
 	refExpired = "x" // an entry in the object has expired
 )
 
-// prepare reads what the catalog's entries refer to, and asks the derived indexes.
+// prepare reads to which objects the catalog's entries refer, and asks the derived indexes.
 func (j *judge) prepare(ctx context.Context, indexes []DerivedIndex) (err error) {
 	if err := j.readEntries(ctx); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (j *judge) prepare(ctx context.Context, indexes []DerivedIndex) (err error)
 // readEntries adds a row of reference for each entry of the head.
 func (j *judge) readEntries(ctx context.Context) error {
 	var row []byte
-	last := "" // the object of the row before, if that says that it is needed
+	last := "" // the object of the row before, if that row says that it is needed
 	expired := openExpiries(j.head.runs)
 	for at, err := range pass(ctx, j.head.runs, tableHost) {
 		if err != nil {
@@ -95,9 +95,9 @@ func (j *judge) readEntries(ctx context.Context) error {
 	return nil
 }
 
-// of returns why nothing needs an object, or an empty reason if something needs it, or may. If the
-// reason is ReasonTakenDown, of also returns the entries in the object. Objects must be asked for
-// in the order of their keys.
+// of returns why nothing needs an object, or an empty reason if something needs it or may need it.
+// For ReasonTakenDown it also returns the entries in the object. Call it for objects in the order
+// of their keys.
 func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry, error) {
 	refs, err := takeKey(ctx, j.rows, info.Key)
 	if err != nil {
@@ -126,7 +126,7 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 		return "", nil, nil
 	case needed:
 		return "", nil, nil
-	case len(refs) > 0 && refs[0] == refExpired: // it sorts last, so there is no other
+	case len(refs) > 0 && refs[0] == refExpired: // it sorts last, so all rows are of this kind
 		return ReasonExpired, nil, nil
 	case len(refs) > 0:
 		entries, err := j.entriesDown(refs)
@@ -138,7 +138,8 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 	return j.unlessYoung(ReasonUnpublished, young), nil, nil
 }
 
-// unlessYoung returns the reason, or counts the object as young and returns an empty reason.
+// unlessYoung returns the reason. If the object is young, it counts the object and returns an empty
+// reason.
 func (j *judge) unlessYoung(reason Reason, young bool) Reason {
 	if !young {
 		return reason
@@ -147,8 +148,8 @@ func (j *judge) unlessYoung(reason Reason, young bool) Reason {
 	return ""
 }
 
-// entriesDown returns the entries of rows of reference that are taken down, with the fields that
-// tombstones compare.
+// entriesDown returns the taken-down entries of rows of reference, with the fields that tombstones
+// compare.
 func (j *judge) entriesDown(refs []string) (entries []SegmentEntry, err error) {
 	for _, ref := range refs {
 		if ref == refExpired {
@@ -164,7 +165,8 @@ func (j *judge) entriesDown(refs []string) (entries []SegmentEntry, err error) {
 	return entries, nil
 }
 
-// ofRun is of for a run of the catalog. It looks the run up in the version for which it was made.
+// ofRun is like of, for a run of the catalog. It looks the run up in the version for which it was
+// made.
 func (j *judge) ofRun(ctx context.Context, key string) (Reason, error) {
 	if j.pinned[key] {
 		return "", nil

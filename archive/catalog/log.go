@@ -19,8 +19,8 @@ const (
 // recordFormat is the format number that this version writes and reads.
 const recordFormat = 1
 
-// logRecord is the JSON object catalog/<version>: one version of the log. It says everything that a
-// process must know to read the catalog at that version.
+// logRecord is the JSON object catalog/<version>: one version of the log. It names everything that
+// a process needs to read the catalog at that version.
 type logRecord struct {
 	Format  int       `json:"format"`
 	N       int64     `json:"version"`
@@ -33,7 +33,7 @@ type logRecord struct {
 	Added   runRef    `json:"added"`             // the run that this version added
 	Merged  []string  `json:"merged,omitempty"`  // names of the runs that Added replaces
 	Runs    []runRef  `json:"runs"`              // all runs that make up the catalog now
-	NextSeq int64     `json:"next_seq"`          // the least sequence number that no row has
+	NextSeq int64     `json:"next_seq"`          // the next free sequence number
 }
 
 // kind is what a version did.

@@ -21,14 +21,14 @@ const listPrefix = "gc/"
 type list struct {
 	Format  int         `json:"format"`
 	At      time.Time   `json:"at"`
-	Version int64       `json:"version"` // of the catalog, in which nothing needed them
+	Version int64       `json:"version"` // version of the catalog in which nothing needed the objects
 	Objects []Candidate `json:"objects"`
 }
 
 // perList limits the objects of one list.
 const perList = 10_000
 
-// mark says whether lists in the store have an object.
+// mark says whether a list in the store has an object, and how old that list is.
 type mark string
 
 const (
@@ -37,13 +37,13 @@ const (
 	markWait mark = "wait" // only younger lists have it
 )
 
-// marks are the lists in the store. An object that nothing needs is marked, by a list, and deleted
+// marks are the lists in the store. An object that nothing needs is put on a list. It is deleted
 // when the list is old enough and still nothing needs the object.
 type marks struct {
 	store    store.Store
 	boundary sortedrun.Boundary
 	now      time.Time
-	version  int64 // of the catalog that is looked at
+	version  int64 // of the catalog that is read
 	dryRun   bool  // writes nothing
 
 	sorter *sortedrun.Sorter // rows "<object> <mark>"
@@ -52,8 +52,9 @@ type marks struct {
 	fresh  []Candidate       // to go into the next list
 }
 
-// read reads the lists. A list is due if it was made before the given time by its writer's clock
-// and by the store's. check fails if the catalog cannot have the version that a list names.
+// read reads the lists. A list is due if it was made before the given time, both by its writer's
+// clock and by the store's. check returns an error if the catalog cannot have the version that a
+// list names.
 func (m *marks) read(ctx context.Context, before time.Time, check func(version int64) error) (err error) {
 	for info, err := range m.store.List(ctx, listPrefix, "") {
 		if err != nil {
@@ -91,7 +92,7 @@ func (m *marks) read(ctx context.Context, before time.Time, check func(version i
 	return err
 }
 
-// of returns an object's mark. Objects must be asked for in the order of their keys.
+// of returns an object's mark. Call it for objects in the order of their keys.
 func (m *marks) of(ctx context.Context, key string) (mark, error) {
 	all, err := takeKey(ctx, m.rows, key)
 	if err != nil || len(all) == 0 {

@@ -8,10 +8,10 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// Merge merges the runs of every level that has Options.Fanout of them, so that a look-up reads few
-// runs however many versions there are. Each row is rewritten once a level. Each merged run is
-// published as a version. Readers and publishers are not affected, and Merge may be interrupted at
-// any point.
+// Merge merges the runs of every level that has Options.Fanout runs, so that a look-up reads few
+// runs however many versions there are. Each row is rewritten once for each level. Each merged run
+// is published as a version. Readers and publishers are not affected, and Merge may be interrupted
+// at any point.
 func (c *Catalog) Merge(ctx context.Context) error {
 	for {
 		head, err := c.refresh(ctx)

@@ -10,10 +10,10 @@ import (
 // Publish publishes the entries as one version and one edition. When it returns nil, they are
 // published durably, for every reader that pins from then on.
 //
-// Each batch is published once, however often Publish is called: batches that are published already
-// are left out with their entries, and if none is left, Publish returns the version that published
-// the last of them. So if Publish fails, for whatever reason, call it again with the same batches.
-// Delete nothing that they refer to until it succeeds or returns ErrBatchConflict.
+// Each batch is published once, however often Publish is called. Publish leaves out batches that
+// are published already, with their entries. If no batch is left, it returns the version that
+// published the last of them. So if Publish fails, for whatever reason, call it again with the same
+// batches. Delete no object of theirs until it succeeds or returns ErrBatchConflict.
 func (c *Catalog) Publish(ctx context.Context, p Publication) (v Version, err error) {
 	if v, err = c.publish(ctx, p); err != nil {
 		return Version{}, fmt.Errorf("publish: %w", err)
@@ -50,8 +50,8 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 				return nil, err
 			}
 			r, err := c.compose(ctx, head, draft, rest, v, p.Token)
-			// While a large run was built, its day may have ended. Whoever was told that the day is
-			// complete relies on that: see Complete.
+			// The day may have ended while a large run was built. Then callers of Complete may
+			// already rely on the day being complete.
 			if err != nil || c.after(head).In(c.opt.Location).Format(dayForm) <= today {
 				return r, err
 			}

@@ -9,21 +9,21 @@ import (
 type FsckOptions struct {
 	// Deep also reads every segment and compares its SHA-256.
 	Deep bool
-	// Verify, if set, replaces that comparison: a deep check calls it for every entry. It reads the
-	// segment and returns what is wrong with it.
+	// Verify, if set, replaces the comparison of a deep check. It is called for every entry, reads
+	// the segment and returns what is wrong with it.
 	Verify func(context.Context, SegmentEntry) error
-	// Damaged, if set, is called with the key of each object that may be damaged or missing: of
-	// every problem, also of those that the report does not list. It may be called several times
-	// for one. named is false if the report names another object than this one, and only one of
-	// the two need be damaged.
+	// Damaged, if set, is called with the key of each object that may be damaged or missing, for
+	// every problem, also if the report does not list it. It may be called several times for one
+	// object. named is false if the report names another object, and one of the two is damaged.
 	Damaged func(key string, named bool)
-	// Indexes are checked, too.
+	// Indexes are derived indexes, which are checked, too.
 	Indexes []CheckedIndex
 	// TempDir is for lists that do not fit in memory; the system's if empty.
 	TempDir string
 }
 
-// Damage is an error of FsckOptions.Verify about another object than the segment's.
+// Damage is an error that FsckOptions.Verify returns if another object than the segment's is
+// damaged.
 type Damage struct {
 	Key string // of the object
 	Err error
@@ -43,7 +43,7 @@ type Problem struct {
 // Report is what Fsck found.
 type Report struct {
 	Versions int64 `json:"versions"`
-	Runs     int64 `json:"runs"` // that were read
+	Runs     int64 `json:"runs"` // runs that were read
 	Editions int64 `json:"editions"`
 	Batches  int64 `json:"batches"`
 	Segments int64 `json:"segments"`
@@ -54,14 +54,14 @@ type Report struct {
 	Found    int64     `json:"found"`    // problems
 	Problems []Problem `json:"problems"` // the first thousand
 
-	// Orphans are objects that nothing published refers to: of batches that are on their way, and
-	// of attempts that failed. They are not a problem.
+	// Orphans are objects to which nothing published refers: objects of batches before their
+	// publication, and of attempts that failed. They are not a problem.
 	Orphans     int64    `json:"orphans"`
 	OrphanBytes int64    `json:"orphan_bytes"`
 	OrphanKeys  []string `json:"orphan_keys,omitempty"` // the first thousand
 
-	// LeftOver are objects of derived indexes that these do not need any more, or not yet. They are
-	// not a problem.
+	// LeftOver are objects of derived indexes that the indexes do not need any more, or do not need
+	// yet. They are not a problem.
 	LeftOver      int64 `json:"left_over"`
 	LeftOverBytes int64 `json:"left_over_bytes"`
 
@@ -81,10 +81,10 @@ func (r *Report) problem(where, format string, args ...any) {
 	}
 }
 
-// suspect says that a version may be what is damaged where an object does not agree with it.
+// suspect reports that a version's record may be damaged, because an object differs from it.
 func (r *Report) suspect(version int64) { r.damaged(versionKey(version), false) }
 
-// failed adds an error of reading an object as a problem, and reports whether err is one.
+// failed adds err, from reading an object, as a problem. It reports whether err is an error.
 func (r *Report) failed(where string, err error) bool {
 	if err != nil {
 		r.problem(where, "%v", err)

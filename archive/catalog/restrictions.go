@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Restriction is what hides or leaves out something besides take-downs, such as an access rule. The
-// catalog does not apply it: it keeps it, so that a database that was restored or begins anew finds
-// it again.
+// Restriction is a rule besides take-downs that hides or leaves out something, such as an access
+// rule. The catalog does not apply restrictions. It keeps them for a database that was restored or
+// begins anew.
 type Restriction struct {
 	Kind  string          `json:"kind"`
-	Name  string          `json:"name"`            // with the kind, what it is known by
+	Name  string          `json:"name"`            // kind and name identify the restriction
 	Value json.RawMessage `json:"value,omitempty"` // none: it has ended
 	At    time.Time       `json:"at"`              // set when recorded
 	Seq   int64           `json:"-"`               // its sequence number, which ascends; set when read
 }
 
-// Ended reports whether it is in force no more.
+// Ended reports whether the restriction is no longer in force.
 func (r Restriction) Ended() bool { return len(r.Value) == 0 }
 
-// Restrict records restrictions and ends of restrictions, except for those that are recorded as
-// given. It may be repeated.
+// Restrict records restrictions and ends of restrictions. It skips those whose recorded value is
+// the same, so it may be repeated.
 func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
 		have, err := readRestrictions(ctx, head.runs)
@@ -37,7 +37,7 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 		var fresh []Restriction
 		for _, r := range all {
 			if !r.Ended() {
-				if r.Value, err = json.Marshal(r.Value); err != nil { // as a row has it
+				if r.Value, err = json.Marshal(r.Value); err != nil { // in the form that a row has
 					return nil, err
 				}
 			}
@@ -71,8 +71,8 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 	return nil
 }
 
-// Restrictions returns what was last recorded of each restriction, ended ones too, in the order in
-// which that was done.
+// Restrictions returns the last record of each restriction, ended ones too, in the order of
+// recording.
 func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -82,7 +82,7 @@ func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
 	return slices.SortedFunc(maps.Values(last), func(a, b Restriction) int { return cmp.Compare(a.Seq, b.Seq) }), err
 }
 
-// readRestrictions returns what was last recorded of each restriction, by kind and name.
+// readRestrictions returns the last record of each restriction, by kind and name.
 func readRestrictions(ctx context.Context, runs []*run) (map[[2]string]Restriction, error) {
 	last := make(map[[2]string]Restriction)
 	for row, err := range scan(ctx, runs, tableRestriction) {

@@ -12,23 +12,23 @@ import (
 
 // Retention says how long editions are kept.
 type Retention struct {
-	// Keep is how long an entry is kept in any case, from its publication; 0 means for ever. An
+	// Keep is how long an entry is kept after its publication in any case; 0 means for ever. An
 	// older entry expires if Expendable says so.
 	Keep time.Duration
-	// Expendable gets all entries of one host in the order of publication, of which the first n are
-	// old enough. It returns for each of these n whether nothing needs it. Later collections ask
-	// again about those that are left. If Expendable fails, nothing of the host expires.
+	// Expendable gets all entries of one host in the order of publication. The first n of them are
+	// old enough; for each of these it returns whether nothing needs the entry. Later collections
+	// ask again about the remaining ones. If Expendable fails, no entry of the host expires.
 	Expendable func(ctx context.Context, entries []SegmentEntry, n int) (expendable []bool, err error)
-	// Since, if set, is the Retained.Before of an earlier collection: hosts of which no entry has
-	// become old enough since then are skipped. Nothing is forgotten: a newer entry, which makes an
-	// old one expendable, becomes old enough itself, and then the host is looked at again.
+	// Since, if set, is the Retained.Before of an earlier collection. Hosts of which no entry has
+	// become old enough since then are skipped. No entry is missed: the newer entry that makes an
+	// old one expendable becomes old enough itself, and then the host is not skipped.
 	Since time.Time
 }
 
-// Retained is what a collection did about old editions.
+// Retained reports what a collection did with old editions.
 type Retained struct {
 	Before  time.Time `json:"before"`  // entries published before this were old enough
-	Hosts   int64     `json:"hosts"`   // for which Expendable was asked
+	Hosts   int64     `json:"hosts"`   // for which Expendable was called
 	Expired int64     `json:"expired"` // entries
 	Bytes   int64     `json:"bytes"`   // of their segments
 	// Failed names the first hundred hosts for which Expendable failed, with the error.
@@ -38,9 +38,9 @@ type Retained struct {
 // maxFailed limits Retained.Failed.
 const maxFailed = 100
 
-// retain records as expired the entries that are old enough and that nothing needs. The version
-// that it appends does not show them to readers. Their objects are then collected like all that
-// nothing refers to.
+// retain records the expiry of entries that are old enough and that nothing needs. The version that
+// it appends does not show them to readers. Their objects are then collected like others to which
+// nothing refers.
 func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryRun bool) (_ *Retained, err error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ type retainer struct {
 	expired    *sortedrun.Sorter // rows of expiries
 
 	key  []byte // of the host that is being read, with the table's name
-	rows []byte // of its entries, with newlines; none if nothing of it is old enough
-	skip bool   // nothing of it is old enough
+	rows []byte // of the host's entries, with newlines; empty if skip is true
+	skip bool   // no entry of the host is old enough
 }
 
 // add takes the next row of the table of entries. It decodes only hosts whose first entry is old
@@ -108,8 +108,8 @@ func (r *retainer) add(ctx context.Context, row []byte) error {
 	return nil
 }
 
-// end decides about the entries of the host. It always keeps the last one, so that a host with an
-// archive has an edition, too.
+// end decides which entries of the host expire. It always keeps the last one, so that a host with
+// an archive has an edition, too.
 func (r *retainer) end(ctx context.Context) error {
 	entries, err := r.take()
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RemoveRobot takes down what a robot's batches brought that was published at a time or later, of
-// each host of which they brought anything. What they bring of these hosts later is taken down,
-// too. It returns ErrNotExist if nothing of it is shown.
+// RemoveRobot takes down all segments of a robot's batches that were published at since or later,
+// and returns the number of hosts. Later segments of these hosts from the robot are taken down,
+// too. It returns ErrNotExist if none of these segments is shown.
 func (c *Catalog) RemoveRobot(ctx context.Context, robot string, since time.Time, reason, by string) (Version, int, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {

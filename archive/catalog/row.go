@@ -10,8 +10,8 @@ import (
 )
 
 // The tables. A run holds rows: lines of text "<table> <key> <JSON object>". Rows are ordered as
-// bytes, so the tables follow one another, and in each the keys. Keys consist of bytes from ',' to
-// 'z', which are above the space that ends a key and below the brace that begins the value.
+// bytes, so they are sorted by table, then by key. Keys consist of bytes from ',' to 'z'. These
+// sort above the space that ends a key and below the brace that begins the value.
 const (
 	tableBatch       = "b " // + batch ID
 	tableHost        = "h " // + host key, space, sequence number
@@ -25,7 +25,7 @@ const (
 // maxRow limits the length of a row, in bytes.
 const maxRow = 1 << 20
 
-// batchRow says when a batch was published, and what was in it.
+// batchRow holds a batch, its size and the version that published it.
 type batchRow struct {
 	Batch
 	Version
@@ -89,9 +89,9 @@ func entryOfRow(row []byte) (SegmentEntry, error) {
 	return l, nil
 }
 
-// objectOfRow returns the object of an entry without decoding all of it, which would take most of
-// the time of a walk through all entries. In JSON a quote within a string has a backslash before
-// it, so the searched text occurs only as a name with its value.
+// objectOfRow returns the object of an entry. It does not decode the whole entry, which would take
+// most of the time of a walk through all entries. In JSON a quote within a string has a backslash
+// before it, so the searched text occurs only as a name with its value.
 func objectOfRow(row []byte) (string, error) {
 	_, rest, found := bytes.Cut(row, []byte(`"object":"`))
 	object, _, ended := bytes.Cut(rest, []byte(`"`))
@@ -126,7 +126,7 @@ func seqOfRow(row []byte) (int64, error) {
 	return seq, nil
 }
 
-// publishedOfRow returns when an entry was published, without decoding all of it.
+// publishedOfRow returns when an entry was published, without decoding the whole entry.
 func publishedOfRow(row []byte) (time.Time, error) {
 	const name = `"published":"`
 	_, rest, found := bytes.Cut(row[:min(len(row), 512)], []byte(name))

@@ -83,8 +83,8 @@ func parseBlock(line string) (b block, err error) {
 	return b, err
 }
 
-// footer is the end of a run. Its size is fixed, so that a run can be read without a version that
-// describes it.
+// footer is the end of a run. Its size is fixed, so that a run can be read without its version's
+// record.
 type footer struct {
 	index    int64  // offset of the block index's frame
 	rows     int64  // in the run

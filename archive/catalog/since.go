@@ -9,11 +9,10 @@ import (
 	"sheaf/archive/store"
 )
 
-// Since walks what came after sequence number since and is not gone for good, in the order of
-// sequence numbers: entries, also those that are taken down, because that may be lifted, but not
-// those that are erased or expired; and erasures. It is for indexes that are derived from all
-// entries, and reads the runs of the versions after since. It returns ErrFuture if since is higher
-// than any number that exists.
+// Since walks the entries and erasures after sequence number since, in the order of sequence
+// numbers. It includes entries that are taken down, because that may be lifted, but no erased or
+// expired ones. It is for indexes that are derived from all entries, and reads the runs of the
+// versions after since. It returns ErrFuture if since is higher than any number that exists.
 func (s *Snapshot) Since(ctx context.Context, since int64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if err := s.since(ctx, since, func(c Change) bool { return yield(c, nil) }); err != nil {
@@ -60,7 +59,7 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 	return nil
 }
 
-// eachLasting yields the entries of a publication that are not gone for good.
+// eachLasting yields the entries of a publication that are neither erased nor expired.
 func (f *follower) eachLasting(ctx context.Context, runs []*run, yield func(Change) bool) (more bool, err error) {
 	expired := openExpiries(runs)
 	for row, err := range pass(ctx, []*run{f.run}, tableHost) {
@@ -133,8 +132,8 @@ func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
 }
 
 // RecordDigest returns the SHA-256 of the record of version n, in hexadecimal, or ErrNotExist. Each
-// record holds the digest of the one before, so two logs that have the same digest for a version
-// are the same up to there.
+// record holds the digest of the record before. So two logs with the same digest for a version are
+// the same up to there.
 func RecordDigest(ctx context.Context, st store.Store, n int64) (string, error) {
 	data, err := store.ReadAll(ctx, st, versionKey(n), 0, -1)
 	if errors.Is(err, store.ErrNotExist) {

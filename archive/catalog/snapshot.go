@@ -16,8 +16,8 @@ type Snapshot struct {
 	veil    Veil      // nil: nothing is hidden
 }
 
-// Veil hides entries from the readers of a snapshot, besides what is taken down. Its methods may be
-// called concurrently.
+// Veil hides further entries, besides those that are taken down, from the readers of a snapshot.
+// Its methods may be called concurrently.
 type Veil interface {
 	// Touches reports whether entries of the host with a key may be hidden.
 	Touches(key string) bool
@@ -25,9 +25,8 @@ type Veil interface {
 	Hides(l SegmentEntry) bool
 }
 
-// Hide has the snapshot not show what a veil hides: neither in entries nor in lists and changes. It
-// must be called before the snapshot is read. What Tombstones, Batches, the editions' sums and
-// Since say is not hidden.
+// Hide filters the snapshot's entries, lists and changes through the veil. Call it before the
+// snapshot is read. Tombstones, Batches, the editions' sums and Since are not filtered.
 func (s *Snapshot) Hide(v Veil) { s.veil = v }
 
 // hidden reports whether an entry is taken down or hidden.
@@ -155,8 +154,8 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 	return hosts, nil
 }
 
-// shown returns a host's summary without what is taken down or expired. If there is any, it sums up
-// the host's entries again.
+// shown returns a host's summary without hidden and expired entries. If the host may have such
+// entries, it sums up the others again.
 func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, expired *expiries) (summary, error) {
 	key := Key(sum.Host)
 	some, err := expired.of(ctx, key)
@@ -191,8 +190,8 @@ func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) 
 
 // Entries walks the entries of the hosts whose keys, each followed by a space, begin with
 // surtPrefix: host by host in the order of their keys, and for each host in the order of
-// publication. It begins behind the host with key after; an empty one is the beginning. It is for
-// walks that read everything once, and holds one block of each run.
+// publication. It begins behind the host with key after, or with the first host if after is empty.
+// It is for walks that read everything once, and holds one block of each run in memory.
 func (s *Snapshot) Entries(ctx context.Context, surtPrefix, after string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		runs, err := s.live()

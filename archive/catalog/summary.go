@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// summary sums up the entries that a run has of one host. Runs have one for each of their hosts, so
-// that directories and lists of hosts need not read the entries. Times are in nanoseconds since
-// 1970, which are parsed faster than text; 0 means none.
+// summary sums up a run's entries of one host. A run has a summary for each of its hosts, so that
+// directories and lists of hosts need not read the entries. Times are in nanoseconds since 1970,
+// which are parsed faster than text; 0 means none.
 type summary struct {
 	Host      string `json:"host"`
 	Edition   string `json:"edition"` // of the last entry
@@ -34,7 +34,7 @@ func summaryOf(l SegmentEntry) summary {
 	}
 }
 
-// add adds what was published of the same host after s.
+// add adds the summary of later entries of the same host.
 func (s *summary) add(later summary) {
 	editions := s.Editions + later.Editions
 	if s.Edition == later.Edition {
@@ -88,8 +88,9 @@ func publishedOfSummary(row []byte) (time.Time, error) {
 	return fromNanoseconds(of.Published), err
 }
 
-// summaries walks the hosts whose keys begin with prefix and are at or behind start, each summed up
-// over all runs. It reads one table: that of summaries or, to check these, that of entries.
+// summaries walks the hosts whose keys begin with prefix and are at or behind start. It sums up
+// each host over all runs. table is the table to read: that of summaries, or that of entries to
+// check the summaries.
 func summaries(ctx context.Context, runs []*run, table, prefix, start string) iter.Seq2[summary, error] {
 	return func(yield func(summary, error) bool) {
 		var s summary // of the host that is read
@@ -117,8 +118,8 @@ func summaries(ctx context.Context, runs []*run, table, prefix, start string) it
 	}
 }
 
-// bytesOfSummary returns the bytes of a row of the table of summaries without decoding all of it:
-// they are its last field, and no text in it can look like them.
+// bytesOfSummary returns the Bytes field of a row of the table of summaries, without decoding the
+// row: it is the last field, and no text in the row can look like it.
 func bytesOfSummary(row []byte) (int64, error) {
 	const name = `,"bytes":`
 	if at := bytes.LastIndex(row, []byte(name)); at >= 0 {
@@ -151,12 +152,12 @@ func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// appendSummary appends what a summary takes from an entry that is not published yet.
+// appendSummary appends the fields that a summary takes from an entry that is not published yet.
 func appendSummary(dst []byte, l SegmentEntry) []byte {
 	return fmt.Appendf(dst, "%d %d %d %d %s", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length, l.Host)
 }
 
-// parseSummary parses what appendSummary appended.
+// parseSummary parses the text that appendSummary appends.
 func parseSummary(text string) (s summary, err error) {
 	for _, n := range []*int64{&s.First, &s.Last, &s.Records, &s.Bytes} {
 		var number string

@@ -21,7 +21,8 @@ type downed struct {
 // perErase limits the objects that are erased by one version.
 const perErase = 1000
 
-// take does what is due with an object that nothing needs.
+// take handles an object that nothing needs: it marks the object, leaves it until its mark is old
+// enough, or deletes it.
 func (s *sweeper) take(ctx context.Context, d downed) error {
 	m, err := s.marks.of(ctx, d.Key)
 	if err != nil {
@@ -55,8 +56,8 @@ func (s *sweeper) delete(ctx context.Context, c Candidate) error {
 	return nil
 }
 
-// deleteDown deletes the objects that wait in s.down, after recording in the catalog that what they
-// hold is erased. It leaves objects whose take-down was lifted meanwhile.
+// deleteDown records the erasure of the entries in s.down in the catalog, then deletes their
+// objects. It leaves objects whose take-down was lifted meanwhile.
 func (s *sweeper) deleteDown(ctx context.Context) error {
 	down := s.down
 	s.down = nil

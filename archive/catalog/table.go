@@ -18,8 +18,8 @@ func openTable(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return r })
 }
 
-// openPassing is like openTable, for a walk through all rows. It does not displace blocks that
-// others use from the cache.
+// openPassing is like openTable, for a walk through all rows. The walk does not displace other
+// blocks from the cache.
 func openPassing(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return passing{r} })
 }
@@ -46,7 +46,8 @@ func (t *table) seek(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// advance moves forward to the first row at or behind key. No row that was passed may lie there.
+// advance moves forward to the first row at or behind key. Rows that were passed must sort before
+// key.
 func (t *table) advance(ctx context.Context, key string) error {
 	for _, c := range t.cursors {
 		if err := c.Advance(ctx, key); err != nil {
@@ -79,7 +80,7 @@ func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err 
 // under reports whether the table stands on a row that begins with prefix.
 func (t *table) under(prefix string) bool { return beginsWith(t.Row(), prefix) }
 
-// beginsWith is bytes.HasPrefix without converting prefix.
+// beginsWith is bytes.HasPrefix for a prefix of type string.
 func beginsWith(row []byte, prefix string) bool {
 	return len(row) >= len(prefix) && string(row[:len(prefix)]) == prefix
 }
@@ -94,8 +95,8 @@ func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[
 	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
 }
 
-// pass is like scan, for a walk that needs each row once. It does not displace other blocks from
-// the cache.
+// pass is like scan, for a walk that reads each row once. The walk does not displace other blocks
+// from the cache.
 func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
 }

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Remove takes down what the tombstones cover: what is published, and what will be. When it returns
-// nil, every snapshot of this Catalog obeys, older ones too; other processes obey from their next
-// Pin. Tombstones that are in force already are not recorded again, so Remove can be repeated.
+// Remove takes down all entries that the tombstones cover, published now or later. When it returns
+// nil, every snapshot of this Catalog hides them, older snapshots too; other processes hide them
+// from their next Pin on. Tombstones that are in force already are not recorded again, so Remove
+// can be repeated.
 func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRemove, TakeDown, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
@@ -22,8 +23,8 @@ func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, err
 }
 
 // Restore lifts the take-downs of the same host, edition, URL prefix and collection. It returns
-// ErrNotExist if none is in force. Both remain on record; see Takedowns. Objects that collection
-// has deleted meanwhile do not come back.
+// ErrNotExist if one of them is not in force. Take-downs and lifts remain on record; see Takedowns.
+// Objects that Collect has deleted meanwhile do not come back.
 func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		for _, t := range stones {
@@ -39,9 +40,9 @@ func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, er
 	return v, nil
 }
 
-// Tell has the change feed tell of the hosts and editions of the tombstones as if their take-downs
-// had been lifted: something else than a take-down hid them, and does not any more. It says nothing
-// of those whose take-down is in force.
+// Tell records lifts for hosts and editions that another rule than a take-down has hidden until
+// now. So the change feed tells of them as of a lift. It leaves out hosts and editions whose
+// take-down is in force.
 func (c *Catalog) Tell(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
@@ -80,7 +81,7 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 
 func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*logRecord, error) {
 	at := c.after(head)
-	if !at.After(head.At) { // by their times versions are told apart: see altered.go
+	if !at.After(head.At) { // altered.go tells versions apart by their times
 		at = head.At.Add(time.Millisecond)
 	}
 	sorter := c.newSorter()
@@ -108,8 +109,8 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 	}, nil
 }
 
-// Takedowns returns all take-downs, lifts and erasures of one host or, if host is empty, of all: by
-// host, and for each host in the order in which they were recorded.
+// Takedowns returns all take-downs, lifts and erasures of one host, in the order of recording. If
+// host is empty, it returns those of all hosts, host by host.
 func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, error) {
 	key := ""
 	if host != "" {
@@ -129,8 +130,8 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 	return all, nil
 }
 
-// erase records that what the tombstones cover is deleted, except for tombstones whose take-down is
-// not in force, and those that are recorded already.
+// erase records that all entries that the tombstones cover are deleted. It skips tombstones whose
+// take-down is not in force, and erasures that are recorded already.
 func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
 	_, err := c.record(ctx, kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), func(t Tombstone) bool {

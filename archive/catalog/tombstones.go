@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Tombstone takes down what it covers, whether that was published before or will be.
+// Tombstone takes down the entries that it covers, whether they are published before or after it.
 type Tombstone struct {
 	Host string `json:"host"`
-	// Edition, if set, limits it to what this edition brought of the host.
+	// Edition, if set, limits it to the host's entries in this edition.
 	Edition string `json:"edition,omitempty"`
-	// URLPrefix, if set, limits it to records that this prefix names: see weburl.Prefix, whose form
-	// it has. The catalog knows no URLs: it still returns the entry, and the reader of the segment
-	// must leave the records out. See Snapshot.Tombstones.
+	// URLPrefix, if set, limits it to records with this prefix, which has the form of
+	// weburl.Prefix. The catalog knows no URLs: it still returns the entry, and the reader of the
+	// segment must leave the records out. See Snapshot.Tombstones.
 	URLPrefix string `json:"url_prefix,omitempty"`
-	// Collection, if set, limits it to what was imported as this collection.
+	// Collection, if set, limits it to entries that were imported as this collection.
 	Collection string `json:"collection,omitempty"`
-	// Robot, if set, limits it to what this robot's batches brought, published at Since or later.
+	// Robot, if set, limits it to entries from this robot's batches that were published at Since or
+	// later.
 	Robot  string    `json:"robot,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
@@ -29,7 +30,7 @@ type Tombstone struct {
 	Through int64 `json:"through,omitempty"` // of an erasure: the last sequence number that it covers
 }
 
-// Act is what a row of the table of tombstones did.
+// Act is the kind of a row in the table of tombstones.
 type Act string
 
 const (
@@ -38,24 +39,24 @@ const (
 	Erase    Act = "erase" // recorded that what was taken down is deleted; a Lift does not end it
 )
 
-// covers reports whether nothing of the entry may be shown.
+// covers reports whether t hides the whole entry.
 func (t Tombstone) covers(l SegmentEntry) bool {
 	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) && (t.Collection == "" || t.Collection == l.Collection) &&
 		(t.Robot == "" || t.Robot == l.Robot && !l.Published.Before(t.Since)) &&
 		(t.Act != Erase || l.Seq <= t.Through)
 }
 
-// same reports whether both name the same host, edition, URL prefix, collection, robot and time.
+// same reports whether t and o name the same host, edition, URL prefix, collection, robot and time.
 func (t Tombstone) same(o Tombstone) bool {
 	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix && t.Collection == o.Collection && t.Robot == o.Robot && t.Since.Equal(o.Since)
 }
 
-// Whole reports whether it covers all of the host.
+// Whole reports whether t covers all of the host.
 func (t Tombstone) Whole() bool {
 	return t.Edition == "" && t.URLPrefix == "" && t.Collection == "" && t.Robot == ""
 }
 
-// tombstones are those in force, by host key.
+// tombstones are the take-downs in force, by host key.
 type tombstones map[string][]Tombstone
 
 func (s tombstones) cover(l SegmentEntry) bool {
@@ -68,7 +69,7 @@ func (s tombstones) down(t Tombstone) bool {
 	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
 }
 
-// apply applies the next row of the table.
+// apply updates s by the next row of the table.
 func (s tombstones) apply(t Tombstone) {
 	key := Key(t.Host)
 	switch t.Act {
@@ -113,8 +114,8 @@ func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombs
 	}
 }
 
-// anyDown reports whether a take-down of anything of the host is in force. Nothing of such a host
-// expires, because a lift may change what is shown of it.
+// anyDown reports whether a take-down of the host, or of a part of it, is in force. No entry of
+// such a host expires, because a lift may change which entries are shown.
 func (s tombstones) anyDown(key string) bool {
 	return slices.ContainsFunc(s[key], func(t Tombstone) bool { return t.Act == TakeDown })
 }

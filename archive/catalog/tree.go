@@ -6,10 +6,9 @@ import (
 	"sheaf/archive/naming"
 )
 
-// Key returns the key by which a host is sorted: its path in the tree of reversed names with commas
-// instead of slashes, such as "jp,ac,waseda,www". A comma sorts before every other byte of a key,
-// so the hosts below a name follow directly on the name, and reading a directory of the tree takes
-// few seeks.
+// Key returns a host's sort key: its path in the tree of reversed names, with commas instead of
+// slashes, such as "jp,ac,waseda,www". A comma sorts before every other byte of a key. So the hosts
+// below a name follow directly after the name, and reading a directory of the tree takes few seeks.
 func Key(host string) string {
 	return strings.ReplaceAll(naming.HostPath(host), "/", ",")
 }

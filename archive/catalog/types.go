@@ -12,19 +12,20 @@ import (
 var (
 	// ErrNotExist says that the edition or version asked for is not published.
 	ErrNotExist = errors.New("not in the catalog")
-	// ErrBatchConflict says that a batch with this ID and another digest is published.
+	// ErrBatchConflict says that another batch with the same ID, but another digest, was published.
 	ErrBatchConflict = errors.New("batch ID was published with another digest")
-	// ErrFenced says that a publisher with a higher token has published: the lease of this one is
-	// over, and it must not go on.
+	// ErrFenced says that a publisher with a higher token has published. The caller's lease is
+	// over, and it must stop publishing.
 	ErrFenced = errors.New("fenced by a publisher with a higher token")
-	// ErrExpired says that a snapshot was held for longer than Options.PinLife. What it reads may
-	// be deleted. Pin again.
+	// ErrExpired says that a snapshot was held for longer than Options.PinLife. Its objects may be
+	// deleted by now. Pin again.
 	ErrExpired = errors.New("snapshot was held for too long; pin again")
 	// ErrCorrupt says that stored bytes are not what the catalog wrote.
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
 
-// SegmentEntry says where one segment is: the records of one host from one batch.
+// SegmentEntry describes one segment, which has the records of one host from one batch, and says
+// where it is.
 type SegmentEntry struct {
 	Host    string `json:"host"`           // in lower case, without a default port
 	SURT    string `json:"surt,omitempty"` // the host's sort key (see Key); set when published
@@ -42,7 +43,7 @@ type SegmentEntry struct {
 	Revisits int64     `json:"revisits"`
 	Files    int64     `json:"files"`
 
-	// Preferences is what the segment's robots.txt asks: see archive.Summary. Empty: not known.
+	// Preferences is archive.Summary.Asked of the segment; empty: not known.
 	Preferences string `json:"preferences,omitempty"`
 
 	SHA256 string          `json:"sha256"` // of the segment
@@ -53,7 +54,7 @@ type SegmentEntry struct {
 	Published time.Time `json:"published"`     // set when published
 }
 
-// Origin says in which batch a segment came.
+// Origin names the batch that brought a segment.
 type Origin struct {
 	Batch       string `json:"batch"`
 	BatchSHA256 string `json:"batch_sha256"`
@@ -66,21 +67,21 @@ type View struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	ETag   string `json:"etag"`
-	Offset int64  `json:"offset,omitempty"` // where it begins, if it is in another object than the segment
+	Offset int64  `json:"offset,omitempty"` // offset of the view in Object, if that is another object than the segment's
 }
 
 // Batch names a batch: its ID and the digest of its bytes.
 type Batch struct {
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey; empty: there is
-	// none.
+	// Manifest is the SHA-256 of the signed manifest, which is stored under wire.ManifestKey;
+	// empty: there is none.
 	Manifest string `json:"manifest,omitempty"`
 
 	Collection wire.Collection `json:"collection,omitzero"` // to which it belongs; zero: none
 }
 
-// Publication is what one publication publishes.
+// Publication has the batches and entries that are published together, as one edition.
 type Publication struct {
 	// Day names the edition, as yyyymmdd. If empty, it is today in the catalog's zone, or the
 	// latest edition's day if that is later.
@@ -111,7 +112,7 @@ type Version struct {
 	Published time.Time `json:"published"`
 }
 
-// Edition describes what one publication published.
+// Edition describes one publication.
 type Edition struct {
 	Name      string    `json:"edition"`
 	Version   int64     `json:"version"`
