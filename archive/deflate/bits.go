@@ -5,13 +5,13 @@ import (
 	"io"
 )
 
-// settle discards what was used of in's buffer.
+// settle discards the used bytes from in's buffer.
 func (f *Inflater) settle() {
 	f.in.Discard(f.taken) // cannot fail: it is buffered
 	f.ahead, f.taken = nil, 0
 }
 
-// fill reads ahead until there are at least 56 bits, or all that the run has.
+// fill reads ahead until acc has at least 56 bits, or the run ends.
 func (f *Inflater) fill() error {
 	if len(f.ahead)-f.taken < 8 {
 		f.settle()

@@ -46,15 +46,15 @@ func (c *Compressor) Run(data []byte) []byte {
 	return c.out.Bytes()
 }
 
-// A Run is being written. Flush writes what was passed so far; more may follow.
+// Run is a run that is being written. Flush writes out all data so far; more may follow.
 type Run interface {
 	io.WriteCloser
 	Flush() error
 }
 
-// Begin begins a run that is written to dst; Close ends it. Stored blocks hold the data as it is.
-// An empty run has no bytes. How the data is divided among calls of Write does not change the
-// bytes.
+// Begin begins a run that is written to dst; Close ends it. If stored is true, the blocks hold the
+// data uncompressed. An empty run has no bytes. The bytes do not depend on how calls of Write
+// divide the data.
 func (c *Compressor) Begin(dst io.Writer, stored bool) Run {
 	if stored {
 		return &storedRun{dst: dst}

@@ -16,8 +16,8 @@ func CRCWithZeros(a uint32, n int) uint32 { return crc32.Update(a, crc32.IEEETab
 // LastCRC returns the CRC of b, given those of ab and a and the length of b.
 func LastCRC(ab, a uint32, lenB int64) uint32 { return ab ^ times(xPower(8*uint64(lenB)), a) }
 
-// First returns the CRC of a, given those of ab and b and the length of b: x generates the field,
-// so its order is 2^32-1.
+// First returns the CRC of a, given those of ab and b and the length of b. It uses that x generates
+// the field, so the order of x is 2^32-1.
 func First(ab, b uint32, lenB int64) uint32 {
 	const order = 1<<32 - 1
 	return times(xPower(order-8*uint64(lenB)%order), ab^b)

@@ -3,7 +3,7 @@
 //
 // # Checksums
 //
-// JoinCRC and the functions beside it compute the CRC-32 of gzip (RFC 1952, 8) of a whole from
-// those of its parts, without the bytes. The CRC of a string is its remainder as a polynomial over
+// JoinCRC and the functions beside it compute the CRC-32 of gzip (RFC 1952, 8) of a whole from the
+// CRCs of its parts, without the bytes. The CRC of a string is its remainder as a polynomial over
 // GF(2).
 package deflate

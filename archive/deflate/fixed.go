@@ -8,9 +8,10 @@ import (
 // MaxFixed is the longest input of AppendFixed, in bytes.
 const MaxFixed = 4096
 
-// AppendFixed appends to dst a run for data: one block of DEFLATE's fixed Huffman codes (RFC 1951,
-// 3.2.6). The library chooses codes for each input, which takes most of its time if the input is
-// short. Tar headers are deflated as well by fixed codes, a record's head to about a fifth more.
+// AppendFixed appends to dst a run for data: one block with DEFLATE's fixed Huffman codes (RFC
+// 1951, 3.2.6). The library chooses codes for each input, which takes most of its time if the input
+// is short. Fixed codes deflate tar headers as well as chosen codes do; a record's head becomes
+// about a fifth longer.
 func AppendFixed(dst, data []byte) []byte {
 	const (
 		least     = 4  // bytes that match
@@ -45,8 +46,8 @@ func AppendFixed(dst, data []byte) []byte {
 	return w.out
 }
 
-// FixedWriter packs the bits of blocks with fixed codes as DEFLATE has them: the first in a byte's
-// lowest bit, and Huffman codes from their highest bit on.
+// FixedWriter packs the bits of blocks with fixed codes in DEFLATE's order: it fills a byte from
+// its lowest bit, and writes Huffman codes from their highest bit on.
 type FixedWriter struct {
 	out []byte
 	acc uint32
@@ -93,7 +94,7 @@ func (w *FixedWriter) Match(length, distance int) {
 }
 
 // EndBlock ends a block. If the block is not final, an empty stored block follows, so that the next
-// begins with a byte.
+// block begins on a byte boundary.
 func (w *FixedWriter) EndBlock(final bool) {
 	w.code(0, 7)
 	if !final {
@@ -115,7 +116,7 @@ func (w *FixedWriter) align() {
 
 // Zeros returns one fixed-Huffman block that decodes to n zero bytes: a literal, then the longest
 // possible matches at distance 1, then up to two more literals. If the block is not final, an empty
-// stored block follows, so that it ends on a byte boundary.
+// stored block follows, which ends on a byte boundary.
 func Zeros(n int, final bool) []byte {
 	if n == 0 && !final {
 		return nil

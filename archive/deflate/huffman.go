@@ -142,7 +142,8 @@ func (f *Inflater) readCodes() error {
 	return f.distances.build(all[literals:])
 }
 
-// codeLengths reads the lengths of a block's codes, which are in the code that f.literals holds.
+// codeLengths reads the lengths of a block's codes. f.literals holds the code in which the lengths
+// are written.
 func (f *Inflater) codeLengths(lengths []byte) error {
 	clear(lengths)
 	for i := 0; i < len(lengths); {

@@ -8,11 +8,11 @@ import (
 )
 
 // Inflater decodes a run of DEFLATE blocks. Unlike the library's, it tells where the blocks end.
-// The format depends on that: every run begins and ends on byte boundaries and has no final block.
-// It must not be used concurrently.
+// The segment format needs that: every run begins and ends on byte boundaries and has no final
+// block. An Inflater must not be used concurrently.
 type Inflater struct {
 	in    *bufio.Reader
-	ahead []byte // what in has buffered; valid until settle
+	ahead []byte // the bytes that in has buffered; valid until settle
 	taken int    // number of bytes used of ahead
 	acc   uint64 // bits read ahead; the next one is the lowest
 	n     uint   // how many
@@ -20,7 +20,7 @@ type Inflater struct {
 	unread int // see Unread
 
 	out  io.Writer
-	win  []byte // up to end: the last 32 KiB written to out, then what is decoded and not yet written
+	win  []byte // up to end: the last 32 KiB written to out, then bytes that are decoded and not written yet
 	end  int
 	done int // end of what was written of win
 
@@ -35,7 +35,7 @@ const (
 	overhang  = 64 + maxMatch // bytes decoded between two calls of room, at most: one literal for each bit, and a match
 )
 
-// ErrBlocks is wrapped by the error of what is not a run.
+// ErrBlocks says that the bytes are not a run.
 var ErrBlocks = errors.New("blocks are not valid DEFLATE")
 
 // NewInflater returns an Inflater.
@@ -157,7 +157,7 @@ func (f *Inflater) stored() error {
 	return nil
 }
 
-// room makes room for one more match, by writing what is decoded.
+// room makes room in win for one more match: it writes the decoded bytes out.
 func (f *Inflater) room() error {
 	if f.end < winBuffer {
 		return nil
@@ -252,8 +252,8 @@ func (f *Inflater) match(length, distance int) error {
 	return nil
 }
 
-// literalsOf decodes literals while their codes are short and there are enough bits. That is most
-// of the work, in a loop without calls.
+// literalsOf decodes literals while their codes are short and there are enough bits. This loop,
+// which calls no function, does most of the work.
 func (f *Inflater) literalsOf(lit *huffman) {
 	acc, n, win, end := f.acc, f.n, f.win, f.end
 	for n >= firstBits {
