@@ -15,8 +15,8 @@ const (
 	maxNamePart = 80
 )
 
-// metaDir and BatchDir are the reserved directories: that of the index cell, below the host's,
-// and that of the manifest, beside the hosts'.
+// metaDir and BatchDir are reserved directories. metaDir, below the host's directory, has the index
+// cell; BatchDir, beside the hosts' directories, has the manifest.
 const (
 	metaDir  = "_meta"
 	BatchDir = "_batch"

@@ -1,6 +1,6 @@
 // Package naming derives names from URLs: the host that a URL belongs to, the host's path in the
 // tree of reversed names, the file name of a page in a tar, and the sort key (SURT) in an index.
-// FORMAT.md of package archive says what they promise.
+// FORMAT.md of package archive states the promises of these names.
 package naming
 
 import (
@@ -73,8 +73,8 @@ func splitPort(host string) (name, port string) {
 }
 
 // HostDir returns the host's directory in a tar: "www.example.jp", "www.example.jp_8080",
-// "[2001-db8--1]_8080". A name that could be taken for another host's or for a reserved directory
-// gets an underscore at its end.
+// "[2001-db8--1]_8080". If the name could also be another host's or a reserved directory, it gets
+// an underscore at its end.
 func HostDir(host string) string {
 	name, port := splitPort(host)
 	if strings.HasPrefix(name, "[") {
