@@ -23,8 +23,8 @@ type Block struct {
 	ends []int32 // end of each row in data, including its newline
 }
 
-// NewBlock returns the rows in data. There must be at least one, and the last must end with a
-// newline, too. rows is the expected number of rows.
+// NewBlock returns the rows in data. data must have at least one row, and the last one must also
+// end with a newline. rows is the expected number of rows, for allocation.
 func NewBlock(data []byte, rows int) (*Block, error) {
 	if len(data) == 0 || data[len(data)-1] != '\n' {
 		return nil, errors.New("does not end with a row")
@@ -43,7 +43,7 @@ func (b *Block) Len() int { return len(b.ends) }
 // Size returns the memory that the block takes, in bytes.
 func (b *Block) Size() int64 { return int64(cap(b.data) + 4*cap(b.ends)) }
 
-// Row returns row i, from 0, without its newline. It must not be changed.
+// Row returns row i, counted from 0, without its newline. The caller must not change it.
 func (b *Block) Row(i int) []byte {
 	start := int32(0)
 	if i > 0 {
@@ -112,8 +112,8 @@ func (c *Cursor) SeekEnd(ctx context.Context) error {
 	return c.stand(ctx, c.block.Len()-1)
 }
 
-// Advance moves forward to the first row at or behind bound, or stays where that is the current
-// row. A near row costs less than with Seek.
+// Advance moves forward to the first row at or behind bound; that may be the current row. If the
+// row is near, Advance costs less than Seek.
 func (c *Cursor) Advance(ctx context.Context, bound string) error {
 	if c.row == nil || string(c.row) >= bound {
 		return nil

@@ -1,12 +1,12 @@
-// Package sortedrun is what the catalog and the URL index have in common: rows in order, in
+// Package sortedrun is the common base of the catalog and the URL index: rows in order, in
 // immutable runs that are merged level by level (the log-structured merge tree of O'Neil et al.,
 // 1996).
 //
 // A row is a line of text. A run is a sequence of rows in ascending order, stored in compressed
 // blocks of whole rows. This package sorts rows with bounded memory (Sorter), merges sequences of
-// rows (Merge), walks a run forwards and backwards and seeks in it (Cursor), and says which runs
-// are to be merged (FullLevel). It does not know how a run is stored: its users encode blocks, and
-// find and read them for a Cursor (Run), each in a format of its own.
+// rows (Merge), walks a run forwards and backwards and seeks in it (Cursor), and says which runs to
+// merge (FullLevel). It does not know how a run is stored. Each user has a format of its own: it
+// encodes the blocks, and finds and reads them for a Cursor (Run).
 package sortedrun
 
 import "context"
@@ -14,8 +14,8 @@ import "context"
 // Order compares two rows, without their newlines, as bytes.Compare does.
 type Order func(a, b []byte) int
 
-// Rows is a sequence of rows in ascending order; a Cursor that goes backwards is in descending
-// order. It must not be used concurrently.
+// Rows is a sequence of rows in ascending order, or in descending order for a Cursor that goes
+// backwards. It must not be used concurrently.
 type Rows interface {
 	// Row returns the current row without its newline, or nil behind the last one. It is valid
 	// until the next call of Next, and must not be changed.
@@ -24,9 +24,9 @@ type Rows interface {
 	Next(ctx context.Context) error
 }
 
-// FullLevel returns the runs that are to be merged next: those of the lowest level that has fanout
-// runs or more, in their order, or nil. A fanout below 2 counts as 2. A merged run belongs on the
-// next level, so each row is rewritten once a level.
+// FullLevel returns the runs to merge next: the runs of the lowest level that has at least fanout
+// runs, in their order. It returns nil if no level has so many. A fanout below 2 counts as 2. A
+// merged run belongs on the next level, so each row is rewritten once for each level.
 func FullLevel[R any](runs []R, fanout int, level func(R) int) []R {
 	levels := make(map[int][]R)
 	for _, r := range runs {

@@ -2,10 +2,10 @@ package sortedrun
 
 import "context"
 
-// Merged is several sequences as one. Equal rows all appear, in any order.
+// Merged is one sequence of the rows of several sequences. Equal rows all appear, in any order.
 type Merged struct {
 	from  []Rows
-	heap  []head // of those in from that have a row; the first has the least
+	heap  []head // the sequences that have a row; the first has the least row
 	order Order
 }
 
@@ -15,7 +15,7 @@ type head struct {
 	row  []byte
 }
 
-// Merge merges sequences that are in the given order.
+// Merge merges sequences, each of which is sorted by order.
 func Merge(order Order, from ...Rows) *Merged {
 	m := &Merged{from: from, heap: make([]head, 0, len(from)), order: order}
 	m.Reset()

@@ -51,8 +51,8 @@ func (s *Sorter) Add(rows []byte) error {
 	return nil
 }
 
-// Rows returns all rows that were added, in order. It may be called again; what it has returned is
-// valid until the next Add.
+// Rows returns all rows that were added, in order. It may be called again. Its result is valid
+// until the next Add.
 func (s *Sorter) Rows(ctx context.Context) (*Merged, error) {
 	s.sort()
 	parts := []Rows{&memoryRows{data: s.data, left: s.at}}
@@ -132,7 +132,7 @@ type Reader struct {
 	row []byte
 }
 
-// NewReader returns the rows of r, whose last row must end with a newline, too. The first call of
+// NewReader returns the rows of r. The last row must also end with a newline. The first call of
 // Next moves to the first row.
 func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, 64<<10)} }
 
