@@ -15,31 +15,31 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Backed is a Store that reads from a second copy what its own store does not give: objects that
-// are missing, cut off or cannot be read, and those that Doubt has named. Everything else is done
-// by its own store.
+// Backed is a Store with a second copy. It reads an object from the copy if its own store lacks it,
+// has only a part of it or cannot read it, or if Doubt has named it. Its own store does everything
+// else.
 type Backed struct {
 	Store
 	second func(context.Context) (Store, error)
 	log    *slog.Logger
 
 	mu     sync.Mutex // guards opened, failed and tried
-	opened Store      // nil: not yet
-	failed error      // of the last attempt to open it
+	opened Store      // the copy; nil: not opened yet
+	failed error      // of the last attempt to open the copy
 	tried  time.Time
 
-	doubted  *lru.Cache[string, time.Time] // since when
+	doubted  *lru.Cache[string, time.Time] // when Doubt has named the object
 	recourse atomic.Int64
 }
 
 const (
 	doubtedKeys = 10_000
-	doubtedFor  = 10 * time.Minute // then the store is asked again: it may be healed
+	doubtedFor  = 10 * time.Minute // then the store is read again: the object may be healed
 	copyOpens   = 10 * time.Second // limit for opening the copy, and the pause after a failure
 )
 
-// NewBacked returns a *Backed, which is Local or a Presigner if s is. second opens the copy when it
-// is needed. When that has failed, it is called again after a pause.
+// NewBacked returns a Store that is Local or a Presigner if s is, and its Backed. second opens the
+// copy when it is needed. If second fails, it is called again after a pause.
 func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.Logger) (Store, *Backed) {
 	doubted, _ := lru.New[string, time.Time](doubtedKeys) // fails for sizes below 1 only
 	b := &Backed{Store: s, second: second, log: log, doubted: doubted}
@@ -55,8 +55,9 @@ func NewBacked(s Store, second func(context.Context) (Store, error), log *slog.L
 // Reads returns how many times an object was read from the copy.
 func (b *Backed) Reads() int64 { return b.recourse.Load() }
 
-// Doubt says that an object's bytes are not those that were stored. It reports whether reading it
-// again is worth a try: for some minutes the copy's object is read, and was not before.
+// Doubt reports an object whose bytes are not what was stored. For some minutes, the object is then
+// read from the copy. Doubt returns false if that was already so: then it is no use to read the
+// object again.
 func (b *Backed) Doubt(key string) bool {
 	if b.doubts(key) {
 		return false
@@ -104,7 +105,7 @@ func (b *Backed) copy(ctx context.Context) (Store, error) {
 		return b.opened, nil
 	}
 	if b.failed != nil && time.Since(b.tried) < copyOpens {
-		return nil, b.failed // so that readers do not wait for it one after the other
+		return nil, b.failed // so that readers do not each wait for second to fail again
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyOpens)
 	defer cancel()
@@ -117,8 +118,8 @@ func (b *Backed) copy(ctx context.Context) (Store, error) {
 	return opened, nil
 }
 
-// instead opens the copy's object after the store's has failed with an error, and returns that
-// error if the copy does not have it.
+// instead opens the copy's object after the store has failed with the error failed. It returns
+// failed if the copy does not have the object.
 func (b *Backed) instead(ctx context.Context, key string, off, n int64, failed error) (io.ReadCloser, error) {
 	if ctx.Err() != nil || errors.Is(failed, ErrKey) {
 		return nil, failed
@@ -139,7 +140,7 @@ func (b *Backed) instead(ctx context.Context, key string, off, n int64, failed e
 	return r, nil
 }
 
-// backedReader goes on in the copy where the store's object cannot be read.
+// backedReader reads the store's object. From the byte on that it cannot read, it reads the copy's.
 type backedReader struct {
 	ctx       context.Context
 	b         *Backed
@@ -175,7 +176,7 @@ type localBacked struct {
 	files Local
 }
 
-// OpenFile implements Local. The copy's file is opened only if that is local, too.
+// OpenFile implements Local. It opens the copy's file only if the copy is local, too.
 func (b *localBacked) OpenFile(key string) (*os.File, error) {
 	if !b.doubts(key) {
 		f, err := b.files.OpenFile(key)
@@ -194,7 +195,7 @@ func (b *localBacked) OpenFile(key string) (*os.File, error) {
 	return b.files.OpenFile(key)
 }
 
-// presigningBacked is a Backed over a service that gives URLs of its objects.
+// presigningBacked is a Backed over a Presigner.
 type presigningBacked struct {
 	*Backed
 	urls Presigner

@@ -28,9 +28,9 @@ const durableDirs = 4096
 // FS is a Store in a directory: the key is the path of the object's file.
 //
 // Put writes a temporary file, syncs it, links it to its name and syncs the directory. The link
-// fails if the name is taken, which makes it put-if-absent. So a visible object is complete, and an
-// acknowledged one survives a crash. FS removes no directory while it may be in use; therefore it
-// can remember which ones are synced. A key cannot be the directory of another key.
+// fails if the name is taken, which makes Put put-if-absent. So a visible object is complete, and
+// survives a crash once Put has returned nil. FS removes no directory while it may be in use, so it
+// can remember which directories are synced. A key cannot be the directory of another key.
 type FS struct {
 	root *os.Root                     // for reading
 	disk files.System                 // the same directory, for writing
@@ -94,7 +94,7 @@ func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error
 		return errors.Join(err, ignoreAbsent(s.disk.Remove(temp)))
 	}
 	err := s.link(temp, key)
-	_ = s.disk.Remove(temp) // a leftover is swept later; the outcome is settled
+	_ = s.disk.Remove(temp) // if this fails, openTemp removes the file later
 	return err
 }
 
@@ -137,7 +137,7 @@ func (s *FS) link(temp, key string) error {
 }
 
 // taken returns the error for a key that has an object. ErrExists promises that the object is
-// durable, but its writer may not have synced the directory yet: so taken syncs it.
+// durable, but its writer may not have synced the directory yet. So taken syncs the directory.
 func (s *FS) taken(key string) error {
 	info, err := s.root.Lstat(key)
 	if err != nil {
@@ -279,11 +279,11 @@ func (s *FS) check(ctx context.Context, key string) error {
 	return CheckKey(key)
 }
 
-// failed adds the operation, the store and the key, and turns the system's errors into this
+// failed adds the operation, the store and the key to err, and turns the system's errors into this
 // package's.
 func (s *FS) failed(op, key string, err error) error {
-	// ENOTDIR: a part of the path is a file, so there is nothing of that name. A put needs nothing
-	// to be there but the store's own directories: if they are gone, the store has failed.
+	// ENOTDIR: a part of the path is a file, so there is no object of that name. A put needs only
+	// the store's own directories; if they are gone, the store has failed.
 	if errors.Is(err, fs.ErrNotExist) && op != "put" || errors.Is(err, syscall.ENOTDIR) {
 		err = ErrNotExist
 	}

@@ -6,18 +6,18 @@ import (
 	"iter"
 )
 
-// Limit is a Store that runs a limited number of operations at once. Others wait until one ends or
-// their context does. Reads and writes have separate limits, so that a Put whose reader opens
-// objects of the same store does not wait for itself. An Open counts until it returns its reader,
-// and a List does not count while its caller handles an object. So a caller that does other things
-// in between blocks nobody.
+// Limit is a Store that runs a limited number of operations at once. Further operations wait until
+// one ends or their context does. Reads and writes have separate limits, so that a Put whose reader
+// opens objects of the same store does not wait for itself. An Open counts only until it returns
+// its reader, and a List does not count while its caller handles an object. So a slow caller blocks
+// nobody.
 type Limit struct {
 	Store
 	reads, writes chan struct{} // one element for each running operation
 }
 
-// NewLimit allows so many reads (Open, Stat, List) and writes (Put, Delete) at once. The least of
-// either is one.
+// NewLimit returns a Limit for the given numbers of reads (Open, Stat, List) and of writes (Put,
+// Delete) at once. A number below one counts as one.
 func NewLimit(s Store, reads, writes int) *Limit {
 	return &Limit{Store: s, reads: make(chan struct{}, max(1, reads)), writes: make(chan struct{}, max(1, writes))}
 }

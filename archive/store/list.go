@@ -52,8 +52,8 @@ func (w *walk) dir(dir string) error {
 	return nil
 }
 
-// keys returns the entries of a directory that are worth visiting, sorted. A subdirectory ends with
-// the slash that all keys below it have, so it sorts where those keys do.
+// keys returns the entries of a directory that are worth visiting, sorted. A subdirectory's entry
+// ends with a slash, so it sorts like the keys below it.
 func (w *walk) keys(dir string) ([]string, error) {
 	d, err := w.store.root.Open(dir)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // ErrTaken says that another writer has appended an entry with the same number.
 var ErrTaken = errors.New("number was taken by another")
 
-// Log is an append-only log of objects. Entries are numbered from 1 without gaps: entry N+1 is only
-// put by a writer that has read N. So if an entry exists, all before it do.
+// Log is an append-only log of objects. Entries are numbered from 1 without gaps: a writer must
+// have read entry N before it puts entry N+1. So if an entry exists, all earlier ones exist.
 type Log struct {
 	Store Store
 	Key   func(n int64) string
@@ -39,10 +39,10 @@ func (l Log) Last(ctx context.Context, n int64) (int64, error) {
 	return n + int64(more), failed
 }
 
-// Append puts entry n. It returns ErrTaken if another writer was first. A failed put may still have
-// happened, and one that found the number taken may have found its own entry; so Append compares
-// what is stored. If nothing is stored, it returns the put's error and the outcome is unknown: the
-// caller may repeat the call.
+// Append puts entry n. It returns ErrTaken if another writer was first. A put that failed may still
+// have stored the entry, and a put that found the number taken may have found its own entry. So
+// Append compares the stored entry with data. If nothing is stored, it returns the put's error and
+// the outcome is unknown: the caller may repeat the call.
 func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	put := func() error { return l.Store.Put(ctx, l.Key(n), bytes.NewReader(data), int64(len(data))) }
 	failed := put()

@@ -13,8 +13,8 @@ import (
 // Usage counts one kind of operation.
 type Usage struct {
 	Calls   int64   `json:"calls"`
-	Failed  int64   `json:"failed"`  // calls that failed with an error that is not of this package
-	Bytes   int64   `json:"bytes"`   // transferred, also by calls that failed
+	Failed  int64   `json:"failed"`  // calls that failed with an error that Store does not define
+	Bytes   int64   `json:"bytes"`   // transferred bytes, also of calls that failed
 	Seconds float64 `json:"seconds"` // total time spent in the store
 }
 
@@ -27,8 +27,8 @@ type Usages struct {
 	Delete Usage `json:"delete"`
 }
 
-// Meter is a Store that counts its operations, and logs them: at debug level what was done, and as
-// warnings what failed, also if a Retry above tries it again.
+// Meter is a Store that counts its operations and logs them: successes at debug level, failures as
+// warnings, also if a Retry above tries the operation again.
 type Meter struct {
 	Store
 	Log *slog.Logger // may be set before the first operation; nil: nothing is logged
@@ -36,7 +36,7 @@ type Meter struct {
 	sum Usages
 }
 
-// NewMeter returns a Meter of a store, which counts from zero.
+// NewMeter returns a Meter of a store. Its counts begin at zero.
 func NewMeter(s Store) *Meter { return &Meter{Store: s} }
 
 // Unwrap implements Wrapper.
@@ -60,8 +60,8 @@ func (m *Meter) add(u *Usage, calls, bytes int64, since time.Time, err error) {
 	}
 }
 
-// log writes a line about an operation, under the ID of the request that it is for. Answers that
-// Store defines are no failures, and neither is a caller that has gone.
+// log writes a line about an operation, with the ID of the request in ctx. Errors that Store
+// defines are not failures, nor is the end of the caller's context.
 func (m *Meter) log(ctx context.Context, operation, key string, since time.Time, err error) {
 	switch {
 	case m.Log == nil:
@@ -72,7 +72,7 @@ func (m *Meter) log(ctx context.Context, operation, key string, since time.Time,
 	}
 }
 
-// known reports whether err is one of the answers that Store defines, rather than a failure.
+// known reports whether err is an error that Store defines, rather than a failure.
 func known(err error) bool {
 	for _, answer := range []error{ErrExists, ErrNotExist, ErrKey, ErrSize, ErrRange} {
 		if errors.Is(err, answer) {
@@ -139,8 +139,8 @@ func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[Info, 
 	}
 }
 
-// countingReader counts the bytes of a body. It is no io.Seeker: wrap a Meter in a Retry, not a
-// Retry in a Meter.
+// countingReader counts the bytes of a body. It is not an io.Seeker, which a Retry needs: wrap a
+// Meter in a Retry, not a Retry in a Meter.
 type countingReader struct {
 	r io.Reader
 	n int64

@@ -27,7 +27,7 @@ func (r *fileRange) Read(p []byte) (int, error) {
 	return n, r.short(err)
 }
 
-// WriteTo lets a writer such as a network connection copy from the file within the kernel.
+// WriteTo lets a network connection, as w, copy from the file within the kernel.
 func (r *fileRange) WriteTo(w io.Writer) (int64, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err

@@ -48,9 +48,8 @@ func (b *repeatable) rewind() error {
 	return err
 }
 
-// digest returns the SHA-256 of the body. It reads a body that can be repeated to its end. Of one
-// that cannot, the digest is only known if all of it was read; if it was not, no store has it
-// either.
+// digest returns the SHA-256 of the body. It reads the body again if it can seek. Otherwise the
+// digest is known only if the whole body was read; if it was not, no store can have it either.
 func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err error) {
 	if b.read != size && b.canRepeat() {
 		if err := b.rewind(); err != nil {
@@ -64,7 +63,7 @@ func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err 
 }
 
 // resumingReader reopens an object after a failed read, and continues with the next byte. It gives
-// up after as many failures without a byte as Retry makes attempts.
+// up after RetryOptions.Attempts failures without a byte between them.
 type resumingReader struct {
 	store  *Retry
 	ctx    context.Context

@@ -25,9 +25,9 @@ type RetryOptions struct {
 // given to Put.
 //
 // After a Put of unknown outcome Retry looks at the key. An object of the same size and SHA-256
-// means success; any other is ErrExists. So it cannot tell its own object from an equal one of
-// another writer: objects for which writers compete must differ, for instance by the writer's name.
-// Retry repeats a Put only if its reader is an io.Seeker.
+// means success; any other object means ErrExists. So Retry cannot tell its own object from an
+// equal one of another writer: if writers compete for a key, their objects must differ, for
+// instance by the writer's name. Retry repeats a Put only if its reader is an io.Seeker.
 //
 // A reader from Open continues where it failed, since objects never change.
 type Retry struct {
@@ -52,7 +52,7 @@ func NewRetry(s Store, o RetryOptions) *Retry {
 // Unwrap implements Wrapper.
 func (s *Retry) Unwrap() Store { return s.Store }
 
-// final reports whether err must not be retried: it tells the outcome, or nobody waits any more.
+// final reports whether the operation must not be retried: err tells its outcome, or ctx has ended.
 func final(ctx context.Context, err error) bool {
 	return err == nil || known(err) || ctx.Err() != nil
 }

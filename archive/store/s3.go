@@ -19,14 +19,14 @@ import (
 	"sheaf/internal/logs"
 )
 
-// probeName, after the prefix, is an empty object. OpenS3 puts it to learn whether the service
-// honours conditional writes. It is no key, since it begins with a dot.
+// probeName, after the prefix, names an empty object. OpenS3 puts it to learn whether the service
+// honours conditional writes. It cannot be a key, since it begins with a dot.
 const probeName = ".put-if-absent"
 
 // S3Options describes an S3 store.
 type S3Options struct {
 	Endpoint  string // URL of the service, such as https://s3.example.org:9000
-	Public    string // its URL for clients, who get presigned URLs; empty: Endpoint
+	Public    string // URL of the service in presigned URLs for clients; empty: Endpoint
 	Bucket    string // must exist
 	Prefix    string // of the names of all objects, without the slash behind it; may be empty
 	AccessKey string // with SecretKey; if both are empty, they come from the environment or ~/.aws/credentials
@@ -34,26 +34,27 @@ type S3Options struct {
 	Region    string      // us-east-1 if empty
 	TLS       *tls.Config // for https endpoints with their own certificate authority; may be nil
 
-	// MaxPut is the size in bytes up to which an object is sent in one PUT; larger ones are sent in
-	// parts. Zero means 5 GiB, the limit of S3.
+	// MaxPut is the size in bytes up to which an object is sent in one PUT; larger objects are sent
+	// in parts. Zero means 5 GiB, the limit of S3.
 	MaxPut int64
 
 	// Stall is how long a connection in use may be silent before it fails. Zero means 5 minutes.
 	Stall time.Duration
 
-	// ReadOnly makes OpenS3 try no write. Set it with credentials that may only read.
+	// ReadOnly makes OpenS3 skip the trial write. Set it with credentials that may only read.
 	ReadOnly bool
 }
 
 // S3 is a Store in a bucket of a service that speaks S3 and honours "If-None-Match: *" on writes.
 //
 // Put is one conditional PUT. Above MaxPut it sends parts, and joins them under the same condition.
-// It holds no more than a buffer of the object in memory. If the answer is lost, Put looks for its
-// own object once, but it never repeats the write: use Retry for that. A Put is as durable as the
+// It holds only a buffer of the object in memory. If the answer is lost, Put looks for its own
+// object once, but it never repeats the write: use Retry for that. An object is as durable as the
 // service makes it before it answers 200.
 //
-// A key may have at most 1024 bytes including the prefix, which is the limit of S3; a longer one is
-// ErrKey. In a bucket with versioning, Delete hides an object but does not free its bytes.
+// A key may have at most 1024 bytes including the prefix, the limit of S3; for a longer key,
+// operations return ErrKey. In a bucket with versioning, Delete hides an object but does not free
+// its bytes.
 type S3 struct {
 	core   minio.Core
 	public *minio.Client // signs URLs for clients, and sends nothing
@@ -64,8 +65,9 @@ type S3 struct {
 	name   string // of the store, for messages
 }
 
-// OpenS3 opens the store. It fails with ErrUnreachable, ErrBucket or ErrCredentials, or with
-// ErrNotConditional if the service overwrites an existing object, since then nothing would be safe.
+// OpenS3 opens the store. It returns ErrUnreachable, ErrBucket or ErrCredentials, or
+// ErrNotConditional if the service overwrites an existing object, since then no object would be
+// safe.
 func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	s, err := newS3(o)
 	if err != nil {
@@ -144,7 +146,8 @@ func endpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// probe puts the same name twice: the second must be refused. At a later start the first is.
+// probe puts the same name twice; the service must refuse the second put. At a later start it
+// refuses the first.
 func (s *S3) probe(ctx context.Context) error {
 	for range 2 {
 		_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+probeName, strings.NewReader(""), 0, ifAbsent("probe", 0))
@@ -240,7 +243,7 @@ func (s *S3) check(ctx context.Context, key string) error {
 	return nil
 }
 
-// failed adds the operation, the store and the key, and turns the service's errors into this
+// failed adds the operation, the store and the key to err, and turns the service's errors into this
 // package's. It returns nil for nil.
 func (s *S3) failed(op, key string, err error) error {
 	if err == nil {
@@ -254,7 +257,7 @@ func (s *S3) failed(op, key string, err error) error {
 		err = ErrExists
 	case answer.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		err = ErrRange
-	// versitygw over a directory answers with the first two.
+	// The first two codes are those of versitygw over a directory.
 	case answer.Code == "ExistingObjectIsDirectory", answer.Code == "ObjectParentIsFile", answer.Code == "KeyTooLongError":
 		err = fmt.Errorf("%w: %s", ErrKey, answer.Message)
 	}

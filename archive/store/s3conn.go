@@ -14,8 +14,8 @@ import (
 )
 
 // s3Connect is the time-out for making a connection. s3Idle is how long an idle connection is kept.
-// s3Stall is how long a connection in use may be silent; a service needs longest to join the parts
-// of a large object.
+// s3Stall is how long a connection in use may be silent; a service is silent longest while it joins
+// the parts of a large object.
 const (
 	s3Connect = 10 * time.Second
 	s3Idle    = time.Minute
@@ -54,9 +54,9 @@ func newTransport(config *tls.Config, stall time.Duration) *http.Transport {
 	}
 }
 
-// liveConn is a connection that fails if neither direction moves for stall, because the service
-// hangs or the network has lost the connection. The clock runs only during a Read or a Write: a
-// reader that pauses does not make the connection fail.
+// liveConn is a connection that fails if no byte moves in either direction for the time stall,
+// because the service hangs or the network has lost the connection. The clock runs only during a
+// Read or a Write: a reader that pauses does not make the connection fail.
 type liveConn struct {
 	net.Conn
 	stall time.Duration
@@ -80,7 +80,7 @@ func (c *liveConn) Write(p []byte) (int, error) {
 	return n, errors.Join(err, c.SetReadDeadline(time.Now().Add(c.stall)))
 }
 
-// s3Credentials returns the given keys. If they are empty, it takes those of the environment
+// s3Credentials returns the given keys. If they are empty, it takes the keys of the environment
 // (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN) or of ~/.aws/credentials (see
 // AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE).
 func s3Credentials(access, secret string) (*credentials.Credentials, error) {
@@ -101,7 +101,7 @@ func s3Credentials(access, secret string) (*credentials.Credentials, error) {
 	return c, nil
 }
 
-// openError adds which of the options makes the store unusable.
+// openError wraps err in the error that says which option is wrong.
 func openError(err error) error {
 	if errors.Is(err, ErrNotConditional) {
 		return err
@@ -112,7 +112,7 @@ func openError(err error) error {
 		return fmt.Errorf("%w (%w)", ErrUnreachable, err)
 	case answer.Code == minio.NoSuchBucket:
 		return fmt.Errorf("%w (%w)", ErrBucket, err)
-	// versitygw answers with the second, and 404.
+	// The code is that of versitygw, with status 404.
 	case answer.StatusCode == http.StatusForbidden, answer.Code == "XAdminUserNotFound":
 		return fmt.Errorf("%w (%w)", ErrCredentials, err)
 	}

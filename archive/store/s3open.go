@@ -26,7 +26,7 @@ func (s *S3) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser,
 	}
 	r, err := s.get(ctx, key, off, n)
 	if err := s.failed("open", key, err); err != nil {
-		// A range cannot begin at an object's end. What is left from there is empty.
+		// S3 refuses a range that begins at an object's end; the Store then has an empty reader.
 		if n < 0 && errors.Is(err, ErrRange) {
 			return s.openEmpty(ctx, key, off)
 		}
@@ -35,7 +35,7 @@ func (s *S3) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser,
 	return r, nil
 }
 
-// openEmpty returns an empty reader if the object reaches up to off.
+// openEmpty returns an empty reader if the object has at least off bytes.
 func (s *S3) openEmpty(ctx context.Context, key string, off int64) (io.ReadCloser, error) {
 	info, err := s.Stat(ctx, key)
 	if err != nil {

@@ -17,12 +17,12 @@ const (
 	maxS3Put   = 5 << 30         // limit of S3 for one PUT, in bytes
 	minS3Part  = 5 << 20         // least size of all parts but the last, in bytes
 	maxS3Parts = 10000           // limit of S3 for one object
-	lookFirst  = 1 << 20         // from this size, in bytes, it pays to ask first whether the key is taken
+	lookFirst  = 1 << 20         // size in bytes from which Put first asks whether the key is taken
 	abortTime  = 5 * time.Second // for cancelling a failed upload
 )
 
-// putHeader stores a random number of each Put with its object. If the answer was lost, the number
-// tells whether a stored object is this Put's own.
+// putHeader is the metadata field in which each Put stores a random number with its object. If the
+// answer was lost, the number tells whether a stored object is this Put's own.
 const putHeader = "x-amz-meta-put"
 
 // ifAbsent returns the condition and options of every write. It avoids minio's own multipart
@@ -55,7 +55,7 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64) error
 	id := rand.Text()
 	err := s.send(ctx, key, body, id)
 	if whole, broken := body.close(); broken != nil {
-		err = broken // the service did not get all of a body that failed, so it stored nothing
+		err = broken // the service got only a part of the body, so it stored nothing
 	} else if err != nil {
 		err = s.settle(ctx, key, id, whole, err)
 	}
@@ -63,9 +63,9 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64) error
 }
 
 // settle finds out what became of a failed Put if the answer does not say it. A service that
-// refuses early closes the connection on the rest of the body, and then its answer is often lost. A
-// 409 may mean that another put or delete was going on. settle returns err if the outcome stays
-// unknown.
+// refuses early closes the connection before it has read the body, and then its answer is often
+// lost. A 409 may mean that another put or delete was going on. settle returns err if the outcome
+// stays unknown.
 func (s *S3) settle(ctx context.Context, key, id string, whole bool, err error) error {
 	status := minio.ToErrorResponse(err).StatusCode
 	if status != 0 && status != http.StatusConflict && status < http.StatusInternalServerError {
@@ -114,8 +114,8 @@ func (s *S3) sendParts(ctx context.Context, key string, body *exactReader, id st
 		if err == nil {
 			return
 		}
-		// An upload that was joined after all has no number any more, so this harms no object.
-		// Parts that stay are for the bucket's expiry rules.
+		// If the upload was joined after all, its ID is no longer valid, so this harms no object.
+		// Parts that stay are left to the bucket's expiry rules.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 		defer cancel()
 		_ = s.core.AbortMultipartUpload(ctx, s.bucket, name, upload)
@@ -140,7 +140,7 @@ type exactReader struct {
 	ctx  context.Context
 	size int64
 
-	mu   sync.Mutex // guards what follows, and that r is not used after close
+	mu   sync.Mutex // guards what follows, and keeps r unused after close
 	r    io.Reader
 	done int64 // bytes returned
 	err  error // why no more can be read

@@ -2,10 +2,9 @@
 // never changed. Everything that the archive must not lose is in one Store: a local directory (FS)
 // or a service across the network (S3).
 //
-// All writes are put-if-absent: a key that exists is never overwritten. So readers need no lock,
-// repeating a write does no harm, and the store alone decides which of two writers was first. The
-// catalog needs no more than that to number its versions. An object appears under its key at once
-// and complete, or not at all.
+// All writes are put-if-absent: an existing object is never overwritten. So readers need no lock,
+// repeating a write does no harm, and the store decides which of two writers was first. The catalog
+// needs only this to number its versions. An object appears under its key complete, or not at all.
 //
 // The interface has only five methods, so that a wrapper (Retry, Limit, Meter, storetest.Fault) can
 // embed a Store and replace what it changes. Every store and every wrapper passes the suite in
@@ -50,8 +49,8 @@ type Info struct {
 // Store holds objects under keys. Its methods may be called concurrently, and several processes may
 // use one store.
 //
-// An error that is not of this package means that the outcome is unknown. A Put that failed so may
-// have happened; the caller must look.
+// An error that is not one of this package means that the outcome is unknown. After such an error
+// the object of a Put may be there; the caller must look.
 type Store interface {
 	// Put stores exactly size bytes of r under key. When it returns nil the object is durable: it
 	// survives a power failure. If the key is taken, Put leaves the object alone and returns
@@ -86,12 +85,12 @@ type Local interface {
 // Presigner is implemented by stores that send objects to clients who have a URL for it, without
 // credentials. Use AsPresigner to find it behind wrappers.
 type Presigner interface {
-	// Presign returns a URL by which anybody can read the object until it expires. It does not look
-	// whether there is one. A read that has begun by then goes on.
+	// Presign returns a URL by which anybody can read the object until the URL expires. It does not
+	// check that the object exists. A read that has begun before the URL expires goes on.
 	Presign(ctx context.Context, key string, o PresignOptions) (*url.URL, error)
 }
 
-// PresignOptions say how an object is read by its URL.
+// PresignOptions say how long a presigned URL is valid, and set headers of its answer.
 type PresignOptions struct {
 	Expires     time.Duration // whole seconds, 1 second to 7 days
 	Type        string        // Content-Type of the answer; empty: as the store has it
@@ -108,7 +107,7 @@ type Wrapper interface {
 // neither counted nor limited nor retried.
 func AsLocal(s Store) (Local, bool) { return within[Local](s) }
 
-// AsPresigner returns the Presigner within wrappers. Reads by its URLs bypass them, too.
+// AsPresigner returns the Presigner within wrappers. Reads by its URLs bypass the wrappers, too.
 func AsPresigner(s Store) (Presigner, bool) { return within[Presigner](s) }
 
 // within returns the first store within wrappers that is a T.
@@ -157,8 +156,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// Range is the bytes of one object from a base offset on. It implements archive's Source of stored
-// bytes.
+// Range reads the bytes of one object from a base offset on. It implements archive.Source.
 type Range struct {
 	store Store
 	key   string
