@@ -1,6 +1,6 @@
-// Package storecheck tells whether an object store keeps the promises of store.Store that can be
-// seen from outside. The suite in storetest asks the same of Sheaf's own code in tests. Durability
-// cannot be seen: it stays the store's word.
+// Package storecheck checks whether an object store keeps those promises of store.Store that can be
+// seen from outside. The suite in storetest checks the same for Sheaf's own code in tests.
+// Durability cannot be seen: for it, one must trust the store.
 package storecheck
 
 import (
@@ -24,11 +24,11 @@ const (
 	atOnce    = 32              // operations on different names at once
 	writers   = 8               // of one name at once
 	rounds    = 4               // of writers
-	cleanTime = 2 * time.Minute // for deleting what was made, also after an interruption
+	cleanTime = 2 * time.Minute // for deleting the check's objects, also after an interruption
 )
 
-// PartSize is the least size in bytes of a part that S3 joins. A store that is given to Run as
-// parts must send larger objects in parts.
+// PartSize is the least size in bytes of a part that S3 joins. The store parts of Run must send
+// larger objects in parts.
 const PartSize = 5 << 20
 
 // Promise is the result of checking one promise of store.Store.
@@ -47,9 +47,9 @@ type check struct {
 	made []string   // names that were put, or may have been
 }
 
-// Run checks a store that nothing else uses. It deletes all objects that it puts, also if ctx ends;
-// the error says if this failed, or if ctx ended before all was checked. Parts is the same store,
-// opened to send objects above PartSize in parts; it is nil if the store knows no parts.
+// Run checks a store that nothing else uses. It deletes all objects that it puts, also if ctx ends.
+// It returns an error if deleting failed, or if ctx ended before all was checked. parts is the same
+// store, opened to send objects above PartSize in parts; it is nil if the store knows no parts.
 func Run(ctx context.Context, s, parts store.Store) (_ []Promise, err error) {
 	c := &check{store: s, parts: parts}
 	defer func() { err = errors.Join(err, c.clean(ctx)) }()
@@ -84,7 +84,7 @@ func Run(ctx context.Context, s, parts store.Store) (_ []Promise, err error) {
 		if err := p.try(ctx); err != nil {
 			result.OK, result.Seen, result.Breaks = false, err.Error(), p.breaks
 		}
-		if ctx.Err() == nil { // else the end of ctx is what was seen
+		if ctx.Err() == nil { // otherwise the failure comes from the end of ctx
 			found = append(found, result)
 		}
 	}
@@ -102,7 +102,8 @@ func (c *check) putText(ctx context.Context, key, text string) error {
 	return c.put(ctx, c.store, key, strings.NewReader(text), int64(len(text)))
 }
 
-// clean deletes by the names that were put, since the listing may be what is broken.
+// clean deletes all objects that were put. It keeps their names itself, because the listing may be
+// broken.
 func (c *check) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()
