@@ -24,7 +24,7 @@ const (
 	Truncates                // half of the bytes are transferred, then the call fails; nothing is stored
 )
 
-// Fault is a Store whose calls fail as Decide and DecideRead say.
+// Fault is a Store in which Decide and DecideRead decide how each call fails.
 type Fault struct {
 	store.Store
 	// Decide is called before each Put and Delete; it may be called concurrently.

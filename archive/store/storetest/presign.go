@@ -14,7 +14,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// presign tests stores that give URLs of their objects.
+// presign tests a store that is a Presigner.
 func presign(t *testing.T, s store.Store) {
 	p, ok := store.AsPresigner(s)
 	if !ok {
@@ -60,7 +60,7 @@ func presign(t *testing.T, s store.Store) {
 	})
 }
 
-// fetch reads a URL as a client does that knows nothing else.
+// fetch reads a URL as a client without credentials does.
 func fetch(t *testing.T, u *url.URL, span string, want int) (http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)

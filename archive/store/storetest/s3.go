@@ -69,8 +69,7 @@ func newS3Server(t testing.TB, program string) *S3Server {
 }
 
 // Start starts the program again after Kill, over the same directory. It returns when the program
-// answers, and refuses strangers: MinIO knows for some time only its root user, and tells others to
-// try again.
+// refuses strangers. Before that, MinIO knows only its root user, and tells others to try again.
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
 	program := exec.Command(s.program, s.args...)
@@ -82,7 +81,7 @@ func (s *S3Server) Start(t testing.TB) {
 			return err
 		}
 		_, err := stranger.ListBuckets(t.Context())
-		if refused := minio.ToErrorResponse(err).StatusCode; refused/100 != 4 { // 503 means later
+		if refused := minio.ToErrorResponse(err).StatusCode; refused/100 != 4 { // 503 means try again later
 			return fmt.Errorf("a stranger is answered %d: %w", refused, err)
 		}
 		return nil
