@@ -20,7 +20,7 @@ func UpkeepBoundaries() []string {
 	}
 }
 
-// Suffixes of a durable write's name; the prefix is the kind of the version.
+// Suffixes of the names of durable writes; before them comes the kind of the version.
 const (
 	writeRun     = "-run"     // the sorted run is stored
 	writeVersion = "-version" // the version is appended, which makes the run visible
