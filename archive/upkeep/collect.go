@@ -25,17 +25,17 @@ type CollectorOptions struct {
 	Store   store.Store
 	// Claims returns a function that reports whether an unfinished batch needs an object.
 	Claims func(context.Context) (func(key string) bool, error)
-	Merge  time.Duration // between two looks for runs to merge
+	Merge  time.Duration // between two searches for runs to merge
 	Every  time.Duration // between two collections
 	Delay  time.Duration // how long an object that nothing needs is kept; at least catalog.MinDelay
 	Keep   time.Duration // how long editions are kept; 0: for ever
-	// Expendable tells which old editions of a host nothing needs; see catalog.Retention.
+	// Expendable is that of catalog.Retention.
 	Expendable func(ctx context.Context, lines []catalog.SegmentEntry, n int) (expendable []bool, err error)
 	Leases     lease.Locker
 	Log        *slog.Logger
 }
 
-// Collector merges the catalog's runs and deletes what nothing needs.
+// Collector merges the catalog's runs and deletes objects that nothing needs.
 type Collector struct {
 	opt CollectorOptions
 
@@ -78,8 +78,8 @@ func (c *Collector) run(ctx context.Context) error {
 	}
 }
 
-// Collect makes one collection, after one that another process may be making. With dryRun it
-// changes nothing, waits for nobody, and reports what would be done.
+// Collect makes one collection, and first waits for a collection by another process. With dryRun it
+// changes nothing, does not wait, and reports what it would do.
 func (c *Collector) Collect(ctx context.Context, dryRun bool) (r *catalog.Collection, err error) {
 	if dryRun {
 		return c.collect(ctx, true)

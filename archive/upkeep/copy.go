@@ -12,11 +12,11 @@ import (
 	"sheaf/archive/store"
 )
 
-// Copied is what Copy did.
+// Copied reports what Copy did.
 type Copied struct {
 	Objects int64 `json:"objects"` // that were copied
 	Bytes   int64 `json:"bytes"`   // of these
-	Present int64 `json:"present"` // objects that the copy had
+	Present int64 `json:"present"` // objects that the copy had already
 	Deleted int64 `json:"deleted"` // objects of the copy that the store does not have any more
 
 	differ []string // keys of objects that have another size in the copy
@@ -25,19 +25,18 @@ type Copied struct {
 // copying is how many objects are copied at once.
 const copying = 8
 
-// Copy brings a copy of a store up to date. Objects never change, so what the copy has is not read
-// or written again; Fsck of the copy tells whether it is right. If an object has another size in
-// the copy, one of the two is damaged: both stay, and after everything else is copied that is an
-// error. The catalog is copied last, and only as far as it went at the beginning: so the copy is
-// always an archive that is whole, if an older one. A service may be running, and a copy that was
-// broken off is completed by another one.
+// Copy brings a copy of a store up to date. Objects never change, so Copy does not read or write
+// objects that the copy has; use Fsck to check the copy. If an object has another size in the copy,
+// one of the two is damaged: Copy leaves both, copies everything else, and returns an error. It
+// copies the catalog last, up to the version at its beginning, so the copy is always a whole, if
+// older, archive. A service may be running. After an interrupted Copy, call it again.
 //
 // Batches that are not published yet are not copied: their robots have them.
 //
-// With prune, objects are deleted from the copy that the store does not have any more, because they
-// were taken down, expired or merged. Without it, what is taken down stays in the copy. So that
-// nothing is deleted there that the store has lost, the store is checked as by Fsck first, and a
-// problem is an error.
+// With prune, Copy then deletes objects from the copy that the store does not have any more,
+// because they were taken down, expired or merged. Without prune, objects that are taken down stay
+// in the copy. The store may also have lost objects, so Copy checks it with Fsck first, and returns
+// an error instead of deleting if Fsck finds a problem.
 func Copy(ctx context.Context, to, from store.Store, prune bool) (*Copied, error) {
 	done := new(Copied)
 	if err := done.everything(ctx, to, from); err != nil {
@@ -61,7 +60,7 @@ func Copy(ctx context.Context, to, from store.Store, prune bool) (*Copied, error
 	return done, done.prune(ctx, to, from)
 }
 
-// everything copies what the copy does not have.
+// everything copies all objects that the copy does not have, the catalog last.
 func (c *Copied) everything(ctx context.Context, to, from store.Store) error {
 	last, err := lastVersion(ctx, from)
 	if err != nil {
@@ -95,7 +94,7 @@ func lastVersion(ctx context.Context, objects store.Store) (last string, err err
 	return last, nil
 }
 
-// agree returns an error if objects have another size in the copy.
+// agree returns an error if any object has another size in the copy.
 func (c *Copied) agree() error {
 	if len(c.differ) == 0 {
 		return nil
@@ -104,7 +103,7 @@ func (c *Copied) agree() error {
 		len(c.differ), c.differ[0])
 }
 
-// missing copies those of the wanted objects that the copy does not have.
+// missing copies the wanted objects that the copy does not have.
 func (c *Copied) missing(ctx context.Context, to, from store.Store, wanted func(key string) bool) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(copying)
@@ -134,7 +133,7 @@ func (c *Copied) missing(ctx context.Context, to, from store.Store, wanted func(
 	return work.Wait()
 }
 
-// prune deletes what only the copy has.
+// prune deletes the objects that only the copy has.
 func (c *Copied) prune(ctx context.Context, to, from store.Store) error {
 	for pair, err := range pairs(ctx, from, to) {
 		if err != nil {

@@ -21,7 +21,7 @@ func Fsck(ctx context.Context, objects store.Store, deep bool) (*catalog.Report,
 	return fsck(ctx, objects, deep, nil)
 }
 
-// fsck is Fsck that calls damaged as catalog.FsckOptions.Damaged.
+// fsck is Fsck with damaged as catalog.FsckOptions.Damaged.
 func fsck(ctx context.Context, objects store.Store, deep bool, damaged func(key string, named bool)) (*catalog.Report, error) {
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
 		Deep:    deep,
@@ -31,8 +31,8 @@ func fsck(ctx context.Context, objects store.Store, deep bool, damaged func(key 
 	})
 }
 
-// verifyLine reads a segment, and what lies beside it, and compares them with its line of the
-// catalog.
+// verifyLine compares a segment, and the objects that an import kept beside it, with the catalog's
+// entry.
 func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry) error {
 	if err := verifySegment(ctx, objects, l); err != nil {
 		return err
@@ -43,7 +43,7 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry
 	return nil
 }
 
-// verifySegment reads a segment and compares it with its line of the catalog.
+// verifySegment reads a segment and compares it with the catalog's entry.
 func verifySegment(ctx context.Context, objects store.Store, l catalog.SegmentEntry) (err error) {
 	r, err := objects.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
@@ -52,7 +52,7 @@ func verifySegment(ctx context.Context, objects store.Store, l catalog.SegmentEn
 	defer func() { err = errors.Join(err, r.Close()) }()
 	opt := archive.VerifyOptions{Host: l.Host}
 	for name := range l.Views {
-		if name != wire.ViewOthers { // lies in an object of its own
+		if name != wire.ViewOthers { // it is in an object of its own
 			opt.Views = append(opt.Views, archive.ViewKind(name))
 		}
 	}

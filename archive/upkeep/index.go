@@ -17,8 +17,8 @@ import (
 	"sheaf/internal/route"
 )
 
-// Indexer brings the index of records by URL up to date with what is published. Nobody waits for
-// it: readers look up what the index does not have yet in the segments.
+// Indexer keeps the URL index up to date with the catalog. Nobody waits for it: readers look in the
+// segments for records that the index does not have yet.
 type Indexer struct {
 	builder *urlindex.Builder
 	every   time.Duration // between two looks at the catalog

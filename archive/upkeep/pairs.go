@@ -7,7 +7,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// pair is an object of two stores. nil: that store does not have it.
+// pair is one key's object in two stores; nil: that store does not have it.
 type pair struct{ a, b *store.Info }
 
 // pairs walks the objects of two stores by their keys.

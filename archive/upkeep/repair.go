@@ -17,25 +17,24 @@ import (
 	"sheaf/internal/wire"
 )
 
-// catalogPrefix is where the catalog's versions lie, which name everything else.
+// catalogPrefix begins the keys of the catalog's versions, which name all other objects.
 const catalogPrefix = "catalog/"
 
-// Repaired is what Repair did.
+// Repaired reports what Repair did.
 type Repaired struct {
 	Healed []string `json:"healed"` // keys of the objects that were replaced by those of the copy
 	Bytes  int64    `json:"bytes"`  // of these
 	Lost   []string `json:"lost"`   // keys of objects that are damaged or missing, and that the copy does not heal
-	// Report is what Fsck finds of the store with these objects.
+	// Report is the result of Fsck for the store with the healed objects.
 	Report *catalog.Report `json:"report"`
 }
 
-// Repair checks a store as Fsck does, deeply, and replaces what is damaged or missing by the
-// objects of a copy. Before it changes anything it checks the store as it would be then: only
-// objects with which that check finds nothing wrong are taken. So it reads the store at least
-// twice.
+// Repair checks a store like a deep Fsck, and replaces damaged or missing objects by those of a
+// copy. Before it changes anything, it checks the store as it would be with them, and takes only
+// objects in which that check finds nothing wrong. So it reads the store at least twice.
 //
-// While an object is replaced it is not there for a moment. A repair that was interrupted is
-// completed by another one. A service may be running.
+// While an object is replaced, it is missing for a moment. After an interrupted Repair, call it
+// again. A service may be running.
 func Repair(ctx context.Context, objects, from store.Store) (*Repaired, error) {
 	p, err := newPatched(ctx, objects, from)
 	if err != nil {
@@ -48,14 +47,14 @@ func Repair(ctx context.Context, objects, from store.Store) (*Repaired, error) {
 		if done.Report, err = fsck(ctx, p, true, func(key string, named bool) { damaged[key] = damaged[key] || named }); err != nil {
 			return nil, err
 		}
-		// What is named by a catalog that is whole again may be damaged, too.
+		// Now that the catalog is whole, it may name further damaged objects.
 		if more, err = p.add(ctx, damaged); err != nil {
 			return nil, err
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.taken)) {
 		if _, bad := damaged[key]; bad {
-			continue // here and in the copy
+			continue // missing here and in the copy
 		}
 		replaced, err := replace(ctx, objects, from, p.taken[key])
 		if err != nil {
@@ -79,7 +78,8 @@ func replace(ctx context.Context, to, from store.Store, object store.Info) (bool
 	return true, put(ctx, to, from, object, true)
 }
 
-// put copies an object from one store to another, if over is true in place of the one there.
+// put copies an object from one store to another. If over is true, it first deletes the object
+// there.
 func put(ctx context.Context, to, from store.Store, object store.Info, over bool) error {
 	in, err := from.Open(ctx, object.Key, 0, object.Size)
 	if err != nil {
@@ -94,8 +94,8 @@ func put(ctx context.Context, to, from store.Store, object store.Info, over bool
 	return errors.Join(err, in.Close())
 }
 
-// equal reports whether a store has the same object as the copy. One that cannot be read is
-// another.
+// equal reports whether a store has the same object as the copy. An object that cannot be read
+// counts as different.
 func equal(ctx context.Context, to, from store.Store, object store.Info) (bool, error) {
 	info, err := to.Stat(ctx, object.Key)
 	if errors.Is(err, store.ErrNotExist) || err == nil && info.Size != object.Size {
@@ -137,9 +137,9 @@ type patched struct {
 	taken map[string]store.Info // of the copy
 }
 
-// newPatched returns the store with the copy's versions of the catalog that follow on all of the
-// store's own. It is an error if both have a catalog, and no version in common: where nothing is
-// sure, a whole archive would be taken for another one's damage.
+// newPatched returns the store with those versions of the copy's catalog that follow on the store's
+// last one. If both have a catalog, but no version in common, it returns an error: the copy is then
+// probably that of another archive.
 func newPatched(ctx context.Context, objects, from store.Store) (*patched, error) {
 	p := &patched{Store: objects, from: from, taken: make(map[string]store.Info)}
 	last, common := "", false
@@ -170,8 +170,8 @@ func newPatched(ctx context.Context, objects, from store.Store) (*patched, error
 	return p, nil
 }
 
-// follows reports whether a version of the copy's catalog names the store's last one as the one
-// before: else the copy is of another store, or that version is damaged.
+// follows reports whether version next of the copy's catalog names the store's version last as the
+// one before it. If not, the copy is that of another store, or one of the two versions is damaged.
 func (p *patched) follows(ctx context.Context, last, next string) (bool, error) {
 	before, err := store.ReadAll(ctx, p.Store, last, 0, -1)
 	if err != nil {
@@ -185,8 +185,9 @@ func (p *patched) follows(ctx context.Context, last, next string) (bool, error) 
 	return json.Unmarshal(record, &of) == nil && of.Prev == wire.Digest(before), nil
 }
 
-// add takes those of the keys that the copy has, and where a key is that of a folder, as the index
-// of URLs names its runs, all objects in it. It reports whether any is new.
+// add takes the objects with these keys from the copy, if it has them. A key may also name a
+// folder, such as a run of the URL index; then add takes all objects in it. It reports whether any
+// object is new.
 func (p *patched) add(ctx context.Context, keys map[string]bool) (more bool, err error) {
 	for key := range keys {
 		if _, taken := p.taken[key]; taken || store.CheckKey(strings.TrimSuffix(key, "/")) != nil {
@@ -212,7 +213,7 @@ func (p *patched) add(ctx context.Context, keys map[string]bool) (more bool, err
 	return more, nil
 }
 
-// of returns the store that has an object.
+// of returns the store from which an object is read.
 func (p *patched) of(key string) store.Store {
 	if _, taken := p.taken[key]; taken {
 		return p.from

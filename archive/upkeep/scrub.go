@@ -24,23 +24,24 @@ import (
 type ScrubberOptions struct {
 	Catalog *catalog.Catalog
 	Store   store.Store
-	// Copy opens the second copy of the store; nil if there is none. It is called again after it
-	// has failed.
+	// Copy opens the second copy of the store; nil: there is none. After a failure it is called
+	// again.
 	Copy   func(context.Context) (store.Store, error)
 	DB     *sql.DB
-	Every  time.Duration // the whole store is verified once in this time; 0: never
-	Rate   int64         // bytes a second that are read at most
+	Every  time.Duration // time in which the whole store is verified once; 0: never
+	Rate   int64         // limit for reading, in bytes a second
 	Update time.Duration // between two updates of the copy
 	Leases lease.Locker
 	Log    *slog.Logger
 }
 
 // Scrubber reads the whole store again and again, and verifies it as a deep Fsck does. It keeps a
-// second copy up to date, verifies it too, and heals what is damaged in one of them by the other.
+// second copy up to date and verifies that, too. It replaces an object that is damaged in one of
+// the two by the other's.
 //
 // Segments are read in the order of their sequence numbers, evenly spread over a round. Once a day
-// everything else is checked: the catalog, and that each object is there. What is damaged in the
-// catalog is told of and not healed, since a running service has read it; Repair does that.
+// the Scrubber checks the catalog, and that each object is there. It reports damage of the catalog
+// and does not heal it, since a running service has read the catalog; use Repair.
 type Scrubber struct {
 	opt ScrubberOptions
 
@@ -52,8 +53,8 @@ type Scrubber struct {
 func NewScrubber(opt ScrubberOptions) *Scrubber { return &Scrubber{opt: opt} }
 
 const (
-	scrubFirst = 10 * time.Minute // from the start to the first turn, as for collections
-	scrubTurn  = time.Minute      // between two turns, and most of what one takes
+	scrubFirst = 10 * time.Minute // from the start to the first turn, as firstCollection
+	scrubTurn  = time.Minute      // between two turns, and the limit for one
 	scrubCheck = 24 * time.Hour   // between two checks of the catalog
 )
 
@@ -91,8 +92,8 @@ func (s *Scrubber) Turn(ctx context.Context) (err error) {
 	return errors.Join(err, s.state.write(ctx, s.opt.DB))
 }
 
-// update brings the copy up to date, if it is time to. Where it has an object of another size, one
-// of the two is damaged, and healed.
+// update brings the copy up to date, if it is time to. If an object has another size in the copy,
+// one of the two is damaged, and update heals it.
 func (s *Scrubber) update(ctx context.Context) error {
 	if s.opt.Copy == nil || time.Since(s.state.Copied) < s.opt.Update {
 		return nil
@@ -106,7 +107,7 @@ func (s *Scrubber) update(ctx context.Context) error {
 	}
 	began, done := time.Now(), new(Copied)
 	err := done.everything(ctx, s.copied, s.opt.Store)
-	if errors.Is(err, errNoCatalog) { // right, if nothing was ever published
+	if errors.Is(err, errNoCatalog) { // not an error if nothing was ever published
 		if last, other := lastVersion(ctx, s.copied); last == "" && other == nil {
 			s.state.Copied = began
 			return nil
@@ -133,8 +134,9 @@ func (s *Scrubber) update(ctx context.Context) error {
 	return nil
 }
 
-// check compares the catalog with what is stored, if it is time to. What is missing comes from the
-// copy; if nothing is, the copy loses what the store does not have any more.
+// check compares the catalog with the stored objects, if it is time to. It restores missing objects
+// from the copy. If none is missing, it deletes objects from the copy that the store does not have
+// any more.
 func (s *Scrubber) check(ctx context.Context) error {
 	if s.opt.Every == 0 || time.Since(s.state.Checked) < scrubCheck {
 		return nil
@@ -169,7 +171,7 @@ func (s *Scrubber) check(ctx context.Context) error {
 	return nil
 }
 
-// restore verifies and heals what is published of the objects, which are missing or too short.
+// restore verifies and heals the published entries in objects, which are missing or too short.
 func (s *Scrubber) restore(ctx context.Context, objects map[string]bool) error {
 	snap, err := s.opt.Catalog.Pin(ctx)
 	if err != nil {
@@ -189,7 +191,7 @@ func (s *Scrubber) restore(ctx context.Context, objects map[string]bool) error {
 	return nil
 }
 
-// verify verifies the segments that are due by now, for a turn at most.
+// verify verifies the segments that are due by now. It ends after scrubTurn at the latest.
 func (s *Scrubber) verify(ctx context.Context) error {
 	if s.opt.Every == 0 {
 		return nil
@@ -227,8 +229,8 @@ func (s *Scrubber) verify(ctx context.Context) error {
 	return nil
 }
 
-// entry verifies a segment, and what lies beside it, in the store and in the copy, and heals them.
-// The error is that of a store which cannot tell now.
+// entry verifies and heals a segment, and the objects beside it, in the store and in the copy. It
+// returns an error if a store cannot be read now.
 func (s *Scrubber) entry(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry) error {
 	lost, err := s.part(ctx, snap, e, part{e.Object, verifySegment, func(o catalog.SegmentEntry) bool { return o.Object == e.Object }})
 	if _, others := e.Views[wire.ViewOthers]; err == nil && others {
@@ -243,14 +245,15 @@ func (s *Scrubber) entry(ctx context.Context, snap *catalog.Snapshot, e catalog.
 	return err
 }
 
-// part is an object that has something of a host and an edition.
+// part is an object with records of one entry: its segment, or others that an import kept beside
+// it.
 type part struct {
 	key    string
 	verify func(context.Context, store.Store, catalog.SegmentEntry) error
-	has    func(catalog.SegmentEntry) bool // reports whether it has something of another host of the edition
+	has    func(catalog.SegmentEntry) bool // reports whether the object has records of another entry of the edition, too
 }
 
-// part verifies and heals a part of an entry. It reports whether it is lost.
+// part verifies and heals a part of an entry. It reports whether the part is lost.
 func (s *Scrubber) part(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry, p part) (lost bool, err error) {
 	wrong, err := s.look(ctx, s.opt.Store, e, p)
 	if err != nil {
@@ -269,7 +272,7 @@ func (s *Scrubber) part(ctx context.Context, snap *catalog.Snapshot, e catalog.S
 		if s.copied != nil && wrongCopy == nil {
 			healed, err = s.heal(ctx, snap, e, p, s.opt.Store, s.copied)
 		}
-	case wrongCopy != nil && !errors.Is(wrongCopy, store.ErrNotExist): // else it is still to be copied
+	case wrongCopy != nil && !errors.Is(wrongCopy, store.ErrNotExist): // a missing one is still to be copied
 		s.state.CopyDamaged++
 		where = "copy"
 		healed, err = s.heal(ctx, snap, e, p, s.copied, s.opt.Store)
@@ -283,8 +286,8 @@ func (s *Scrubber) part(ctx context.Context, snap *catalog.Snapshot, e catalog.S
 	return wrong != nil && !healed, err
 }
 
-// look verifies a part of an entry. wrong says what is wrong with it; err, that the store cannot be
-// read now.
+// look verifies a part of an entry in one store. wrong is what is wrong with the part; err says
+// that the store cannot be read now.
 func (s *Scrubber) look(ctx context.Context, st store.Store, e catalog.SegmentEntry, p part) (wrong, err error) {
 	passing := &passingFaults{Store: st}
 	wrong = p.verify(ctx, passing, e)
@@ -295,8 +298,8 @@ func (s *Scrubber) look(ctx context.Context, st store.Store, e catalog.SegmentEn
 	return wrong, nil
 }
 
-// heal puts the object of one store into the place of that of the other, if all that the edition
-// has in it is right there.
+// heal replaces the object in to by the one in from, if in from all of the edition's entries in
+// that object are right. It reports whether it did.
 func (s *Scrubber) heal(ctx context.Context, snap *catalog.Snapshot, e catalog.SegmentEntry, p part, to, from store.Store) (bool, error) {
 	for other, err := range snap.Edition(ctx, e.Edition) {
 		if err != nil {
@@ -316,7 +319,8 @@ func (s *Scrubber) heal(ctx context.Context, snap *catalog.Snapshot, e catalog.S
 	return true, put(ctx, to, from, info, true)
 }
 
-// passingFaults remembers an error that tells nothing of the object that was read.
+// passingFaults remembers an error of the store itself, which says nothing about the object that
+// was read.
 type passingFaults struct {
 	store.Store
 	mu  sync.Mutex // guards err

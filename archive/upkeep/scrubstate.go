@@ -13,12 +13,12 @@ import (
 	"sheaf/internal/db"
 )
 
-// Scrub is how far a Scrubber is, and what it has found.
+// Scrub is a Scrubber's progress and its findings.
 type Scrub struct {
-	Began time.Time `json:"began"`          // of the round under way
+	Began time.Time `json:"began"`          // when the round under way began
 	Place int64     `json:"place"`          // sequence number of the last segment that the round has verified
-	Last  int64     `json:"last"`           // of the last segment that there was
-	Ended time.Time `json:"ended,omitzero"` // of the last round that went through the whole store
+	Last  int64     `json:"last"`           // sequence number of the store's last segment
+	Ended time.Time `json:"ended,omitzero"` // end of the last round that went through the whole store
 
 	Bytes       int64 `json:"bytes"`        // of segments that were verified, in the store and in the copy
 	Damaged     int64 `json:"damaged"`      // segments that were found damaged or missing in the store
@@ -30,13 +30,13 @@ type Scrub struct {
 	Lost []string `json:"lost"`
 
 	Checked  time.Time `json:"checked,omitzero"` // when the catalog was last compared with what is stored
-	Problems int64     `json:"problems"`         // that this found and nothing has healed
+	Problems int64     `json:"problems"`         // problems that this comparison found and nothing has healed
 
 	Copied time.Time `json:"copied,omitzero"` // when the copy last had all that is published
 }
 
-// CopySince is when the second copy last had everything, or, if it never had, since when it is
-// waited for.
+// CopySince returns when the copy last had all that is published. If it never had, CopySince
+// returns when the wait for it began.
 func (s *Scrub) CopySince() time.Time {
 	if s.Copied.IsZero() {
 		return s.Began
@@ -44,7 +44,7 @@ func (s *Scrub) CopySince() time.Time {
 	return s.Copied
 }
 
-// Ratio is the part of the store that the round under way has verified, from 0 to 1.
+// Ratio returns the part of the store that the round under way has verified, from 0 to 1.
 func (s *Scrub) Ratio() float64 {
 	if s.Last == 0 {
 		return 0
@@ -52,7 +52,7 @@ func (s *Scrub) Ratio() float64 {
 	return float64(s.Place) / float64(s.Last)
 }
 
-// lose notes that a segment is lost, or that it is not.
+// lose notes whether a segment is lost.
 func (s *Scrub) lose(e catalog.SegmentEntry, lost bool) {
 	key := e.Host + " in " + e.Object
 	at, found := slices.BinarySearch(s.Lost, key)
@@ -64,7 +64,7 @@ func (s *Scrub) lose(e catalog.SegmentEntry, lost bool) {
 	}
 }
 
-// ReadScrub returns the state that any process's Scrubber has stored last.
+// ReadScrub returns the last state that the Scrubber of any process has stored.
 func ReadScrub(ctx context.Context, d *sql.DB) (s Scrub, err error) {
 	var text string
 	err = d.QueryRowContext(ctx, `SELECT state FROM scrub`).Scan(&text)

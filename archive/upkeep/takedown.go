@@ -22,7 +22,7 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Takedowns lets operators take archives down and lift that again.
+// Takedowns lets operators take archives down and lift take-downs.
 type Takedowns struct {
 	catalog *catalog.Catalog
 	recall  func(ctx context.Context, robot string) error
@@ -30,13 +30,14 @@ type Takedowns struct {
 }
 
 // NewTakedowns returns the take-downs of a catalog. recall sends a robot's batches that are not
-// published yet back to be judged anew. When it returns, none of them is being published.
+// published yet back to be judged anew. When recall returns, none of these batches is being
+// published.
 func NewTakedowns(c *catalog.Catalog, recall func(ctx context.Context, robot string) error, log *slog.Logger) *Takedowns {
 	return &Takedowns{c, recall, log}
 }
 
 // TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host, or a
-// collection or a robot, which is all that is published of it.
+// collection or a robot, of which all that is published is meant.
 type TakedownRequest struct {
 	Host       string    `json:"host,omitempty"`
 	Collection string    `json:"collection,omitempty"`
@@ -51,8 +52,8 @@ type TakedownRequest struct {
 
 // TakedownResponse answers a TakedownRequest.
 type TakedownResponse struct {
-	Version int64 `json:"version"`         // of the catalog, from which on it holds
-	Hosts   int   `json:"hosts,omitempty"` // of a collection or a robot: how many had something of it
+	Version int64 `json:"version"`         // version of the catalog from which on it applies
+	Hosts   int   `json:"hosts,omitempty"` // for a collection or a robot: the number of hosts
 }
 
 // TakedownQuery is the query of GET /v1/admin/takedowns.
@@ -85,8 +86,8 @@ func Routes() []route.Route {
 	return slices.Concat(route.List(new(Takedowns).register), route.List(new(Indexer).register), route.List(new(Collector).register))
 }
 
-// Take takes down hosts and pages, also those that the archive does not have yet, and returns the
-// version of the catalog from which on that holds. It may be repeated.
+// Take takes down hosts and pages, also those that the archive does not have yet. It returns the
+// version of the catalog from which on the take-down applies, and may be repeated.
 func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (version int64, err error) {
 	for _, s := range stones {
 		if err := CheckTakedown(s); err != nil {
@@ -101,8 +102,8 @@ func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (vers
 	return v.N, nil
 }
 
-// TakeDomain takes down all hosts of a domain of which anything is shown, and returns how many
-// these are. It leaves out hosts whose take-down was lifted.
+// TakeDomain takes down all hosts of a domain that are shown, and returns their number. It leaves
+// out hosts whose take-down was lifted.
 func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (int, error) {
 	return t.takeShown(ctx, catalog.Key(domain), func(host string) bool {
 		name, _, _ := strings.Cut(host, ":")
@@ -110,8 +111,8 @@ func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (
 	}, reason, by)
 }
 
-// TakePorts takes down a host at its ports other than those of http and https, like TakeDomain. The
-// host has no port. If its own take-down was lifted, nothing is taken down.
+// TakePorts is like TakeDomain for the host's other ports, such as example.jp:8080. host has no
+// port. If the host's own take-down was lifted, TakePorts takes down nothing.
 func (t *Takedowns) TakePorts(ctx context.Context, host, reason, by string) (int, error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
@@ -124,8 +125,8 @@ func (t *Takedowns) TakePorts(ctx context.Context, host, reason, by string) (int
 	return t.takeShown(ctx, catalog.Key(host), func(other string) bool { return strings.HasPrefix(other, host+":") }, reason, by)
 }
 
-// takeShown takes down the hosts of which anything is shown, whose keys begin with prefix and which
-// fit.
+// takeShown takes down the shown hosts whose keys begin with prefix and for which fits returns
+// true.
 func (t *Takedowns) takeShown(ctx context.Context, prefix string, fits func(host string) bool, reason, by string) (int, error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
@@ -162,7 +163,8 @@ func wasLifted(ctx context.Context, s *catalog.Snapshot, host string) (bool, err
 	return slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.Whole() }), err
 }
 
-// List returns what was taken down and lifted, host by host, each in the order of the acts.
+// List returns take-downs, lifts and erasures host by host, and for each host in the order of
+// recording.
 func (t *Takedowns) List(ctx context.Context, q TakedownQuery) ([]catalog.Tombstone, error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
@@ -173,15 +175,14 @@ func (t *Takedowns) List(ctx context.Context, q TakedownQuery) ([]catalog.Tombst
 	return append([]catalog.Tombstone{}, stones...), err // never null
 }
 
-// Standing reports for each row of List whether it is a take-down in force: one that no later
-// row lifts.
+// Standing reports for each row of List whether it is a take-down that no later row lifts.
 func Standing(rows []catalog.Tombstone) []bool {
 	standing := make([]bool, len(rows))
 	type what struct {
 		host, edition, prefix, collection, robot string
 		since                                    int64
 	}
-	of := make(map[what][]int) // those that stand
+	of := make(map[what][]int) // indexes of the take-downs in force
 	for i, t := range rows {
 		w := what{t.Host, t.Edition, t.URLPrefix, t.Collection, t.Robot, t.Since.UnixNano()}
 		switch t.Act {
@@ -197,7 +198,7 @@ func Standing(rows []catalog.Tombstone) []bool {
 	return standing
 }
 
-// Collections returns what was imported as collections, with its sums.
+// Collections returns the imported collections, with their sums.
 func (t *Takedowns) Collections(ctx context.Context, _ route.None) (list catalog.CollectionList, err error) {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {
@@ -216,7 +217,7 @@ func (t *Takedowns) Collections(ctx context.Context, _ route.None) (list catalog
 	return catalog.CollectionList{Collections: append([]catalog.ImportedCollection{}, all...)}, nil
 }
 
-// TakeDown takes down what a request names.
+// TakeDown carries out a request to take down.
 func (t *Takedowns) TakeDown(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
 	if err != nil {
@@ -241,8 +242,8 @@ func (t *Takedowns) TakeDown(ctx context.Context, ask TakedownRequest) (Takedown
 	return t.record(ctx, stone, "takes down a host", t.catalog.Remove)
 }
 
-// removeRobot calls catalog.RemoveRobot, recalls the robot's batches, and calls it once more: what
-// was published between the first call and the recall is removed too.
+// removeRobot calls catalog.RemoveRobot, recalls the robot's batches, and calls RemoveRobot again
+// for batches that were published between the first call and the recall.
 func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Time, reason, by string) (catalog.Version, int, error) {
 	v, n, first := t.catalog.RemoveRobot(ctx, robot, since, reason, by)
 	if first != nil && !errors.Is(first, catalog.ErrNotExist) {
@@ -258,7 +259,7 @@ func (t *Takedowns) removeRobot(ctx context.Context, robot string, since time.Ti
 	return last, n + more, err
 }
 
-// Lift lifts a take-down.
+// Lift carries out a request to lift a take-down.
 func (t *Takedowns) Lift(ctx context.Context, ask TakedownRequest) (TakedownResponse, error) {
 	stone, err := stoneOf(ctx, ask)
 	if err != nil {
@@ -273,7 +274,7 @@ func (t *Takedowns) Lift(ctx context.Context, ask TakedownRequest) (TakedownResp
 	return t.record(ctx, stone, "lifts the take-down of a host", t.catalog.Restore)
 }
 
-// stoneOf returns what a request asks for, and notes it for the audit log.
+// stoneOf returns a request as a tombstone, and notes its object for the audit log.
 func stoneOf(ctx context.Context, ask TakedownRequest) (catalog.Tombstone, error) {
 	stone := catalog.Tombstone{
 		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix, Collection: ask.Collection, Robot: ask.Robot, Since: ask.Since,
@@ -289,7 +290,7 @@ func stoneOf(ctx context.Context, ask TakedownRequest) (catalog.Tombstone, error
 	return stone, nil
 }
 
-// ObjectOf names what a take-down is about, for the audit log.
+// ObjectOf returns the object of a take-down, as the audit log names it.
 func ObjectOf(s catalog.Tombstone) string {
 	if s.Collection != "" {
 		return "collection " + s.Collection
@@ -357,7 +358,7 @@ func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) erro
 		return want.Edition == "" || o.Edition == "" || o.Edition == want.Edition
 	}
 	switch {
-	case slices.ContainsFunc(lines, in), slices.ContainsFunc(stones, of): // s hides the lines of what is taken down already
+	case slices.ContainsFunc(lines, in), slices.ContainsFunc(stones, of): // s hides entries that are taken down already
 		return nil
 	case len(lines) == 0 && len(stones) == 0:
 		return problem.New(http.StatusNotFound, "unknown_host", fmt.Sprintf("nothing of the host %s was ever published; "+

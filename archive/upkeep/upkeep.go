@@ -1,10 +1,10 @@
-// Package upkeep looks after what is published: it merges the catalog's runs, deletes the objects
-// that nothing needs, lets old editions expire, keeps the URL index up to date, records take-downs,
-// and checks all of it, on request (Fsck, Repair) and all the time (Scrubber).
+// Package upkeep looks after the published archive. It merges the catalog's runs, deletes objects
+// that nothing needs, lets old editions expire, keeps the URL index up to date, and records
+// take-downs. It checks the archive, on request (Fsck, Repair) and all the time (Scrubber).
 //
-// Each of these jobs may go on while others publish and read. A lease keeps two processes from
-// doing the same job at once. Two that did it all the same would do the work twice and no harm (see
-// catalog.Collect and urlindex.Builder), so no job passes the lease's token on.
+// Each of these jobs may run while others publish and read. A lease keeps two processes from doing
+// the same job at once. If two did it all the same, they would do the work twice but no harm (see
+// catalog.Collect and urlindex.Builder). So no job passes the lease's token on.
 package upkeep
 
 import (
