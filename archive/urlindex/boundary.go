@@ -12,7 +12,7 @@ func Boundaries() []string {
 	return append(names, string(kindReset)+writeState)
 }
 
-// Suffixes of a durable write's name; the prefix is the kind of the state.
+// Suffixes of the names of durable writes; before them comes the kind of the state.
 const (
 	writeRows   = "-rows"   // cdx.gz
 	writeBlocks = "-blocks" // cluster.idx

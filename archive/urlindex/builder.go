@@ -24,7 +24,7 @@ type Options struct {
 	Now        func() time.Time // time.Now if nil
 	Log        *slog.Logger     // nil: discards
 
-	// Segment, if set, returns the index of an entry's segment, which is otherwise read from the
+	// Segment, if set, returns the index of an entry's segment; otherwise it is read from the
 	// store. A benchmark makes up a million segments in it.
 	Segment func(context.Context, catalog.SegmentEntry) (*archive.Index, error)
 
@@ -33,7 +33,7 @@ type Options struct {
 	Boundary sortedrun.Boundary
 }
 
-// Builder keeps the index of a catalog up to date. Several may run at once: the log of states
+// Builder keeps the index of a catalog up to date. If several run at once, the log of states
 // decides which one wins. The work of the others is wasted and gets collected, so run one at a
 // time.
 type Builder struct {
@@ -43,7 +43,7 @@ type Builder struct {
 	states  states
 
 	updating sync.Mutex // allows one Update at a time; guards what follows
-	checked  *entry     // the newest state seen; it is of this catalog and its runs are there
+	checked  *entry     // the newest state that was found to be of this catalog and to have its runs
 }
 
 // NewBuilder returns a builder. st is the store of the catalog and of its segments.
@@ -120,7 +120,8 @@ func (b *Builder) reset(ctx context.Context) error {
 	return err
 }
 
-// newest returns the newest state, after checking that it is of this catalog and has its runs.
+// newest returns the newest state, once it has checked that the state is of this catalog and has
+// its runs.
 func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	known := int64(0)
 	if b.checked != nil {
@@ -149,8 +150,8 @@ func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	return e, nil
 }
 
-// present returns ErrCorrupt if objects of a run are missing or have the wrong size. It skips runs
-// that the state checked before had, too.
+// present returns ErrCorrupt if objects of a run are missing or have the wrong size. It skips a run
+// that was in the state checked before.
 func (b *Builder) present(ctx context.Context, r runRef) error {
 	if b.checked != nil && slices.ContainsFunc(b.checked.Runs, func(o runRef) bool { return o.Name == r.Name }) {
 		return nil
@@ -196,7 +197,7 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	return true, j.merge(ctx, full)
 }
 
-// job returns a step that follows on a state, for a version of the catalog.
+// job returns the job that follows on a state, for a version of the catalog.
 func (b *Builder) job(snap *catalog.Snapshot, prev *entry, gone *withdrawn) *job {
 	return &job{
 		opt: b.opt, states: b.states, snap: snap, prev: prev, gone: gone,

@@ -25,8 +25,8 @@ func (r *run) begin(ctx context.Context, in Range) (*walk, error) {
 	return w, w.skip(ctx)
 }
 
-// start moves to the first line within the range's bounds. It may lie a little before the line that
-// follows on In.After.
+// start moves to the first line within the range's bounds. The line may be at or before
+// Range.After; skip then goes on.
 func (w *walk) start(ctx context.Context) error {
 	bound := w.in.From
 	if w.in.Reverse {
@@ -36,7 +36,7 @@ func (w *walk) start(ctx context.Context) error {
 		head := string(w.in.After.head())
 		if !w.in.Reverse {
 			bound = max(bound, head)
-		} else if head += "!"; bound == "" || head < bound { // behind all lines of the same head
+		} else if head += "!"; bound == "" || head < bound { // this bound is behind all lines of the same head
 			bound = head
 		}
 	}

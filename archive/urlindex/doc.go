@@ -1,17 +1,17 @@
 // Package urlindex finds records by their URL in all segments of all hosts. A look-up reads one
 // block of each live run; without the index it would read the index of every segment of the host.
 //
-// The structure is like the catalog's. Rows, one for each record, are in immutable sorted runs. A
-// numbered log of states, appended by put-if-absent, says which runs are live and that they hold
-// every segment entry of the catalog up to the sequence number Through. A Builder follows the
+// The structure is like the catalog's. Rows, one for each record, are in immutable sorted runs.
+// Each state in a numbered log, appended by put-if-absent, names the live runs and a sequence
+// number, Through: the runs hold every segment entry of the catalog up to it. A Builder follows the
 // catalog, stores new rows as a run, and merges runs in levels. A Reader holds little more than a
 // list of the runs in memory.
 //
-// All of it is derived data. It can be built again from the segments at any time, no answer depends
-// on it, and no publication waits for it: what it does not cover yet is read from the segments' own
-// indexes. Nor does it decide what may be seen. It has the entries that are taken down, because a
-// take-down may be lifted; readers must join its rows, by Row.Seq, with the entries that the
-// catalog shows. Rows of erased and expired records are removed.
+// The index is derived data. It can be built again from the segments at any time. No answer depends
+// on it and no publication waits for it: readers use the segments' own indexes for entries that it
+// does not cover yet. It does not decide what may be seen: it keeps rows of entries that are taken
+// down, because a take-down may be lifted. So readers must join its rows, by Row.Seq, with the
+// entries that the catalog shows. Rows of erased and expired records are removed.
 //
 // A run is a ZipNum cluster of CDXJ, which pywb and others can read. URLINDEX.md describes the
 // bytes.

@@ -14,10 +14,10 @@ import (
 	"sheaf/archive/store"
 )
 
-// Check checks the index in the store: that the log has no gaps and its chain of digests is intact,
-// that the index is of the catalog beside it, and that the objects of the live runs are whole:
-// their digests, every block's place, checksum and order, and the lists of blocks. A deep check
-// also compares each entry's rows with its segment's index; it holds some 100 bytes for each entry.
+// Check checks that the log has no gaps and its chain of digests is intact, that the index is of
+// the catalog beside it, and that the objects of the live runs are whole: their digests, every
+// block's place, checksum and order, and the lists of blocks. A deep check also compares each
+// entry's rows with its segment's index, and holds some 100 bytes for each entry in memory.
 func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
 	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]rowSum)}
 	if err := c.log(ctx); err != nil {
@@ -64,7 +64,7 @@ func (c *check) failed(ctx context.Context, where string, err error) error {
 // log checks the states, and the runs of the last one.
 func (c *check) log(ctx context.Context) error {
 	log := statesOf(c.store)
-	prev, broken := &entry{}, error(nil) // broken is why prev cannot be used
+	prev, broken := &entry{}, error(nil) // broken is the reason why prev cannot be used
 	for info, err := range c.store.List(ctx, statePrefix, "") {
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (c *check) run(ctx context.Context, ref runRef) error {
 	return nil
 }
 
-// digest compares an object's SHA-256 with the state's.
+// digest compares an object's SHA-256 with the one in the state.
 func (c *check) digest(ctx context.Context, key string, f file) error {
 	r, err := c.store.Open(ctx, key, 0, f.Size)
 	if err != nil {

@@ -10,21 +10,22 @@ import (
 	"sheaf/archive/store"
 )
 
-// DerivedIndex is the index as the catalog's collection and fsck see it. It implements
+// Index lets the catalog's Collect and Fsck handle the URL index. It implements
 // catalog.CheckedIndex.
 type Index struct {
 	store   store.Store
 	tempDir string
 }
 
-// NewIndex returns the index in a store. tempDir is where a check sorts; empty means the system's.
+// NewIndex returns the index in a store. tempDir is for temporary files of a check; empty means the
+// system's.
 func NewIndex(st store.Store, tempDir string) *Index { return &Index{st, tempDir} }
 
 // Prefix returns the prefix of the keys of the index's objects.
 func (a *Index) Prefix() string { return KeyPrefix }
 
-// Needs returns a function that reports whether an object is needed: all of the log is, and the
-// runs of its newest state. A run that a builder has just stored is not in a state yet; it will be
+// Needs returns a function that reports whether an object is needed. The whole log is needed, and
+// the runs of its newest state. A run that a builder has just stored is in no state yet; it will be
 // within hours (see maxAge), or never.
 func (a *Index) Needs(ctx context.Context) (func(key string) bool, error) {
 	log := statesOf(a.store)
@@ -34,7 +35,7 @@ func (a *Index) Needs(ctx context.Context) (func(key string) bool, error) {
 	}
 	e, err := log.read(ctx, n)
 	if errors.Is(err, ErrCorrupt) {
-		return func(string) bool { return true }, nil // the builder will start again, and then needs none of this
+		return func(string) bool { return true }, nil // the builder will build a new index, and then needs none of the old objects
 	}
 	if err != nil {
 		return nil, fmt.Errorf("URL index: %w", err)

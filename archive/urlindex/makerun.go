@@ -20,7 +20,7 @@ type runMaker struct {
 	store    store.Store
 	tempDir  string
 	boundary sortedrun.Boundary
-	gone     *withdrawn // rows that are left out
+	gone     *withdrawn // reports rows to leave out
 	state    int64      // number of the state
 }
 

@@ -19,18 +19,19 @@ import (
 	"sheaf/archive/store"
 )
 
-// indexMemory limits the segments' indexes that are read at once, in stored bytes. Decoded they
-// take about ten times as much.
+// indexMemory limits the segments' indexes that are read at once, in stored bytes. Decoded indexes
+// take about ten times as much memory.
 const indexMemory = 4 << 20
 
-// maxHoles limits the entries that an index may lack. More mean that the store has a problem.
+// maxHoles limits the entries whose segment's index could not be read. More mean that the store has
+// a problem.
 const maxHoles = 1000
 
 // newRows collects the rows of entries of the catalog that the index does not have yet.
 type newRows struct {
 	snap   *catalog.Snapshot
 	prev   *state
-	limit  int64 // records after which no further host and edition is begun
+	limit  int64 // number of records after which no further host and edition is begun
 	log    *slog.Logger
 	memory *semaphore.Weighted // of segments' indexes
 
@@ -41,8 +42,9 @@ type newRows struct {
 	holes  []int64
 }
 
-// collect reads the indexes of new entries. Entries of one host and edition are read one after
-// another. It returns the last sequence number that it has covered, and the erasures up to there.
+// collect reads the segments' indexes of new entries. It reads entries of one host and edition one
+// after another. It returns the last sequence number that it has covered, and the erasures up to
+// that number.
 func (c *newRows) collect(ctx context.Context) (through int64, erased []catalog.Tombstone, err error) {
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(parallel)
@@ -136,8 +138,8 @@ func recordBytes(e catalog.SegmentEntry) int64 {
 	return 0
 }
 
-// read adds the rows of some entries of one host and edition. first is the offset of the first
-// record in the edition's file.
+// read adds the rows of some entries of one host and edition. first is the offset of their first
+// record in the edition's WARC file.
 func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, first int64) error {
 	for _, e := range entries {
 		n, err := c.readEntry(ctx, e, first)
@@ -157,7 +159,8 @@ func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, firs
 	return nil
 }
 
-// unreadable reports whether the stored bytes are to blame for an error, and not the store.
+// unreadable reports whether an error comes from bad or missing bytes of the segment, not from the
+// store.
 func unreadable(err error) bool {
 	var format *archive.FormatError
 	if errors.As(err, &format) && (format.Err == nil || errors.Is(format.Err, io.ErrUnexpectedEOF)) {
@@ -166,7 +169,8 @@ func unreadable(err error) bool {
 	return errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) || errors.Is(err, errKey)
 }
 
-// readEntry adds the rows of an entry, and returns the size of its records in the WARC view.
+// readEntry adds the rows of an entry, and returns the size of its records in the WARC view, in
+// bytes.
 func (c *newRows) readEntry(ctx context.Context, e catalog.SegmentEntry, first int64) (int64, error) {
 	weight := min(max(e.IndexLength, 1), indexMemory)
 	if err := c.memory.Acquire(ctx, weight); err != nil {

@@ -15,8 +15,8 @@ import (
 
 // ReaderOptions are the settings of a Reader. The zero value is valid.
 type ReaderOptions struct {
-	CacheBytes int64         // limit for inflated blocks and pages of block lists; 64 MiB if zero
-	Lag        time.Duration // how long the newest state is not looked up again; 0: look it up each time
+	CacheBytes int64         // limit for cached blocks, inflated, and pages of block lists; 64 MiB if zero
+	Lag        time.Duration // how long a view is used before the newest state is looked up again; 0: look it up each time
 }
 
 const defaultCache = 64 << 20
@@ -33,7 +33,7 @@ type Reader struct {
 	mu   sync.Mutex // guards what follows
 	view *View
 	seen time.Time // when view was known to be the newest
-	err  error     // why view is not the newest state; nil: it is
+	err  error     // why view is not the newest state; nil: it is the newest
 }
 
 // NewReader returns a reader of the index in a store. It reads nothing yet.
@@ -44,9 +44,9 @@ func NewReader(st store.Store, opt ReaderOptions) *Reader {
 	return &Reader{opt: opt, states: statesOf(st), cache: newCache(opt.CacheBytes), view: &View{}}
 }
 
-// Current returns the newest state of the index as a view. If that cannot be read, it returns the
-// view before, or one that covers nothing, together with an error to log. The view is never nil,
-// and a caller that reads what the view does not cover from the segments is right in any case.
+// Current returns the newest state of the index as a view. If that state cannot be read, it returns
+// an error to log, and the view before or one that covers nothing. The view is never nil. The
+// caller reads entries that the view does not cover from their segments.
 func (r *Reader) Current(ctx context.Context) (*View, error) {
 	if v, err, fresh := r.held(); fresh {
 		return v, err
@@ -85,14 +85,14 @@ func (r *Reader) held() (*View, error, bool) {
 	return r.view, r.err, r.opt.Lag > 0 && time.Since(r.seen) < r.opt.Lag && !r.seen.IsZero()
 }
 
-// settled returns the current view, and whether it may be used although it is not recent.
+// settled returns the current view, and whether it may be used even if it is not recent.
 func (r *Reader) settled() (*View, error, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view, r.err, r.opt.Lag > 0 && !r.seen.IsZero()
 }
 
-// refresh opens the newest state, unless held is that.
+// refresh opens the newest state. It returns held if that is the newest.
 func (r *Reader) refresh(ctx context.Context, held *View) (*View, error) {
 	n, err := r.states.Last(ctx, held.state.N)
 	if err != nil || n == held.state.N {
@@ -128,7 +128,7 @@ func checkCatalog(ctx context.Context, st store.Store, s *state) error {
 	return nil
 }
 
-// open opens the runs of a state. It shares those that held has open.
+// open opens the runs of a state. It shares the runs that held has open.
 func (r *Reader) open(ctx context.Context, s *state, held *View) (*View, error) {
 	known := make(map[string]*run)
 	for _, old := range held.runs {

@@ -19,9 +19,9 @@ type Row struct {
 	Seq int64
 	// Before is the size of the records before this one in the segment's WARC view, in bytes.
 	Before int64
-	// Filename is the path in the served tree, without the leading slash, of the edition's .warc.gz
-	// of the host. FileOffset is the record's offset there. Both are as of when the row was made: a
-	// later take-down moves what follows it in the file.
+	// Filename is the path of the host's .warc.gz of the edition in the served tree, without the
+	// leading slash. FileOffset is the record's offset in it. Both are as of when the row was made:
+	// a later take-down moves the records that follow in the file.
 	Filename   string
 	FileOffset int64
 }

@@ -37,7 +37,7 @@ func openRun(ctx context.Context, st store.Store, c *readCache, ref runRef) (*ru
 	return r, nil
 }
 
-// recall returns a part from the cache, or reads and caches it.
+// recall returns a part from the cache, or calls read and caches its result.
 func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 	p.run = r.Name
 	if r.cache != nil {

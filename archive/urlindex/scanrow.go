@@ -2,9 +2,9 @@ package urlindex
 
 import "sheaf/archive"
 
-// scanRow parses the JSON of a row that is written exactly as appendRow writes it, much faster than
-// encoding/json. For any other text ok is false, which does not mean that the text is invalid: the
-// caller then uses encoding/json. The strings share memory with the text.
+// scanRow parses the JSON of a row exactly as appendRow writes it, much faster than encoding/json.
+// For any other text, valid or not, ok is false: the caller then uses encoding/json. The strings
+// share memory with the text.
 func scanRow(text string) (j rowJSON, ok bool) {
 	s := archive.LineScanner{Rest: text}
 	ok = s.Text(`{"url":`, &j.URL) && s.Text(`,"mime":`, &j.MIME) && s.Text(`,"status":`, &j.Status) &&

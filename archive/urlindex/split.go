@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Split returns positions that divide a range into sections of about that many blocks each, in
-// order. It reads only lists of blocks, and ignores After and Reverse.
+// Split returns positions, in order, that divide a range into sections of about blocks blocks each.
+// It reads only lists of blocks, and ignores After and Reverse.
 func (v *View) Split(ctx context.Context, in Range, blocks int64) ([]Position, error) {
 	var heads []string
 	for _, r := range v.runs {
@@ -17,7 +17,7 @@ func (v *View) Split(ctx context.Context, in Range, blocks int64) ([]Position, e
 		if err != nil {
 			return nil, fmt.Errorf("URL index: %w", err)
 		}
-		for n++; n < r.Blocks; n++ { // the part of the range in the first block is before every cut
+		for n++; n < r.Blocks; n++ { // the first block is not cut: its part of the range is in the first section
 			b, err := r.block(ctx, n)
 			if err != nil {
 				return nil, fmt.Errorf("URL index: %w", err)

@@ -37,11 +37,11 @@ type state struct {
 	Through int64 `json:"through"`
 	// Swept: no run has rows of records that were erased up to this sequence number.
 	Swept int64 `json:"swept"`
-	// Version is the number of a version of the catalog that has Through, and Record the SHA-256 of
-	// its record. They are 0 and empty in a state that covers nothing.
+	// Version is the number of a version of the catalog that has Through. Record is the SHA-256 of
+	// that version's record. They are 0 and empty in a state that covers nothing.
 	Version int64  `json:"version"`
 	Record  string `json:"record,omitempty"`
-	// Holes are entries whose segment's index could not be read.
+	// Holes are the sequence numbers of entries whose segment's index could not be read.
 	Holes []int64  `json:"holes,omitempty"`
 	Runs  []runRef `json:"runs"`
 }
@@ -83,8 +83,8 @@ type states struct {
 // statesOf returns the log for reading.
 func statesOf(st store.Store) states { return states{Log: store.Log{Store: st, Key: stateKey}} }
 
-// read returns state n; state 0 covers nothing. If a state cannot be used, read returns ErrCorrupt,
-// but also the number and the digest, so that another state can follow it.
+// read returns state n; state 0 covers nothing. If the state cannot be used, read returns
+// ErrCorrupt together with the state's number and digest, so that another state can follow it.
 func (l states) read(ctx context.Context, n int64) (*entry, error) {
 	if n == 0 {
 		return &entry{}, nil
@@ -121,8 +121,8 @@ func parseState(data []byte, n int64) (s state, err error) {
 	return s, nil
 }
 
-// maxAge is the limit for the time between storing a run's first object and naming the run in a
-// state. Collection deletes unnamed runs after a day or more.
+// maxAge limits the time from storing a run's first object to naming the run in a state. Collection
+// deletes unnamed runs after a day or more.
 const maxAge = 6 * time.Hour
 
 // append adds the state after prev, as Log.Append does, and returns it.

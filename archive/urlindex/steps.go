@@ -39,8 +39,8 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 	return err
 }
 
-// follow adds what is new in the catalog. New entries, up to a limit, become a run; runs with
-// erased records are rewritten. Each of the two is a state of its own.
+// follow brings the index up to the catalog. It makes a run of new entries, up to a limit, and
+// rewrites runs with erased records. It appends a state for each of the two.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &newRows{
 		snap: j.snap, prev: &j.prev.state, segment: j.opt.Segment, limit: j.opt.RunRows, log: j.opt.Log,
@@ -63,8 +63,8 @@ func (j *job) follow(ctx context.Context) (err error) {
 	return j.sweep(ctx, at, through, erased)
 }
 
-// build stores the rows as a run and appends the state that names it. swept says that nothing was
-// erased, so that no sweep needs to follow.
+// build stores the rows as a run and appends the state that names the run. swept says that nothing
+// was erased, so that no sweep needs to follow.
 func (j *job) build(ctx context.Context, rows *newRows, through int64, swept bool) (*entry, error) {
 	next := j.prev.state
 	next.Kind, next.Through, next.Holes = kindBuild, through, rows.holes
@@ -90,7 +90,7 @@ func (j *job) build(ctx context.Context, rows *newRows, through int64, swept boo
 	return j.states.append(ctx, j.prev, next)
 }
 
-// sweep rewrites the runs that hold rows of erased records, and records that this is done up to
+// sweep rewrites the runs that hold rows of erased records, and appends a state that is swept up to
 // sequence number through.
 func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []catalog.Tombstone) error {
 	next := at.state

@@ -11,15 +11,15 @@ import (
 )
 
 // View is the index at one state. It is immutable, may be used concurrently, and need not be
-// closed. Do not use a view for more than half a day: runs that a later state does not name are
-// deleted a day after it.
+// closed. Do not use a view for more than half a day: if a later state does not name a run, the run
+// is deleted after a day.
 type View struct {
 	state state
 	runs  []*run
 }
 
-// Through returns the sequence number up to which all entries of the catalog are covered, except
-// for a few: see Covers.
+// Through returns the sequence number up to which the view covers all entries of the catalog,
+// except for a few: see Covers.
 func (v *View) Through() int64 { return v.state.Through }
 
 // Covers reports whether the records of the entry with this sequence number are in the index. The
@@ -37,9 +37,9 @@ func (v *View) Records() (n int64) {
 	return n
 }
 
-// Rows yields the rows of a range, in order or in reverse. It reads blocks as it comes to them. An
-// error ends the walk; the records can then be found in the segments' indexes. The caller may keep
-// the rows.
+// Rows yields the rows of a range, in order or in reverse. It reads each block only when it needs
+// it. An error ends the walk; the records can then be found in the segments' indexes. The caller
+// may keep the rows.
 func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		m, err := v.begin(ctx, in)

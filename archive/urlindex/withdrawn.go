@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// withdrawn reports which rows are gone for good: their entry has expired, or they are erased. A
-// take-down alone does not count, because it may be lifted.
+// withdrawn tells which rows are gone for good: their entry has expired, or they are erased. Rows
+// that are only taken down are not gone, because a take-down may be lifted.
 type withdrawn struct {
 	expired []uint64                       // one bit for each sequence number
 	erased  map[string][]catalog.Tombstone // by the common prefix of the host's URL keys
@@ -47,7 +47,8 @@ func loadWithdrawn(ctx context.Context, snap *catalog.Snapshot) (*withdrawn, err
 	return w, nil
 }
 
-// keyOfHost returns the prefix of a host's URL keys. A host with and without "www." has the same.
+// keyOfHost returns the prefix of a host's URL keys. It is the same for a host with and without
+// "www.".
 func keyOfHost(host string) string {
 	scheme := "http"
 	if strings.HasSuffix(host, ":80") {
@@ -87,8 +88,9 @@ func (w *withdrawn) isExpired(seq int64) bool {
 	return seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1
 }
 
-// covered reports whether an erasure covers the row. A row does not say to which collection its
-// record belongs, so those of collections that are taken down stay, like those of hosts that are.
+// covered reports whether an erasure covers the row. It skips erasures of collections, because a
+// row does not name its record's collection. So such rows stay in the index, like rows that are
+// only taken down.
 func covered(r *Row, stones []catalog.Tombstone) bool {
 	host := r.Host()
 	for _, t := range stones {
