@@ -11,8 +11,9 @@ import (
 	"sheaf/serve/account"
 )
 
-// census counts the hosts below each place of the tree. Catalogs know their hosts in order, not
-// their number; so one pass over all of them is made for a version, and shared by the pages.
+// census counts the hosts below each place of the tree, and finds hosts by parts of their names.
+// Catalogs know their hosts in order, not their number. So one pass over all of them is made for a
+// version, and shared by the pages.
 type census struct {
 	library *serve.Library
 	log     *slog.Logger
@@ -20,6 +21,7 @@ type census struct {
 	mu       sync.Mutex
 	version  int64
 	result   map[string]count
+	names    string // of all hosts, each between line ends
 	counting bool
 }
 
@@ -54,7 +56,7 @@ func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 	few := make(chan struct{}, 1)
 	go func() {
 		defer close(done)
-		result, err := c.run(context.WithoutCancel(ctx), few)
+		result, names, err := c.run(context.WithoutCancel(ctx), few)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.counting = false
@@ -62,7 +64,7 @@ func (c *census) counts(ctx context.Context) (map[string]count, bool) {
 			c.log.WarnContext(ctx, "hosts cannot be counted", "err", err)
 			return
 		}
-		c.version, c.result = version, result
+		c.version, c.result, c.names = version, result, names
 	}()
 	select {
 	case <-done:
@@ -78,16 +80,39 @@ func (c *census) last() (map[string]count, bool) {
 	return c.result, c.result != nil && !c.counting
 }
 
-// run counts. It tells many once there are more than quick hosts.
-func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]count, error) {
+// find calls f with each host that has the part in its name, in the order of the tree, until f
+// returns false. It knows the hosts of the newest counts.
+func (c *census) find(ctx context.Context, part string, f func(host string) bool) {
+	c.counts(ctx)
+	c.mu.Lock()
+	names := c.names
+	c.mu.Unlock()
+	for {
+		at := strings.Index(names, part)
+		if at < 0 || strings.Contains(part, "\n") {
+			return
+		}
+		begin, length := strings.LastIndexByte(names[:at], '\n')+1, strings.IndexByte(names[at:], '\n')
+		if !f(names[begin : at+length]) {
+			return
+		}
+		names = names[at+length:]
+	}
+}
+
+// run counts, and lists the hosts. It tells many once there are more than quick hosts.
+func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]count, string, error) {
+	var names strings.Builder
+	names.WriteByte('\n')
 	result, all := make(map[string]count), &account.Account{Name: "census", Domains: []string{"*"}}
 	var latest [deepest + 1]string // place that was counted last, by depth
 	for cursor, seen := "", 0; ; {
 		hosts, next, err := c.library.Tree.Hosts(ctx, all, "", cursor, 1000)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		for _, h := range hosts {
+			names.WriteString(h.Host + "\n")
 			labels := strings.Split(naming.HostPath(h.Host), "/")
 			for depth := range min(len(labels), deepest) + 1 {
 				place := strings.Join(labels[:depth], "/")
@@ -109,7 +134,7 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 			}
 		}
 		if next == "" {
-			return result, nil
+			return result, names.String(), nil
 		}
 		cursor = next
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
+	"sheaf/archive/naming"
 	"sheaf/internal/api"
 	"sheaf/internal/peer"
 	"sheaf/internal/webpage"
@@ -14,17 +16,23 @@ import (
 	"sheaf/serve/replay"
 )
 
-// lostPage says that nothing was found.
+// lostPage says that nothing is called so, and lists what is called alike.
 type lostPage struct {
 	webpage.Page
 	Query string
+	Hosts []link // that have the query in their names
+	Most  bool   // there may be more of them
 	Watch string // path of the form that begins a watch; empty: nothing can be watched
 	Near  []link
 }
 
 var lostTemplate = page("lost")
 
-// find leads to what somebody has typed: a page's versions, or the page of a host or domain.
+// mostFound is how many hosts with a part in their names are listed.
+const mostFound = 100
+
+// find leads to what somebody has typed: a page's versions, or the page of a host or domain. Of a
+// part of names it lists the hosts.
 func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	query := strings.TrimSpace(r.URL.Query().Get("q"))
 	if query == "" {
@@ -55,6 +63,16 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 	if name != "" && f.Watches != nil && a.Covers(name) && peer.IsPublicHost(name) {
 		p.Watch = api.PathWatching + "?" + url.Values{"host": {name}}.Encode()
 	}
+	for _, part := range slices.Compact([]string{strings.ToLower(query), name}) {
+		if len(p.Hosts) == 0 && part != "" {
+			if err := f.findPart(r, a, part, &p); err != nil {
+				return err
+			}
+		}
+	}
+	if len(p.Hosts) > 0 {
+		return webpage.Show(w, r, http.StatusOK, lostTemplate, p)
+	}
 	if name != "" {
 		near, err := f.Library.Records.Suggest(r.Context(), a, "http://"+name+"/", 20)
 		if err != nil {
@@ -65,6 +83,25 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		}
 	}
 	return webpage.Show(w, r, http.StatusNotFound, lostTemplate, p)
+}
+
+// findPart adds the hosts that the account sees and that have the part in their names.
+func (f *face) findPart(r *http.Request, a *account.Account, part string, p *lostPage) (err error) {
+	f.census.find(r.Context(), part, func(host string) bool {
+		if !a.Covers(host) {
+			return true
+		}
+		_, err = f.Library.Tree.Stat(r.Context(), a, "/"+naming.HostPath(host))
+		switch {
+		case errors.Is(err, library.ErrNotFound):
+			err = nil
+		case err == nil:
+			p.Hosts = append(p.Hosts, link{host, browsePath(host)})
+		}
+		p.Most = len(p.Hosts) == mostFound
+		return err == nil && !p.Most
+	})
+	return err
 }
 
 // asHost gives the host or domain that a text names, without its scheme; isPage says that it names

@@ -1,7 +1,10 @@
 package ui
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +14,8 @@ import (
 	"sheaf/internal/chart"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
+	"sheaf/serve/replay"
+	"sheaf/serve/watch"
 )
 
 // Front is what the front page tells: the answer of GET / for programs. What the reader may not
@@ -41,16 +46,31 @@ type frontPage struct {
 	commands
 	Chart   chart.Chart
 	Changes []change
-	Open    bool // the next edition appears as soon as there is something new
+	Days    []editionDay // the newest
+	Open    bool         // the next edition appears as soon as there is something new
 }
 
 // change is one host of which the newest edition brought something.
 type change struct {
 	Host, Place string
+	Page        newPage // one of those that it brought; zero: it brought none
 	Edition     string
 	Records     int64
 	At          time.Time
 }
+
+// newPage is a page that an edition brought.
+type newPage struct{ Title, Path string }
+
+// editionDay are the editions of one day.
+type editionDay struct {
+	Day                   string            // as in their names
+	Editions              []catalog.Edition // the newest, the last one first
+	Count, Records, Bytes int64             // of all of them
+}
+
+// Older returns how many editions of the day are not listed.
+func (d editionDay) Older() int64 { return d.Count - int64(len(d.Editions)) }
 
 var frontTemplate = page("front")
 
@@ -83,12 +103,13 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 		return err
 	}
 	counts, _ := f.census.counts(r.Context())
-	var names []string
+	p.Days = byDay(editions)
+	var days []string
 	var pages []float64
-	for _, e := range editions {
-		p.Records += e.Records
-		p.Stored += e.Bytes
-		names, pages = append(names, e.Name), append(pages, float64(e.Records))
+	for _, d := range p.Days {
+		p.Records += d.Records
+		p.Stored += d.Bytes
+		days, pages = append(days, d.Day), append(pages, float64(d.Records))
 	}
 	p.Hosts = counts[""].Hosts
 	for _, place := range placesOf(p.Account) {
@@ -97,10 +118,27 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 	if p.Yours == p.Hosts {
 		p.Yours = 0
 	}
-	p.Chart = chart.New(p.Page, p.T("Pages of each edition"), chart.Count, chart.Names(p.T("Edition"), names), chart.Series{Values: pages})
+	p.Chart = chart.New(p.Page, p.T("Pages of each day"), chart.Count, chart.Names(p.T("Day"), days), chart.Series{Values: pages})
+	slices.Reverse(p.Days)
+	p.Days = p.Days[:min(newest, len(p.Days))]
 	slices.Reverse(editions)
 	p.Editions = editions[:min(newest, len(editions))]
 	return f.newestChanges(r, p)
+}
+
+// byDay sums up editions, which are in the order of publication, by day.
+func byDay(editions []catalog.Edition) (days []editionDay) {
+	for _, e := range editions {
+		if name := catalog.DayOf(e.Name); len(days) == 0 || days[len(days)-1].Day != name {
+			days = append(days, editionDay{Day: name})
+		}
+		d := &days[len(days)-1]
+		d.Editions = append([]catalog.Edition{e}, d.Editions[:min(len(d.Editions), newest-1)]...)
+		d.Count++
+		d.Records += e.Records
+		d.Bytes += e.Bytes
+	}
+	return days
 }
 
 // newestChanges lists what was published last of the account's hosts.
@@ -111,10 +149,33 @@ func (f *face) newestChanges(r *http.Request, p *frontPage) error {
 		return err
 	}
 	for _, l := range segments {
-		p.Changes = append(p.Changes, change{Host: l.Host, Place: browsePath(l.Host), Edition: l.Edition, Records: l.Records, At: l.Published})
+		page, err := f.newPage(r.Context(), p.Account, l)
+		if err != nil {
+			return err
+		}
+		p.Changes = append(p.Changes, change{Host: l.Host, Place: browsePath(l.Host), Page: page, Edition: l.Edition, Records: l.Records, At: l.Published})
 	}
 	if len(p.Changes) > 0 {
 		p.Host = p.Changes[0].Host
 	}
 	return nil
+}
+
+// newPage returns one page that a segment brought.
+func (f *face) newPage(ctx context.Context, a *account.Account, of catalog.SegmentEntry) (newPage, error) {
+	url, at, err := f.Library.Records.Foremost(ctx, a, of)
+	if err != nil || url == "" {
+		return newPage{}, err
+	}
+	key := fmt.Sprintf("%s %s %d", of.SHA256, url, at.UnixNano())
+	title, known := f.titles.Get(key)
+	if !known {
+		captures, err := f.Library.Records.Captures(ctx, a, url)
+		if err != nil {
+			return newPage{}, err
+		}
+		title = watch.TitleOf(ctx, url, at, captures)
+		f.titles.Add(key, title)
+	}
+	return newPage{cmp.Or(title, url), replay.Path(at, replay.Plain, url)}, nil
 }

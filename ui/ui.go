@@ -3,7 +3,8 @@
 //	/                    what the archive is, how large, what is new, how to fetch it; JSON for programs
 //	/account             what the account may fetch and has fetched; its tokens and password
 //	/watches             the account's watches; with url or host a form that watches it
-//	/find?q=             leads to the page, host or domain that was asked for
+//	/find?q=             leads to the page, host or domain that was asked for, or lists the hosts with
+//	                     that in their names
 //	/browse/jp/ac/…/     one page for each place of the tree: a host's editions, and what is below it
 //	/webmasters          who visits, and how to be left out
 //	/robots.txt, /.well-known/security.txt
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
@@ -54,6 +56,7 @@ type Options struct {
 type face struct {
 	Options
 	census *census
+	titles *lru.Cache[string, string] // of pages that editions brought, by segment, URL and time
 }
 
 // Register mounts the pages.
@@ -64,7 +67,11 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}}
+	titles, err := lru.New[string, string](10 * newest)
+	if err != nil {
+		return err
+	}
+	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}, titles: titles}
 	webpage.Register(r)
 	g := opt.Guard
 	for _, mounted := range []struct {

@@ -166,6 +166,45 @@ func TestFrontPageTellsProgramsTheSame(t *testing.T) {
 	}
 }
 
+// Whoever knows a part of a host's name finds the host, if the account may see it.
+func TestHostsAreFoundByAPart(t *testing.T) {
+	base := newFace(t)
+	if status, page := get(t, base+"/find?q=ASEDA"); status != http.StatusOK || strings.Count(page, `<li><a href="/browse/jp/ac/waseda/`) != 2 || strings.Contains(page, "keio") {
+		t.Errorf("%d %s", status, page)
+	}
+	if status, page := get(t, base+"/find?q=example"); status != http.StatusOK || !strings.Contains(page, `<a href="/browse/com/example/www/">www.example.com</a>`) {
+		t.Errorf("%d %s", status, page)
+	}
+	if status, page := get(t, base+"/find?q=zzz"); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, page)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/find?q=example", nil)
+	testkit.Must(t, err)
+	r.SetBasicAuth("reader", "reader's password")
+	resp, err := http.DefaultClient.Do(r)
+	testkit.Must(t, err)
+	testkit.Must(t, resp.Body.Close())
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("an account of jp finds www.example.com: %d", resp.StatusCode)
+	}
+}
+
+// The front page names new pages by their titles, above the commands, and puts the editions of a
+// day together.
+func TestFrontPageShowsNewPages(t *testing.T) {
+	site := servetest.New(t, nil)
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for n, edition := range []string{"20261120", "20261121", "20261121"} {
+		site.Publish(edition, map[string][]*archive.Record{"www.waseda.ac.jp": {
+			servetest.Page("http://www.waseda.ac.jp/", fmt.Sprintf("<title>Waseda, part %d</title><p>%d", n, n), at.Add(time.Duration(n)*time.Hour))}})
+	}
+	_, page := get(t, faceOf(t, site, "")+"/")
+	title, commands := strings.Index(page, `<a href="/web/20261121050000/http://www.waseda.ac.jp/">Waseda, part 2</a>`), strings.Index(page, "sheaf mirror ")
+	if title < 0 || title > commands || strings.Count(page, `<a href="/pub/days/20261121/">`) != 1 || !strings.Contains(page, `<a href="/pub/editions/20261121-2/">`) {
+		t.Errorf("title at %d, commands at %d: %s", title, commands, page)
+	}
+}
+
 // Commands lead readers elsewhere to nothing on loopback: neither to the service, if only a proxy
 // knows its name, nor to FTP that listens there. Who is on the same machine is led there.
 func TestCommandsLeadNobodyToLoopback(t *testing.T) {
@@ -210,8 +249,11 @@ func TestCalendarOpensTheDaysHomePage(t *testing.T) {
 		return string(body)
 	}
 	page := ask("en")
-	if days := regexp.MustCompile(`<td><a href="/web/[0-9]{8}/http://www\.waseda\.ac\.jp/">[0-9]+</a></td>`).FindAllString(page, -1); len(days) < 2 || !strings.Contains(page, `<th scope="col">Mo</th><th scope="col">Tu</th>`) {
+	if days := regexp.MustCompile(`<td><a href="/web/[0-9]{8}/http://www\.waseda\.ac\.jp/" title="[0-9]+ captures?">[0-9]+</a></td>`).FindAllString(page, -1); len(days) < 2 || !strings.Contains(page, `<th scope="col">Mo</th><th scope="col">Tu</th>`) {
 		t.Errorf("%d days lead to the home page: %s", len(days), page)
+	}
+	if !strings.Contains(page, "<dd>22 pages, ") {
+		t.Errorf("its pages are not counted: %s", page)
 	}
 	if page := ask("ja"); !strings.Contains(page, `<th scope="col">月</th>`) {
 		t.Errorf("in Japanese: %s", page)

@@ -98,7 +98,7 @@ const (
 	leastHeight = 1.5 // of a bar, so that what is there can be seen
 	between     = 0.7 // of a bar and the one that stands on it
 	barWidth    = 0.8
-	leastSlots  = 12  // so that two columns are not two walls
+	leastSlots  = 6   // so that two columns are not two walls
 	mostColumns = 168 // a week's hours; of more, the last are drawn
 	mostSeries  = 6   // colours
 )

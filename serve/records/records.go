@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -123,6 +125,41 @@ func (r *Records) OfHost(ctx context.Context, a *account.Account, h *library.Hos
 		}
 		return nil
 	})
+}
+
+// CountPages returns how many URLs of a host, as their keys tell them apart, have a page among the
+// host's records that the account sees. It looks at every record.
+func (r *Records) CountPages(ctx context.Context, a *account.Account, host string) (n int64, err error) {
+	v, err := r.archive.View(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	defer v.Release()
+	h, err := v.Host(ctx, naming.HostPath(host))
+	if err != nil || h == nil {
+		return 0, err
+	}
+	counted := ""
+	err = r.OfHost(ctx, a, h, func(c *Capture) error {
+		if c.Kind == archive.Page && c.URLKey != counted {
+			counted = c.URLKey
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// Foremost returns the HTML page of a segment that has the shortest URL of those that the account
+// sees, and when it was fetched. The URL is empty if there is none.
+func (r *Records) Foremost(ctx context.Context, a *account.Account, seg catalog.SegmentEntry) (url string, at time.Time, err error) {
+	err = r.Each(ctx, a, seg, func(c *archive.Cell) bool {
+		if c.Kind == archive.Page && strings.HasPrefix(c.MIME, "text/html") && (url == "" || len(c.URL) < len(url)) {
+			url, at = c.URL, c.Time
+		}
+		return true
+	})
+	return url, at, err
 }
 
 // Each calls f with each record of a published segment that the account sees, until f returns

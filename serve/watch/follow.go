@@ -150,7 +150,7 @@ func (f *follower) lookFor(ctx context.Context, w *Watch, a *account.Account, se
 			n.Before = time.Time{}
 		}
 		if what != PageGone {
-			n.Title = titleOf(ctx, c, captures)
+			n.Title = TitleOf(ctx, c.URL, c.Time, captures)
 		}
 		if notices = append(notices, n); len(notices) == maxNotices {
 			break

@@ -54,10 +54,11 @@ func (n *Notice) name() string {
 // titleWithin is how much of a page is read for its title, in bytes.
 const titleWithin = 64 << 10
 
-// titleOf returns a page's title; "" if it has none or cannot be read.
-func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Capture) string {
+// TitleOf returns the title that a page had when it was fetched at a time, which is one of the
+// page's captures; "" if it had none or cannot be read.
+func TitleOf(ctx context.Context, url string, at time.Time, captures []*records.Capture) string {
 	i := slices.IndexFunc(captures, func(c *records.Capture) bool {
-		return c.URL == cell.URL && c.Time.Equal(cell.Time) && c.Kind == archive.Page
+		return c.URL == url && c.Time.Equal(at) && c.Kind == archive.Page
 	})
 	if i < 0 {
 		return ""
