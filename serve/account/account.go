@@ -21,11 +21,11 @@ type Account struct {
 	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
 	Rate    *Rates           `json:"rate,omitempty"`   // bytes a second; nil: no limit
 	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
-	Email   string           `json:"email,omitempty"`  // to which a link goes by which the password is set anew; may be empty
-	Terms   Terms            `json:"terms,omitzero"`   // of use, that its owner has accepted
+	Email   string           `json:"email,omitempty"`  // mail address for links to choose a new password; may be empty
+	Terms   Terms            `json:"terms,omitzero"`   // terms of use that the account's owner has accepted
 	Created time.Time        `json:"created,omitzero"` // set by Accounts
 
-	// Suspended keeps everybody out: nobody logs in, and who has logged in is logged out.
+	// Suspended: nobody can log in, and open sessions end.
 	Suspended bool `json:"suspended,omitempty"`
 
 	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
@@ -44,13 +44,13 @@ const Anonymous = "anonymous"
 const operatorPrefix = "operator:"
 
 // ForOperator returns the account by which an operator reads the archive: it covers every host,
-// without a limit. Access rules hide from it what they hide from accounts that they do not name.
+// without a limit. An access rule that does not name it applies to it.
 func ForOperator(name string) *Account {
 	return &Account{Name: operatorPrefix + name, Domains: []string{"*"}}
 }
 
-// Stored reports whether the account is one that operators have added, so that somebody owns it.
-// Anonymous and those of ForOperator are not.
+// Stored reports whether operators have added the account, so that it has an owner. Anonymous and
+// the accounts of ForOperator are not stored.
 func (a *Account) Stored() bool {
 	return a.Name != Anonymous && !strings.HasPrefix(a.Name, operatorPrefix)
 }

@@ -39,9 +39,9 @@ type Accounts struct {
 	Guesses *passwords.Limiter
 }
 
-// NewAccounts keeps accounts in a database, whose migrations must have run. anonymous, if not nil,
-// is what clients without credentials may see; its name is set. cost is spent on hashing new
-// passwords: passwords.DefaultCost, except in tests.
+// NewAccounts keeps accounts in a database, whose migrations must have run. anonymous is the
+// account of clients without credentials; nil: they may see nothing. NewAccounts sets its name.
+// cost is spent on hashing new passwords: passwords.DefaultCost, except in tests.
 func NewAccounts(database *sql.DB, anonymous *Account, cost passwords.Cost) (*Accounts, error) {
 	checker, err := passwords.NewChecker(cost)
 	if err != nil {
@@ -85,7 +85,8 @@ func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
 }
 
 // Create stores a new account and returns it as stored, with its password. If password is empty,
-// one is made up; it cannot be learned again. What cannot be an account fails with ErrInvalid.
+// one is made up; it cannot be learned again. It fails with ErrInvalid if the account or the
+// password is not allowed.
 func (a *Accounts) Create(ctx context.Context, known Account, password string) (Account, string, error) {
 	if err := known.check(); err != nil {
 		return Account{}, "", err
@@ -128,7 +129,7 @@ func checkNew(known, password string) error {
 }
 
 // checkChosen returns an ErrInvalid that says why a password that its owner has chosen is too easy
-// or too long. What operators give is their own affair.
+// or too long. Passwords that operators give are not checked so strictly.
 func checkChosen(known, password string) error {
 	if err := passwords.CheckChosen(known, password); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -18,8 +18,8 @@ type AccountLine struct {
 	Today int64 `json:"today"`
 }
 
-// NewToken is the body of POST /v1/tokens, with name, uses and expiry, and its answer, which is the
-// only place that ever shows the secret.
+// NewToken is the body of POST /v1/tokens, with name, uses and expiry, and its answer. The answer
+// is the only place that ever shows the secret.
 type NewToken struct {
 	Token
 	Secret string `json:"secret,omitempty"`

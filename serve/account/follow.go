@@ -49,7 +49,7 @@ func (a *Accounts) Follow(known *Account) *Following {
 	return f
 }
 
-// Notify has onDeleted called once: when the account is deleted, or now if it is deleted already.
+// Notify calls onDeleted once: when the account is deleted, or now if it is deleted already.
 // onDeleted must not block.
 func (f *Following) Notify(onDeleted func()) {
 	if f.all == nil {
@@ -89,7 +89,7 @@ func (f *Following) Close() {
 	}
 }
 
-// changed tells those who follow an account its new state. An account of the same name that was
+// changed gives the followers of an account its new state. An account of the same name that was
 // created later is another account, and a suspended one is as good as deleted.
 func (g *followers) changed(now *Account) {
 	g.mu.Lock()
@@ -104,7 +104,7 @@ func (g *followers) changed(now *Account) {
 	}
 }
 
-// deleted tells those who follow an account that it was deleted.
+// deleted tells the followers of an account that it was deleted.
 func (g *followers) deleted(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,8 +113,8 @@ func (g *followers) deleted(name string) {
 	}
 }
 
-// keepTokens tells those who follow an account by a token that this is gone, unless is reports that
-// it is still good.
+// keepTokens ends the followings of an account that began with a token, except those for whose
+// token's ID is returns true.
 func (g *followers) keepTokens(name string, is func(id string) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,7 +125,7 @@ func (g *followers) keepTokens(name string, is func(id string) bool) {
 	}
 }
 
-// byToken reports whether somebody follows an account by a token.
+// byToken reports whether a following of an account began with a token.
 func (g *followers) byToken(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -29,8 +29,8 @@ func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*A
 	return known, err
 }
 
-// Enter is Login for a session that goes on without the password. It also returns the mark by which
-// Resume knows the session again. Tokens are for programs: they begin no session.
+// Enter is Login for a session, which goes on without the password. It also returns the session's
+// mark, for Resume. Tokens are for programs: they begin no session.
 func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (known *Account, mark string, err error) {
 	known, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
 	if err == nil && phc == "" { // a token, or Anonymous
@@ -95,9 +95,9 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (kn
 	return known, phc, nil
 }
 
-// ChangePassword gives an account the password that its owner, who knows the old one, has chosen.
-// It returns the mark of sessions that go on. It fails with ErrCredentials if the old password is
-// wrong, with ErrInvalid if the new one is too easy, and with *passwords.TooMany.
+// ChangePassword sets the password that an account's owner has chosen. old must be the present
+// password. It returns the new mark for the owner's session. It fails with ErrCredentials if old is
+// wrong, with ErrInvalid if chosen is too easy, and with *passwords.TooMany.
 func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote string) (mark string, err error) {
 	if _, _, err := a.Enter(ctx, name, old, remote); err != nil {
 		return "", err
@@ -112,8 +112,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote
 	return mark, err
 }
 
-// Admit returns an account that somebody else vouches for, without its password, and the mark by
-// which Resume knows the session again. It fails with ErrNoAccount or ErrSuspended.
+// Admit is Enter without a password, for a user whom another service has identified. It fails with
+// ErrNoAccount or ErrSuspended.
 func (a *Accounts) Admit(ctx context.Context, name string) (known *Account, mark string, err error) {
 	known, phc, err := a.known(ctx, name)
 	switch {

@@ -37,7 +37,7 @@ type memory struct {
 	rows   map[string]stored            // by name; nil: never read completely
 	tokens map[[sha256.Size]byte]*Token // by hash
 	heard  time.Time                    // when the database last answered
-	pause  time.Time                    // the database is not asked before
+	pause  time.Time                    // no query to the database before this time
 }
 
 // stored is one account as it is in the database.
@@ -46,9 +46,9 @@ type stored struct {
 	phc     string
 }
 
-// Offline lets known accounts be used for so long after the database's last answer. The database is
-// away if it takes slower times as long as usual for an answer; 0 means 1. Offline must be called
-// before everything else, and needs Run.
+// Offline lets accounts be used from memory while the database is away, for the time keep after its
+// last answer. The database counts as away if it does not answer within slower times the usual
+// limit; 0 means 1. Offline must be called before everything else, and needs Run.
 func (a *Accounts) Offline(keep time.Duration, slower int, log *slog.Logger) {
 	a.memory = &memory{keep: keep, limit: queryTimeout * time.Duration(max(1, slower)), log: log}
 }
@@ -106,12 +106,12 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 		return nil, "", err
 	}
 	m.mu.Lock()
-	m.pause = time.Now().Add(askAgain) // not everybody is to wait for it
+	m.pause = time.Now().Add(askAgain) // so that others do not wait for it too
 	m.mu.Unlock()
 	return m.get(name, err)
 }
 
-// knownToken is known for the token with a hash; nil if there is none.
+// knownToken returns the token with a hash, as known does an account; nil if there is none.
 func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
 	m := a.memory
 	if m == nil {

@@ -14,11 +14,11 @@ import (
 	"sheaf/internal/db"
 )
 
-// ErrNoReset says that a link by which a password is set anew has expired, was used, or is none.
+// ErrNoReset says that a link for a new password has expired, was used, or never existed.
 var ErrNoReset = errors.New("this link has expired or was used")
 
 const (
-	// ResetLife is how long a password can be set anew by a mail.
+	// ResetLife is how long a link for a new password is good.
 	ResetLife = time.Hour
 
 	resetPause = 5 * time.Minute // between two mails about one account
@@ -47,7 +47,7 @@ func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx co
 		if err != nil {
 			return err
 		}
-		of, mark, expires := "", "", now // of nobody, and gone with the next one
+		of, mark, expires := "", "", now // a row for nobody, which the next request deletes
 		if real && lately == 0 {
 			of, mark, expires = name, markOf(known, phc), now.Add(ResetLife)
 			if err := send(ctx, tx, known.Email, secret); err != nil {
@@ -77,7 +77,7 @@ func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, 
 		return "", ErrNoReset
 	case err != nil:
 		return "", err
-	case known.Suspended || subtle.ConstantTimeCompare([]byte(markOf(known, phc)), []byte(mark)) != 1: // it has another password meanwhile
+	case known.Suspended || subtle.ConstantTimeCompare([]byte(markOf(known, phc)), []byte(mark)) != 1: // the password has changed since
 		return "", ErrNoReset
 	}
 	return name, nil

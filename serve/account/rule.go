@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ErrInvalidRules says that a rule cannot be as given.
+// ErrInvalidRules says that a rule is not valid.
 var ErrInvalidRules = errors.New("access rule cannot be as given")
 
 // Rule hides what it names from those to whom it is not open.
@@ -22,8 +22,8 @@ type Rule struct {
 
 	// What it names. Everything that is set must fit.
 	Domain     string    `json:"domain,omitempty"`     // a host and all below it; "*": every host
-	URLPrefix  string    `json:"url_prefix,omitempty"` // pages that it names as a weburl.Prefix
-	Collection string    `json:"collection,omitempty"` // with which it was imported
+	URLPrefix  string    `json:"url_prefix,omitempty"` // its pages, as a weburl.Prefix names them
+	Collection string    `json:"collection,omitempty"` // of the import that brought them
 	From       time.Time `json:"from,omitzero"`        // fetched at this time or later
 	To         time.Time `json:"to,omitzero"`          // fetched before this time
 
@@ -92,8 +92,8 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// checkPrefix returns an error unless the prefix names pages of a host as archives name them. It
-// brings the prefix into its normal form.
+// checkPrefix brings the prefix into its normal form. It returns an error unless the prefix names
+// pages of one host, in the form of archived URLs.
 func (r *Rule) checkPrefix() error {
 	if r.URLPrefix == "" {
 		return nil
@@ -106,7 +106,7 @@ func (r *Rule) checkPrefix() error {
 	return err
 }
 
-// openTo reports whether the rule hides nothing from a reader, whenever that is.
+// openTo reports whether the rule hides nothing from a reader, at any time.
 func (r *Rule) openTo(a *Account) bool {
 	return slices.Contains(r.Accounts, a.Name) || r.Terms != "" && r.Terms == a.Terms.Name ||
 		slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Contains(a.Address()) })
@@ -121,8 +121,8 @@ func (r *Rule) since(now time.Time) time.Time {
 	return now.UTC().Truncate(dayLength).Add(-time.Duration(r.Days) * dayLength)
 }
 
-// place returns the place in the tree of all hosts of which the rule may name something; exact says
-// that it names only that one.
+// place returns where in the tree the hosts lie of which the rule may name something: at the place
+// and below it or, if exact is set, at the place only.
 func (r *Rule) place() (place string, exact bool) {
 	switch {
 	case r.URLPrefix != "":

@@ -17,16 +17,16 @@ const (
 	// tellAfter is how long after the end of an embargo the feed tells of it: by then it has ended
 	// by the clocks of all processes.
 	tellAfter = time.Minute
-	// mostTold is of how many hosts the feed tells when one embargo ends. If they are more,
+	// mostTold is the most hosts that the feed names when one embargo ends. If there are more,
 	// followers of the feed begin anew instead.
 	mostTold = 10_000
 )
 
-// errMany says that an embargo sets free more than the feed is to tell.
+// errMany says that more hosts or editions than mostTold are no longer hidden.
 var errMany = errors.New("too many to tell")
 
-// Tell has the change feed of a catalog tell of what embargoes have set free, until ctx ends. If
-// several processes do so, the feed may say the same twice.
+// Tell tells the change feed of a catalog what embargoes no longer hide, until ctx ends. If several
+// processes do so, the feed may name a host more than once.
 func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
 	tell := func(ctx context.Context) error { return x.TellNow(ctx, c) }
 	return loop.Every(ctx, tellEvery, tell, func(err error) {
@@ -34,7 +34,7 @@ func (x *Rules) Tell(ctx context.Context, c *catalog.Catalog) error {
 	})
 }
 
-// TellNow tells of what embargoes have set free up to a minute ago.
+// TellNow tells the feed what embargoes that ended up to a minute ago no longer hide.
 func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog) error {
 	rules, err := x.read(ctx)
 	if err != nil {
@@ -71,7 +71,8 @@ func (x *Rules) TellNow(ctx context.Context, c *catalog.Catalog) error {
 	return err
 }
 
-// freed returns what a rule does not hide any more, as the hosts and editions of lifts.
+// freed returns the hosts of which a rule no longer hides segments, for the feed; with Days, it
+// returns their editions one by one.
 func freed(ctx context.Context, c *catalog.Catalog, r *storedRules, to time.Time) ([]catalog.Tombstone, error) {
 	s, err := c.Pin(ctx)
 	if err != nil {
@@ -104,8 +105,8 @@ func freed(ctx context.Context, c *catalog.Catalog, r *storedRules, to time.Time
 	return stones, nil
 }
 
-// published walks the segments of hosts at and below a place, and some beside it, of editions that
-// were published after from and up to a time.
+// published yields the segments of editions that were published after from and up to to: those of
+// hosts at and below a place. It may also yield hosts beside the place (see KeyPrefix).
 func published(ctx context.Context, s *catalog.Snapshot, place string, from, to time.Time) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		editions, err := s.Editions(ctx)

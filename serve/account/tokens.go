@@ -80,8 +80,8 @@ func (t *Token) check(now time.Time) error {
 	return nil
 }
 
-// May reports whether the account may be used for one of these. Only an account that has logged in
-// with a token has limits.
+// May reports whether the account may be used for one of the uses. Only a login by token limits
+// them.
 func (a *Account) May(uses ...Use) bool {
 	return a.token == nil || slices.Contains(a.token.Uses, ForAll) ||
 		slices.ContainsFunc(uses, func(u Use) bool { return slices.Contains(a.token.Uses, u) })
@@ -90,8 +90,8 @@ func (a *Account) May(uses ...Use) bool {
 // Token returns the token with which the account has logged in; nil if it has given its password.
 func (a *Account) Token() *Token { return a.token }
 
-// CreateToken makes a token of an account. The secret cannot be learned again. It fails with
-// ErrInvalid, ErrNoAccount or ErrManyTokens. Of t it takes name, uses and expiry.
+// CreateToken makes a token of an account, with the name, uses and expiry of t. The secret cannot
+// be learned again. It fails with ErrInvalid, ErrNoAccount or ErrManyTokens.
 func (a *Accounts) CreateToken(ctx context.Context, known string, t Token) (made Token, secret string, err error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	if err := t.check(now); err != nil {

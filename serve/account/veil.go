@@ -21,11 +21,11 @@ type Veil struct {
 // applied is a rule that hides something from the reader.
 type applied struct {
 	Rule
-	pages weburl.Prefix // with a URL prefix: those that it names
-	place string        // of the hosts of which it may name something
+	pages weburl.Prefix // those of the rule's URL prefix, if it has one
+	place string        // see Rule.place; exact too
 	exact bool          // only the host at the place
-	since time.Time     // it hides only segments that were published later
-	ended bool          // its embargo: it hides nothing any more
+	since time.Time     // the rule hides only segments published after this time; zero: all
+	ended bool          // the rule's embargo has ended: it hides nothing
 }
 
 // newVeil returns what rules hide from a reader at a time; nil: nothing.
@@ -57,7 +57,8 @@ func (v *Veil) Mark() string {
 	return "rules" + v.mark
 }
 
-// Within reports whether the veil's rules are all among those of a Mark, so that it hides no more.
+// Within reports whether all rules of the veil are among those of a Mark. Then the veil hides no
+// more than the veil of that mark did.
 func (v *Veil) Within(mark string) bool {
 	rules := strings.Fields(mark)
 	for _, r := range strings.Fields(v.Mark()) {
@@ -89,8 +90,8 @@ func stateOf(rules []applied) string {
 	return b.String()
 }
 
-// Since returns the times from which on the rules hide something of hosts at, below or above a
-// place: those at which they were added.
+// Since returns when the rules were added that may hide something of hosts at, below or above a
+// place.
 func (v *Veil) Since(place string) (times []time.Time) {
 	_ = v.any(func(r *applied) bool {
 		if !r.ended && (Within(r.place, place) || Within(place, r.place)) {
@@ -120,7 +121,8 @@ func (v *Veil) Touches(key string) bool {
 	return v.any(func(r *applied) bool { return r.URLPrefix == "" && !r.ended && r.holds(place) })
 }
 
-// Hides implements catalog.Veil. It does not hide an entry of which only some records are hidden.
+// Hides implements catalog.Veil. It returns false for an entry if only some of its records are
+// hidden.
 func (v *Veil) Hides(l catalog.SegmentEntry) bool {
 	return v.any(func(r *applied) bool {
 		return r.URLPrefix == "" && r.names(&l) && (r.From.IsZero() || !l.First.Before(r.From)) && (r.To.IsZero() || l.Last.Before(r.To))
@@ -134,8 +136,8 @@ func (v *Veil) MayHide(l catalog.SegmentEntry) bool {
 	})
 }
 
-// HidesRecord reports whether a record of an entry is hidden. If it is not known when the record
-// was fetched, at is zero: it is hidden if it would be at any time.
+// HidesRecord reports whether a record of an entry is hidden. at is when the record was fetched; if
+// it is zero, the time is unknown, and the record is hidden if it would be at any time.
 func (v *Veil) HidesRecord(l catalog.SegmentEntry, url string, at time.Time) bool {
 	return v.any(func(r *applied) bool {
 		return r.names(&l) && (r.URLPrefix == "" || r.pages.Holds(url)) &&
@@ -143,7 +145,7 @@ func (v *Veil) HidesRecord(l catalog.SegmentEntry, url string, at time.Time) boo
 	})
 }
 
-// HidesHost reports whether all that there is and will be of a host is hidden for now.
+// HidesHost reports whether the rules now hide everything of a host, also what is yet to come.
 func (v *Veil) HidesHost(host string) bool {
 	place := naming.HostPath(host)
 	return v.any(func(r *applied) bool {
@@ -185,7 +187,8 @@ func (r *applied) holds(place string) bool {
 	return place == r.place || !r.exact && Within(place, r.place)
 }
 
-// names reports whether the rule names something of an entry, whatever its URLs and times are.
+// names reports whether the rule names the entry's segment by host, collection and publication. It
+// does not look at URLs and times of visits.
 func (r *applied) names(l *catalog.SegmentEntry) bool {
 	return !r.ended && r.holds(naming.HostPath(l.Host)) && (r.Collection == "" || r.Collection == l.Collection) &&
 		(r.Days == 0 || l.Published.After(r.since))
