@@ -64,14 +64,14 @@ func Status(err error) int {
 }
 
 // Changes returns up to limit changes after a cursor. If there are none, it waits for some, at most
-// for wait, which must be whole seconds.
+// for the time wait, in whole seconds.
 func (c *Client) Changes(ctx context.Context, at api.Cursor, q api.Selection, limit int, wait time.Duration) (page api.Page, err error) {
 	asked := api.ChangesQuery{Since: at.Since, Mark: at.Mark, Selection: q, Limit: limit, Wait: int(wait / time.Second)}
 	err = c.Do(ctx, http.MethodGet, api.PathChanges+"?"+route.Values(asked).Encode(), nil, &page)
 	return page, err
 }
 
-// File is an open file of the tree, from some byte on. The caller must close Body.
+// File is an open file of the tree, or the rest of one. The caller must close Body.
 type File struct {
 	Body io.ReadCloser
 	From int64 // offset of the first byte of Body
@@ -132,7 +132,7 @@ func Call[In, Out any](ctx context.Context, c *Client, op route.Op[In, Out], in 
 	return out, c.Do(ctx, op.Method, ref, body, into)
 }
 
-// Send is Do with a body of any type.
+// Send is Do with a body of any media type.
 func (c *Client) Send(ctx context.Context, method, ref, contentType string, body io.Reader, out any) error {
 	header := make(http.Header)
 	if contentType != "" {
@@ -149,7 +149,7 @@ func (c *Client) Send(ctx context.Context, method, ref, contentType string, body
 	return decode(resp, out)
 }
 
-// Get copies the answer for ref, of any type, to w.
+// Get copies the answer to a GET request for ref to w, whatever its media type is.
 func (c *Client) Get(ctx context.Context, ref string, w io.Writer) error {
 	resp, err := c.request(ctx, http.MethodGet, ref, nil, nil)
 	if err != nil {

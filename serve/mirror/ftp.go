@@ -257,14 +257,14 @@ func (r *ftpRemote) connect() (c *ftp.ServerConn, used bool, err error) {
 	return c, false, nil
 }
 
-// without makes a refusal of what says that there must be TLS, or is none. The library
-// keeps of replies to USER the text alone, not the code.
+// without turns a reply into a refusedError if it shows that only one of the two sides has TLS. The
+// library keeps the text of replies to USER, and not the code.
 func (r *ftpRemote) without(err error) error {
 	var reply *textproto.Error
 	switch {
 	case r.tls == nil && strings.Contains(err.Error(), "TLS"):
 		return &refusedError{fmt.Sprintf("%v: give an ftpes:// URL", err)}
-	case r.tls != nil && errors.As(err, &reply) && reply.Code/10 == 50: // as to any command that is not known
+	case r.tls != nil && errors.As(err, &reply) && reply.Code/10 == 50: // any unknown command is answered so
 		return &refusedError{fmt.Sprintf("the service has no TLS: %v", err)}
 	}
 	return err
@@ -300,7 +300,7 @@ func (d *retrieval) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close tells too whether the service says that it has sent everything.
+// Close also returns an error if the service does not say that it has sent everything.
 func (d *retrieval) Close() error {
 	d.stop()
 	if !d.ended {
@@ -321,7 +321,7 @@ func (d *retrieval) Close() error {
 // openingTime is how the service writes when a window opens.
 var openingTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// answer makes of an FTP reply what it means to a mirror.
+// answer converts an FTP reply to an error of a remote.
 func answer(err error) error {
 	var reply *textproto.Error
 	if !errors.As(err, &reply) {

@@ -28,8 +28,8 @@ func (m *mirror) refuses(asks string) bool {
 	return slices.ContainsFunc(m.honour, func(f preference.Filter) bool { return f.Holds(asks) })
 }
 
-// refused reports whether the task's host is to be left out, by the newest of its events that tells
-// or by earlier ones.
+// refused reports whether the task's host is to be left out. The task's events decide if they say
+// what its robots.txt asks; else it stays as it was.
 func (m *mirror) refused(t *task) bool {
 	if t.asks != "" {
 		return m.refuses(t.asks)
@@ -53,8 +53,8 @@ func (m *mirror) refuse(t *task) error {
 	return nil
 }
 
-// returns reports whether a host was left out and is not any more, so that all of its files are to
-// be fetched.
+// returns reports whether a host was left out and no longer is. All its files are then to be
+// fetched.
 func (m *mirror) returns(t *task) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

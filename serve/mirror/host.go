@@ -57,7 +57,7 @@ func (m *mirror) forget(t *task) error {
 		_, stays := t.wanted[name]
 		return !stays && (t.all || t.gone[editionOf(name)]) || t.withdrawn && isChanging(name)
 	}
-	parts := func(name string) bool { return t.withdrawn || gone(name) } // what they hold cannot be told yet
+	parts := func(name string) bool { return t.withdrawn || gone(name) } // a part may hold bytes that were withdrawn
 	return errors.Join(m.drop(t, have, gone), m.place.abandon(t.dir, parts, ""))
 }
 
@@ -104,7 +104,7 @@ func (m *mirror) host(ctx context.Context, t *task) error {
 		return nil
 	case isOther(err) || errors.Is(err, errCorrupt):
 		m.state.Pending[t.dir] = err.Error()
-		delete(m.state.Refused, t.dir) // the next look fetches all
+		delete(m.state.Refused, t.dir) // the next look fetches all files
 		m.Reporter.Note(Note{Event: "pending", Path: t.dir, Why: err.Error()})
 		return nil
 	}
@@ -171,7 +171,7 @@ func (m *mirror) look(ctx context.Context, t *task) error {
 		return err
 	})
 	if errors.Is(err, errGone) {
-		return nil // so is the host
+		return nil // the host is gone too
 	}
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (c
 				if have[want.Path].ETag == "" {
 					return nil
 				}
-				delete(have, want.Path) // no MANIFEST tells of a file what another was
+				delete(have, want.Path) // a MANIFEST must not name the old file while the new one takes its place
 				changed = true
 				return m.place.settle(t.dir, have)
 			})

@@ -261,7 +261,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 			return err
 		}
 		err = m.every(ctx, m.plan(page.Events), func(_ context.Context, t *task) error { return m.forget(t) })
-		if m.noteTables(page.Events); m.state.Tables.Withdrawn { // what of them must go cannot be asked now
+		if m.noteTables(page.Events); m.state.Tables.Withdrawn { // which tables must go can only be asked when the service answers
 			err = errors.Join(err, m.dropTables())
 		}
 		if err := errors.Join(err, m.place.prune()); err != nil {

@@ -57,8 +57,8 @@ type state struct {
 	// Sweep says that the mirror reads the feed from its beginning. At its end, files of which it
 	// said nothing are deleted.
 	Sweep   bool              `json:"sweep,omitempty"`
-	Refused map[string]string `json:"refused,omitempty"` // directories of hosts whose robots.txt asks what Wants.Honour has, and what it asks
-	Pending map[string]string `json:"pending,omitempty"` // directories of hosts that are to be looked at again, and why
+	Refused map[string]string `json:"refused,omitempty"` // hosts left out because of their robots.txt: their directories, and what it asks
+	Pending map[string]string `json:"pending,omitempty"` // hosts to be compared with the service's MANIFEST: their directories, and why
 	Tables  tablesOf          `json:"tables,omitzero"`
 }
 
@@ -69,7 +69,7 @@ type place struct {
 	lock *os.File
 
 	mu    sync.Mutex // guards bared
-	bared []string   // hosts' directories that nothing is in hand of any more
+	bared []string   // directories of hosts that have no files here any more
 }
 
 // openPlace opens and locks a directory, and makes it if there is none.
@@ -97,7 +97,7 @@ func openPlace(dir string) (*place, error) {
 	if err == nil {
 		_, err = fmt.Fprintln(p.lock, os.Getpid())
 	}
-	if err != nil && !isFull(err) { // who holds it is for people; a full disk is told of elsewhere
+	if err != nil && !isFull(err) { // the number tells people who has the lock; a full disk is reported elsewhere
 		return nil, errors.Join(err, p.lock.Close())
 	}
 	return p, nil
@@ -237,14 +237,14 @@ func (p *place) settle(dir string, all map[string]file) error {
 		if err := out.Encode(f); err != nil {
 			return err
 		}
-		if f.SHA256 != "" && !isChanging(f.Path) { // as the service: tomorrow it is another
+		if f.SHA256 != "" && !isChanging(f.Path) { // the service's SHA256SUMS leaves out changing files too
 			fmt.Fprintf(&sums, "%s  %s\n", f.SHA256, f.Path)
 		}
 	}
 	if err := p.writeText(filepath.Join(at, sumsFile), sums.Bytes()); err != nil {
 		return err
 	}
-	if err := files.SyncDir(at); err != nil { // the files' names before what says that they are there
+	if err := files.SyncDir(at); err != nil { // the names must be durable before the MANIFEST that lists them
 		return err
 	}
 	if err := p.writeText(filepath.Join(at, manifestFile), manifest.Bytes()); err != nil {

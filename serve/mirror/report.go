@@ -24,7 +24,7 @@ type Reporter interface {
 
 // Bar is told of the progress of one download.
 type Bar interface {
-	Add(n int64) // bytes; less than none where it begins anew
+	Add(n int64) // bytes; negative if the download begins anew
 	End(err error)
 }
 
@@ -108,7 +108,7 @@ func (l *Lines) Feed(int64, int64) {}
 func (l *Lines) Note(n Note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.write(l.out, n) // who does not read on is no reason to stop
+	_ = l.write(l.out, n) // a reader that has closed the output is no reason to stop
 }
 
 type lineBar struct {

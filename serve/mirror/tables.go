@@ -32,7 +32,7 @@ func isTable(name string) bool { return tableFile.MatchString(name) }
 type tablesOf struct {
 	Days []string `json:"days,omitempty"` // that may have tables, the newest last
 	// Withdrawn says that something was taken down or has expired since all MANIFESTs were read, so
-	// that what is in hand may have to go.
+	// that tables here may have to be deleted.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 
 	until time.Time // when all MANIFESTs need not be read any more
@@ -43,7 +43,7 @@ const (
 	changes = 30 * time.Minute // for how long tables may be made after something has happened
 )
 
-// noteTables notes what events tell.
+// noteTables notes the days of new editions, and whether events take anything away.
 func (m *mirror) noteTables(events []api.Event) {
 	t := &m.state.Tables
 	for _, e := range events {
@@ -109,12 +109,12 @@ func (m *mirror) tables(ctx context.Context) error {
 	return m.place.save(m.state)
 }
 
-// hasTables reports whether one of the folders is of a day.
+// hasTables reports whether one of the folders holds tables of a day.
 func hasTables(day string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(dir, "/days/"+day+"/") })
 }
 
-// newestWithTables returns the index of the newest day of which one of the folders is, or -1.
+// newestWithTables returns the index of the newest day that has one of the folders, or -1.
 func (m *mirror) newestWithTables(dirs []string) int {
 	for i, day := range slices.Backward(m.state.Tables.Days) {
 		if hasTables(day, dirs) {
