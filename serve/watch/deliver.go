@@ -49,7 +49,7 @@ func insertDelivery(ctx context.Context, tx *sql.Tx, d delivery) error {
 
 const (
 	// claimFor is how long a claim to a delivery lasts beyond what sending may take. If a process
-	// is killed, another one sends its deliveries so much later.
+	// is killed, another one sends its deliveries that much later.
 	claimFor = 30 * time.Second
 	// sendAtOnce is how many calls and mails are under way at once: a slow one delays no other.
 	sendAtOnce = 8
@@ -195,8 +195,8 @@ func (s *deliverer) settle(ctx context.Context, d delivery, cause error, again t
 	}
 }
 
-// stop ends a watch's mails, or its webhook's calls, because they were refused for good. The watch
-// says why, and goes on otherwise.
+// stop ends a watch's mails, or its webhook's calls, because the other side has refused them for
+// good. The watch shows the reason, and its other deliveries go on.
 func (s *deliverer) stop(ctx context.Context, d delivery, why string) error {
 	column := map[channel]string{byMail: "mail_stopped", byWebhook: "hook_stopped"}[d.channel]
 	if _, err := s.table.db.ExecContext(ctx, `UPDATE watches SET `+column+` = ? WHERE id = ?`, why, d.watch); err != nil {

@@ -18,8 +18,8 @@ import (
 const (
 	// segmentsAtOnce is how many segments are looked at between two writes of the place.
 	segmentsAtOnce = 200
-	// maxNotices is how many notices one segment gives one watch. On a host's first visit every
-	// page is new, and nobody reads ten thousand lines.
+	// maxNotices is the most notices that a watch gets of one segment. On a host's first visit
+	// every page is new, and nobody reads ten thousand lines.
 	maxNotices = 200
 )
 
@@ -54,10 +54,10 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	return last > since, f.advance(ctx, since, last, &got)
 }
 
-// catch is what new segments have for watches.
+// catch collects what watches are to get from new segments.
 type catch struct {
 	notices []*found
-	saved   map[string]time.Time // by watch that asks for one visit: when that was
+	saved   map[string]time.Time // of watches for one visit: its time, by the watch's ID
 }
 
 // place returns up to which number the feed was read. The first time that is its end: what was
@@ -80,7 +80,7 @@ type found struct {
 	of *Watch
 }
 
-// look adds what a new segment has for the watches of its host.
+// look adds to got what a new segment has for the watches of its host.
 func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts map[string]*account.Account, got *catch) error {
 	watches, err := f.table.watches(ctx, `host = ? AND saved = 0 ORDER BY id`, seg.Host)
 	if err != nil || len(watches) == 0 {
@@ -111,7 +111,8 @@ func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts 
 	return nil
 }
 
-// lookOnce looks for the first visit to the page of a watch that asks for one, whatever it found.
+// lookOnce notes the first visit to the page of a watch that asks for one visit, whatever the visit
+// found.
 func (f *follower) lookOnce(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry, got *catch) error {
 	return f.records.Each(ctx, a, seg, func(c *archive.Cell) bool {
 		if w.matches(c.URL) && !c.Time.Before(w.Created) && (got.saved[w.ID].IsZero() || c.Time.Before(got.saved[w.ID])) {

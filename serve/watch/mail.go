@@ -14,11 +14,11 @@ import (
 	"sheaf/internal/mailer"
 )
 
-// letterKey says which deliveries go into one mail: all for one address of an account.
+// letterKey groups deliveries into mails: all for one address of an account go into one mail.
 type letterKey struct {
 	account, email string
 	confirms       bool
-	watch          string // for a confirmation: each watch has a mail of its own
+	watch          string // of a confirmation, which has a mail of its own; empty: other mails
 }
 
 // letter is a mail that is being put together.

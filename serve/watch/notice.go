@@ -40,7 +40,7 @@ type Notice struct {
 	Found   time.Time `json:"found"`            // when the service noticed
 	Page    string    `json:"page,omitempty"`   // link to the page as it was at the visit
 	Diff    string    `json:"diff,omitempty"`   // link to the differences from the version before
-	Stored  string    `json:"stored,omitempty"` // link to all versions
+	Stored  string    `json:"stored,omitempty"` // link to all stored versions
 }
 
 // name returns the name of the notice's page for people.
@@ -94,8 +94,8 @@ func noticeID(watch, url string, at time.Time) string {
 // judge says which change a record of a watched page shows, if any. captures are the records of its
 // URL key by time. before is the time of the version before. Most records show no change.
 func judge(cell *archive.Cell, captures []*records.Capture) (what What, before time.Time, changed bool) {
-	var last *archive.Cell // the last full record of the page before
-	var seen time.Time     // when the page was last seen so
+	var last *archive.Cell // the latest full record of the page before cell
+	var seen time.Time     // when last or a revisit of it was fetched
 	gone := false
 	for _, c := range captures {
 		if c.URL != cell.URL || !c.Time.Before(cell.Time) {
