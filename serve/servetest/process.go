@@ -53,7 +53,7 @@ func (m Measured) Rate() float64 { return float64(m.N) / m.Took.Seconds() }
 // PerGiB returns the server's CPU seconds for 2³⁰ bytes.
 func (m Measured) PerGiB() float64 { return m.CPU.Seconds() / (float64(m.N) / (1 << 30)) }
 
-// Number returns a positive number from the environment, or otherwise if there is none.
+// Number returns the value of an environment variable if it is a positive number; else otherwise.
 func Number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
 		return n

@@ -16,7 +16,7 @@ import (
 var returned = regexp.MustCompile(`(?m)^\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed).* = (\d+)$`)
 
 // Moved runs f and returns how many bytes each of the given system calls of the process moved
-// meanwhile, by what they returned.
+// meanwhile, as their return values say.
 func (p *Process) Moved(t testing.TB, calls []string, f func()) map[string]int {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "calls")
