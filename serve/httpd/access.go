@@ -31,7 +31,7 @@ func (h *AccountsHandler) ListRules(ctx context.Context, _ route.None) (account.
 	return account.RuleList{Rules: rules}, err
 }
 
-// AddRule adds a rule, which hides something from then on.
+// AddRule adds a rule, which is in force from now on.
 func (h *AccountsHandler) AddRule(ctx context.Context, wanted account.Rule) (account.Rule, error) {
 	wanted.By = operators.By(ctx, wanted.By)
 	made, err := h.Rules.Add(ctx, wanted)

@@ -113,7 +113,7 @@ func (h *AccountsHandler) Change(ctx context.Context, in route.At[account.Change
 	return account.AccountLine{Account: changed, Today: today[changed.Name]}, err
 }
 
-// changed says what a change changes, without what nobody is to read.
+// changed writes a change as text for the audit log, without the password and the mail address.
 func changed(c account.Change) string {
 	const hidden = "…"
 	if c.Password != nil {

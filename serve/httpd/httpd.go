@@ -39,7 +39,7 @@ type Options struct {
 	Operator func(*http.Request) (string, error)
 
 	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
-	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
+	Stopping <-chan struct{} // closed when the service begins to stop: requests that wait for changes are then answered
 	Public   string          // the service's own URL, if it is behind a proxy
 	Log      *slog.Logger    // nil: discards
 

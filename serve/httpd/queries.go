@@ -25,7 +25,7 @@ type Queries struct {
 	Sender   *guard.Sender
 	Budget   records.Budget  // of one answer
 	Program  string          // version of the program
-	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
+	Stopping <-chan struct{} // closed when the service begins to stop: requests that wait for changes are then answered
 	Jobs     *results.Jobs   // nil: there are none
 }
 
@@ -34,7 +34,7 @@ type Queries struct {
 var listTypes = []string{"text/plain", "text/uri-list", "application/octet-stream", "application/x-www-form-urlencoded"}
 
 // readQuery reads the parameters of a request, and the list in the body of a POST. It refuses a
-// parameter that the operation does not have. Those besides are read by the handler itself.
+// parameter that the operation does not have. The handler itself reads the parameters in besides.
 func readQuery(w http.ResponseWriter, r *http.Request, besides ...string) (*records.Query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

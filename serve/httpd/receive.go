@@ -25,9 +25,9 @@ func (q *Queries) enter(w http.ResponseWriter, r *http.Request, a *account.Accou
 	return guard.NewPlace(func() { out(); release() }), nil
 }
 
-// receive reads the body of a request, which may be a list, before the request gets a place. So who
-// sends slowly keeps no place. What is longer than guard.SpoolMemory lies in a file, and long
-// bodies have places of their own. The body can be read again until release is called.
+// receive reads the body of a request, which may be a list, before the request gets a place. So a
+// slow client keeps no place. A body longer than guard.SpoolMemory lies in a file, and has a place
+// of its own kind. The body can be read again until release is called.
 func receive(limits *guard.Limits, w http.ResponseWriter, r *http.Request, a *account.Account) (release func(), err error) {
 	if r.Method != http.MethodPost {
 		return func() {}, nil

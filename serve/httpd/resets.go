@@ -15,8 +15,8 @@ import (
 	"sheaf/serve/account"
 )
 
-// Resets mails links by which owners of accounts set their passwords anew. Its fields are needed,
-// but for Mails.
+// Resets mails links with which owners of accounts choose new passwords. All fields but Mails are
+// needed.
 type Resets struct {
 	Site     *webpage.Site
 	Accounts *account.Accounts
@@ -31,7 +31,7 @@ var SendReset = route.New[string, route.None](http.MethodPost, oneAccount+"/rese
 // Sends reports whether this service sends mails.
 func (x *Resets) Sends() bool { return x != nil && x.Mails != nil && x.Mails.Sends() }
 
-// SendReset mails the owner of an account such a link, or says why that cannot be.
+// SendReset mails the owner of an account a link for a new password, or says why that cannot be.
 func (h *AccountsHandler) SendReset(ctx context.Context, name string) error {
 	x := h.Resets
 	audit.Note(ctx, audit.Row{Object: "account " + name, Reason: "sent a link by mail to set the password anew"})
@@ -55,7 +55,8 @@ func (h *AccountsHandler) SendReset(ctx context.Context, name string) error {
 	return err
 }
 
-// Mail mails the link in the language of a page. It reports false if the account can have none now.
+// Mail mails an account's owner a link for a new password, in the language of a page. sent is false
+// if the account cannot be sent a link now.
 func (x *Resets) Mail(ctx context.Context, page webpage.Page, name string) (sent bool, err error) {
 	err = x.Accounts.BeginReset(ctx, name, func(ctx context.Context, tx *sql.Tx, to, secret string) error {
 		sent = true

@@ -55,7 +55,7 @@ var (
 	stop       = button("POST", "/stop", "End a watch from a mail")
 )
 
-// button defines what a link in a mail leads to.
+// button defines an operation at a link in a mail.
 func button(method, verb, summary string) route.Op[route.None, route.None] {
 	return route.New[route.None, route.None](method, one+verb+byMail, route.Anybody, audit.None, summary).Under("changes").Answering(http.StatusOK, "A page that says so").Sends(htmlType)
 }
@@ -88,7 +88,7 @@ func (h *WatchesHandler) ask(verb string) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error { return h.button(w, r, verb, false) }
 }
 
-// press does what the button of that page is for.
+// press does what the button on the page of ask asks for.
 func (h *WatchesHandler) press(verb string, act audit.Act, do func(ctx context.Context, id, token string) (*watch.Watch, error)) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		audit.Note(r.Context(), audit.Row{Act: act, Object: "watch " + mux.Vars(r)["id"], Reason: verb + " by a link in a mail"})
@@ -170,8 +170,8 @@ var buttonText string
 
 var buttonTemplate = webpage.Parse(buttonText)
 
-// button shows the page of a link in a mail. It reads what the browser sends with its form, and
-// does not look at it.
+// button shows the page of a link in a mail. It reads the form that the browser sends, and ignores
+// it.
 func (h *WatchesHandler) button(w http.ResponseWriter, r *http.Request, verb string, done bool) error {
 	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxForm)); err != nil {
 		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprint("the form is too long: ", err))

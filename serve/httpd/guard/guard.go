@@ -37,16 +37,16 @@ func Reading() []string { return []string{http.MethodGet, http.MethodHead, http.
 
 // Guard wraps handlers. It may be used by many goroutines at once.
 type Guard struct {
-	// Sessions has who has logged in with a browser. It may be set before the first request; nil:
-	// none can.
+	// Sessions keeps the log-ins of browsers. It may be set before the first request; nil: browsers
+	// cannot log in.
 	Sessions *session.Sessions
 
 	// Audit gets a row for each request that changes something. It may be set before the first
-	// handler is wrapped; nil: none does.
+	// handler is wrapped; nil: none is written.
 	Audit *audit.Log
 
-	// Operator returns the name of the operator whose session a request of a browser carries;
-	// empty: of none. It may be set before the first request; nil: operators only read with an
+	// Operator returns the name of the operator who has logged in with the request's browser;
+	// empty: none has. It may be set before the first request; nil: operators only read with an
 	// account.
 	Operator func(*http.Request) (name string, err error)
 
@@ -67,7 +67,7 @@ func New(accounts *account.Accounts, gate operators.Gate, public string, log *sl
 // session, by the account of account.ForOperator. Caches may keep an answer only for the reader it
 // was made for, unless next says otherwise.
 //
-// Uses are those of which a token needs one; all other credentials are good for everything.
+// A token must be good for one of the uses; all other credentials are good for everything.
 func (g *Guard) Consumer(next Handler, uses ...account.Use) http.Handler {
 	return g.Anybody(known(next), uses...)
 }
@@ -88,8 +88,8 @@ func known(next Handler) Handler {
 	}
 }
 
-// Anybody is Consumer for handlers that also have something for clients who have not logged in
-// where there is no anonymous account: the account is nil then.
+// Anybody is Consumer for handlers that also answer clients without an account. If a client has not
+// logged in and there is no anonymous account, the account is nil.
 func (g *Guard) Anybody(next Handler, uses ...account.Use) http.Handler {
 	return g.outside(g.Audit.Handler(audit.None, g.inside(next, uses...)))
 }
@@ -158,8 +158,8 @@ func listed(uses []account.Use) string {
 	return strings.Join(words, " or ")
 }
 
-// Operators returns what mounts operations of operators on a router. Explain returns the problem to
-// answer for an error.
+// Operators returns a function that mounts operations of operators on a router. Explain returns the
+// problem to answer for an error.
 func (g *Guard) Operators(r *mux.Router, explain func(error) error) route.Mount {
 	gate := operators.Gate(func(least operators.Role, act audit.Act, next http.Handler) http.Handler {
 		return g.sameOrigin(g.gate(least, act, next))
@@ -167,9 +167,9 @@ func (g *Guard) Operators(r *mux.Router, explain func(error) error) route.Mount 
 	return gate.Mount(r, g.log, explain)
 }
 
-// Consumers returns what mounts operations of consumers on a router, behind a wrapper such as
-// Consumer. Their functions get the account by Account. Operations that only read also answer HEAD
-// and OPTIONS.
+// Consumers returns a function that mounts operations of consumers on a router, behind a wrapper
+// such as Consumer. The operations get the account by Account. Operations that only read also
+// answer HEAD and OPTIONS.
 func (g *Guard) Consumers(r *mux.Router, wrap func(Handler) http.Handler, explain func(error) error) route.Mount {
 	return func(op route.Route, h route.Handler) {
 		methods := []string{op.Method}
@@ -213,22 +213,21 @@ func Raw(h Handler) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error { return h(w, r, Account(r.Context())) }
 }
 
-// For returns a wrapper for Consumers that is Consumer, for tokens that are good for one of the
-// uses.
+// For returns Consumer with the given uses, as a wrapper for Consumers.
 func (g *Guard) For(uses ...account.Use) func(Handler) http.Handler {
 	return func(next Handler) http.Handler { return g.Consumer(next, uses...) }
 }
 
-// Public passes all requests on, except what pages of other sites could change. Handlers that
-// change something call audit.Begin before.
+// Public passes on all requests but changes that a page of another site sends. A handler that
+// changes something must call audit.Begin first.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return g.sameOrigin(g.Audit.Handler(audit.None, problem.Handler(g.log, next)))
 }
 
-// account returns whose request it is: the account whose credentials the request carries; else the
-// account that has logged in with a session; else that of the operator who has, whose name it
-// returns too; else the anonymous account, or nil if there is none. It fails with
-// account.ErrCredentials if credentials are given and wrong.
+// account returns the account of a request, and the operator's name if it is an operator's. It is
+// the first of these: the account of the request's credentials, the account of its session, the one
+// that ForOperator gives the operator of its session, the anonymous account. It is nil if there is
+// none of them. account fails with account.ErrCredentials if credentials are given and wrong.
 func (g *Guard) account(r *http.Request) (a *account.Account, operator string, bySession bool, err error) {
 	if name, password, given := r.BasicAuth(); given {
 		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)

@@ -7,8 +7,8 @@ import (
 	"sheaf/internal/cache"
 )
 
-// Place is the place of a search. The handler leaves it before the answer is sent. What the handler
-// has begun to build keeps it to the end, since a build goes on if the client leaves. Otherwise
+// Place is the place of a search. The handler leaves it before the answer is sent. A build that the
+// handler has begun keeps it to the end, since the build goes on if the client leaves. Otherwise
 // clients that leave at once would have any number of builds under way. Its methods may be called
 // concurrently.
 type Place struct {

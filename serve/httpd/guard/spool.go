@@ -27,9 +27,9 @@ const (
 )
 
 // Spool takes a whole answer before any of it is sent, or a whole body before it is read. So an
-// answer is sent with its length, its ETag and its next cursor, or an error is sent. What an answer
-// is made of is not held while a client reads. A Spool must be closed, and is not for concurrent
-// use.
+// answer has its length, its ETag and its next cursor, and an error can be answered in its place.
+// What an answer is made of is not held while a client reads. A Spool must be closed, and is not
+// for concurrent use.
 type Spool struct {
 	gzip       bool // compress, if it is worth it
 	begun      bool
@@ -38,8 +38,8 @@ type Spool struct {
 	to         stored
 }
 
-// NewSpool returns a Spool, which compresses if that is worth it and gzip is set. If what it takes
-// needs a file, enter is called before; nil: nothing is.
+// NewSpool returns a Spool, which compresses if that is worth it and gzip is set. It calls enter, if
+// that is not nil, before it begins a file.
 func NewSpool(gzip bool, enter func() (leave func(), err error)) *Spool {
 	return &Spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
 }
@@ -93,7 +93,7 @@ func (s *Spool) Content() io.ReadSeeker { return s.to.content() }
 // Close removes the temporary file.
 func (s *Spool) Close() error { return s.to.Close() }
 
-// stored is what of an answer is to be sent, or what has come of a request.
+// stored holds the bytes of an answer that is to be sent, or of a request's body.
 type stored struct {
 	head bytes.Buffer
 	rest *os.File // nil as long as the answer is short

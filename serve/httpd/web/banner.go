@@ -71,8 +71,8 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 	return ascii(out.Bytes()), nil
 }
 
-// find returns where the banner's address box is sent, as an absolute URL, or "" if the service
-// does not know its own: the page's policy has to name it.
+// find returns where the banner's address box is sent, as an absolute URL: the page's policy has to
+// name it. It returns "" if the service does not know its own URL.
 func (p *Pages) find(r *http.Request) string {
 	if origin := p.origin(r); origin != "" {
 		return origin + api.PathFind

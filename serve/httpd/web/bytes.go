@@ -56,8 +56,7 @@ func conditions(r *http.Request, etag string) (unchanged string, err error) {
 	return listed(strings.Join(r.Header.Values("If-None-Match"), ","), etag, false), nil
 }
 
-// listed returns the tag in a list that is etag or that of its variant in gzip, or "" if there is
-// none.
+// listed returns the tag in a list that equals etag or its variant in gzip; "" if none does.
 func listed(list, etag string, strong bool) string {
 	for tag := range strings.SplitSeq(list, ",") {
 		tag = strings.TrimSpace(tag)

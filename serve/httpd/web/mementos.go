@@ -61,8 +61,8 @@ func versionsAmong(of mementos) (all mementos) {
 	return all
 }
 
-// showing returns the versions with a record in place of the version of its second and URL, if
-// there is one, and its index.
+// showing returns the versions with a record among them, and the record's index. The record takes
+// the place of the version of its second and URL, if there is one.
 func (m mementos) showing(c *records.Capture) (mementos, int) {
 	m = slices.Clone(m)
 	for i, v := range m {
@@ -77,8 +77,8 @@ func (m mementos) showing(c *records.Capture) (mementos, int) {
 	return append(m, c), len(m)
 }
 
-// last returns the index of the version of a record's second and URL, among the last ones; -1:
-// there is none.
+// last returns the index of the version that has a record's second and URL. It looks only among the
+// versions of the last second; -1: none has.
 func (m mementos) last(c *records.Capture) int {
 	for i, v := range slices.Backward(m) {
 		switch {
@@ -126,10 +126,10 @@ func (m mementos) at(t time.Time, url string) int {
 	return found
 }
 
-// nearest returns the index of a version. Of the versions within a period it is the one nearest to
-// the period's end. If there are none, it is the one nearest to that end of all. It is -1 if skip
-// has all versions. The zero period is now. Versions that show a server's passing trouble count
-// only if there is nothing else.
+// nearest returns the index of the version nearest to a period's end: of those within the period
+// or, if there are none, of all. It passes over those in skip, and returns -1 if skip has all. The
+// zero period is now. Versions that show a server's passing trouble count only if there is nothing
+// else.
 func (m mementos) nearest(p replay.Period, skip map[int]bool) int {
 	best := -1
 	for i, c := range m {
@@ -187,8 +187,8 @@ func leadsTo(ctx context.Context, c *records.Capture) (string, error) {
 // maxHops is how many stored redirects lead on, one after the other. Browsers follow 20.
 const maxHops = 9
 
-// lead returns the path to which a redirect leads, to a URL, in a mode. It is "" if the redirects
-// that follow never end at a page: they lead in a circle, or too far.
+// lead returns the path of the URL to, to which a redirect leads, in a mode. It is "" if the
+// redirects that follow never end at a page: they lead in a circle, or too far.
 func (p *Pages) lead(ctx context.Context, a *account.Account, c *records.Capture, to string, mode replay.Mode) (first string, err error) {
 	seen, at, left := map[string]bool{path(c): true}, c.Time, maxLookedInto
 	for range maxHops {

@@ -23,18 +23,19 @@ import (
 
 const (
 	partsWithin = 24 * time.Hour
-	maxParts    = 200 // whose heads are read for one request: those that are nearest in time
+	maxParts    = 200 // limit of parts whose heads are read for one request, nearest in time first
 )
 
 // part is a stored part of a body.
 type part struct {
 	*records.Capture
-	body        string // what tells the body of which it is a part
-	first, size int64  // its place in that
-	of          int64  // length of that
+	body        string // identifies the body that it is a part of
+	first, size int64  // its place in that body
+	of          int64  // length of that body
 }
 
-// partOf reads the head of a stored part. It returns nil if the record is none, or not all of it.
+// partOf reads the head of a stored part. It returns nil if the record is no part of a body, or
+// lacks some of it.
 func partOf(ctx context.Context, c *records.Capture) (*part, error) {
 	head, _, err := c.Beginning(ctx, 0)
 	if damage := new(records.DamageError); errors.As(err, &damage) {
@@ -55,8 +56,8 @@ func partOf(ctx context.Context, c *records.Capture) (*part, error) {
 	return p, nil
 }
 
-// join returns the parts that make all of the body of which a record is a part, one after another.
-// It returns nil if the record is none, or others are missing.
+// join returns the parts that together make the body of which a record is a part, in order. It
+// returns nil if the record is no part, or others are missing.
 func (p *Pages) join(ctx context.Context, a *account.Account, c *records.Capture) ([]*part, error) {
 	if rank(c) != rankPart || c.Original != nil || c.Truncated != "" {
 		return nil, nil
@@ -161,7 +162,7 @@ func (j *joined) Close() error {
 	return in.Close()
 }
 
-// joinParts makes the answer of a part that of all of the body.
+// joinParts turns the answer for one part into the answer for the whole body.
 func joinParts(ctx context.Context, h http.Header, answer *records.Response, parts []*part) error {
 	err := answer.Body.Close()
 	answer.Status, answer.Size, answer.Body = http.StatusOK, parts[0].of, &joined{ctx: ctx, all: parts}

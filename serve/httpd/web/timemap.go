@@ -36,8 +36,8 @@ type stretch struct {
 	from, until time.Time // of the first and the last version; in the name, if page is set
 	page        bool      // these are not all versions
 
-	// others are the records that are listed by addresses of their own, since another of their
-	// second stands for the page, or all of a body of which they are a part.
+	// others are the records that are listed by addresses of their own. Another record of the same
+	// second stands for the page or, if they are parts of a body, the whole body does.
 	others map[*records.Capture]bool
 }
 
