@@ -19,7 +19,7 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// The names of a host's archives that are no edition's.
+// Names of a host's archives that belong to no edition.
 const (
 	Current = "current" // the latest version of every page
 	baseAll = "all"     // everything
@@ -113,8 +113,9 @@ func (h Files) Modified() time.Time {
 	return h.Host.Modified(h.Named(baseAll).published(), Any, true)
 }
 
-// modified returns when the archive's files last changed. An edition's do so where records are
-// taken down by their URLs or hidden, or where that ends. Of what is withheld whole it has none.
+// modified returns when the archive's files last changed. An edition's files change when some of
+// its records are taken down by their URLs or hidden, and when that ends. An edition that is
+// withheld as a whole has no files.
 func (a Archive) modified(ctx context.Context) (time.Time, error) {
 	published := a.published()
 	if !a.host.Altered() {
@@ -130,7 +131,7 @@ func (a Archive) modified(ctx context.Context) (time.Time, error) {
 func (a Archive) editionModified(ctx context.Context, published time.Time) (time.Time, error) {
 	key := a.key("modified", fmt.Sprint(a.host.Modified()))
 	return cache.GetOrCompute(ctx, a.host.from.Memo, key, func(ctx context.Context) (time.Time, int64, error) {
-		var urls []string // only if some of them may be named
+		var urls []string // read only if some of them may be taken down or hidden
 		hidden, named := false, a.host.Host.NamesURLs(a.base)
 		for _, seg := range a.segments {
 			if !named && !a.host.MayHide(seg) {

@@ -92,8 +92,8 @@ func (r *Reader) holds(host, key string) bool {
 	return slices.ContainsFunc(r.scope, holds) && slices.ContainsFunc(r.wanted, holds)
 }
 
-// Events returns up to limit events with numbers above since, and the number up to which these are
-// all.
+// Events returns up to limit events with numbers above since. last is the number up to which these
+// are all events.
 func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []api.Event, last int64, err error) {
 	var changes []catalog.Change
 	last = r.view.Snap.Last()
@@ -144,8 +144,8 @@ func (r *Reader) Events(ctx context.Context, since int64, limit int) (events []a
 	return events, last, nil
 }
 
-// hides reports whether nothing may be told of what was taken down or has expired, because the
-// account does not see the host or the pages.
+// hides reports whether the account must not be told of a withdrawal or an expiry, because it does
+// not see the host or the pages.
 func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
 	if c.Entry != nil {
 		return false, nil
@@ -157,8 +157,8 @@ func (r *Reader) hides(ctx context.Context, c catalog.Change) (bool, error) {
 	return r.view.HidesWithdrawal(ctx, host)
 }
 
-// HidesWithdrawal reports whether the account may not know that something of a host was taken down,
-// lifted or erased, or has expired: it does not see the host.
+// HidesWithdrawal reports whether the account must not be told that something of a host was taken
+// down, lifted or erased, or has expired, because it does not see the host.
 func (v *AccountView) HidesWithdrawal(ctx context.Context, host string) (bool, error) {
 	if v.Veil.HidesHost(host) {
 		return true, nil
@@ -183,8 +183,8 @@ func hostOfChange(c catalog.Change) string {
 
 // describeSegment describes the publication of a segment. It gives the edition's files with their
 // digests, if the segment is all that the edition has of the host. The numbers of one host's
-// segments in one edition follow one another, so the neighbours tell. At both ends of what was read
-// the catalog tells.
+// segments in one edition follow one another, so the changes before and after this one show that.
+// At both ends of what was read, the catalog is asked.
 func (r *Reader) describeSegment(ctx context.Context, e *api.Event, changes []catalog.Change, i int) error {
 	seg := changes[i].Entry
 	e.Op, e.Edition = api.Put, seg.Edition

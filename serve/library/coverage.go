@@ -132,7 +132,7 @@ func CoverageOfHosts(ctx context.Context, from *Library, a *account.Account, hos
 		return nil, err
 	}
 	defer v.Release()
-	batches := make(map[string]map[string]*catalog.SegmentEntry) // of each, its segments by host
+	batches := make(map[string]map[string]*catalog.SegmentEntry) // by batch, its segments by host
 	for _, h := range hosts {
 		for i := range h.Segments {
 			seg := &h.Segments[i]

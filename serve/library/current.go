@@ -142,14 +142,15 @@ func (v visit) records(to []spot) []spot {
 	return to
 }
 
-// A whole page gives way to one that broke off after so many nights in which it did, and a visit
-// after so much time is one of another night.
+// A whole page gives way to one that broke off if that was so in enoughCuts nights. Visits that lie
+// at least night apart are of different nights.
 const (
 	enoughCuts = 3
 	night      = 12 * time.Hour
 )
 
-// another adds a visit to a page that broke off to those of earlier nights.
+// another adds a visit to a page that broke off to cuts, unless the last of cuts is of the same
+// night.
 func another(cuts []visit, v visit) []visit {
 	if n := len(cuts); n > 0 && v.by.time.Sub(cuts[n-1].by.time) < night {
 		return cuts
@@ -157,8 +158,9 @@ func another(cuts []visit, v visit) []visit {
 	return append(cuts, v)
 }
 
-// needed returns the sequence numbers of the segments without which the archive, which has the
-// latest versions, might have others. If it has none at all, these are all of its segments.
+// needed returns the sequence numbers of the segments on which the versions in the archive depend.
+// The archive must be one of the latest versions. If it has none, needed returns all of its
+// segments.
 func (a Archive) needed(ctx context.Context) (numbers []int64, err error) {
 	parts, err := a.readParts(ctx)
 	if err != nil {
@@ -179,8 +181,8 @@ func (a Archive) needed(ctx context.Context) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// only returns the archive with nothing but the segments of these numbers, which ascend. It reports
-// whether it has all of them.
+// only returns the archive reduced to the segments of these numbers, which ascend. It reports
+// whether the archive has all of them.
 func (a Archive) only(numbers []int64) (Archive, bool) {
 	whole := a.segments
 	a.segments = nil

@@ -110,7 +110,8 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	}
 	erased := slices.ContainsFunc(lostBefore, func(seq int64) bool { return !slices.Contains(lost, seq) })
 	if erased || len(d.before) > 0 && len(d.after) == 0 {
-		// Of what is erased nobody knows the URLs any more: all that is left is told anew.
+		// The URLs of what is erased are not known any more: the host is told of, and then all that
+		// is left.
 		if err := emit(DayChange{Host: host, Change: ChangeWithdrawn, File: naming.HostDir(host) + "/"}); err != nil {
 			return err
 		}
@@ -128,7 +129,8 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	return nil
 }
 
-// stateAt returns the records that stood for the host's URLs at the end of a day.
+// stateAt returns the records that stood for the host's URLs at the end of a day, and the numbers
+// of lost segments: see catalog.History.At.
 func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day string) (state map[string]stand, lost []int64, err error) {
 	segments, stones, lost := history.At(day)
 	state = make(map[string]stand)
@@ -158,7 +160,7 @@ func (d *hostDay) sees(seg catalog.SegmentEntry, url string, at time.Time) bool 
 	return d.now != nil && d.shown[seg.Seq] && !d.now.Gone(seg, url, at)
 }
 
-// url tells what became of a URL.
+// url emits what became of a URL.
 func (d *hostDay) url(ctx context.Context, host, url string) error {
 	was, there := d.before[url]
 	is, stands := d.after[url]

@@ -22,8 +22,8 @@ type Document struct {
 	Key      string // everything that the bytes depend on, besides Name
 	Write    func(context.Context, io.Writer) error
 
-	// Spools keeps the bytes of a long document, whose Write must not need what its caller
-	// releases. If it is nil, the document is written again for every reader.
+	// Spools keeps the bytes of a long document. Its Write must then not use anything that the
+	// caller releases. If Spools is nil, the document is written again for every reader.
 	Spools *Spools
 }
 

@@ -13,9 +13,8 @@ import (
 
 // Expendable reports, for each of the first n of a host's segments, whether nothing needs it any
 // more. The segments are in the order of publication. Without the expendable ones, current has the
-// same records of the same segments, and every revisit in the others still has the page that it
-// refers to, if it has it now. Expendable reads the indexes of all segments and nothing else. It is
-// for catalog.Retention.
+// same records of the same segments, and each revisit that has its page now still has it.
+// Expendable reads the indexes of all segments and nothing else. It is for catalog.Retention.
 func (s *Segments) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
 	parts := make([]archive.Part, len(segments))
 	read, readCtx := errgroup.WithContext(ctx)

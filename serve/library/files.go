@@ -43,7 +43,7 @@ func (h Files) File(ctx context.Context, name string) (*Entry, error) {
 		return h.text(ctx, name, "application/x-ndjson", Archive.WriteManifest)
 	case Sums:
 		return h.text(ctx, name, "text/plain; charset=utf-8", func(a Archive, ctx context.Context, w io.Writer, prefix string) error {
-			if !a.isEdition() { // these change, and a digest of what they were yesterday misleads
+			if !a.isEdition() { // these change, and yesterday's digest would mislead
 				return nil
 			}
 			return a.WriteSums(ctx, w, prefix)
@@ -121,8 +121,8 @@ func (a Archive) file(ctx context.Context, f Form) (*Entry, error) {
 	return a.computed(ctx, f)
 }
 
-// computed returns the file in a form whose bytes content computes. It asks the catalog only, if
-// that knows the file.
+// computed returns the file in a form whose bytes content computes. If the catalog knows the file's
+// size and digest, nothing is computed for them.
 func (a Archive) computed(ctx context.Context, f Form) (*Entry, error) {
 	modified, err := a.modified(ctx)
 	if err != nil {

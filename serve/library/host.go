@@ -43,10 +43,10 @@ func (t takenPages) in(seg catalog.SegmentEntry) bool {
 // Altered reports whether something of the host is or was withheld.
 func (h *Host) Altered() bool { return h.veil != nil || len(h.altered) > 0 }
 
-// Modified returns the later of two times: when something of the host was published, and when it
-// was last altered. Only alterations that count are considered, and rules only if hidden is true:
-// they hide some of it. Programs that compare times in whole seconds find each change, and so do
-// not keep what is withheld now.
+// Modified returns the later of two times: published, and when something of the host was last taken
+// down, hidden or shown again. It considers the alterations for which counts returns true, and the
+// access rules if hidden is true. Each change gets a second of its own. So a program that compares
+// whole seconds finds it, and does not keep what is withheld now.
 func (h *Host) Modified(published time.Time, counts func(catalog.Alteration) bool, hidden bool) time.Time {
 	var rules []time.Time
 	if hidden {
@@ -70,8 +70,8 @@ func (h *Host) NamesURLs(edition string) bool {
 // MayHide reports whether rules may hide some of a segment's records.
 func (h *Host) MayHide(seg catalog.SegmentEntry) bool { return h.veil.MayHide(seg) }
 
-// lastOf returns the last of a time of publication, of the alterations that count, and of the times
-// at which rules began to hide something.
+// lastOf returns the latest of these: a time of publication, the alterations for which of returns
+// true, and the times at which access rules came into force.
 func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Alteration) bool, rules []time.Time) time.Time {
 	var times []time.Time
 	for _, a := range by {
@@ -85,7 +85,7 @@ func lastOf(published time.Time, by []catalog.Alteration, of func(catalog.Altera
 	slices.SortFunc(times, time.Time.Compare)
 	var last time.Time
 	for _, t := range times {
-		if !t.After(last) { // of the same second
+		if !t.After(last) { // of the same second: take the next one
 			t = catalog.Tick(last, last)
 		}
 		last = t

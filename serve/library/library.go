@@ -18,17 +18,18 @@ import (
 // ErrCursor says that a cursor was not given by this service.
 var ErrCursor = errors.New("cursor is not one that this service gave")
 
-// Library is what all views are of: the catalog, and the segments in the object store.
+// Library is an archive of which views are taken: its catalog, and its segments in the object
+// store.
 type Library struct {
 	Catalog  *catalog.Catalog
 	Segments *Segments
-	Memo     *cache.Memo // keeps what is computed of both
+	Memo     *cache.Memo // caches what is computed of both
 	Spools   *Spools     // keeps long texts; nil: each reader has them written again
 	Log      *slog.Logger
 	Rules    *account.Rules // hide what not everybody may see; nil: nothing
 
-	// Lag is the greatest age of the version that a view is of, if other processes publish. The
-	// catalog's log in the object store is not read more often.
+	// Lag is how old the version of a view may be, if other processes publish. The catalog's log in
+	// the object store is not read more often.
 	Lag time.Duration
 }
 
@@ -62,7 +63,7 @@ func (x *Library) view(ctx context.Context, a *account.Account, lag time.Duratio
 
 // Segments reads published segments.
 type Segments struct {
-	Store store.Store // of a *store.Backed, damaged segments come from the copy
+	Store store.Store // if it is a *store.Backed, damaged segments are read from the copy
 	Memo  *cache.Memo // keeps indexes
 }
 

@@ -14,9 +14,9 @@ import (
 	"sheaf/archive/catalog"
 )
 
-// The links of an archive say where each page leads that its robot fetched. A line is source TAB
-// target TAB kind; see archive/FORMAT.md. An edition has the links of the pages that it brought;
-// current has those of every page that is in current's other files.
+// The links of an archive are those on its pages, as the robots wrote them down. A line is source
+// TAB target TAB kind; see archive/FORMAT.md. An edition has the links of the pages that it
+// brought; current has those of every page that is in current's other files.
 
 // hasLinks reports whether a robot wrote down the links of a segment.
 func hasLinks(seg catalog.SegmentEntry) bool {

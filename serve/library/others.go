@@ -20,9 +20,9 @@ import (
 
 // The others of an archive are the records of imported files that are in no segment: requests,
 // metadata, DNS answers and so on, as they were imported. If an answer had to be truncated, its
-// whole record is among them. The others of a batch are one object, each host's together, and the
-// catalog's entry of a segment says where its host's are. An edition has the others of its batches;
-// current has none, as they stand for no page.
+// whole record is among them. The others of a batch are one object, in which those of a host lie
+// together. The catalog's entry of a segment says where its host's others lie. An edition has the
+// others of its batches; current has none, as they stand for no page.
 
 func hasOthers(seg catalog.SegmentEntry) bool {
 	_, ok := seg.Views[wire.ViewOthers]

@@ -158,8 +158,8 @@ func (s *Spools) reserve(n int64) error {
 	return nil
 }
 
-// dropOldest drops the file that was read the longest time ago, of those that nobody reads. It
-// reports whether there was one. s.mu must be held.
+// dropOldest drops the least recently used of the files that nobody reads. It reports whether there
+// was one. s.mu must be held.
 func (s *Spools) dropOldest() bool {
 	oldest := ""
 	for key, text := range s.files {

@@ -34,7 +34,7 @@ func (t Target) Holds(key string) bool {
 	return strings.HasPrefix(key, t.KeyPrefix())
 }
 
-// KeyPrefix returns how the keys of the target's URLs on a host that belongs to it begin. With
+// KeyPrefix returns the common beginning of the keys of the target's URLs on one of its hosts. With
 // MatchExact it is the only key.
 func (t Target) KeyPrefix() string {
 	switch t.Match {
@@ -46,7 +46,7 @@ func (t Target) KeyPrefix() string {
 	return SiteKey(t.Host)
 }
 
-// SiteKey returns how all keys of the URLs of a host and of its namesakes begin.
+// SiteKey returns the common beginning of the keys of all URLs of a host and of its namesakes.
 func SiteKey(host string) string {
 	scheme := "http"
 	if strings.HasSuffix(host, ":80") { // with https this port is part of the key

@@ -29,8 +29,8 @@ type AccountView struct {
 	users atomic.Int32 // until they release it
 }
 
-// Sight names what the account may see, whatever is published and whatever the time is: what is
-// visible under a name stays visible under the same one, unless it is taken down or expires.
+// Sight is a key of the account's scope and rules, independent of version and time. What is visible
+// under a key stays visible under it, unless it is taken down or expires.
 func (v *AccountView) Sight() string {
 	sight := strings.Join(v.Scope, " ")
 	if v.Veil != nil {
@@ -45,11 +45,12 @@ func (v *AccountView) Sees(sight string) bool {
 	return scope == strings.Join(v.Scope, " ") && v.Veil.Within(mark)
 }
 
-// Seen names what the account may see now. It is for keys of caches.
+// Seen is a key of what the account may see now, for caches.
 func (v *AccountView) Seen() string { return fmt.Sprintf("%q %s", v.Scope, v.Veil.State()) }
 
-// Modified returns the later of two times: when something was published, and when what is withheld
-// of hosts at or below a place last changed. Only alterations that count are considered.
+// Modified returns the later of two times: published, and when something of hosts at or below a
+// place was last taken down, hidden or shown again. It considers the alterations for which counts
+// returns true.
 func (v *AccountView) Modified(published time.Time, place string, counts func(catalog.Alteration) bool) time.Time {
 	of := func(a catalog.Alteration) bool {
 		return counts(a) && account.Within(strings.ReplaceAll(a.Key, ",", "/"), place)
@@ -70,8 +71,8 @@ func (v *AccountView) Release() {
 	}
 }
 
-// Again returns the view for one more user, who must release it, too. It returns nil if everybody
-// who had it has released it.
+// Again returns the view for one more user, who must release it too. It returns nil if all users
+// have released it.
 func (v *AccountView) Again() *AccountView {
 	for n := v.users.Load(); n > 0; n = v.users.Load() {
 		if v.users.CompareAndSwap(n, n+1) {

@@ -34,7 +34,7 @@ type Volume struct {
 	parts    []volumePart
 	files    [len(volumeForms)]struct {
 		size int64
-		sum  hash.Hash // of what the ETag stands for
+		sum  hash.Hash // of everything that the bytes depend on
 	}
 }
 
@@ -92,9 +92,9 @@ func volumeSuffixes() []string {
 	return []string{volumeForms[0].Suffix, volumeForms[1].Suffix, volumeList}
 }
 
-// Measure is what a volume needs to know of a host's archive. To find it for the latest version of
-// every page takes reading the indexes of all of the host's segments. It is right for who sees the
-// segments that are needed and none that is newer than the last, if from it the same is withheld.
+// Measure is what a volume needs to know of a host's archive. For the latest versions it is found
+// by reading the indexes of all of the host's segments. It also holds for another account that sees
+// the segments in Needed and none newer than Last, if the same is withheld from it.
 type Measure struct {
 	Key    string  `json:"key"`              // of the host, and of what is withheld of it
 	Last   int64   `json:"last,omitempty"`   // sequence number of the newest segment
@@ -107,7 +107,7 @@ type Measure struct {
 }
 
 // Measure measures an archive, unless it is among those that are known, by key. It returns the
-// archive without the segments that are not needed; if these expire, it stays the same.
+// archive reduced to the segments that are needed, so that it stays the same when others expire.
 func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
 	m := Measure{}
 	if a.latest {
