@@ -40,8 +40,8 @@ func (c *Capture) Stands() bool {
 	return false
 }
 
-// ID returns a name for the record, of eight hexadecimal digits. It tells the records of a page of
-// one second from one another, and stays the same as long as the record is stored.
+// ID returns a name for the record, of eight hexadecimal digits. It distinguishes the records of a
+// page in one second, and stays the same as long as the record is stored.
 func (c *Capture) ID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", c.Segment.SHA256, c.Offset))
 	return hex.EncodeToString(sum[:4])
@@ -76,9 +76,8 @@ func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
 	return view.OpenRange(ctx, view.Size()-n, n)
 }
 
-// Place says where the record lies in a WARC file: the path in the tree, without the slash before
-// it, of the file that its edition brought of the host, and the offset there. Its length is
-// WARCLength.
+// Place says where the record lies in its edition's WARC file of the host: the file's path in the
+// tree, without the slash before it, and the offset in bytes. Its length is WARCLength.
 func (c *Capture) Place(ctx context.Context) (file string, offset int64, err error) {
 	file, offset, err = library.Of(c.host, c.finder.records.archive).WARCOffset(ctx, c.Segment, c.Offset, c.before)
 	if err != nil {

@@ -56,8 +56,8 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 	return e
 }
 
-// orFromCopy calls read, and once more if it has met damage, and the segment comes from the copy of
-// the store since then.
+// orFromCopy calls read. If read meets damage, and the segment is read from the copy of the store
+// since then, it calls read once more.
 func orFromCopy[T any](read func() (T, error)) (T, error) {
 	got, err := read()
 	if damage := new(DamageError); errors.As(err, &damage) && damage.again {

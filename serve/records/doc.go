@@ -1,5 +1,5 @@
 // Package records finds single records: the answers that robots stored of a URL, a host, a domain
-// or everything, in an order in which a place stays what it is.
+// or everything, in an order in which a position stays valid.
 //
 // The URL index (archive/urlindex) finds them in the segments that it covers, and the segments' own
 // indexes find them in the others. That makes no difference to what is found, nor to its order. A

@@ -19,7 +19,7 @@ import (
 // MaxTargets is the limit for the URLs and hosts in one query.
 const MaxTargets = 100_000
 
-// MaxTargetBytes is the limit for the body with them.
+// MaxTargetBytes is the limit for a body with URLs and hosts.
 const MaxTargetBytes = 64 << 20
 
 // ReadTargets parses URLs and hosts, one in each line. A line without a slash is a whole host. A

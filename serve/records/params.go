@@ -52,14 +52,14 @@ type (
 		Match
 	}
 
-	// Match says what stands for a target, and of which time its records are.
+	// Match says how url selects records, and of which time they are.
 	Match struct {
 		MatchType string `query:"matchType" doc:"exact, prefix, host or domain"`
 		From      string `query:"from" doc:"least time, 4 to 14 digits"`
 		To        string `query:"to" doc:"last time"`
 	}
 
-	// Choice says which of their records are wanted.
+	// Choice says which of the records are wanted, and in which order.
 	Choice struct {
 		Edition    string   `query:"edition" doc:"only records that the edition of this name brought"`
 		Collection string   `query:"collection" doc:"only records that were imported as the collection of this name"`
@@ -98,7 +98,7 @@ type (
 		ShowNumPages bool `query:"showNumPages" doc:"only how many pages there are: in JSON blocks, pages and pageSize, the number alone in output=text"`
 	}
 
-	// Files says what files of records have.
+	// Files says what a file of records contains.
 	Files struct {
 		Originals bool `query:"originals" doc:"whether files have the pages that revisits refer to; by default it depends on the file"`
 	}
@@ -409,8 +409,8 @@ func (q *Query) id() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Originals reports whether the query's files have the pages that revisits refer to. suits is what
-// the query leaves to the file.
+// Originals reports whether the query's files have the pages that revisits refer to. suits is the
+// answer for files of this kind if the query does not say.
 func (q *Query) Originals(suits bool) bool {
 	if q.originals != nil {
 		return *q.originals

@@ -65,9 +65,9 @@ func (r *Records) currentIndex(ctx context.Context) *urlindex.View {
 }
 
 // Published returns up to limit segments that were published behind the number since of the change
-// feed, whoever may see them, and the number up to which these are all. If since is negative, it
-// returns the end of the feed only. Another process may have seen a publication that this one has
-// not seen yet: then nothing comes behind since.
+// feed, whoever may see them, and the number up to which no segment is missing. If since is
+// negative, it returns the end of the feed only. Another process may have seen a publication that
+// this one has not seen yet: then nothing comes behind since.
 func (r *Records) Published(ctx context.Context, since int64, limit int) (segments []catalog.SegmentEntry, last int64, err error) {
 	snap, err := r.archive.Catalog.PinWithin(ctx, r.archive.Lag)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *Records) Published(ctx context.Context, since int64, limit int) (segmen
 	return segments, last, nil
 }
 
-// Latest returns up to n of the segments of the latest limit changes that the account sees, newest
-// first, and no host twice.
+// Latest returns segments of the latest limit changes: up to n that the account sees, newest first,
+// one of each host.
 func (r *Records) Latest(ctx context.Context, a *account.Account, n, limit int) (segments []catalog.SegmentEntry, err error) {
 	v, err := r.archive.View(ctx, a)
 	if err != nil {

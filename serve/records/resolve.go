@@ -55,7 +55,7 @@ func (f *finder) elsewhere(ctx context.Context, c *Capture) (*Capture, error) {
 }
 
 // lastPages are the pages of one URL key of one host, as pagesOf returned them last. A search
-// reaches the revisits of a URL one after another, and each is not to read all records of the URL
+// reaches the revisits of a URL one after another, and each would read all records of the URL
 // again.
 type lastPages struct {
 	mu    sync.Mutex // guards what follows
@@ -98,7 +98,7 @@ func setOriginals(ctx context.Context, captures []*Capture) (err error) {
 	return nil
 }
 
-// originals are the answers of one URL key, by what a revisit says of the one that it refers to.
+// originals finds the answers of one URL key by what a revisit says of the one that it refers to.
 type originals struct {
 	at      map[fetch]*Capture           // the last published of an instant
 	ordered map[version][]*Capture       // in the order of time

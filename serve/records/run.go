@@ -113,7 +113,7 @@ func (q *Query) run(ctx context.Context, from *Records, a *account.Account, b Bu
 	return nil, err
 }
 
-// pace returns what the search calls from time to time.
+// pace returns the function for Search.Pace.
 func (r *runner) pace(ctx context.Context) func(Position, int64) error {
 	return func(at Position, scanned int64) error {
 		r.searched = scanned
@@ -206,8 +206,8 @@ func (r *runner) settle(ctx context.Context, at Position) error {
 	return err
 }
 
-// accept applies the collapses, offset and limit to a record, and emits it. When a record comes for
-// which there is no room, there is more to come for certain.
+// accept applies the collapses, offset and limit to a record, and emits it. The first record beyond
+// the limit ends the search: so it is certain that there is more.
 func (r *runner) accept(ctx context.Context, c *Capture, at Position) error {
 	before := r.countDupe(c)
 	marks := slices.Clone(r.marks)

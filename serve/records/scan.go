@@ -14,8 +14,8 @@ import (
 )
 
 // scan is a walk over the records of hosts of one site, in the order of key, time and publication.
-// The URL index has the records of the segments that it covers; the others' own indexes have
-// theirs.
+// Records of segments that the URL index covers come from it; those of other segments from the
+// segments' own indexes.
 type scan struct {
 	finder  *finder
 	hosts   []*library.Host
@@ -33,8 +33,8 @@ type found struct {
 	before int64 // length of the segment's records before it in a WARC view, in bytes
 }
 
-// segmentOf is a segment with its host. The host is nil for a record that the URL index has, but of
-// a segment that the account does not see, or that is not wanted.
+// segmentOf is a segment with its host. The host is nil if the URL index has a record of a segment
+// that the account does not see, or that is not wanted.
 type segmentOf struct {
 	host    *library.Host
 	segment *catalog.SegmentEntry

@@ -24,9 +24,9 @@ type Search struct {
 	Until    *Position // end before it, forwards only; nil: at the end
 	Reverse  bool      // sites from their last record to their first
 
-	// Pace, if set, is called from time to time with how far the search has come: everything behind
-	// done is still to be searched, and scanned records were looked at. An error ends the search.
-	// It bounds what an answer may cost.
+	// Pace, if set, is called from time to time with the search's progress: done is the position
+	// before which everything was searched, and scanned is how many records were looked at. An
+	// error ends the search. So it bounds what an answer may cost.
 	Pace func(done Position, scanned int64) error
 }
 

@@ -27,9 +27,9 @@ var errStop = errors.New("stop")
 // longestKey is more than the length of any URL's key.
 const longestKey = 1 << 20
 
-// Suggest returns up to n URLs of pages, of the host of a URL and its namesakes with and without
-// www, that are most like the URL, the most alike first. It is for readers that ask for a page that
-// is not here.
+// Suggest returns up to n URLs of pages that are most like a URL, the most alike first. They are of
+// the URL's host and of its namesakes with and without www. Suggest is for readers that ask for a
+// page that is not here.
 func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n int) ([]string, error) {
 	name, err := naming.HostOf(url)
 	if err != nil {
