@@ -21,7 +21,7 @@ import (
 	"sheaf/serve/records"
 )
 
-// Errors that callers decide by.
+// Errors that callers distinguish.
 var (
 	ErrNoJob       = errors.New("no such job of this account, or not any more")
 	ErrTooManyJobs = fmt.Errorf("this account has %d jobs that are not finished; wait for one, or cancel one", maxOpenJobs)
@@ -32,7 +32,7 @@ const (
 	maxOpenJobs = 4 // limit for an account's unfinished jobs
 
 	// KeepJobs is how long a finished job and its result are kept. Segments that expire meanwhile
-	// are not deleted before.
+	// are kept as long.
 	KeepJobs = 12 * time.Hour
 )
 
@@ -148,12 +148,11 @@ func (j *Jobs) List(ctx context.Context, account string) ([]*Job, error) {
 	return all, nil
 }
 
-// Queue says how many jobs are in a state, and since when the oldest of them has been there or
-// waits.
+// Queue counts the jobs in one state.
 type Queue struct {
 	State  string
 	Jobs   int64
-	Oldest time.Time // when it was asked for
+	Oldest time.Time // when the oldest of them was asked for
 }
 
 // Queues returns the queues of unfinished jobs. It is quick.
@@ -192,7 +191,7 @@ func (j *Jobs) Open(ctx context.Context, a *account.Account, job *Job, name stri
 	if job.State != api.JobDone {
 		return nil, ErrNotDone
 	}
-	// Callers share what is loaded, and may go before it is.
+	// Callers share the result, and a caller may leave before it is loaded.
 	shared, key := context.WithoutCancel(ctx), "job "+job.ID
 	if TableIsOfRecords(job.Form) {
 		table, err := j.tables.GetOrBuild(shared, a, key, func(ctx context.Context) (*Table, error) {

@@ -129,9 +129,9 @@ func (x *Tables) Make(ctx context.Context, a *account.Account, name string, dept
 	})
 }
 
-// write makes a table of the rows that fill finds and writes. fill returns their number. It takes
-// views of its own: what is withdrawn after the one that is taken here makes the table void, so
-// nothing that fill may have seen before is given out.
+// write makes a table of the rows that fill finds and writes. fill returns their number. fill takes
+// views of the catalog itself, after the one that write takes: a withdrawal after that one makes
+// the table void, so no row that fill saw before a withdrawal is given out.
 func (x *Tables) write(ctx context.Context, a *account.Account, fill func(io.Writer) (int64, error)) (*Table, error) {
 	v, err := x.Archive.View(ctx, a)
 	if err != nil {
@@ -171,9 +171,9 @@ func (x *Tables) Open(ctx context.Context, a *account.Account, t *Table, name st
 }
 
 const (
-	groupRows  = 1 << 17  // of a row group, of which a writer holds the compressed pages in memory
-	pageBytes  = 64 << 10 // of a page, before compression: what a reader fetches at least of a column
-	boundBytes = 96       // of a page's least and greatest value that the index keeps: host and some path
+	groupRows  = 1 << 17  // rows of a row group; a writer holds the group's compressed pages in memory
+	pageBytes  = 64 << 10 // bytes of a page, before compression: the least that a reader fetches of a column
+	boundBytes = 96       // bytes that the index keeps of a page's least and greatest value: host and some path
 	atOnce     = 256      // rows that go to the Parquet writer at once
 )
 
