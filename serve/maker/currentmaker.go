@@ -16,8 +16,8 @@ import (
 // currentLease is the name of the lease under which the volumes are made.
 const currentLease = "current"
 
-// kept is how many of each domain there are at once: who fetches the one before the newest can go
-// on.
+// kept is how many of each domain there are at once, so that a download of the one before the
+// newest can finish.
 const kept = 2
 
 // CurrentOptions are the settings of a CurrentMaker. All fields but Domains are required.
@@ -41,8 +41,8 @@ type CurrentMaker struct {
 // NewCurrentMaker returns a CurrentMaker.
 func NewCurrentMaker(opt CurrentOptions) *CurrentMaker { return &CurrentMaker{opt: opt} }
 
-// everybodysView is whom volumes are measured for. No account has its name, so no rule is for it.
-// What others see of a volume is measured when they open it.
+// everybodysView is an account that no rule names, since no account has its name. Volumes are
+// measured as it sees them. Another view of a volume is measured when an account opens it.
 var everybodysView = &account.Account{Domains: []string{"*"}}
 
 // Run follows the catalog until ctx ends. After each volume it sleeps for as long as that took, so

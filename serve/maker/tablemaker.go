@@ -38,7 +38,7 @@ type TableOptions struct {
 type TableMaker struct {
 	opt  TableOptions
 	sees string            // what everybody saw when all tables had been made
-	fine map[string]string // of volumes whose tables are as they should be: what they depend on
+	fine map[string]string // by volume: what its tables depend on, if they are as they should be
 
 	// doomed has the keys of tables that nobody sees any more, and when they are to be deleted. If
 	// what was hidden comes back before that, so does the table.
@@ -50,7 +50,8 @@ func NewTableMaker(opt TableOptions) *TableMaker {
 	return &TableMaker{opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
 }
 
-// everybody is whom tables are made for. No account has its name, so no rule is for it.
+// everybody is an account that no rule names, since no account has its name. Tables are made as it
+// sees them.
 var everybody = &account.Account{Domains: []string{"*"}}
 
 // longest is about how long one pass takes. The next one begins with the newest day again.

@@ -169,8 +169,8 @@ func joined(edits []edit, a []string) []edit {
 
 func weight(removed, added int) int { return max(removed, added) }
 
-// trifle reports whether the words between two edits, each of at least that many words, are too few
-// to be shown as unchanged.
+// trifle reports whether the words between two edits are too few to be shown as unchanged. Each of
+// the two edits has at least least words.
 func trifle(words []string, least int) bool {
 	characters := 0
 	for _, w := range words {

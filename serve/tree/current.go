@@ -21,15 +21,15 @@ import (
 
 // Of domains that the operator chooses, the latest version of every page is offered in volumes,
 // too: /current/20261121/jp/00001.tar.gz and so on have the hosts' current.tar.gz as they were when
-// the edition had been published. They stay so while they are there, which is until the second next
-// ones: who fetches all of jp takes longer than a day. What is taken down leaves them.
+// the edition had been published. They do not change, and are there until the second next ones have
+// been made, since it takes longer than a day to fetch all of jp. What is taken down leaves them.
 //
-// To find how long a host's current.tar.gz is takes reading the indexes of all of its segments.
-// Package maker has that done beside publication, and this file keeps what was found in the
-// store: for each volume a list, and once all are made, which hosts each volume has. It is
-// derived, and can be deleted at any time. If a list does not have what an account sees of a host,
-// because something was taken down or is hidden from it, the host's indexes are read when the
-// volume is opened. What expires changes nothing: the segments that are needed stay.
+// The length of a host's current.tar.gz is found by reading the indexes of all of its segments.
+// Package maker has that done beside publication, and this file keeps the results in the store: for
+// each volume a list, and once all are made, which hosts each volume has. It is derived, and can be
+// deleted at any time. If a list does not have what an account sees of a host, because something
+// was taken down or is hidden from it, the host's indexes are read when the volume is opened. What
+// expires changes nothing: the segments that are needed stay.
 
 const (
 	dirCurrent = "current"
@@ -41,8 +41,8 @@ const (
 	currentVolumes = "volumes.json"
 )
 
-// Current says of which hosts the volumes are that have the latest version of every page of a
-// domain, when an edition had been published.
+// Current says which hosts lie in each volume of the latest versions of a domain's pages. The
+// versions are the latest of the time when an edition had been published.
 type Current struct {
 	Edition string    `json:"edition"`
 	Domain  string    `json:"domain"` // a top-level domain, such as jp
@@ -97,8 +97,8 @@ func DeleteCurrent(ctx context.Context, st store.Store, c Current) error {
 	return c.deleteFrom(ctx, st, "")
 }
 
-// deleteFrom deletes the lists from a key on. What shows the volumes goes first, so that nobody
-// opens one without its list.
+// deleteFrom deletes the lists from a key on. The Current, which shows the volumes, goes first, so
+// that nobody opens one without its list.
 func (c Current) deleteFrom(ctx context.Context, st store.Store, key string) error {
 	if err := st.Delete(ctx, c.key(currentVolumes)); err != nil {
 		return err
@@ -240,8 +240,8 @@ func currentSegments(ctx context.Context, v *library.AccountView, of source, par
 	}
 }
 
-// measured returns what is known of the archives in a volume, by their keys. What is not can be
-// measured again, so a list that is damaged or gone costs nothing but time.
+// measured returns what is known of the archives in a volume, by their keys. Others are measured
+// again, so a list that is damaged or gone costs nothing but time.
 func (t *Tree) measured(ctx context.Context, c Current, volume string) map[string]library.Measure {
 	list, err := t.readMeasures(ctx, c, volume)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {

@@ -18,7 +18,7 @@ import (
 )
 
 // The files in which a day's directory tells what the day changed of a domain: see
-// library.DayChange. They are written when they are asked for, for what the reader sees.
+// library.DayChange. A file is written when a reader asks for it, about what that reader sees.
 const (
 	fileChanges      = "changes.jsonl.gz"
 	fileChangesTable = "changes.parquet"
@@ -155,8 +155,8 @@ func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err 
 	return keys, nil
 }
 
-// ofVersion returns what compute makes of a version of the catalog, whoever asks, and keeps it
-// under a key. It may run on when its caller has gone, in a view of its own.
+// ofVersion returns what compute makes of a version of the catalog, and keeps it under a key for
+// all accounts. compute may run on when its caller has gone, in a view of its own.
 func ofVersion[T any](ctx context.Context, v *library.AccountView, key string, compute func(context.Context, *library.AccountView) (T, int64, error)) (T, error) {
 	return cache.GetOrCompute(ctx, v.Archive.Memo, key, func(ctx context.Context) (t T, cost int64, err error) {
 		own := v.Again()

@@ -102,7 +102,7 @@ func (f *finder) findDay(ctx context.Context, name string) (*library.Entry, erro
 }
 
 // exists fails with library.ErrNotFound if there is no host at or below the place of a day's
-// domain. It is quick: what it lets pass is looked for in each edition of the day.
+// domain. It is a quick test before each edition of the day is searched.
 func (f *finder) exists(ctx context.Context, of source) error {
 	if ok, err := f.view.Exists(ctx, of.place); ok || err != nil {
 		return err

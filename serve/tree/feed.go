@@ -12,8 +12,8 @@ import (
 	"sheaf/serve/library"
 )
 
-// The files below /feed may always be read, as directories may: who follows them learns what to
-// fetch when the account's window opens.
+// The files below /feed may always be read, as directories may. So a reader that follows them knows
+// what to fetch when the account's window opens.
 
 // findFeed finds a path below /feed.
 func (f *finder) findFeed(ctx context.Context, name string) (*library.Entry, error) {

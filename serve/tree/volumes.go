@@ -17,13 +17,13 @@ import (
 	"sheaf/serve/library"
 )
 
-// What the editions of a day brought of a domain is offered in volumes, for who wants all of jp: in
-// a few large files instead of two for each of a million hosts. Where a volume ends depends on what
-// these editions and those before them brought of the domain, and on nothing that happens later or
-// that an account may see. So volumes keep their numbers, while the day's editions arrive, too.
-// What is taken down, has expired or is outside of the account's scope is not in its volume. A
-// volume of which nothing is left is not there. days.go says which volume has what, and current.go
-// has volumes of the latest version of every page.
+// What the editions of a day brought of a domain is also offered in volumes. A reader who wants all
+// of jp fetches a few large files instead of two for each of a million hosts. Where a volume ends
+// depends on what these editions and those before them brought of the domain, and on nothing that
+// happens later or that an account may see. So volumes keep their numbers, while the day's editions
+// arrive, too. What is taken down, has expired or is outside of the account's scope is not in its
+// volume. A volume of which nothing is left is not there. days.go says which volume has what, and
+// current.go has volumes of the latest version of every page.
 
 // source is what volumes are made of: what the editions of a day brought of a domain or, if current
 // is true, the latest version of every page of the domain when the one edition had been published.
@@ -34,7 +34,7 @@ type source struct {
 	current  bool
 }
 
-// part is what one volume has of a source: hosts, and the editions that brought it. There is more
+// part is what one volume has of a source: hosts, and the editions that brought them. There is more
 // than one edition only if they brought little.
 type part struct {
 	span
@@ -216,8 +216,8 @@ type VolumeOf struct {
 	Make         func(context.Context) (*library.Volume, error)
 }
 
-// Newest returns the newest edition's name, "" if there is none, and what an account sees: while
-// that is the same, so is the tree.
+// Newest returns the newest edition's name, "" if there is none, and a key of what an account sees.
+// While that key is the same, so is the tree.
 func (t *Tree) Newest(ctx context.Context, a *account.Account) (edition, sees string, err error) {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {
@@ -274,14 +274,14 @@ func (f *finder) volume(ctx context.Context, of source, part part, name string) 
 	})
 }
 
-// volumeFiles is what listings have of a volume.
+// volumeFiles caches what a listing shows of a volume.
 type volumeFiles struct {
 	digest   string // library.Volume.Digest
 	modified time.Time
 	nodes    []library.Node // none if the account sees nothing of it
 }
 
-// volumeFiles describes the files of a volume. Of a listing no more is kept than that.
+// volumeFiles describes the files of a volume. Nothing else of the volume is kept.
 func (f *finder) volumeFiles(ctx context.Context, of source, part part, name string) (*volumeFiles, error) {
 	key := f.volumeKey("volume files", of, part)
 	return library.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *library.AccountView) (*volumeFiles, int64, error) {

@@ -19,8 +19,9 @@ import (
 // are: tables/20261121/jp/00001-DIGEST-TIME-ROWS-SHA256.records.parquet. They are derived and can
 // be deleted at any time.
 //
-// DIGEST is that of the volume of which the table was made. Who sees a volume with another digest,
-// because something in it is hidden or was taken down since, does not see the table.
+// DIGEST is that of the volume of which the table was made. An account that sees the volume with
+// another digest, because something in it is hidden or was taken down since, does not see the
+// table.
 const TablesPrefix = "tables/"
 
 // VolumeTables are the names of the tables of a volume.
