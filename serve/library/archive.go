@@ -114,8 +114,7 @@ func (h Files) Modified() time.Time {
 }
 
 // modified returns when the archive's files last changed. An edition's files change when some of
-// its records are taken down by their URLs or hidden, and when that ends. An edition that is
-// withheld as a whole has no files.
+// its records are taken down by their URLs or hidden, and when that ends.
 func (a Archive) modified(ctx context.Context) (time.Time, error) {
 	published := a.published()
 	if !a.host.Altered() {

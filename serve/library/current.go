@@ -149,8 +149,7 @@ const (
 	night      = 12 * time.Hour
 )
 
-// another adds a visit to a page that broke off to cuts, unless the last of cuts is of the same
-// night.
+// another adds a visit to a page that broke off, unless the last of cuts is of the same night.
 func another(cuts []visit, v visit) []visit {
 	if n := len(cuts); n > 0 && v.by.time.Sub(cuts[n-1].by.time) < night {
 		return cuts
@@ -158,9 +157,8 @@ func another(cuts []visit, v visit) []visit {
 	return append(cuts, v)
 }
 
-// needed returns the sequence numbers of the segments on which the versions in the archive depend.
-// The archive must be one of the latest versions. If it has none, needed returns all of its
-// segments.
+// needed returns the sequence numbers of the segments on which the archive's latest versions
+// depend; of all its segments if it has no versions.
 func (a Archive) needed(ctx context.Context) (numbers []int64, err error) {
 	parts, err := a.readParts(ctx)
 	if err != nil {

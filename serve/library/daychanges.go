@@ -110,8 +110,7 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	}
 	erased := slices.ContainsFunc(lostBefore, func(seq int64) bool { return !slices.Contains(lost, seq) })
 	if erased || len(d.before) > 0 && len(d.after) == 0 {
-		// The URLs of what is erased are not known any more: the host is told of, and then all that
-		// is left.
+		// Nobody knows the URLs of what is erased. So all that is left is told anew.
 		if err := emit(DayChange{Host: host, Change: ChangeWithdrawn, File: naming.HostDir(host) + "/"}); err != nil {
 			return err
 		}
@@ -129,8 +128,7 @@ func (v *AccountView) DayChanges(ctx context.Context, host, dayBefore, day strin
 	return nil
 }
 
-// stateAt returns the records that stood for the host's URLs at the end of a day, and the numbers
-// of lost segments: see catalog.History.At.
+// stateAt returns the records that stood for the host's URLs at the end of a day. For lost see At.
 func (d *hostDay) stateAt(ctx context.Context, history *catalog.History, day string) (state map[string]stand, lost []int64, err error) {
 	segments, stones, lost := history.At(day)
 	state = make(map[string]stand)

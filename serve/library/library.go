@@ -18,8 +18,7 @@ import (
 // ErrCursor says that a cursor was not given by this service.
 var ErrCursor = errors.New("cursor is not one that this service gave")
 
-// Library is an archive of which views are taken: its catalog, and its segments in the object
-// store.
+// Library is an archive of which views are taken: its catalog, and its segments in the store.
 type Library struct {
 	Catalog  *catalog.Catalog
 	Segments *Segments

@@ -38,8 +38,8 @@ type Spool struct {
 	to         stored
 }
 
-// NewSpool returns a Spool, which compresses if that is worth it and gzip is set. It calls enter, if
-// that is not nil, before it begins a file.
+// NewSpool returns a Spool, which compresses if that is worth it and gzip is set. It calls enter,
+// if that is not nil, before it begins a file.
 func NewSpool(gzip bool, enter func() (leave func(), err error)) *Spool {
 	return &Spool{gzip: gzip, to: stored{hash: sha256.New(), enter: enter}}
 }
