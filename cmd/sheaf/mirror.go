@@ -65,7 +65,7 @@ here too; so is what a narrower selection leaves out, and a host whose robots.tx
 	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")
 	f.StringSliceVar(&opt.Selection.Domains, "domain", nil, "only this host and all below it, such as ac.jp")
 	f.StringArrayVar(&opt.Selection.SURT, "surt", nil, "only hosts whose key begins so, such as jp,ac,w")
-	f.StringArrayVar(&opt.Honour, "honour", nil, "leave out hosts whose robots.txt asks this, such as content-usage:train-ai=n or license; may be given several times")
+	f.StringArrayVar(&opt.Honour, "honour", nil, "leave out hosts whose robots.txt asks this, such as content-usage:train-ai=n, content-signal:ai-train=no or license; may be given several times")
 	f.StringVar(&opt.CAFile, "ca-file", "", "PEM file of the certificate authorities to trust, instead of the system's")
 	f.IntVar(&opt.Parallel, "parallel", 4, "downloads at once")
 	f.StringVar(&limit, "limit", "0", "bytes a second of all downloads together, such as 10MiB; 0: no limit")

@@ -25,6 +25,7 @@ import (
 // Names of preferences.
 const (
 	ContentUsage   = "content-usage"   // of the header, or lines of a robots.txt (IETF aipref, draft-ietf-aipref-attach)
+	ContentSignal  = "content-signal"  // likewise (draft-romm-aipref-contentsignals; contentsignals.org)
 	RobotsTag      = "x-robots-tag"    // of the header
 	RobotsMeta     = "robots"          // of the meta element
 	TDMReservation = "tdm-reservation" // of the header or the meta element (W3C TDM Reservation Protocol)
@@ -34,14 +35,14 @@ const (
 
 // Names returns the names of all preferences, in order.
 func Names() []string {
-	return []string{ContentUsage, RobotsTag, RobotsMeta, TDMReservation, TDMPolicy, License}
+	return []string{ContentUsage, ContentSignal, RobotsTag, RobotsMeta, TDMReservation, TDMPolicy, License}
 }
 
 // maxValue is the limit for a value in its written form, in bytes. Longer ones are cut.
 const maxValue = 300
 
 // MaxLength is the limit for all preferences of a response, in bytes.
-const MaxLength = 6 * (maxValue + len(TDMReservation) + len("=%; "))
+const MaxLength = 7 * (maxValue + len(TDMReservation) + len("=%; "))
 
 // Searched is how many bytes of a page are searched for meta elements, unless its body element
 // begins earlier.
@@ -175,7 +176,7 @@ func (f *found) header(head []byte) string {
 			continue
 		}
 		switch name, value := strings.ToLower(string(name)), string(value); name {
-		case ContentUsage, RobotsTag, TDMReservation, TDMPolicy:
+		case ContentUsage, ContentSignal, RobotsTag, TDMReservation, TDMPolicy:
 			f.add(name, value)
 		case "content-type":
 			types = append(types, value)
@@ -218,8 +219,8 @@ func untilComma(s string) (before, after string) {
 	return s, ""
 }
 
-// robotsTxt adds the lines of a robots.txt: all licences, and the usage that is said for all
-// robots.
+// robotsTxt adds the lines of a robots.txt: all licences, and the usage and signals that are said
+// for all robots.
 func (f *found) robotsTxt(text []byte) {
 	all, inAgents := true, false
 	for line := range bytes.FieldsFuncSeq(media.PlainLines(text), func(c rune) bool { return c == '\n' || c == '\r' }) {
@@ -234,7 +235,7 @@ func (f *found) robotsTxt(text []byte) {
 			all = inAgents && all || value == "*"
 			inAgents = true
 			continue
-		case key == ContentUsage && all, key == License:
+		case (key == ContentUsage || key == ContentSignal) && all, key == License:
 			f.add(key, value)
 		}
 		inAgents = inAgents && key == "sitemap"

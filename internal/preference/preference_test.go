@@ -27,8 +27,8 @@ func TestOf(t *testing.T) {
 		{"quotes and Japanese", "http://a.jp/", head + "X-Robots-Tag: a\"b\\c\x82\xa0;%\r\n", "", "x-robots-tag=a%22b%5Cc%82%A0%3B%25"},
 		{"too long", "http://a.jp/", head + "X-Robots-Tag: " + long + "\r\n", "", "x-robots-tag=" + long[1:] + "%"},
 		{"robots.txt", "http://a.jp/robots.txt", head,
-			"Content-Usage: search=y\nUser-agent: x\nContent-Usage: train-ai=n\nUser-Agent: y\nuser-agent: *\nDisallow: /z # why\nContent-Usage: /img/ train-ai=y # that\rLicense: https://a.jp/l.xml\n",
-			"content-usage=search=y, /img/ train-ai=y; license=https://a.jp/l.xml"},
+			"Content-Usage: search=y\nUser-agent: x\nContent-Usage: train-ai=n\nContent-Signal: search=no\nUser-Agent: y\nuser-agent: *\nDisallow: /z # why\nContent-Usage: /img/ train-ai=y # that\rcontent-signal: search=yes,ai-train=no, use=\x83\nLicense: https://a.jp/l.xml\n",
+			"content-usage=search=y, /img/ train-ai=y; content-signal=search=yes,ai-train=no, use=%83; license=https://a.jp/l.xml"},
 		{"another robots.txt", "http://a.jp/x/robots.txt", head, "License: https://a.jp/l.xml\n", ""},
 	} {
 		got := Of(test.url, []byte(test.head+"\r\n"), []byte(test.body))

@@ -81,6 +81,7 @@ type ownColumns struct {
 // preferenceColumns are what the page's owner asks of those who use it: see package preference.
 type preferenceColumns struct {
 	ContentUsage   string `parquet:"content_usage,optional,dict"`
+	ContentSignal  string `parquet:"content_signal,optional,dict"`
 	RobotsTag      string `parquet:"x_robots_tag,optional,dict"`
 	RobotsMeta     string `parquet:"robots_meta,optional,dict"`
 	TDMReservation string `parquet:"tdm_reservation,optional,dict"`
@@ -120,7 +121,7 @@ func rowOf(c *records.Capture, of hostColumns) row {
 func asked(preferences string) preferenceColumns {
 	value := func(name string) string { return strings.ToValidUTF8(preference.Value(preferences, name), "\ufffd") }
 	return preferenceColumns{
-		ContentUsage: value(preference.ContentUsage), RobotsTag: value(preference.RobotsTag), RobotsMeta: value(preference.RobotsMeta),
+		ContentUsage: value(preference.ContentUsage), ContentSignal: value(preference.ContentSignal), RobotsTag: value(preference.RobotsTag), RobotsMeta: value(preference.RobotsMeta),
 		TDMReservation: value(preference.TDMReservation), TDMPolicy: value(preference.TDMPolicy), License: value(preference.License),
 	}
 }

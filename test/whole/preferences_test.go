@@ -27,7 +27,7 @@ func TestPreferences(t *testing.T) {
 		asked := r.Host == asks
 		switch {
 		case r.URL.Path == "/robots.txt" && asked:
-			fmt.Fprint(w, "User-agent: *\nDisallow: /cgi-bin/\nContent-Usage: train-ai=n\nLicense: https://"+asks+"/licence.xml\n")
+			fmt.Fprint(w, "User-agent: *\nDisallow: /cgi-bin/\nContent-Usage: train-ai=n\nContent-Signal: search=yes,ai-train=no\nLicense: https://"+asks+"/licence.xml\n")
 		case r.URL.Path == "/robots.txt":
 			http.NotFound(w, r)
 		case r.URL.Path == "/":
@@ -62,7 +62,7 @@ func TestPreferences(t *testing.T) {
 	}
 	const query = api.PathCDX + "?url=*.example.jp&output=text&fl=url,preferences"
 	for filter, want := range map[string]string{
-		"&preference=content-usage:train-ai=n":                       "http://asks.example.jp/robots.txt content-usage=train-ai=n; license=https://asks.example.jp/licence.xml\n",
+		"&preference=content-usage:train-ai=n":                       "http://asks.example.jp/robots.txt content-usage=train-ai=n; content-signal=search=yes,ai-train=no; license=https://asks.example.jp/licence.xml\n",
 		"&preference=x-robots-tag":                                   "http://asks.example.jp/ x-robots-tag=noai; robots=max-snippet:50\n",
 		"&preference=robots&preference=!x-robots-tag":                "http://open.example.jp/ robots=max-snippet:50\n",
 		"&preference=!any&filter==url:http://" + open + "/plain.txt": "http://open.example.jp/plain.txt -\n",
@@ -86,7 +86,7 @@ func TestPreferences(t *testing.T) {
 	for _, e := range changes.Events {
 		told[e.Host] = e.Preferences
 	}
-	if told[asks] != "content-usage=train-ai=n; license=https://asks.example.jp/licence.xml" || told[open] != "-" {
+	if told[asks] != "content-usage=train-ai=n; content-signal=search=yes,ai-train=no; license=https://asks.example.jp/licence.xml" || told[open] != "-" {
 		t.Errorf("the feed tells %q", told)
 	}
 
