@@ -37,9 +37,10 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 	web.page("back.test/0.html", "text/html", []byte("here"))
 	web.fallback("back.test", answer{http.StatusFound, http.Header{"Location": {"/"}}, nil})
 
-	web.page("guarded.test/", "text/html", []byte(`<a href=/secret.html>x</a><a href=/private/x.html>x</a><a href=/heavy.html>x</a><a href=/a/`+strings.Repeat("b", 3000)+`>x</a><a href=/own.html>x</a>`))
+	web.page("guarded.test/", "text/html", []byte(`<a href=/secret.html>x</a><a href=/private/x.html>x</a><a href=/heavy.html>x</a><a href=/a/`+strings.Repeat("b", 3000)+`>x</a><a href=/own.html>x</a><a href=/paid.html>x</a>`))
 	web.page("guarded.test/secret.html", "text/html", []byte(`<title>Just a moment...</title><script src="/cdn-cgi/challenge-platform/h/b/x"></script><a href=/no>x</a>`), "Cf-Mitigated", "challenge")
 	web.put("guarded.test/heavy.html", answer{http.StatusServiceUnavailable, http.Header{"Content-Type": {"text/html"}}, []byte("<p>busy")})
+	web.put("guarded.test/paid.html", answer{http.StatusPaymentRequired, http.Header{"Crawler-Price": {"USD 0.01"}}, []byte("pay")})
 	web.page("guarded.test/own.html", "text/html", []byte(`<meta name=robots content=noarchive>mine`))
 	web.robots = "User-agent: *\nDisallow: /private/\n"
 	web.page("sold.test/", "text/html", []byte(`<title>sold.test is for sale</title><p>This domain is for sale.<a href=/buy>buy</a>`))
@@ -68,7 +69,7 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 		"http://soft.test/2.html": other, "http://soft.test/3.html": other, "http://soft.test/4.html": other, "http://soft.test/5.html": other,
 	})
 	wantCells(t, s.cells(0, "guarded.test"), map[string]archive.Kind{
-		"http://guarded.test/": body, "http://guarded.test/secret.html": other, "http://guarded.test/heavy.html": other,
+		"http://guarded.test/": body, "http://guarded.test/secret.html": other, "http://guarded.test/heavy.html": other, "http://guarded.test/paid.html": other,
 	})
 	wantCells(t, s.cells(0, "sold.test"), map[string]archive.Kind{"http://sold.test/": other})
 
@@ -98,9 +99,10 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 		{Host: "back.test", Collected: 2, Answers: counts("302", 5), Marked: counts("soft404", 5), URLs: urls(
 			"http://back.test/1.html", "marked soft404", "http://back.test/2.html", "marked soft404", "http://back.test/3.html", "marked soft404",
 			"http://back.test/4.html", "marked soft404", "http://back.test/5.html", "marked soft404")},
-		{Host: "guarded.test", Collected: 1, Answers: counts("200", 1, "503", 1), Marked: counts("blocked", 1), Refused: 1, Withheld: 1,
+		{Host: "guarded.test", Collected: 1, Answers: counts("200", 1, "402", 1, "503", 1), Marked: counts("blocked", 1, "priced", 1), Refused: 1, Withheld: 1,
 			Failed: counts("503", 1), Cut: counts("length", 1), More: true, URLs: urls(
 				"http://guarded.test/heavy.html", "failed 503", "http://guarded.test/own.html", "withheld noarchive",
+				"http://guarded.test/paid.html", "marked priced",
 				"http://guarded.test/private/x.html", "refused robots.txt", "http://guarded.test/secret.html", "marked blocked")},
 		{Host: "sold.test", Answers: counts("200", 1), Marked: counts("parked", 1), URLs: urls("http://sold.test/", "marked parked")},
 		{Host: "gone.test", Left: 1, LeftWhy: "host"},

@@ -30,19 +30,20 @@ const (
 	RobotsMeta     = "robots"          // of the meta element
 	TDMReservation = "tdm-reservation" // of the header or the meta element (W3C TDM Reservation Protocol)
 	TDMPolicy      = "tdm-policy"      // likewise
+	CrawlerPrice   = "crawler-price"   // of the header of an answer that asks robots to pay
 	License        = "license"         // lines of a robots.txt, a Link header or a link element (Really Simple Licensing 1.0)
 )
 
 // Names returns the names of all preferences, in order.
 func Names() []string {
-	return []string{ContentUsage, ContentSignal, RobotsTag, RobotsMeta, TDMReservation, TDMPolicy, License}
+	return []string{ContentUsage, ContentSignal, RobotsTag, RobotsMeta, TDMReservation, TDMPolicy, CrawlerPrice, License}
 }
 
 // maxValue is the limit for a value in its written form, in bytes. Longer ones are cut.
 const maxValue = 300
 
 // MaxLength is the limit for all preferences of a response, in bytes.
-const MaxLength = 7 * (maxValue + len(TDMReservation) + len("=%; "))
+const MaxLength = 8 * (maxValue + len(TDMReservation) + len("=%; "))
 
 // Searched is how many bytes of a page are searched for meta elements, unless its body element
 // begins earlier.
@@ -176,7 +177,7 @@ func (f *found) header(head []byte) string {
 			continue
 		}
 		switch name, value := strings.ToLower(string(name)), string(value); name {
-		case ContentUsage, ContentSignal, RobotsTag, TDMReservation, TDMPolicy:
+		case ContentUsage, ContentSignal, RobotsTag, TDMReservation, TDMPolicy, CrawlerPrice:
 			f.add(name, value)
 		case "content-type":
 			types = append(types, value)

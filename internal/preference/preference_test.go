@@ -12,8 +12,8 @@ func TestOf(t *testing.T) {
 	long := strings.Repeat("x", maxValue+1)
 	for _, test := range []struct{ name, url, head, body, want string }{
 		{"nothing", "http://a.jp/", head, "<p>", ""},
-		{"headers", "http://a.jp/", head + "content-USAGE:  train-ai=n\r\nX-Robots-Tag: noai\r\nX-Robots-Tag: bot: noindex\r\nTDM-Reservation: 1\r\n", "",
-			"content-usage=train-ai=n; x-robots-tag=noai, bot: noindex; tdm-reservation=1"},
+		{"headers", "http://a.jp/", head + "content-USAGE:  train-ai=n\r\nX-Robots-Tag: noai\r\nX-Robots-Tag: bot: noindex\r\nTDM-Reservation: 1\r\nCrawler-Price: USD 0.01\r\nContent-Signal: ai-train=no\r\n", "",
+			"content-usage=train-ai=n; content-signal=ai-train=no; x-robots-tag=noai, bot: noindex; tdm-reservation=1; crawler-price=USD 0.01"},
 		{"meta", "http://a.jp/", head, `<head><META name=Robots content="noindex,  nofollow"><meta name="tdm-policy" content="http://a.jp/p"></head>`,
 			"robots=noindex, nofollow; tdm-policy=http://a.jp/p"},
 		{"meta in the body is text of the page", "http://a.jp/", head, `<body><meta name=robots content=noindex>`, ""},

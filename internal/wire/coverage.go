@@ -16,7 +16,7 @@ type Coverage struct {
 	Unchanged int64            `json:"unchanged,omitempty"` // pages archived as revisits
 	Answers   map[string]int64 `json:"answers,omitempty"`   // archived answers that are not pages, by status: "301", "404"
 	Truncated map[string]int64 `json:"truncated,omitempty"` // of the collected pages, by WARC's reasons
-	Marked    map[string]int64 `json:"marked,omitempty"`    // of the answers: "blocked", "soft404", "parked"
+	Marked    map[string]int64 `json:"marked,omitempty"`    // of the answers: "blocked", "soft404", "parked", "priced", "licence"
 	Refused   int64            `json:"refused,omitempty"`   // disallowed by robots.txt, or left out for their owner
 	Withheld  int64            `json:"withheld,omitempty"`  // fetched, and not archived because the page asks for that
 	Failed    map[string]int64 `json:"failed,omitempty"`    // given up after all tries, by what happened: "dns", "timeout", "503"

@@ -106,9 +106,12 @@ func (j *judge) page(t *turn, p *page.Page, body []byte) bool {
 	return t.mark != page.None
 }
 
-// refusal marks an answer with an error status that turns the robot away.
+// refusal marks an answer with an error status that turns the robot away, or names its terms.
 func (j *judge) refusal(t *turn) {
 	if t.resp.Status == http.StatusNotModified || t.resp.Status == http.StatusNotFound || t.resp.Status == http.StatusGone {
+		return
+	}
+	if t.mark = page.Terms(t.resp.Status, t.resp.Header); t.mark != page.None {
 		return
 	}
 	if p, v := read(t.resp, t.entry.URL); p != nil {

@@ -17,6 +17,8 @@ const (
 	Blocked Mark = "blocked" // the robot is turned away, or asked to prove that it is a person
 	Missing Mark = "soft404" // "not found" with status 200
 	Parked  Mark = "parked"  // the domain shows advertisements or is for sale
+	Priced  Mark = "priced"  // the robot would have to pay
+	Licence Mark = "licence" // the robot would have to hold a licence
 )
 
 // Look is an answer to be judged.
@@ -61,6 +63,28 @@ func Judge(p *Look) (Mark, string) {
 		}
 	}
 	return None, ""
+}
+
+// Terms returns what a refusal by its status and header asks for: a price (status 402, or
+// Crawler-Price as CDNs send it), or a licence (Really Simple Licensing 1.0: WWW-Authenticate:
+// License, or a link to one). It returns None for any other answer.
+func Terms(status int, h http.Header) Mark {
+	if status != http.StatusPaymentRequired && status != http.StatusForbidden && status != http.StatusUnauthorized {
+		return None
+	}
+	links := strings.ToLower(strings.Join(h.Values("Link"), ","))
+	switch {
+	case len(h.Values("Crawler-Price")) > 0:
+		return Priced
+	case strings.Contains(links, "application/rsl+xml"), slices.ContainsFunc(h.Values("Www-Authenticate"), func(v string) bool {
+		scheme, _, _ := strings.Cut(strings.TrimSpace(v), " ")
+		return strings.EqualFold(scheme, "License")
+	}):
+		return Licence
+	case status == http.StatusPaymentRequired:
+		return Priced
+	}
+	return None
 }
 
 // The traces of protection services in header or markup of a challenge.

@@ -83,6 +83,31 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A refusal with a price or a licence says so, whatever its page has. Other statuses ask nothing.
+func TestTerms(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		header http.Header
+		want   Mark
+	}{
+		{402, nil, Priced},
+		{402, http.Header{"Crawler-Price": {"USD 0.01"}}, Priced},
+		{403, http.Header{"Crawler-Price": {"USD 0.01"}, "Link": {`<l.xml>; rel="license"; type="application/rsl+xml"`}}, Priced},
+		{403, http.Header{"Link": {"<a.css>; rel=preload", `</l.xml>; rel="license"; type="application/rsl+xml"`}}, Licence},
+		{402, http.Header{"Www-Authenticate": {`License error="invalid_request"`}}, Licence},
+		{401, http.Header{"Www-Authenticate": {`Basic realm="x"`, `license`}}, Licence},
+		{401, http.Header{"Www-Authenticate": {`Basic realm="License"`}}, None},
+		{403, nil, None},
+		{200, http.Header{"Crawler-Price": {"USD 0.01"}, "Link": {`</l.xml>; rel="license"; type="application/rsl+xml"`}}, None},
+		{503, http.Header{"Crawler-Price": {"USD 0.01"}}, None},
+	} {
+		if got := Terms(tt.status, tt.header); got != tt.want {
+			t.Errorf("%d %v: %q, want %q", tt.status, tt.header, got, tt.want)
+		}
+	}
+}
+
 func TestSketch(t *testing.T) {
 	s := NewSketcher()
 	errorPage := func(name, at string) string {

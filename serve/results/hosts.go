@@ -36,6 +36,7 @@ type pageColumns struct {
 	Answers   int64 `parquet:"answers"`   // redirects and errors
 	Truncated int64 `parquet:"truncated"` // of fetched
 	Blocked   int64 `parquet:"blocked"`   // of the answers: pages that keep robots out
+	Priced    int64 `parquet:"priced"`    // of the answers: refusals that ask for a price or a licence
 	Refused   int64 `parquet:"refused"`   // by robots.txt, or for their owner
 	Withheld  int64 `parquet:"withheld"`  // not archived because the page asks for that
 	Failed    int64 `parquet:"failed"`    // given up after all tries
@@ -90,7 +91,7 @@ func hostRowOf(ctx context.Context, v *library.AccountView, c *api.Coverage) (ro
 		Host: c.Host, SURT: catalog.Key(c.Host), Edition: c.Edition, Robot: c.Robot, Batch: c.Batch,
 		Published: c.Published.UnixMicro(), Sealed: c.Created.UnixMicro(),
 		pageColumns: pageColumns{
-			Fetched: c.Collected, Unchanged: c.Unchanged, Answers: sum(c.Answers), Truncated: sum(c.Truncated), Blocked: c.Marked["blocked"],
+			Fetched: c.Collected, Unchanged: c.Unchanged, Answers: sum(c.Answers), Truncated: sum(c.Truncated), Blocked: c.Marked["blocked"], Priced: c.Marked["priced"] + c.Marked["licence"],
 			Refused: c.Refused, Withheld: c.Withheld, Failed: sum(c.Failed), Deferred: c.Left + c.Later,
 		},
 	}

@@ -86,6 +86,7 @@ type preferenceColumns struct {
 	RobotsMeta     string `parquet:"robots_meta,optional,dict"`
 	TDMReservation string `parquet:"tdm_reservation,optional,dict"`
 	TDMPolicy      string `parquet:"tdm_policy,optional,dict"`
+	CrawlerPrice   string `parquet:"crawler_price,optional,dict"`
 	License        string `parquet:"license,optional,dict"`
 }
 
@@ -122,7 +123,8 @@ func asked(preferences string) preferenceColumns {
 	value := func(name string) string { return strings.ToValidUTF8(preference.Value(preferences, name), "\ufffd") }
 	return preferenceColumns{
 		ContentUsage: value(preference.ContentUsage), ContentSignal: value(preference.ContentSignal), RobotsTag: value(preference.RobotsTag), RobotsMeta: value(preference.RobotsMeta),
-		TDMReservation: value(preference.TDMReservation), TDMPolicy: value(preference.TDMPolicy), License: value(preference.License),
+		TDMReservation: value(preference.TDMReservation), TDMPolicy: value(preference.TDMPolicy), CrawlerPrice: value(preference.CrawlerPrice),
+		License: value(preference.License),
 	}
 }
 
