@@ -2,18 +2,19 @@
 // time.
 //
 // Each change makes a new generation, numbered from 1. The rows (host, robot, from, to) are kept
-// for ever, with when the robot had stopped visiting the host, so a batch can be judged by when its
-// pages were fetched, however late it comes.
+// for ever. Each also says when the robot had stopped visiting the host. So a batch is judged by
+// the time at which its pages were fetched, however late it comes.
 //
-// Hosts of one group go to one robot. A group is the hosts of one IP address, as far as it is
-// known, so that no server is visited by two robots at once. Operators and the planner may give a
+// Hosts of one group go to one robot. A group is the hosts of one IP address, as far as the address
+// is known, so that no two robots visit one server at once. Operators and the planner may give a
 // host to several robots on purpose (Replication); these share the host's interval.
 //
-// An assignment is a lease. A host that was taken from a robot goes into the others' lists when the
-// robot has surely stopped visiting it; see hold.
+// An assignment is a lease. A host that was taken from a robot goes into other robots' lists when
+// the first robot has surely stopped visiting it; see hold.
 //
 // A host that is accepted and has no robot waits. Every transaction ends by giving the waiting
-// hosts to the robots that are expected to finish them first. Without robots they go on waiting.
+// hosts to the robots that are expected to finish them first. Without robots the hosts go on
+// waiting.
 package assign
 
 import (
@@ -42,8 +43,8 @@ func (e Invalid) Unwrap() error { return e.Err }
 // and by many processes at once. A change is durable when its method returns.
 type Assignments struct {
 	db    *sql.DB
-	lease time.Duration         // of robots; 0: without end
-	now   func() time.Time      // by which leases end
+	lease time.Duration         // of a robot; 0: without end
+	now   func() time.Time      // the clock by which leases end
 	loads atomic.Pointer[loads] // as the last change left them; nil: not known
 }
 
@@ -60,9 +61,9 @@ func New(d *sql.DB, lease time.Duration, now func() time.Time) *Assignments {
 // Now returns the time by which leases and holds end.
 func (a *Assignments) Now() time.Time { return a.now() }
 
-// Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait
-// to robots, completes the hosts that several robots are to have, and stamps the lists that have
-// changed with the new generation. It commits unless one of these fails.
+// Change runs f in a transaction. Before it commits, it gives waiting hosts to robots, adds robots
+// to hosts that are to have several, and stamps the changed lists with the new generation. An error
+// of f or of one of these steps undoes everything.
 func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
 	var t *Tx
 	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {

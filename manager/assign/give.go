@@ -34,8 +34,8 @@ func (t *Tx) Release(ctx context.Context, robot string) error {
 	return t.take(ctx, `a.robot = ?`, robot)
 }
 
-// take ends the assignments a for which the condition is true. All that takes a host from a robot
-// goes through here.
+// take ends the assignments that fulfil where, an SQL condition on assignments a. A robot loses a
+// host only through take.
 func (t *Tx) take(ctx context.Context, where string, args ...any) error {
 	if err := t.hold(ctx, where, args...); err != nil {
 		return err
@@ -70,10 +70,9 @@ func (t *Tx) Reassign(ctx context.Context, host string) error {
 	return err
 }
 
-// ownerOf is SQL for the robot that has hosts of group g.grp in slot 0, or NULL. Its form makes a
-// database without statistics look at the hosts of the group only. Such a database is one in
-// which this transaction has just entered the hosts: from a join, PostgreSQL would read the hosts
-// of all robots for each group.
+// ownerOf is SQL for the robot that has hosts of group g.grp in slot 0, or NULL. It is a subquery,
+// because PostgreSQL would answer a join by reading the hosts of all robots for each group: it has
+// no statistics on hosts that this transaction has just entered.
 const ownerOf = `
 	(SELECT MIN(o.robot) FROM (
 		SELECT (SELECT MIN(a.robot) FROM assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.slot = 0) AS robot
@@ -94,9 +93,9 @@ func OwnerOf(ctx context.Context, t *Tx, group string) (robot string, err error)
 	return robot, err
 }
 
-// assignWaiting gives each group of waiting hosts to a robot: to the one that has hosts of the
-// group already; else to the one that they are pinned to; else, of the robots that are heard of, to
-// the one that is expected to finish the group first. Costly groups go first, so that the others
+// assignWaiting gives each group of waiting hosts to a robot: to the robot that already has hosts
+// of the group, else to the robot that they are pinned to, else to the robot that is expected to
+// finish the group first, of those that are not silent. Costly groups go first, so that the others
 // can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := waitingGroups(ctx, t)
@@ -117,7 +116,7 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var given [][]any // group, robot
+	var given [][]any // rows of group and robot
 	for _, group := range groups {
 		to := slices.MinFunc(takers, func(a, b *Load) int { return cmp.Compare(a.with(group), b.with(group)) })
 		if i := slices.IndexFunc(robots, func(r *Load) bool { return r.Robot == cmp.Or(group.owner, group.pin) }); i >= 0 {
@@ -161,8 +160,8 @@ func (t *Tx) clearOtherSlots(ctx context.Context, group, robot string) error {
 type group struct {
 	name       string
 	hosts      int64
-	weight     float64 // ms that the pages take at the median robot, measured or estimated
-	replicated int64   // how many of the hosts are to have several robots
+	weight     float64 // ms that the median robot takes for the pages, measured or estimated
+	replicated int64   // number of hosts that are to have several robots
 	owner      string  // the robot that has hosts of the group in slot 0; "": none
 	pin        string  // the robot that a host of the group is pinned to; "": none
 }

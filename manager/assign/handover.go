@@ -13,15 +13,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// HandoverLife is how long a hand-over counts. What a robot knew of a host's queue is worth nothing
-// in the next night.
+// HandoverLife is how long a hand-over is valid. A host's queue of one night is worth nothing in
+// the next.
 const HandoverLife = 12 * time.Hour
 
-// ErrNotWanted says that a robot's hand-over of a host is of no use: others may visit the host
+// ErrNotWanted says that nobody can use a robot's hand-over of a host: others may visit the host
 // already, or several robots have it.
 var ErrNotWanted = errors.New("this robot neither has the host nor is waited for, or several robots have the host")
 
-// handoverPart is the size of a part of a body in the database, in bytes.
+// handoverPart is the size in bytes of the parts in which the database keeps a body.
 const handoverPart = 1 << 20
 
 // WrongBodyError says that the body of a hand-over could not be read, or is not what its head says.
@@ -30,15 +30,17 @@ type WrongBodyError struct{ Err error }
 func (e *WrongBodyError) Error() string { return e.Err.Error() }
 func (e *WrongBodyError) Unwrap() error { return e.Err }
 
-// wantedHandover is the condition for a host h whose hand-over by a robot (twice) is of use.
+// wantedHandover is the SQL condition that a robot's hand-over of host h is of use. The robot's
+// name is its argument, twice.
 const wantedHandover = `h.copies = 1 AND h.parts = 1
 	AND (EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ?)
 		OR EXISTS (SELECT 1 FROM assignments o WHERE o.host = h.name AND o.to_generation IS NULL AND o.robot = ?))`
 
-// PutHandover keeps what a robot hands over of a host that it has, or has just lost, for the robot
-// that gets it. It replaces an earlier one. The caller has checked the robot's signature. body is
-// as wire.OpenHandover returns it; it is not read if the same was kept before. An error of it is a
-// *WrongBodyError, and the hand-over before stays.
+// PutHandover keeps a robot's hand-over of a host for the robot that gets the host. The first robot
+// must have the host or have just lost it. The hand-over replaces an earlier one. The caller has
+// checked the robot's signature. body is what wire.OpenHandover returned; it is not read if the
+// same hand-over is kept already. If reading it fails, PutHandover returns a *WrongBodyError and
+// the earlier hand-over stays.
 func (a *Assignments) PutHandover(ctx context.Context, h *wire.Handover, body io.Reader) error {
 	if err := a.putHandover(ctx, h, body); err != nil {
 		return fmt.Errorf("hand-over of %s by robot %s: %w", h.Host, h.Robot, err)
@@ -101,7 +103,7 @@ func (a *Assignments) putHandover(ctx context.Context, h *wire.Handover, body io
 	return err
 }
 
-// putParts keeps a body in parts, each by a transaction of its own.
+// putParts stores a body in parts, each in a transaction of its own.
 func (a *Assignments) putParts(ctx context.Context, id string, body io.Reader) error {
 	part := make([]byte, handoverPart)
 	for n := 0; ; n++ {
@@ -123,7 +125,7 @@ func (a *Assignments) putParts(ctx context.Context, id string, body io.Reader) e
 	}
 }
 
-// dropParts deletes the parts of a body that no hand-over has.
+// dropParts deletes the parts of a body to which no hand-over refers.
 func (a *Assignments) dropParts(ctx context.Context, id string) error {
 	_, err := a.db.ExecContext(ctx, `DELETE FROM handover_parts WHERE id = ? AND NOT EXISTS (SELECT 1 FROM handovers v WHERE v.sha256 = handover_parts.id)`, id)
 	return err
@@ -135,7 +137,7 @@ type handoverParts struct {
 	db   *sql.DB
 	id   string
 	n    int
-	left []byte // of the last part
+	left []byte // what Read has not returned of the last part
 }
 
 func (p *handoverParts) Read(to []byte) (int, error) {
@@ -155,7 +157,8 @@ func (p *handoverParts) Read(to []byte) (int, error) {
 }
 
 // Handover returns a hand-over by its name. The robot must have the host and be allowed to visit
-// it. ErrUnknownHost says that there is none for it. body is read while ctx lasts.
+// it. ErrUnknownHost says that the robot may have no such hand-over. body can be read until ctx
+// ends.
 func (a *Assignments) Handover(ctx context.Context, robot, id string) (h *wire.Handover, body io.Reader, err error) {
 	var head []byte
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
@@ -197,8 +200,8 @@ func handoversFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]str
 	return found, err
 }
 
-// DropHandovers forgets the hand-overs of the hosts of a robot whose program cannot take them over,
-// and those that are too old.
+// DropHandovers deletes the hand-overs of a robot's hosts, because its program cannot take them
+// over, and all hand-overs that are too old.
 func (a *Assignments) DropHandovers(ctx context.Context, robot string) error {
 	_, err := a.db.ExecContext(ctx, `DELETE FROM handovers WHERE made <= ?`, oldest())
 	if err == nil {

@@ -16,16 +16,16 @@ import (
 //
 //   - the robot says that it works by a list made since (Confirm), or takes part no more,
 //   - the robot's lease has been over for some time (EndOverdue), or
-//   - an operator says that the robot is dead: its lease is over with that (ShortenHolds).
+//   - an operator says that the robot is dead, which ends its lease (ShortenHolds).
 //
-// So no address is visited by two robots that do not know of each other, whatever moves a host.
+// So, whatever moves a host, no address is visited by two robots that do not know of each other.
 
 // endless is the end of a lease that has none, in Unix ms.
 const endless = int64(1) << 62
 
-// hold notes holds of the robots that have the assignments a of hosts h for which the condition is
-// true, before they lose them, and of the other robots that share such a host. These get another
-// share. publish removes the holds of robots that cannot be visiting the host.
+// hold enters a hold for each robot that is about to lose a host, and for each other robot that
+// shares the host and so gets another share. where is an SQL condition on the assignments a and the
+// hosts h. publish removes the holds of robots that cannot be visiting the host.
 func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 	g, err := t.Generation(ctx)
 	if err != nil {
@@ -49,9 +49,9 @@ func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
-// settleHolds completes the holds that this transaction has made: with the end of the robots'
-// leases, as far as they may be visiting the hosts. It comes after the robots' rows were changed,
-// so that no lease is renewed meanwhile.
+// settleHolds sets until when the holds of this transaction last: to the end of the robot's lease,
+// if the robot may be visiting the hosts. It runs after the robots' rows have changed, so that no
+// lease is renewed meanwhile.
 func (t *Tx) settleHolds(ctx context.Context) error {
 	over := db.Millis(t.now().Add(-wire.LeaseMargin(t.lease)))
 	for robot := range t.held {
@@ -79,8 +79,8 @@ func (t *Tx) settleHolds(ctx context.Context) error {
 	return nil
 }
 
-// endHolds ends the holds b for which the condition is true. The robots that had to wait for them
-// get new lists.
+// endHolds ends the holds that fulfil where, an SQL condition on holds b. The robots that waited
+// for these holds get new lists.
 func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
 	// CROSS JOIN makes SQLite begin with the holds, which are few.
 	const waiting = ` CROSS JOIN assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.robot <> b.robot AND `
@@ -98,21 +98,21 @@ func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
-// holdsOf is the condition for the holds b of a robot, whose arguments ofRobot returns. Those from
-// before its credentials were revoked count too; see Disown.
+// holdsOf is the SQL condition for the holds b of a robot; ofRobot returns its arguments. It
+// includes holds from before the robot's credentials were revoked; see Disown.
 const holdsOf = `(b.robot = ? OR b.robot > ? AND b.robot < ?)`
 
 func ofRobot(robot string) []any { return []any{robot, robot + "!", robot + `"`} } // '"' comes after '!'
 
-// EndHolds notes that the robot visits none of the hosts that it has lost: it says that it has
-// stopped. Also a robot whose credentials were revoked may be meant.
+// EndHolds notes a robot's word that it has stopped visiting the hosts that it has lost. It also
+// ends the holds of a robot whose credentials were revoked.
 func (t *Tx) EndHolds(ctx context.Context, robot string) error {
 	delete(t.held, robot)
 	return t.endHolds(ctx, holdsOf, ofRobot(robot)...)
 }
 
-// ShortenHolds notes that the robot visits none of the hosts that it has lost after a moment, in
-// Unix ms. Also a robot whose credentials were revoked may be meant.
+// ShortenHolds notes that after a moment, in Unix ms, the robot visits none of the hosts that it
+// has lost. It also shortens the holds of a robot whose credentials were revoked.
 func (t *Tx) ShortenHolds(ctx context.Context, robot string, until int64) error {
 	args := append([]any{until}, ofRobot(robot)...)
 	_, err := t.Exec(ctx, `UPDATE holds AS b SET until = ? WHERE `+holdsOf+` AND b.until > ?`, append(args, until)...)
@@ -123,8 +123,8 @@ func (t *Tx) ShortenHolds(ctx context.Context, robot string, until int64) error 
 // may join under the name. The holds' robot is then NAME!GENERATION.
 func (t *Tx) Disown(robot string) { t.disowned = append(t.disowned, robot) }
 
-// Confirm notes that a robot works by its list of a generation. It visits no host any more that it
-// has lost in that generation or before.
+// Confirm notes that a robot works by its list of a generation. So it has stopped visiting the
+// hosts that it lost in that generation or before.
 func (a *Assignments) Confirm(ctx context.Context, robot string, generation int64) error {
 	const where = `b.robot = ? AND b.generation <= ?`
 	var held bool
@@ -138,7 +138,7 @@ func (a *Assignments) Confirm(ctx context.Context, robot string, generation int6
 	return nil
 }
 
-// EndOverdue ends the holds of robots whose leases have been over for the margin.
+// EndOverdue ends the holds of robots whose leases ended longer ago than wire.LeaseMargin.
 func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
 	const where = `b.until < ?`
 	over := db.Millis(now.Add(-wire.LeaseMargin(a.lease)))
@@ -153,11 +153,11 @@ func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// SetBack mends what a clock has noted that was ahead and has been set back since: robots seem to
-// have been heard of in the future, and their leases and holds would last for as long as the clock
-// was ahead. SetBack shortens each of them to what was left of it when its robot was last heard of.
+// SetBack repairs times that were noted while the clock was ahead, after it was set back. By these
+// times robots were heard of in the future, and their leases and holds would last too long. SetBack
+// shortens each to what was left of it when its robot was last heard of.
 func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
-	const clockError, seenEvery = 5 * time.Minute, time.Minute // the latter: how precisely robots.seen is kept
+	const clockError, seenEvery = 5 * time.Minute, time.Minute // seenEvery: how precisely robots.seen is kept
 	limit, ms := db.Millis(now.Add(clockError)), db.Millis(now)
 	var ahead bool
 	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM robots WHERE seen > ?)`, limit).Scan(&ahead)
@@ -178,8 +178,8 @@ func (a *Assignments) SetBack(ctx context.Context, now time.Time) error {
 // Lease returns how long a robot may go on without the manager; 0: without end.
 func (a *Assignments) Lease() time.Duration { return a.lease }
 
-// Renew renews the lease of a robot that works by its list of a generation, or is about to. If the
-// list has changed since, nothing is renewed. It is called before the answer is sent.
+// Renew renews the lease of a robot that works by its list of a generation, or is about to. It
+// renews nothing if the list has changed since. Call it before the answer is sent.
 func (a *Assignments) Renew(ctx context.Context, robot string, generation int64) (wire.Lease, error) {
 	now := a.now()
 	var current, given, leased int64
@@ -191,8 +191,8 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	if a.lease > 0 {
 		until = db.Millis(now.Add(a.lease))
 	}
-	// A lease that was longer, by an earlier setting, stays: the robot may not get the answer. That
-	// of a robot without an end does not.
+	// A longer lease from an earlier setting stays, because the robot may not get this answer. A
+	// lease without end does not stay.
 	const oftenEnough = 20 // parts of a lease
 	if sameKind := (leased == endless) == (until == endless); given == generation && sameKind && leased > until-max(a.lease.Milliseconds()/oftenEnough, 1) {
 		until = leased
@@ -211,8 +211,8 @@ func (a *Assignments) Renew(ctx context.Context, robot string, generation int64)
 	return wire.Lease{Renewed: true, For: min(time.Duration(until-db.Millis(now))*time.Millisecond, a.lease)}, nil
 }
 
-// fewHolds is how many holds waitingFor reads rather than looking for those of each of a robot's
-// hosts.
+// fewHolds is the number of holds up to which waitingFor reads all of them, and not those of each
+// host of the robot.
 const fewHolds = 200
 
 // waitingFor returns the hosts of a robot's list that it must not visit yet.

@@ -56,7 +56,7 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
-		var names []string // of the lines' hosts
+		var names []string // host of each line
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
@@ -80,8 +80,9 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 	return generation, lines, nil
 }
 
-// orderByURL orders the lines of each host, which follow one another, by URL. names has the hosts
-// of the lines. SQLite would begin a sorter for each host, a fifth of the time of a list.
+// orderByURL orders the lines of each host by URL. The lines of one host stand together; names has
+// the host of each line. If SQLite ordered them, it would start a sorter for each host, which takes
+// a fifth of the time of a list.
 func orderByURL(lines []wire.HostLine, names []string) {
 	for from, to := 0, 0; from < len(lines); from = to {
 		for to < len(lines) && names[to] == names[from] {
@@ -132,7 +133,7 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 	return shares, err
 }
 
-// pace is how an operator has a host visited. Zero: as each robot's settings say.
+// pace is how often a host is visited by an operator's order. Zero: as the robot's settings say.
 type pace struct {
 	interval, shortest time.Duration
 	pages              int
@@ -169,8 +170,8 @@ func omitsFor(ctx context.Context, tx *sql.Tx, robot string) (map[string][]strin
 		WHERE a.host = p.host AND a.robot = ? AND a.to_generation IS NULL ORDER BY p.host, p.path`, robot)
 }
 
-// omit says in a list what is to be left out: the first line of a host has the first path, and is
-// repeated for each further one.
+// omit adds the paths that robots must leave out to a list. The first line of a host gets the
+// host's first path; a copy of this line follows for each further path.
 func omit(lines []wire.HostLine, paths map[string][]string) []wire.HostLine {
 	if len(paths) == 0 {
 		return lines

@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/db"
 )
 
-// with returns the robot's expected time if it had the group, too.
+// with returns the time that the robot is expected to take if it gets the group.
 func (l *Load) with(g group) float64 { return l.MS + g.weight*l.Slow }
 
 // sameRobot reports whether two loads are of one robot with the same properties.
@@ -17,8 +17,8 @@ func (l *Load) sameRobot(o *Load) bool {
 	return l.Robot == o.Robot && l.Slow == o.Slow && l.Shares == o.Shares
 }
 
-// currentLoads returns the loads of the robots that take part and are heard of, by name. The
-// caller adds to them what it gives to the robots.
+// currentLoads returns the loads of the robots that take part and have not lapsed, by name. The
+// caller adds the groups that it gives to the robots.
 func (t *Tx) currentLoads(ctx context.Context) ([]*Load, error) {
 	if !t.fresh || t.removed {
 		if t.removed {
@@ -48,7 +48,7 @@ func (t *Tx) loadsAfter() *loads {
 	return &loads{t.generation, after.planned, after.robots}
 }
 
-// without returns the loads of other robots than these.
+// without returns the loads of all robots but these.
 func (l *loads) without(robots map[string]bool) *loads {
 	if l == nil {
 		return nil
@@ -57,8 +57,8 @@ func (l *loads) without(robots map[string]bool) *loads {
 	return &loads{l.generation, l.planned, others}
 }
 
-// Loads returns the loads of the robots that take part and are heard of, by name. They are not to
-// be changed.
+// Loads returns the loads of the robots that take part and have not lapsed, by name. The caller
+// must not change them.
 func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		known := a.loads.Load()
@@ -72,9 +72,10 @@ func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 	return robots, err
 }
 
-// loadsNow returns the loads as q sees them. made is the generation that q's transaction has made,
-// or 0; at is the time. What is known of the generation before it still holds of each robot with
-// the same properties; of other robots the hosts are summed up.
+// loadsNow returns the loads as q sees them. at is the time. made is the generation that q's
+// transaction has made, or 0. known are earlier loads, or nil. If they are of this generation or of
+// the one before made, robots whose properties are the same keep them. The hosts of other robots
+// are summed up.
 func loadsNow(ctx context.Context, q db.Queryer, at time.Time, known *loads, made int64) (*loads, error) {
 	now := &loads{}
 	err := db.Each(ctx, q, func(rows *sql.Rows) error { return rows.Scan(&now.generation, &now.planned) },
@@ -103,7 +104,7 @@ func loadsNow(ctx context.Context, q db.Queryer, at time.Time, known *loads, mad
 	return now, sumLoads(ctx, q, now.robots, unknown)
 }
 
-// emptyLoads returns the robots that take part and are heard of, by name, without what they have.
+// emptyLoads returns the robots that take part and have not lapsed, by name, with no hosts counted.
 func emptyLoads(ctx context.Context, q db.Queryer, now time.Time) ([]*Load, error) {
 	return db.List(ctx, q, func(rows *sql.Rows, l **Load) error {
 		*l = new(Load)
@@ -114,8 +115,8 @@ func emptyLoads(ctx context.Context, q db.Queryer, now time.Time) ([]*Load, erro
 	}, `SELECT name, slow, shares, `+HeardColumns+` FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 }
 
-// living returns the loads of the robots that are not silent. If all robots are, it returns all
-// loads, so that the first robot that is heard of again does not get everything.
+// living returns the loads of the robots that are not silent. If all robots are silent, it returns
+// all loads: otherwise the first robot to be heard of again would get everything.
 func living(robots []*Load) []*Load {
 	heard := slices.DeleteFunc(slices.Clone(robots), func(l *Load) bool { return l.Silent })
 	if len(heard) == 0 {
@@ -124,10 +125,10 @@ func living(robots []*Load) []*Load {
 	return heard
 }
 
-// Planned notes the loads by a plan that this transaction has just completed. ms is the expected
-// time of each robot's hosts, without those that wait. A host that came or went while the plan was
-// made is not in ms: until the next plan the robot's load is wrong by so much. To sum up all loads
-// anew would take seconds with a million hosts, and nobody could write meanwhile.
+// Planned sets the loads after a plan that this transaction has just completed. ms is the expected
+// time of each robot's hosts, without waiting hosts. A host that came or went during the planning
+// is not in ms, so the robot's load is wrong by that host until the next plan. Summing up all loads
+// instead would block other writers for seconds with a million hosts.
 func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	now := &loads{}
 	err := t.QueryRowContext(ctx, `SELECT number, (SELECT made FROM plans) FROM generation`).Scan(&now.generation, &now.planned)
@@ -148,7 +149,7 @@ func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	if err != nil {
 		return err
 	}
-	var unplanned []string // they came while the plan was made
+	var unplanned []string // robots that came during the planning
 	for _, l := range now.robots {
 		planned, ok := ms[l.Robot]
 		if l.Hosts, l.MS = hosts[l.Robot], planned; !ok {
@@ -159,7 +160,7 @@ func (t *Tx) Planned(ctx context.Context, ms map[string]float64) error {
 	return sumLoads(ctx, t, now.robots, unplanned)
 }
 
-// sumLoads reads every assignment of some robots to sum up their loads.
+// sumLoads sums up the loads of some robots from their assignments.
 func sumLoads(ctx context.Context, q db.Queryer, robots []*Load, some []string) error {
 	for names := range slices.Chunk(some, db.RowsAtOnce) {
 		err := db.Each(ctx, q, func(rows *sql.Rows) error {

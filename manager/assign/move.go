@@ -14,9 +14,9 @@ type Transfer struct {
 	From, To string
 }
 
-// Move carries transfers of different groups out and returns how many hosts it has moved. It leaves
-// a group as it is if From no longer has one of its hosts in slot 0, if To has one already, or if
-// one is pinned to another robot. Many transfers at once cost much less than one after the other.
+// Move moves groups between robots and returns how many hosts it has moved. Each group may occur
+// once. A group stays if From no longer has one of its hosts in slot 0, if To has one already, or
+// if one is pinned to another robot. One call for many transfers costs much less than many calls.
 func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err error) {
 	var hosts []string
 	for _, m := range transfers {
@@ -30,7 +30,7 @@ func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err er
 	if err != nil {
 		return 0, err
 	}
-	var single [][]any // host, robot; of hosts that one robot has
+	var single [][]any // rows of host and robot, for hosts that one robot has
 	for _, m := range transfers {
 		if slices.ContainsFunc(m.Hosts, func(host string) bool {
 			return first(holders[host]) != m.From || has(holders[host], m.To) || pins[host] != "" && pins[host] != m.To
@@ -50,7 +50,7 @@ func (t *Tx) Move(ctx context.Context, transfers ...Transfer) (moved int, err er
 	return moved, t.moveSingle(ctx, single)
 }
 
-// moveReplicated moves hosts of which several robots have one or more.
+// moveReplicated moves a group with hosts that several robots have.
 func (t *Tx) moveReplicated(ctx context.Context, m Transfer) error {
 	for _, host := range m.Hosts {
 		if err := t.end(ctx, host, m.From); err != nil {
@@ -66,7 +66,7 @@ func (t *Tx) moveReplicated(ctx context.Context, m Transfer) error {
 	return nil
 }
 
-// moveSingle gives hosts that one robot has to others. The rows are of a host and its new robot.
+// moveSingle gives hosts that one robot has to other robots. Each row is a host and its new robot.
 func (t *Tx) moveSingle(ctx context.Context, rows [][]any) error {
 	for some := range slices.Chunk(rows, db.RowsAtOnce) {
 		hosts := make([]any, len(some))

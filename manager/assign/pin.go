@@ -9,9 +9,9 @@ import (
 	"sheaf/internal/db"
 )
 
-// A pin says which robot is to collect a host, by an operator's word. It holds for all hosts of the
-// group. Nothing moves pinned hosts to another robot as long as their robot takes part. While it
-// takes none, others have them.
+// A pin is an operator's choice of the robot that collects a host. It holds for all hosts of the
+// group. While the robot takes part, nothing moves its pinned hosts to another one. While it does
+// not, other robots have them.
 
 // Pin pins all hosts of a group to a robot, gives them to it if it takes part, and returns them. An
 // empty name takes the pin back.
@@ -28,8 +28,8 @@ func (t *Tx) Pin(ctx context.Context, group, robot, reason string) (hosts []stri
 	return hosts, t.toPinned(ctx, robot, group)
 }
 
-// Joined makes a pin hold for all hosts of a group that a host has joined: the pin that the group
-// had, or else the host's.
+// Joined extends a pin to all hosts of a group after a host has joined it: the group's pin or, if
+// it had none, the host's.
 func (t *Tx) Joined(ctx context.Context, group, host string) error {
 	var robot, reason string
 	err := t.QueryRowContext(ctx, `
@@ -43,7 +43,7 @@ func (t *Tx) Joined(ctx context.Context, group, host string) error {
 	return err
 }
 
-// pinWaiting makes pins hold for hosts that wait in groups of pinned hosts.
+// pinWaiting extends a group's pin to the waiting hosts of the group.
 func (t *Tx) pinWaiting(ctx context.Context) error {
 	const of = `(SELECT p.%s FROM hosts p WHERE p.grp = hosts.grp AND p.pinned <> '' ORDER BY p.name LIMIT 1)`
 	_, err := t.Exec(ctx, `UPDATE hosts SET pinned = `+fmt.Sprintf(of, "pinned")+`, pin_reason = `+fmt.Sprintf(of, "pin_reason")+`
@@ -51,8 +51,8 @@ func (t *Tx) pinWaiting(ctx context.Context) error {
 	return err
 }
 
-// toPinned moves groups to the robot that they are pinned to, if it takes part. Hosts that wait go
-// there by themselves.
+// toPinned moves groups to the robot that they are pinned to, if it takes part. It skips waiting
+// hosts, which assignWaiting gives to that robot.
 func (t *Tx) toPinned(ctx context.Context, robot string, groups ...string) error {
 	var takesPart bool
 	err := t.QueryRowContext(ctx, `SELECT COUNT(*) > 0 FROM robots WHERE name = ? AND subscribed = 1 AND lapsed = 0`, robot).Scan(&takesPart)
@@ -81,7 +81,7 @@ func (t *Tx) toPinned(ctx context.Context, robot string, groups ...string) error
 	return err
 }
 
-// recall gives a robot that takes part again the hosts that are pinned to it.
+// recall moves pinned hosts back to their robot when it takes part again.
 func (t *Tx) recall(ctx context.Context, robot string) error {
 	groups, err := db.Column[string](ctx, t, `SELECT DISTINCT grp FROM hosts WHERE pinned <> '' AND pinned = ?`, robot)
 	if err != nil || len(groups) == 0 {
@@ -90,7 +90,7 @@ func (t *Tx) recall(ctx context.Context, robot string) error {
 	return t.toPinned(ctx, robot, groups...)
 }
 
-// pins returns by host the robots that hosts are pinned to, as far as these take part.
+// pins returns the robot of each pinned host, if the robot takes part.
 func (t *Tx) pins(ctx context.Context) (map[string]string, error) {
 	pins := map[string]string{}
 	return pins, db.Each(ctx, t, func(rows *sql.Rows) error {

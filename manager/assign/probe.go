@@ -10,37 +10,38 @@ import (
 )
 
 const (
-	// ProbeTime is for how long a robot has the address of a host for itself, to measure the host.
+	// ProbeTime is how long a robot has a host's address for itself to measure the host.
 	ProbeTime = 15 * time.Minute
-	// ProbeWait is for how long the others are kept away before it has begun. It lets each robot
-	// send a heartbeat or two.
+	// ProbeWait is how long other robots are kept away from the address before the probe begins. It
+	// lets each of them send a heartbeat or two.
 	ProbeWait = time.Hour
 )
 
-// A probe is a visit to an address that another robot may be visiting. So the robot gets a hold of
-// the host first: the host and all of its group wait in the lists of the others. It may begin when
-// none of them can be visiting the group any more. The hold ends with the robot's answer, or after
-// its time.
+// A probe is a visit to an address that another robot may be visiting. So the probing robot first
+// gets a hold of the host: the host and all of its group wait in the lists of the others. The probe
+// may begin when no other robot can be visiting the group any more. The hold ends with the robot's
+// answer, or after ProbeTime.
 
-// probing is the generation of a hold that is a probe's: no list confirms it.
+// probing is the generation of holds for probes. No list has it, so Confirm never ends them.
 const probing = endless
 
-// Unprobed returns a condition for hosts h, with its arguments: no other robot measures a host of
-// h's address, or waits to do so. Two that waited for each other would both wait in vain.
+// Unprobed returns an SQL condition on hosts h, with its arguments: no other robot measures a host
+// at h's address or waits to do so. If two robots waited, each would wait for the other without
+// end.
 func Unprobed(robot string) (where string, args []any) {
 	return `NOT EXISTS (SELECT 1 FROM holds b WHERE b.grp = h.grp AND b.robot <> ? AND b.generation = ?)`, []any{robot, probing}
 }
 
-// HeldForProbe returns a condition for hosts h, with its arguments: the robot measures the host, or
+// HeldForProbe returns an SQL condition on hosts h, with its arguments: the robot measures h, or
 // waits to do so.
 func HeldForProbe(robot string) (where string, args []any) {
 	return `EXISTS (SELECT 1 FROM holds b WHERE b.host = h.name AND b.robot = ? AND b.generation = ?)`, []any{robot, probing}
 }
 
-// HoldForProbe has all other robots leave the address of a host alone, so that the robot may
-// measure the host. Call it again until may is true: then none of them visits the address for
-// ProbeTime. tooLong is true if that has not come within ProbeWait, or another robot is to measure
-// there; the robot has no hold then. address is the group's name.
+// HoldForProbe keeps all other robots away from a host's address, so that the robot may measure the
+// host. Call it again until may is true: then no other robot visits the address for ProbeTime.
+// tooLong is true, and the robot has no hold, if that took longer than ProbeWait or if another
+// robot is to measure there. address is the group's name.
 func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may, tooLong bool, address string, err error) {
 	now := a.now()
 	unprobed, other := Unprobed(robot)
@@ -65,7 +66,7 @@ func (a *Assignments) HoldForProbe(ctx context.Context, robot, host string) (may
 		FROM hosts h JOIN holds p ON p.robot = ? AND p.host = h.name AND p.grp = h.grp AND p.generation = ?
 		WHERE h.name = ?`, robot, probing, host).Scan(&until, &address, &may)
 	switch {
-	case errors.Is(err, sql.ErrNoRows): // the host's address has changed meanwhile, or another measures there
+	case errors.Is(err, sql.ErrNoRows): // the host's address has changed meanwhile, or another robot measures there
 		return false, true, "", a.EndProbes(ctx, robot, []string{host})
 	case err != nil:
 		return false, false, "", err

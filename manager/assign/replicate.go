@@ -15,13 +15,14 @@ import (
 // ErrReplication says that a host was to be copied and split at once, or among too many robots.
 var ErrReplication = fmt.Errorf("a host is either copied to, or split among, 1 to %d robots", wire.MaxShares)
 
-// Replication says how many robots are to have a host (paper 001, 4.1.1 and 6.1). The first of
-// them has the host in slot 0, with its group, and moves like the robot of any host. The others
-// have slots from 1 on. The shares of n robots are numbered 0 to n-1 in the order of their slots;
-// while there are fewer robots than wanted, these share the whole. 0 leaves a number as it is.
+// Replication says how many robots are to have a host (paper 001, 4.1.1 and 6.1). The first of them
+// has the host in slot 0, with its group, and moves like the robot of any host. The others have
+// slots from 1 on. The shares of n robots are numbered 0 to n-1 in the order of the slots. If fewer
+// robots than wanted can be found, they divide the whole host among them. A number of 0 leaves the
+// present one.
 type Replication struct {
 	Copies int // robots that each collect all of the host, to be compared
-	Parts  int // robots that share its URLs by their hash; 1: one, until the plan finds it too large
+	Parts  int // number of robots among which its URLs are divided by hash; 1: one robot, until the plan finds the host too large
 }
 
 // Valid reports whether the numbers are possible.
@@ -29,7 +30,8 @@ func (r Replication) Valid() bool {
 	return r.Copies >= 0 && r.Copies <= wire.MaxShares && r.Parts >= 0 && r.Parts <= wire.MaxShares && (r.Copies < 2 || r.Parts < 2)
 }
 
-// SetReplication sets how many robots a host is to have. The end of the transaction sees to it.
+// SetReplication sets how many robots a host is to have. The robots change at the end of the
+// transaction.
 func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) error {
 	var copies, parts int
 	var by string
@@ -53,14 +55,14 @@ func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) 
 	if copies > 1 && parts > 1 {
 		return Invalid{fmt.Errorf("%s: %w", host, ErrReplication)}
 	}
-	if copies < 2 { // there is nothing left to compare
+	if copies < 2 { // one copy has nothing to be compared with
 		for _, table := range []string{"copies", "copy_verdicts"} {
 			if _, err := t.Exec(ctx, `DELETE FROM `+table+` WHERE host = ?`, host); err != nil {
 				return err
 			}
 		}
 	}
-	if wasSplit != (parts > 1) { // the lists of its robots say so
+	if wasSplit != (parts > 1) { // the lists of its robots change
 		robots, err := RobotsOf(ctx, t, host)
 		if err != nil {
 			return err
@@ -71,8 +73,8 @@ func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) 
 	return err
 }
 
-// SplitByPlan splits hosts among as many robots as the plan wants, by host. Hosts that an
-// operator has split, wants copied or has pinned to a robot stay as they are.
+// SplitByPlan sets the number of robots that share each host, as the plan wants it. It skips hosts
+// that an operator has split, copied or pinned to a robot.
 func (t *Tx) SplitByPlan(ctx context.Context, parts map[string]int) error {
 	for host, n := range parts {
 		_, err := t.Exec(ctx, `
@@ -85,7 +87,8 @@ func (t *Tx) SplitByPlan(ctx context.Context, parts map[string]int) error {
 	return nil
 }
 
-// review has the end of the transaction look whether a replicated host has all its robots.
+// review marks a host so that replicate, at the end of the transaction, gives it the robots that it
+// lacks.
 func (t *Tx) review(ctx context.Context, host string) error {
 	_, err := t.Exec(ctx, `UPDATE hosts SET review = 1 WHERE name = ? AND (copies > 1 OR parts > 1)`, host)
 	return err
@@ -122,11 +125,11 @@ func has(list []holder, robot string) bool {
 	return slices.ContainsFunc(list, func(h holder) bool { return h.robot == robot })
 }
 
-// replicated is a host whose robots are to be reviewed.
+// replicated is a host marked for review.
 type replicated struct {
 	host          string
 	copies, parts int
-	weight        float64 // ms at the median robot, of the whole host
+	weight        float64 // ms that the median robot takes for the whole host
 }
 
 // replicate gives the hosts marked for review the robots that they are to have.
@@ -164,7 +167,7 @@ func (t *Tx) replicateHost(ctx context.Context, r replicated, robots []*Load) er
 	}
 	want := max(r.copies, r.parts)
 	if !isAble(first(held)) {
-		want = 1 // the first robot's program would visit the whole host, and the others their shares
+		want = 1 // the first robot's program would visit the whole host, while the others visit their shares
 	}
 	before := slices.Clone(held)
 	held = slices.DeleteFunc(held, func(h holder) bool { return h.slot > 0 && (h.slot >= want || !isAble(h.robot)) })
@@ -201,7 +204,7 @@ func (t *Tx) replicateHost(ctx context.Context, r replicated, robots []*Load) er
 	return err
 }
 
-// give assigns a host to one more robot. The shares of the robots that have it change.
+// give assigns a host to one more robot, which changes the shares of the others.
 func (t *Tx) give(ctx context.Context, host, robot string, slot int) error {
 	if err := t.hold(ctx, `a.host = ? AND a.robot <> ?`, host, robot); err != nil {
 		return err

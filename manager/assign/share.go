@@ -7,12 +7,12 @@ import (
 	"sheaf/internal/db"
 )
 
-// Share gives a robot that has just come, and has no hosts, its share of the others'. It takes
-// groups from the robots with the most hosts, until one more group would leave the giver with
-// fewer hosts than the newcomer. The groups wait until the end of the transaction, which gives
-// them to the robot that can finish them first; that is the newcomer. A robot that has hosts
-// already takes none, so a robot that comes back after a pause does not disturb the others. What is
-// pinned to the newcomer comes first.
+// Share gives a share of the others' hosts to a robot that has just come and has none. The hosts
+// pinned to it come first. Then Share takes groups from the robots with the most hosts, until one
+// more group would leave the giver with fewer hosts than the newcomer. These groups wait until the
+// end of the transaction, which gives them to the robot that can finish them first: the newcomer. A
+// robot that already has hosts gets none, so a robot that returns after a pause does not disturb
+// the others.
 func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	if err := t.recall(ctx, newcomer); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	if i < 0 || loads[i].Hosts > 0 {
 		return nil
 	}
-	for k, l := range loads { // copies: nothing is given yet
+	for k, l := range loads { // copies, because the hosts are not given yet
 		c := *l
 		loads[k] = &c
 	}
@@ -55,8 +55,8 @@ func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	return nil
 }
 
-// groupsOf returns the groups that a robot has in slot 0, without those that are pinned, those with
-// the most hosts first.
+// groupsOf returns the groups that a robot has in slot 0, those with the most hosts first. It
+// leaves out pinned groups.
 func groupsOf(ctx context.Context, t *Tx, robot string) ([]group, error) {
 	return db.List(ctx, t, scanGroup, `
 		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END), MIN(a.robot), ''

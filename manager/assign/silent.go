@@ -9,16 +9,16 @@ import (
 	"sheaf/internal/db"
 )
 
-// A robot says how long it is between two of its heartbeats. One that comes later than that by
-// lateness is overdue. beatsWithin is for robots that do not say it. silentFor is for robots that
-// have sent no heartbeat.
+// A robot says how long it is between two of its heartbeats. It is overdue if a heartbeat is late
+// by lateness. A robot that does not say the time is overdue after beatsWithin, and one that has
+// sent no heartbeat is silent after silentFor.
 const (
 	beatsWithin = 5 * time.Minute
 	lateness    = 30 * time.Second
 	silentFor   = 2 * time.Hour
 )
 
-// Heard is when a robot that takes part was heard of.
+// Heard says when a robot that takes part was last heard of.
 type Heard struct {
 	Seen    time.Time // last request, to the minute
 	Beat    time.Time // last heartbeat; zero: none has come
@@ -33,7 +33,7 @@ func (h Heard) every() time.Duration {
 	return time.Duration(h.EveryMS) * time.Millisecond
 }
 
-// Late returns since when the robot's heartbeat is overdue, or the zero time.
+// Late returns the time since which the robot's heartbeat is overdue, or the zero time.
 func (h Heard) Late(now time.Time) time.Time {
 	if due := h.Beat.Add(h.every()); !h.Beat.IsZero() && now.After(due.Add(lateness)) {
 		return due
@@ -41,8 +41,8 @@ func (h Heard) Late(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Silent returns since when nothing is heard of the robot, or the zero time. A robot that has just
-// come back is heard of, though its last heartbeat is an old one.
+// Silent returns the time since which nothing is heard of the robot, or the zero time. A robot that
+// has just come back is not silent, though its last heartbeat is old.
 func (h Heard) Silent(now time.Time) time.Time {
 	if late := h.Late(now); !late.IsZero() && now.Sub(h.Seen) > h.every()+lateness {
 		return late
@@ -53,14 +53,14 @@ func (h Heard) Silent(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// HeardColumns is SQL for the columns of robots that Scan takes.
+// HeardColumns is SQL for the columns of table robots that Heard.Scan reads.
 const HeardColumns = `seen, COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0), COALESCE((SELECT every FROM heartbeats b WHERE b.robot = robots.name), 0)`
 
 // Scan returns the destinations for HeardColumns.
 func (h *Heard) Scan() []any { return []any{db.At(&h.Seen), db.At(&h.Beat), &h.EveryMS} }
 
-// Silent returns the robots that take part and are silent, by name. If all of them are, it returns
-// none: the fault is probably the service's.
+// Silent returns the robots that take part and are silent, by name. If all are silent, it returns
+// none, because the fault is probably the service's.
 func Silent(ctx context.Context, q db.Queryer, now time.Time) (robots []string, err error) {
 	heard := 0
 	err = db.Each(ctx, q, func(rows *sql.Rows) error {
@@ -80,16 +80,16 @@ func Silent(ctx context.Context, q db.Queryer, now time.Time) (robots []string, 
 	return robots, err
 }
 
-// LeaveSilent gives to others the hosts that silent robots have and were never sent, and returns
-// how many these are. A silent robot may be visiting what it was sent, so it keeps those hosts and
-// the others at their addresses until its lease is over. It also keeps hosts that several robots
-// have, and hosts that are pinned to it.
+// LeaveSilent moves hosts from silent robots to others and returns how many. It moves only hosts
+// whose group the robot was never sent, because a silent robot may be visiting the rest until its
+// lease is over. It leaves hosts that several robots have, and hosts that are pinned to the silent
+// one.
 func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int, err error) {
 	silent, err := Silent(ctx, a.db, now)
 	if err != nil || len(silent) == 0 {
 		return 0, err
 	}
-	if unsent, err := unsentOf(ctx, a.db, silent); err != nil || len(unsent) == 0 { // as nearly always
+	if unsent, err := unsentOf(ctx, a.db, silent); err != nil || len(unsent) == 0 { // the usual case
 		return 0, err
 	}
 	err = a.Change(ctx, func(t *Tx) error {
@@ -108,8 +108,8 @@ func (a *Assignments) LeaveSilent(ctx context.Context, now time.Time) (hosts int
 	return hosts, err
 }
 
-// unsentOf returns the hosts of some robots that these were never sent, nor any host of their
-// group, and of which no other robot has a copy or a share.
+// unsentOf returns hosts of the given robots, if the robot was sent no host of the group and no
+// other robot has a copy or share of the host.
 func unsentOf(ctx context.Context, q db.Queryer, robots []string) ([]string, error) {
 	return db.Column[string](ctx, q, `
 		SELECT a.host FROM robots r CROSS JOIN assignments a CROSS JOIN hosts h

@@ -11,15 +11,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// A robot's tenure of a host lasts until it has surely stopped visiting the host: it has neither an
-// assignment nor a hold. Its batches speak for the host until then.
+// A robot's tenure of a host lasts until the robot has surely stopped visiting it and so has
+// neither an assignment nor a hold. Until then its batches may contain the host.
 
-// MaxAhead is how far ahead of the service's clock a robot's may be for records to be judged by it.
+// MaxAhead is how far a robot's clock may be ahead of the service's for records to be judged by it.
 const MaxAhead = 24 * time.Hour
 
-// HeldUntil returns, for those of the hosts that the robot has or has had, until when it may have
-// visited them, by its own clock as its last heartbeat before then measured it. The zero time means
-// that it may still do so.
+// HeldUntil returns the time until which the robot may have visited each of the hosts. Hosts that
+// it never had are left out; the zero time means that it may still visit the host. Times are by the
+// robot's clock; its last heartbeat before then told how far that clock was ahead.
 func (a *Assignments) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
 	until := make(map[string]time.Time)
 	for some := range slices.Chunk(hosts, db.RowsAtOnce) {
@@ -41,8 +41,8 @@ func (a *Assignments) HeldUntil(ctx context.Context, robot string, hosts []strin
 	return until, nil
 }
 
-// endTenures notes, in the assignments of the holds b for which the condition is true, that the
-// tenures end now or, if that is earlier, after the end of the robot's lease.
+// endTenures ends tenures now or, if that is earlier, after the end of the robot's lease. where is
+// an SQL condition on the holds b of these tenures.
 func (t *Tx) endTenures(ctx context.Context, where string, args ...any) error {
 	now, margin := db.Millis(t.now()), wire.LeaseMargin(t.lease).Milliseconds()
 	_, err := t.Exec(ctx, `
@@ -53,8 +53,8 @@ func (t *Tx) endTenures(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
-// CutTenures ends the robot's tenures at a time, unless they have ended before. It is for robots
-// that have no host any more.
+// CutTenures ends the robot's tenures at a time, unless they have ended earlier. Call it for a
+// robot that has no host any more.
 func (t *Tx) CutTenures(ctx context.Context, robot string, at time.Time) error {
 	ms := db.Millis(at)
 	_, err := t.Exec(ctx, `UPDATE assignments SET ended = ? WHERE robot = ? AND to_generation IS NOT NULL AND (ended = 0 OR ended > ?)`, ms, robot, ms)

@@ -9,22 +9,22 @@ import (
 	"sheaf/internal/db"
 )
 
-// Tx is one transaction on hosts and assignments. All its changes make one generation; if it
-// changes no assignment, it makes none. It is for one goroutine.
+// Tx is one transaction on hosts and assignments. All its changes make one generation; a
+// transaction that changes no assignment makes none. Use it in one goroutine.
 type Tx struct {
 	db         *sql.DB
 	tx         *sql.Tx
 	generation int64           // 0 before the first change
 	touched    map[string]bool // robots whose list this transaction changes
 
-	lease    time.Duration // of robots; 0: without end
+	lease    time.Duration // of a robot; 0: without end
 	now      func() time.Time
 	held     map[string]bool // robots with new holds
 	disowned []string        // robots whose holds are to be separated from their names
 
-	loads   *loads // as known before; once fresh is set, as of this transaction; nil: not known
-	fresh   bool   // loads is of this transaction
-	removed bool   // a robot that is touched lost a host, and loads does not say so
+	loads   *loads // before this transaction or, once fresh is set, after its changes; nil: not known
+	fresh   bool   // loads includes this transaction's changes
+	removed bool   // a robot in touched has lost a host that loads still counts
 
 	changed int64 // rows changed since the last ANALYZE
 
@@ -42,7 +42,7 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 	return t.tx.QueryRowContext(ctx, query, args...)
 }
 
-// Exec executes a statement and returns how many rows it changed.
+// Exec executes a statement and returns the number of rows that it changed.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	stmt, err := t.prepare(ctx, query)
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error)
 }
 
 // Insert enters rows of equal width. into is the statement up to its VALUES. Rows that exist
-// already are left as they are.
+// already stay unchanged.
 func (t *Tx) Insert(ctx context.Context, into string, rows [][]any) error {
 	for some := range slices.Chunk(rows, db.RowsAtOnce) {
 		query := into + ` VALUES ` + db.Tuples(len(some), len(some[0])) + ` ON CONFLICT DO NOTHING`
@@ -87,7 +87,7 @@ func (t *Tx) analyze(ctx context.Context) error {
 	return err
 }
 
-// prepare returns a prepared statement from a statement's second execution on, and nil for the
+// prepare returns a prepared statement from the second execution of a statement on, and nil for the
 // first. A transaction may execute the same statement for each of a hundred thousand hosts. The
 // prepared statement ends with the transaction.
 func (t *Tx) prepare(ctx context.Context, query string) (stmt *sql.Stmt, err error) {
@@ -141,18 +141,18 @@ type Load struct {
 	Robot  string
 	Hosts  int64
 	MS     float64 // expected transfer time of a night, in ms
-	Slow   float64 // ms that the robot takes for what takes the median robot 1 ms
+	Slow   float64 // ms that the robot takes where the median robot takes 1 ms
 	Shares bool    // its program can collect a share of a host's URLs
 	Silent bool    // nothing is heard of it now
 }
 
-// loads are the robots' loads as of one generation and one plan, as far as they are known. Summing
-// them up reads every assignment, so they are kept from one transaction to the next, except those
-// of robots that lost a host. A transaction that finds another generation or plan in the database,
-// made by any process, sums up anew.
+// loads are the robots' known loads at one generation and one plan. They are kept from one
+// transaction to the next, because summing them up reads every assignment. The load of a robot that
+// lost a host is not kept. If another process has made a generation or a plan since, the next
+// transaction sums up anew.
 type loads struct {
 	generation, planned int64
-	robots              []*Load // not to be changed
+	robots              []*Load // must not be changed
 }
 
 // RobotsOf returns the robots that have the host, by name.
