@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// layerEnough is enough for one layer of items: what one layer lacks, the next cannot make good.
+// layerEnough is the makespan, as a multiple of the bound, that each layer of items aims at. Later
+// layers cannot make up for what an earlier one lacks.
 const layerEnough = 1.05
 
 // ReplanApart is Replan if some items, such as the shares or copies of one host, must go to
@@ -47,9 +48,9 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 	return r, c.stopped()
 }
 
-// apartBound returns by how much the bound of overAll rises because the items of a set are at
-// different robots. The k items of a set cost at least as much as its cheapest item costs at the
-// k cheapest robots.
+// apartBound returns by how much the bound of overAll rises because items of one set must be at
+// different robots. The k items of a set cost at least as much as its cheapest item costs at the k
+// cheapest robots.
 func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
 	counted := map[int]bool{}
 	for _, set := range apart {
@@ -91,7 +92,7 @@ func longestApart(c *Costs, apart [][]int) (most float64) {
 	return most
 }
 
-// cheapestOf returns the cost of the cheapest item of a set, by robot.
+// cheapestOf returns for each robot the cost of the set's cheapest item.
 func cheapestOf(c *Costs, set []int) []float64 {
 	least, ms := slices.Repeat([]float64{math.Inf(1)}, c.Robots), make([]float64, c.Robots)
 	for _, n := range set {
@@ -119,8 +120,8 @@ func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
 	return layer, sets
 }
 
-// replanSome plans some items and leaves the others where they are. For each robot, the others
-// are one more item that only this robot can have.
+// replanSome plans some items and leaves the others where they are. It stands for the others of
+// each robot by one more item that only this robot can have.
 func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	mine := make(map[int]bool, len(items))
 	for _, n := range items {
@@ -153,9 +154,9 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	return nil
 }
 
-// beside returns the costs of some items, and of one more for each robot, which only this robot can
-// have and which takes base there. An item costs +Inf at the robots that p gives to others of its
-// sets.
+// beside returns the costs of some items, and of one more for each robot: only this robot can have
+// it, and it takes base there. An item costs +Inf at a robot to which p gives another item of one
+// of its sets.
 func (c *Costs) beside(p Plan, items []int, base []float64, sets map[int][][]int) (*Costs, error) {
 	taken := func(n int, at func(i int)) {
 		for _, set := range sets[n] {

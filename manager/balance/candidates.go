@@ -18,10 +18,10 @@ func (a choice) compare(b choice) int {
 	return cmp.Or(cmp.Compare(a.priced, b.priced), cmp.Compare(a.robot, b.robot))
 }
 
-// choices are the cheapest of many robots, the cheapest first.
+// choices are the cheapest robots for a host, the cheapest first.
 type choices []choice
 
-// worst returns what a robot must cost less than to be among them.
+// worst returns the priced cost below which a robot gets into a full list; +Inf if there is room.
 func (b choices) worst() float64 {
 	if len(b) < cap(b) {
 		return math.Inf(1)
@@ -29,8 +29,8 @@ func (b choices) worst() float64 {
 	return b[len(b)-1].priced
 }
 
-// add adds a choice and drops the dearest if there are too many. It returns what was dropped, or
-// not added.
+// add adds a choice. If there are too many, it drops the dearest and returns it, which may be the
+// new one.
 func (b *choices) add(one choice) (dropped choice, ok bool) {
 	if len(*b) == cap(*b) {
 		dropped, ok = (*b)[len(*b)-1], true
@@ -47,11 +47,11 @@ func (b *choices) add(one choice) (dropped choice, ok bool) {
 // picker picks the candidates of one host after the other.
 type picker struct {
 	cheapest choices
-	noisy    choices // of the others, those that are cheapest with noise
+	noisy    choices // the cheapest of the other robots once noise is added
 }
 
-// pick fills in each host's candidates: the robots that are cheapest at the prices. It also finds
-// the host that takes longest where it is nearest.
+// pick fills in each host's candidates: the robots that are cheapest at the prices. It also sets
+// c.longest: the time of the host that takes longest at its cheapest robot.
 func (c *Costs) pick(price []float64) error {
 	errs, longest, pickers := make([]error, workers()), make([]float64, workers()), make([]picker, workers())
 	for w := range pickers {
@@ -89,15 +89,15 @@ func (c *Costs) pick(price []float64) error {
 	return errors.Join(append(errs, c.stopped())...)
 }
 
-// pick finds the candidates of host j and returns what it costs at least. ms are its costs at all
-// robots. It asks whether a pair is excluded only if that matters, because that takes longer than
-// to look at many costs.
+// pick finds the candidates of host j and returns its lowest cost. ms are its costs at all robots.
+// It checks whether a pair is excluded only if that matters, because the check takes longer than
+// looking at many costs.
 func (p *picker) pick(c *Costs, j int, ms, price []float64) (least float64, err error) {
 	p.cheapest, p.noisy = p.cheapest[:0], p.noisy[:0]
 	least = math.Inf(1)
 	some := c.keep < c.Robots
 	random := uint64(j)*0x9e3779b97f4a7c15 + 1
-	limit := math.Inf(1) // a robot that costs as much at the prices is not among the candidates
+	limit := math.Inf(1) // priced cost from which on a robot is no candidate
 	price = price[:len(ms)]
 	for i, cost := range ms {
 		priced := cost * price[i]

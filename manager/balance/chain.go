@@ -23,7 +23,7 @@ func (c *Costs) WithChains(chain Func) (*Costs, error) {
 		limit = max(limit, d.best*enough)
 	}
 	with.excluded = func(i, j int) bool { return chain(i, j) > limit }
-	if most > limit { // some candidates are none
+	if most > limit { // some candidates are excluded
 		if err := with.choose(); err != nil {
 			return nil, err
 		}
@@ -32,8 +32,8 @@ func (c *Costs) WithChains(chain Func) (*Costs, error) {
 	return &with, nil
 }
 
-// longestChain returns the longest chain that cannot be avoided, because every robot needs so long
-// for its host, and the longest chain of all candidates.
+// longestChain returns two chains in ms: the longest that no plan avoids, because the chain of its
+// host is at least as long at every robot, and the longest of all candidates.
 func (c *Costs) longestChain(chain Func) (shortest, most float64) {
 	unavoidable, longest := make([]float64, workers()), make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {

@@ -13,34 +13,35 @@ import (
 type Func func(i, j int) float64
 
 // Row adds the costs of host j at all robots to ms, by robot. It gives the same costs as a Func,
-// but all of a host's at once, which is much quicker. It is called from several goroutines at once.
+// but much quicker, because it gives all costs of a host at once. It is called from several
+// goroutines at once.
 type Row func(j int, ms []float64)
 
-// Pairs are what Costs are made from.
+// Pairs are the robots, hosts and costs from which Costs are made.
 type Pairs struct {
 	Robots, Hosts int
 	Cost          Func
-	Row           Row          // nil: by Cost
-	Stop          func() error // asked often, from several goroutines; an error ends all work on the costs. nil: nothing does
+	Row           Row          // nil: computed by Cost
+	Stop          func() error // called often, from several goroutines; its error ends all work on the costs. nil: nothing ends it
 
 	excluded func(i, j int) bool // see Costs
 }
 
 // Costs are the costs of hosts at robots. For each host they name the candidates: the robots to
-// which it may sensibly go. Costs do not change.
+// which the plan may give it. Costs are immutable.
 type Costs struct {
 	Robots, Hosts int
 
 	cost     Func
 	row      Row
-	excluded func(i, j int) bool // pairs that WithChains excludes; nil: none. Lower bounds do without
+	excluded func(i, j int) bool // pairs that WithChains excludes; nil: none. Lower bounds ignore it
 	stop     func() error
-	longest  float64 // ms; no plan is shorter, because of one host or, see WithChains, one chain
-	chain    float64 // ms; no plan is shorter, because of one chain; see WithChains
-	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest
-	// at the prices by which they were picked comes first.
+	longest  float64 // ms; a lower bound on every plan, from one host or, after WithChains, one chain
+	chain    float64 // ms; a lower bound on every plan from one chain; see WithChains
+	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The first is
+	// the cheapest at the prices in sampled.
 	keep    int
-	sampled []float64 // the prices; nil: all robots are candidates
+	sampled []float64 // prices by which candidates were picked; nil: all robots are candidates
 	robot   []int32
 	ms      []float64
 }
@@ -48,23 +49,23 @@ type Costs struct {
 // few is the number of pairs up to which all robots are candidates of every host.
 const few = 4 << 20
 
-// Candidates is the number of candidates of a host if there are too many pairs to consider all.
-// At 32 robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are
-// chosen by cost times price, which loses less. Where costs are only estimated, many robots cost a
-// host about as much at the prices, and the same few would be the cheapest for all hosts. So each
-// host has its own noise in half of the choice.
+// Candidates is the number of candidates of a host if there are too many pairs to consider all. At
+// 32 robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are chosen by
+// cost times price, which loses less. If costs are only estimated, many robots cost a host about as
+// much at the prices, and the same few would be the cheapest for all hosts. So half of each host's
+// candidates are chosen with a random noise added to the priced costs.
 const (
 	Candidates = 8
-	noise      = 0.3 // highest, as a part of the priced cost
+	noise      = 0.3 // highest noise, as a part of the priced cost
 )
 
-// NewCosts takes the costs of hosts at robots from a function. It fails if a cost is negative or
-// NaN, or if no robot can collect a host.
+// NewCosts makes Costs from a function. It fails if a cost is negative or NaN, or if no robot can
+// collect a host.
 func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
 	return Pairs{Robots: robots, Hosts: hosts, Cost: cost}.Costs()
 }
 
-// Costs is NewCosts for pairs whose costs may be had by rows, and for work that may be stopped.
+// Costs makes Costs from pairs, as NewCosts does. It also takes costs by row, and can be stopped.
 func (p Pairs) Costs() (*Costs, error) {
 	if p.Robots < 1 || p.Hosts < 0 {
 		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", p.Robots, p.Hosts)
@@ -116,7 +117,7 @@ func (c *Costs) all(i, j int) float64 {
 	return c.cost(i, j)
 }
 
-// stopped returns why the work is to end; nil: it is not.
+// stopped returns the reason to end the work, or nil.
 func (c *Costs) stopped() error {
 	if c.stop == nil {
 		return nil
@@ -124,8 +125,8 @@ func (c *Costs) stopped() error {
 	return c.stop()
 }
 
-// rows calls f with the costs of each host at all robots, excluded pairs included, until the work
-// is stopped. w is the number of the goroutine that calls. f must not keep ms.
+// rows calls f with the costs of each host at all robots, without regard to excluded pairs, until
+// the work is stopped. w is the number of the calling goroutine. f must not keep ms.
 func (c *Costs) rows(f func(w, j int, ms []float64)) {
 	parallel(c.Hosts, func(w, from, to int) {
 		ms := make([]float64, c.Robots)

@@ -22,7 +22,7 @@ type dual struct {
 	loads [][]float64
 	bound []float64 // sums of the workers
 
-	best      float64 // highest bound so far, over the candidates
+	best      float64 // the highest bound so far, over the candidates only
 	bestPrice []float64
 }
 
@@ -82,8 +82,8 @@ func raise(price, loads []float64, step int) bool {
 	return true
 }
 
-// evaluate returns the bound at the present prices, and the loads if every host is where it is
-// cheapest.
+// evaluate returns the bound at the present prices, and the loads if each host goes to its cheapest
+// robot.
 func (d *dual) evaluate() (value float64, loads []float64) {
 	for w := range d.loads {
 		clear(d.loads[w])
@@ -126,9 +126,9 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	return robot, ms
 }
 
-// prove makes a number of steps and returns the best prices found and what they prove over all
-// pairs. Where candidates were chosen, prices that fit these may leave other robots too cheap. Then
-// those by which the candidates were chosen are better.
+// prove climbs a number of steps and returns the best prices and the bound that they prove over all
+// pairs. Prices that fit the candidates may leave other robots too cheap. If the prices by which
+// the candidates were picked prove more, it returns those.
 func (d *dual) prove(steps int) (price []float64, bound float64) {
 	price = d.climb(steps)
 	bound = lowerBound(d.c, price)
@@ -141,8 +141,8 @@ func (d *dual) prove(steps int) (price []float64, bound float64) {
 	return price, bound
 }
 
-// lowerBound returns how long every plan is at least, by what the prices prove over all pairs, not
-// only over candidates, and by the host or chain that takes longest.
+// lowerBound returns a lower bound on every plan's makespan, in ms: the higher of overAll and the
+// longest single host or chain.
 func lowerBound(c *Costs, price []float64) float64 { return max(overAll(c, price), c.longest) }
 
 // overAll returns the bound that the prices prove over all pairs.
@@ -164,15 +164,17 @@ func overAll(c *Costs, price []float64) float64 {
 	return total
 }
 
-// Halves are the costs of hosts by each of two limits of the robots. A robot ends when its sums of
-// both are through. That is earlier than the sum of its hosts' greater halves.
+// Halves are the costs of hosts at each of two limits of a robot, such as its transfers and its
+// line. A robot ends when both sums are through. That is earlier than the sum of the greater cost
+// of each host.
 type Halves struct {
 	A, B Row
-	ByB  []bool // by robot: its sum of B is thought to be greater
+	ByB  []bool // by robot: its sum of B is expected to be the greater
 }
 
-// Bound returns how long every plan takes at least, in ms, if hosts cost these halves, and not what
-// the plan with the prices was made with. The chains of c hold too. apart is that of ReplanApart.
+// Bound returns a lower bound on every plan's makespan, in ms, if hosts cost these halves. price
+// and c come from a plan that was made with other costs. The chains of c hold too. apart is the
+// parameter of ReplanApart.
 func (c *Costs) Bound(h Halves, price []float64, apart [][]int) float64 {
 	merge := func(pick func(i int, a, b float64) float64) *Costs {
 		by := *c
@@ -197,7 +199,7 @@ func (c *Costs) Bound(h Halves, price []float64, apart [][]int) float64 {
 			}
 			return a
 		}),
-	} { // of each robot only one sum counts
+	} { // each counts one sum of a robot only
 		bound = max(bound, overAll(one, price)+apartBound(one, price, apart))
 	}
 	single := merge(func(_ int, a, b float64) float64 { return max(a, b) })

@@ -23,11 +23,11 @@ func (s *search) unseat(random *rand.Rand) {
 	}
 }
 
-// powers are those that ease tries: a high one looks at the highest loads only, a low one also at
-// what a move adds to the work of all.
+// powers are the exponents that ease tries. A high one counts the highest loads only; a low one
+// also counts what a move adds to the work of all.
 var powers = []float64{3, 4, 6, 8, 12, 16, 24, 40}
 
-// repairAll moves as many hosts as it takes.
+// repairAll moves hosts until the limit is reached, however many moves it takes.
 func (r *replanner) repairAll(rounds int) {
 	for _, slack := range []float64{1.045, 1.03, 1.015, 1.005} {
 		if r.reached() || r.c.stopped() != nil {
@@ -44,9 +44,9 @@ func (r *replanner) repairAll(rounds int) {
 	}
 }
 
-// ease moves one host at a time until no robot's load is above the limit, or no move helps. It
-// takes the move that lowers the sum of the loads' powers most; with loose above 0, at random one
-// that lowers it by nearly as much.
+// ease moves one host at a time until no robot's load is above the limit, or no move helps. Each
+// time it takes the move that most lowers the sum of the loads raised to power. If loose is above
+// 0, it takes a random one of the moves that lower it by nearly as much.
 func (s *search) ease(limit, power float64, loose int, random *rand.Rand) {
 	type option struct {
 		j, i   int
@@ -101,8 +101,8 @@ func (s *search) ease(limit, power float64, loose int, random *rand.Rand) {
 	}
 }
 
-// fewer takes moves back that the limit does not need: a host goes home, and if its home would
-// then have too much, another host that has moved makes room there.
+// fewer takes back moves that the limit does not need: a host goes home. If its home would then
+// have too much, another host that has moved there makes room.
 func (s *search) fewer(start Plan, limit float64) {
 	if s.loads[s.top()] > limit {
 		return
@@ -118,7 +118,8 @@ func (s *search) fewer(start Plan, limit float64) {
 	}
 }
 
-// makeRoom sends host j home if moving on one host that is not at its own home makes room there.
+// makeRoom sends host j home if another host, which is not at its own home, can move on and so make
+// room there.
 func (s *search) makeRoom(start Plan, j, home int, limit float64) bool {
 	need := s.loads[home] + s.c.all(home, j) - limit
 	from := s.plan[j]

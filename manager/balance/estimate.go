@@ -12,14 +12,14 @@ type Measured struct {
 	MsPerKB     float64
 }
 
-// Distance returns a function that gives the distance of any pair in ms per KB. For a measured
-// pair that is the geometric mean of its measurements. Other pairs are estimated as robot factor
-// × host factor, which say how slow the robot's and the host's lines are. The factors are medians
-// of logarithms, fitted in turns, so that a host that was ten times as slow on one night does not
+// Distance returns a function that gives the distance of any pair in ms per KB. For a measured pair
+// that is the geometric mean of its measurements. Other pairs are estimated as robot factor × host
+// factor; the factors say how slow the robot's line and the host's line are. They are medians of
+// logarithms, fitted in turns, so that a host that was ten times as slow on one night does not
 // distort the others.
 //
-// own is how much single pairs differ from that estimate, as the standard deviation of logarithms;
-// below 0 if too few hosts were measured by several robots to tell.
+// own is how much single pairs differ from that estimate, as the standard deviation of logarithms.
+// It is below 0 if too few hosts were measured by several robots to tell.
 func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 	byRobot, byHost := make([][]Measured, robots), make([][]Measured, hosts)
 	for _, m := range seen {
@@ -61,8 +61,8 @@ func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 	}, own
 }
 
-// fitMedians sets each element of to, one for each list of measurements, to the median of the
-// list's logarithms less the rest. Where a list is empty it is the median of the others.
+// fitMedians fits one factor for each list of measurements, as a logarithm: the median of the
+// list's logarithms minus rest. An empty list gets the median of the other lists.
 func fitMedians(to []float64, by [][]Measured, rest func(Measured) float64) {
 	var known, logs []float64
 	for n, list := range by {
@@ -86,11 +86,11 @@ func fitMedians(to []float64, by [][]Measured, rest func(Measured) float64) {
 	}
 }
 
-// enoughLinks is how many measurements for each robot, of hosts that others measured, too, tell how
-// well the estimate fits.
+// enoughLinks is the number of measurements for each robot, of hosts that other robots measured
+// too, from which Distance can tell how well the estimate fits.
 const enoughLinks = 6
 
-// median returns the median; of an even number of values, the mean of the middle two.
+// median returns the median of x. For an even number of values it is the mean of the middle two.
 func median(x []float64) float64 {
 	x = slices.Clone(x)
 	slices.Sort(x)
@@ -104,10 +104,10 @@ func median(x []float64) float64 {
 type Pair struct{ Robot, Host int }
 
 // Probes returns pairs that are worth measuring, those with the largest possible gain first. A pair
-// that was not measured is worth it if the host would move to that robot, at the plan's prices,
-// should the estimate be too high by the factor. It returns at most so many pairs that would each
-// shorten the night by the part least of its length or more. If there are fewer than usual, it
-// returns up to usual pairs, whatever they gain.
+// is worth it if it was not measured and if, with a cost lower by the factor, the host would move
+// to that robot at the plan's prices. Probes returns at most most pairs that would each shorten the
+// night by the part least of its length. If there are fewer than usual, it returns up to usual
+// pairs, whatever they gain.
 func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least float64, usual, most int) []Pair {
 	most = max(usual, most)
 	if most <= 0 {
@@ -138,7 +138,7 @@ func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least 
 	return pairs
 }
 
-// worth is a pair and what its measurement may gain at most, in ms.
+// worth is a pair and the most that measuring it may gain, in ms.
 type worth struct {
 	Pair
 	gain float64
@@ -147,7 +147,7 @@ type worth struct {
 // gains keeps the pairs that gain most.
 type gains struct {
 	list  []worth
-	floor float64 // pairs that gain less, or as much, are not among them
+	floor float64 // only pairs that gain more than this are kept
 }
 
 func (g *gains) add(w worth, most int) {
@@ -156,7 +156,7 @@ func (g *gains) add(w worth, most int) {
 	}
 }
 
-// cut leaves the pairs that gain most, in this order.
+// cut keeps only the pairs that gain most, and sorts them so.
 func (g *gains) cut(most int) {
 	slices.SortFunc(g.list, func(a, b worth) int {
 		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Robot, b.Robot))

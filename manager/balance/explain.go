@@ -9,8 +9,8 @@ import (
 )
 
 // Explain says in sentences why a plan is as it is: which robot ends last, what the bound comes
-// from, which robots' time is scarce, and, if from is not nil, why hosts moved. Robots and hosts
-// appear by number, as "robot 3" and "host 17".
+// from, which robots' time is scarce and, if from is not nil, why hosts moved. It names robots and
+// hosts by number, as "robot 3" and "host 17".
 func Explain(c *Costs, r Result, from Plan) []string {
 	if c.Hosts == 0 {
 		return []string{"There are no hosts."}

@@ -7,33 +7,32 @@ type Demand struct {
 	Pages     float64 // of all addresses
 	KB        float64 // of a page
 	MS        float64 // of a page's transfer, at the median robot
-	Addresses []Work  // a sample that stands for all, with the transfers of the median robot; at least one
+	Addresses []Work  // a sample of all addresses, with the transfer times of the median robot; at least one
 }
 
-// Sort is a sort of robot that the fleet consists of. All sorts are thought equally frequent.
+// Sort is one sort of robot in the fleet. All sorts count as equally frequent.
 type Sort struct {
 	Pace   Pace
-	Slow   float64 // ms that it takes for what takes the median robot 1 ms
-	Window float64 // ms of a night
+	Slow   float64 // ms that it takes where the median robot takes 1 ms
+	Window float64 // length of a night, in ms
 }
 
-// Need is what a demand needs.
+// Need is the fleet that a demand needs.
 type Need struct {
 	Robots  int
-	Nightly float64 // pages that a robot collects in a night, on the mean
-	Binds   Bind    // what binds most of that: ByWidth or ByLine. More robots help against it
+	Nightly float64 // pages that a robot collects in a night, on average
+	Binds   Bind    // the limit of most of these pages: ByWidth or ByLine. More robots help against it
 
-	// Some addresses are not through in a night, however many robots there are: the chain of their
-	// visits is longer than that. These are shares of all addresses and of all pages.
+	// However many robots there are, some addresses are not through in a night, because the chain
+	// of their visits takes longer. These are their parts of all addresses and of all pages.
 	LongAddresses, LatePages float64
 
-	Longest float64 // ms: the longest chain of the sample
-	Fitting float64 // ms: the interval at which that chain would end with the night; 0: none is short enough
+	Longest float64 // the longest chain of the sample, in ms
+	Fitting float64 // the interval, in ms, at which that chain would end with the night; 0: none is short enough
 }
 
-// Forecast returns how many robots a demand needs if they are of the given sorts, of which there is
-// at least one. The work is thought to be shared out evenly, which a plan of many small hosts comes
-// near.
+// Forecast returns how many robots a demand needs. There must be at least one sort. It assumes that
+// the work is shared out evenly, which a plan of many small hosts comes near.
 func Forecast(d Demand, sorts []Sort) Need {
 	var n Need
 	bound := map[Bind]float64{}

@@ -24,7 +24,7 @@ func Optimal(c *Costs) Result {
 	s := newSearch(c, price, d.plan())
 	s.descend(r.Bound)
 	random := rand.New(rand.NewPCG(1, uint64(c.Hosts)))
-	for _, part := range []int{20, 4, 1} { // a little search is usually enough; the bound tells
+	for _, part := range []int{20, 4, 1} { // a short search is usually enough; the bound tells
 		if !c.small() || s.loads[s.top()] <= r.Bound*proven {
 			break
 		}
@@ -54,9 +54,9 @@ func (d *dual) plan() Plan {
 // small reports whether there is time to look at all pairs of hosts.
 func (c *Costs) small() bool { return c.Robots*c.Hosts <= 10_000 }
 
-// tighten raises a bound, given a plan's makespan. A plan that ends within T uses no pair that
-// costs more than T. So if the bound without such pairs is above T, no plan ends within T.
-// impossible proves more than that: it also tries where the largest hosts go.
+// tighten raises a lower bound, given the makespan T of a plan. A plan that ends within T uses no
+// pair that costs more than T. So if the bound without such pairs is above T, no plan ends within
+// T. impossible proves more, because it also tries where the largest hosts go.
 func (c *Costs) tighten(bound, makespan float64, price []float64) float64 {
 	if !c.small() || c.keep < c.Robots {
 		return bound

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Limit is one of a robot's limits.
+// Limit is the most that a robot can do at once, such as its transfers.
 type Limit struct {
-	Most  float64 // what it can do; if it is not known to bind, the most that was seen
-	Binds bool    // a night was bound by it
+	Most  float64 // what it can do; if Binds is false, the most that was seen
+	Binds bool    // a night was limited by it
 }
 
-// Assumed returns what the robot is thought to be able to do. A robot that has never come to its
-// limit is thought able to do twice what it has done.
+// Assumed returns what the robot is assumed to be able to do: twice the most that was seen, unless
+// it has come to its limit.
 func (l Limit) Assumed() float64 {
 	if l.Binds {
 		return l.Most
@@ -20,12 +20,12 @@ func (l Limit) Assumed() float64 {
 	return 2 * l.Most
 }
 
-// Pace is what keeps a robot from ending sooner.
+// Pace is what limits a robot's speed.
 type Pace struct {
 	Gap   float64 // ms between the end of a request and the next one at the same address; below 0: not known
 	Width Limit   // transfers at once
 	Line  Limit   // bytes a second
-	Drift float64 // how much longer its nights have taken than was expected, as a factor; 0: not known
+	Drift float64 // actual length of its nights as a multiple of the expected length; 0: not known
 }
 
 // drift returns Drift, or 1 if it is not known.
@@ -36,17 +36,17 @@ func (p Pace) drift() float64 {
 	return p.Drift
 }
 
-// Work is what a robot has to do for the hosts of one address in a night.
+// Work is what a robot has to do in a night for the hosts of one address.
 type Work struct {
 	Pages float64
 	KB    float64
 	MS    float64 // of transfer
-	Gap   float64 // ms, in place of Pace.Gap if it is longer
-	Set   float64 // ms, in place of Pace.Gap: the interval that was set for all hosts of the address; 0: none
+	Gap   float64 // ms; replaces Pace.Gap if it is longer
+	Set   float64 // ms; replaces Pace.Gap: the interval that was set for all hosts of the address; 0: none
 }
 
-// Join returns the work for the hosts of both at one address. Where an interval was set for only
-// some of the hosts, it holds if it is longer than the usual one.
+// Join returns the sum of two works at one address. An interval that was set for only one of them
+// holds if it is longer than the usual one.
 func (w Work) Join(o Work) Work {
 	sum := Work{Pages: w.Pages + o.Pages, KB: w.KB + o.KB, MS: w.MS + o.MS, Gap: max(w.Gap, o.Gap)}
 	if longest := max(w.Set, o.Set); w.Set > 0 && o.Set > 0 {
@@ -57,8 +57,9 @@ func (w Work) Join(o Work) Work {
 	return sum
 }
 
-// Chain returns the time in ms that the visits to one address take, one after the other. Transfers
-// that were slow because they shared a full line would be quicker with less beside them.
+// Chain returns the time in ms that the visits to one address take, one after the other. If the
+// line is the limit, it assumes transfers at full speed: those that were measured shared the line
+// with others.
 func (p Pace) Chain(w Work) float64 {
 	ms := w.MS
 	if p.Line.Binds {
@@ -67,7 +68,7 @@ func (p Pace) Chain(w Work) float64 {
 	return (w.Pages*p.gap(w) + ms) * p.drift()
 }
 
-// gap returns the ms between two requests at the address of the work.
+// gap returns the time in ms between two requests at the address of the work.
 func (p Pace) gap(w Work) float64 {
 	if w.Set > 0 {
 		return max(w.Set, w.Gap)
@@ -75,9 +76,9 @@ func (p Pace) gap(w Work) float64 {
 	return max(p.Gap, w.Gap, 0)
 }
 
-// Quicker returns what is left of the time in ms until the robot ends if the longest chain of its
-// work, number n, is made shorter: at half the interval, and in two parts, one of which goes to
-// another robot. The parts keep the interval together.
+// Quicker returns two times in ms at which the robot would end if work[n], its longest chain, were
+// shorter: at half the interval, and split into two parts, of which another robot takes one.
+// Together the two parts keep the interval.
 func (p Pace) Quicker(work []Work, n int) (halfInterval, inParts float64) {
 	w, all := work[n], slices.Clone(work)
 	gap := p.gap(w)
@@ -87,8 +88,8 @@ func (p Pace) Quicker(work []Work, n int) (halfInterval, inParts float64) {
 	return halfInterval, p.End(all).MS
 }
 
-// Time returns by how many ms the night of a robot that is always busy grows by the work. It is
-// the work's part of the limit that is scarcer for it.
+// Time returns by how many ms the work lengthens the night of a robot that is always busy: the time
+// that the work takes at the robot's scarcer limit.
 func (p Pace) Time(w Work) float64 {
 	return max(atLimit(w.MS, p.Width), atLimit(w.KB*1024*1000, p.Line)) * p.drift()
 }
@@ -102,25 +103,24 @@ func atLimit(amount float64, l Limit) float64 {
 	return 0
 }
 
-// Bind names what keeps a robot from ending sooner.
+// Bind names the limit that keeps a robot from ending sooner.
 type Bind string
 
-// What binds robots.
 const (
 	ByInterval Bind = "interval" // the intervals between the visits to one address
-	ByWidth    Bind = "width"    // how many transfers the robot makes at once
-	ByLine     Bind = "line"     // the bytes that its line brings
+	ByWidth    Bind = "width"    // the number of transfers that the robot makes at once
+	ByLine     Bind = "line"     // the bytes a second of its line
 )
 
-// End is when a robot ends.
+// End says when a robot ends, and why not sooner.
 type End struct {
-	MS    float64 // of collecting
-	Binds Bind    // "": it has nothing to do
-	Item  int     // the work with the longest chain; -1: none
+	MS    float64 // after it began to collect
+	Binds Bind    // empty: it has nothing to do
+	Item  int     // index of the work with the longest chain; -1: none
 }
 
-// End returns when the robot ends if it has that work: when its longest chain ends, or when its
-// transfers or its bytes are through, whatever is last.
+// End returns when the robot ends with this work: when its longest chain ends, or when all
+// transfers or all bytes are through, whichever is last.
 func (p Pace) End(work []Work) End {
 	e := End{Item: -1}
 	ms, kb, longest := 0.0, 0.0, 0.0
@@ -143,29 +143,29 @@ func (p Pace) End(work []Work) End {
 	return e
 }
 
-// Seen is what a robot has told of a cycle. Times are in ms of its collecting.
+// Seen is what a robot's heartbeats have shown of one cycle. Times are in ms of collecting.
 type Seen struct {
 	Worked    float64 // until it had nothing left, or until now
-	Transfers float64 // highest mean of transfers at once, from the beginning on
-	Flow      float64 // highest mean of bytes a second, likewise
+	Transfers float64 // highest mean of transfers at once since the beginning
+	Flow      float64 // highest mean of bytes a second since the beginning
 	Addresses []SeenAddress
 }
 
-// SeenAddress is what the visits to one address have taken.
+// SeenAddress is what a robot's visits to one address have taken.
 type SeenAddress struct {
 	Began, Ended  float64
 	Pages, KB, MS float64
 	Set           bool // an interval was set for a host at it
 }
 
-// Add counts the visits to one more host at the address.
+// Add adds the visits to another host at the same address.
 func (a *SeenAddress) Add(o SeenAddress) {
 	a.Began, a.Ended = min(a.Began, o.Began), max(a.Ended, o.Ended)
 	a.Pages, a.KB, a.MS, a.Set = a.Pages+o.Pages, a.KB+o.KB, a.MS+o.MS, a.Set || o.Set
 }
 
-// Gap returns the ms between the end of a request and the next one. It includes the time for which
-// the address waited until the robot had a transfer to spare.
+// Gap returns the ms between the end of a request and the next one. This includes the time for
+// which the address waited because all transfers of the robot were in use.
 func (a SeenAddress) Gap() float64 {
 	if a.Pages < 1 {
 		return 0
@@ -173,12 +173,12 @@ func (a SeenAddress) Gap() float64 {
 	return max(0, a.Ended-a.Began-a.MS) / a.Pages
 }
 
-// FewPages is the number of pages below which an address says nothing of the gap: times are known
-// to a heartbeat only.
+// FewPages is the number of pages below which an address says nothing of the gap, because times are
+// known only to the heartbeat.
 const FewPages = 5
 
-// LeastGap returns the gap that all but the quickest tenth of the addresses keep at least, of those
-// without an interval of their own. It returns +Inf if nothing is known.
+// LeastGap returns the gap that all addresses keep at least, except the quickest tenth and those
+// with an interval of their own. It returns +Inf if nothing is known.
 func (s Seen) LeastGap() float64 {
 	gaps := s.gaps(s.Worked / 4)
 	if len(gaps) == 0 {
@@ -191,7 +191,7 @@ func (s Seen) LeastGap() float64 {
 	return gaps[len(gaps)/10]
 }
 
-// gaps returns the gaps at the addresses that were visited for at least so many ms.
+// gaps returns the gaps at the addresses that were visited for at least the given ms.
 func (s Seen) gaps(least float64) (gaps []float64) {
 	for _, a := range s.Addresses {
 		if !a.Set && a.Pages >= FewPages && a.Ended-a.Began >= least {
@@ -202,8 +202,8 @@ func (s Seen) gaps(least float64) (gaps []float64) {
 }
 
 // Learn returns the robot's pace after a cycle. before is the pace that was known. gap is the least
-// gap that any other robot was seen to keep, +Inf if there is none: a robot that is bound by its
-// width or its line shows longer ones, because its addresses wait for their turns.
+// gap that any other robot was seen to keep, or +Inf. It is needed because a robot at the limit of
+// its width or its line shows longer gaps: its addresses wait for their turns.
 func (s Seen) Learn(before Pace, gap float64) Pace {
 	p := before
 	if busy := s.Busy(); !busy {
@@ -223,7 +223,7 @@ func (s Seen) Learn(before Pace, gap float64) Pace {
 		}
 		longest = max(longest, a.Pages*gap+a.MS)
 	}
-	const clear = 1.1 // a night that took no longer than this multiple of its longest chain is bound by it
+	const clear = 1.1 // a night not longer than this multiple of its longest chain was limited by that chain
 	bound := s.Worked > clear*longest && len(s.Addresses) > 1
 	full := s.Transfers >= shared && s.alike()
 	p.Width = p.Width.learn(s.Transfers, bound && !full)
@@ -234,8 +234,8 @@ func (s Seen) Learn(before Pace, gap float64) Pace {
 
 const leastDrift, mostDrift = 0.8, 3.0
 
-// drift returns how much longer the night took than the pace makes of the robot's own work in it,
-// as a factor, together with the nights before.
+// drift returns the length of the night as a multiple of the length that the pace predicts for the
+// robot's work, averaged with the nights before.
 func (s Seen) drift(p Pace) float64 {
 	before := p.Drift
 	p.Drift = 0
@@ -260,10 +260,9 @@ func (s Seen) drift(p Pace) float64 {
 	return now
 }
 
-// Busy reports whether the robot made about equally many transfers at once all the time, although
-// fewer and fewer addresses were left. Then it was at a limit of its own. If about all addresses
-// were left to the end, that says nothing, and a robot that was never without a transfer counts as
-// busy.
+// Busy reports whether the robot was at a limit of its own: it made about equally many transfers at
+// once all the time, although fewer and fewer addresses were left. If about all addresses were left
+// to the end, that says nothing, and a robot that was never without a transfer counts as busy.
 func (s Seen) Busy() bool {
 	if s.Worked <= 0 || s.Transfers <= 0 || len(s.Addresses) < 2 {
 		return false
@@ -281,11 +280,11 @@ func (s Seen) Busy() bool {
 	return s.Transfers > alone && steady > (1+left)/2
 }
 
-// shared is how many transfers at once there must be for them to share the line.
+// shared is the number of transfers at once from which on they may fill the line together.
 const shared = 2
 
-// learn returns the limit after a night in which so much was seen, and which was bound by it or
-// not.
+// learn returns the limit after a night in which seen was the highest value. binds says whether it
+// limited that night.
 func (l Limit) learn(seen float64, binds bool) Limit {
 	switch {
 	case binds:
@@ -296,8 +295,8 @@ func (l Limit) learn(seen float64, binds bool) Limit {
 	return l
 }
 
-// alike reports whether all addresses were about equally far. They are if they share a full line:
-// each transfer then gets the same part of it, however fast its server is.
+// alike reports whether all addresses had about the same distance. That is so if they share a full
+// line: each transfer then gets the same part of it, however fast its server is.
 func (s Seen) alike() bool {
 	var far []float64
 	for _, a := range s.Addresses {
@@ -309,6 +308,6 @@ func (s Seen) alike() bool {
 		return false
 	}
 	slices.Sort(far)
-	const spread = 0.35 // natural logarithm, between the quarters
+	const spread = 0.35 // of the logarithms, between the first and third quartile
 	return far[len(far)*3/4]-far[len(far)/4] < spread
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Paper makes a plan as paper 001 does. If from is nil, it gives hosts to robots at random,
-// equally many to each. Then it levels between neighbours in the robots' tree for a number of
-// rounds (Figure 18 shows 20). It returns the plan of the best round, because levelling can
-// swing. It fails if from is not a plan for these costs.
+// Paper makes a plan as paper 001 does. If from is nil, it gives hosts to robots at random, equally
+// many to each. Then it levels between neighbours in the robots' tree for a number of rounds
+// (Figure 18 shows 20). It returns the plan of the best round, because levelling may oscillate. It
+// fails if from is not a plan for these costs.
 func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 	plan := slices.Clone(from)
 	if from == nil {
@@ -93,9 +93,9 @@ func Flows(t Tree, cost []float64) [][]float64 {
 	return flow
 }
 
-// Level does one round of levelling: each robot passes hosts to its neighbours, at most as much
-// as the flows say. A host goes towards the robot where it costs least within the tree's Steps,
-// and stays if it is there. The paper does not say the rest: the largest hosts go first, a host
+// Level does one round of levelling: each robot passes hosts to its neighbours, at most as much as
+// the flows say. A host goes towards the robot where it costs least within the tree's Steps, and
+// stays if it is there. The paper leaves three things open. Here the largest hosts go first, a host
 // counts by its cost at the neighbour that takes it, and it may exceed the flow if it costs less
 // there.
 func Level(c *Costs, t Tree, p Plan) Plan {

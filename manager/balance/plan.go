@@ -2,7 +2,7 @@ package balance
 
 import "slices"
 
-// Plan is the robot of each host.
+// Plan is the robot of each host, by the host's number.
 type Plan []int
 
 // Loads returns the sum of each robot's costs, in ms.
@@ -32,6 +32,6 @@ func (p Plan) Moved(from Plan) int {
 type Result struct {
 	Plan     Plan
 	Makespan float64   // ms
-	Bound    float64   // ms; it is proven that no plan is shorter
-	Prices   []float64 // of the robots' time
+	Bound    float64   // ms; no plan is shorter
+	Prices   []float64 // of each robot's time
 }

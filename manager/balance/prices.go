@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// samplePrices finds prices before candidates are chosen, on some of the hosts. It begins with
-// prices at which robots are dear that are near to all hosts. Then each step divides other hosts
-// among the robots at which they cost about the least, and raises the prices of robots that have
-// got too much.
+// samplePrices finds prices from a sample of the hosts, before candidates are chosen. At the first
+// prices, robots that are near to all hosts are dear. Then each step divides other hosts among the
+// robots at which they cost about the least, and raises the prices of robots that have got too
+// much.
 func (c *Costs) samplePrices() []float64 {
 	const steps, sample = 100, 2000
 	price, sum, loads := c.reciprocals(sample), make([]float64, c.Robots), make([]float64, c.Robots)
@@ -42,8 +42,8 @@ func (c *Costs) samplePrices() []float64 {
 	return price
 }
 
-// reciprocals returns prices that are higher, the less hosts cost at a robot. It looks at some
-// hosts.
+// reciprocals returns prices by robot: the less the sampled hosts cost at a robot, the higher its
+// price. sample is the number of these hosts.
 func (c *Costs) reciprocals(sample int) []float64 {
 	logs, ms, price := make([]float64, c.Robots), make([]float64, c.Robots), make([]float64, c.Robots)
 	for j := 0; j < c.Hosts; j += max(1, c.Hosts/sample) {
@@ -64,8 +64,8 @@ func (c *Costs) reciprocals(sample int) []float64 {
 	return price
 }
 
-// divide divides a host among the robots at which it costs about the least at the prices. parts add
-// up to 1, or to 0 if no robot can have the host. ms are its costs at all robots.
+// divide divides a host among the robots at which it costs about the least at the prices. ms are
+// its costs by robot. It fills in parts, which add up to 1, or to 0 if no robot can have the host.
 func (c *Costs) divide(ms, price, parts []float64) {
 	least := math.Inf(1)
 	for i, p := range price {

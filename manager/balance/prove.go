@@ -3,8 +3,8 @@ package balance
 import "math"
 
 // prover looks for a proof that no plan ends within a limit. It tries where the largest hosts go,
-// by branch and bound over the Lagrangian dual. The dual alone treats hosts as divisible. If a
-// few hosts are a large part of a robot's night, it is far below every plan.
+// by branch and bound over the Lagrangian dual. The dual alone treats hosts as divisible, so it
+// proves little if a few hosts are a large part of a robot's night.
 type prover struct {
 	c     *Costs
 	limit float64 // ms
@@ -31,8 +31,8 @@ func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
 	return p.none(200)
 }
 
-// none reports whether no plan has the hosts where they are being tried. It makes a number of
-// steps towards better prices.
+// none reports whether no plan within the limit has the hosts where they are being tried. It makes
+// a number of steps towards better prices.
 func (p *prover) none(steps int) bool {
 	if p.nodes--; p.nodes < 0 {
 		return false
@@ -70,8 +70,8 @@ func (p *prover) none(steps int) bool {
 	return true
 }
 
-// evaluate returns a lower bound, at the prices, on plans with the hosts where they are being
-// tried. If it is above the limit, there is no such plan.
+// evaluate returns a lower bound, at the prices, on all plans with the hosts where they are being
+// tried. If the bound is above the limit, there is no such plan.
 func (p *prover) evaluate() (value float64) {
 	for i := range p.loads {
 		p.loads[i] = p.limit - p.room[i]
@@ -101,8 +101,7 @@ func (p *prover) evaluate() (value float64) {
 	return value
 }
 
-// climb raises the prices of robots that have too much. It returns false if there is nothing to
-// do.
+// climb raises the prices of robots that have too much. It returns false if no robot has.
 func (p *prover) climb(step int) bool {
 	mean := 0.0
 	for _, l := range p.loads {
@@ -122,8 +121,8 @@ func (p *prover) climb(step int) bool {
 	return true
 }
 
-// branching returns the host to try next: the one with the highest priced cost where it is
-// cheapest. It returns -1 if all are being tried.
+// branching returns the host to try next: of those that are not being tried, the one with the
+// highest priced cost at its cheapest robot; -1: none is left.
 func (p *prover) branching() int {
 	best, most := -1, 0.0
 	for j := range p.at {
@@ -138,8 +137,8 @@ func (p *prover) branching() int {
 	return best
 }
 
-// next returns the robot where host j is cheapest, of those that were not tried and have room;
-// -1: none.
+// next returns the robot where host j is cheapest, of those that have room and were not tried; -1:
+// none.
 func (p *prover) next(j int, tried []bool) int {
 	best, least := -1, math.Inf(1)
 	for i := range p.c.Robots {

@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// enough is the makespan, as a multiple of the bound, that Replan aims at. To come closer takes
-// more moves than it saves time.
+// enough is the makespan, as a multiple of the bound, that Replan aims at. To come closer would
+// cost more in moves than it saves in time.
 const enough = 1.069
 
-// Replan goes on from a plan with new costs and moves few hosts, because the new robot of a host
-// fetches all of it. from may be for fewer hosts; the others are new, and placing them is no
-// move. It may name robots that are gone, by -1 or by an infinite cost. Replan fails if from has
-// more hosts than c.
+// Replan adapts a plan to new costs. It moves few hosts, because the new robot of a host fetches
+// all of it. from may be shorter than the number of hosts: placing the others, which are new,
+// counts as no move. from may also name robots that are gone, by -1 or by an infinite cost. Replan
+// fails if from has more hosts than c.
 func Replan(c *Costs, from Plan) (Result, error) {
 	return replan(c, from, enough, c.rounds()/4, true)
 }
 
-// replan is Replan with a target, as a multiple of the bound, and a number of rounds of iterated
-// search, which it uses if it misses the target. It tightens the bound only if tight is set.
+// replan is Replan with a target, as a multiple of the bound. If it misses the target, it makes a
+// number of rounds of iterated search. It tightens the bound only if tight is set.
 func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result, error) {
 	if len(from) > c.Hosts {
 		return Result{}, fmt.Errorf("the plan to go on from has %d hosts, the costs %d", len(from), c.Hosts)
@@ -41,7 +41,7 @@ func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result
 	r.aim(bound)
 	r.easeOften(rounds)
 	r.repairAll(rounds)
-	if tight && (!r.reached() || r.moves > c.Hosts/10) { // a higher bound leaves more room
+	if tight && (!r.reached() || r.moves > c.Hosts/10) { // a higher bound allows a longer plan
 		found := r.best.Plan
 		r.aim(c.tighten(bound, r.best.Makespan, price))
 		r.goBack(found, rounds)
@@ -63,10 +63,10 @@ type replanner struct {
 	random *rand.Rand
 	limit  float64 // ms
 	best   Result
-	moves  int // of best
+	moves  int // number of moves of best
 }
 
-// aim sets the limit by a lower bound. What was found before has to be found again.
+// aim sets the limit by a lower bound and forgets the best plan.
 func (r *replanner) aim(bound float64) {
 	r.limit, r.moves = bound*r.target, math.MaxInt
 	r.best = Result{Plan: r.start, Makespan: math.Inf(1), Bound: bound, Prices: r.price}
@@ -77,13 +77,13 @@ func (r *replanner) reached() bool { return r.within(r.best.Makespan) }
 
 func (r *replanner) within(ms float64) bool { return ms <= r.limit*(1+1e-9) }
 
-// try improves the plan to go on from, and keeps the outcome if it is the best: within the limit
-// with the fewest moves, or else the shortest.
+// try improves the plan from and keeps the outcome if it is the best so far: within the limit with
+// the fewest moves, or else the shortest.
 func (r *replanner) try(improve func(s *search)) {
 	r.tryFrom(r.start, improve)
 }
 
-// tryFrom is try from another plan than the one to go on from.
+// tryFrom is try, but begins with another plan.
 func (r *replanner) tryFrom(from Plan, improve func(s *search)) {
 	s := newSearch(r.c, r.price, from)
 	improve(s)
@@ -120,7 +120,7 @@ func (r *replanner) easeOften(rounds int) {
 }
 
 // goBack takes moves of a plan back as far as the limit allows. From the best plan so far it sends
-// a few hosts home, lets others make room for them, and looks whether that takes fewer moves.
+// a few hosts home, lets others make room for them, and checks whether that takes fewer moves.
 func (r *replanner) goBack(found Plan, rounds int) {
 	if !r.c.small() {
 		return
@@ -148,9 +148,9 @@ func (r *replanner) goBack(found Plan, rounds int) {
 	}
 }
 
-// cheapen moves the hosts that gain most to the robots where they are cheapest at the prices,
-// until the priced cost of the whole plan is within the target. The priced cost of a plan is a
-// lower bound on its makespan, so above the target no shifting of hosts could help.
+// cheapen moves the hosts that gain most to the robots where they are cheapest at the prices, until
+// the priced cost of the whole plan is within the target. That cost is a lower bound on the plan's
+// makespan: while it is above the target, moving other hosts cannot help.
 func (s *search) cheapen(target float64) {
 	type gain struct {
 		j    int32

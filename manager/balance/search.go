@@ -70,8 +70,8 @@ func (s *search) descend(bound float64) {
 	s.exchange(bound*near, math.MaxInt)
 }
 
-// repair moves hosts from robots above the target to robots that stay below it. It begins with
-// the hosts whose move costs least at the prices, for each ms that it frees.
+// repair moves hosts from robots above the target to robots that stay below it. It begins with the
+// hosts whose move costs least, at the prices, for each ms that it frees.
 func (s *search) repair(target float64) {
 	type offer struct {
 		j      int32
@@ -110,9 +110,9 @@ func (s *search) repair(target float64) {
 	}
 }
 
-// elsewhere returns the cheapest other robot that has room for host j below the target, and how
-// much more the host costs there than at robot i, both at the prices. If there is none, regret is
-// +Inf. If no candidate has room, it looks at all robots.
+// elsewhere returns the cheapest other robot at which host j stays below the target. regret is how
+// much more the host costs there than at robot i, at the prices; +Inf if there is no such robot. If
+// no candidate has room, it looks at all robots.
 func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	regret = math.Inf(1)
 	robots, ms := s.c.candidates(j)
@@ -130,8 +130,8 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	return to, regret - s.c.all(i, j)*s.price[i]
 }
 
-// anywhere returns the other robot that is cheapest at the prices of all that have room for host j
-// below the target, and what the host costs there at the prices; +Inf if there is none.
+// anywhere returns the other robot that is cheapest at the prices, of all robots that have room for
+// host j below the target, and the priced cost of the host there; +Inf if there is none.
 func (s *search) anywhere(j, i int, target float64) (to int, priced float64) {
 	priced = math.Inf(1)
 	if s.row == nil {
@@ -147,16 +147,16 @@ func (s *search) anywhere(j, i int, target float64) (to int, priced float64) {
 	return to, priced
 }
 
-// patience is how many hosts and pairs of hosts exchange looks at in all.
+// patience is the most hosts and pairs of hosts that exchange tries in all.
 const patience = 20_000_000
 
-// looks is how many pairs of hosts one step compares at most.
+// looks is the most pairs of hosts that one step of exchange compares.
 const looks = 400_000
 
 // exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for a
-// host of another, whichever makes the higher load of the two robots lowest. It ends when nothing
-// helps, when the target is reached, after a number of steps, when it has looked at very many
-// pairs, or when the work is stopped.
+// host of another, whichever leaves the lower maximum of the two loads. It ends when nothing helps,
+// when the target is reached, after a number of steps, when it has tried very many pairs, or when
+// the work is stopped.
 func (s *search) exchange(target float64, steps int) {
 	looked := 0
 	for range steps {
@@ -209,9 +209,9 @@ func (s *search) exchange(target float64, steps int) {
 }
 
 // iterate is an iterated local search. In each round it moves a few hosts at random, mostly to
-// robots where they are nearly as cheap, and improves the plan around them. Then they may move
-// again. It goes on from plans that are a little worse, because the best plan is seldom next to
-// the first good one.
+// robots where they are nearly as cheap, and improves the plan around them. Hosts may move more
+// than once. It also goes on from plans that are a little worse, because the best plan is seldom
+// next to the first good one.
 func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
 	if s.c.Robots < 2 {
 		return

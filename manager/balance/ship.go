@@ -2,22 +2,22 @@ package balance
 
 import "time"
 
-// Ship is what goes from one robot to its neighbour in the tree.
+// Ship is the load that one robot passes to its neighbour in the tree.
 type Ship struct {
 	From, To int
 	Load     float64
 }
 
-// Sums are what the robots of a tree have and are due.
+// Sums are what the robots of a tree have and what they should have.
 type Sums struct {
 	Order  []int     // the robots, parents first
 	Parent []int     // of each robot; -1: the root
-	Due    []float64 // the part of the total load that is the robot's part of the total rate
-	Over   []float64 // load minus due, of the robot and all below it: what is to pass to its parent
+	Due    []float64 // by robot: the total load in proportion to the robot's rate
+	Over   []float64 // load minus due, of the robot and all below it: the load that is to pass to its parent
 }
 
-// Sum adds up loads and dues along a tree (paper 000, 3.3). Nil rates are equal. If all rates are
-// zero, ok is false.
+// Sum adds up loads and dues along a tree (paper 000, 3.3). If rates is nil, all rates are equal.
+// If all rates are zero, ok is false.
 func Sum(t Tree, loads, rates []float64) (s Sums, ok bool) {
 	if len(t) == 0 {
 		return s, false
@@ -52,9 +52,9 @@ func Sum(t Tree, loads, rates []float64) (s Sums, ok bool) {
 	return s, true
 }
 
-// Shipping returns what is to pass along each edge of the robots' tree so that all end together. It
-// follows from the sums. The ships come in rounds. Those of one round can go at once; a robot that
-// forwards more than it has does so in a later round than it receives.
+// Shipping returns the loads to pass along each edge of the robots' tree so that all robots end
+// together, in rounds. The ships of one round can go at once. A robot that forwards more than it
+// has receives in an earlier round.
 func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 	s, ok := Sum(t, loads, rates)
 	if !ok {
@@ -73,7 +73,7 @@ func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 	return inRounds(waiting, loads)
 }
 
-// inRounds puts each ship into the first round in which its sender has the load.
+// inRounds puts each ship into the first round in which its sender has enough load.
 func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 	const dust = 1e-9 // for rounding errors
 	have := append([]float64(nil), loads...)
@@ -100,10 +100,10 @@ func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 	return rounds
 }
 
-// Trigger says when to level. It is asked every minute, and fires when the highest load, relative
-// to its robot's rate, is far above the mean. It can fire again when the loads have become
+// Trigger says when to level. Fire is called every minute, and fires when the highest load,
+// relative to its robot's rate, is far above the mean. It can fire again when the loads have become
 // similar, or after a while, because they may never become so. (The paper's trigger fires when a
-// robot's load has grown by 10,000 in five minutes.) Make it with NewTrigger. It is for one
+// robot's load has grown by 10,000 in five minutes.) Make it with NewTrigger. Use it in one
 // goroutine.
 type Trigger struct {
 	Over  float64       // fires if the highest load is more than this multiple of the mean

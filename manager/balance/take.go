@@ -8,25 +8,26 @@ import (
 // Night is the state of the robots' work at one moment.
 type Night struct {
 	Waiting [][]int   // by robot: its hosts that it has not begun
-	Busy    []float64 // by robot: ms that the hosts it has begun are expected to take yet
-	Pace    []float64 // by robot: time that its hosts took, as a multiple of what was expected; nil or 0: 1
+	Busy    []float64 // by robot: expected ms until the hosts that it has begun are done
+	Pace    []float64 // by robot: time that its hosts took, as a multiple of the expected time; nil or 0: 1
 }
 
 // Transfer moves one host from a robot to another.
 type Transfer struct{ Host, From, To int }
 
-// Helps reports whether the night gets shorter if a host goes from its robot to another. The host
-// costs here and there, the robots would end at endHere and endThere without the move, all in ms.
-// It must not cost several times as much: hosts that go from robot to robot would make the
-// night's work grow. And the new robot must be done with it before the old one would end, even if
-// the host takes it half as long again.
+// Helps reports whether moving a host to another robot shortens the night. The host costs here at
+// its own robot and there at the other. Without the move the two robots would end at endHere and
+// endThere. All are in ms. Helps is false if the host costs several times as much there, because
+// the night's work would grow with every such move. It is also false unless the other robot would
+// be done with the host before the first robot would end, even if the host takes half as long again
+// as expected.
 func Helps(here, there, endHere, endThere float64) bool {
 	const dear, doubt = 3, 0.5
 	return there <= dear*here && endThere+there*(1+doubt) < endHere
 }
 
-// Take returns the hosts that an idle robot is to take over from the robot that would end last.
-// It prefers hosts that are relatively near to the idle robot, and takes as many as let both end
+// Take returns the hosts that an idle robot is to take over from the robot that would end last. It
+// prefers hosts that are relatively near to the idle robot, and takes hosts until both would end
 // together. Hosts that were begun stay.
 func Take(c *Costs, n Night, idle int) []Transfer {
 	end := make([]float64, c.Robots)

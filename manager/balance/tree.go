@@ -67,8 +67,8 @@ func (t Tree) walk(i, parent int, visit func(at, parent int)) {
 }
 
 // Steps returns half the longest path in the tree, in hops, rounded up. Paper 001 asks for probes
-// that far away (4.2.7 says "the longest branch"; the numbers in 4.3.1, 5 and 3, show what it
-// means).
+// that far away. (Its 4.2.7 says "the longest branch"; the numbers in 4.3.1, 5 and 3, show that
+// half the longest path is meant.)
 func (t Tree) Steps() int {
 	longest := 0
 	for i := range t {
@@ -80,8 +80,8 @@ func (t Tree) Steps() int {
 }
 
 // Distances returns how differently two robots see the hosts: the mean of |ln t_ij - ln t_kj|. It
-// stands in for the distances between robots, which nobody has measured: the same hosts are near
-// to robots on the same network.
+// stands in for the distance between two robots, which nobody has measured: robots on one network
+// are near to the same hosts.
 func Distances(c *Costs) [][]float64 {
 	d := make([][]float64, c.Robots)
 	for i := range d {
