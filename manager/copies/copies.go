@@ -28,9 +28,9 @@ type Visit struct {
 // Verdict says how a robot's pages compare with its peers'.
 type Verdict struct {
 	Robot     string
-	Compared  int    // pages that could be compared, by the latest visit that could
+	Compared  int    // pages that could be compared, each by its latest comparable visit
 	Differing int    // of those, the pages that differ
-	Odd       bool   // more pages differ than do by chance
+	Odd       bool   // more pages differ than chance explains
 	Example   string // the first URL that differs
 }
 
@@ -75,7 +75,7 @@ func Judge(visits []Visit) []Verdict {
 	return list
 }
 
-// add counts one page, by the robot's latest visit that can be compared.
+// add counts one page, by the robot's latest visit for which votes can say something.
 func (v *Verdict) add(page []Visit, robot string) {
 	var peers []Visit
 	for _, other := range page {
@@ -105,8 +105,8 @@ func (v *Verdict) add(page []Visit, robot string) {
 }
 
 // votes compares a visit with the peers' visits next to it. with is the number of peers that got
-// the same page before or after it. against is the number of peers that got one other page, if
-// that page was got both before and after it. ok is false if nothing can be said.
+// the same page before or after it. against is the largest number of peers that got one other page,
+// the same before and after it. ok is false if nothing can be said.
 func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 	before, after := map[string]string{}, map[string]string{} // digest of the nearest visit, by peer
 	for _, p := range peers {
@@ -151,7 +151,7 @@ func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 // goesBack reports whether a peer got one content of a page, then another, and then the first
 // again.
 func goesBack(peers []Visit) bool {
-	past := map[string]map[string]bool{} // by robot: digests that others have followed
+	past := map[string]map[string]bool{} // by robot: digests that later ones have replaced
 	last := map[string]string{}
 	for _, p := range peers {
 		if past[p.Robot][p.Digest] {

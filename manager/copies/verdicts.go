@@ -21,8 +21,8 @@ type Copies struct {
 	Robot     string    `json:"robot"`
 	Judged    time.Time `json:"judged"`
 	Compared  int64     `json:"compared"`          // pages
-	Differing int64     `json:"differing"`         // of those: pages that the peers had otherwise before and after
-	Odd       bool      `json:"odd"`               // more than pages differ by themselves
+	Differing int64     `json:"differing"`         // of those: pages that the peers had with another content before and after
+	Odd       bool      `json:"odd"`               // more pages differ than chance explains
 	Example   string    `json:"example,omitempty"` // a URL that differs
 }
 
@@ -41,8 +41,8 @@ func NewVerdicts(d *sql.DB, log *slog.Logger) *Verdicts {
 	return &Verdicts{d, log}
 }
 
-// Update judges the hosts of which visits have come since they were last judged. To run it twice
-// at once does no harm.
+// Update judges the hosts that have new visits since they were last judged. Several calls at once
+// do no harm.
 func (v *Verdicts) Update(ctx context.Context) error {
 	hosts, err := db.Column[string](ctx, v.db, `
 		SELECT h.name FROM hosts h WHERE (h.copies > 1 OR h.parts > 1) AND
