@@ -21,15 +21,15 @@ const RefreshAfter = 24 * time.Hour
 
 const (
 	lookUps      = 32              // at once
-	lookUpTime   = 3 * time.Second // for all hosts of a list; RefreshAddresses looks up the rest
-	lookUpNow    = 1000            // hosts of a list; RefreshAddresses looks up all of a larger one
+	lookUpTime   = 3 * time.Second // for all hosts of a list; RefreshAddresses looks up the hosts that took longer
+	lookUpNow    = 1000            // hosts of a list; RefreshAddresses looks up all hosts of a larger list
 	refreshBatch = 1000            // hosts
 )
 
 // ErrNotAssigned says that a robot reported addresses of a host that it does not have.
 var ErrNotAssigned = errors.New("the host is not in this robot's list")
 
-// addresses are those of one host, sorted and without repetition.
+// addresses are the IP addresses of one host, sorted, each once.
 type addresses []netip.Addr
 
 func newAddresses(list []netip.Addr) addresses {
@@ -41,7 +41,7 @@ func newAddresses(list []netip.Addr) addresses {
 	return slices.Compact(a)
 }
 
-// String returns the addresses as the database keeps them, with blanks between.
+// String returns the addresses as the database keeps them, separated by blanks.
 func (a addresses) String() string {
 	s := make([]string, len(a))
 	for i, ip := range a {
@@ -59,7 +59,7 @@ func (a addresses) group(host string) string {
 	return a[0].String()
 }
 
-// resolved returns when the host was looked up successfully: now, or 0 if no address was found.
+// resolved returns now if the look-up found an address, or 0.
 func (a addresses) resolved(now int64) int64 {
 	if len(a) == 0 {
 		return 0
@@ -124,9 +124,9 @@ func (r *Registry) resolve(ctx context.Context, hosts []string) map[string]addre
 	return found
 }
 
-// setAddresses notes a host's addresses. The host stays in its group as long as that is one of
-// them: its robot may have found that it answers only there. If another robot has the hosts of its
-// new group, the host goes to that robot.
+// setAddresses stores a host's addresses. The host stays in its group as long as the group's
+// address is among them: its robot may have found that it answers only there. If it changes to a
+// group that another robot has, the host goes to that robot.
 func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, now int64) error {
 	group := a.group(host)
 	var state State
@@ -153,8 +153,9 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 	return t.Joined(ctx, group, host)
 }
 
-// joinGroup takes a host from its robot that is about to join a group of another robot. The host's
-// old group must still stand at the host: its robot may go on visiting the address for a while.
+// joinGroup takes a host that is about to join a group from its robot, if another robot has the
+// group. The database must still name the host's old group: its robot may go on visiting that
+// address for a while.
 func joinGroup(ctx context.Context, t *assign.Tx, host, group string) error {
 	owner, err := assign.OwnerOf(ctx, t, group)
 	if err != nil || owner == "" {
@@ -167,8 +168,8 @@ func joinGroup(ctx context.Context, t *assign.Tx, host, group string) error {
 	return t.Reassign(ctx, host)
 }
 
-// ReportAddresses notes the addresses at which a robot reached hosts that it has. A host of
-// another robot is ErrNotAssigned, and nothing is changed.
+// ReportAddresses stores the addresses at which a robot reached its hosts. For a host of another
+// robot it returns ErrNotAssigned and changes nothing.
 func (r *Registry) ReportAddresses(ctx context.Context, robot string, given map[string][]string) error {
 	parsed, err := parseAddresses(given)
 	if err != nil {
@@ -203,8 +204,8 @@ func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (foun
 	}
 }
 
-// refreshBatch looks up a batch of such hosts. It returns how many it asked for, and how many of
-// them were found.
+// refreshBatch looks up one batch for RefreshAddresses. It returns how many hosts it looked up, and
+// how many of them were found.
 func (r *Registry) refreshBatch(ctx context.Context, before time.Time) (asked, answered int, err error) {
 	hosts, err := db.Column[string](ctx, r.db, `
 		SELECT name FROM hosts WHERE state = 'accepted' AND resolved < ? ORDER BY resolved LIMIT ?`, db.Millis(before), refreshBatch)
@@ -216,7 +217,7 @@ func (r *Registry) refreshBatch(ctx context.Context, before time.Time) (asked, a
 		now := time.Now()
 		for _, host := range hosts {
 			a, ok := found[host]
-			if !ok { // keeps its addresses, and is looked up again in an hour
+			if !ok { // it keeps its addresses and is looked up again in an hour
 				again := now.Add(time.Hour - RefreshAfter)
 				if _, err := t.Exec(ctx, `UPDATE hosts SET resolved = ? WHERE name = ?`, db.Millis(again), host); err != nil {
 					return err

@@ -13,18 +13,18 @@ import (
 	"sheaf/manager/assign"
 )
 
-// maxFoundSeeds is how many start URLs of one host robots may add, so that a report of all pages
-// of a large site does not fill the lists. It does not bind operators.
+// maxFoundSeeds is how many start URLs of one host robots may add. So a report with all pages of a
+// large site does not fill the lists. Operators may add more.
 const maxFoundSeeds = 100
 
-// rules say how a list of hosts is to be entered.
+// rules say how to enter a list of hosts.
 type rules struct {
 	source      string                  // robot, or SourceWatch; "": an operator
-	judge       func(host string) State // of new hosts
-	promote     bool                    // a known host gets the state that judge gives it, too
+	judge       func(host string) State // the state of a new host
+	promote     bool                    // known hosts also get the state that judge returns
 	maxSeeds    int64                   // start URLs of one host
 	perRobot    int                     // new hosts of the source within a day; 0: any number
-	perDay      int                     // the same of all robots
+	perDay      int                     // new hosts of all robots within a day; 0: any number
 	perDomain   int                     // accepted hosts of one registered domain; 0: any number
 	addresses   map[string]addresses    // known beforehand
 	replication assign.Replication
@@ -95,7 +95,8 @@ func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (ma
 	return found, nil
 }
 
-// knownHosts returns which of the hosts are known; with a state, which are known to be in it.
+// knownHosts returns the hosts that the table has. If state is not empty, only hosts in that state
+// count.
 func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) (map[string]bool, error) {
 	known := map[string]bool{}
 	for some := range slices.Chunk(names, db.RowsAtOnce) {
@@ -110,7 +111,7 @@ func knownHosts(ctx context.Context, q db.Queryer, names []string, state State) 
 	return known, nil
 }
 
-// refusedAtAllPorts returns the names without ports, of the hosts that have ports, that are
+// refusedAtAllPorts returns, for the hosts that have a port, the names without ports that are
 // refused.
 func refusedAtAllPorts(ctx context.Context, q db.Queryer, hosts []string) (map[string]bool, error) {
 	var bare []string
@@ -122,14 +123,14 @@ func refusedAtAllPorts(ctx context.Context, q db.Queryer, hosts []string) (map[s
 	return knownHosts(ctx, q, bare, Refused)
 }
 
-// admission enters a list of hosts within one transaction. New hosts and their start URLs are
-// inserted together at the end. Nothing can come between: no robot has the hosts yet, and only
-// one transaction writes at a time.
+// admission enters a list of hosts within one transaction. It inserts new hosts and their start
+// URLs together at the end. Nothing can come between: no robot has the hosts yet, and only one
+// transaction writes at a time.
 type admission struct {
 	tx      *assign.Tx
 	rules   rules
-	refused []string        // domains that robots are to leave out; of robots' lists only
-	closed  map[string]bool // hosts that are refused at all ports; of robots' lists only
+	refused []string        // domains that robots are to leave out; for lists from robots only
+	closed  map[string]bool // hosts that are refused at all ports; for lists from robots only
 	full    map[string]int  // by registered domain: the number of its accepted hosts
 	room    int             // how many hosts may still be entered
 	now     int64           // Unix ms
@@ -236,8 +237,7 @@ func (r *Report) count(state State) {
 	}
 }
 
-// roomToday returns how many hosts may still be entered, by what robots entered in the last 24
-// hours.
+// roomToday returns how many more hosts robots may enter, after those of the last 24 hours.
 func (a *admission) roomToday(ctx context.Context) (room int, err error) {
 	room = math.MaxInt
 	if a.rules.perRobot <= 0 && a.rules.perDay <= 0 {
@@ -305,9 +305,8 @@ func (a *admission) addSeeds(ctx context.Context, host string, lines []wire.Host
 	return err
 }
 
-// seedsOfShared returns how many start URLs a host may have. If the robot that reports them
-// shares the host with others by URL, the number is large: the report has all URLs of the others'
-// shares.
+// seedsOfShared returns how many start URLs a host may have. The number is large if the reporting
+// robot shares the host with others by URL, because it reports all URLs of the others' shares.
 func (a *admission) seedsOfShared(ctx context.Context, host string) (int64, error) {
 	const maxSplitSeeds = 1_000_000
 	var shared bool

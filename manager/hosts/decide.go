@@ -11,20 +11,20 @@ import (
 	"sheaf/manager/assign"
 )
 
-// DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to the
-// hosts named, and to all others if All is set, or to those of which everything holds that is given
-// in Domain, FoundBy and Part. It is the body of POST /v1/admin/hosts/decide.
+// DecideRequest accepts or refuses Pending hosts that robots found. It is the body of POST
+// /v1/admin/hosts/decide. It applies to the hosts named, and to others that match all of Domain,
+// FoundBy and Part that are given. If none of these three is given, All selects every pending host.
 type DecideRequest struct {
 	State   State    `json:"state"` // Accepted or Refused
 	Hosts   []string `json:"hosts,omitempty"`
 	All     bool     `json:"all,omitempty"`
 	Domain  string   `json:"domain,omitempty"`   // this host and all below it
 	FoundBy string   `json:"found_by,omitempty"` // a robot
-	Part    string   `json:"part,omitempty"`     // of the names
-	Most    int      `json:"most,omitempty"`     // nothing is decided if there are more; 0: however many there are
+	Part    string   `json:"part,omitempty"`     // a part of the host's name
+	Most    int      `json:"most,omitempty"`     // if more hosts match, nothing is decided; 0: no limit
 }
 
-// String says what is decided about which hosts, for the audit log.
+// String describes the decision and its hosts for the audit log.
 func (d DecideRequest) String() string {
 	text := map[State]string{Accepted: "accept", Refused: "refuse"}[d.State]
 	if d.All {
@@ -45,8 +45,8 @@ func (d DecideRequest) String() string {
 	return text
 }
 
-// Decide carries a decision out and returns how many hosts it changed. A named host that is not
-// pending is an error, and nothing is changed.
+// Decide carries a decision out and returns how many hosts it changed. If a named host is not
+// pending, it returns an error and changes nothing.
 func (r *Registry) Decide(ctx context.Context, d DecideRequest) (int, error) {
 	if d.State != Accepted && d.State != Refused {
 		return 0, assign.Invalid{Err: fmt.Errorf("state %q is neither %s nor %s", d.State, Accepted, Refused)}
@@ -109,7 +109,7 @@ func (r *Registry) chosen(ctx context.Context, d DecideRequest) ([]string, error
 	return chosen, nil
 }
 
-// chooses reports whether All, or Domain, FoundBy and Part choose the host, which the robot source
+// chooses reports whether All, or Domain, FoundBy and Part, select a host that the robot source
 // found.
 func (d *DecideRequest) chooses(host, source string) bool {
 	if d.Domain == "" && d.FoundBy == "" && d.Part == "" {

@@ -11,17 +11,17 @@ import (
 	"sheaf/manager/assign"
 )
 
-// IntervalRequest sets how hosts are visited, because their owners allow more or ask for less. It
-// is the body of POST /v1/admin/hosts/interval. What is left out stays as it is.
+// IntervalRequest sets how often hosts are visited, because their owners allow more or ask for
+// less. It is the body of POST /v1/admin/hosts/interval. Values that are left out stay as they are.
 type IntervalRequest struct {
 	Hosts    []string `json:"hosts"`
-	Interval string   `json:"interval,omitempty"` // between two visits to the hosts' addresses, such as 5s; 0s: each robot's own again
-	Shortest string   `json:"shortest,omitempty"` // of the interval, while the server answers as quickly as usual; 0s: each robot\'s own again
-	Pages    *int     `json:"pages,omitempty"`    // of one visit, over one connection; 0: each robot's own number again
+	Interval string   `json:"interval,omitempty"` // between two visits to a host's address, such as 5s; 0s: as each robot's settings say
+	Shortest string   `json:"shortest,omitempty"` // shortest interval while the server answers as quickly as usual; 0s: as each robot's settings say
+	Pages    *int     `json:"pages,omitempty"`    // pages of one visit, over one connection; 0: as each robot's settings say
 	Reason   string   `json:"reason"`             // who allows or asks for it
 }
 
-// String says what is set for which hosts, for the audit log.
+// String describes the request for the audit log.
 func (q IntervalRequest) String() string {
 	var what []string
 	if q.Interval != "" {
@@ -36,8 +36,8 @@ func (q IntervalRequest) String() string {
 	return fmt.Sprintf("%s for %d hosts: %s (%s)", strings.Join(what, " and "), len(q.Hosts), strings.Join(q.Hosts, " "), q.Reason)
 }
 
-// check returns interval and shortest interval in ms, nil if they are to stay, and an error if the
-// request says nothing or something that cannot be.
+// check returns interval and shortest interval in ms, nil if they are to stay. It returns an error
+// if the request sets nothing or has an impossible value.
 func (q IntervalRequest) check() (ms, shortest *int64, err error) {
 	if ms, err = parseInterval("interval", q.Interval); err == nil {
 		shortest, err = parseInterval("shortest", q.Shortest)
@@ -60,7 +60,7 @@ func (q IntervalRequest) check() (ms, shortest *int64, err error) {
 	return ms, shortest, nil
 }
 
-// parseInterval returns an interval of the request in ms; nil if it is not given.
+// parseInterval returns an interval of the request in ms, or nil if it is not given.
 func parseInterval(name, text string) (*int64, error) {
 	if text == "" {
 		return nil, nil
@@ -73,8 +73,8 @@ func parseInterval(name, text string) (*int64, error) {
 	return &ms, nil
 }
 
-// SetInterval carries the request out. Robots are told with their next list. A host that is not
-// known is an error, and nothing is changed.
+// SetInterval carries the request out. Robots are told with their next list. If a host is not
+// known, it returns an error and changes nothing.
 func (r *Registry) SetInterval(ctx context.Context, q IntervalRequest) error {
 	ms, shortest, err := q.check()
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"sheaf/manager/assign"
 )
 
-// LastVisit is what a robot has told of its last visits to a host. Times are by the service's
-// clock, however wrong the robot's is.
+// LastVisit is a robot's report on its last visits to a host. Times are by the service's clock,
+// even if the robot's clock is wrong.
 type LastVisit struct {
 	Robot  string    `json:"robot"`
 	At     time.Time `json:"at"`               // of the last visit
-	Status int       `json:"status,omitempty"` // of its answer; 0: there was none, or it is not known
-	Pages  int64     `json:"pages"`            // of the last cycle in which the robot has ended with the host
-	Bytes  int64     `json:"bytes"`            // likewise
-	Why    string    `json:"why,omitempty"`    // the last visit got no answer, such as dns or timeout
+	Status int       `json:"status,omitempty"` // HTTP status of the answer; 0: there was none, or it is not known
+	Pages  int64     `json:"pages"`            // of the last cycle in which the robot finished the host
+	Bytes  int64     `json:"bytes"`            // of the same cycle
+	Why    string    `json:"why,omitempty"`    // why the last visit got no answer, such as dns or timeout
 }
 
-// NoteVisits notes what a heartbeat says of the robot's last visits: of hosts with which the robot
-// has ended in its cycle, and of those that give no answer, or give one again. What it says of
-// hosts that it never had counts for nothing.
+// NoteVisits stores what a heartbeat says of the robot's last visits: to hosts that it has finished
+// in its cycle, and to hosts that give no answer, or give one again. It ignores hosts that the
+// robot never had.
 func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbeat) error {
 	var told []string
 	for host, p := range hb.Hosts {
@@ -39,7 +39,7 @@ func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbe
 		return err
 	}
 	now := db.Millis(time.Now())
-	var ended, answered [][]any // host, at, status, pages, bytes; host
+	var ended, answered [][]any // rows of host, at, status, pages, bytes, why; rows of host
 	var unanswered []string
 	for host := range own {
 		p := hb.Hosts[host]
@@ -85,14 +85,14 @@ func (r *Registry) NoteVisits(ctx context.Context, robot string, hb wire.Heartbe
 	return nil
 }
 
-// lastVisits returns what robots have told of a host, the latest first.
+// lastVisits returns the robots' reports on their visits to a host, the latest first.
 func lastVisits(ctx context.Context, q db.Queryer, host string) ([]LastVisit, error) {
 	return db.List(ctx, q, func(rows *sql.Rows, v *LastVisit) error {
 		return rows.Scan(&v.Robot, db.At(&v.At), &v.Status, &v.Pages, &v.Bytes, &v.Why)
 	}, `SELECT robot, at, status, pages, bytes, why FROM visits WHERE host = ? ORDER BY at DESC, robot LIMIT ?`, host, shownVisits)
 }
 
-// shownVisits is how many robots' last visits to a host are shown.
+// shownVisits is the most reports that lastVisits returns.
 const shownVisits = 10
 
 // Host returns one host, or assign.ErrUnknownHost.

@@ -14,11 +14,11 @@ import (
 // /v1/admin/hosts/assign.
 type AssignRequest struct {
 	Hosts  []string `json:"hosts"`
-	Robot  string   `json:"robot,omitempty"`  // empty: whichever the plan chooses, again
-	Reason string   `json:"reason,omitempty"` // why; needed with a robot
+	Robot  string   `json:"robot,omitempty"`  // empty: the plan chooses again
+	Reason string   `json:"reason,omitempty"` // required with a robot
 }
 
-// String says which hosts go to which robot, for the audit log.
+// String describes the request for the audit log.
 func (q AssignRequest) String() string {
 	to := "the plan's choice"
 	if q.Robot != "" {
@@ -29,13 +29,13 @@ func (q AssignRequest) String() string {
 
 // AssignResponse answers POST /v1/admin/hosts/assign.
 type AssignResponse struct {
-	Hosts []string `json:"hosts"` // with all others at their addresses, which go to one robot
+	Hosts []string `json:"hosts"` // the hosts and all others at their addresses, because these go to one robot
 }
 
-// Assign gives hosts to a robot, with the others at their addresses, and pins them to it: levelling
-// leaves them there. Without a robot it takes the pin back. While the robot takes no part, others
-// collect the hosts. A host that is not collected, or that several robots have, is an error, and
-// nothing is changed.
+// Assign gives hosts to a robot, with all other hosts at their addresses, and pins them to it, so
+// that levelling leaves them there. Without a robot it removes the pins. While the robot takes no
+// part, others collect the hosts. If a host is not collected, or several robots have it, Assign
+// returns an error and changes nothing.
 func (r *Registry) Assign(ctx context.Context, q AssignRequest) (done AssignResponse, err error) {
 	switch {
 	case len(q.Hosts) == 0:
@@ -71,7 +71,7 @@ func (r *Registry) Assign(ctx context.Context, q AssignRequest) (done AssignResp
 	return done, err
 }
 
-// pinnable returns the group of a host that can be pinned to a robot.
+// pinnable returns a host's group, or an error if the host cannot be pinned to a robot.
 func pinnable(ctx context.Context, t *assign.Tx, host string) (group string, err error) {
 	found, err := db.Column[string](ctx, t, `SELECT grp FROM hosts WHERE name = ?`, host)
 	if err != nil {

@@ -27,21 +27,20 @@ const (
 // of theirs.
 type Policy struct {
 	Accept []string
-	Refuse []string // goes before Accept; what is in neither list is Pending
+	Refuse []string // takes precedence over Accept; a host in neither list is Pending
 	// PerDomain limits the accepted hosts of one registered domain; further ones are Pending. So
 	// a service that gives each of its users a host cannot fill the lists. 0: no limit.
 	PerDomain int
-	// PerRobot and PerDay limit the hosts that one robot, and all together, may enter in 24 hours,
-	// in any state. What is more is not entered. 0: no limit.
+	// PerRobot and PerDay limit the hosts, in any state, that one robot and all robots together may
+	// enter in 24 hours. Further ones are not entered. 0: no limit.
 	PerRobot, PerDay int
-	// Ports are those at which robots may enter hosts; one at another port is Pending, unless it is
-	// refused. Empty: any.
+	// Ports are those at which robots may enter hosts. A host at another port is Pending, unless it
+	// is refused. Empty: any port.
 	Ports []int
 }
 
-// Registered returns the domain by which the host's owner is registered, as the public suffix
-// list has it: waseda.ac.jp for www.waseda.ac.jp. For an IP address or a public suffix it returns
-// the name.
+// Registered returns the registered domain of a host by the public suffix list: waseda.ac.jp for
+// www.waseda.ac.jp. For an IP address or a public suffix it returns the name itself.
 func Registered(host string) string {
 	name := withoutPort(host)
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
@@ -61,7 +60,7 @@ func (p Policy) Judge(host string) State {
 		return Refused
 	case !peer.IsPublicHost(name) && !within(name, slices.DeleteFunc(slices.Clone(p.Accept), func(d string) bool { return d == "*" })):
 		return Refused
-	case !p.takes(strings.TrimPrefix(host[len(name):], ":")):
+	case !p.allowsPort(strings.TrimPrefix(host[len(name):], ":")):
 		return Pending
 	case within(name, p.Accept):
 		return Accepted
@@ -70,8 +69,8 @@ func (p Policy) Judge(host string) State {
 	}
 }
 
-// takes reports whether robots may enter hosts at a port; "": that of the host's scheme.
-func (p Policy) takes(port string) bool {
+// allowsPort reports whether robots may enter hosts at a port; "" is the port of the host's scheme.
+func (p Policy) allowsPort(port string) bool {
 	n, err := strconv.Atoi(port)
 	return port == "" || len(p.Ports) == 0 || err == nil && slices.Contains(p.Ports, n)
 }

@@ -19,15 +19,15 @@ const maxPrefixes = 100
 // ErrPrefixNotRefused says that a prefix is not refused.
 var ErrPrefixNotRefused = errors.New("this prefix is not refused; sheaf host prefix ls lists those that are")
 
-// RefusedPrefix is a part of a host that robots leave out: the pages that weburl.Prefix says.
+// RefusedPrefix is a part of a host that robots leave out: the pages that match a weburl.Prefix.
 type RefusedPrefix struct {
-	URL    string    `json:"url"` // with http, such as http://www.example.jp/private/
+	URL    string    `json:"url"` // always http, such as http://www.example.jp/private/
 	Since  time.Time `json:"since,omitzero"`
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason"`
 }
 
-// prefixOf splits a URL into a host and the path and query with which URLs are to begin.
+// prefixOf splits a URL into its host and the path, with query, of the prefix.
 func prefixOf(url string) (host, path string, err error) {
 	normal, host, err := wire.NormalizeURL(url)
 	var p weburl.Prefix
@@ -46,8 +46,8 @@ func prefixOf(url string) (host, path string, err error) {
 	return host, path, nil
 }
 
-// RefusePrefix keeps robots away from a part of a host, also of one that nobody has found yet. They
-// are told with their next list. It may be called again.
+// RefusePrefix keeps robots away from a part of a host, even if nobody has found the host yet.
+// Robots are told with their next list. It may be called again with the same prefix.
 func (r *Registry) RefusePrefix(ctx context.Context, p RefusedPrefix) error {
 	host, path, err := prefixOf(p.URL)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *Registry) AllowPrefix(ctx context.Context, url string) error {
 	})
 }
 
-// touchRobotsOf has the robots of a host fetch their lists anew.
+// touchRobotsOf makes the robots of a host fetch new lists.
 func touchRobotsOf(ctx context.Context, t *assign.Tx, host string) error {
 	robots, err := assign.RobotsOf(ctx, t, host)
 	t.Touch(robots...)

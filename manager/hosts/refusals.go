@@ -18,8 +18,8 @@ import (
 // ErrNotRefused says that a domain is not refused.
 var ErrNotRefused = errors.New("this domain is not refused; sheaf host domain ls lists those that are")
 
-// RefusedDomain is a domain whose hosts robots leave out, also those that they find later. A host
-// that an operator adds afterwards is collected.
+// RefusedDomain is a domain whose hosts robots leave out, including hosts that they find later. A
+// host that an operator adds afterwards is collected.
 type RefusedDomain struct {
 	Domain string    `json:"domain"`
 	Since  time.Time `json:"since,omitzero"`
@@ -27,11 +27,11 @@ type RefusedDomain struct {
 	Reason string    `json:"reason"`
 }
 
-// RefuseHost keeps robots away from a host, also from one that nobody has found yet. A host without
-// a port is refused at all ports. AddHosts ends that.
+// RefuseHost keeps robots away from a host, even if nobody has found it yet. A host without a port
+// is refused at all ports. AddHosts ends the refusal.
 func (r *Registry) RefuseHost(ctx context.Context, host string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
-		// ';' follows on ':'. The range is empty for a host with a port.
+		// ';' is the character after ':'. The range is empty for a host with a port.
 		others, err := db.Column[string](ctx, t, `SELECT name FROM hosts WHERE state <> ? AND name > ? AND name < ?`, Refused, host+":", host+";")
 		if err != nil {
 			return fmt.Errorf("refuse host %s at all ports: %w", host, err)
@@ -49,7 +49,8 @@ func (r *Registry) RefuseHost(ctx context.Context, host string) error {
 	})
 }
 
-// RefuseDomain keeps robots away from all hosts of a domain. It may be called again.
+// RefuseDomain keeps robots away from all hosts of a domain. It may be called again with the same
+// domain.
 func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
 	normal, name, err := wire.NormalizeURL("http://" + d.Domain + "/")
 	if _, ip := netip.ParseAddr(strings.Trim(name, "[]")); err != nil || normal != "http://"+name+"/" || name != withoutPort(name) || ip == nil {
@@ -73,7 +74,7 @@ func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
 	return nil
 }
 
-// refuseKnown refuses hosts that are in the table.
+// refuseKnown refuses hosts of the table.
 func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
 	for _, host := range hosts {
 		if _, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {
@@ -86,8 +87,8 @@ func refuseKnown(ctx context.Context, t *assign.Tx, hosts []string) error {
 	return nil
 }
 
-// AllowDomain ends the refusal of a domain. Its hosts that are refused stay so until an operator
-// adds them; hosts that robots find from now on become what the policy says.
+// AllowDomain ends the refusal of a domain. Its refused hosts stay refused until an operator adds
+// them. For hosts that robots find from now on, the policy decides.
 func (r *Registry) AllowDomain(ctx context.Context, domain string) error {
 	n, err := db.Exec(ctx, r.db, `DELETE FROM refused_domains WHERE domain = ?`, domain)
 	if err == nil && n == 0 {

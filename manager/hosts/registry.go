@@ -1,8 +1,8 @@
-// Package hosts keeps the hosts: which there are, which of them are collected, at what IP
-// addresses they are, and what operators and consumers want of them.
+// Package hosts keeps the hosts: which hosts there are, which are collected, their IP addresses,
+// and what operators and consumers want of them.
 //
-// A host is accepted, pending or refused. Hosts that operators add are accepted. Hosts that
-// robots find become what the Policy says.
+// A host is accepted, pending or refused. Hosts that operators add are accepted. For hosts that
+// robots find, the Policy decides.
 package hosts
 
 import (
@@ -56,33 +56,33 @@ type Host struct {
 	Created   time.Time `json:"created"`
 	Addresses []string  `json:"addresses,omitempty"`
 	Group     string    `json:"group"`                     // hosts of one group go to one robot
-	Robots    []string  `json:"robots,omitempty"`          // that have it now
-	Copies    int       `json:"copies,omitempty"`          // robots that are to collect all of it, if several
-	Parts     int       `json:"parts,omitempty"`           // robots that are to share its URLs, if several
-	Interval  string    `json:"interval,omitempty"`        // between two visits to its address, as an operator has set it, such as 5s
-	Shortest  string    `json:"shortest,omitempty"`        // of the interval, while the server stays quick, as an operator has set it
-	Pages     int       `json:"pages_a_visit,omitempty"`   // over one connection, as an operator has set it
-	Reason    string    `json:"interval_reason,omitempty"` // who allows or asks for that
+	Robots    []string  `json:"robots,omitempty"`          // the robots that have it now
+	Copies    int       `json:"copies,omitempty"`          // number of robots that are to collect all of it, if several
+	Parts     int       `json:"parts,omitempty"`           // number of robots that are to share its URLs, if several
+	Interval  string    `json:"interval,omitempty"`        // between two visits to its address, such as 5s, if an operator has set it
+	Shortest  string    `json:"shortest,omitempty"`        // shortest interval while the server stays quick, if an operator has set it
+	Pages     int       `json:"pages_a_visit,omitempty"`   // over one connection, if an operator has set it
+	Reason    string    `json:"interval_reason,omitempty"` // who allows or asks for this interval
 	Pinned    string    `json:"pinned,omitempty"`          // the robot that an operator wants to collect it
 	PinReason string    `json:"pin_reason,omitempty"`      // why
 	Seeds     []string  `json:"seeds"`                     // the first hundred
 
-	Visits []LastVisit `json:"visits,omitempty"` // what robots have told of their last visits, the latest first; at most ten
+	Visits []LastVisit `json:"visits,omitempty"` // the robots' reports on their last visits, the latest first; at most ten
 }
 
-// Report counts what became of the hosts of a list.
+// Report counts the hosts of a list by what became of them.
 type Report struct {
 	Accepted int `json:"accepted"`
 	Pending  int `json:"pending"`
 	Refused  int `json:"refused"`
-	Known    int `json:"known"`          // were known before; their new URLs are kept
-	Over     int `json:"over,omitempty"` // new, and not entered: more than the robot, or all together, may enter in a day
+	Known    int `json:"known"`          // already known; their new URLs are kept
+	Over     int `json:"over,omitempty"` // new, but not entered: over the daily limit of the robot, or of all robots
 }
 
 // AddHosts accepts hosts for an operator, including hosts that were refused or are pending.
-// Collecting starts at the URLs, which have the form that wire.NormalizeURL takes; a host may
-// have several. Hosts whose addresses are given, by name, are not looked up. want says how many
-// robots are to have each host; its zero value changes nothing.
+// Collecting starts at the URLs, which must have the form that wire.NormalizeURL takes; a host may
+// have several. Hosts with addresses, by name, are not looked up. want says how many robots are to
+// have each host; its zero value changes nothing.
 func (r *Registry) AddHosts(ctx context.Context, urls []string, addresses map[string][]string, want assign.Replication) (Report, error) {
 	if !want.Valid() {
 		return Report{}, assign.Invalid{Err: assign.ErrReplication}
@@ -107,8 +107,8 @@ func (r *Registry) AddHosts(ctx context.Context, urls []string, addresses map[st
 	})
 }
 
-// checkName refuses names that no robot at another site can reach. An IP address passes: the
-// robot's settings say whether it may visit it.
+// checkName refuses names that no robot at another site can reach. An IP address passes, because
+// each robot's settings say whether it may visit it.
 func checkName(host string) error {
 	name := withoutPort(host)
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
@@ -123,8 +123,8 @@ func checkName(host string) error {
 	return nil
 }
 
-// Discover enters what a robot has found, or consumers watch. New hosts become what the policy
-// says. New URLs of known hosts are added to their start URLs.
+// Discover enters hosts that a robot has found or that consumers watch. The policy decides on new
+// hosts. New URLs of known hosts become start URLs.
 func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
 	how := rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain}
 	if robot != SourceWatch {
@@ -137,7 +137,7 @@ func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.Host
 	return report, err
 }
 
-// RemoveHost refuses a host. No robot has it from now on, and no robot's report brings it back;
+// RemoveHost refuses a host. No robot has it from now on. No robot's report brings it back; only
 // AddHosts does.
 func (r *Registry) RemoveHost(ctx context.Context, host string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
@@ -152,8 +152,9 @@ func (r *Registry) RemoveHost(ctx context.Context, host string) error {
 	})
 }
 
-// Count returns how many hosts wait for an operator's decision (pending), and how many that are
-// accepted wait for a robot. It counts up to most, so it is quick however many there are.
+// Count returns how many hosts wait for an operator's decision (pending), and how many accepted
+// hosts wait for a robot (waiting). It counts no further than most, so it is quick with any number
+// of hosts.
 func (r *Registry) Count(ctx context.Context, most int) (pending, waiting int64, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT
 		(SELECT COUNT(*) FROM (SELECT 1 FROM hosts WHERE state = 'pending' LIMIT ?1) p),
@@ -164,7 +165,7 @@ func (r *Registry) Count(ctx context.Context, most int) (pending, waiting int64,
 	return pending, waiting, nil
 }
 
-// Hosts returns at most limit hosts in the order of their names, beginning after the name after.
+// Hosts returns at most limit hosts by name, beginning with the first name after after.
 func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int) ([]Host, error) {
 	list := []Host{}
 	err := db.ReadOnly(ctx, r.db, func(tx *sql.Tx) error {
@@ -192,7 +193,7 @@ func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int)
 	return list, nil
 }
 
-// intervalText is an interval that was set, in ms, as text; "" if none was.
+// intervalText formats an interval in ms. It returns "" for 0, which means that none was set.
 func intervalText(ms int64) string {
 	if ms == 0 {
 		return ""
@@ -205,7 +206,7 @@ func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int
 	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts, interval_ms, shortest_ms, run_pages, interval_reason, pinned, pin_reason FROM `, []any{after}
 	if f.Robot == "" {
 		query += `hosts WHERE name > ?`
-	} else { // by the index of assignments, since PostgreSQL would read all hosts in their order
+	} else { // through the index of assignments, because PostgreSQL would read all hosts in their order
 		query, args = query+`assignments a CROSS JOIN hosts WHERE a.host > ? AND a.robot = ? AND a.to_generation IS NULL AND name = a.host`, append(args, f.Robot)
 		order = `a.host`
 	}

@@ -15,17 +15,17 @@ import (
 // Filter selects hosts. Empty fields select all.
 type Filter struct {
 	State      State
-	Robot      string // that has the host now
+	Robot      string // the robot that has the host now
 	FoundBy    string // the robot that found it
 	Domain     string // this host and all below it
-	Part       string // of the name
+	Part       string // a part of the host's name
 	Unanswered bool   // the last visit got no answer
 
-	name string // of the only one
+	name string // selects this host only
 }
 
-// within returns what a filter adds to the SQL condition of a query of hosts, and the arguments. It
-// leaves Robot to the caller.
+// within returns an SQL condition on hosts, to be added to others, and its arguments. It ignores
+// Robot.
 func (f Filter) within() (condition string, args []any) {
 	var all []string
 	add := func(text string, values ...any) { all, args = append(all, text), append(args, values...) }
@@ -57,7 +57,7 @@ func (f Filter) within() (condition string, args []any) {
 	return condition, args
 }
 
-// withRobot is within with Robot, for queries that count.
+// withRobot is within, but includes Robot. It is for queries that count.
 func (f Filter) withRobot() (condition string, args []any) {
 	condition, args = f.within()
 	if f.Robot != "" {
@@ -67,12 +67,12 @@ func (f Filter) withRobot() (condition string, args []any) {
 	return condition, args
 }
 
-// literally returns a text as LIKE finds it, which has signs for any others.
+// literally escapes a text so that LIKE finds exactly this text.
 func literally(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
-// Group is how many hosts of a registered domain are in each state.
+// Group counts the hosts of a registered domain in each state.
 type Group struct {
 	Domain   string `json:"domain"`
 	Hosts    int64  `json:"hosts"`
@@ -81,8 +81,8 @@ type Group struct {
 	Refused  int64  `json:"refused"`
 }
 
-// Groups counts the hosts that a filter selects by their registered domains. It returns at most
-// limit domains in the order of their names, beginning after the name after.
+// Groups counts the hosts that a filter selects, by registered domain. It returns at most limit
+// domains by name, beginning with the first name after after.
 func (r *Registry) Groups(ctx context.Context, f Filter, after string, limit int) ([]Group, error) {
 	condition, args := f.withRobot()
 	list, err := db.List(ctx, r.db, func(rows *sql.Rows, g *Group) error {

@@ -12,9 +12,9 @@ import (
 	"sheaf/manager/assign"
 )
 
-// OrderVisits has hosts visited soon by the robots that have them, and returns these robots by
-// host. If no robot has a host, the order is for the one that gets it. A host that is not
-// collected is an error, and nothing is ordered.
+// OrderVisits orders an early visit to each host by the robots that have it, and returns these
+// robots by host. If no robot has a host, the order is for the next robot of the host. If a host is
+// not collected, it returns an error and orders nothing.
 func (r *Registry) OrderVisits(ctx context.Context, hosts []string) (map[string][]string, error) {
 	robots := make(map[string][]string, len(hosts))
 	err := db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
@@ -42,8 +42,8 @@ func (r *Registry) OrderVisits(ctx context.Context, hosts []string) (map[string]
 	return robots, nil
 }
 
-// orderVisit notes that the robots are to visit the host. No robots stand for the one that gets
-// it.
+// orderVisit stores the order that the robots visit the host. Without robots, the order is for the
+// next robot of the host.
 func orderVisit(ctx context.Context, tx *sql.Tx, host string, robots []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM visit_orders WHERE host = ?`, host); err != nil {
 		return err
@@ -59,8 +59,8 @@ func orderVisit(ctx context.Context, tx *sql.Tx, host string, robots []string) e
 	return nil
 }
 
-// VisitsFor deletes the orders of the hosts that a robot has noted, and returns the hosts that
-// the robot is still to be told of.
+// VisitsFor deletes the robot's orders for the hosts in noted, which the robot has confirmed. It
+// returns the hosts of the robot's other orders.
 func (r *Registry) VisitsFor(ctx context.Context, robot string, noted []string) ([]string, error) {
 	for _, host := range noted {
 		if _, err := r.db.ExecContext(ctx, `DELETE FROM visit_orders WHERE host = ? AND robot IN (?, '')`, host, robot); err != nil {

@@ -10,15 +10,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// SourceWatch is the source of a host that nobody collected when a consumer began to watch it. It
-// is no robot's name.
+// SourceWatch is the source of a host that was not collected until a consumer watched it. No robot
+// can have this name.
 const SourceWatch = "a watch"
 
-// watchedAtOnce limits the hosts of watches that are entered at once.
+// watchedAtOnce limits the hosts that one call of EnterWatched enters.
 const watchedAtOnce = 1000
 
-// EnterWatched enters hosts that consumers watch and that are not known yet, as if a robot had
-// found them: the policy says what becomes of each. The next call goes on with what is left.
+// EnterWatched enters hosts that consumers watch and that are not known yet. The policy decides on
+// each host as if a robot had found it. If there are many, the next call enters the rest.
 func (r *Registry) EnterWatched(ctx context.Context) (Report, error) {
 	lines, err := db.List(ctx, r.db, func(rows *sql.Rows, l *wire.HostLine) error { return rows.Scan(&l.URL) }, `
 		SELECT DISTINCT CASE WHEN w.address = '' OR w.body <> '' THEN w.url ELSE w.address END
@@ -36,7 +36,7 @@ func (r *Registry) EnterWatched(ctx context.Context) (Report, error) {
 	return r.Discover(ctx, SourceWatch, lines)
 }
 
-// Watched reports whether consumers watch something of each of the hosts.
+// Watched reports whether consumers watch a page of every one of the hosts.
 func (r *Registry) Watched(ctx context.Context, hosts []string) (bool, error) {
 	for some := range slices.Chunk(hosts, db.RowsAtOnce) {
 		var n int
@@ -48,8 +48,8 @@ func (r *Registry) Watched(ctx context.Context, hosts []string) (bool, error) {
 	return true, nil
 }
 
-// Watches returns what consumers watch of the hosts that a robot has now. It does not say which
-// consumer. The table belongs to serve/watch.
+// Watches returns the pages that consumers watch at the hosts that a robot has now. It does not say
+// which consumer. The table belongs to serve/watch.
 func (r *Registry) Watches(ctx context.Context, robot string) (wire.WatchList, error) {
 	orders, err := db.List(ctx, r.db, func(rows *sql.Rows, o *wire.WatchOrder) error {
 		err := rows.Scan(&o.Kind, &o.Host, &o.URL, &o.Address, &o.Body, &o.Media, &o.Once)
