@@ -13,10 +13,10 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Backlog is what one robot has left and has done, by its last heartbeat.
+// Backlog is what one robot has done and has left to do, by its last heartbeat.
 type Backlog struct {
 	Robot      string    `json:"robot"`
-	At         time.Time `json:"at"` // of the heartbeat
+	At         time.Time `json:"at"` // time of the heartbeat
 	Phase      string    `json:"phase"`
 	Cycle      int64     `json:"cycle"`
 	Left       int64     `json:"left"`           // URLs known and not collected
@@ -25,12 +25,12 @@ type Backlog struct {
 	Bytes      int64     `json:"bytes"`
 	Spool      int64     `json:"spool"`
 	Begun      int64     `json:"hosts_begun"`
-	Done       int64     `json:"hosts_done"`       // without those that give no answer
-	Unanswered int64     `json:"hosts_unanswered"` // of its hosts, those whose last visit got no answer
+	Done       int64     `json:"hosts_done"`       // without hosts that give no answer
+	Unanswered int64     `json:"hosts_unanswered"` // its hosts whose last visit got no answer
 }
 
-// Speed returns the pages a second that the robot fetches now. That is 0 unless the robot was heard
-// of lately and was collecting. Rate is its speed while it collects.
+// Speed returns the pages a second that the robot fetches now: its Rate, or 0 if it was not heard
+// of lately or was not collecting.
 func (b Backlog) Speed(now time.Time) float64 {
 	if b.Phase != string(wire.PhaseCollecting) || now.Sub(b.At) > freshFor {
 		return 0
@@ -55,7 +55,7 @@ func (l *Leveller) Backlogs(ctx context.Context) ([]Backlog, error) {
 	return list, nil
 }
 
-// active returns the backlogs of the robots between which work can be shipped now.
+// active returns the backlogs of the robots that can exchange hosts now.
 func (l *Leveller) active(ctx context.Context, now time.Time) ([]Backlog, error) {
 	all, err := l.Backlogs(ctx)
 	return slices.DeleteFunc(all, func(b Backlog) bool { return !b.active(now) }), err
@@ -100,8 +100,8 @@ func rates(list []Backlog) []float64 {
 	return r
 }
 
-// NoteHeartbeat writes down what a robot says of its cycle. It reports whether nothing was known
-// of the robot, so that it is to be asked to report all its hosts.
+// NoteHeartbeat stores what a robot says of its cycle. unknown reports that nothing was known of
+// the robot before. The robot must then be asked to report all its hosts.
 func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (unknown bool, err error) {
 	now := time.Now()
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
@@ -140,7 +140,8 @@ func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Hear
 	return unknown, err
 }
 
-// aheadOf returns the ms by which a robot's clock is ahead, rounded up to seconds.
+// aheadOf returns the ms by which a robot's clock is ahead, rounded up to whole seconds, and at
+// most assign.MaxAhead.
 func aheadOf(c *wire.Clock) int64 {
 	if c == nil || c.OffsetMS <= 0 {
 		return 0
@@ -148,8 +149,8 @@ func aheadOf(c *wire.Clock) int64 {
 	return min((c.OffsetMS-1)/1000+1, int64(assign.MaxAhead/time.Second)) * 1000
 }
 
-// forgetProgress forgets the hosts of another cycle and, of this one, those of which a report of
-// all hosts does not speak.
+// forgetProgress deletes the robot's progress in other cycles. If the heartbeat reports all hosts,
+// it also deletes the progress at hosts that the heartbeat does not have.
 func forgetProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ? AND cycle <> ?`, robot, hb.Cycle); err != nil {
 		return err
@@ -168,7 +169,7 @@ func forgetProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heart
 	return nil
 }
 
-// noteProgress notes how far the robot is with its hosts. worked is the ms for which it has
+// noteProgress stores the robot's progress at its hosts. worked is the ms for which it has
 // collected in this cycle.
 func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat, worked int64) error {
 	if len(hb.Hosts) == 0 {
@@ -198,8 +199,8 @@ func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbe
 	return putProgress(ctx, tx, rows)
 }
 
-// putProgress enters rows of the table progress. Of each 100 rows it makes one statement, which
-// SQLite parses only once.
+// putProgress enters rows into the table progress, 100 rows with each statement. SQLite parses the
+// statement only once.
 func putProgress(ctx context.Context, tx *sql.Tx, rows [][]any) error {
 	const atOnce = 100
 	var prepared *sql.Stmt

@@ -10,20 +10,21 @@ import (
 	"sheaf/manager/assign"
 )
 
-// worthwhile is how many heartbeats of the giver the rest of its work must take at least: a host
-// that moves stands still for about two, until its robot has stopped and the other begins.
+// worthwhile is the number of the giver's heartbeats that the rest of its work must take. A host
+// that moves is not visited for about two heartbeats, until its robot has stopped and the other
+// begins.
 const worthwhile = 6
 
-// begunGroup is hosts of one group that a robot has begun and not finished.
+// begunGroup is the hosts of one group that a robot has begun and not finished.
 type begunGroup struct {
 	hosts []string
 	left  int64 // URLs
 }
 
-// shareBegun decides which hosts that a robot has begun go to idle robots. It does so only if the
-// robot cannot visit its hosts as often as their intervals allow, for want of free workers or of
-// room on its line. Otherwise no host would end sooner at another robot. The groups are dealt out
-// so that all these robots have about as many URLs left.
+// shareBegun chooses the begun hosts of a robot that go to idle robots. It chooses some only if the
+// robot cannot visit its hosts as often as their intervals allow, because it lacks free workers or
+// room on its line. Otherwise no host would end sooner at another robot. Afterwards all these
+// robots have about as many URLs left.
 func (l *Leveller) shareBegun(ctx context.Context, d *decision, idle []string, coming coming) error {
 	var left, crowded, every int64
 	var rate float64
@@ -54,7 +55,7 @@ func (l *Leveller) shareBegun(ctx context.Context, d *decision, idle []string, c
 }
 
 // begunGroups returns the groups that a robot has begun, those with the most URLs left first. It
-// leaves out groups with a host that several robots have, or that is pinned.
+// leaves out groups in which a host is pinned or several robots have a host.
 func (l *Leveller) begunGroups(ctx context.Context, robot string) (groups []begunGroup, err error) {
 	at := map[string]int{}
 	err = db.Each(ctx, l.db, func(rows *sql.Rows) error {
@@ -85,8 +86,9 @@ func (l *Leveller) begunGroups(ctx context.Context, robot string) (groups []begu
 	return groups, nil
 }
 
-// deal returns for each group the taker that gets it, or -1 if it stays. total is the URLs that the
-// giver has left, also in other groups. Each group, the largest first, goes to whoever has least.
+// deal returns the taker of each group, or -1 if the group stays. total is the number of URLs that
+// the giver has left, in all its groups. Each group, the largest first, goes to the robot with the
+// fewest URLs.
 func deal(groups []begunGroup, total int64, takers int) []int {
 	loads := make([]int64, takers+1) // the last is the giver
 	loads[takers] = total

@@ -13,16 +13,16 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Book keeps the costs in the control database, and the submitted logs in a folder. It may be
-// used by many goroutines at once.
+// Book keeps the costs in the control database, and the submitted logs in a folder. It may be used
+// by many goroutines at once.
 type Book struct {
 	db   *sql.DB
 	dir  string
 	zone *time.Location
 }
 
-// NewCosts returns the costs in d, which internal/db has opened. Logs are kept in dir/logs. zone
-// says where nights and hours of the week begin.
+// NewCosts returns the book in d, which internal/db has opened. Logs are kept in dir/logs. zone is
+// the zone in which nights and hours of the week begin.
 func NewCosts(d *sql.DB, dir string, zone *time.Location) *Book { return &Book{d, dir, zone} }
 
 // HostCosts is what a host cost each robot. It answers GET /v1/admin/hosts/{host}/costs.
@@ -80,7 +80,7 @@ func (b *Book) OfHost(ctx context.Context, host string) (HostCosts, error) {
 	return costs, err
 }
 
-// cost returns what the samples show of a robot.
+// cost works out a robot's costs from the samples.
 func (list Samples) cost(robot string, zone *time.Location) HostCost {
 	distance, outliers := list.Distance()
 	kb, _ := list.Nightly(zone)
@@ -109,8 +109,8 @@ func (b *Book) Rates(ctx context.Context) ([]HourRate, error) {
 // Zone returns the zone in which nights and hours of the week begin.
 func (b *Book) Zone() *time.Location { return b.zone }
 
-// ReadLog calls each for the samples of each robot and host, in no order. where is an SQL condition
-// on hosts h and costs t, with parameters args.
+// ReadLog calls each with the samples of every pair of robot and host, in no order. where is an SQL
+// condition on hosts h and costs t; args are its arguments.
 func ReadLog(ctx context.Context, q db.Queryer, where string, args []any, each func(robot, host string, list Samples)) error {
 	return db.Each(ctx, q, func(rows *sql.Rows) error {
 		var robot, host string

@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/loop"
 )
 
-// ErrGivenUp says that a plan was given up before it was ready. The last plan stays, and hosts that
-// were moved by then stay moved.
+// ErrGivenUp says that a plan was given up before it was ready. The last plan stays valid. Hosts
+// that had already moved are not moved back.
 var ErrGivenUp = errors.New("the plan was given up, and the last one stays")
 
 // ErrNoPlanning says that no plan is being made.
@@ -21,14 +21,14 @@ var ErrNoPlanning = errors.New("no plan is being made now")
 var errCancelled = errors.New("an operator has cancelled it")
 
 const (
-	planLimit = 10 * time.Minute // for one plan: one for a million hosts and a thousand robots takes one
+	planLimit = 10 * time.Minute // for one plan; a plan for a million hosts and a thousand robots takes one minute
 	beatEvery = time.Second
-	beatLost  = time.Minute // after which a planner that says nothing has died
+	beatLost  = time.Minute // a planner without a beat for so long has died
 )
 
-// Course says how far a plan is that is being made now, and how the last attempt ended.
+// Course is the progress of the plan that is being made now, and the end of the last attempt.
 type Course struct {
-	Step    string    `json:"step,omitempty"`    // what the planner does now; empty: no plan is being made
+	Step    string    `json:"step,omitempty"`    // the planner's present step; empty: no plan is being made
 	Began   time.Time `json:"began,omitzero"`    // when that plan was begun
 	GivenUp time.Time `json:"given_up,omitzero"` // when the last attempt was given up; zero: it was not
 	Reason  string    `json:"reason,omitempty"`  // why
@@ -40,18 +40,18 @@ const (
 	stepChoose  = "2 of 5: looking for the robots that suit each host"
 	stepImprove = "3 of 5: looking for few moves that let all robots end together"
 	stepExplain = "4 of 5: working out what is worth measuring"
-	stepWrite   = "5 of 5: giving hosts to other robots" // and how many of how many
+	stepWrite   = "5 of 5: giving hosts to other robots" // followed by "n of m" moves
 
 	StepCancelled = "cancelled: ending"
 )
 
-// course tells everybody how far a plan is.
+// course records a plan's progress in the database.
 type course struct {
 	l     *Leveller
-	token int64 // dryRun: nothing is told
+	token int64 // dryRun: nothing is recorded
 }
 
-// step notes what the planner does now. It returns why the plan is to be given up, if it is.
+// step records the planner's present step. If the plan is to be given up, it returns the reason.
 func (c course) step(ctx context.Context, what string) error {
 	if err := context.Cause(ctx); err != nil || c.token == dryRun {
 		return err
@@ -61,8 +61,8 @@ func (c course) step(ctx context.Context, what string) error {
 	return err
 }
 
-// within calls f, which makes a plan, with a context that ends after the limit, or when an operator
-// cancels the plan. It notes the beginning, the end, and why a plan was given up.
+// within calls f, which makes a plan, with a context that ends after planLimit or when an operator
+// cancels the plan. It records the beginning, the end, and why a plan was given up.
 func (c course) within(ctx context.Context, f func(ctx context.Context) error) error {
 	limited, end := context.WithTimeoutCause(ctx, planLimit, fmt.Errorf("it was not ready after %v", planLimit))
 	defer end()
@@ -89,7 +89,7 @@ func (c course) within(ctx context.Context, f func(ctx context.Context) error) e
 	return errors.Join(err, c.note(context.WithoutCancel(ctx), err))
 }
 
-// note notes how the plan has ended.
+// note records how the plan has ended.
 func (c course) note(ctx context.Context, err error) error {
 	if c.token == dryRun {
 		return nil
@@ -102,8 +102,8 @@ func (c course) note(ctx context.Context, err error) error {
 	return err
 }
 
-// watch says that the planner is at work, and cancels the plan when an operator says so. It returns
-// when ctx ends.
+// watch records regularly that the planner is at work, and cancels the plan on an operator's order.
+// It returns when ctx ends.
 func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	for more := true; more; more = loop.Pause(ctx, beatEvery) {
 		var cancelled int64
@@ -119,8 +119,8 @@ func (c course) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// Cancel gives up the plan that is being made, in whatever process. ErrNoPlanning says that there
-// is none.
+// Cancel gives up the plan that is being made, in any process. It returns ErrNoPlanning if no plan
+// is being made.
 func (l *Leveller) Cancel(ctx context.Context) error {
 	n, err := db.Exec(ctx, l.db, `UPDATE plans SET cancelled = token WHERE step <> '' AND beat >= ?`, db.Millis(time.Now().Add(-beatLost)))
 	if err == nil && n == 0 {
@@ -132,8 +132,8 @@ func (l *Leveller) Cancel(ctx context.Context) error {
 	return nil
 }
 
-// Course returns how far the plan is that is being made now, in whatever process, and how the last
-// attempt ended.
+// Course returns the progress of the plan that is being made now, in any process, and the end of
+// the last attempt.
 func (l *Leveller) Course(ctx context.Context) (c Course, err error) {
 	var beat time.Time
 	err = l.db.QueryRowContext(ctx, `SELECT step, began, beat, given_up, reason FROM plans`).

@@ -11,20 +11,21 @@ import (
 	"sheaf/manager/balance"
 )
 
-// RobotEnd is when a robot is to end its night.
+// RobotEnd says when a robot is to end its night, and why not sooner.
 type RobotEnd struct {
 	Robot string       `json:"robot"`
-	MS    float64      `json:"ms"`              // of collecting
-	Binds balance.Bind `json:"binds,omitempty"` // what keeps it from ending sooner; "": it has nothing to do
-	Host  string       `json:"host,omitempty"`  // of its longest chain of visits
+	MS    float64      `json:"ms"`              // ms of collecting
+	Binds balance.Bind `json:"binds,omitempty"` // the limit that keeps it from ending sooner; empty: it has nothing to do
+	Host  string       `json:"host,omitempty"`  // the host with its longest chain of visits
 
-	// What would make it end sooner if the interval binds, in ms of collecting.
-	HalfInterval float64 `json:"half_interval_ms,omitempty"` // if the interval at that host's address were half as long
-	InParts      float64 `json:"in_parts_ms,omitempty"`      // if two robots shared the host, and its interval
+	// If the interval keeps it from ending sooner: when it would end otherwise, in ms of
+	// collecting.
+	HalfInterval float64 `json:"half_interval_ms,omitempty"` // with half the interval at the address of Host
+	InParts      float64 `json:"in_parts_ms,omitempty"`      // if two robots shared Host and its interval
 }
 
-// readPaces reads what binds the robots. A robot that was never seen at work is like the median of
-// the others. If none was, each is thought to make one transfer at a time.
+// readPaces reads the limits of the robots. A robot that was never seen at work gets the median of
+// the others. If none was, each is assumed to make one transfer at a time.
 func (s *snapshot) readPaces(ctx context.Context, tx *sql.Tx) error {
 	known, err := readPaces(ctx, tx)
 	if err != nil {
@@ -61,17 +62,17 @@ func (s *snapshot) work(robot, host int) balance.Work {
 	return balance.Work{Pages: pages / parts, KB: kb / parts, MS: s.cost(robot, host) * s.weekday[robot], Gap: s.gap[host].seen * parts, Set: s.gap[host].set * parts}
 }
 
-// time returns by how much the host, or its share, lengthens the robot's night, in ms.
+// time returns by how many ms the host, or the robot's share of it, lengthens the robot's night.
 func (s *snapshot) time(robot, host int) float64 { return s.paces[robot].Time(s.work(robot, host)) }
 
-// rate is what a host that was not measured at a robot adds to its night.
+// rate says by how many ms an unmeasured host lengthens a robot's night.
 type rate struct {
-	ms float64 // ms for each ms that the host takes at the median robot
-	kb float64 // ms for each KB
+	ms float64 // for each ms that the host takes at the median robot
+	kb float64 // for each KB of the host
 }
 
-// estimateRates works out the robots' rates, so that addTimes is quick, and sorts what was measured
-// of each host by robot.
+// estimateRates computes the robots' rates, so that addTimes is quick. It also sorts the
+// measurements of each host by robot, as addTimes needs them.
 func (s *snapshot) estimateRates() {
 	s.rates = make([]rate, len(s.robots))
 	for i, p := range s.paces {
@@ -85,7 +86,7 @@ func (s *snapshot) estimateRates() {
 	}
 }
 
-// addTimes adds to ms, for each robot, what time returns for it and the host.
+// addTimes adds to each robot's ms what time returns for the robot and the host.
 func (s *snapshot) addTimes(host int, ms []float64) {
 	kb := s.kb[host]
 	if kb == 0 {
@@ -102,7 +103,8 @@ func (s *snapshot) addTimes(host int, ms []float64) {
 	s.addEstimates(weight, kb, ms[from:], from)
 }
 
-// addEstimates is addTimes for robots from a number on at which the host was not measured.
+// addEstimates is addTimes for robots that have not measured the host. They begin at number from,
+// and ms has their values only.
 func (s *snapshot) addEstimates(weight, kb float64, ms []float64, from int) {
 	for i, r := range s.rates[from : from+len(ms)] {
 		t := r.ms * weight
@@ -125,7 +127,7 @@ func (s *snapshot) itemWork(it *items, robot, n int) (w balance.Work) {
 	return w
 }
 
-// ends returns when each robot ends by a plan.
+// ends returns when each robot ends if the plan is carried out.
 func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
 	mine := make([][]int, len(s.robots))
 	for n, i := range plan {
@@ -151,9 +153,9 @@ func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
 	return ends
 }
 
-// bound returns the time in ms before which no plan ends. The result's own bound may be too late:
-// it adds the time of each host at the scarcer limit of its robot, but a robot's transfers and
-// bytes add up apart.
+// bound returns a lower bound on the end of every plan, in ms. The result's own bound may be too
+// high: it adds each host's time at its robot's scarcer limit, but a robot's transfers and its
+// bytes add up separately.
 func (s *snapshot) bound(it *items, r balance.Result) float64 {
 	if !slices.ContainsFunc(s.paces, func(p balance.Pace) bool { return p.Line.Most > 0 }) {
 		return r.Bound // only one limit is known
@@ -202,7 +204,7 @@ func (e RobotEnd) String() string {
 	return fmt.Sprintf("Robot %s ends last, after %v of collecting: %s.", e.Robot, after(e.MS), why)
 }
 
-// keepEnds writes down when the robots are to end.
+// keepEnds stores when the robots are to end.
 func keepEnds(ctx context.Context, t *assign.Tx, ends []RobotEnd) error {
 	for _, e := range ends {
 		_, err := t.Exec(ctx, `

@@ -13,33 +13,32 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Forecast says how many robots are needed to collect so many hosts every night, and from what it
-// was computed. It knows nothing of how long uploads take. Times are in ms.
+// Forecast says how many robots are needed to collect a number of hosts every night, and from which
+// figures that was computed. It ignores the time of uploads. Times are in ms.
 type Forecast struct {
 	Hosts int64 `json:"hosts"`
 	Pages int64 `json:"pages"` // of all hosts, in a night
 
-	Measured bool    `json:"measured"`     // page and robots are those of this service; false: nothing was measured yet
-	Sample   int     `json:"sample_hosts"` // measured hosts that stand for all
+	Measured bool    `json:"measured"`     // pages and robots are like those of this service; false: nothing was measured yet
+	Sample   int     `json:"sample_hosts"` // number of measured hosts, which stand for all
 	PageKB   float64 `json:"page_kb"`
-	PageMS   float64 `json:"page_ms"`     // of transfer, at the median robot
-	Interval float64 `json:"interval_ms"` // between two visits to an address, of the median robot
-	Width    float64 `json:"width"`       // transfers at once, of the median robot
-	Line     float64 `json:"line"`        // bytes a second, of the median robot; 0: not known to bind any
-	Window   float64 `json:"window_ms"`   // the robots' shortest night, on the mean
+	PageMS   float64 `json:"page_ms"`     // transfer time at the median robot
+	Interval float64 `json:"interval_ms"` // between two visits to an address, at the median robot
+	Width    float64 `json:"width"`       // transfers at once, at the median robot
+	Line     float64 `json:"line"`        // bytes a second, at the median robot; 0: not known to limit any robot
+	Window   float64 `json:"window_ms"`   // length of the robots' shortest night, on average
 
 	Robots  int          `json:"robots"`
-	Nightly float64      `json:"robot_pages"` // that a robot collects in a night, on the mean
-	Binds   balance.Bind `json:"binds"`       // what keeps a robot from collecting more
+	Nightly float64      `json:"robot_pages"` // pages that a robot collects in a night, on average
+	Binds   balance.Bind `json:"binds"`       // the limit that keeps a robot from collecting more
 
 	LongAddresses float64 `json:"long_addresses"` // share of the addresses whose visits take longer than a night
-	LatePages     float64 `json:"late_pages"`     // share of the pages that are not collected in a night because of that
-	Longest       float64 `json:"longest_ms"`     // that the visits to one address take
-	Fitting       float64 `json:"fitting_ms"`     // the interval at which they would take a night
+	LatePages     float64 `json:"late_pages"`     // share of the pages that are not collected in a night for that reason
+	Longest       float64 `json:"longest_ms"`     // time that the visits to one address take at most
+	Fitting       float64 `json:"fitting_ms"`     // interval at which these visits would take exactly a night
 }
 
-// What is assumed if nothing was measured: the defaults of robots, and pages as they are on the
-// web of today.
+// Assumptions if nothing was measured: the defaults of robots, and pages of the usual size today.
 const (
 	assumedGap   = 20_000 // ms
 	assumedWidth = 100
@@ -47,11 +46,11 @@ const (
 	assumedMS    = 1000
 	assumedNight = 6 * time.Hour // on weekdays
 
-	forecastHosts = 5000 // measured hosts of which all of the same addresses are looked at
+	forecastHosts = 5000 // measured hosts that are read; all hosts at their addresses are read too
 )
 
-// Forecast computes it from what robots have measured. window is the length of a night; 0: as the
-// robots' heartbeats have shown, or as it is set.
+// Forecast computes a forecast from the robots' measurements. window is the length of a night; 0:
+// as the robots' heartbeats have shown it, or as Options set it.
 func (l *Leveller) Forecast(ctx context.Context, hosts, pages int64, window time.Duration) (f Forecast, err error) {
 	const most = int64(1e12)
 	if hosts < 1 || hosts > most || pages < hosts || pages > most || window < 0 || window > 24*time.Hour {
@@ -76,8 +75,8 @@ func (l *Leveller) Forecast(ctx context.Context, hosts, pages int64, window time
 	return f, nil
 }
 
-// demand returns what is to be collected: hosts like those of the snapshot, with as many pages on
-// the mean as are asked for.
+// demand returns what is to be collected: hosts like those of the snapshot, scaled to the average
+// number of pages that is asked for.
 func (f *Forecast) demand(s *snapshot) balance.Demand {
 	each := float64(f.Pages) / float64(f.Hosts)
 	var pages, kb, ms float64
@@ -108,7 +107,7 @@ func (f *Forecast) demand(s *snapshot) balance.Demand {
 	return d
 }
 
-// sorts returns the robots of the snapshot as sorts of which more are to be had.
+// sorts returns each robot of the snapshot as a sort of robot.
 func (l *Leveller) sorts(ctx context.Context, s *snapshot, measured bool, window time.Duration) ([]balance.Sort, error) {
 	nights := map[string]time.Duration{}
 	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
@@ -136,14 +135,14 @@ func (l *Leveller) sorts(ctx context.Context, s *snapshot, measured bool, window
 	sorts := make([]balance.Sort, len(s.robots))
 	for i, robot := range s.robots {
 		sorts[i] = balance.Sort{Pace: s.paces[i], Slow: s.slow[i], Window: night(robot)}
-		if sorts[i].Pace.Gap < 0 { // all of its nights were bound by something else
+		if sorts[i].Pace.Gap < 0 { // another limit bound all of its nights
 			sorts[i].Pace.Gap = assumedGap
 		}
 	}
 	return sorts, nil
 }
 
-// describe notes what the robots are like.
+// describe fills in the figures of the median robot.
 func (f *Forecast) describe(sorts []balance.Sort) {
 	var gaps, widths, lines []float64
 	for _, s := range sorts {
@@ -162,8 +161,8 @@ func (f *Forecast) describe(sorts []balance.Sort) {
 	}
 }
 
-// shortest returns the hours of the day of the week that has the fewest open hours, but some. It
-// returns 0 if it is not known when the window is open.
+// shortest returns the open hours of the day of the week that has the fewest, except days without
+// any. It returns 0 if the hours of the window are not known.
 func (w week) shortest() (least time.Duration) {
 	if len(w) != hoursOfWeek || !strings.Contains(string(w), "s") {
 		return 0

@@ -11,12 +11,12 @@ import (
 	"sheaf/manager/assign"
 )
 
-// freshFor is how old a heartbeat may be for a robot's hosts to be moved by what it says.
+// freshFor is the age up to which a heartbeat counts when a robot's hosts are moved.
 const freshFor = 20 * time.Minute
 
-// movable returns the hosts that may go from some of the robots to others: those of which none of
-// the robots has begun a host of the same group. It excludes groups with a host that several
-// robots have, because these share the work already, and those that are pinned.
+// movable selects the hosts that may move between the robots: hosts of groups in which none of the
+// robots has begun a host. It excludes groups with a host that several robots have, because these
+// share the work already, and groups with a pinned host.
 func movable(robots []string) hostFilter {
 	return hostFilter{where: `h.grp IN (
 		SELECT g.grp FROM assignments ga CROSS JOIN hosts g LEFT JOIN progress d ON d.robot = ga.robot AND d.host = g.name
@@ -25,19 +25,19 @@ func movable(robots []string) hostFilter {
 		AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1) AND h.grp NOT IN (SELECT p.grp FROM hosts p WHERE p.pinned <> '')`, args: db.Args(robots), robots: robots}
 }
 
-// decision is what one robot is to hand on.
+// decision says what one robot hands on.
 type decision struct {
 	robot     string
 	transfers []assign.Transfer
 	urls      []float64 // by transfer
-	waiting   int64     // URLs for which it has no worker free; 0: it has not begun the hosts
+	waiting   int64     // URLs for which the robot has no free worker; 0: the hosts were not begun
 }
 
-// HandOver takes hosts from a robot, if other robots are idle or Level has decided so, and returns
-// how many. Call it with the robot's heartbeat: the heartbeat says which hosts were begun, and its
-// answer tells the robot that its list has changed.
+// HandOver takes hosts from a robot if other robots are idle or Level has planned shipments. It
+// returns how many hosts it moved. Call it when the robot's heartbeat has come: the heartbeat says
+// which hosts were begun, and its answer tells the robot that its list has changed.
 func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (moved int, err error) {
-	if l.making.Load() { // a plan takes longer than a robot waits
+	if l.making.Load() { // making a plan takes longer than a robot waits for its answer
 		return 0, nil
 	}
 	l.planning.Lock()
@@ -61,7 +61,7 @@ func (l *Leveller) idle(ctx context.Context, now time.Time) ([]string, error) {
 		WHERE b.phase = 'idle' AND b.at >= ? AND r.subscribed = 1 AND r.lapsed = 0 ORDER BY b.robot`, db.Millis(now.Add(-freshFor)))
 }
 
-// decide returns what a robot is to hand on to idle robots, and to the neighbours to which it has
+// decide returns what a robot is to hand on: to idle robots, and to the neighbours named in
 // shipments. It changes nothing.
 func (l *Leveller) decide(ctx context.Context, robot string, shipments []shipment, idle []string) (d decision, err error) {
 	d.robot = robot
@@ -123,9 +123,9 @@ func (l *Leveller) decide(ctx context.Context, robot string, shipments []shipmen
 	return d, nil
 }
 
-// coming has, for each idle robot, the hosts that it was given after its last heartbeat and has not
-// begun. Other hosts that an idle robot has not begun do not count: it cannot visit them now, for
-// example because it does not reach them.
+// coming has the hosts that are on their way to each idle robot: given to it after its last
+// heartbeat and not begun. Its other hosts that are not begun do not count: it cannot visit them
+// now, for example because it does not reach them.
 type coming map[string]map[string]bool
 
 // comingTo returns the hosts that are on their way to idle robots.
@@ -154,8 +154,8 @@ func comingTo(ctx context.Context, q db.Queryer, idle []string) (coming, error) 
 	return to, nil
 }
 
-// carryOut moves the hosts that a robot is to hand on. Of those that it had not begun, it leaves
-// groups that the robot has begun meanwhile. It returns how many hosts it has moved.
+// carryOut moves the hosts that a robot is to hand on and returns how many. If the decision was
+// about hosts that were not begun, it skips groups that the robot has begun meanwhile.
 func (l *Leveller) carryOut(ctx context.Context, d decision, now time.Time) (moved int, err error) {
 	if len(d.transfers) == 0 {
 		return 0, nil

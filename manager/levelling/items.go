@@ -9,19 +9,19 @@ import (
 	"sheaf/manager/balance"
 )
 
-// items are what the day's plan gives to robots: first the groups of hosts, then each copy and
-// share that a host's robots besides the first have.
+// items are what the day's plan assigns to robots: first the groups of hosts, then each further
+// copy and share of a host that several robots have.
 type items struct {
 	costs  *balance.Costs
 	from   balance.Plan
 	hosts  [][]int // by item
 	groups int     // how many items are groups
-	apart  [][]int // sets of items that have to go to different robots
+	apart  [][]int // sets of items that must go to different robots
 	fixed  []bool  // by host: it stays where it is
 }
 
-// items returns what is to be planned. Hosts for which fixed is true stay where they are. stop ends
-// the work; see balance.Pairs.
+// items returns the items to be planned. Hosts for which fixed is true stay where they are. stop
+// ends the work; see balance.Pairs.
 func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error) {
 	g := s.joined()
 	it = &items{from: g.from, hosts: g.hosts, groups: len(g.hosts), fixed: fixed}
@@ -50,15 +50,15 @@ func (s *snapshot) items(fixed []bool, stop func() error) (it *items, err error)
 	return it, err
 }
 
-// stays reports whether host j of item n stays, and at which robot.
+// stays reports whether host j of item n must stay at its robot, and returns this robot.
 func (it *items) stays(s *snapshot, n, j int) (at int, ok bool) {
 	if at = s.at[j]; n >= it.groups {
-		at = it.from[n] // it may stay, even if it was begun
+		at = it.from[n] // the robot of a further copy or share
 	}
 	return at, at >= 0 && it.fixed[j]
 }
 
-// row returns the costs of items at all robots, by what s knows.
+// row returns the costs of items at all robots, computed from s.
 func (it *items) row(s *snapshot) balance.Row {
 	return func(n int, ms []float64) {
 		for _, j := range it.hosts[n] {
@@ -74,8 +74,8 @@ func (it *items) row(s *snapshot) balance.Row {
 	}
 }
 
-// moves returns the items that a plan gives to other robots, those of one giver together. It leaves
-// hosts out that wait: they are given away by the same factors.
+// moves returns the items that a plan gives to other robots, sorted by giver. It leaves out waiting
+// hosts, because the end of the transaction gives them to robots.
 func (it *items) moves(to balance.Plan) (moves []int) {
 	for n := range to {
 		if it.from[n] >= 0 && it.from[n] != to[n] {
@@ -86,7 +86,7 @@ func (it *items) moves(to balance.Plan) (moves []int) {
 	return moves
 }
 
-// move assigns some items as planned.
+// move carries out the plan for some items.
 func (it *items) move(ctx context.Context, t *assign.Tx, s *snapshot, to balance.Plan, moves []int) error {
 	var groups []assign.Transfer
 	for _, n := range moves {
@@ -111,8 +111,7 @@ func (it *items) moved(to balance.Plan) (n int) {
 	return n
 }
 
-// loads returns by robot how long its transfers take by a plan, in ms. It leaves out hosts that
-// wait.
+// loads returns the time in ms that each robot's transfers take by a plan, without waiting hosts.
 func (s *snapshot) loads(it *items, plan balance.Plan) map[string]float64 {
 	ms := make(map[string]float64, len(s.robots))
 	for _, robot := range s.robots {

@@ -12,8 +12,8 @@ import (
 // Large is a host that is too large for the window of any robot (paper 001, 6.1).
 type Large struct {
 	Host  string  `json:"host"`
-	Least float64 `json:"least_ms"` // at the robot where it costs least
-	Parts int     `json:"parts"`    // into which it has to be split, by the hash of the URL
+	Least float64 `json:"least_ms"` // cost at the robot where it costs least
+	Parts int     `json:"parts"`    // number of parts, by the hash of the URL, that would fit
 }
 
 // large returns the hosts that no robot can collect within the window.
@@ -38,11 +38,10 @@ func (s *snapshot) large(window time.Duration) []Large {
 	return list
 }
 
-// splits returns into how many parts hosts are to be split, for those where that changes: hosts
-// that are too large for one robot's window, and hosts that have become so much smaller that
-// fewer parts do.
+// splits returns the new number of parts for the hosts whose number changes: hosts that are too
+// large for one robot's window, and hosts for which fewer parts than now are clearly enough.
 func (s *snapshot) splits(large []Large, windowMS float64) map[string]int {
-	const slack = 1.25 // keeps a host near the limit from being split and joined in turns
+	const slack = 1.25 // keeps a host near the limit from being split and joined again and again
 	parts := map[string]int{}
 	for _, l := range large {
 		parts[l.Host] = min(l.Parts, s.able)

@@ -15,12 +15,12 @@ import (
 // Options say when and how hosts are shared out anew.
 type Options struct {
 	Daily  bool           // plan once a day
-	At     time.Duration  // after midnight, when that is
+	At     time.Duration  // time of day for that, since midnight
 	Zone   *time.Location // of At, and of nights and hours of the week
-	During bool           // hand hosts on while the robots work
-	Probes int            // distances that each robot is asked to measure after a plan
+	During bool           // hand on hosts while the robots work
+	Probes int            // number of distances that each robot measures after a plan
 	Split  bool           // split hosts that do not fit into Window among several robots
-	Window time.Duration  // how long a night is; 0: not known
+	Window time.Duration  // length of a night; 0: not known
 	Leases lease.Locker   // lets one process plan at a time; nil: by the database
 	Log    *slog.Logger   // nil: discards
 }
@@ -31,14 +31,14 @@ type shipment struct {
 	urls float64
 }
 
-// robotTree is a tree of robots and when it was made.
+// robotTree is a tree of robots, with the time when it was made.
 type robotTree struct {
 	robots []string
 	tree   balance.Tree
 	made   time.Time
 }
 
-// Leveller shares hosts out. It may be used by many goroutines at once, but Level by one.
+// Leveller assigns hosts to robots. It may be used by many goroutines at once, but Level by one.
 type Leveller struct {
 	db          *sql.DB
 	assignments *assign.Assignments

@@ -27,36 +27,36 @@ import (
 const MaxLog = 256 << 20
 
 const (
-	maxLogPlain = 2 << 30 // bytes that it may inflate to
+	maxLogPlain = 2 << 30 // bytes of the inflated log
 	maxLogName  = 128     // bytes
-	maxAnswer   = 8 << 30 // bytes of one answer; with maxTook it keeps sums far from the end of an int64
+	maxAnswer   = 8 << 30 // bytes of one answer; together with maxTook it keeps sums far below the largest int64
 	maxTook     = 24 * time.Hour
 )
 
-// Plausible reports whether so many bytes can have come in so many ms: not faster than 100 Gbit/s.
-// A robot that said so would be given everybody's hosts.
+// Plausible reports whether so many bytes can have come in so many ms: at no more than 100 Gbit/s.
+// A robot with a higher rate would be given everybody's hosts.
 func Plausible(bytes, ms int64) bool { return bytes/(100_000_000_000/8/1000) <= max(ms, 1) }
 
-// logDate is what follows "<robot>." in a log's name.
+// logDate matches the rest of a log's name after "<robot>.".
 var logDate = regexp.MustCompile(`^[0-9A-Za-z_-]{1,40}$`)
 
-// ErrLogReuse says that another log has the name already.
+// ErrLogReuse says that another log already has this name.
 var ErrLogReuse = errors.New("another log of this name was submitted before; give each log a name of its own")
 
 var errLogName = errors.New(`the first line must be the log's name, "<robot>.<date>", with letters, digits, - and _ in the date`)
 
-// LogReport counts what was taken from a log.
+// LogReport counts the lines of a log.
 type LogReport struct {
 	Name     string `json:"name"`
 	Lines    int64  `json:"lines"`
 	Hosts    int    `json:"hosts"`
-	Ignored  int64  `json:"ignored"`  // lines whose URL names no host that the robot was given, or with impossible figures
-	Repeated bool   `json:"repeated"` // it had been submitted before; nothing was counted twice
+	Ignored  int64  `json:"ignored"`  // lines with a host that the robot was never given, or with impossible figures
+	Repeated bool   `json:"repeated"` // the log had been submitted before; nothing was counted twice
 }
 
-// SubmitLog takes a robot's log (P3). It keeps the file as logs/<name>.gz and adds what each host
-// cost the robot. Both happen, or neither. The same log again changes nothing. An error in the
-// log itself is an assign.Invalid.
+// SubmitLog takes a robot's log (P3). It keeps the file as logs/<name>.gz and adds the log's costs
+// to those of the robot's hosts, both or neither. Submitting the same log again changes nothing. An
+// error in the log itself is an assign.Invalid.
 func (b *Book) SubmitLog(ctx context.Context, robot string, r io.Reader) (report LogReport, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if report.Name, err = readLogName(in, robot); err != nil {
@@ -68,8 +68,8 @@ func (b *Book) SubmitLog(ctx context.Context, robot string, r io.Reader) (report
 	return report, nil
 }
 
-// submit reads the log into a temporary file, notes it and its costs, and gives the file its
-// name.
+// submit reads the log into a temporary file, enters the log and its costs into the database, and
+// renames the file.
 func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *LogReport) error {
 	dir := filepath.Join(b.dir, "logs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -79,7 +79,7 @@ func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *L
 	if err != nil {
 		return err
 	}
-	defer os.Remove(spool.Name()) // fails if the log was taken
+	defer os.Remove(spool.Name()) // fails if the file was renamed
 	defer spool.Close()
 	digest := sha256.New()
 	costs, err := report.sum(io.TeeReader(in, io.MultiWriter(spool, digest)), time.Now(), func(hosts []string) (map[string]bool, error) { return b.own(ctx, robot, hosts) })
@@ -101,8 +101,7 @@ func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *L
 		if err := addCosts(ctx, tx, robot, costs, b.zone); err != nil {
 			return err
 		}
-		// A crash between here and the commit leaves a file that the robot's next attempt
-		// replaces.
+		// If the process crashes before the commit, the robot's next attempt replaces this file.
 		return rename(spool.Name(), filepath.Join(dir, report.Name+".gz"))
 	})
 }
@@ -126,7 +125,7 @@ func readLogName(in *bufio.Reader, robot string) (string, error) {
 // maxStrange is how many hosts a log may have that its robot was never given.
 const maxStrange = 10_000
 
-// own returns those of the hosts that the robot has or has had, or was asked to probe.
+// own returns those of the hosts that the robot was ever given or asked to probe.
 func (b *Book) own(ctx context.Context, robot string, hosts []string) (map[string]bool, error) {
 	in := db.Tuple(len(hosts))
 	args := append([]any{robot}, db.Args(hosts)...)
@@ -139,8 +138,8 @@ func (b *Book) own(ctx context.Context, robot string, hosts []string) (map[strin
 	return found, err
 }
 
-// sum reads the compressed lines and adds them up by host and hour. Of the hosts, only those count
-// that own returns.
+// sum reads the compressed lines and adds them up by host and hour. It counts only the hosts that
+// own returns.
 func (report *LogReport) sum(r io.Reader, received time.Time, own func([]string) (map[string]bool, error)) (map[string]Samples, error) {
 	costs, strange := map[string]Samples{}, map[string]bool{}
 	var unsure []string
@@ -217,7 +216,7 @@ func hourOf(l wire.LogLine, received time.Time) int64 {
 	return at.Unix() / 3600
 }
 
-// noteLog enters the log, or reports that the same log is entered already.
+// noteLog enters a log. repeated reports that the same log was entered before.
 func noteLog(ctx context.Context, tx *sql.Tx, robot string, report LogReport, digest []byte, size int64) (repeated bool, err error) {
 	var before []byte
 	err = tx.QueryRowContext(ctx, `SELECT sha256 FROM logs WHERE robot = ? AND name = ?`, robot, report.Name).Scan(&before)
@@ -278,7 +277,7 @@ func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs map[string]Sa
 	return nil
 }
 
-// samplesOf returns what hosts have cost a robot so far, by host.
+// samplesOf returns the stored samples of hosts at a robot, by host.
 func samplesOf(ctx context.Context, tx *sql.Tx, robot string, hosts []string) (map[string]Samples, error) {
 	had := map[string]Samples{}
 	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -310,13 +309,13 @@ func rename(from, to string) error {
 	return dir.Sync()
 }
 
-// Handed is a log that a robot has handed in.
+// Handed is a log that a robot has submitted.
 type Handed struct {
-	At       time.Time // when it came
-	Requests int64     // lines of the log: requests that the robot made
+	At       time.Time // when it arrived
+	Requests int64     // requests that the robot made: the lines of the log
 }
 
-// Handed returns the logs that a robot has handed in since a time, in that order.
+// Handed returns the logs that a robot has submitted since a time, the oldest first.
 func (b *Book) Handed(ctx context.Context, robot string, since time.Time) ([]Handed, error) {
 	return db.List(ctx, b.db, func(rows *sql.Rows, h *Handed) error { return rows.Scan(db.At(&h.At), &h.Requests) },
 		`SELECT received, lines FROM logs WHERE robot = ? AND received >= ? ORDER BY received`, robot, db.Millis(since))

@@ -12,21 +12,21 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Night is one cycle of a robot: when it was to end, and when it did.
+// Night is one cycle of a robot: when the plan expected it to end, and when it did.
 type Night struct {
 	Robot     string       `json:"robot"`
 	Cycle     int64        `json:"cycle"`
 	Began     time.Time    `json:"began"`
-	Ended     time.Time    `json:"ended,omitzero"`         // zero: it has not
+	Ended     time.Time    `json:"ended,omitzero"`         // zero: not yet
 	Worked    float64      `json:"worked_ms"`              // time in which the robot collected
-	Predicted float64      `json:"predicted_ms,omitempty"` // by the plan before; 0: not predicted
-	Binds     balance.Bind `json:"binds,omitempty"`        // what was to keep it from ending sooner
+	Predicted float64      `json:"predicted_ms,omitempty"` // by the plan before it; 0: not predicted
+	Binds     balance.Bind `json:"binds,omitempty"`        // the limit that was expected to keep it from ending sooner
 }
 
-// keepNights is how many cycles of a robot are kept.
+// keepNights is the number of cycles kept of each robot.
 const keepNights = 28
 
-// noteNight keeps the record of the robot's cycle after a heartbeat.
+// noteNight updates the record of the robot's cycle after a heartbeat.
 func noteNight(ctx context.Context, tx *sql.Tx, robot string, before, now pulse, hb wire.Heartbeat) error {
 	if hb.Cycle == 0 {
 		return nil
@@ -55,7 +55,7 @@ func noteNight(ctx context.Context, tx *sql.Tx, robot string, before, now pulse,
 	return nil
 }
 
-// learnAll learns from the present cycle of every robot.
+// learnAll calls learn for every robot's present cycle.
 func (l *Leveller) learnAll(ctx context.Context) error {
 	robots, err := db.Column[string](ctx, l.db, `SELECT robot FROM heartbeats WHERE worked > 0 ORDER BY robot`)
 	for _, robot := range robots {
@@ -66,11 +66,11 @@ func (l *Leveller) learnAll(ctx context.Context) error {
 	return err
 }
 
-// learn takes from the robot's cycle what binds it, and at which hosts the gaps are longer than
-// usual. It may be called again for the same cycle.
+// learn updates the robot's limits from its cycle, and the gaps of hosts where they are longer than
+// usual. It may be called several times for one cycle.
 func learn(ctx context.Context, tx *sql.Tx, robot string) error {
 	seen, hosts, err := readSeen(ctx, tx, robot)
-	if err != nil || len(seen.Addresses) == 0 || seen.Transfers == 0 { // nothing, or too short a time to tell
+	if err != nil || len(seen.Addresses) == 0 || seen.Transfers == 0 { // nothing, or too little to learn from
 		return err
 	}
 	paces, err := readPaces(ctx, tx)
@@ -96,7 +96,7 @@ func learn(ctx context.Context, tx *sql.Tx, robot string) error {
 	return learnGaps(ctx, tx, seen, hosts, pace.Gap)
 }
 
-// readSeen reads what the robot has told of its cycle, and the hosts at each of the addresses.
+// readSeen reads what the robot's heartbeats say of its cycle, and the hosts at each address.
 func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen, hosts [][]string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT worked, transfers, flow FROM heartbeats WHERE robot = ?`, robot).Scan(&seen.Worked, &seen.Transfers, &seen.Flow)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && seen.Worked == 0 {
@@ -105,7 +105,7 @@ func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen,
 	if err != nil {
 		return seen, nil, err
 	}
-	number := map[string]int{} // of addresses
+	number := map[string]int{} // by group: index of its address
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var host, group string
 		var a balance.SeenAddress
@@ -127,8 +127,8 @@ func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen,
 	return seen, hosts, err
 }
 
-// learnGaps notes the gaps that are much longer than usual. If the robot was bound by its width or
-// its line, all of its addresses had to wait, and only a shorter gap than before tells something.
+// learnGaps stores gaps that are much longer than usual. If the robot was bound by its width or its
+// line, all addresses had to wait, and only a gap shorter than the stored one says something.
 func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]string, usual float64) error {
 	const much = 1.3
 	usual = max(usual, 0)
@@ -156,7 +156,7 @@ func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]str
 	return nil
 }
 
-// readPaces reads what is known of the robots' paces.
+// readPaces reads the robots' known paces, by name.
 func readPaces(ctx context.Context, q db.Queryer) (map[string]balance.Pace, error) {
 	paces := map[string]balance.Pace{}
 	err := db.Each(ctx, q, func(rows *sql.Rows) error {

@@ -10,13 +10,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Outlook is when a robot is to end its night by the last plan.
+// Outlook says when a robot is to end its night by the last plan.
 type Outlook struct {
 	RobotEnd
-	At time.Time `json:"at,omitzero"` // by its window's hours, as far as they are known; zero: not within a month
+	At time.Time `json:"at,omitzero"` // by the known hours of its window; zero: not within a month
 }
 
-// outlooks returns when the robots that take part are to end, by name.
+// outlooks returns the outlooks of the robots that take part, by name.
 func (l *Leveller) outlooks(ctx context.Context, now time.Time) ([]Outlook, error) {
 	now = now.In(l.opt.Zone)
 	return db.List(ctx, l.db, func(rows *sql.Rows, o *Outlook) error {
@@ -39,8 +39,8 @@ func (l *Leveller) outlooks(ctx context.Context, now time.Time) ([]Outlook, erro
 		WHERE r.subscribed = 1 AND r.lapsed = 0 AND p.binds <> '' ORDER BY p.robot`)
 }
 
-// opens returns when the window opens the next time after it was shut. If nothing is known of when
-// it is shut, that is now.
+// opens returns when the window next opens after being shut. If it is not known when the window is
+// shut, it returns now.
 func (w week) opens(now time.Time) time.Time {
 	at, shut := now, false
 	for range hoursOfWeek {
@@ -55,8 +55,8 @@ func (w week) opens(now time.Time) time.Time {
 	return now
 }
 
-// night returns when a robot in a phase goes on with its hosts: coming is true if that is with its
-// next night, false if it is in one.
+// night returns when a robot in a phase goes on with its hosts. coming is true if that is in its
+// next night, and false if the robot is in a night now.
 func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming bool) {
 	if phase == wire.PhaseIdle || phase == wire.PhaseResting {
 		return w.opens(now), true
@@ -65,19 +65,19 @@ func (w week) night(phase wire.Phase, now time.Time) (from time.Time, coming boo
 }
 
 const (
-	weekdayNights = 14 // of a robot, before its weekdays are told apart
-	weekdayMost   = 2  // factor between a weekday and the mean
+	weekdayNights = 14 // nights of a robot from which on its weekdays are told apart
+	weekdayMost   = 2  // largest factor between a weekday and the mean
 )
 
-// readWeekday reads how long the robots' transfers take on the weekday of each one's night, as
-// factors of their means. Of a robot that has ended its night that is the day on which its window
-// opens the next time. Paper 001 (table 8) saw weekdays differ by 2.9.
+// readWeekday reads each robot's weekday factor: its transfer time on the weekday of its night, as
+// a multiple of its mean. For a robot that has ended its night, that is the weekday on which its
+// window next opens. Paper 001 (table 8) saw weekdays differ by 2.9.
 func (s *snapshot) readWeekday(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	s.weekday = make([]float64, len(s.robots))
 	for i := range s.weekday {
 		s.weekday[i] = 1
 	}
-	night := make([]int, len(s.robots)) // by robot: 0 is Monday
+	night := make([]int, len(s.robots)) // by robot: the weekday of its night; 0 is Monday
 	for i := range night {
 		night[i] = hourOfWeek(now) / 24
 	}

@@ -15,27 +15,27 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Plan is the result of planning who collects what.
+// Plan is the result of planning which robot collects which host.
 type Plan struct {
 	Made       time.Time `json:"made,omitzero"`
-	Generation int64     `json:"generation"`     // of the assignment that it was made from
-	Measured   int       `json:"measured"`       // pairs of robot and host
-	Outliers   int       `json:"outliers"`       // hours left out, because they differ much from a host's others
-	Makespan   float64   `json:"makespan_ms"`    // of collecting, until the last robot ends
-	Before     float64   `json:"before_ms"`      // likewise, if nothing moved
+	Generation int64     `json:"generation"`     // the assignment from which it was made
+	Measured   int       `json:"measured"`       // number of measured pairs of robot and host
+	Outliers   int       `json:"outliers"`       // hours left out because they differ much from the host's other hours
+	Makespan   float64   `json:"makespan_ms"`    // ms of collecting until the last robot ends
+	Before     float64   `json:"before_ms"`      // the same if nothing moved
 	Bound      float64   `json:"lower_bound_ms"` // no plan ends sooner
-	Moved      int       `json:"moved"`          // hosts
-	Probes     int       `json:"probes"`         // pairs that are to be measured because they could change the plan
+	Moved      int       `json:"moved"`          // number of hosts that move
+	Probes     int       `json:"probes"`         // number of pairs to be measured because they could change the plan
 	Why        []string  `json:"explanation,omitempty"`
 	Large      []Large   `json:"large,omitempty"` // hosts that do not fit into a window
 
 	Ends []RobotEnd `json:"ends,omitempty"` // by robot
 }
 
-// Rebalance plans from the measured costs and, unless dry is set, assigns the hosts by the plan.
-// It goes on from the present assignment and moves few hosts. Hosts that a robot has begun in its
-// cycle stay. If nothing was measured, it changes nothing. One process plans at a time; if
-// another planner has begun since, it fails with ErrFenced.
+// Rebalance makes a plan from the measured costs and, unless dry is set, assigns the hosts by it.
+// It starts from the present assignment and moves few hosts. Hosts that a robot has begun in its
+// cycle stay. If nothing was measured, it changes nothing. One process plans at a time; if another
+// planner has begun since, Rebalance fails with ErrFenced.
 func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err error) {
 	if dry {
 		return l.within(ctx, dryRun)
@@ -47,7 +47,7 @@ func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err erro
 	return plan, err
 }
 
-// within is plan with a limit, and tells how far it is.
+// within calls plan with a time limit and records its progress.
 func (l *Leveller) within(ctx context.Context, token int64) (plan Plan, err error) {
 	c := course{l, token}
 	err = c.within(ctx, func(ctx context.Context) error {
@@ -67,7 +67,8 @@ type proposal struct {
 	probes   []balance.Pair
 }
 
-// plan is Rebalance for the planner with the course's token, or, for dryRun, without writing.
+// plan is Rebalance for the planner that has the course's token. If the token is dryRun, it writes
+// nothing.
 func (l *Leveller) plan(ctx context.Context, c course) (Plan, error) {
 	token := c.token
 	l.planning.Lock()
@@ -111,7 +112,7 @@ func (l *Leveller) plan(ctx context.Context, c course) (Plan, error) {
 	return p.Plan, l.adopt(ctx, p)
 }
 
-// workOut makes the plan of the snapshot.
+// workOut computes the plan from the snapshot.
 func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Options) (err error) {
 	s := p.snapshot
 	if err := p.course.step(ctx, stepChoose); err != nil {
@@ -162,11 +163,12 @@ func (p *proposal) workOut(ctx context.Context, begun map[string]bool, opt Optio
 	return context.Cause(ctx)
 }
 
-// sooner is the part of the present end by which a plan must end: otherwise nothing moves.
+// sooner is the part of the present night's length in which a new plan must end. Otherwise nothing
+// moves.
 const sooner = 0.99
 
-// begun returns the hosts that stay where they are: those that a robot has begun in its cycle and
-// not finished, and those that an operator has pinned to one.
+// begun returns the hosts that stay where they are: hosts that a robot has begun in its cycle and
+// not finished, and hosts that an operator has pinned.
 func (l *Leveller) begun(ctx context.Context) (map[string]bool, error) {
 	hosts, err := db.Column[string](ctx, l.db, `
 		SELECT p.host FROM progress p JOIN heartbeats b ON b.robot = p.robot
@@ -182,7 +184,7 @@ func (l *Leveller) begun(ctx context.Context) (map[string]bool, error) {
 	return begun, nil
 }
 
-// noteUnplanned notes that today's plan changed nothing, and why.
+// noteUnplanned records that today's plan changed nothing, and why.
 func (l *Leveller) noteUnplanned(ctx context.Context, token int64, why string) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		if err := checkToken(ctx, tx, token); err != nil {
@@ -193,12 +195,12 @@ func (l *Leveller) noteUnplanned(ctx context.Context, token int64, why string) e
 	})
 }
 
-// movesAtOnce is how many items one transaction moves: others must not wait long for theirs. Tests
-// change it.
+// movesAtOnce is how many items one transaction moves. It is small, so that other transactions do
+// not wait long. Tests change it.
 var movesAtOnce = 2000
 
-// adopt writes the factors of robots and hosts down and assigns the hosts as planned. Many moves
-// take several transactions. If it is given up between them, the next plan goes on from there.
+// adopt stores the factors of robots and hosts, and moves the hosts as planned. Many moves take
+// several transactions. If the plan is given up between them, the next plan starts from there.
 func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 	s := p.snapshot
 	if err := l.keepWeights(ctx, s); err != nil {
@@ -215,7 +217,7 @@ func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 			if err := checkToken(ctx, t, p.course.token); err != nil {
 				return err
 			}
-			if done == 0 { // before hosts that wait are given to robots, at the end of the transaction
+			if done == 0 { // before the end of the transaction gives waiting hosts to robots
 				if err := keepSlow(ctx, t, s); err != nil {
 					return err
 				}
@@ -231,7 +233,7 @@ func (l *Leveller) adopt(ctx context.Context, p *proposal) error {
 	}
 }
 
-// keepSlow writes down the robots' factors.
+// keepSlow stores the robots' factors.
 func keepSlow(ctx context.Context, t *assign.Tx, s *snapshot) error {
 	for i, robot := range s.robots {
 		if _, err := t.Exec(ctx, `UPDATE robots SET slow = ? WHERE name = ?`, s.slow[i], robot); err != nil {
@@ -241,7 +243,7 @@ func keepSlow(ctx context.Context, t *assign.Tx, s *snapshot) error {
 	return nil
 }
 
-// finish writes down all of the plan but its moves.
+// finish stores the plan itself, once its moves are done.
 func (l *Leveller) finish(ctx context.Context, t *assign.Tx, p *proposal) error {
 	s := p.snapshot
 	if l.opt.Split && l.opt.Window > 0 {
@@ -266,12 +268,12 @@ func (l *Leveller) finish(ctx context.Context, t *assign.Tx, p *proposal) error 
 	return t.Planned(ctx, s.loads(p.items, p.result.Plan))
 }
 
-// keepWeights writes down the hosts' weights that have changed. It uses many short transactions,
-// so that nobody has to wait long.
+// keepWeights stores the hosts' weights that have changed. It uses many short transactions, so that
+// others do not wait long.
 func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
 	var rows [][]any
 	for j, host := range s.hosts {
-		if len(s.measured[j]) > 0 || s.kb[j] > 0 { // the others have the typical weight
+		if len(s.measured[j]) > 0 || s.kb[j] > 0 { // other hosts have the typical weight
 			rows = append(rows, []any{host, s.weight[j]})
 		}
 	}
@@ -298,8 +300,8 @@ func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
 
 var numbered = regexp.MustCompile(`\b([Rr]obot|[Hh]ost) (\d+)\b`)
 
-// named replaces the planner's numbers of robots and groups by names. A group goes by its first
-// host.
+// named replaces the planner's numbers of robots and groups by names. A group has the name of its
+// first host.
 func (s *snapshot) named(sentences []string, groups [][]int) []string {
 	for k, text := range sentences {
 		sentences[k] = numbered.ReplaceAllStringFunc(text, func(word string) string {
@@ -323,11 +325,12 @@ func (s *snapshot) named(sentences []string, groups [][]int) []string {
 	return sentences
 }
 
-// lateBy is the delay after which a plan waits for the next day, because the robots are at work.
+// lateBy is the delay after which a plan waits for the next day, because the robots have begun to
+// work.
 const lateBy = time.Hour
 
-// PlanToday makes the day's plan if it is due. A plan whose Made is zero says that none was made.
-// It may have to wait for another process's plan.
+// PlanToday makes the day's plan if it is due. If it made none, plan.Made is zero. It may have to
+// wait until another process has finished a plan.
 func (l *Leveller) PlanToday(ctx context.Context) (plan Plan, err error) {
 	if due, err := l.PlanDue(ctx, time.Now()); err != nil || !due {
 		return plan, err
@@ -353,7 +356,7 @@ func (l *Leveller) PlanDue(ctx context.Context, now time.Time) (bool, error) {
 	if now.Before(at) || now.Sub(at) > lateBy {
 		return false, nil
 	}
-	var made, stopped time.Time // a plan that took too long, or was cancelled, is not tried again today
+	var made, stopped time.Time // a plan that took too long or was cancelled is not tried again today
 	err := l.db.QueryRowContext(ctx, `SELECT made, CASE WHEN reason LIKE ? THEN given_up ELSE 0 END FROM plans`, ErrGivenUp.Error()+"%").
 		Scan(db.At(&made), db.At(&stopped))
 	return made.Before(at) && stopped.Before(at), err

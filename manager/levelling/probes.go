@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	probeDoubt = 3                              // an estimate may be wrong by this factor if nothing tells how well estimates fit
-	probeMore  = 15                             // times as many probes are made while they would change much
-	probeLeast = 0.001                          // part of the night by which a probe must be able to shorten it to be worth one of these
-	probeFiles = 10                             // asked for; the paper's 50 take a quarter of an hour at 20 s each
-	probesOnce = 2                              // that a robot is asked for at a time
-	probeAgain = assign.ProbeTime + time.Minute // after which an unanswered probe is asked for again
-	probeLater = 3 * time.Hour                  // the same, if that was in vain before, or the host's address could not be had alone
-	probeOld   = 30 * 24 * time.Hour            // after which a measured distance is measured anew
+	probeDoubt = 3                              // an estimate may be wrong by this factor if its quality is not known
+	probeMore  = 15                             // so many times the usual number of probes, if they could change much
+	probeLeast = 0.001                          // such a probe must be able to shorten the night by this part
+	probeFiles = 10                             // files of one probe; the paper's 50 would take a quarter of an hour at 20 s each
+	probesOnce = 2                              // probes that one robot is asked for at a time
+	probeAgain = assign.ProbeTime + time.Minute // after this time an unanswered probe is asked for again
+	probeLater = 3 * time.Hour                  // the same after a failed probe, or if other robots did not leave the address
+	probeOld   = 30 * 24 * time.Hour            // a measured distance is measured anew after this time
 )
 
-// setDoubt sets by how much estimates may be wrong. own is how much single pairs differ from
-// estimates, as balance.Distance tells.
+// setDoubt sets by how much estimates may be wrong. own is the second result of balance.Distance:
+// how much single pairs differ from their estimates.
 func (s *snapshot) setDoubt(own float64) {
 	s.estimates.factor, s.estimates.raise = probeDoubt, 1
 	if own >= 0 {
@@ -39,7 +39,7 @@ func (s *snapshot) setDoubt(own float64) {
 }
 
 // worthProbing returns pairs of robot and host that are worth measuring: at most usual of them or,
-// while they could change the plan much, many more. For a group it names the heaviest host.
+// while they could change the plan much, many more. A group is measured at its heaviest host.
 func (s *snapshot) worthProbing(it *items, r balance.Result, usual int) []balance.Pair {
 	if usual <= 0 {
 		return nil
@@ -65,8 +65,8 @@ func (s *snapshot) worthProbing(it *items, r balance.Result, usual int) []balanc
 	return pairs
 }
 
-// askProbe has a robot measure its distance to a host, unless it is to do so or has done so
-// already. now is in Unix ms.
+// askProbe enters an order that a robot measures its distance to a host, unless there is such an
+// order or a measurement. now is in Unix ms.
 func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) error {
 	if _, err := t.Exec(ctx, `DELETE FROM probes WHERE robot = ? AND host = ? AND done > 0 AND done < ?`, robot, host, now-probeOld.Milliseconds()); err != nil {
 		return err
@@ -75,10 +75,10 @@ func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) 
 	return err
 }
 
-// ProbesFor returns the probes that the robot is to be asked for now, and notes that it is asked. A
-// probe is asked for when the robot has the address for itself: see assign.HoldForProbe. A robot
-// that does not answer in its time has lost the order, or could not visit the host; it is asked
-// again soon, and then only now and then, since each time the host's own robot has to wait.
+// ProbesFor returns the probes that the robot is to be asked for now, and records that it is asked.
+// It asks for a probe once the robot has the address for itself: see assign.HoldForProbe. A robot
+// that does not answer in its time has lost the order, or could not visit the host. It is soon
+// asked again, and after that only rarely, because the host's own robot has to wait each time.
 func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk, error) {
 	now := time.Now()
 	due, err := dueProbes(ctx, l.db, robot, now)
@@ -92,7 +92,7 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 	}
 	for _, d := range due {
 		host := d.host
-		if d.asked > 0 { // it had its time, and needs another
+		if d.asked > 0 { // its time has passed, and it needs another
 			d.fault = "not answered in time"
 			if err := errors.Join(l.assignments.EndProbes(ctx, robot, []string{host}), note(host, d.fault, 0)); err != nil {
 				return nil, err
@@ -102,7 +102,7 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 		if err != nil {
 			return nil, err
 		}
-		if tooLong { // others first
+		if tooLong { // other probes come first
 			if err := note(host, "its address could not be had alone", db.Millis(now)); err != nil {
 				return nil, err
 			}
@@ -122,7 +122,7 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 			return nil, err
 		}
 		ask := wire.ProbeAsk{URL: url, Files: probeFiles, ForMS: assign.ProbeTime.Milliseconds()}
-		if _, err := netip.ParseAddr(address); err == nil { // else no address of the host is known
+		if _, err := netip.ParseAddr(address); err == nil { // otherwise no address of the host is known
 			ask.Address = address
 		}
 		asks = append(asks, ask)
@@ -132,12 +132,12 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 
 // dueProbe is a probe that a robot may be asked for.
 type dueProbe struct {
-	host, fault string // fault: why it was in vain before
-	asked       int64  // when it was asked for; 0: it was not, or is to be asked for again
+	host, fault string // fault: why it failed before
+	asked       int64  // when it was asked for; 0: not yet, or to be asked for again
 }
 
-// dueProbes returns the probes that a robot is to be asked for as soon as it has their addresses
-// for itself.
+// dueProbes returns the probes for which a robot may be asked once it has their addresses for
+// itself.
 func dueProbes(ctx context.Context, q db.Queryer, robot string, now time.Time) ([]dueProbe, error) {
 	unprobed, other := assign.Unprobed(robot)
 	held, own := assign.HeldForProbe(robot)
@@ -158,8 +158,8 @@ func dueProbes(ctx context.Context, q db.Queryer, robot string, now time.Time) (
 		slices.Concat([]any{robot, lost, db.Millis(now.Add(-probeLater))}, other, own, []any{probesOnce - out})...)
 }
 
-// NoteProbes notes what the robot has measured, by host. It ignores what the robot was not asked
-// for.
+// NoteProbes stores the robot's measurements, by host. It ignores hosts that the robot was not
+// asked to measure.
 func (l *Leveller) NoteProbes(ctx context.Context, robot string, results map[string]wire.ProbeResult) error {
 	for host, r := range results {
 		if !Plausible(r.Bytes, r.MS) {

@@ -11,16 +11,16 @@ import (
 	"sheaf/internal/wire"
 )
 
-// pulse is what the last heartbeats of a robot have said of its cycle.
+// pulse is what a robot's last heartbeats have said of its cycle.
 type pulse struct {
-	at               int64 // of the last, in Unix ms; 0: there was none
+	at               int64 // time of the last heartbeat, in Unix ms; 0: there was none
 	phase            wire.Phase
 	cycle            int64
 	pages, bytes, ms int64
 	links            int64   // found in the pages
 	rate             float64 // pages a second
 	worked           int64   // ms for which the robot has collected
-	transfers, flow  float64 // highest means from the beginning on: transfers at once, bytes a second
+	transfers, flow  float64 // highest means since the beginning: transfers at once, bytes a second
 	week             string  // see week
 }
 
@@ -34,7 +34,7 @@ func readPulse(ctx context.Context, tx *sql.Tx, robot string) (p pulse, err erro
 	return p, err
 }
 
-// write puts the pulse after a heartbeat into the database.
+// write stores the pulse after a heartbeat.
 func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate, worked, transfers, flow, week, crowded, every, links)
@@ -48,13 +48,13 @@ func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Hear
 }
 
 const (
-	settled    = 6                // heartbeats while collecting, before means are taken seriously
-	mostWidth  = 100_000          // transfers at once: the highest setting of a robot
+	settled    = 6                // heartbeats while collecting from which on means count
+	mostWidth  = 100_000          // transfers at once: the highest value of a robot's setting
 	mostFlow   = 100 << 30 / 8    // bytes a second: 100 Gbit/s
-	longSilent = 20 * time.Minute // between two heartbeats, after which nothing is known of the time between
+	longSilent = 20 * time.Minute // between two heartbeats; the time between them then counts as unknown
 )
 
-// next returns the pulse after a heartbeat. It takes nothing from figures that no robot can reach.
+// next returns the pulse after a heartbeat. It ignores figures that no robot can reach.
 func (p pulse) next(at time.Time, zone *time.Location, hb wire.Heartbeat) pulse {
 	now := db.Millis(at)
 	n := pulse{
@@ -72,12 +72,12 @@ func (p pulse) next(at time.Time, zone *time.Location, hb wire.Heartbeat) pulse 
 	}
 	pages, bytes, ms := hb.Pages-p.pages, hb.Bytes-p.bytes, hb.MS-p.ms
 	if hb.Phase != wire.PhaseCollecting {
-		n.worked += passed / 2 // it has stopped at some time between
+		n.worked += passed / 2 // it stopped at some time between the heartbeats
 		return n
 	}
 	n.worked += passed
 	if pages < 0 || bytes < 0 || ms < 0 || ms > passed*mostWidth || bytes/1000 > passed*mostFlow/1_000_000 {
-		return n // the program has started anew, or it cannot be
+		return n // the program has started anew, or the figures are impossible
 	}
 	rate := float64(pages) / (float64(passed) / 1000)
 	if n.rate = rate; p.rate > 0 {
@@ -91,8 +91,8 @@ func (p pulse) next(at time.Time, zone *time.Location, hb wire.Heartbeat) pulse 
 }
 
 // week says for each hour of the week, from Monday 00:00 on, whether the robot's window was open
-// ('o') or shut ('s') when its heartbeats came; '?': not known. It has 168 characters, or none if
-// nothing is known.
+// ('o') or shut ('s') when its heartbeats came; '?': not known. It has 168 characters, or is empty
+// if nothing is known.
 type week string
 
 const hoursOfWeek = 7 * 24
@@ -118,8 +118,8 @@ func (w week) note(at time.Time, hb wire.Heartbeat) string {
 // hourOfWeek returns the hour of the week; 0 is Monday 00:00.
 func hourOfWeek(at time.Time) int { return (int(at.Weekday())+6)%7*24 + at.Hour() }
 
-// open reports whether the window is open in an hour of the week, as far as is known: an hour of
-// which nothing is known is like the same hour of the day before, or of the one before that.
+// open reports whether the window is open in an hour of the week. If the hour is not known, it
+// takes the same hour of the last day before on which it is.
 func (w week) open(hour int) bool {
 	if len(w) != hoursOfWeek {
 		return true
@@ -132,8 +132,8 @@ func (w week) open(hour int) bool {
 	return true
 }
 
-// end returns when a robot that collects from a time on has collected for so long. It returns false
-// if it does not end within a month.
+// end returns when a robot that collects from a time on, in the hours of its window, has collected
+// for so long. It returns false if that is not within a month.
 func (w week) end(from time.Time, long time.Duration) (time.Time, bool) {
 	for range 31 * 24 {
 		next := from.Truncate(time.Hour).Add(time.Hour)

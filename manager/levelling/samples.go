@@ -24,7 +24,7 @@ func (s *Sample) count(o Sample) {
 
 func (s Sample) kb() float64 { return float64(s.Bytes) / 1024 }
 
-// msPerKB is the transfer time of 1 KB. It takes at least 1 ms for the whole sample.
+// msPerKB is the transfer time of 1 KB. The whole sample counts as at least 1 ms.
 func (s Sample) msPerKB() float64 { return max(float64(s.MS), 1) / s.kb() }
 
 // Samples are the samples of one host at one robot, one for each hour in which the robot visited
@@ -82,8 +82,8 @@ func (list Samples) Add(s Sample) Samples {
 }
 
 // outlier is the factor by which a sample's ms per KB must differ from the median to be left out.
-// Paper 001 (6.2) saw single hosts take ten times as long on one weekday as on another. It takes
-// three samples to know a median.
+// Paper 001 (6.2) saw single hosts take ten times as long on one weekday as on another. With fewer
+// than three samples none is an outlier.
 const outlier = 4
 
 // Distance returns the host's distance in ms per KB, without outliers, and the outliers. It
@@ -112,7 +112,7 @@ func (list Samples) Distance() (msPerKB float64, outliers []Sample) {
 	return ms / kb, outliers
 }
 
-// Nightly returns the KB and the requests of a night: the medians of the sums by calendar day in
+// Nightly returns the median KB and the median requests of a night. A night is a calendar day in
 // the zone.
 func (list Samples) Nightly(zone *time.Location) (kb, requests float64) {
 	sums := map[int]Sample{}

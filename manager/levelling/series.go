@@ -14,24 +14,24 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Point is what a robot did in one hour, day or month (paper 000, figures 4.2 to 4.4).
+// Point counts what a robot did in one hour, day or month (paper 000, figures 4.2 to 4.4).
 type Point struct {
 	Begin time.Time `json:"begin"`
 	Robot string    `json:"robot"`
 	Pages int64     `json:"pages"` // collected
-	Links int64     `json:"links"` // found in them
-	Load  int64     `json:"load"`  // mean of the URLs known and not collected, over the heartbeats
+	Links int64     `json:"links"` // found in these pages
+	Load  int64     `json:"load"`  // URLs known and not collected: the mean of the heartbeats
 	beats int64
 }
 
-// fullSeries is when nothing more is added to a count of an hour or a day. No robot comes near it,
-// and the days of a month add up to less than an int64 holds.
+// fullSeries is the value from which on a count of an hour or a day stops growing. No robot comes
+// near it, and the days of a month add up to less than an int64 holds.
 const fullSeries = 1 << 57
 
-// noteSeries adds a heartbeat to its robot's hour and day. Hours are kept as long as those of
-// transfer rates, days for ever: 365 rows a robot and year.
+// noteSeries adds a heartbeat to the counts of the robot's hour and day. Hours are kept as long as
+// those of transfer rates. Days are kept for ever: 365 rows for each robot and year.
 func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot string, before, now pulse, hb wire.Heartbeat) error {
-	since := func(had, has int64) int64 { // counts begin anew with a cycle, and with the program
+	since := func(had, has int64) int64 { // counts start again with each cycle, and when the program starts
 		if before.at == 0 || before.cycle != hb.Cycle || has < had {
 			return has
 		}
@@ -59,8 +59,8 @@ func noteSeries(ctx context.Context, tx *sql.Tx, zone *time.Location, robot stri
 	return nil
 }
 
-// Series returns what robots did, by time and robot. Of f the field Who is a robot, and Direction
-// and Each do not count. Times in which a robot sent no heartbeat are left out.
+// Series returns what robots did, by time and robot. f.Who names a robot; f.Direction and f.Each
+// are ignored. It has no points for times in which a robot sent no heartbeat.
 func (l *Leveller) Series(ctx context.Context, f transfers.PeriodFilter) ([]Point, error) {
 	span := transfers.Day
 	if f.By == transfers.Hour {

@@ -20,8 +20,8 @@ type handover struct {
 	work   work
 }
 
-// feed gives idle robots some of the giver's groups. Of what these robots have, only hosts that are
-// on their way to them count.
+// feed gives some of the giver's groups to idle robots. An idle robot's own hosts count only if
+// they are on their way to it.
 func (h *handover) feed(idle []string, coming coming) {
 	for _, robot := range idle {
 		taker, ok := h.snap.robot(robot)
@@ -44,7 +44,7 @@ func (h *handover) feed(idle []string, coming coming) {
 	}
 }
 
-// ship chooses the giver's groups that make up the shipments.
+// ship chooses the giver's groups for the shipments.
 func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) error {
 	end := h.work.ends(h.groups.costs, h.to)
 	if err := l.addWaiting(ctx, h, shipments, end); err != nil {
@@ -58,10 +58,10 @@ func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) 
 	return nil
 }
 
-// shipTo passes groups of at most so many URLs from the giver to a neighbour, those first that
-// are relatively nearest to the neighbour. end is when each robot will be done. URLs are not time:
-// as in balance.Take, a group stays if it costs several times as much at the neighbour, or would be
-// done later there.
+// shipTo moves groups with at most so many URLs from the giver to a neighbour, beginning with those
+// that are relatively nearest to the neighbour. end is when each robot will be done. URLs are not
+// time: as in balance.Take, a group stays if it costs several times as much at the neighbour, or
+// would be done later there.
 func (h *handover) shipTo(to int, urls float64, end []float64) {
 	c, from := h.groups.costs, h.giver
 	var held []int
@@ -84,8 +84,8 @@ func (h *handover) shipTo(to int, urls float64, end []float64) {
 	}
 }
 
-// addWaiting adds the waiting hosts of robots that get shipments and whose hosts are not in the
-// snapshot: those that are not idle.
+// addWaiting adds to end the waiting hosts of robots that get shipments. It skips the giver and
+// idle robots, whose hosts are in the snapshot.
 func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []shipment, end []float64) error {
 	var takers []string
 	for _, s := range shipments {
@@ -107,8 +107,8 @@ func (l *Leveller) addWaiting(ctx context.Context, h *handover, shipments []ship
 		WHERE a.robot IN `+db.Tuple(len(takers))+` AND a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`, db.Args(takers)...)
 }
 
-// requests returns how many requests each group took at the giver's hosts in the last night that
-// was measured, or 1 for each host of which nothing is known.
+// requests returns the requests of each group in the last night that was measured at the giver. A
+// host of which nothing is known counts as one request.
 func (l *Leveller) requests(ctx context.Context, h *handover) ([]float64, error) {
 	requests, latest := map[string]float64{}, map[string]int64{}
 	err := db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {

@@ -11,46 +11,46 @@ import (
 	"sheaf/manager/balance"
 )
 
-// snapshot is what is known of robots, hosts and costs at one moment. Robots and hosts have
-// numbers: their places in robots and hosts, which are sorted.
+// snapshot is what was known of robots, hosts and costs at one moment. Robots and hosts have
+// numbers: their indexes in robots and hosts, which are sorted.
 type snapshot struct {
 	robots  []string
-	slow    []float64 // by robot: ms that it takes for what takes the median robot 1 ms
+	slow    []float64 // by robot: ms that it takes where the median robot takes 1 ms
 	paces   []balance.Pace
-	weekday []float64 // by robot: how long transfers take on the coming night's weekday, as a factor
+	weekday []float64 // by robot: transfer time on the weekday of its night, as a multiple of its mean
 	able    int       // how many robots can collect a share of a host's URLs
 
 	hosts  []string
 	group  []string  // by host
-	at     []int     // by host: its first robot; -1: none, or one that does not take part
+	at     []int     // by host: its robot in slot 0; -1: none, or one that does not take part
 	weight []float64 // by host: ms at the median robot
 	kb     []float64 // by host: KB of a night; 0: not known
 	pages  []float64 // by host: requests of a night; 0: not known
 	gap    []gap     // by host
-	parts  []int     // by host: robots that are to share its URLs
+	parts  []int     // by host: number of robots that are to share its URLs
 
-	others   map[int][]int // by host: its robots besides the first, by slot
+	others   map[int][]int // by host: its robots in slots from 1 on, in this order
 	measured [][]distance  // by host
 
-	generation int64 // of the assignment
+	generation int64 // number of the assignment
 	outliers   int   // samples that were left out
-	unmeasured night // of a host that nobody has measured
+	unmeasured night // assumed for a host that nobody has measured
 
-	rates     []rate // by robot; see estimateRates
-	estimates doubt  // about distances
+	rates     []rate // by robot; set by estimateRates
+	estimates doubt  // of estimated distances
 }
 
-// night is what a host takes and gives in a night.
+// night is what collecting a host for one night takes and brings.
 type night struct {
 	weight float64 // ms at the median robot
 	kb     float64
 	pages  float64 // requests
 }
 
-// doubt is how far estimates are trusted.
+// doubt says how far estimates may be wrong.
 type doubt struct {
-	factor float64 // by which one may be wrong
-	raise  float64 // by which all are raised, since those that look best are more often too low; 0: 1
+	factor float64 // by which one estimate may be wrong
+	raise  float64 // by which all estimates are raised, because the lowest are more often too low than too high; 0: 1
 }
 
 // distance is a robot's measured distance to a host.
@@ -59,7 +59,7 @@ type distance struct {
 	msPerKB float64
 }
 
-// distance returns the measured distance.
+// distance returns the measured distance of a robot to a host; ok is false if there is none.
 func (s *snapshot) distance(robot, host int) (msPerKB float64, ok bool) {
 	for _, d := range s.measured[host] {
 		if d.robot == robot {
@@ -82,16 +82,16 @@ func (s *snapshot) wholeCost(robot, host int) float64 {
 	return s.slow[robot] * s.weight[host] * max(s.estimates.raise, 1)
 }
 
-// hostFilter chooses the hosts of a snapshot, and the robots whose measurements it reads.
+// hostFilter selects the hosts of a snapshot, and the robots whose measurements it reads.
 type hostFilter struct {
 	where  string // SQL condition on hosts h
 	args   []any
 	robots []string // nil: all
-	silent []string // robots that are left out, with their hosts: nothing is heard of them
+	silent []string // silent robots, left out with their hosts
 }
 
-// without chooses all hosts but those of robots that are silent. These keep them, and get no
-// others.
+// without selects all hosts except those of silent robots. So silent robots keep their hosts and
+// get no others.
 func without(silent []string) hostFilter {
 	if len(silent) == 0 {
 		return hostFilter{where: "1 = 1"}
@@ -100,8 +100,8 @@ func without(silent []string) hostFilter {
 		WHERE q.host = h.name AND q.to_generation IS NULL AND q.slot = 0 AND q.robot IN ` + db.Tuple(len(silent)) + `)`, args: db.Args(silent), silent: silent}
 }
 
-// costFilter returns the SQL condition on hosts h and costs t. To read what two robots have
-// measured is much quicker than to read what all have: there may be millions of pairs.
+// costFilter returns the SQL condition on hosts h and costs t. It restricts t to the filter's
+// robots, because all robots may have measured millions of pairs.
 func (f hostFilter) costFilter() (string, []any) {
 	if f.robots == nil {
 		return f.where, f.args
@@ -109,8 +109,8 @@ func (f hostFilter) costFilter() (string, []any) {
 	return f.where + ` AND t.robot IN ` + db.Tuple(len(f.robots)), slices.Concat(f.args, db.Args(f.robots))
 }
 
-// snapshot reads the accepted hosts that the filter chooses, the robots that take part and are
-// heard of, and what was measured.
+// snapshot reads the accepted hosts that the filter selects, the robots that take part and have not
+// lapsed, and the measurements.
 func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot, err error) {
 	err = db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
 		s = &snapshot{}
@@ -161,12 +161,12 @@ func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx, silent []string) 
 
 // gap is the time in ms between two requests to a host.
 type gap struct {
-	seen float64 // where it was longer than usual; 0: as usual
-	set  float64 // the interval that an operator has set; 0: none
+	seen float64 // measured, where it was longer than usual; 0: as usual
+	set  float64 // set by an operator; 0: not set
 }
 
-// readHosts reads the hosts by name and returns their numbers. In its query the state is no bare
-// column: SQLite would go by the index of states, and read every accepted host.
+// readHosts reads the hosts by name and returns their numbers. Its query says h.state || ” because
+// SQLite would use the index of states for a bare column, and read every accepted host.
 func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter) (number map[string]int, err error) {
 	number = map[string]int{}
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -211,10 +211,10 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 		WHERE (h.copies > 1 OR h.parts > 1) AND a.host = h.name AND a.to_generation IS NULL AND a.slot > 0 ORDER BY a.host, a.slot`)
 }
 
-// readSamples reads what was measured by collecting.
+// readSamples reads the measurements from collecting.
 func (s *snapshot) readSamples(ctx context.Context, tx *sql.Tx, number map[string]int, zone *time.Location, filter hostFilter) error {
-	latest := make([]int64, len(s.hosts)) // by host: the hour that its kb is from
-	shared := map[int]Samples{}           // of hosts whose URLs are shared: of all robots together
+	latest := make([]int64, len(s.hosts)) // by host: the hour of the sample that its kb comes from
+	shared := map[int]Samples{}           // by host whose URLs are shared: the samples of all robots together
 	where, args := filter.costFilter()
 	err := ReadLog(ctx, tx, where, args, func(robot, host string, list Samples) {
 		j, ok := number[host]
@@ -242,7 +242,7 @@ func (s *snapshot) readSamples(ctx context.Context, tx *sql.Tx, number map[strin
 	return err
 }
 
-// readProbes reads what was measured by probes, for robots that have not collected the host.
+// readProbes reads the measurements from probes, for pairs that have none from collecting.
 func (s *snapshot) readProbes(ctx context.Context, tx *sql.Tx, number map[string]int) error {
 	return db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var robot, host string
@@ -263,8 +263,8 @@ func (s *snapshot) readProbes(ctx context.Context, tx *sql.Tx, number map[string
 	}, `SELECT robot, host, bytes, ms FROM probes WHERE done > 0 AND bytes >= 1024`)
 }
 
-// fit estimates the factors of robots and hosts from all that was measured. They stand in for
-// what nobody has measured. It returns false if nothing was measured at all.
+// fit estimates the factors of robots and hosts from all measurements. The factors replace missing
+// measurements. It returns false if there are no measurements at all.
 func (s *snapshot) fit() bool {
 	var seen []balance.Measured
 	var known []float64
@@ -287,7 +287,7 @@ func (s *snapshot) fit() bool {
 	if len(requests) > 0 {
 		s.unmeasured.pages = requests[len(requests)/2]
 	}
-	// One robot and one host more, without measurements, stand for the median ones.
+	// One more robot and one more host, without measurements, stand for the median ones.
 	robot, host := len(s.robots), len(s.hosts)
 	estimate, own := balance.Distance(robot+1, host+1, seen)
 	s.setDoubt(own)
@@ -306,15 +306,16 @@ func (s *snapshot) fit() bool {
 	return true
 }
 
-// grouping is the hosts of a snapshot joined to groups, which have numbers of their own.
+// grouping is the groups of a snapshot's hosts. Groups have numbers of their own.
 type grouping struct {
 	costs *balance.Costs // of groups
 	of    []int          // by host: its group
 	hosts [][]int        // by group
-	from  balance.Plan   // by group: the robot that has it now; -1: none
+	from  balance.Plan   // by group: its robot in slot 0; -1: none
 }
 
-// joined joins the hosts of each group. It leaves out the robots besides the first, and costs.
+// joined puts the hosts into their groups. It sets no costs, and of the robots of a host only the
+// one in slot 0.
 func (s *snapshot) joined() (g grouping) {
 	g.of, g.hosts = balance.Groups(len(s.hosts), func(j int) string { return s.group[j] })
 	g.from = make(balance.Plan, len(g.hosts))
@@ -329,7 +330,7 @@ func (s *snapshot) joined() (g grouping) {
 	return g
 }
 
-// groups joins the hosts of each group and sums up their costs.
+// groups puts the hosts into their groups and sums up their costs.
 func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
 	g = s.joined()
 	g.costs, err = balance.NewCosts(len(s.robots), len(g.hosts), func(i, n int) float64 {
@@ -342,7 +343,7 @@ func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
 	return g, err
 }
 
-// names returns the names of hosts.
+// names returns the names of hosts, given their numbers.
 func (s *snapshot) names(hosts []int) []string {
 	names := make([]string, len(hosts))
 	for k, j := range hosts {

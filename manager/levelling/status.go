@@ -16,27 +16,27 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Status says how the work is shared out.
+// Status says how the hosts are shared out among the robots.
 type Status struct {
 	Plan     Plan        `json:"plan"` // the last one made
 	Course   Course      `json:"course"`
 	Robots   []Share     `json:"robots"`
-	Ends     []Outlook   `json:"ends"` // when the robots are to end, by the plan
+	Ends     []Outlook   `json:"ends"` // when the robots are to end, by this plan
 	Backlogs []Backlog   `json:"backlogs"`
 	Left     int64       `json:"left"`           // URLs known and not collected, of all robots at work
-	Mean     float64     `json:"mean"`           // of Left, over these robots
+	Mean     float64     `json:"mean"`           // mean of Left over these robots
 	Tree     []Node      `json:"tree"`           // of the robots at work, parents first
 	Levelled []Levelling `json:"levelled"`       // what robots have handed on, the latest first
-	Probes   int64       `json:"probes_waiting"` // distances that robots are still to measure
-	Nights   []Night     `json:"nights"`         // the last of each robot, the latest first: predicted against actual
+	Probes   int64       `json:"probes_waiting"` // number of distances that robots are still to measure
+	Nights   []Night     `json:"nights"`         // the last nights of each robot, predicted and actual, the latest first
 }
 
 // Share is a robot's part of the assignment.
 type Share struct {
 	Robot    string  `json:"robot"`
 	Hosts    int64   `json:"hosts"`
-	Expected float64 `json:"expected_ms"` // of transfer in a night
-	Slow     float64 `json:"slow"`        // ms that it takes for what takes the median robot 1 ms
+	Expected float64 `json:"expected_ms"` // ms of transfer in a night
+	Slow     float64 `json:"slow"`        // ms that it takes where the median robot takes 1 ms
 }
 
 // Node is a robot in the tree along which backlogs are levelled (paper 000, 3.3).
@@ -44,22 +44,22 @@ type Node struct {
 	Robot  string  `json:"robot"`
 	Parent string  `json:"parent,omitempty"`
 	Left   int64   `json:"left"` // URLs
-	Due    float64 `json:"due"`  // URLs that it would have if all ended together
-	Over   float64 `json:"over"` // Left less Due of the robot and all below it: what its parent would have to take
+	Due    float64 `json:"due"`  // URLs that it would have if all robots ended together
+	Over   float64 `json:"over"` // Left minus Due of the robot and all below it: the URLs that its parent should take
 }
 
-// Levelling is what one robot handed on with one heartbeat.
+// Levelling is what one robot handed on at one of its heartbeats.
 type Levelling struct {
 	Made   time.Time `json:"made"`
 	Passed []Passing `json:"passed"`
 }
 
-// Passing is hosts that one robot hands on to another.
+// Passing is the hosts that one robot hands on to another.
 type Passing struct {
 	From  string  `json:"from"`
 	To    string  `json:"to"`
 	Hosts int     `json:"hosts"`
-	URLs  float64 `json:"urls"` // left, or of hosts that were not begun as many as in their last night
+	URLs  float64 `json:"urls"` // URLs left; for hosts that were not begun, the requests of their last night
 }
 
 // Status returns how the work is shared out now.
@@ -100,7 +100,7 @@ func (l *Leveller) Status(ctx context.Context) (s Status, err error) {
 // shownNights is how many nights of each robot Status shows.
 const shownNights = 3
 
-// addTree adds the tree of the robots at work, and what they have passed on lately.
+// addTree adds the tree of the robots at work, and what robots have passed on lately.
 func (l *Leveller) addTree(ctx context.Context, s *Status) (err error) {
 	if s.Levelled, err = l.lastLevellings(ctx); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (l *Leveller) addTree(ctx context.Context, s *Status) (err error) {
 	return nil
 }
 
-// Passing returns what robots would hand on if their heartbeats came now, each as if it was the
-// first: it changes nothing.
+// Passing returns what each robot would hand on if its heartbeat came now and before the others'.
+// It changes nothing.
 func (l *Leveller) Passing(ctx context.Context, now time.Time) ([]Passing, error) {
 	all := []Passing{}
 	if !l.opt.During || l.making.Load() {
@@ -165,7 +165,7 @@ func (l *Leveller) Passing(ctx context.Context, now time.Time) ([]Passing, error
 	return all, nil
 }
 
-// passing returns what each taker is to get, by name.
+// passing returns what each taker gets, by the taker's name.
 func (d decision) passing() (list []Passing) {
 	for n, t := range d.transfers {
 		at := slices.IndexFunc(list, func(p Passing) bool { return p.To == t.To })
@@ -179,10 +179,10 @@ func (d decision) passing() (list []Passing) {
 	return list
 }
 
-// keptLevellings is how many levellings are kept for Status.
+// keptLevellings is the number of levellings that are kept for Status.
 const keptLevellings = 10
 
-// noteLevelling keeps a levelling of one robot, and forgets the oldest.
+// noteLevelling stores a levelling and deletes the oldest ones.
 func noteLevelling(ctx context.Context, t *assign.Tx, one Levelling) error {
 	text, err := json.Marshal(one)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to
-// their neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next
-// heartbeat. Call it every minute, in one goroutine.
+// Level compares the backlogs. If they differ enough, it computes what robots are to pass to their
+// neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next
+// heartbeat. Call Level every minute, in one goroutine.
 func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	active, err := l.active(ctx, now)
 	if err != nil || l.making.Load() { // a plan levels more than this
@@ -38,14 +38,13 @@ func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// A tree is made from some of the hosts, and used for a while: distances do not change by the
-// hour.
+// A tree is made from a sample of the hosts and kept for a while, because distances change slowly.
 const (
 	treeHosts = 2000
 	treeFor   = time.Hour
 )
 
-// treeOf returns a tree that joins robots to which the hosts are similarly near.
+// treeOf returns a tree whose neighbours have similar distances to the hosts.
 func (l *Leveller) treeOf(ctx context.Context, list []Backlog) (balance.Tree, error) {
 	names := make([]string, len(list))
 	for i, b := range list {

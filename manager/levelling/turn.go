@@ -9,18 +9,17 @@ import (
 	"sheaf/internal/db"
 )
 
-// ErrFenced says that another planner has begun since this one did. Nothing was changed.
+// ErrFenced says that another planner has begun since this one began. Nothing was changed.
 var ErrFenced = errors.New("fenced by a planner with a higher token")
 
 const (
 	leasePlan = "rebalance" // the planner's lease
-	dryRun    = -1          // in place of a token: nothing is written
+	dryRun    = -1          // in place of a token: the planner writes nothing
 )
 
-// asPlanner calls f when it is this process's turn to plan. The lease only saves work. The
-// database makes sure that no two plans are made from one assignment: a planner writes its token
-// down before it reads the assignment, and what it writes is refused if a higher token is there
-// by then.
+// asPlanner calls f when it is this process's turn to plan. The lease only saves work. The database
+// makes sure that no two plans are made from one assignment: a planner writes its token down before
+// it reads the assignment, and its later writes fail if a higher token is there by then.
 func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, token int64) error) error {
 	err := l.opt.Leases.Do(ctx, leasePlan, func(ctx context.Context, token int64) error {
 		if err := l.noteToken(ctx, token); err != nil {
@@ -34,9 +33,9 @@ func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, to
 	return err
 }
 
-// noteToken writes a planner's token down, or fails with ErrFenced if a higher one is there. It
-// is a writing transaction, and so waits for planners that are just checking theirs (checkToken)
-// and writing. Otherwise this planner could read the assignment before such a planner changes it.
+// noteToken writes a planner's token down, or fails with ErrFenced if a higher one is there. It is
+// a writing transaction, so it waits while another planner checks its token (checkToken) and
+// writes. Otherwise this planner could read the assignment just before the other one changes it.
 func (l *Leveller) noteToken(ctx context.Context, token int64) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		n, err := db.Exec(ctx, tx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
@@ -47,8 +46,8 @@ func (l *Leveller) noteToken(ctx context.Context, token int64) error {
 	})
 }
 
-// raiseTokens makes the next tokens higher than the one written down. Leases may begin anew, with
-// another engine or after a restore from a backup.
+// raiseTokens makes the next tokens higher than the token in the database. Tokens may have started
+// again, after a change of the database engine or a restore from a backup.
 func (l *Leveller) raiseTokens(ctx context.Context) error {
 	var token int64
 	if err := l.db.QueryRowContext(ctx, `SELECT token FROM plans`).Scan(&token); err != nil {

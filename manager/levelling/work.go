@@ -10,14 +10,13 @@ import (
 	"sheaf/manager/balance"
 )
 
-// work is what the robots of a snapshot have done in their cycles, and what they have in hand.
+// work is what robots have done in their cycles, and what they have begun.
 type work struct {
-	busy []float64 // by robot: ms that the hosts it has begun are expected to take yet
-	pace []float64 // by robot: time that its hosts took, as a multiple of what was expected; 0: not known
+	busy []float64 // by robot: expected ms until the hosts that it has begun are done
+	pace []float64 // by robot: time that its hosts took, as a multiple of the expected time; 0: not known
 }
 
-// workOf sums up what some of the snapshot's robots have told of their cycles. Nothing is known of
-// the others.
+// workOf sums up the progress of some of the snapshot's robots. It leaves the others at zero.
 func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w work, err error) {
 	n := len(s.robots)
 	w = work{make([]float64, n), make([]float64, n)}
@@ -58,8 +57,8 @@ func (l *Leveller) workOf(ctx context.Context, s *snapshot, robots []string) (w 
 	return w, nil
 }
 
-// ends returns when each robot will be done with what it has begun and with the plan's groups, in
-// ms from now.
+// ends returns when each robot will have finished the hosts that it has begun and the groups that
+// the plan gives it, in ms from now.
 func (w work) ends(c *balance.Costs, plan balance.Plan) []float64 {
 	end := slices.Clone(w.busy)
 	for n, i := range plan {
