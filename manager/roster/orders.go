@@ -10,8 +10,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Restart orders the robot to drop its list and fetch it anew (P4). It makes a generation, which
-// it returns, so that the new list is newer than the one the robot has.
+// Restart orders the robot to drop its list and fetch it anew (P4). It makes and returns a new
+// generation, so that the new list is newer than the one the robot has.
 func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, err error) {
 	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
 		if generation, err = t.Generation(ctx); err != nil {
@@ -27,9 +27,9 @@ func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, e
 	return generation, err
 }
 
-// RestartDue reports whether the robot is to restart. A robot that sends the generation of its
-// list is told so until it has a newer list, so a lost answer is repeated. A robot that does not
-// (has < 0) is told once for each order.
+// RestartDue reports whether the robot is to restart. has is the generation of the robot's list.
+// The order is repeated until the robot has a newer list, because an answer may be lost. If the
+// robot does not send its generation (has < 0), it gets each order once.
 func (r *Roster) RestartDue(ctx context.Context, robot string, has int64) (bool, error) {
 	n, err := db.Exec(ctx, r.db, `
 		UPDATE robots SET restart_answered = restart_generation
@@ -40,13 +40,13 @@ func (r *Roster) RestartDue(ctx context.Context, robot string, has int64) (bool,
 	return n > 0, nil
 }
 
-// Pause orders the robot to begin no further page, or to begin pages again.
+// Pause orders the robot to begin no more pages or, with paused false, to go on.
 func (r *Roster) Pause(ctx context.Context, robot string, paused bool) error {
 	return r.set(ctx, robot, `UPDATE robots SET paused = ? WHERE name = ? AND secret_hash IS NOT NULL`, paused)
 }
 
-// Upgrade orders the robot to look for its release, with every heartbeat until it has looked. The
-// roll-out says which release that is.
+// Upgrade orders the robot to look for its release. The order goes out with every heartbeat until
+// the robot has looked. The roll-out says which release it gets.
 func (r *Roster) Upgrade(ctx context.Context, robot string) error {
 	return r.set(ctx, robot, `UPDATE robots SET look = ? WHERE name = ? AND secret_hash IS NOT NULL`, db.Millis(time.Now()))
 }
@@ -59,7 +59,7 @@ func (r *Roster) Looked(ctx context.Context, robot string) error {
 	return nil
 }
 
-// set runs an update of one robot, with the parameters value and name.
+// set runs an update of one robot. The query's parameters are value and the robot's name.
 func (r *Roster) set(ctx context.Context, robot, query string, value any) error {
 	n, err := db.Exec(ctx, r.db, query, value, robot)
 	if err == nil && n == 0 {
@@ -71,8 +71,7 @@ func (r *Roster) set(ctx context.Context, robot, query string, value any) error 
 	return nil
 }
 
-// Directives returns what the robot is to do, judged by its heartbeat, and the entity tag of its
-// list now.
+// Directives returns the robot's orders, given its heartbeat, and the entity tag of its list now.
 func (r *Roster) Directives(ctx context.Context, robot string, hb wire.Heartbeat) (list string, due []wire.Directive, err error) {
 	var generation int64
 	var paused, look bool

@@ -19,14 +19,14 @@ const ReleasePrefix = "releases/"
 
 func programKey(digest string) string { return ReleasePrefix + "programs/" + digest }
 
-// TakeProgram stores a program, durably, under its SHA-256. It does nothing if the program is
-// there already.
+// TakeProgram stores a program, durably, under its SHA-256. It does nothing if the store already
+// has the program.
 func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) error {
 	if !wire.ValidDigest(digest) {
 		return Bad{fmt.Errorf("%q is not a SHA-256 in lower-case hexadecimal", digest)}
 	}
-	// A temporary file, because the store needs the size first and must not get a damaged
-	// program.
+	// The store needs the size first and must not get a damaged program, so a temporary file comes
+	// before it.
 	f, err := files.Nameless("")
 	if err != nil {
 		return err
@@ -63,12 +63,12 @@ func (s *Releases) Program(ctx context.Context, f wire.ReleaseFile) *ReleasedPro
 
 // ReleasedProgram is an io.ReadSeekCloser over an object. It is for one goroutine.
 type ReleasedProgram struct {
-	ctx     context.Context // of the request; an io.Reader has no parameter for it
+	ctx     context.Context // of the request, because io.Reader has no parameter for it
 	objects store.Store
 	key     string
 	size    int64
 	at      int64
-	open    io.ReadCloser // the object from at on; nil before the first Read
+	open    io.ReadCloser // reads the object from at on; nil before the first Read
 }
 
 // Read implements io.Reader.

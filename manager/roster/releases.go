@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrNoKey says that no key was registered with which releases are signed.
+	// ErrNoKey says that no key for signing releases is registered.
 	ErrNoKey = errors.New("no release key is registered; sheaf release key makes one")
 	// ErrKey says that another key is registered already.
 	ErrKey = errors.New("another release key is registered, and robots that have joined trust that one only; sheaf release key --replace sets another for robots that join from now on")
@@ -22,8 +22,7 @@ var (
 	ErrCounter = errors.New("the counter is not higher than that of every earlier release")
 	// ErrUnknown says that there is no such release.
 	ErrUnknown = errors.New("no such release was published")
-	// ErrProgram says that a program was not sent, or does not have the digest that it was sent
-	// under.
+	// ErrProgram says that a program was not sent, or that its digest is not the one sent with it.
 	ErrProgram = errors.New("a program of the release was not sent whole")
 )
 
@@ -44,7 +43,7 @@ func NewReleases(d *sql.DB, objects store.Store, log *slog.Logger) *Releases {
 	return &Releases{d, objects, log}
 }
 
-// Release is what operators see of a release.
+// Release is a release as operators see it.
 type Release struct {
 	Counter   int64     `json:"counter"`
 	Version   string    `json:"version"`
@@ -52,18 +51,18 @@ type Release struct {
 	Expires   time.Time `json:"expires"`
 	Floor     int64     `json:"floor,omitempty"`
 	Platforms []string  `json:"platforms"`
-	Percent   int       `json:"percent"` // of the robots that are offered it
-	Since     time.Time `json:"since"`   // when it was first offered to that many
-	Soak      Seconds   `json:"soak"`    // how long a stage lasts at least
+	Percent   int       `json:"percent"` // percentage of the robots that are offered it
+	Since     time.Time `json:"since"`   // when this stage began
+	Soak      Seconds   `json:"soak"`    // shortest duration of a stage
 	Stopped   string    `json:"stopped,omitempty"`
-	Robots    int       `json:"robots"` // that run this release
-	Failed    int       `json:"failed"` // that went back to the release before
+	Robots    int       `json:"robots"` // number of robots that run this release
+	Failed    int       `json:"failed"` // number of robots that went back to the release before
 }
 
 // Seconds is a span of time, in JSON as a number of seconds.
 type Seconds int64
 
-// published is a release in the database.
+// published is a row of the table releases.
 type published struct {
 	*wire.Release
 	text, signature []byte
@@ -79,7 +78,7 @@ func releases(ctx context.Context, q db.Queryer) ([]published, error) {
 			return err
 		}
 		p.soak = time.Duration(soak) * time.Millisecond
-		p.Release, err = wire.ParseRelease(p.text) // was verified when it was published
+		p.Release, err = wire.ParseRelease(p.text) // it was verified when it was published
 		return err
 	}, `SELECT text, signature, published, percent, since, soak, stopped FROM releases ORDER BY counter DESC`)
 	if err != nil {
@@ -98,8 +97,8 @@ func (s *Releases) Key(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// SetKey registers the key that releases are signed with. Robots get it when they join and trust
-// no other afterwards. Therefore another key is ErrKey unless replace is set.
+// SetKey registers the key that releases are signed with. Robots get it when they join and trust no
+// other key afterwards. So SetKey returns ErrKey for another key, unless replace is set.
 func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
 	k, err := wire.ParseReleaseKey(key)
 	if err != nil {
@@ -124,9 +123,9 @@ type Bad struct{ error }
 func (b Bad) Unwrap() error { return b.error }
 
 // Publish begins to roll out a release. Its programs must have been sent before (TakeProgram). It
-// must be signed with the registered key, be newer than all others and expire in a day at the
+// must be signed with the registered key, have the highest counter, and expire in a day at the
 // earliest. Each stage lasts at least soak. If no robot has reported yet, the release is for all
-// at once.
+// robots at once.
 func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak time.Duration) error {
 	key, err := s.Key(ctx)
 	if err != nil {
@@ -159,7 +158,7 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 			return err
 		}
 		percent := stages[0]
-		if len(robots) == 0 { // nobody can try it, and new robots are to install it
+		if len(robots) == 0 { // no robot can try it, and new robots are to install it
 			percent = 100
 		}
 		var newest int64
@@ -179,7 +178,7 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 	})
 }
 
-// Stopped returns the newest release if its roll-out is stopped, and nil if not.
+// Stopped returns the newest release if its roll-out has stopped, or nil.
 func (s *Releases) Stopped(ctx context.Context) (*Release, error) {
 	all, err := s.List(ctx)
 	if err != nil || len(all) == 0 || all[0].Stopped == "" {
@@ -188,7 +187,7 @@ func (s *Releases) Stopped(ctx context.Context) (*Release, error) {
 	return &all[0], nil
 }
 
-// List returns what operators see of all releases, the newest first.
+// List returns all releases, the newest first.
 func (s *Releases) List(ctx context.Context) ([]Release, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil {
@@ -214,8 +213,8 @@ func (s *Releases) List(ctx context.Context) ([]Release, error) {
 	return list, nil
 }
 
-// Rollout sets which percentage of the robots is offered a release. A reason in stopped stops the
-// roll-out; "" lets it go on.
+// Rollout sets the percentage of the robots that are offered a release. A reason in stopped stops
+// the roll-out; "" lets it go on.
 func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stopped string) error {
 	if percent < 1 || percent > 100 {
 		return Bad{fmt.Errorf("percent is %d; send 1 to 100", percent)}
@@ -231,14 +230,14 @@ func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stop
 	return nil
 }
 
-// Signed is a release with the bytes that were signed.
+// Signed is a release with the text that was signed.
 type Signed struct {
 	*wire.Release
 	Text, Signature []byte
 }
 
-// Get returns a release, or, for counter 0, the newest that every robot may have. If there is
-// none, it returns ErrUnknown.
+// Get returns the release with a counter. Counter 0 stands for the newest release that every robot
+// may have. If there is none, Get returns ErrUnknown.
 func (s *Releases) Get(ctx context.Context, counter int64) (Signed, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil {

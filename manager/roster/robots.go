@@ -17,54 +17,54 @@ import (
 	"sheaf/manager/assign"
 )
 
-// seenEvery is how precisely the time of a robot's last request is kept.
+// seenEvery is the precision with which the time of a robot's last request is kept.
 const seenEvery = time.Minute
 
-// Robot is what operators see of a robot.
+// Robot is a robot as operators see it.
 type Robot struct {
 	Name         string    `json:"name"`
 	Created      time.Time `json:"created"`
-	TokenExpires time.Time `json:"token_expires,omitzero"` // zero unless a token is still unused
+	TokenExpires time.Time `json:"token_expires,omitzero"` // zero: no token is unused
 	Joined       time.Time `json:"joined,omitzero"`
 	Seen         time.Time `json:"seen,omitzero"` // last request, to the minute
 	Revoked      time.Time `json:"revoked,omitzero"`
 	Program
 	Subscribed bool      `json:"subscribed"`
 	Hosts      int64     `json:"hosts"`
-	Generation int64     `json:"generation"`      // that last changed its list
-	Restart    bool      `json:"restart_pending"` // ordered, and the robot was not told yet
+	Generation int64     `json:"generation"`      // the generation that last changed its list
+	Restart    bool      `json:"restart_pending"` // a restart was ordered, and the robot does not know yet
 	Lapsed     time.Time `json:"lapsed,omitzero"` // when its hosts were handed on because of its silence
-	Late       time.Time `json:"late,omitzero"`   // since when its heartbeat is overdue
-	Leased     time.Time `json:"leased,omitzero"` // until when it may visit its hosts; zero: it was sent no list, or there is no end
-	Dead       string    `json:"dead,omitempty"`  // why an operator has said that it visits nothing any more
-	Waits      int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
+	Late       time.Time `json:"late,omitzero"`   // time since which its heartbeat is overdue
+	Leased     time.Time `json:"leased,omitzero"` // time until which it may visit its hosts; zero: it was sent no list, or its lease has no end
+	Dead       string    `json:"dead,omitempty"`  // an operator's reason for saying that it has stopped for good
+	Waits      int64     `json:"waits,omitempty"` // number of hosts for which other robots wait until it has stopped visiting them
 	Paused     bool      `json:"paused"`
 	Troubles   []Trouble `json:"troubles,omitempty"` // what is wrong with it, the gravest first
 	Refused    Refusal   `json:"refused,omitzero"`   // of the last day
 
-	silent     time.Time // since when nothing is heard of it; zero: it is heard of
-	keyTrouble string    // why it does not know the newest of the service's keys, and what to do; empty: it does
+	silent     time.Time // time since which nothing is heard of it; zero: it is heard of
+	keyTrouble string    // why it does not know the service's newest key, and what to do; empty: it knows the key
 }
 
-// Refusal says that a robot is turned away, because it has had its share of something or there is
-// no room.
+// Refusal says that a robot is turned away, because it has used up its share of something or there
+// is no room.
 type Refusal struct {
 	Why   string    `json:"why"`
-	Since time.Time `json:"since"` // the first of those that came within an hour of each other
+	Since time.Time `json:"since"` // the first of a series: each came within an hour of the one before
 	At    time.Time `json:"at"`    // the last, to the minute
 }
 
-// Program is what is known of the program that a robot runs.
+// Program describes the program that a robot runs.
 type Program struct {
 	Version string    `json:"version,omitempty"`
 	Shares  bool      `json:"shares"`           // its program can collect a share of a host's URLs
 	Look    time.Time `json:"look,omitzero"`    // when it was ordered to look for its release; zero once it has looked
-	Release int64     `json:"release"`          // counter of the release that it runs; 0: none, such as a program built by hand
+	Release int64     `json:"release"`          // counter of its release; 0: none, such as a program built by hand
 	Behind  int64     `json:"behind,omitempty"` // counter of a newer release that all robots were offered more than a day ago
 }
 
-// Admit returns a one-time token for a robot. The name may be new or revoked, or may have been
-// admitted before without joining; then the earlier token becomes void.
+// Admit returns a one-time token for a robot. The name must be new or revoked, or admitted before
+// without joining; then the earlier token becomes void.
 func (r *Roster) Admit(ctx context.Context, name string) (token string, expires time.Time, err error) {
 	if !wire.ValidRobotName(name) || name == "join" || name == wire.ImportRobot { // "join" is a path
 		return "", time.Time{}, ErrRobotName
@@ -125,7 +125,7 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 }
 
 // Authenticate returns nil if the secret is the robot's, and ErrUnauthorized if it is not. It
-// notes that the robot was heard of; a robot that had lapsed takes part again.
+// records that the robot was heard of. A robot that had lapsed takes part again.
 func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	var want []byte
 	var seen time.Time
@@ -136,7 +136,7 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 		return ErrUnauthorized
 	case err != nil:
 		return fmt.Errorf("authenticate robot %s: %w", robot, err)
-	case subtle.ConstantTimeCompare(hash(secret), want) != 1: // want is nil if it never joined, or was revoked
+	case subtle.ConstantTimeCompare(hash(secret), want) != 1: // want is nil if the robot never joined, or was revoked
 		return ErrUnauthorized
 	}
 	if now := r.assignments.Now(); now.Sub(seen) >= seenEvery {
@@ -152,7 +152,8 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	return nil
 }
 
-// NoteRefusal notes that a robot was turned away, and why. Within a minute it writes once.
+// NoteRefusal records that a robot was turned away, and why. It writes to the database at most once a
+// minute.
 func (r *Roster) NoteRefusal(ctx context.Context, robot, why string) error {
 	now := r.assignments.Now()
 	before := func(d time.Duration) int64 { return db.Millis(now.Add(-d)) }
@@ -179,13 +180,13 @@ func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey,
 	return ed25519.PublicKey(key), nil
 }
 
-// Revoke takes the robot's credentials and its unused token away and hands its hosts on. It works
-// from the robot's next request. The robot's history stays.
+// Revoke takes away the robot's credentials and its unused token, and hands its hosts on. It works
+// from the robot's next request on. The robot's history stays.
 func (r *Roster) Revoke(ctx context.Context, robot string) error {
 	return r.RevokeSince(ctx, robot, time.Time{})
 }
 
-// RevokeSince is Revoke for a robot whose key may be in others' hands since a time. Batches that
+// RevokeSince revokes a robot whose key may have been in others' hands since a time. Batches that
 // came later are not published. Batches that came before count as if the robot had lost its hosts
 // at that time. Nobody gets the name again: what was published under it since then is taken down,
 // and that would hit the next robot of the name. RevokeSince may be repeated; the earliest time
@@ -213,7 +214,8 @@ func (r *Roster) RevokeSince(ctx context.Context, robot string, since time.Time)
 	})
 }
 
-// Bar is RevokeSince for a name that the database may lack, because it is a backup's or new.
+// Bar is RevokeSince for a name that the database may lack, because the database is new or was
+// restored from a backup.
 func (r *Roster) Bar(ctx context.Context, name string, since time.Time) error {
 	if _, err := r.db.ExecContext(ctx, `INSERT INTO robots (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, db.Millis(r.assignments.Now())); err != nil {
 		return fmt.Errorf("robot %s: %w", name, err)
@@ -230,7 +232,7 @@ func (r *Roster) StolenSince(ctx context.Context, robot string) (since time.Time
 	return since, nil
 }
 
-// Forget deletes a robot that has not joined, or was revoked. What it collected stays.
+// Forget deletes a robot that has not joined or was revoked. Its collected pages stay.
 func (r *Roster) Forget(ctx context.Context, robot string) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		var active, stolen bool
@@ -251,15 +253,15 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 			}
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE hosts SET pinned = '', pin_reason = '' WHERE pinned <> '' AND pinned = ?`, robot)
-		if err == nil { // else another robot of the name would get these hosts
+		if err == nil { // otherwise another robot of the name would get these hosts
 			_, err = tx.ExecContext(ctx, `DELETE FROM robots WHERE name = ?`, robot)
 		}
 		return err
 	})
 }
 
-// Subscribe lets the robot take part. It gets hosts that wait and, if it has none, a share of the
-// others'.
+// Subscribe lets the robot take part. It gets waiting hosts and, if it has none, a share of the
+// other robots' hosts.
 func (r *Roster) Subscribe(ctx context.Context, robot string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		if _, err := t.Exec(ctx, `UPDATE robots SET subscribed = 1 WHERE name = ? AND secret_hash IS NOT NULL`, robot); err != nil {
@@ -269,7 +271,7 @@ func (r *Roster) Subscribe(ctx context.Context, robot string) error {
 	})
 }
 
-// Unsubscribe hands the hosts of a robot on that says that it has stopped. Its credentials stay
+// Unsubscribe hands on the hosts of a robot that says that it has stopped. Its credentials stay
 // valid, so that it can send what it has collected and subscribe again.
 func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
@@ -277,8 +279,8 @@ func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
 	})
 }
 
-// Summaries returns all robots by name, as Robots does, but counts neither their hosts nor those
-// that others wait for. So it is quick, however many hosts there are.
+// Summaries returns all robots by name, but without Hosts and Waits. Unlike Robots, it is quick
+// with any number of hosts.
 func (r *Roster) Summaries(ctx context.Context) ([]Robot, error) { return r.list(ctx, `0`) }
 
 // Robots returns all robots by name.
@@ -346,14 +348,15 @@ func (r *Roster) list(ctx context.Context, hosts string) ([]Robot, error) {
 	return robots, nil
 }
 
-// waits returns by robot how many hosts others wait for until it has stopped visiting them.
+// waits returns, by robot, the number of hosts for which other robots wait until it has stopped
+// visiting them.
 func (r *Roster) waits(ctx context.Context) (map[string]int64, error) {
 	waits := map[string]int64{}
 	return waits, db.Each(ctx, r.db, func(rows *sql.Rows) error {
 		var robot string
 		var hosts int64
 		err := rows.Scan(&robot, &hosts)
-		name, _, _ := strings.Cut(robot, "!") // after it: when its credentials were revoked
+		name, _, _ := strings.Cut(robot, "!") // behind the "!" stands when its credentials were revoked
 		waits[name] += hosts
 		return err
 	}, `SELECT robot, COUNT(*) FROM holds GROUP BY robot`)

@@ -16,7 +16,7 @@ import (
 // stages are the percentages of the robots that are offered a release, one after the other.
 var stages = [...]int{1, 10, 100}
 
-// stage is how far a release is rolled out.
+// stage is the present stage of a roll-out.
 type stage struct {
 	percent int
 	since   time.Time
@@ -34,7 +34,7 @@ func next(percent int) int {
 	return 100
 }
 
-// silence is how long a robot may not report before a roll-out stops waiting for it.
+// silence is the time without a report after which a roll-out no longer waits for a robot.
 const silence = 24 * time.Hour
 
 // reporter is a robot as a roll-out sees it.
@@ -46,8 +46,8 @@ type reporter struct {
 	failed        bool // it went back from this release since the stage began
 }
 
-// ranked orders robots for one release by a hash. So each release begins with other robots, and
-// the order of two robots does not change when others come and go.
+// ranked orders robots by a hash that depends on the release. So each release begins with other
+// robots, and the order of two robots does not change when others come and go.
 func ranked(counter int64, robots []reporter) []reporter {
 	rank := func(r reporter) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%d:%s", counter, r.name)) }
 	return slices.SortedFunc(slices.Values(robots), func(a, b reporter) int {
@@ -70,9 +70,10 @@ const (
 	stop
 )
 
-// judge judges a stage by the robots that were offered the release. It returns stop if more than
-// 5 % of those that tried it went back, which may be the first one. It returns advance if the
-// stage has lasted its soak and 90 % of the robots that are heard of run the release.
+// judge judges a stage by the robots that were offered the release. It returns stop if more than 5
+// % of the robots that tried the release went back, which may be the first one. It returns advance
+// once the stage has lasted its soak, if 90 % of the robots that have reported lately run the
+// release.
 func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
 	var took, failed, heard int
 	for _, r := range offered {
@@ -95,8 +96,8 @@ func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
 	return stay
 }
 
-// Report notes a robot's report on its program, moves the roll-outs on, and returns the release
-// that the robot is to have, or nil if it has it.
+// Report stores a robot's report on its program, moves the roll-outs on, and returns the release
+// that the robot is to install, or nil if it has the right one.
 func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequest) (offer *wire.Offer, err error) {
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		now := time.Now()
@@ -127,7 +128,7 @@ func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequ
 	return offer, nil
 }
 
-// offer returns the newest release that the robot may have, unless it runs that or a later one.
+// offer returns the newest release that the robot may have, or nil if it runs that or a later one.
 func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire.ReportRequest, now time.Time) (*wire.Offer, error) {
 	all, err := releases(ctx, tx)
 	if err != nil {
@@ -153,8 +154,8 @@ func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire
 	return nil, s.moveRest(ctx, tx, all, req.Counter, now)
 }
 
-// moveRest judges the releases up to the one that the robot runs: its report may be the one that
-// a stage waits for.
+// moveRest judges the roll-outs of all releases up to the one that the robot runs, because a stage
+// of each may have waited for this report.
 func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, counter int64, now time.Time) error {
 	for _, p := range all {
 		if p.Counter > counter || p.percent == 100 || p.stopped != "" {
@@ -171,8 +172,8 @@ func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, co
 	return nil
 }
 
-// moveOn moves a roll-out on by as many stages as the reports allow. If there are few robots, two
-// stages may have the same ones.
+// moveOn moves a roll-out on by as many stages as the reports allow. With few robots, two stages
+// may have the same robots.
 func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots []reporter, now time.Time) error {
 	for p.stopped == "" {
 		offered := share(robots, p.percent)
@@ -197,7 +198,7 @@ func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots 
 	return nil
 }
 
-// reporters returns the robots that have credentials and for whose platform the release has a
+// reporters returns the robots that have credentials and a platform for which the release has a
 // program.
 func reporters(ctx context.Context, q db.Queryer, p published) ([]reporter, error) {
 	robots, err := db.List(ctx, q, func(rows *sql.Rows, r *reporter) error {
@@ -212,8 +213,8 @@ func reporters(ctx context.Context, q db.Queryer, p published) ([]reporter, erro
 	}), err
 }
 
-// BelowFloor returns the floor that the robot's program is below, or 0 if it is below none. A
-// floor is the oldest release that gets work. A robot that has never reported is below every
+// BelowFloor returns the floor if the robot's program is older than it, or else 0. The floor is the
+// counter of the oldest release that gets work. A robot that has never reported is below every
 // floor.
 func (s *Releases) BelowFloor(ctx context.Context, robot string) (int64, error) {
 	all, err := releases(ctx, s.db)

@@ -27,8 +27,8 @@ var (
 	ErrActive = errors.New("it has joined; sheaf robot revoke takes its credentials away and hands its hosts on, and then it can be removed")
 	// ErrToken says that a one-time token is unknown, used or expired.
 	ErrToken = errors.New("the token is unknown, used or expired; ask the operator for a new one")
-	// ErrRobotExists says that a robot of that name has joined and was not revoked, or was revoked
-	// with what it had published.
+	// ErrRobotExists says that a robot of that name has joined and was not revoked, or that it was
+	// revoked together with its published pages.
 	ErrRobotExists = errors.New("a robot of this name has joined, or was revoked with what it had published; revoke it before you admit its name anew, or choose another name")
 	// ErrRobotName says that a name cannot be a robot's.
 	ErrRobotName = errors.New("a robot's name is a DNS label: 1 to 63 lower-case letters, digits and hyphens; not join or import")
@@ -36,9 +36,9 @@ var (
 
 // Options are a roster's settings. Key and Releases must be set.
 type Options struct {
-	Key       servicekey.Signer // the service's; robots get its public half when they join
-	FTP       string            // host:port of the FTP drop that robots are told of; empty: there is none
-	TokenLife time.Duration     // of a one-time token; 0: a week
+	Key       servicekey.Signer // the service's key; robots get its public half when they join
+	FTP       string            // host:port of the FTP drop, which robots are told; empty: there is none
+	TokenLife time.Duration     // life of a one-time token; 0: a week
 	Releases  *Releases         // of the robots' program
 	Log       *slog.Logger      // nil: discards
 }
@@ -65,8 +65,8 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Roster {
 	return &Roster{db: d, assignments: assignments, opt: opt}
 }
 
-// newSecret returns 256 random bits in lower-case base32. This fits HTTP Basic and a command
-// line, where a leading hyphen would make it a flag.
+// newSecret returns 256 random bits in lower-case base32. Base32 fits HTTP Basic and a command
+// line, where a leading hyphen would look like a flag.
 func newSecret() string {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails: crypto/rand ends the program instead

@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ServiceKeys returns the statements that lead from a key of the service to its newest one, and
-// notes that the robot knows that key.
+// ServiceKeys returns the statements that lead from the service's key known to its newest one, and
+// records that the robot knows the key known.
 func (r *Roster) ServiceKeys(ctx context.Context, robot string, known []byte) ([]wire.KeyStatement, error) {
 	keys, err := servicekey.List(ctx, r.db)
 	if err != nil {
@@ -23,13 +23,13 @@ func (r *Roster) ServiceKeys(ctx context.Context, robot string, known []byte) ([
 	return servicekey.Find(keys, known).Chain, nil
 }
 
-// KeyTrouble is a robot that does not know the newest of the service's keys.
+// KeyTrouble is a robot that does not know the service's newest key.
 type KeyTrouble struct {
 	Robot string `json:"robot"`
-	Why   string `json:"why"` // and what to do
+	Why   string `json:"why"` // why, and what to do
 }
 
-// KeyTroubles returns the robots that do not know the newest of the service's keys, by name.
+// KeyTroubles returns the robots that do not know the service's newest key, by name.
 func (r *Roster) KeyTroubles(ctx context.Context) ([]KeyTrouble, error) {
 	keys, err := servicekey.List(ctx, r.db)
 	if err != nil {
@@ -53,8 +53,8 @@ func (r *Roster) KeyTroubles(ctx context.Context) ([]KeyTrouble, error) {
 	return troubles, nil
 }
 
-// keyTrouble says why a robot does not know the newest of the service's keys, and what to do about
-// it; "" if it does. known is the newest that the robot knows.
+// keyTrouble says why a robot does not know the service's newest key, and what to do about it. It
+// returns "" if the robot knows it. known is the newest key that the robot knows.
 func keyTrouble(keys []servicekey.Key, known []byte) string {
 	at := servicekey.Find(keys, known)
 	switch {

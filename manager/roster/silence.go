@@ -11,22 +11,22 @@ import (
 	"sheaf/manager/assign"
 )
 
-// maxPause is the longest time between two calls of Lapse for which the manager counts as
-// listening.
+// maxPause is the longest time between two calls of Lapse for which the manager counts as listening
+// without a break.
 const maxPause = 5 * time.Minute
 
-// maxJump is how far this machine's clock may be set between two calls of Lapse. Clocks that are
-// kept right are moved by less.
+// maxJump is the jump of this machine's clock, between two calls of Lapse, from which on it counts
+// as set. Clocks that are kept right are moved by less.
 const maxJump = 10 * time.Second
 
-// listening says since when the manager has been listening without a break. A robot is silent
-// only if the manager could have heard it.
+// listening says since when the manager has been listening without a break. A robot counts as
+// silent only if the manager could have heard it.
 type listening struct {
 	since, last time.Time
-	steady      time.Time // since when the clock was not set
+	steady      time.Time // time since which the clock was not set
 }
 
-// note notes that the manager is listening now.
+// note records that the manager is listening now.
 func (l *listening) note(now time.Time) {
 	if l.since.IsZero() || now.Sub(l.last) > maxPause {
 		l.since = now
@@ -38,13 +38,13 @@ func (l *listening) note(now time.Time) {
 	l.last = now
 }
 
-// Lapse ends what robots hold whose leases are over, and hands on the hosts of robots that have
+// Lapse ends the holds of robots whose leases are over, and hands on the hosts of robots that have
 // been silent for the lease. Call it every minute: a longer break means that the manager was not
-// listening. The robots stay subscribed; a robot that is heard of again takes part again, and its
-// batches of the old list are taken. If no robot at all is heard of, the fault is probably the
-// service's, and no hosts are handed on. If this machine's clock was put forward, leases only seem
-// to be over, and Lapse does nothing for the time of a lease. If the clock was set back, leases end
-// when they would have ended without that.
+// listening. The robots stay subscribed. A robot that is heard of again takes part again, and the
+// service accepts its batches of the old list. If no robot at all is heard of, the fault is
+// probably the service's, and no hosts are handed on. If this machine's clock was put forward,
+// leases only seem to be over, and Lapse does nothing for the time of a lease. If the clock was set
+// back, Lapse corrects the leases, so that they end when they would have ended otherwise.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	r.listening.note(now)
@@ -94,8 +94,8 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// LeaveSilent gives to others what silent robots were never sent. It waits until all robots had
-// time to call since the manager has been listening.
+// LeaveSilent gives to other robots the hosts that silent robots were never sent. It does nothing
+// until the manager has listened for so long that all robots could call.
 func (r *Roster) LeaveSilent(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	since := r.listening.since
@@ -110,10 +110,10 @@ func (r *Roster) LeaveSilent(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// Dead notes an operator's word that a robot visits nothing any more, and why the operator is sure:
-// its machine is switched off, or its disk is gone. Its lease is over with that, and others visit
-// its hosts after the usual margin: it may have made its last visit just before. If the robot is
-// heard of again, it takes part again.
+// Dead records an operator's word that a robot has stopped for good, with the reason: its machine
+// is switched off, or its disk is gone. This ends the robot's lease. Others visit its hosts after
+// the usual margin, because it may have made its last visit just before. If the robot is heard of
+// again, it takes part again.
 func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
 	if strings.TrimSpace(reason) == "" || len(reason) > maxReason {
 		return assign.Invalid{Err: fmt.Errorf("say why it is sure that the robot visits nothing any more, in at most %d bytes", maxReason)}

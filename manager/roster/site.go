@@ -19,7 +19,7 @@ import (
 // ErrLink says that a link leads to no robot's page, or was revoked.
 var ErrLink = errors.New("the link is wrong or was revoked; the operators of the archive give out a new one")
 
-// NoteSite notes what a heartbeat says of the robot's site: whom to tell, and what is wrong there.
+// NoteSite stores what a heartbeat says of the robot's site: its contact and its troubles.
 func (r *Roster) NoteSite(ctx context.Context, robot string, hb wire.Heartbeat) error {
 	link, err := r.link(ctx, robot)
 	if err != nil {
@@ -36,8 +36,8 @@ func (r *Roster) NoteSite(ctx context.Context, robot string, hb wire.Heartbeat) 
 	return r.NoteTroubles(ctx, robot, []wire.Trouble{wire.TroubleClock}, clockTrouble(hb.Clock))
 }
 
-// NoteTroubles notes which troubles of some kinds a robot has now, with their details. Those of
-// these kinds that it does not have any more have ended.
+// NoteTroubles stores the troubles that a robot has now, with their details. It covers the given
+// kinds only: a stored trouble of one of these kinds that is not in now has ended.
 func (r *Roster) NoteTroubles(ctx context.Context, robot string, kinds []wire.Trouble, now map[wire.Trouble]string) error {
 	had, err := r.troubles(ctx, `WHERE robot = ?`, robot)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Roster) NoteTroubles(ctx context.Context, robot string, kinds []wire.Tr
 	return nil
 }
 
-// Troubles returns the troubles of all robots, by robot and kind, and those that have ended and are
+// Troubles returns the troubles of all robots, by robot and kind, including ended troubles that are
 // still to be settled.
 func (r *Roster) Troubles(ctx context.Context) ([]Trouble, error) { return r.troubles(ctx, ``) }
 
@@ -80,9 +80,9 @@ func (r *Roster) troubles(ctx context.Context, where string, args ...any) ([]Tro
 	return list, nil
 }
 
-// SettleTroubles notes that a robot's site is told of what has begun, and forgets what has ended.
-// tell puts the mail into the outbox, in the same transaction. It is not called if another process
-// was faster.
+// SettleTroubles records that a robot's site is told of new troubles, and deletes ended ones. tell
+// puts the mail into the outbox, in the same transaction. It is not called if another process was
+// faster.
 func (r *Roster) SettleTroubles(ctx context.Context, list []Trouble, tell func(*sql.Tx) error) error {
 	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		changed := int64(0)
@@ -104,10 +104,10 @@ func (r *Roster) SettleTroubles(ctx context.Context, list []Trouble, tell func(*
 	})
 }
 
-// site is what is known of the site of a robot.
+// site is the contact of a robot's site, and the random part of the link to the robot's page.
 type site struct{ contact, link string }
 
-// link returns the robot's site, with a link if it had none.
+// link returns the robot's site. It makes a link if there is none.
 func (r *Roster) link(ctx context.Context, robot string) (s site, err error) {
 	read := func() error {
 		return r.db.QueryRowContext(ctx, `SELECT contact, link FROM robot_sites WHERE robot = ?`, robot).Scan(&s.contact, &s.link)
@@ -129,14 +129,14 @@ func (r *Roster) link(ctx context.Context, robot string) (s site, err error) {
 
 func newLink() string { return strings.ToLower(rand.Text()[:8]) }
 
-// Contact returns whom to tell of a robot: a URL, a mail address, or nothing.
+// Contact returns the URL or mail address at which a robot's site is told of troubles, or "".
 func (r *Roster) Contact(ctx context.Context, robot string) (string, error) {
 	s, err := r.link(ctx, robot)
 	return s.contact, err
 }
 
-// Page returns the path of the page that shows a robot to its site. Who has the link can see the
-// page, and nothing else.
+// Page returns the path of the page that shows a robot to its site. Whoever has the link can see
+// this page, and nothing else.
 func (r *Roster) Page(ctx context.Context, robot string) (path string, err error) {
 	s, err := r.link(ctx, robot)
 	if err != nil {
@@ -149,8 +149,8 @@ func (r *Roster) Page(ctx context.Context, robot string) (path string, err error
 	return api.PathRobotPage + robot + "/" + s.link + "/" + links.Sign(robot, s.link), nil
 }
 
-// links returns the signer of links to the robots' pages. They become void when the service's key
-// is replaced; robots hear of the new ones with every answer.
+// links returns the signer of links to the robots' pages. When the service's key is replaced, links
+// become void; every answer tells robots their new ones.
 func (r *Roster) links(ctx context.Context) (*servicekey.LinkSigner, error) {
 	key, err := r.opt.Key.Signing(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *Roster) links(ctx context.Context) (*servicekey.LinkSigner, error) {
 	return servicekey.NewLinkSigner(key.Private, "robot page"), nil
 }
 
-// RevokePage makes the link to a robot's page void. Page returns another one.
+// RevokePage voids the link to a robot's page. Page then returns a new one.
 func (r *Roster) RevokePage(ctx context.Context, robot string) error {
 	if _, err := r.link(ctx, robot); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (r *Roster) RevokePage(ctx context.Context, robot string) error {
 	return r.set(ctx, robot, `UPDATE robot_sites SET link = ? WHERE robot = ?`, newLink())
 }
 
-// OpenPage returns nil if the parts of a link are those of the robot's page, and ErrLink if not.
+// OpenPage returns nil if link and signature belong to the robot's page, and ErrLink otherwise.
 func (r *Roster) OpenPage(ctx context.Context, robot, link, signature string) error {
 	links, err := r.links(ctx)
 	if err != nil {

@@ -9,24 +9,24 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Trouble is what is wrong with a robot.
+// Trouble is one thing that is wrong with a robot.
 type Trouble struct {
 	Robot  string       `json:"-"`
 	Kind   wire.Trouble `json:"kind"`
 	Detail string       `json:"detail,omitempty"`
 	Since  time.Time    `json:"since,omitzero"` // zero: not known
 	Told   time.Time    `json:"-"`              // when its site was told; zero: not yet
-	Ended  time.Time    `json:"-"`              // zero: it lasts
+	Ended  time.Time    `json:"-"`              // zero: not yet
 }
 
-// judge sets Troubles, the gravest first: what was noted of the robot, and what its row shows.
-// Pages, commands, the API and metrics all tell these.
+// judge sets Troubles, the gravest first, from the noted troubles and from the robot's row. Pages,
+// commands, the API and metrics all show these.
 func (r *Robot) judge(noted []Trouble) {
 	r.Troubles = nil
 	if r.Joined.IsZero() || !r.Revoked.IsZero() {
 		return
 	}
-	r.Troubles = slices.DeleteFunc(slices.Clone(noted), func(t Trouble) bool { return t.Kind == wire.TroubleSilent }) // noted late, for its site
+	r.Troubles = slices.DeleteFunc(slices.Clone(noted), func(t Trouble) bool { return t.Kind == wire.TroubleSilent }) // this one is noted late, for mails to the site only
 	add := func(is bool, kind wire.Trouble, since time.Time, detail string) {
 		if is {
 			r.Troubles = append(r.Troubles, Trouble{Robot: r.Name, Kind: kind, Since: since, Detail: detail})
@@ -48,7 +48,7 @@ func (r *Robot) Has(kind wire.Trouble) bool {
 	return slices.ContainsFunc(r.Troubles, func(t Trouble) bool { return t.Kind == kind })
 }
 
-// clockTrouble says that a robot's clock is wrong, if it is.
+// clockTrouble returns the trouble of a wrong clock, or nothing if the clock is right.
 func clockTrouble(c *wire.Clock) map[wire.Trouble]string {
 	switch off := c.Wrong(); {
 	case off > 0:
@@ -59,7 +59,7 @@ func clockTrouble(c *wire.Clock) map[wire.Trouble]string {
 	return nil
 }
 
-// noted returns by robot the troubles that last, as they were noted.
+// noted returns, by robot, the stored troubles that have not ended.
 func (r *Roster) noted(ctx context.Context) (map[string][]Trouble, error) {
 	list, err := r.troubles(ctx, `WHERE ended = 0`)
 	byRobot := make(map[string][]Trouble)
