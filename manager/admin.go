@@ -32,21 +32,21 @@ type AdmitResponse struct {
 	Token   string    `json:"token"`
 	Expires time.Time `json:"expires"`
 
-	URL     string      `json:"url,omitempty"` // under which robots reach the service; empty: not known
+	URL     string      `json:"url,omitempty"` // the URL at which robots reach the service; empty: not known
 	Install Installable `json:"install"`
 }
 
 // RobotsResponse answers GET /v1/admin/robots.
 type RobotsResponse struct {
 	Robots []roster.Robot  `json:"robots"`
-	Odd    []copies.Copies `json:"odd_copies"` // of robots whose pages differ from their peers' by more than time explains
+	Odd    []copies.Copies `json:"odd_copies"` // copies that differ from their peers' by more than time explains
 
-	Stopped *roster.Release `json:"stopped_release,omitempty"` // the newest release, if its roll-out is stopped
+	Stopped *roster.Release `json:"stopped_release,omitempty"` // the newest release, if its roll-out has stopped
 }
 
 // DeadRequest is the body of POST /v1/admin/robots/{name}/dead.
 type DeadRequest struct {
-	Reason string `json:"reason"` // why it is sure that the robot visits nothing any more
+	Reason string `json:"reason"` // how the operator knows that the robot has stopped
 }
 
 // PageResponse answers GET and POST /v1/admin/robots/{name}/page.
@@ -96,14 +96,14 @@ type VisitRequest struct {
 // VisitResponse answers POST /v1/admin/hosts/visit. Robots are told with their next heartbeat;
 // each begins within its hours.
 type VisitResponse struct {
-	Robots map[string][]string `json:"robots"` // by host: those that are told; none: the one that gets the host is told
+	Robots map[string][]string `json:"robots"` // by host: the robots that are told; empty: the next robot of the host will be told
 }
 
 // BalanceResponse answers GET /v1/admin/balance.
 type BalanceResponse struct {
 	levelling.Status
-	Passing []levelling.Passing `json:"passing"` // what robots would hand on if their heartbeats came now
-	Copies  []copies.Copies     `json:"copies"`  // of hosts that several robots have, compared
+	Passing []levelling.Passing `json:"passing"` // what each robot would hand on if its heartbeat came now
+	Copies  []copies.Copies     `json:"copies"`  // verdicts on the hosts that several robots collect
 }
 
 // RatesResponse answers GET /v1/admin/balance/rates.
@@ -148,10 +148,10 @@ type ForecastQuery struct {
 	Window time.Duration `query:"window" doc:"length of a night, such as 6h; by default as measured"`
 }
 
-// RobotEnd asks for the end of a robot.
+// RobotEnd is the query of DELETE /v1/admin/robots/{name}.
 type RobotEnd struct {
 	Name   string `path:""`
-	Forget bool   `query:"forget" doc:"take a robot off the list that was revoked or has not joined"`
+	Forget bool   `query:"forget" doc:"take the robot off the list; it must be revoked or not have joined"`
 	Since  string `query:"since" doc:"since when its key may be in others' hands, as RFC 3339 has it: nobody gets its name again, and of what came later nothing is published"`
 }
 
@@ -169,7 +169,7 @@ const (
 var (
 	ListRobots   = route.New[route.None, RobotsResponse]("GET", api.PathAdminRobots, operators.Viewer, audit.None, "All robots")
 	AdmitRobot   = route.New[AdmitRequest, AdmitResponse]("POST", api.PathAdminRobots, operators.Worker, audit.Add, "Admit a robot").Answering(http.StatusCreated, "")
-	EndRobot     = route.New[RobotEnd, route.None]("DELETE", oneRobot, operators.Admin, audit.Remove, "Revoke a robot; with forget, take one off the list that was revoked or has not joined")
+	EndRobot     = route.New[RobotEnd, route.None]("DELETE", oneRobot, operators.Admin, audit.Remove, "Revoke a robot; with forget, take a revoked or unjoined robot off the list")
 	RestartRobot = route.New[string, RestartResponse]("POST", oneRobot+"/restart", operators.Worker, audit.Order, "Let it begin anew").Answering(http.StatusAccepted, "")
 	PauseRobot   = route.New[string, route.None]("POST", oneRobot+"/pause", operators.Worker, audit.Order, "Let it pause")
 	ResumeRobot  = route.New[string, route.None]("POST", oneRobot+"/resume", operators.Worker, audit.Order, "Let it go on")
@@ -213,7 +213,7 @@ type operatorAPI struct {
 	copies    *copies.Verdicts
 	releases  releaseAPI
 	zone      *time.Location // of days
-	public    string         // URL under which robots reach the service; empty: not known
+	public    string         // the URL at which robots reach the service; empty: not known
 }
 
 // register mounts the API.
@@ -244,7 +244,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	SetInterval.On(mount, route.Done(a.setInterval))
 	AssignHosts.On(mount, a.assign)
 	VisitHosts.On(mount, a.visit)
-	AllowPrefix.On(mount, a.allowPrefix) // before {host}
+	AllowPrefix.On(mount, a.allowPrefix) // before the routes with {host}
 	RemoveHost.On(mount, route.Done(a.hosts.RemoveHost))
 	ShowCosts.On(mount, a.costs.OfHost)
 	ListDomains.On(mount, a.domains)
@@ -252,7 +252,7 @@ func (a *operatorAPI) register(mount route.Mount) {
 	AllowDomain.On(mount, route.Done(a.hosts.AllowDomain))
 	ListPrefixes.On(mount, a.prefixes)
 	RefusePrefix.On(mount, route.Done(a.hosts.RefusePrefix))
-	ShowHost.On(mount, a.hosts.Host) // after the others below hosts
+	ShowHost.On(mount, a.hosts.Host) // after the other routes below hosts
 }
 
 func (a *operatorAPI) robots(ctx context.Context, _ route.None) (answer RobotsResponse, err error) {
@@ -311,7 +311,7 @@ func (a *operatorAPI) page(ctx context.Context, robot string) (PageResponse, err
 	return PageResponse{a.public + path}, err
 }
 
-// revokePage makes the link to a robot's page void, and answers with the new one.
+// revokePage voids the link to a robot's page and returns a new one.
 func (a *operatorAPI) revokePage(ctx context.Context, robot string) (PageResponse, error) {
 	if err := a.roster.RevokePage(ctx, robot); err != nil {
 		return PageResponse{}, err
@@ -406,7 +406,7 @@ func (a *operatorAPI) rates(ctx context.Context, _ route.None) (RatesResponse, e
 	return RatesResponse{a.costs.Zone().String(), rates}, err
 }
 
-// compare judges what has come since the last time, and shows all verdicts.
+// compare judges the visits that have come since the last call and returns all verdicts.
 func (a *operatorAPI) compare(ctx context.Context, _ route.None) (CopiesResponse, error) {
 	if err := a.copies.Update(ctx); err != nil {
 		return CopiesResponse{}, err

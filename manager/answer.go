@@ -29,7 +29,8 @@ func writeText(w http.ResponseWriter, s string) error {
 	return err
 }
 
-// adminError returns the answer to an error that an operator caused, or the error itself.
+// adminError turns an error that an operator caused into its HTTP answer. It returns other errors
+// unchanged.
 func adminError(err error) error {
 	var invalid assign.Invalid
 	switch {
@@ -56,7 +57,7 @@ func adminError(err error) error {
 	}
 }
 
-// releaseError returns the answer to an error that an operator caused, or the error itself.
+// releaseError does the same for errors about releases.
 func releaseError(err error) error {
 	var bad roster.Bad
 	switch {

@@ -16,7 +16,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// takeHandover takes the file in which a robot hands over a host that it has lost.
+// takeHandover receives the file in which a robot hands over a host that it has lost.
 func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot string) error {
 	key, err := m.RobotKey(r.Context(), robot)
 	if err != nil && !errors.Is(err, roster.ErrUnknownRobot) {
@@ -45,7 +45,7 @@ func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot str
 	return noContent(w, err)
 }
 
-// giveHandover gives a robot the file of a host that it has got, signed by the service.
+// giveHandover sends a robot the hand-over of a host that it has got, signed by the service.
 func (m *Manager) giveHandover(w http.ResponseWriter, r *http.Request, robot string) error {
 	h, body, err := m.Assignments.Handover(r.Context(), robot, mux.Vars(r)["id"])
 	if errors.Is(err, assign.ErrUnknownHost) {

@@ -27,7 +27,7 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	if err != nil {
 		return err
 	}
-	if generation, ok := assign.TagGeneration(robot, hb.List); ok && orders.List == hb.List { // else it gets a lease with its new list
+	if generation, ok := assign.TagGeneration(robot, hb.List); ok && orders.List == hb.List { // otherwise it gets a lease with its new list
 		lease, err := m.Assignments.Renew(r.Context(), robot, generation)
 		if err != nil {
 			return err
@@ -48,8 +48,8 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	return problem.JSON(w, http.StatusOK, orders)
 }
 
-// maxCount is the highest count that a heartbeat may have. Thousands of them add up to less than an
-// int64 holds, and a robot that receives 1 Gbit/s needs months to get so many bytes.
+// maxCount is the highest count that a heartbeat may have. The sum of thousands of them fits into
+// an int64, and a robot that receives 1 Gbit/s needs months to reach it in bytes.
 const maxCount = 1 << 50
 
 func checkHeartbeat(hb wire.Heartbeat) error {
@@ -102,14 +102,14 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	return nil
 }
 
-// Heartbeat notes how far the robot is and returns what it is to do. The same heartbeat may come
-// again.
+// Heartbeat records a robot's progress and returns its orders. Calling it again with the same
+// heartbeat does no harm.
 func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (orders wire.Orders, err error) {
 	unknown, err := m.Levelling.NoteHeartbeat(ctx, robot, hb)
 	if err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: %w", robot, err)
 	}
-	if generation, ok := assign.TagGeneration(robot, hb.List); ok { // after its clock is noted, by which holds end
+	if generation, ok := assign.TagGeneration(robot, hb.List); ok { // after its clock is noted, because holds end by it
 		if err := m.Assignments.Confirm(ctx, robot, generation); err != nil {
 			return orders, err
 		}

@@ -1,16 +1,16 @@
 // Package manager admits robots, knows the hosts, and decides which robot collects which host. It
 // is the PRSM of paper 001. Robots call it; it never calls a robot.
 //
-// This package speaks HTTP, with robots as PROTOCOL.md says and with operators, and wires the
-// parts that do the work:
+// This package speaks HTTP with robots, as PROTOCOL.md says, and with operators. It wires the parts
+// that do the work:
 //
-//	roster     the robots and their credentials; releases of the robots' program
-//	hosts      the hosts, their addresses, and what is wanted of them
-//	assign     which robot has which host, now and at any earlier time
-//	levelling  what hosts cost robots, by the logs that robots hand in; plans from these costs, and
-//	           what moves while robots work
-//	balance    the arithmetic of levelling, without a database
-//	copies     comparing what several robots brought of one host
+//	roster     the robots and their credentials; releases of the robots' program    hosts
+//
+// the hosts, their addresses, and what is wanted of them       assign     which robot has which
+// host, now and at any earlier time      levelling  costs of hosts, from the logs that robots
+// submit; plans from these costs; moves of              hosts while robots work      balance    the
+// arithmetic of levelling, without a database      copies     comparing the copies that several
+// robots made of one host
 package manager
 
 import (
@@ -35,19 +35,19 @@ import (
 
 // Options are a manager's settings. Key and Dir must be set.
 type Options struct {
-	Key       servicekey.Signer  // the service's; robots get its public half when they join
+	Key       servicekey.Signer  // the service's key; robots get its public half when they join
 	Dir       string             // submitted logs are kept in Dir/logs
-	Store     store.Store        // robots' programs are kept in it, under roster.ReleasePrefix; nil: none can be released
-	Public    string             // URL under which robots reach the service; empty: not known
-	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
-	Gate      operators.Gate     // of operators; nil: their API is not mounted
-	Audit     *audit.Log         // of robots that join and leave; nil: none
-	Policy    hosts.Policy       // what becomes of hosts that robots find
-	TokenLife time.Duration      // of a one-time token; 0: a week
+	Store     store.Store        // for robots' programs, under roster.ReleasePrefix; nil: no program can be released
+	Public    string             // the URL at which robots reach the service; empty: not known
+	FTP       string             // host:port of the FTP drop, which robots are told; empty: there is none
+	Gate      operators.Gate     // for operators; nil: their API is not mounted
+	Audit     *audit.Log         // records robots that join and leave; nil: nothing is recorded
+	Policy    hosts.Policy       // decides on hosts that robots find
+	TokenLife time.Duration      // life of a one-time token; 0: a week
 	Resolver  hosts.Resolver     // nil: the system's DNS
 	Balance   Balance            // when hosts are shared out anew
 	Leases    lease.Locker       // lets one process plan at a time; nil: by the database
-	Now       func() time.Time   // by which robots' leases end, the same in all processes; nil: the machine's clock
+	Now       func() time.Time   // the clock by which robots' leases end, the same in all processes; nil: the machine's
 	Guesses   *passwords.Limiter // limits how often secrets and tokens are guessed; nil: one of its own
 	Log       *slog.Logger       // nil: discards
 }
@@ -55,13 +55,13 @@ type Options struct {
 // Balance says when and how hosts are shared out anew. The zero value does none of it.
 type Balance struct {
 	Daily  bool           // plan once a day
-	At     time.Duration  // after midnight, when that is
+	At     time.Duration  // time of day for that, since midnight
 	Zone   *time.Location // of At, and of nights and hours in the costs; nil: UTC
-	During bool           // hand hosts on while the robots work
-	Lease  time.Duration  // how long a robot may go on without the manager; then its hosts are handed on; 0: without end
-	Probes int            // distances that each robot is asked to measure after a plan
+	During bool           // hand on hosts while the robots work
+	Lease  time.Duration  // how long a robot may go on without the manager before its hosts are handed on; 0: without end
+	Probes int            // number of distances that each robot measures after a plan
 	Split  bool           // split hosts that do not fit into Window among several robots
-	Window time.Duration  // how long a night is, to tell which hosts are too large for one robot; 0: not known
+	Window time.Duration  // length of a night, which tells the hosts that are too large for one robot; 0: not known
 }
 
 // Manager serves robots and operators. Its parts keep their data in the control database. It may
@@ -118,24 +118,26 @@ func (m *Manager) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey
 	return m.Roster.RobotKey(ctx, robot)
 }
 
-// HeldUntil says until when the robot may have visited hosts: see assign.Assignments.HeldUntil.
+// HeldUntil returns until when the robot may have visited each host: see
+// assign.Assignments.HeldUntil.
 func (m *Manager) HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error) {
 	return m.Assignments.HeldUntil(ctx, robot, hosts)
 }
 
-// Refused notes that a robot was turned away, and why.
+// Refused records that a robot was turned away, and why.
 func (m *Manager) Refused(ctx context.Context, robot, why string) {
 	if err := m.Roster.NoteRefusal(context.WithoutCancel(ctx), robot, why); err != nil {
 		m.opt.Log.WarnContext(ctx, "not noted", "err", err)
 	}
 }
 
-// StolenSince says since when a robot's key may be in others' hands: see roster.Roster.StolenSince.
+// StolenSince returns since when a robot's key may be in others' hands: see
+// roster.Roster.StolenSince.
 func (m *Manager) StolenSince(ctx context.Context, robot string) (time.Time, error) {
 	return m.Roster.StolenSince(ctx, robot)
 }
 
-// Watched reports whether consumers watch something of each of the hosts.
+// Watched reports whether consumers watch a page of every one of the hosts.
 func (m *Manager) Watched(ctx context.Context, hosts []string) (bool, error) {
 	return m.Hosts.Watched(ctx, hosts)
 }

@@ -28,10 +28,10 @@ import (
 
 const (
 	maxList      = 4 << 20  // bytes of a list of found hosts
-	maxListPlain = 16 << 20 // bytes that it may inflate to
+	maxListPlain = 16 << 20 // bytes of the inflated list
 )
 
-// handler answers a request, or returns an error that says how to answer it.
+// handler answers a request. If it returns an error, the error says how to answer.
 type handler = func(http.ResponseWriter, *http.Request) error
 
 // robotHandler answers an authenticated robot.
@@ -39,8 +39,8 @@ type robotHandler func(w http.ResponseWriter, r *http.Request, robot string) err
 
 func (m *Manager) plain(f handler) http.Handler { return problem.Handler(m.opt.Log, f) }
 
-// authenticated lets a robot through that sends its name and secret, if a name in the path or in
-// ?host= is its own.
+// authenticated calls f if the request has the name and secret of a robot. A robot name in the path
+// or in ?host= must be the same.
 func (m *Manager) authenticated(f robotHandler) http.Handler {
 	return m.plain(func(w http.ResponseWriter, r *http.Request) error {
 		name, secret, ok := r.BasicAuth()
@@ -68,10 +68,10 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 	})
 }
 
-// alone answers one request of a kind at a time to each robot. A robot that asks again meanwhile
-// gets a 429: what it sends costs work, and it has one share of that.
+// alone answers each robot one request of a kind at a time. A second one meanwhile gets a 429,
+// because such requests cost work, and each robot has one share of it.
 func (m *Manager) alone(f robotHandler) robotHandler {
-	var busy sync.Map // has the robots that are being answered
+	var busy sync.Map // the robots that are being answered
 	return func(w http.ResponseWriter, r *http.Request, robot string) error {
 		if _, is := busy.LoadOrStore(robot, true); is {
 			w.Header().Set("Retry-After", "60")
@@ -84,7 +84,7 @@ func (m *Manager) alone(f robotHandler) robotHandler {
 	}
 }
 
-// recorded writes what a robot does of its own accord to the audit log.
+// recorded calls f and writes to the audit log what the robot did.
 func (m *Manager) recorded(what string, f robotHandler) robotHandler {
 	return func(w http.ResponseWriter, r *http.Request, robot string) error {
 		h := m.opt.Audit.Handler(audit.Change, m.plain(func(w http.ResponseWriter, r *http.Request) error {
@@ -96,14 +96,14 @@ func (m *Manager) recorded(what string, f robotHandler) robotHandler {
 	}
 }
 
-// login authenticates a robot. The error is a 429 if too many secrets from the address were wrong.
+// login authenticates a robot. The error is a 429 if too many wrong secrets came from the address.
 func (m *Manager) login(r *http.Request, name, secret string) error {
 	try := passwords.Try{Realm: passwords.Robot, Name: name, Secret: secret, Remote: r.RemoteAddr}
 	return m.guessed(r, try, roster.ErrUnauthorized, func(ctx context.Context) error { return m.Authenticate(ctx, name, secret) })
 }
 
-// guessed calls check unless too many guesses have come. An error of check that is wrong counts as
-// a guess.
+// guessed calls check, unless there were too many guesses. If check returns the error wrong, that
+// counts as a guess.
 func (m *Manager) guessed(r *http.Request, try passwords.Try, wrong error, check func(context.Context) error) error {
 	ok, err := m.opt.Guesses.Check(r.Context(), try, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
@@ -175,12 +175,12 @@ func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string
 	return m.sendList(w, r, robot, additions)
 }
 
-// sendList sends the robot its list, with Sheaf's additions or in the paper's form.
+// sendList sends the robot its list, in Sheaf's form with additions or in the paper's form.
 func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string, additions bool) error {
 	var generation int64
 	var lines []wire.HostLine
 	var lease wire.Lease
-	for !lease.Renewed { // it is not if the list has just changed
+	for !lease.Renewed { // false if the list has just changed
 		var err error
 		if generation, lines, err = m.Assignments.List(r.Context(), robot); err != nil {
 			return err
@@ -191,7 +191,7 @@ func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string,
 	}
 	if !additions {
 		lines = plain(lines)
-		// It begins its hosts anew, and what it does then is not in what was handed over.
+		// The robot begins its hosts anew. The hand-overs do not contain what it does from now on.
 		if err := m.Assignments.DropHandovers(r.Context(), robot); err != nil {
 			return err
 		}
@@ -218,14 +218,14 @@ func listHeader(w http.ResponseWriter, robot string, generation int64, lease wir
 	w.Header().Set(wire.HeaderGeneration, strconv.FormatInt(generation, 10))
 }
 
-// plain returns the lines in the paper's form, without those of hosts that the robot must visit
-// only in part, or not yet.
+// plain returns the lines in the paper's form. It leaves out hosts that the robot must visit only
+// in part, or not yet.
 func plain(lines []wire.HostLine) []wire.HostLine {
 	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Wait || l.Share.Split && l.Share.Several() })
 	for i, l := range lines {
 		lines[i] = wire.HostLine{URL: l.URL, Referer: l.Referer}
 	}
-	return slices.Compact(lines) // a URL had a line for each path that is left out
+	return slices.Compact(lines) // a URL has a line for each path that is left out
 }
 
 // matches reports whether an If-None-Match header names the entity tag.
@@ -238,7 +238,7 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// serveRecord answers P2: hosts that the robot has found. It takes the whole list or nothing.
+// serveRecord answers P2: hosts that the robot has found. It accepts the whole list or nothing.
 func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot string) error {
 	var lines []wire.HostLine
 	for l, err := range wire.ReadHostList(http.MaxBytesReader(w, r.Body, maxList), maxListPlain) {
@@ -300,7 +300,7 @@ func (m *Manager) serveSubscribe(w http.ResponseWriter, r *http.Request, robot s
 	return writeText(w, "SUBSCRIBED\n")
 }
 
-// serveUnsubscribe answers P5: the robot takes part no more.
+// serveUnsubscribe answers P5: the robot no longer takes part.
 func (m *Manager) serveUnsubscribe(w http.ResponseWriter, r *http.Request, robot string) error {
 	if err := m.Roster.Unsubscribe(r.Context(), robot); err != nil {
 		return err
@@ -320,7 +320,7 @@ func (m *Manager) takeAddresses(ctx context.Context, report wire.AddressReport) 
 	return err
 }
 
-// serveWatches answers what consumers watch of the robot's hosts.
+// serveWatches answers with the pages that consumers watch at the robot's hosts.
 func (m *Manager) serveWatches(w http.ResponseWriter, r *http.Request, robot string) error {
 	list, err := m.Hosts.Watches(r.Context(), robot)
 	if err != nil {

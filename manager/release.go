@@ -29,7 +29,7 @@ const maxProgram = 1 << 30
 // ReleaseKeyRequest is the body of PUT /v1/admin/releases/key.
 type ReleaseKeyRequest struct {
 	Key     string `json:"key"`     // a public key in minisign's form
-	Replace bool   `json:"replace"` // another key, if there is one
+	Replace bool   `json:"replace"` // whether it may replace another key
 }
 
 // ReleaseKeyResponse answers GET and PUT /v1/admin/releases/key.
@@ -40,7 +40,7 @@ type ReleaseKeyResponse struct {
 // PublishRequest is the body of POST /v1/admin/releases. The programs must have been sent before.
 type PublishRequest struct {
 	wire.Offer
-	Soak roster.Seconds `json:"soak"` // that each stage lasts at least
+	Soak roster.Seconds `json:"soak"` // shortest duration of each stage
 }
 
 // ReleasesResponse answers GET /v1/admin/releases.
@@ -51,35 +51,35 @@ type ReleasesResponse struct {
 // RolloutRequest is the body of POST /v1/admin/releases/{counter}/rollout.
 type RolloutRequest struct {
 	Percent int    `json:"percent"`
-	Stopped string `json:"stopped,omitempty"` // the reason for stopping it; empty: it goes on
+	Stopped string `json:"stopped,omitempty"` // why the roll-out stops; empty: it goes on
 }
 
-// Installable is what a robot's install command names: the digests of the script and of the
+// Installable has the digests that a robot's install command names: of the script, and of the
 // newest release that every robot may have.
 type Installable struct {
 	Script  string `json:"script"`            // SHA-256 of /install.sh
-	Counter int64  `json:"counter,omitempty"` // of the release; 0: every robot may have none yet
-	Release string `json:"release,omitempty"` // SHA-256 of its text
+	Counter int64  `json:"counter,omitempty"` // counter of the release; 0: no release is for every robot yet
+	Release string `json:"release,omitempty"` // SHA-256 of the release's text
 	Missing string `json:"missing,omitempty"` // if Counter is 0: the command that an operator has to run first
 }
 
 // releaseAPI serves releases to anybody and lets operators publish them.
 type releaseAPI struct{ releases *roster.Releases }
 
-// What anybody may have.
+// Operations for anybody.
 var (
 	installer   = route.New[route.None, route.None]("GET", wire.PathInstaller, route.Anybody, audit.None, "The script that installs a robot").Answering(http.StatusOK, "").Sends("text/x-shellscript")
 	releaseFile = route.New[route.None, route.None]("GET", wire.PathReleases+"/{counter}/{file}", route.Anybody, audit.None, "A file of a release of the robot's program").Answering(http.StatusOK, "").
 			Sends("text/plain", "application/octet-stream").Also(http.StatusPartialContent, "", "").Also(http.StatusNotModified, "", "")
 )
 
-// register mounts what anybody may have.
+// register mounts the operations for anybody.
 func (a releaseAPI) register(mount route.Mount) {
 	installer.Raw(mount, a.serveInstaller)
 	releaseFile.Raw(mount, a.serveFile)
 }
 
-// Operations of operators on releases.
+// Operations for operators.
 var (
 	ListReleases  = route.New[route.None, ReleasesResponse]("GET", api.PathAdminReleases, operators.Viewer, audit.None, "Releases of the robot's program, and how far they are")
 	Publish       = route.New[PublishRequest, route.None]("POST", api.PathAdminReleases, operators.Admin, audit.Release, "Publish a release")
@@ -89,7 +89,7 @@ var (
 	RollOut       = route.New[route.At[RolloutRequest], route.None]("POST", api.PathAdminReleases+"/{counter}/rollout", operators.Worker, audit.Release, "Set how many robots have a release, or stop it")
 )
 
-// registerAdmin mounts what operators may do.
+// registerAdmin mounts the operations for operators.
 func (a releaseAPI) registerAdmin(mount route.Mount) {
 	ListReleases.On(mount, func(ctx context.Context, _ route.None) (ReleasesResponse, error) {
 		list, err := a.releases.List(ctx)
@@ -207,7 +207,7 @@ func (m *Manager) notBelowFloor(f robotHandler) robotHandler {
 	}
 }
 
-// installable returns what an install command names now.
+// installable returns the digests for an install command as of now.
 func (a releaseAPI) installable(ctx context.Context) (Installable, error) {
 	script := sha256.Sum256([]byte(deploy.InstallRobot))
 	in := Installable{Script: hex.EncodeToString(script[:])}
@@ -224,8 +224,8 @@ func (a releaseAPI) installable(ctx context.Context) (Installable, error) {
 	return in, nil
 }
 
-// missingForInstall returns the command that an operator has to run so that every robot may have
-// a release.
+// missingForInstall returns the command that an operator has to run before every robot may have a
+// release.
 func (a releaseAPI) missingForInstall(ctx context.Context) (string, error) {
 	const publish = "sheaf release publish --key KEYFILE ROBOTD…"
 	key, err := a.releases.Key(ctx)

@@ -14,7 +14,7 @@ import (
 	"sheaf/manager/levelling"
 )
 
-// servlet is the query of the paper's paths.
+// servlet is the query of requests to the paper's paths.
 type servlet struct {
 	Host string `query:"host" doc:"the robot's own name"`
 }
@@ -33,7 +33,7 @@ func robotWrite[In, Out any](path, summary string) route.Op[In, Out] {
 	return route.New[In, Out](http.MethodPost, path, route.Robot, audit.None, summary)
 }
 
-// The robots' protocol. Its first six operations are also at the paper's paths.
+// Operations of the robots' protocol. The first six are also at the paper's paths.
 var (
 	join = route.New[wire.JoinRequest, wire.JoinResponse](http.MethodPost, wire.PathJoin, route.Anybody, audit.Join, "Exchange a one-time token for credentials").Under("robots")
 
@@ -76,7 +76,7 @@ func (m *Manager) Register(r *mux.Router) {
 	}
 }
 
-// Routes returns all operations, for the description.
+// Routes returns all operations, for the API description.
 func Routes() []route.Route {
 	return slices.Concat(
 		route.List(func(mount route.Mount) { new(Manager).registerRobots(mount, mount) }),
@@ -92,10 +92,10 @@ func methodsOf(op route.Route) []string {
 
 type robotKey struct{}
 
-// robotOf returns the robot whose request is answered.
+// robotOf returns the name of the robot whose request is answered.
 func robotOf(ctx context.Context) string { return ctx.Value(robotKey{}).(string) }
 
-// raw returns the handler of an operation of a robot.
+// raw makes a route.Handler of a robotHandler.
 func raw(h robotHandler) route.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error { return h(w, r, robotOf(r.Context())) }
 }
@@ -106,7 +106,7 @@ func (m *Manager) registerRobots(everybody, robots route.Mount) {
 		op      route.Route
 		old     string
 		handler robotHandler
-		also    string // another method of the old path
+		also    string // a second method, at the paper's path only
 	}{
 		{fetchList.Route, "/servlets/list", m.notBelowFloor(m.serveList), ""},
 		{record.Route, "/servlets/record", m.alone(m.serveRecord), ""},

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	sweepEvery   = time.Minute      // looks for silent robots, new watched hosts, uneven backlogs, a plan that is due
-	compareEvery = 10 * time.Minute // compares the robots' copies
+	sweepEvery   = time.Minute      // for silent robots, new watched hosts, uneven backlogs and a plan that is due
+	compareEvery = 10 * time.Minute // for comparing the robots' copies
 )
 
-// Run does what is due until ctx ends: it refreshes addresses, enters watched hosts, hands hosts on
-// as Options.Balance says, compares copies, and makes the day's plan. What fails is logged and
-// tried again the next time.
+// Run does the regular work until ctx ends: it refreshes addresses, enters watched hosts, hands
+// hosts on as Options.Balance says, compares copies, and makes the day's plan. It logs failures and
+// tries again the next time.
 func (m *Manager) Run(ctx context.Context) error {
 	failed := func(what string, err error) {
 		if err != nil && ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	g.Go(func() error {
 		return loop.Every(ctx, compareEvery, m.Copies.Update, func(err error) { failed("comparing the robots' copies", err) })
 	})
-	g.Go(func() error { // apart from the others, because it may have to wait for its turn
+	g.Go(func() error { // in a goroutine of its own, because it may have to wait for its turn
 		return loop.Every(ctx, sweepEvery, func(ctx context.Context) error {
 			plan, err := m.Levelling.PlanToday(ctx)
 			if err == nil && !plan.Made.IsZero() {

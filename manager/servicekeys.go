@@ -11,7 +11,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// serviceKeys tells a robot how to get from the service's key that it knows to the newest one.
+// serviceKeys returns the statements that lead from a service key that the robot knows to the
+// newest one.
 func (m *Manager) serviceKeys(ctx context.Context, q keyQuery) (chain wire.KeyChain, err error) {
 	key, err := hex.DecodeString(q.Key)
 	if err != nil || len(key) != ed25519.PublicKeySize {
