@@ -152,8 +152,8 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	return nil
 }
 
-// NoteRefusal records that a robot was turned away, and why. It writes to the database at most once a
-// minute.
+// NoteRefusal records that a robot was turned away, and why. It writes to the database at most once
+// a minute.
 func (r *Roster) NoteRefusal(ctx context.Context, robot, why string) error {
 	now := r.assignments.Now()
 	before := func(d time.Duration) int64 { return db.Millis(now.Add(-d)) }
