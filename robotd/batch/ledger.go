@@ -17,8 +17,8 @@ import (
 // Kind is why a page was not collected, or a link not followed.
 type Kind = string
 
-// The kinds. KindLeft and KindLater are levels, and are not added up: the last line of a host
-// holds.
+// The kinds. KindLeft and KindLater are levels. They are not added up: the last line of a host
+// counts.
 const (
 	KindRefused  Kind = "refused"  // by robots.txt, or because its owner asked the archive
 	KindFailed   Kind = "failed"   // all tries have failed

@@ -2,8 +2,8 @@ package batch
 
 import "io"
 
-// movingReader reports how much of a batch has been read. Of that, the system may still have some
-// in its buffers.
+// movingReader reports how much of a batch has been read. Some of it may still lie in the system's
+// buffers.
 type movingReader struct {
 	io.Reader
 	at   int64

@@ -83,7 +83,7 @@ func count(m *map[string]int64, reason string, n int64) {
 	(*m)[reason] += n
 }
 
-// AddSegment counts the pages that the batch has of a host. A robots.txt is not one.
+// AddSegment counts the pages that the batch has of a host. A robots.txt does not count.
 func (r *Report) AddSegment(idx *archive.Index) {
 	h := r.host(idx.Host)
 	for i := range idx.Cells {
