@@ -51,16 +51,17 @@ func (c *Assignment) Generation() int64 { return c.List().Generation }
 // Interval returns the interval that an operator has set for a host; 0: none.
 func (c *Assignment) Interval(host string) time.Duration { return c.List().Intervals[host] }
 
-// Shortest returns how short an operator lets the interval of a host get; 0: none has said.
+// Shortest returns the shortest interval that an operator allows for a host; 0: none is set.
 func (c *Assignment) Shortest(host string) time.Duration { return c.List().Shortest[host] }
 
-// RunPages returns how many pages of a host an operator has one visit fetch; 0: none has.
+// RunPages returns how many pages of a host one visit fetches, as an operator has set it; 0: not
+// set.
 func (c *Assignment) RunPages(host string) int { return c.List().RunPages[host] }
 
-// Omits reports whether the manager has a URL of a host left out.
+// Omits reports whether the manager wants a URL of a host left out.
 func (c *Assignment) Omits(host, url string) bool {
 	return slices.ContainsFunc(c.List().Omits[host], func(path string) bool { return weburl.PrefixOf("http://" + host + path).Holds(url) })
 }
 
-// Share returns what of a host is this robot's.
+// Share returns which URLs of a host are this robot's.
 func (c *Assignment) Share(host string) wire.Share { return c.List().Shares[host] }

@@ -321,7 +321,7 @@ func (c *Client) ask(ctx context.Context, method, url string, header http.Header
 	return nil, answerError(resp, string(said))
 }
 
-// movingBody puts off the end of a request with all that is read.
+// movingBody postpones the end of a request each time something is read.
 type movingBody struct {
 	io.Reader
 	timer *time.Timer

@@ -183,7 +183,7 @@ func (d *Found) Report(ctx context.Context, m Recorder) error {
 	return nil
 }
 
-// note notes that the manager has so many bytes, which are so many lines.
+// note records how many bytes of the file hosts the manager has, and how many lines that is.
 func (d *Found) note(sent int64, lines int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

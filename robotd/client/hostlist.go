@@ -24,16 +24,16 @@ type List struct {
 
 	Intervals map[string]time.Duration `json:"intervals,omitempty"` // by host: the interval that an operator has set
 
-	Shortest map[string]time.Duration `json:"shortest,omitempty"` // by host: how short an operator lets the interval get
+	Shortest map[string]time.Duration `json:"shortest,omitempty"` // by host: the shortest interval that an operator allows
 
 	RunPages map[string]int `json:"run_pages,omitempty"` // by host: pages of a visit that an operator has set
 
-	Omits map[string][]string `json:"omits,omitempty"` // by host: paths with which the URLs begin that are left out
+	Omits map[string][]string `json:"omits,omitempty"` // by host: paths; URLs that begin with one are left out
 
 	index sync.Once // makes hosts
 	hosts map[string][]string
 
-	Handovers map[string]string `json:"handovers,omitempty"` // by host: name of what another robot hands over
+	Handovers map[string]string `json:"handovers,omitempty"` // by host: digest of the file that another robot hands over
 }
 
 // Add adds a line of the manager's answer.

@@ -9,12 +9,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// KeyOverlap is how long a robot takes what the service's former key has signed, from when the
-// robot learns that the service signs with the next one.
+// KeyOverlap is how long a robot accepts what the service's former key has signed, after it has
+// learned that the service signs with the next one.
 const KeyOverlap = 7 * 24 * time.Hour
 
-// Pinned are the keys by which a robot knows its service, apart from ServerKey. By PROTOCOL.md of
-// the manager, a robot only takes a key that a key which it has already took for the next one.
+// Pinned are the keys by which a robot knows its service, apart from ServerKey. A robot accepts a
+// key as the next one only if a key that it has already accepted says so: see PROTOCOL.md of the
+// manager.
 type Pinned struct {
 	// Next comes after ServerKey. Both may sign until the service proves that it signs with Next.
 	Next []byte `json:"next_server_key,omitempty"`
@@ -24,8 +25,8 @@ type Pinned struct {
 	OldUntil time.Time `json:"old_server_key_until,omitzero"`
 }
 
-// ServiceKeys returns the keys of which any may have signed what comes from the service, the newest
-// first. It may be called concurrently, as may NewestServiceKey, Follow and LearnReleaseKey.
+// ServiceKeys returns the keys with which the service may sign, the newest first. It may be called
+// concurrently, as may NewestServiceKey, Follow and LearnReleaseKey.
 func (id *Identity) ServiceKeys() []ed25519.PublicKey {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -75,7 +76,7 @@ func (id *Identity) Follow(dir string, statements []wire.KeyStatement) (changed 
 	return true, nil
 }
 
-// take takes a statement. It reports whether the statement has said anything new.
+// take applies a statement. It reports whether the statement has said anything new.
 func (t *trust) take(s wire.KeyStatement) (changed bool, err error) {
 	switch {
 	case bytes.Equal(s.Key, t.key):
