@@ -199,7 +199,7 @@ type Page struct {
 	MaxPerHost  int           `mapstructure:"max_per_host" want:"at least 1"` // pages of one host in a cycle
 	MaxDepth    int           `mapstructure:"max_depth" want:"at least 0"`    // links from a seed
 	Tries       int           `mapstructure:"tries" want:"at least 1"`        // tries for a page that cannot be fetched
-	Rules       time.Duration `mapstructure:"rules" want:"1m to 24h"`         // time for which a robots.txt holds (RFC 9309, 2.4); below the time from night to night each night has its record
+	Rules       time.Duration `mapstructure:"rules" want:"1m to 24h"`         // time for which a robots.txt holds (RFC 9309, 2.4); if it is shorter than from night to night, each night stores it
 	Full        time.Duration `mapstructure:"full" want:"at least 0s"`        // longest time between two full copies of a page that does not change
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"`                  // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
 	Probe       bool          `mapstructure:"probe"`                          // request a page that cannot exist from each host once a cycle, to know its error page

@@ -14,9 +14,9 @@ type Plan struct {
 	LogAt  time.Duration    // time since midnight at which the log is sent
 }
 
-// NextCycle returns when the cycle after one that began and ended at the given times begins. Daily
-// cycles begin when the window first opens on a later day than the last cycle began. It returns
-// false if the window never opens.
+// NextCycle returns when the next cycle begins, if the last one began and ended at the given times.
+// Daily cycles begin when the window first opens on a later day than the last cycle began. It
+// returns false if the window never opens.
 func (p Plan) NextCycle(began, ended time.Time) (time.Time, bool) {
 	from := began.Add(p.Every)
 	if p.Every <= 0 {
