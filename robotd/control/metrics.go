@@ -8,8 +8,8 @@ import (
 	"sheaf/robotd/client"
 )
 
-// Source tells the statuses that read returns as metrics. There are no metrics for single hosts,
-// since there may be a hundred thousand.
+// Source returns the metrics of the status that read returns. There are no metrics for single
+// hosts, since there may be a hundred thousand.
 func Source(read func() (Status, error)) metrics.Source {
 	return metrics.Source{Name: "status", Ask: func(_ context.Context, out *metrics.Out) error {
 		s, err := read()
