@@ -98,8 +98,8 @@ func (c *Crawl) endLocked(why error) {
 	}
 }
 
-// Start takes those hosts into the crawl that are not in it. It reports whether they are visited: a
-// crawl that is ending takes none.
+// Start takes hosts into the crawl, unless they are in it already. It reports whether they are
+// visited: a crawl that is ending takes none.
 func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) (taken bool, err error) {
 	if !c.started(1) {
 		c.started(-1)

@@ -48,7 +48,7 @@ type summary struct {
 // New returns a crawler.
 func New(parts Parts) *Crawler { return &Crawler{parts: parts, wanted: make(chan struct{}, 1)} }
 
-// What ends a crawl that went well.
+// Reasons for the end of a crawl that went well.
 var (
 	errExhausted = errors.New("every host is exhausted")
 	errOver      = errors.New("the cycle's time is over")
@@ -60,8 +60,8 @@ func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Con
 	return r.begin(ctx, round, round.End, nil)
 }
 
-// begin begins a crawl that is over at a time, unless that is zero. resting are the assigned hosts
-// that are not in a short crawl.
+// begin begins a crawl that ends at the time over; zero: it has no such time. resting are the
+// assigned hosts that are not in a short crawl.
 func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time, resting map[string][]string) (context.Context, *Crawl, func()) {
 	ctx, fail := context.WithCancelCause(ctx)
 	c := newCrawl(&r.parts, round, fail, resting)
@@ -102,8 +102,8 @@ func (r *Crawler) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Progress returns what the current crawl does, or what the last one did, with a number of hosts;
-// negative: all.
+// Progress returns what the current crawl does, or what the last one did, with at most that many
+// hosts; negative: all.
 func (r *Crawler) Progress(at time.Time, hosts int) Progress {
 	s := Progress{Unreached: []string{}}
 	if c := r.Current(); c != nil {

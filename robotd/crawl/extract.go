@@ -19,11 +19,12 @@ const maxRedirects = 10
 
 // Limits of links.
 const (
-	maxPath  = 2048 // bytes of path and query of those that are followed
+	maxPath  = 2048 // bytes of path and query of a link that is followed
 	maxLinks = 1000 // of one page in the archive; further ones are only counted
 )
 
-// NotRecorded is why links are missing in the archive. They are followed all the same.
+// NotRecorded is the reason for links beyond maxLinks: the archive lacks them, but they are
+// followed.
 const NotRecorded = "not_recorded"
 
 // extracting is the second stage: see extract.
@@ -129,7 +130,7 @@ func (x *extracting) followLink(t *turn, l *page.Link, depth int) {
 	x.follow(t, l.URL, frontier.Entry{Depth: depth})
 }
 
-// maxFoundHosts is how many hosts that are not the robot's one page can make it report. So a page
+// maxFoundHosts is the most hosts of others that the robot reports because of one page. So a page
 // of links to invented names does not fill the manager's list.
 const maxFoundHosts = 100
 

@@ -30,7 +30,7 @@ type Host struct {
 	place  place
 	memory memory
 	rest   rest
-	share  atomic.Pointer[wire.Share] // what of the host is this robot's
+	share  atomic.Pointer[wire.Share] // which URLs of the host are this robot's
 	idle   atomic.Bool                // not to be visited: the host has no address yet, waits, or was dropped
 	waits  atomic.Bool                // not to be visited yet: another robot may still do so
 	dirty  atomic.Bool                // written to since the last checkpoint
@@ -44,7 +44,7 @@ type Host struct {
 type visit struct {
 	at     time.Time
 	status int    // of the answer; 0: there was none
-	why    string // there was none
+	why    string // why there was no answer
 }
 
 // visited notes what a visit to the host has shown: an answer, or an error of package fetch.
@@ -97,12 +97,12 @@ type rest struct {
 	why      atomic.Pointer[string] // why it waits longer than its address's interval; nil: it does not
 }
 
-// manyHungUp is at how many pages in a row a server hangs up before it, and no longer a program
-// behind these pages, is taken to fail.
+// manyHungUp is at how many pages in a row a server must hang up before the server itself counts as
+// failing, and not a program behind these pages.
 const manyHungUp = 3
 
 // hangsUp notes that the server took the connection for a URL and closed it without a byte. It
-// reports whether it does so at whatever it is asked for.
+// reports whether the server does so for all pages.
 func (r *rest) hangsUp(url string) bool {
 	if len(r.hungUp) < manyHungUp && !slices.Contains(r.hungUp, url) {
 		r.hungUp = append(r.hungUp, url)
@@ -149,10 +149,10 @@ func (h *Host) SetIdle(idle bool) { h.idle.Store(idle) }
 // Unreached reports whether the host has no address, or rests because it fails.
 func (h *Host) Unreached() bool { return h.idle.Load() || h.rest.rests.Load() }
 
-// Share returns what of the host is this robot's.
+// Share returns which URLs of the host are this robot's.
 func (h *Host) Share() wire.Share { return *h.share.Load() }
 
-// SetShare changes what of the host is this robot's.
+// SetShare changes which URLs of the host are this robot's.
 func (h *Host) SetShare(share wire.Share) { h.share.Store(&share) }
 
 // Push queues entries, unless the host was dropped. It returns how many are new.
@@ -187,7 +187,7 @@ func (h *Host) finish(done frontier.Done) error {
 	return err
 }
 
-// Speed is the speed of the server, for the end of the crawl.
+// Speed returns the server's speed, which is noted at the end of the crawl.
 func (h *Host) Speed() *revisit.Speed { return &h.memory.speed }
 
 // recovered notes that the server answers as it should.
@@ -239,7 +239,7 @@ func (h *Host) WhyWaits() string {
 // Rests reports whether the host has failed too often to be tried again soon.
 func (h *Host) Rests() bool { return h.rest.rests.Load() }
 
-// Describe returns the host's  p is its place in the gate; nil: it has none.
+// Describe returns the host's status. p is its place in the gate; nil: it has none.
 func (h *Host) Describe(p *polite.Place) HostStatus {
 	d := HostStatus{Name: h.Name, State: Done, Pages: h.pages.rate(), Bytes: h.bytes.rate(), Left: int64(h.Front.Left())}
 	if addr := h.place.addr.Load(); addr != nil {

@@ -49,8 +49,8 @@ func (s *Hosts) Add(h *Host) {
 	s.hosts[h.Name] = h
 }
 
-// Begin lets a host be visited that has an address and is not idle: not before at, and not before
-// an earlier run has promised.
+// Begin lets a host be visited: not before at, and not before an earlier run has promised. The host
+// must have an address and not be idle.
 func (s *Hosts) Begin(h *Host, at time.Time) {
 	if until := s.restraints.Get(h.Name).Until; at.Before(until) {
 		at = until

@@ -85,7 +85,7 @@ func (t *turn) compares() bool {
 	return m != nil && m.sketch != nil && t.entry.Depth > 0
 }
 
-// text returns how many bytes of its text the judgement of the page needs.
+// text returns how many bytes of the page's text are needed to judge it.
 func (t *turn) text() int {
 	if t.compares() {
 		return page.MaxText

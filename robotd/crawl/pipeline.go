@@ -23,7 +23,7 @@ type Manners struct {
 	Restraints *polite.Restraints
 	Turns      *polite.SharedTurns
 	Intervals  *polite.Intervals
-	Shortest   *polite.Intervals // how short they may get
+	Shortest   *polite.Intervals // the shortest intervals that operators allow
 	Rules      *polite.Rules
 	Shared     *polite.Library
 }
@@ -119,7 +119,7 @@ func (p *Pipeline) describe(s *Progress, now time.Time, due, late int) {
 	for _, m := range []struct {
 		*stage
 		queue int
-		late  int // of those, that may have waited for long
+		late  int // how many of the queue may have waited for long
 	}{{p.fetching, due, late}, {p.extracting, extracting, extracting}, {p.storing, storing, storing}} {
 		s.Modules = append(s.Modules, m.describe(m.queue))
 		if m.stuck(m.late, p.began, p.Patience(), now) {

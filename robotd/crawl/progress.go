@@ -6,7 +6,7 @@ import "time"
 type Progress struct {
 	Coverage  *Coverage    `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
 	Forecast  *Forecast    `json:"forecast,omitempty"` // nil: nothing is left
-	Addresses int          `json:"addresses"`          // on which the hosts with pages left live
+	Addresses int          `json:"addresses"`          // addresses of the hosts with pages left
 	Waiting   int          `json:"waiting"`            // hosts with something left to visit
 	Visited   int          `json:"visited"`            // of those, right now
 	LeftOut   int          `json:"left_out"`           // hosts that have no address, or rest because they fail
@@ -70,5 +70,5 @@ type HostStatus struct {
 	Bytes   Rate      `json:"bytes"`
 	Left    int64     `json:"left"` // pages known and not visited
 	Next    time.Time `json:"next,omitzero"`
-	Why     string    `json:"why,omitempty"` // it is not visited now
+	Why     string    `json:"why,omitempty"` // why it is not visited now
 }

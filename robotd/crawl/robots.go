@@ -53,7 +53,7 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	}
 	way := ru.way
 	t.out.More = true
-	if t.addr != way.addr.Addr() { // a link to the host called it home on the way
+	if t.addr != way.addr.Addr() { // a new link has put the host back at its own address
 		r.parts.Manners.Gate.Add(way.addr.Addr(), h.Name)
 		return
 	}
@@ -111,8 +111,8 @@ func RobotsVerdict(resp *fetch.Response, err error) polite.Verdict {
 	return polite.FromResponse(status, body, err)
 }
 
-// elsewhere is requests.elsewhere on the way to a robots.txt. If another host has that, the next
-// access is to another address of it, an interval later.
+// elsewhere is requests.elsewhere on the way to a robots.txt. If another host has the file, the
+// next access is to another address of that host, an interval later.
 func (r *robots) elsewhere(ctx context.Context, t *turn, ru *rules, err error) bool {
 	way := ru.way
 	name := weburl.Host(way.at)
@@ -136,9 +136,9 @@ func (r *robots) elsewhere(ctx context.Context, t *turn, ru *rules, err error) b
 	return true
 }
 
-// store adds the host's answer to a request for its robots.txt to the host's segment, also one that
-// says that there is none, and where it redirects to. It is stored in full each time: a revisit
-// would hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
+// store adds the host's answer to a request for its robots.txt to the host's segment, also an
+// answer that there is none, or that redirects. It is stored in full each time: a revisit would
+// hardly be shorter. An answer that says nothing is not stored, since it is asked for again.
 func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, verdict polite.Verdict) error {
 	again := verdict.NotNow() || resp.Status/100 == 3 && way.hops > 0
 	if again || weburl.Host(way.at) != h.Name {
@@ -168,7 +168,7 @@ func (r *robots) store(h *Host, way *rulesWay, resp *fetch.Response, verdict pol
 	return err
 }
 
-// take works by what fetching a robots.txt has shown. backOff returns when to try again.
+// take applies the verdict on a robots.txt to its host. backOff returns when to try again.
 func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func() time.Time) {
 	h := t.host
 	if verdict.NotNow() {

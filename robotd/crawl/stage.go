@@ -76,8 +76,8 @@ func (s *stage) stuck(queue int, since time.Time, patience time.Duration, now ti
 }
 
 // Meter counts, and knows how much was counted within the last minute. It keeps only the counts of
-// two clock minutes, since every host has some meters: of the minute before, that part counts which
-// is less than 60 s ago. Its methods may be called concurrently.
+// two clock minutes, since every host has some meters: of the earlier minute, the share counts that
+// lies less than 60 s back. Its methods may be called concurrently.
 type Meter struct {
 	mu     sync.Mutex // guards all below
 	total  int64

@@ -136,7 +136,7 @@ func isPage(resp *fetch.Response, url string) bool {
 }
 
 // judgeServer notes what the visit has shown of the host's server, and when it may be visited
-// again. An answer for which the page may be to blame does not hold up the host's others.
+// again. An answer for which the page may be to blame does not hold up the host's other pages.
 func (s *storing) judgeServer(t *turn) {
 	h := t.host
 	if t.resp == nil {

@@ -57,8 +57,8 @@ type link struct {
 	frontier.Entry
 }
 
-// cut counts n links to a host that are not followed, and why. One of them is, or stands on, the
-// URL.
+// cut counts n links to a host that are not followed, and why. url is one of the links, or the page
+// on which they stand.
 func (t *turn) cut(host, reason, url string, n int) {
 	for i := range t.cuts {
 		if e := &t.cuts[i]; e.Host == host && e.Reason == reason {

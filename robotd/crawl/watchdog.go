@@ -70,8 +70,8 @@ func (d *watchdog) run(ctx context.Context) {
 	}, nil)
 }
 
-// look cancels fetches without progress. It returns the turns of workers that have not returned
-// within half of that time again.
+// look cancels fetches without progress. It returns the turns of workers that have still not
+// returned half of that time later.
 func (d *watchdog) look(now time.Time) (lost []*turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
