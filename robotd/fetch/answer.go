@@ -148,7 +148,7 @@ func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer
 type exact struct {
 	in    io.Reader
 	left  int64
-	spare int64 // how many of left may be missing
+	spare int64 // how many bytes of left may be missing
 }
 
 func (e *exact) Read(p []byte) (int, error) {

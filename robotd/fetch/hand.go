@@ -284,7 +284,7 @@ func (w *work) read(ctx context.Context, end context.CancelCauseFunc) error {
 	}
 }
 
-// begin begins a turn. A turn whose ID is under way is none.
+// begin begins a turn. It ignores a turn whose ID is under way.
 func (w *work) begin(connected context.Context, end context.CancelCauseFunc, t *turn) {
 	to := &partWriter{ctx: connected, work: w, part: part{ID: t.ID}}
 	ctx, cancel := context.WithCancel(connected)
@@ -412,8 +412,8 @@ func (p *partWriter) flush() error {
 	return p.work.send(p.ctx, &message{Part: &of, data: data})
 }
 
-// answer writes the answer. What was found stays away if it is too long: the head searches the page
-// itself.
+// answer writes the answer. It leaves out what was found if that is too long: the head then
+// searches the page itself.
 func (p *partWriter) answer(a *handAnswer) error {
 	text, err := json.Marshal(a)
 	if err == nil && len(text) > maxAnswer && a.Response != nil {

@@ -59,7 +59,7 @@ type message struct {
 	data []byte // of Part
 }
 
-// Terms are what a hand does its work by.
+// Terms are the settings by which a hand works.
 type Terms struct {
 	Contact  string        `json:"contact"` // as Config.Contact
 	MaxBytes int64         `json:"max_bytes"`
@@ -78,7 +78,7 @@ type ping struct {
 // turn is a page to be fetched. Its ID is used once.
 type turn struct {
 	ID      uint64 `json:"id"`
-	Run     uint64 `json:"run,omitempty"` // over whose connection; 0: over one of its own
+	Run     uint64 `json:"run,omitempty"` // the run whose connection carries it; 0: a connection of its own
 	Request        // what matters to a hand
 }
 

@@ -186,7 +186,7 @@ func (w *hand) take(p *part, data []byte) (err error) {
 	return err
 }
 
-// What becomes of a turn that a hand has not made. Such a page stays the next one of its host.
+// Errors of a turn that a hand has not made. Its page stays the next one of its host.
 var (
 	errNotGiven = errors.New("the hand has gone before it was given the turn")
 	errLost     = errors.New("the hand has gone and gave the turn back")

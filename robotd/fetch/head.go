@@ -372,8 +372,8 @@ func (h *Head) Hands() (all []Hand, warnings []string) {
 
 var crlf2 = []byte("\r\n\r\n")
 
-// check says what is wrong with an answer that a hand has sent for a turn, since which so much time
-// has passed.
+// check says what is wrong with an answer that a hand has sent for a turn. since is how long ago
+// the hand got the turn.
 func (a *handAnswer) check(addr netip.Addr, since time.Duration) error {
 	certificates := []string{"", CertExpired, CertHost, CertSelfSigned, CertIncomplete, CertAuthority, CertInvalid}
 	r := a.Response

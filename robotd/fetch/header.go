@@ -19,7 +19,7 @@ import (
 // that are no fields are left out.
 type header struct {
 	proto  string // HTTP/1.0 or HTTP/1.1
-	said   string // as the server wrote it, if that is another; empty: it is not
+	said   string // proto as the server wrote it, if that differs; else empty
 	status int
 	reason string
 	fields []field
