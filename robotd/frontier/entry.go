@@ -15,7 +15,7 @@ import (
 type Entry struct {
 	URL       string // canonical: absolute, without spaces and line ends
 	Depth     int    // links from a seed
-	Links     int    // to it, about; only of pages of earlier cycles that were never visited
+	Links     int    // links to it, about; only for pages of earlier cycles that were never visited
 	Redirects int    // redirects in a row that led to it
 	Tries     int    // failed fetches
 	First     bool   // from PushFirst; not stored in the log

@@ -142,7 +142,8 @@ type knownSource interface {
 }
 
 // mergeKnown calls put with the pages of all sources in the order of their keys. If several sources
-// have a page, it uses the last one's that has a visit, or the first one's with the links of all.
+// have a page, it uses that of the last source with a visit to it. If none has a visit, it uses
+// that of the first source, with the sum of all links.
 func mergeKnown(sources []knownSource, put func(k known, from int) error) error {
 	heads := make([]known, len(sources))
 	live := make([]bool, len(sources))

@@ -20,7 +20,7 @@ func grid(n int) float64 { return math.Exp(gridLeast + gridStep*float64(n)) }
 const (
 	learnFrom   = 2000 // pages from which a spread is learned, at most
 	learnRounds = 12
-	learnPrior  = 4 // pages that the spread which is assumed beforehand counts for
+	learnPrior  = 4 // number of pages for which the assumed spread counts
 )
 
 // assumed is the spread of a page about which nothing is known: around one change in five days,

@@ -17,9 +17,9 @@ import (
 const keepVisits = 90 * 24 * time.Hour
 
 // The state file has a line "sheaf-visits 3 <cycle>", then one line for each page in the order of
-// keys: 16 hexadecimal digits, a space, a checksum of the rest, the visit's fields, of pages that
-// were never visited "+" and the number of links to them unless it is 0, the depth, and the URL as
-// in the log. The last line is "~end <number of pages>". If a line is damaged, none of
+// keys: 16 hexadecimal digits, a space, a checksum of the rest, the visit's fields, or, for a page
+// that was never visited, "+" and the number of links to it unless that is 0; then the depth, and
+// the URL as in the log. The last line is "~end <number of pages>". If a line is damaged, none of
 // the host's visits is used any more: a page that answers "not modified" would hide the links to
 // the lost pages.
 const (
