@@ -37,11 +37,11 @@ type Prober struct {
 
 // probes are what the manager has asked for.
 type probes struct {
-	sent polite.Instant // from before it did
+	sent polite.Instant // a moment before the manager was asked for them
 	asks []wire.ProbeAsk
 }
 
-// NewProber returns a prober. interval is that between two files.
+// NewProber returns a prober. interval lies between the requests for two files.
 func NewProber(interval time.Duration, man *crawl.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *client.CollectionLog) *Prober {
 	return &Prober{
 		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, lease: man.Lease, crawler: crawler, journal: journal,
@@ -80,9 +80,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// measureIn is measure in the time in which the robot has the address for itself. The time counts
-// on the clock of leases, which goes on while the machine is stopped. If half of it is over,
-// because the order had to wait, nothing is measured.
+// measureIn calls measure, and ends it with the time for which the robot has the address for
+// itself. The time counts on the clock of leases, which goes on while the machine is stopped. If
+// half of it is over, because the order had to wait, nothing is measured.
 func (p *Prober) measureIn(ctx context.Context, sent polite.Instant, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
 	if ask.ForMS == 0 {
 		return p.measure(ctx, ask, p.lease.MayVisit)

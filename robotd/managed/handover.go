@@ -29,7 +29,7 @@ import (
 type Passing struct {
 	Robot      string
 	Key        ed25519.PrivateKey // the robot's
-	Service    wire.Verifier      // of what other robots hand over
+	Service    wire.Verifier      // verifies what other robots hand over
 	Client     *client.Client
 	Frontier   *frontier.Frontier
 	Batches    *batch.Store
@@ -46,8 +46,8 @@ type Passing struct {
 // service answers, and something is wrong with this request only.
 const patience = 3
 
-// handOver sends what the robot knows of hosts that it does not visit any more. What the service
-// does not want is only logged. An error says that the service could not be reached: try again.
+// handOver sends what the robot knows of hosts that it does not visit any more. A refusal by the
+// service is only logged. An error says that the service could not be reached: try again.
 func (p *Passing) handOver(ctx context.Context, generation int64, names []string) error {
 	var unsettled map[string]bool
 	for _, name := range names {
@@ -104,8 +104,8 @@ func (p *Passing) unsettled() (map[string]bool, error) {
 	return hosts, nil
 }
 
-// send sends the file of a host, unless nothing is known of it. Its body is written to the disk
-// before: the digest stands at the beginning.
+// send sends the file of a host, unless nothing is known of it. The body is written to the disk
+// first, because its digest stands at the beginning of the file.
 func (p *Passing) send(ctx context.Context, name string, generation int64, states bool) error {
 	body, err := p.Frontier.TempFile()
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Passing) send(ctx context.Context, name string, generation int64, state
 	})
 }
 
-// describe returns the head of a host's file but for what the body tells.
+// describe returns the head of a host's file, without what depends on the body.
 func (p *Passing) describe(name string, generation int64) *wire.Handover {
 	now := time.Now()
 	h := &wire.Handover{
@@ -163,9 +163,9 @@ func restOf(r polite.Restraint, now time.Time) wire.HandoverRest {
 	return wire.HandoverRest{WaitMS: max(r.Until.Sub(now), 0).Milliseconds(), EveryMS: r.Every.Milliseconds()}
 }
 
-// takeOver gets what other robots hand over of hosts, given by the digests of the files, and enters
-// it. A host whose file is wrong begins anew. An error says that the service could not be reached,
-// or that the disk failed: try again.
+// takeOver gets the files that other robots hand over, by their digests, and enters what they say.
+// A host whose file is wrong begins anew. An error says that the service could not be reached, or
+// that the disk failed: try again.
 func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
 	for _, name := range names {
 		digest := digests[name]

@@ -116,8 +116,8 @@ func (s *Session) workBy(ctx context.Context, old, list *client.List) (stopped b
 	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
 }
 
-// takeUp brings the changes of the list into the current crawl. Without one that takes new hosts,
-// it tells of them by Gained.
+// takeUp brings the changes of the list into the current crawl. If there is none that takes new
+// hosts, it announces them by Gained.
 func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *client.List) error {
 	if c != nil {
 		if err := c.Renew(ctx, old); err != nil {
@@ -183,12 +183,14 @@ func (s *Session) Leave(ctx context.Context) error {
 	if err := s.opt.Client.Unsubscribe(ctx); err != nil {
 		return err
 	}
-	// If the robot comes back, others have gone on with what it knows now.
+	// If the robot comes back, what it knows now is out of date: others have gone on with its
+	// hosts.
 	return s.opt.List.Set(&client.List{Generation: list.Generation})
 }
 
-// pass passes hosts on that went to another robot. What was collected of them is sealed under the
-// old list, by which it is judged. If nothing was, there is no need for a batch.
+// pass passes on hosts that went to another robot. It first seals what was collected of them, while
+// the old list holds, since the batch is judged by that list. If nothing was collected, there is no
+// batch.
 func (s *Session) pass(ctx context.Context, c *crawl.Crawl, generation int64, names []string) error {
 	if len(names) == 0 {
 		return nil

@@ -132,8 +132,8 @@ func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
 	}
 }
 
-// changed reports whether what is left of a host is by a third more or less than the manager knows.
-// Few hosts are told of, although all of them change all the time.
+// changed reports whether what is left of a host differs by more than a third from what the manager
+// knows. So a heartbeat names few hosts, although all of them change all the time.
 func changed(told, left int64) bool { return max(told-left, left-told) > told/3 }
 
 // tellAll makes the next heartbeat tell all hosts.
