@@ -235,7 +235,7 @@ func kindOf(contentType string, body []byte) kind {
 	return kindOther
 }
 
-// shown are families of types that have no links, but for those of XML.
+// shown are families of types without links, except types of XML.
 var shown = map[string]bool{"image": true, "audio": true, "video": true, "font": true}
 
 // isList has the outermost elements of sitemaps and feeds.

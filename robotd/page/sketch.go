@@ -75,7 +75,8 @@ func (k *Sketch) Like(o *Sketch) bool {
 	if len(k.hashes) < few || len(o.hashes) < few {
 		return slices.Equal(k.hashes, o.hashes)
 	}
-	// The smallest hashes of the union are a sample of it. Those that both have count.
+	// The smallest hashes of the union are a sample of it. Those that both sketches have are
+	// counted.
 	sampled, both := 0, 0
 	for a, b := k.hashes, o.hashes; len(a) > 0 && len(b) > 0 && sampled < keep; sampled++ {
 		switch {
