@@ -7,8 +7,8 @@ import "time"
 var began = time.Now()
 
 // bootTime returns a name for the present run of the process, so that no lease outlasts it, and the
-// time since its start: by the clock that is further, since one stops while the machine sleeps, and
-// the other may be set back.
+// time since its start. Of two clocks it takes the one that shows more, since one stops while the
+// machine sleeps, and the other may be set back.
 func bootTime() (boot string, now time.Duration) {
 	t := time.Now()
 	return processID(), max(t.Sub(began), t.Round(0).Sub(began.Round(0)))

@@ -63,8 +63,8 @@ func (g *Guard) Look() error {
 	return g.look()
 }
 
-// Wrote records that bytes were stored. After a certain part of the space to keep free, the guard
-// looks.
+// Wrote records that bytes were stored. Whenever these bytes reach a certain part of the space to
+// keep free, the guard looks.
 func (g *Guard) Wrote(bytes int64) error {
 	const part = 16
 	least := int64(0)

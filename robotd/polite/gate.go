@@ -294,8 +294,8 @@ func (g *Gate) Len() int {
 	return len(g.hosts)
 }
 
-// Late returns how many addresses have waited for a call of Next for so long, although a run might
-// have started.
+// Late returns how many addresses could have had a run for longer than by, and still wait for a
+// call of Next.
 func (g *Gate) Late(now time.Time, by time.Duration) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,7 +23,7 @@ func NewIntervals(usual time.Duration) *Intervals {
 	return &Intervals{usual: usual, homes: make(map[string]netip.Addr), hosts: make(map[netip.Addr]map[string]time.Duration)}
 }
 
-// Of returns the interval of a host for which this was set; 0: none was.
+// Of returns the interval that holds for a host. set is the one that was set for it; 0: none was.
 func (i *Intervals) Of(set time.Duration) time.Duration {
 	if set <= 0 {
 		return i.usual

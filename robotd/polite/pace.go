@@ -26,12 +26,12 @@ const (
 	slowest    = 2    // times the usual interval, at most, while it is slow
 )
 
-// limits are what the interval of an address keeps within.
+// limits are the bounds of an address's interval.
 type limits struct {
 	usual, min, max time.Duration
 }
 
-// limits returns what the interval at an address keeps within.
+// limits returns the bounds of the interval at an address.
 func (o *GateOptions) limits(addr netip.Addr) limits {
 	l := limits{usual: o.Interval}
 	if o.Set != nil {

@@ -66,7 +66,7 @@ func (s *SharedTurns) Allow(addr netip.Addr, now time.Time) time.Time {
 }
 
 // Set notes this robot's share of a host at an address, which replaces what is known of the host.
-// interval lies between two visits of any robots.
+// interval is the least time between two visits, whichever robots make them.
 func (s *SharedTurns) Set(addr netip.Addr, host string, share wire.Share, interval time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,9 +11,9 @@ type Place struct {
 	Host     string
 	Slot     netip.Addr    // the address, or the first of the group, that the host shares with others
 	At       time.Time     // about when its next run starts; while Out: zero
-	Asked    time.Time     // the host itself is not visited before: for its Crawl-delay, its Retry-After or a failure
-	Interval time.Duration // that holds at the slot now
-	Usual    time.Duration // that holds there unless the server is slow or in trouble
+	Asked    time.Time     // no visit to the host before this time: because of its Crawl-delay, its Retry-After or a failure
+	Interval time.Duration // holds at the slot now
+	Usual    time.Duration // holds there unless the server is slow or in trouble
 	Out      bool          // its run is under way
 }
 

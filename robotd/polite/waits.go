@@ -20,7 +20,7 @@ const (
 	mostWaits   = 512
 	medianWaits = 32                    // last pages whose median counts
 	leastWaits  = 8                     // before which no answer is late
-	lateSlack   = 20 * time.Millisecond // says nothing about the server
+	lateSlack   = 20 * time.Millisecond // an answer that is later only by this says nothing about the server
 	fewPages    = 4                     // or, of many pages, a twentieth
 	octave      = 16                    // steps of a scale in which a time doubles
 )
