@@ -39,7 +39,7 @@ func day(t time.Time, zone *time.Location) int {
 // Speed adds up how fast a server answered within an hour.
 type Speed struct {
 	hour time.Time
-	work float64 // in answers
+	work float64 // work of the server, in answers
 	took time.Duration
 }
 

@@ -20,7 +20,7 @@ func (p *pressing) len() int { return len(p.found) + len(p.overdue) }
 // ration gives turns to the pressing pages if the cycle has no room for all of them. Those that get
 // no room come behind the other pages, in case there is more time than expected. New and overdue
 // pages share the room by their numbers. The most overdue go first. Of the new pages, three of four
-// are the most important ones. The fourth are taken from the rest, from another place in each
+// are the most important ones. Every fourth is taken from the rest, from another place in each
 // cycle: deep pages would wait for ever if every night brings more.
 func (p *pressing) ration(pages []Page, turns []frontier.Turn, room int, cycle time.Time) {
 	for _, i := range slices.Concat(p.found, p.overdue) {

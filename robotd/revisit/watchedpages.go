@@ -25,7 +25,7 @@ type page struct {
 	next          time.Time      // when the page should be visited again; zero: at once
 	once          int64          // the last order for one visit that was carried out, since the process began
 	due           bool           // Due gave it out, and it was not visited since
-	met           bool           // after Due gave it out the cycle's queue visited it, so what Due gave out is to be left out
+	met           bool           // after Due gave it out, the cycle's queue visited it: the visit for Due is to be left out
 }
 
 // maxPages is how many pages of a host are visited more often than once a cycle.
@@ -195,8 +195,8 @@ func (p *Pages) Visit(host, url string) (v frontier.Visit, at time.Time, ok bool
 }
 
 // VisitedSince reports whether a page that comes next was already visited, so that this visit can
-// be left out. A watched page in a cycle's queue was, if it was visited since the cycle began or
-// just before. A page that Due has given out was, if the cycle's queue has visited it since.
+// be left out. For a watched page in the cycle's queue, a visit counts since the cycle began or
+// just before. For a page that Due has given out, a visit by the cycle's queue counts since then.
 func (p *Pages) VisitedSince(host string, e frontier.Entry, began time.Time) bool {
 	if e.Redirects > 0 || e.Tries > 0 {
 		return false
