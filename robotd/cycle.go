@@ -112,8 +112,8 @@ func (c *course) rest(ctx context.Context, next time.Time) error {
 				return err
 			}
 		case <-c.opt.Session.Gained():
-			// The robot may have started less than an interval ago, or wait for its lease: then
-			// too.
+			// The cycle also goes on if visits begin within an interval: after a start, or when the
+			// lease is renewed.
 			now := time.Now()
 			if from, _ := c.opt.Admission.Planned(now); from.Sub(now) > c.opt.Settings.Interval {
 				continue // they are for the next cycle

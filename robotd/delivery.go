@@ -192,7 +192,7 @@ func (r *Robot) describeUploads(s *control.Status) error {
 // that cannot be reached, or a service that does not take its batches.
 func (r *Robot) troubles() map[wire.Trouble]string {
 	found := make(map[wire.Trouble]string)
-	if s, err := r.status(0); err == nil { // a disk that fails is told by what writes to it
+	if s, err := r.status(0); err == nil { // what writes to a failing disk reports that
 		if why := unreached(&s); why != "" {
 			found[wire.TroubleHosts] = why
 		}

@@ -12,7 +12,6 @@
 //	batch       from open segments to the receipt of the service
 //	frontier    the URLs of each host, seen and to visit
 //	page        links and text of a page; answers that are no pages; endless URLs
-//	status      the state as data
 //	config      settings, and the small files of the data folder
 //
 //	manager ─ list ─▶ frontier ─▶ gate ─▶ fetch ─▶ extract ─▶ store ─▶ batch ─▶ upload

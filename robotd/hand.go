@@ -15,7 +15,7 @@ import (
 
 func handsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hands") }
 
-// openHands returns what gets pages: the fetcher, or the hands that the settings allow.
+// openHands returns the source of pages: the fetcher, or the hands that the settings allow.
 func (r *Robot) openHands(fetcher *fetch.Fetcher) (fetch.Source, error) {
 	if r.cfg.Hands.Listen == "" {
 		return fetcher, nil

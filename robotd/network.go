@@ -18,7 +18,7 @@ import (
 	"sheaf/robotd/fetch"
 )
 
-// newFetcher returns what fetches pages. dial connects to web servers; nil: by TCP.
+// newFetcher returns the fetcher of pages. dial connects to web servers; nil: by TCP.
 func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*fetch.Fetcher, error) {
 	opt := lookUpOptions(cfg)
 	if cfg.Network.Proxy != "" {

@@ -92,7 +92,7 @@ func (p *program) keep(ctx context.Context) error {
 	}
 }
 
-// look has the manager asked for a release now. It may be called concurrently.
+// look makes keep ask the manager for a release now. It may be called concurrently.
 func (p *program) look() {
 	select {
 	case p.wanted <- struct{}{}:

@@ -243,7 +243,7 @@ func (r *Robot) openManners() error {
 	return err
 }
 
-// openCrawls puts together what crawls, and what drives it.
+// openCrawls puts the crawler together, and the parts that drive it.
 func (r *Robot) openCrawls(fetcher *fetch.Fetcher, source fetch.Source) error {
 	servers, err := revisit.OpenServers(r.path("servers"))
 	if err != nil {

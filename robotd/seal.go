@@ -23,7 +23,7 @@ type Sealer struct {
 }
 
 // Seal makes a batch of all that was collected, after an express batch if one is due. The end of
-// ctx does not break it off: whoever ends the work seals next, and would begin the batch anew.
+// ctx does not break it off: the work ends with a seal, which would have to begin the batch anew.
 func (s *Sealer) Seal(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if s.Express > 0 {

@@ -14,8 +14,8 @@ import (
 	"sheaf/robotd/client"
 )
 
-// serviceKeys are the keys that the robot takes for its service's, and how it learns the next ones.
-// It is a wire.Verifier. Its methods may be called concurrently.
+// serviceKeys are the keys of its service that the robot knows. It learns the next ones from the
+// manager. It is a wire.Verifier. Its methods may be called concurrently.
 type serviceKeys struct {
 	dir    string // the data folder
 	id     *client.Identity
@@ -30,7 +30,7 @@ type serviceKeys struct {
 // follow has many batches, and looks for the receipt of each.
 const askAgain = 10 * time.Second
 
-// errStatement says that what the manager sends does not lead from the robot's key to another.
+// errStatement says that a statement of the manager does not lead from the robot's key to another.
 var errStatement = errors.New("a statement about the service's next key is not taken")
 
 // learn asks the manager for the keys that come after the newest known one, until there are none.
