@@ -13,12 +13,12 @@ type HostList struct {
 	Next  string     `json:"next,omitempty"`
 }
 
-// HostLine sums up what is published of a host.
+// HostLine sums up a host's published archive.
 type HostLine struct {
 	Host      string    `json:"host"`
-	Path      string    `json:"path"` // of its directory
+	Path      string    `json:"path"` // path of the host's directory
 	Editions  int       `json:"editions"`
-	Latest    string    `json:"latest"` // edition
+	Latest    string    `json:"latest"` // newest edition
 	Records   int64     `json:"records"`
 	Bytes     int64     `json:"bytes"` // as stored
 	First     time.Time `json:"first"` // crawl span
@@ -48,15 +48,15 @@ type VersionDocument struct {
 	Catalog int64  `json:"catalog"` // number of the newest catalog version
 }
 
-// CoverageList is the answer of PathCoverage. Next is the query's next cursor, if there is more;
-// the Link header has the whole URL.
+// CoverageList is the answer of PathCoverage. Next is the query's next cursor, if there are more
+// lines; the Link header has the whole URL.
 type CoverageList struct {
 	Coverage []Coverage `json:"coverage"`
 	Next     string     `json:"next,omitempty"`
 }
 
-// Coverage is what a robot's signed manifest says about the pages of one host that it did not
-// collect. Pages that the batch has, even with errors or truncated, are records.
+// Coverage counts the pages of one host that a robot did not collect, as its signed manifest says.
+// A page that the batch has, even truncated or with an error, is a record.
 type Coverage struct {
 	wire.Coverage
 	Batch     string    `json:"batch"`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Op is what an event has done to a host's files.
+// Op is how an event has changed a host's files.
 type Op string
 
 const (
@@ -28,7 +28,7 @@ type Event struct {
 	URLPrefix string `json:"url_prefix,omitempty"`
 
 	// The following fields are only set for Put. Files is empty if the catalog does not know the
-	// digests: when several batches brought files of the host, or when single URLs are taken down.
+	// files' digests: if several batches brought files of the host, or single URLs are taken down.
 	Files   []File    `json:"files,omitempty"`
 	Batch   string    `json:"batch,omitempty"`
 	Robot   string    `json:"robot,omitempty"`
@@ -36,9 +36,9 @@ type Event struct {
 	First   time.Time `json:"first,omitzero"` // start of the crawl
 	Last    time.Time `json:"last,omitzero"`
 
-	// Preferences is what the host's robots.txt asks of those who use the pages, as package
-	// preference writes it, or "-" for nothing. It is empty if the files have no robots.txt: then
-	// what earlier events said still holds.
+	// Preferences are the conditions on use in the host's robots.txt, as package preference writes
+	// them, or "-" for none. It is empty if the files have no robots.txt: then the preferences of
+	// earlier events still hold.
 	Preferences string `json:"preferences,omitempty"`
 }
 
@@ -50,19 +50,19 @@ type File struct {
 	ETag   string `json:"etag"`
 }
 
-// Cursor is a position in the feed: after number Since. Mark identifies the feed: it depends on all
-// earlier events and on the account's scope. It is empty at 0.
+// Cursor is a position in the feed, after number Since. Mark identifies the feed up to there: it
+// depends on all earlier events and on the account's scope. It is empty at 0.
 type Cursor struct {
 	Since int64  `json:"since"`
 	Mark  string `json:"mark,omitempty"`
 }
 
-// MaxSelected is how many prefixes, domains and hosts a Selection may have together. A client that
-// wants more asks for all changes, and chooses among the events.
+// MaxSelected limits the prefixes, domains and hosts of a Selection together. A client that wants
+// more asks for all changes, and chooses among the events.
 const MaxSelected = 100
 
-// Selection says of which hosts changes are wanted: of every host that one of the fields names. An
-// empty selection is all hosts.
+// Selection selects the changes of every host that one of the fields names. An empty selection
+// selects all hosts.
 type Selection struct {
 	SURT    []string `query:"surt" json:"surt,omitempty" doc:"only hosts whose key begins so, such as jp,ac,"`
 	Domains []string `query:"domain" json:"domains,omitempty" doc:"only this host and all below it"`

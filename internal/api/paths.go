@@ -24,7 +24,7 @@ const (
 	PathReplay    = "/replay/"   // ReplayWeb.page
 
 	PathFind     = "/find"    // with q: leads to a page's versions, or to a host or domain
-	PathWatching = "/watches" // HTML: the account's watches; with url or host a form that watches it
+	PathWatching = "/watches" // HTML: the account's watches; with url or host: a form for a new watch
 
 	PathOpenAPI = "/v1/openapi.yaml" // the description of the API
 )
@@ -36,18 +36,18 @@ const (
 	PathAdminWrong     = "/v1/admin/wrong"            // GET: what is wrong now
 	PathAdminRobots    = "/v1/admin/robots"           // GET, POST; below it single robots
 	PathAdminHosts     = "/v1/admin/hosts"            // GET, POST
-	PathAdminDomains   = PathAdminHosts + "/domains"  // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE
-	PathAdminPrefixes  = PathAdminHosts + "/prefixes" // GET: parts of hosts that robots leave out; POST: refuse one; DELETE with url: end that
-	PathAdminRemovals  = "/v1/admin/removals"         // GET: what owners of sites ask to be removed; below it single requests
-	PathAdminBalance   = "/v1/admin/balance"          // GET: how the work is shared out; POST plan: a plan made now; POST rebalance: carry it out
-	PathAdminCopies    = "/v1/admin/copies"           // GET: how the copies of hosts that several robots have compare
+	PathAdminDomains   = PathAdminHosts + "/domains"  // GET: refused domains, which robots leave out; POST: refuse one; below it DELETE
+	PathAdminPrefixes  = PathAdminHosts + "/prefixes" // GET: refused parts of hosts, which robots leave out; POST: refuse one; DELETE with url: accept it again
+	PathAdminRemovals  = "/v1/admin/removals"         // GET: removal requests of sites' owners; below it single requests
+	PathAdminBalance   = "/v1/admin/balance"          // GET: the distribution of work; POST plan: make a plan; POST rebalance: carry out a plan
+	PathAdminCopies    = "/v1/admin/copies"           // GET: a comparison of the copies of hosts that several robots collect
 	PathAdminReleases  = "/v1/admin/releases"         // GET, POST; below it the key and single releases
 	PathAdminBatches   = "/v1/admin/batches"          // GET: buffers and batches; below it single batches
 	PathAdminPublish   = "/v1/admin/publish"          // POST: publish now
 	PathAdminImports   = "/v1/admin/imports"          // POST: import a foreign file or a batch
 	PathAdminCollect   = "/v1/admin/gc"               // POST: delete objects that nothing refers to
 	PathAdminTakedowns = "/v1/admin/takedowns"        // GET, POST: of a host, or of a collection
-	PathAdminImported  = "/v1/admin/collections"      // GET: catalog.CollectionList, also what is taken down or hidden
+	PathAdminImported  = "/v1/admin/collections"      // GET: catalog.CollectionList, including collections that are taken down or hidden
 	PathAdminLift      = PathAdminTakedowns + "/lift"
 	PathAdminRebuild   = "/v1/admin/urls/rebuild" // POST: make the URL index anew
 	PathAdminBackup    = "/v1/admin/backup"       // GET: a backup of the running service
@@ -61,7 +61,7 @@ const (
 
 // Paths for load balancers and monitoring.
 const (
-	PathLive   = "/livez"   // 200 while the process works at all; otherwise it should be restarted
+	PathLive   = "/livez"   // 200 while the process is alive; otherwise restart it
 	PathReady  = "/readyz"  // 200 if the process can do its work; otherwise 503, and it should get no requests
-	PathHealth = "/healthz" // as PathReady, with the result of every check
+	PathHealth = "/healthz" // like PathReady, with the result of every check
 )

@@ -1,7 +1,7 @@
 package api
 
-// Names of tables. Those of a query's answer are behind PathTables; those of a volume's files are
-// behind the volume's number and a dot.
+// Names of tables. The path of a query's table is PathTables and the name; the name of a volume's
+// table begins with the volume's number and a dot.
 const (
 	TableOfRecords = "records.parquet"
 	TableOfHosts   = "hosts.parquet"

@@ -17,11 +17,11 @@ const (
 	perShelf = 1_000_000 // numbers in one directory
 )
 
-// Tile is the numbers that one file covers. Their count is a power of ten up to 10,000, and To is a
-// multiple of it.
+// Tile is the range of sequence numbers that one file covers. Their count is a power of ten up to
+// 10,000, and To is a multiple of the count.
 type Tile struct{ From, To int64 }
 
-// Valid reports whether the tile has such numbers.
+// Valid reports whether the tile's numbers follow these rules.
 func (t Tile) Valid() bool {
 	n := t.To - t.From + 1
 	if t.From < 1 || n < 1 || n > largest || t.To%n != 0 {

@@ -10,8 +10,8 @@ type DiffDocument struct {
 	To        time.Time  `json:"to"`
 	SameBytes bool       `json:"same_bytes"`
 	Text      bool       `json:"text"`      // both are text and were compared as such
-	Identical bool       `json:"identical"` // what people read is the same
-	Whole     bool       `json:"whole"`     // false: only the beginning was compared, or some of it as a whole
+	Identical bool       `json:"identical"` // the text that people read is the same
+	Whole     bool       `json:"whole"`     // false: only the beginning was compared, or some parts only as a whole
 	Removed   int        `json:"removed"`   // characters
 	Added     int        `json:"added"`     // characters
 	Title     []DiffSpan `json:"title,omitempty"`
@@ -33,9 +33,9 @@ type DiffSpan struct {
 	Text string `json:"text"`
 }
 
-// TimeMap is the answer of PathTimeMap + "json/", as Memento aggregators have it: a list of
-// versions, or an index of TimeMaps of one stretch of time each. Such a TimeMap has the index of
-// the others too.
+// TimeMap is the answer of PathTimeMap + "json/", in the form of Memento aggregators: a list of
+// versions, or an index of TimeMaps, each for one stretch of time. Each of these TimeMaps also has
+// the index of the others.
 type TimeMap struct {
 	Original string            `json:"original_uri"`
 	Self     string            `json:"self"`
