@@ -1,14 +1,14 @@
-// Package audit keeps the log of what people and partners did with the service: every act that
-// changes something, every log-in, and what of it failed or was refused. They go when they have
-// been kept for as long as the settings say.
+// Package audit keeps the log of people's and partners' acts: every act that changes something and
+// every log-in, including failed and refused ones. Rows are deleted after the time that the
+// settings say.
 //
-// Handler stands before the handlers of acts. What a handler knows better than the request says
-// (who it is, what the act is about, why) it adds with Note.
+// Handler wraps the handlers of acts. It takes the row from the request; a handler adds with Note
+// what it knows better: the actor, the object, the reason.
 //
-// No act is without a row, whenever the process ends: the row is written before the act, by Begin,
-// as begun, and completed once, when the act has ended. A row that stays so tells that the process
-// ended first; the act may have been carried out. Write instead completes or writes the row in the
-// transaction of the act itself.
+// Every act has a row, whenever the process ends. Begin writes the row before the act, with the
+// outcome Begun, and it is completed once, when the act has ended. If a row stays Begun, the
+// process ended first, and the act may have been carried out. Write instead completes or writes the
+// row in the transaction of the act itself.
 package audit
 
 import (
@@ -28,13 +28,13 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Act is what was done.
+// Act is the kind of an act.
 type Act string
 
-// All acts. Objects say to what they were done.
+// All acts. Row.Object names what an act changed.
 const (
 	None     Act = ""         // a handler that only reads
-	Login    Act = "login"    // also: tried to
+	Login    Act = "login"    // a log-in, or an attempt at one
 	Logout   Act = "logout"   //
 	Join     Act = "join"     // a robot joins by its token
 	Add      Act = "add"      //
@@ -47,7 +47,7 @@ const (
 	Takedown Act = "takedown" //
 	Lift     Act = "lift"     // a take-down
 	Import   Act = "import"   //
-	Collect  Act = "collect"  // what nothing needs, and other upkeep
+	Collect  Act = "collect"  // deletes what nothing needs, or does other upkeep
 	Backup   Act = "backup"   //
 	Restore  Act = "restore"  // a backup
 )
@@ -57,15 +57,15 @@ func Acts() []Act {
 	return []Act{Login, Logout, Join, Add, Change, Remove, Decide, Order, Publish, Release, Takedown, Lift, Import, Collect, Backup, Restore}
 }
 
-// Kind is what an actor is.
+// Kind is the kind of an actor.
 type Kind string
 
 const (
 	Operator Kind = "operator"
 	Account  Kind = "account"
 	Robot    Kind = "robot"
-	Visitor  Kind = "visitor" // nobody known
-	Command  Kind = "command" // of the program, on the service's own machine; the name is the user's there
+	Visitor  Kind = "visitor" // somebody who is not known
+	Command  Kind = "command" // a command of the program on the service's own machine; the name is that of the machine's user
 )
 
 // Kinds returns all kinds.
@@ -75,10 +75,10 @@ func Kinds() []Kind { return []Kind{Operator, Account, Robot, Visitor, Command} 
 type Outcome string
 
 const (
-	Begun   Outcome = "begun" // how it ended is not known: it is under way, or the service ended first
+	Begun   Outcome = "begun" // the act is under way, or the service ended before the act did
 	OK      Outcome = "ok"
-	Failed  Outcome = "failed"  // it could not be done as asked
-	Refused Outcome = "refused" // the actor may not, or has guessed too often
+	Failed  Outcome = "failed"  // the act could not be done as asked
+	Refused Outcome = "refused" // the actor may not do this, or has guessed too often
 )
 
 // Outcomes returns all outcomes.
@@ -90,12 +90,12 @@ type Row struct {
 	At      time.Time `json:"at"`
 	Kind    Kind      `json:"kind"`
 	Name    string    `json:"name"`    // of the actor; empty: not known
-	Address string    `json:"address"` // the client's IP address; empty: not known, or kept long enough
+	Address string    `json:"address"` // the client's IP address; empty: not known, or deleted after its time
 	Act     Act       `json:"act"`
 	Object  string    `json:"object"` // such as "account alice", or the path of the request
 	Outcome Outcome   `json:"outcome"`
-	Count   int64     `json:"count,omitempty"`   // of acts: what a visitor repeats within a minute is one row. 0 is 1
-	Reason  string    `json:"reason,omitempty"`  // as the actor gave it; of what did not succeed, why
+	Count   int64     `json:"count,omitempty"`   // number of acts, since acts that a visitor repeats within a minute are one row; 0 means 1
+	Reason  string    `json:"reason,omitempty"`  // the actor's reason, and why the act failed or was refused
 	Request string    `json:"request,omitempty"` // ID of the request, as in the log
 }
 
@@ -106,8 +106,8 @@ const (
 	maxReason = 1000
 )
 
-// short cuts a text to a number of bytes, at the end of a character. What is no UTF-8 is replaced,
-// as are zero bytes, which PostgreSQL refuses.
+// short cuts a text to most bytes, at the end of a character. It replaces bytes that are not UTF-8,
+// and zero bytes, which PostgreSQL refuses.
 func short(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= most {
@@ -124,10 +124,9 @@ func short(text string, most int) string {
 // Options of New. DB is needed.
 type Options struct {
 	DB  *sql.DB
-	Log *slog.Logger // is told of rows that could not be written; nil: discards
+	Log *slog.Logger // gets a line for each row that could not be written; nil: discards
 
-	// Slower multiplies the limits of the database for a row without which an act does not begin;
-	// 0: 1.
+	// Slower multiplies beginTime and readyTime, for a slow database; 0 means 1.
 	Slower int
 }
 
@@ -138,21 +137,21 @@ type Log struct {
 	log   *slog.Logger
 	later chan Row // log-ins of programs, which Run writes
 
-	// After, if it is set before requests come, is called after each act that was done, before its
-	// answer is sent.
+	// After, if set, is called after each successful act, before its answer is sent. Set it before
+	// requests come.
 	After func(context.Context)
 
 	slower time.Duration // factor of beginTime and readyTime
 
 	mu       sync.Mutex             // guards the following
-	logins   map[loginKey]time.Time // when they were last written
-	visitors map[netip.Prefix]int   // rows of clients that are not known since the last hourly look, by network
-	everyone int                    // their sum
-	visits   map[visit]int64        // IDs of their rows of the last minute
-	minute   int64                  // of visits
+	logins   map[loginKey]time.Time // when a row of such a log-in was last written
+	visitors map[netip.Prefix]int   // rows of unknown clients since the counts were last cleared, by network
+	everyone int                    // sum of visitors
+	visits   map[visit]int64        // IDs of the rows of visitors' acts in the current minute
+	minute   int64                  // the minute of visits, since 1970
 }
 
-// New keeps the log in a database, whose migrations must have run.
+// New returns the log in opt.DB, whose migrations must have run.
 func New(opt Options) *Log {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -195,7 +194,7 @@ func Insert(ctx context.Context, on db.Queryer, r Row) (id int64, err error) {
 	return id, nil
 }
 
-// complete completes the row of an act that has begun. It reports whether there is one.
+// complete completes the row of an act that has begun. It returns false if there is no such row.
 func complete(ctx context.Context, on db.Queryer, id int64, r Row) (bool, error) {
 	said, err := r.said()
 	if err != nil {
@@ -212,7 +211,7 @@ func complete(ctx context.Context, on db.Queryer, id int64, r Row) (bool, error)
 	return true, nil
 }
 
-// said returns the values of a row's columns that its handler can change: kind, name, act, object,
+// said returns the values of the columns that a handler can change: kind, name, act, object,
 // outcome, reason.
 func (r *Row) said() ([]any, error) {
 	if !slices.Contains(Acts(), r.Act) || !slices.Contains(Kinds(), r.Kind) || !slices.Contains(Outcomes(), r.Outcome) {
@@ -221,7 +220,7 @@ func (r *Row) said() ([]any, error) {
 	return []any{string(r.Kind), short(r.Name, maxName), string(r.Act), short(r.Object, maxObject), string(r.Outcome), short(r.Reason, maxReason)}, nil
 }
 
-// ready fails if a row could not be written now.
+// ready returns an error if the log cannot be written now.
 func (l *Log) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime*l.slower)
 	defer cancel()
@@ -229,13 +228,13 @@ func (l *Log) ready(ctx context.Context) error {
 	return l.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM audit`).Scan(&last)
 }
 
-// Keeping says how long the log is kept. 0 is for ever.
+// Keeping says how long rows and addresses are kept. 0 means for ever.
 type Keeping struct {
 	Rows      time.Duration
-	Addresses time.Duration // clients' addresses, which are blanked then
+	Addresses time.Duration // how long clients' addresses are kept in the rows
 }
 
-// trim drops what has been kept long enough.
+// trim deletes rows, and addresses in rows, that have been kept long enough.
 func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Rows > 0 {
 		if _, err := l.db.ExecContext(ctx, `DELETE FROM audit WHERE at < ?`, db.Millis(now.Add(-k.Rows))); err != nil {
@@ -251,8 +250,8 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	return nil
 }
 
-// Run writes the log-ins of programs, and drops what has been kept long enough, at once and every
-// hour, until ctx ends. Errors are logged; they pass by themselves.
+// Run writes the log-ins of programs until ctx ends. It also deletes rows that have been kept long
+// enough, at once and every hour. It logs errors and goes on.
 func (l *Log) Run(ctx context.Context, k Keeping) error {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -275,7 +274,7 @@ func (l *Log) Run(ctx context.Context, k Keeping) error {
 	}
 }
 
-// flush writes the log-ins that wait, when the service stops.
+// flush writes the log-ins that still wait when the service stops.
 func (l *Log) flush(ctx context.Context) {
 	for {
 		select {

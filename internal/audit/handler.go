@@ -25,8 +25,8 @@ type entry struct {
 	log *Log
 
 	mu      sync.Mutex // guards the following
-	row     Row        // with an ID once it is written as begun
-	written bool       // in the transaction of the act
+	row     Row        // has an ID once it is written as Begun
+	written bool       // the row was written in the transaction of the act
 }
 
 type entryKey struct{}
@@ -47,7 +47,8 @@ func actOf(ctx context.Context) Act {
 	return e.row.Act
 }
 
-// Note adds to the row of the act that is under way what r has of actor, act, object and reason.
+// Note copies r's actor, act, object and reason, as far as they are set, to the row of the act that
+// is under way.
 func Note(ctx context.Context, r Row) {
 	e := entryOf(ctx)
 	if e == nil {
@@ -63,13 +64,13 @@ func Note(ctx context.Context, r Row) {
 	e.row.Reason = cmp.Or(r.Reason, e.row.Reason)
 }
 
-// About is Note for an object alone, such as "account", "alice".
+// About notes only an object, such as "account", "alice".
 func About(ctx context.Context, what, name string) { Note(ctx, Row{Object: what + " " + name}) }
 
-// Begin writes the row of the act that is under way, with what is known of it so far, before
-// anything is changed. Handlers that find out by themselves who may act call it when they have; for
-// all others it was called before. If it fails, they change nothing and return its error, a 503 or
-// 429. It does nothing where no act is under way, as in tests of the rooms below.
+// Begin writes the row of the act that is under way, before the act changes anything. Handler calls
+// it before the handlers of known actors; a handler that finds out the actor by itself must call
+// it. If Begin fails, the handler changes nothing and returns Begin's error, a 503 or 429. If no
+// act is under way, as in tests, Begin does nothing.
 func Begin(ctx context.Context) error {
 	e := entryOf(ctx)
 	if e == nil {
@@ -95,8 +96,8 @@ func Begin(ctx context.Context) error {
 	return nil
 }
 
-// Write completes the row of the act that is under way, which succeeds, in the act's own
-// transaction, or writes it there. If no act is under way, it does nothing.
+// Write completes the row of the act that is under way, or writes it, in the act's own transaction
+// tx. The row says that the act has succeeded. If no act is under way, Write does nothing.
 func Write(ctx context.Context, tx *sql.Tx) error {
 	e := entryOf(ctx)
 	if e == nil {
@@ -113,7 +114,7 @@ func Write(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// end completes the row, or writes it if it was not begun. The caller holds mu.
+// end completes the row, or writes it if Begin did not write it. The caller holds mu.
 func (e *entry) end(ctx context.Context, on db.Queryer, row Row) error {
 	if e.row.ID != 0 {
 		if done, err := complete(ctx, on, e.row.ID, row); done || err != nil {
@@ -129,7 +130,7 @@ func Reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// ByMethod returns the act that a method stands for, where the route says none.
+// ByMethod returns the act for an HTTP method. It is for routes that name no act.
 func ByMethod(method string) Act {
 	switch method {
 	case http.MethodPost:
@@ -140,11 +141,11 @@ func ByMethod(method string) Act {
 	return Change
 }
 
-// Handler writes a row for each request that next answers, except those that read by a route whose
-// act is None. If it is known who asks, the row is written before next is called; otherwise next
-// calls Begin. The answer is held back until the row is complete. If the log is away, next is not
-// called; if the row cannot be completed after all, the answer says so. The row of an act that
-// reads, such as a backup, is written before the answer begins.
+// Handler writes a row for each request to next, except for a request that only reads by a route
+// whose act is None. If the actor is known, Handler writes the row before it calls next; otherwise
+// next must call Begin. Handler holds back the answer until the row is complete. If the log cannot
+// be written, it does not call next; if the row cannot be completed afterwards, the answer says so.
+// The row of an act that reads, such as a backup, is written before the answer begins.
 func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 	if l == nil {
 		return next
@@ -194,7 +195,7 @@ func (l *Log) Handler(act Act, next http.Handler) http.Handler {
 	})
 }
 
-// away returns the answer that an act cannot be recorded, and was not done.
+// away returns the answer 503: the act cannot be recorded, and was not done.
 func (l *Log) away(ctx context.Context, err error) error {
 	l.log.ErrorContext(ctx, "the audit log is away", "err", err)
 	p := problem.New(http.StatusServiceUnavailable, "audit_away", "the audit log cannot be written now, so nothing was done; try again in a moment")
@@ -202,9 +203,9 @@ func (l *Log) away(ctx context.Context, err error) error {
 	return p
 }
 
-// RefuseRow writes the row of a request that was refused before its handler. It is bounded, as
-// whoever is refused may try often: passwords.Limiter bounds those who are not known, and the
-// others have names.
+// RefuseRow writes the row of a request that was refused before its handler. Such requests may come
+// often, but they cannot fill the log: passwords.Limiter bounds unknown clients, and other clients
+// have names.
 func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error {
 	if l == nil || act == None && Reads(r.Method) {
 		return nil
@@ -217,11 +218,11 @@ func (l *Log) RefuseRow(r *http.Request, act Act, who Row, reason string) error 
 	return l.Write(r.Context(), row)
 }
 
-// rowOf returns what a request says of its act. What a route calls a secret or a token is not
-// written.
+// rowOf returns the row for a request. It leaves out path variables that the route calls secret or
+// token.
 func (l *Log) rowOf(r *http.Request, act Act) Row {
 	path := r.URL.Path
-	for _, name := range []string{"secret", "token"} { // of links in mails
+	for _, name := range []string{"secret", "token"} { // variables of links in mails
 		if v := mux.Vars(r)[name]; v != "" {
 			path = strings.ReplaceAll(path, v, "…")
 		}
@@ -234,9 +235,9 @@ func (l *Log) rowOf(r *http.Request, act Act) Row {
 }
 
 // finish completes the row of an act that has ended, or writes it, unless the act's transaction has
-// done so. Requests of clients that are not known, and that were therefore refused, have no row. Of
-// those that guess too often, one an hour from each network is written, and of all others a number
-// that nobody reaches by accident.
+// done so. A request that was refused because its client is not known gets no row. Clients that
+// guess too often get one row an hour for each network. Other acts of unknown clients are limited
+// as in writeVisit.
 func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -267,7 +268,7 @@ func (l *Log) finish(ctx context.Context, e *entry, answer *held) error {
 	return e.end(bounded, l.db, row)
 }
 
-// held is an answer that is sent later. Answers of acts are small.
+// held keeps an answer in memory and sends it later. Answers of acts are small.
 type held struct {
 	http.ResponseWriter
 	status int
@@ -286,7 +287,7 @@ func (h *held) Write(p []byte) (int, error) {
 	return h.body.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer below, for http.ResponseController.
 func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 func (h *held) send() {
@@ -294,8 +295,7 @@ func (h *held) send() {
 	h.ResponseWriter.Write(h.body.Bytes())
 }
 
-// reason returns why an act did not succeed: what the answer says, and what the actor gave as
-// reason.
+// reason returns why an act did not succeed: the answer's explanation, then the actor's own reason.
 func (h *held) reason(given string) string {
 	var p wire.Problem
 	if json.Unmarshal(h.body.Bytes(), &p) != nil {
@@ -310,7 +310,7 @@ func (h *held) reason(given string) string {
 
 type actorKey struct{}
 
-// WithActor returns the context of somebody who is known. It also notes them in the row of an act
+// WithActor returns a context with a known actor. It also notes the actor in the row of the act
 // that is under way.
 func WithActor(ctx context.Context, kind Kind, name string) context.Context {
 	who := Row{Kind: kind, Name: name}
@@ -318,7 +318,8 @@ func WithActor(ctx context.Context, kind Kind, name string) context.Context {
 	return context.WithValue(ctx, actorKey{}, who)
 }
 
-// ActorOf returns kind and name of who acts, as WithActor has noted it.
+// ActorOf returns the kind and the name that WithActor has put into the context. Both are empty if
+// the actor is not known.
 func ActorOf(ctx context.Context) Row {
 	who, _ := ctx.Value(actorKey{}).(Row)
 	return who

@@ -35,7 +35,8 @@ type Query struct {
 	Format  string  `query:"format" enum:"csv"`
 }
 
-// Filter returns what the query selects. Days are those of zone. It fails with *QueryError.
+// Filter returns the query as a Filter. A day stands for its beginning in zone. Errors are
+// *QueryError.
 func (q Query) Filter(zone *time.Location) (f Filter, err error) {
 	f = Filter{Who: q.Who, Kind: q.Kind, Act: q.Act, Object: q.Object, Outcome: q.Outcome, Before: q.Before, Limit: q.Limit}
 	if f.Act != "" && !slices.Contains(Acts(), f.Act) {
@@ -55,8 +56,9 @@ func (q Query) Filter(zone *time.Location) (f Filter, err error) {
 	return f, nil
 }
 
-// WriteCSV writes a line for each row, below one of names (RFC 4180). A cell that a spreadsheet
-// would take for a formula begins with an apostrophe: names and reasons come from anybody.
+// WriteCSV writes a line of column names and a line for each row (RFC 4180). If a spreadsheet would
+// take a cell for a formula, the cell gets an apostrophe at its beginning, because anybody can
+// write names and reasons.
 func WriteCSV(w io.Writer, rows []Row) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{"id", "at", "kind", "name", "address", "act", "object", "outcome", "reason", "request", "count"})
@@ -68,7 +70,7 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	return out.Error()
 }
 
-// plain is a text as a cell that no spreadsheet takes for a formula (OWASP, CSV injection).
+// plain returns a text as a cell that no spreadsheet takes for a formula (OWASP, CSV injection).
 func plain(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) || strings.HasPrefix(text, "\uFF1D") || strings.HasPrefix(text, "\uFF0B") ||
 		strings.HasPrefix(text, "\uFF0D") || strings.HasPrefix(text, "\uFF20") {

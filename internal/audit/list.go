@@ -15,11 +15,11 @@ import (
 
 // Filter selects rows. The zero value selects all.
 type Filter struct {
-	Since, Until time.Time // at or after, and before
+	Since, Until time.Time // rows at Since or later, and before Until
 	Kind         Kind
 	Who          string // name of the actor
 	Act          Act
-	Object       string // anywhere in the object, in small or capital letters
+	Object       string // a part of the object, in small or capital letters
 	Outcome      Outcome
 	Before       int64 // only smaller IDs, to page towards older rows
 	Limit        int   // default DefaultLimit
@@ -37,7 +37,7 @@ func (e *QueryError) Problem() wire.Problem {
 
 var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// outcome is how an act ended, in SQL.
+// outcome is the SQL expression for a row's Outcome.
 const outcome = "CASE begun WHEN 1 THEN 'begun' ELSE outcome END"
 
 func (f Filter) where() (string, []any) {
@@ -45,7 +45,7 @@ func (f Filter) where() (string, []any) {
 	add := func(term string, arg any) {
 		terms, args = append(terms, term), append(args, arg)
 	}
-	text := func(s string) string { return short(s, maxObject) } // as it was stored
+	text := func(s string) string { return short(s, maxObject) } // cut as in stored rows
 	if !f.Since.IsZero() {
 		add("at >= ?", db.Millis(f.Since))
 	}
@@ -73,7 +73,7 @@ func (f Filter) where() (string, []any) {
 	return strings.Join(terms, " AND "), args
 }
 
-// Page returns the selected rows, newest first, and where they go on.
+// Page returns the selected rows, newest first, and the position of the next page.
 func (l *Log) Page(ctx context.Context, f Filter) (doc RowList, err error) {
 	f.Limit = cmp.Or(f.Limit, DefaultLimit)
 	where, args := f.where()

@@ -11,27 +11,27 @@ import (
 	"sheaf/internal/peer"
 )
 
-// waiting is how many log-ins may wait for the database. What comes beyond that is only in the
-// service's log.
+// waiting is how many log-ins may wait for the database. Further log-ins are only in the service's
+// log.
 const waiting = 1000
 
 // writeTime bounds how long the database may take for a row.
 const writeTime = 10 * time.Second
 
-// beginTime bounds how long an act waits for its row before it begins. Many robots that come or go
-// at once wait for one another.
+// beginTime bounds how long an act waits until its first row is written. If many robots join or
+// leave at once, their transactions wait for one another.
 const beginTime = 6 * time.Second
 
-// readyTime bounds how long the database may take to show that it can be asked at all.
+// readyTime bounds how long the database may take to answer ready.
 const readyTime = 3 * time.Second
 
-// repeat is how long log-ins of the same name from the same network with the same outcome are left
-// out. Programs log in with each request, and mirrors with several connections: a row of each would
-// hide what matters. A wrong password is written each time, as passwords.Limiter lets few through.
+// repeat is how long further log-ins with the same name, network and outcome get no row. Programs
+// log in with each request, and mirrors on several connections, so a row for each would hide what
+// matters. Each wrong password gets a row, since passwords.Limiter lets few through.
 const repeat = time.Hour
 
-// mostKept bounds how many log-ins are remembered for this. Beyond that all are forgotten, and are
-// written once more than needed.
+// mostKept bounds how many log-ins are remembered for repeat. Beyond that all are forgotten, and
+// may get one row more than needed.
 const mostKept = 1 << 16
 
 type loginKey struct {
@@ -41,10 +41,10 @@ type loginKey struct {
 	outcome Outcome
 }
 
-// Try writes a row for a log-in that has been checked, as passwords.Limiter tells it. It does not
-// wait for the database, so that who downloads is not held up while the database is away. It leaves
-// out log-ins by a form, whose handler writes them, and robots' that succeed: the list of robots
-// says when each was last seen.
+// Try writes a row for a log-in that passwords.Limiter has checked. It does not wait for the
+// database, so that downloads go on while the database is away. It skips log-ins by a form, whose
+// handler writes the row, and successful log-ins of robots: the list of robots says when each was
+// last seen.
 func (l *Log) Try(ctx context.Context, t passwords.Try, result passwords.Result) {
 	kind, ok := map[string]Kind{passwords.Account: Account, passwords.Robot: Robot, passwords.Join: Robot, passwords.Operator: Operator}[t.Realm]
 	if l == nil || !ok || actOf(ctx) == Login || actOf(ctx) == Join && t.Realm == passwords.Join || kind == Robot && result == passwords.Right {
@@ -69,7 +69,7 @@ func (l *Log) Try(ctx context.Context, t passwords.Try, result passwords.Result)
 	}
 }
 
-// fresh reports whether a log-in is to be written, and remembers it.
+// fresh reports whether a log-in gets a row, and remembers the log-in.
 func (l *Log) fresh(k loginKey, now time.Time) bool {
 	k.name = short(k.name, maxName)
 	l.mu.Lock()
@@ -84,11 +84,11 @@ func (l *Log) fresh(k loginKey, now time.Time) bool {
 	return true
 }
 
-// mostOfVisitors is how many rows an hour clients of one network cause that are not known, so that
+// mostOfVisitors is how many rows an hour the unknown clients of one network may cause, so that
 // nobody fills the disk.
 const mostOfVisitors = 1000
 
-// admit reports whether a client that is not known may cause one more row.
+// admit reports whether an unknown client may cause one more row.
 func (l *Log) admit(address string) bool {
 	network := peer.Network(peer.Addr(address))
 	l.mu.Lock()
@@ -100,7 +100,7 @@ func (l *Log) admit(address string) bool {
 	return l.visitors[network] <= mostOfVisitors
 }
 
-// visit is what acts of visitors have in common that are one row.
+// visit is the key of a row of visitors' acts: equal acts within a minute share one row.
 type visit struct {
 	name    string
 	network netip.Prefix
@@ -109,15 +109,16 @@ type visit struct {
 	outcome Outcome
 }
 
-// Others is the object of what visitors do beyond what the log keeps apart.
+// Others is the object of rows for visitors' acts beyond visitsOfNetwork or visitsOfAll.
 const Others = "(others)"
 
-// How many rows an hour are kept apart of what visitors of one network, and of all, have tried.
+// How many rows an hour visitors may cause, those of one network and all together, before their
+// further acts share rows.
 const visitsOfNetwork, visitsOfAll = 200, 5000
 
-// writeVisit writes a row of a visitor's act that has changed nothing by itself. Acts that repeat
-// within a minute are one row, which counts them. Beyond the bounds, what a network tries, or what
-// all try, is one row a minute for each outcome.
+// writeVisit writes a row for an act of a visitor that Begin has not recorded. Equal acts within a
+// minute share a row, which counts them. Beyond visitsOfNetwork and visitsOfAll, all acts of a
+// network, or of all visitors, share one row a minute for each outcome.
 func (l *Log) writeVisit(ctx context.Context, r Row) error {
 	r.At = time.Now()
 	k, id := l.findVisit(&r)
@@ -140,8 +141,8 @@ func (l *Log) writeVisit(ctx context.Context, r Row) error {
 	return nil
 }
 
-// findVisit returns what the row goes by, and the ID of the row that there is already, or 0. Beyond
-// the bounds it takes out of the row what tells it from others.
+// findVisit returns the row's key and the ID of the written row with that key, or 0. Beyond the
+// bounds it blanks the fields of r in which acts differ, so that they share a row.
 func (l *Log) findVisit(r *Row) (k visit, id int64) {
 	of := func() visit {
 		return visit{short(r.Name, maxName), peer.Network(peer.Addr(r.Address)), r.Act, short(r.Object, maxObject), r.Outcome}
@@ -169,7 +170,7 @@ func (l *Log) findVisit(r *Row) (k visit, id int64) {
 	return k, l.visits[k]
 }
 
-// forget drops log-ins that would be written again, and what counts by the hour.
+// forget drops log-ins older than repeat, and clears the hourly counts of visitors.
 func (l *Log) forget(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
