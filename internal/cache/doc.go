@@ -1,5 +1,5 @@
-// Package cache keeps what was computed once. Cache is an LRU cache whose limit is in bytes. It
-// wraps golang-lru, whose limit is the number of entries.
+// Package cache keeps computed values. Cache is an LRU cache with a limit in bytes. It wraps
+// golang-lru, which limits the number of entries.
 //
 // Group lets concurrent callers share one computation.
 package cache

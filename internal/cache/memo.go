@@ -11,13 +11,13 @@ type Memo struct {
 // NewMemo returns a memo for values of at most limit bytes together.
 func NewMemo(limit int64) *Memo { return &Memo{Cache: New[string](limit)} }
 
-// Add is Cache.Add, and counts the bytes of the key, too: a key has what a client asks for, which
+// Add is Cache.Add, and also counts the bytes of the key: a key contains a client's query, which
 // may be longer than the value.
 func (m *Memo) Add(key string, value any, cost int64) { m.Cache.Add(key, value, cost+int64(len(key))) }
 
 // GetOrCompute returns the value of a key. If it is not cached, compute returns it with its cost in
-// bytes. Concurrent callers with the same key share one computation, so it runs on when the caller
-// that began it has gone: see Group.
+// bytes. Concurrent callers with the same key share one computation, which runs on after the caller
+// that began it has left: see Group.
 func GetOrCompute[T any](ctx context.Context, m *Memo, key string, compute func(context.Context) (T, int64, error)) (T, error) {
 	if v, ok := m.Get(key); ok {
 		return v.(T), nil
