@@ -21,26 +21,26 @@ import (
 	"sheaf/internal/loop"
 )
 
-// ALPN is the protocol by which an authority asks a web server to prove that it has a name
-// (tls-alpn-01, RFC 8737). A server that answers must offer it.
+// ALPN is the protocol by which an authority checks that a web server has a name (tls-alpn-01, RFC
+// 8737). A server that answers must offer it.
 const ALPN = acme.ALPNProto
 
 // Options of an ACME.
 type Options struct {
-	Names     []string       // each gets a certificate; the first is also for clients that name none of them
+	Names     []string       // each gets a certificate; the first one's is also for clients that ask for another name
 	Email     string         // for the authority's warnings; may be empty
 	Directory string         // the authority's URL
-	Roots     *x509.CertPool // of the authority's own certificate; nil: the system's
+	Roots     *x509.CertPool // root certificates for the connection to the authority; nil: the system's
 	DB        *sql.DB        // shared by all processes; its migrations must have run
-	Every     time.Duration  // between two looks for certificates that another process has got
+	Every     time.Duration  // between two looks in the database for certificates of other processes
 	Log       *slog.Logger
 }
 
-// ACME is a certificate for each of some names, which an authority gives by ACME (RFC 8555). It is
-// renewed when a third of its time is left, or 30 days if that is less. Keys and certificates lie
-// in the database. So any process may ask, and any may answer the authority, which comes by TLS to
-// port 443 of the name. As long as a name has no certificate, one process at a time asks for it.
-// The names are asked for independently: one that fails or hangs delays no other.
+// ACME gets a certificate for each of some names from an authority by ACME (RFC 8555). It renews a
+// certificate when a third of its validity is left, or 30 days if that is less. Keys and
+// certificates are in the database. So any process may ask the authority, and any may answer its
+// check, which comes by TLS to port 443 of the name. As long as a name has no certificate, one
+// process at a time asks for it. Names are independent: one that fails or hangs delays no other.
 type ACME struct {
 	opt     Options
 	rows    rows
@@ -51,16 +51,16 @@ type ACME struct {
 	stages map[string]stage // by name
 }
 
-// stage is how far a name is.
+// stage is the progress of a name's certificate.
 type stage int
 
 const (
 	stageMissing stage = iota // there is no certificate
-	stageAsking               // the manager may ask for one. Whoever asks the manager now waits for minutes
+	stageAsking               // the manager may ask for one; a call of the manager may now take minutes
 	stageServed               // the manager has one
 )
 
-// NewACME returns certificates that Run gets.
+// NewACME returns an ACME. Run gets its certificates.
 func NewACME(opt Options) *ACME {
 	opt.Names = slices.Clone(opt.Names)
 	for i, name := range opt.Names {
@@ -78,8 +78,8 @@ func NewACME(opt Options) *ACME {
 
 func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// policy is asked by the manager before it serves a certificate, or asks for one. Handshakes must
-// not make it ask: authorities refuse whoever fails often.
+// policy is called by the manager before it serves a certificate or asks for one. It keeps
+// handshakes from making the manager ask, because authorities refuse clients that fail often.
 func (a *ACME) policy(_ context.Context, name string) error {
 	if a.stage(name) == stageMissing {
 		return errMissing
@@ -123,13 +123,14 @@ func (a *ACME) present(name string) (*tls.Certificate, error) {
 }
 
 // of returns the certificate of a name. If the manager has none, it asks for one, which may take
-// five minutes. Without the cipher suite, the manager would ask for a
-// second one with RSA, for clients of long ago.
+// five minutes. Without the cipher suite, the manager would ask for a second certificate, with RSA,
+// for very old clients.
 func (a *ACME) of(name string) (*tls.Certificate, error) {
 	return a.manager.GetCertificate(&tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
 }
 
-// State implements Source. While there is time for more attempts, one that fails is only logged.
+// State implements Source. As long as there is time for further attempts, a failed attempt is only
+// logged and not in State.
 func (a *ACME) State() State {
 	s := State{Setting: "tls.acme"}
 	for _, name := range a.opt.Names {
@@ -166,8 +167,8 @@ func (a *ACME) Run(ctx context.Context) error {
 	return names.Wait()
 }
 
-// look has the manager serve the certificate of a name that is in the database. If there is none,
-// and no other process is at it, the manager asks for one.
+// look makes the manager serve the name's certificate from the database. If the database has none,
+// and no other process is asking, the manager asks the authority for one.
 func (a *ACME) look(ctx context.Context, name string) error {
 	if a.stage(name) == stageServed {
 		return nil
@@ -194,7 +195,7 @@ func (a *ACME) look(ctx context.Context, name string) error {
 	case err = <-got:
 	}
 	if err != nil {
-		if there { // what is in the database is served before long
+		if there { // the manager will serve the one in the database
 			a.set(name, stageServed)
 		} else {
 			a.set(name, stageMissing)
@@ -206,8 +207,9 @@ func (a *ACME) look(ctx context.Context, name string) error {
 	return a.keep(ctx, name, attempt)
 }
 
-// keep ends an attempt, if the certificate is in the database. The manager does not tell if it
-// could not store it there. Then no process must ask again at once, nor this one after a restart.
+// keep ends an attempt if the certificate is in the database. The manager does not report it if it
+// could not store the certificate there. Then the attempt stays, so that no process asks again at
+// once, not even this one after a restart.
 func (a *ACME) keep(ctx context.Context, name, attempt string) error {
 	there, err := a.rows.has(ctx, name, time.Now())
 	if err == nil && !there {

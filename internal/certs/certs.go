@@ -1,5 +1,5 @@
-// Package certs has the certificates of TLS servers. A certificate comes from two files, which are
-// read again when they change, or from an authority, which is asked by ACME.
+// Package certs provides the certificates of TLS servers. A certificate comes from two files, which
+// are read again when they change, or by ACME from an authority.
 package certs
 
 import (
@@ -19,18 +19,18 @@ import (
 type Source interface {
 	// GetCertificate is for tls.Config.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// State tells how the certificate is.
+	// State returns the state of the certificate.
 	State() State
 	// Run keeps the certificate up to date until ctx ends, and returns nil then.
 	Run(ctx context.Context) error
 }
 
-// State is how a certificate is.
+// State is the state of a Source's certificate.
 type State struct {
-	Setting  string    // by which the settings name it, such as http.cert
+	Setting  string    // the setting that names it, such as http.cert
 	NotAfter time.Time // end of the certificate that is served; zero: there is none yet
 	Missing  []string  // names that have no certificate, while others may have one
-	Err      error     // why it could not be replaced, why clients refuse it, or that they will within Soon; nil: all is well
+	Err      error     // why it could not be replaced, or why clients refuse it or will refuse it within Soon; nil: all is well
 }
 
 // First returns when the first of some certificates expires, or the zero time if none is known.
@@ -49,8 +49,8 @@ func Config(s Source) *tls.Config {
 	return &tls.Config{GetCertificate: s.GetCertificate, MinVersion: tls.VersionTLS12}
 }
 
-// Pool reads a PEM file of certificate authorities. Without a file, it returns nil, which is the
-// system's.
+// Pool reads a PEM file of certificate authorities. If file is empty, it returns nil, which stands
+// for the system's authorities.
 func Pool(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -77,11 +77,12 @@ func valid(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Soon is the rest of a certificate's validity at which somebody has to put a new one in its place.
-// For a certificate by ACME it is a sixth of the whole validity, if that is less.
+// Soon is how long before its end somebody must replace a certificate. For a certificate by ACME it
+// is a sixth of the whole validity, if that is less.
 const Soon = 14 * 24 * time.Hour
 
-// lasts returns an error if clients refuse the certificate, or will within the given time.
+// lasts returns an error if clients refuse the certificate now or will refuse it within the time
+// soon.
 func lasts(leaf *x509.Certificate, now time.Time, soon time.Duration) error {
 	err := valid(leaf, now)
 	if err == nil && leaf.NotAfter.Sub(now) < soon {
@@ -90,8 +91,8 @@ func lasts(leaf *x509.Certificate, now time.Time, soon time.Duration) error {
 	return err
 }
 
-// checkChain returns an error if text is not whole certificates. tls.X509KeyPair looks at the first
-// only, and ignores a last one that was cut off.
+// checkChain returns an error unless text consists of whole certificates. tls.X509KeyPair parses
+// only the first, and ignores a last one that was cut off.
 func checkChain(text []byte) error {
 	begun, whole := bytes.Count(text, []byte("-----BEGIN ")), 0
 	for {

@@ -14,8 +14,9 @@ import (
 	"sheaf/internal/loop"
 )
 
-// Files is the certificate in two PEM files. It is read again when their contents change. While
-// they cannot be used, the last good certificate stays, and State and the log say why.
+// Files is a Source that reads the certificate from two PEM files, again when their contents
+// change. While the files cannot be used, the last good certificate stays, and State and the log
+// say why.
 type Files struct {
 	section   string // of the settings, such as http
 	cert, key string // names of the files
@@ -24,13 +25,13 @@ type Files struct {
 	current   atomic.Pointer[tls.Certificate]
 
 	mu   sync.Mutex // guards the fields below
-	seen string     // what the last look found
-	err  error      // why that cannot be used
+	seen string     // contents of the files at the last look
+	err  error      // why these contents cannot be used
 }
 
-// Open reads the certificate of the settings' section, such as http for http.cert and http.key. Its
-// error names the setting. A certificate that has expired is taken: without any, nothing could be
-// reached. Run will look at the files once in the duration every.
+// Open reads the certificate of a section of the settings, such as http for http.cert and http.key.
+// Its error names the setting. It accepts an expired certificate, since without one no client could
+// connect. Run will look at the files once in the duration every.
 func Open(section, cert, key string, every time.Duration, log *slog.Logger) (*Files, error) {
 	f := &Files{section: section, cert: cert, key: key, every: every, log: log}
 	f.look(time.Now())
@@ -40,13 +41,13 @@ func Open(section, cert, key string, every time.Duration, log *slog.Logger) (*Fi
 	return f, nil
 }
 
-// Run implements Source. It reads the files rather than asking for their times: they may be links
-// that are turned to other files, or written twice within a clock tick.
+// Run implements Source. It compares the files' contents rather than their times: they may be links
+// that now point to other files, or be written twice within a clock tick.
 func (f *Files) Run(ctx context.Context) error {
 	return loop.After(ctx, f.every, func(context.Context) error { f.look(time.Now()); return nil }, nil)
 }
 
-// look reads the files, and takes what is in them if it is good and new.
+// look reads the files, and uses their certificate if it is good and new.
 func (f *Files) look(now time.Time) {
 	cert, err := os.ReadFile(f.cert)
 	if err != nil {

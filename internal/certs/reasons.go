@@ -21,14 +21,14 @@ type reasons struct {
 	log *slog.Logger
 
 	mu  sync.Mutex       // guards why
-	why map[string]error // by name, "" for what concerns all; none since a certificate was given
+	why map[string]error // by name, "" for all names; empty after the authority has given a certificate
 }
 
 func newReasons(to http.RoundTripper, log *slog.Logger) *reasons {
 	return &reasons{to: to, log: log, why: make(map[string]error)}
 }
 
-// last returns why the authority refused a name last, or any name.
+// last returns the authority's last reason for refusing the name, or all names.
 func (r *reasons) last(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,8 @@ func (r *reasons) note(name string, why error) {
 	r.why[name] = why
 }
 
-// given forgets the reasons that no longer hold, because the authority gave this certificate.
+// given forgets the reasons that no longer hold now that the authority has given the certificate in
+// chain.
 func (r *reasons) given(chain []byte) {
 	block, _ := pem.Decode(chain)
 	if block == nil {
@@ -84,10 +85,10 @@ func (r *reasons) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusal returns the reason in an answer of an authority (RFC 8555, sections 6.7 and 7.1.4), or
-// nil, and the name that it concerns, if it says so.
+// refusal returns the reason in an authority's answer (RFC 8555, sections 6.7 and 7.1.4), or nil,
+// and the name that the reason concerns, if the answer says so.
 func refusal(resp *http.Response, text []byte) (name string, why error) {
-	const again = "urn:ietf:params:acme:error:badNonce" // which asks for the same request again
+	const again = "urn:ietf:params:acme:error:badNonce" // the client must repeat the request
 	type problem struct{ Type, Detail string }
 	var said struct {
 		problem

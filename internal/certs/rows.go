@@ -14,8 +14,8 @@ import (
 	"sheaf/internal/db"
 )
 
-// rows are what processes share of one authority in the database's table acme. It is an
-// autocert.Cache.
+// rows is an autocert.Cache in the database's table acme, which all processes share. It has one
+// authority's keys and certificates, and the attempts to get a certificate.
 type rows struct {
 	db        *sql.DB
 	authority string // begins the names of the rows
@@ -55,7 +55,7 @@ func failed(err error) error {
 	return nil
 }
 
-// has reports whether there is a certificate of a name that clients take now.
+// has reports whether the table has a certificate of the name that clients accept now.
 func (r rows) has(ctx context.Context, name string, now time.Time) (bool, error) {
 	text, err := r.Get(ctx, name)
 	if err != nil {
@@ -69,9 +69,9 @@ func (r rows) has(ctx context.Context, name string, now time.Time) (bool, error)
 }
 
 // claim reports whether this process may begin an attempt now. Each attempt that is not followed by
-// Delete makes the next wait longer, in all processes and after restarts too: authorities refuse
-// whoever fails often. A time that lies farther ahead than it is ever set counts as past: the clock
-// was set back.
+// Delete makes the next one wait longer, in all processes and after restarts, too: authorities
+// refuse clients that fail often. If the stored time lies farther ahead than claim ever sets it,
+// the clock was set back, and the time counts as past.
 func (r rows) claim(ctx context.Context, key string, now time.Time) (mine bool, err error) {
 	if err := r.exec(ctx, `INSERT INTO acme (name, value, at_ms) VALUES (?, '0', 0) ON CONFLICT (name) DO NOTHING`, r.name(key)); err != nil {
 		return false, err
@@ -86,8 +86,8 @@ func (r rows) claim(ctx context.Context, key string, now time.Time) (mine bool, 
 	return changed == 1, failed(err)
 }
 
-// pause returns how long after the beginning of an attempt the next may begin. Let's Encrypt allows
-// five failures an hour, and autocert may take five minutes.
+// pause returns how long after the beginning of an attempt the next one may begin. Let's Encrypt
+// allows five failures an hour, and an attempt of autocert may take five minutes.
 func pause(failures int) time.Duration {
 	switch failures {
 	case 0:
