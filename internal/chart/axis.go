@@ -9,15 +9,16 @@ const (
 	mostTicks   = 5
 )
 
-// Names are columns without a place in time, such as editions. Name is what all of them are.
+// Names returns an axis of columns without a place in time, such as editions. name is the name of
+// the axis.
 func Names(name string, columns []string) Axis {
 	a := Axis{name: name, columns: columns}
 	a.spread(func(i int) string { return columns[i] })
 	return a
 }
 
-// Times are columns of time, by when each begins, in the zone in which they are read. They are
-// hours, days or months, or as long as the caller likes.
+// Times returns an axis of columns that are periods of time, such as hours, days or months. begins
+// has the beginning of each, in the reader's zone.
 func Times(w Words, begins []time.Time) Axis {
 	a := Axis{name: w.T("Time")}
 	full, short := layouts(begins)
@@ -46,7 +47,7 @@ func Times(w Words, begins []time.Time) Axis {
 	return a
 }
 
-// layouts returns how the columns are named, and how their ticks are.
+// layouts returns the layouts of time for the columns' names and for the ticks.
 func layouts(begins []time.Time) (full, short string) {
 	days, months := true, len(begins) > 1
 	for _, t := range begins {
@@ -85,7 +86,7 @@ func (s step) begins(t time.Time) bool {
 	return t.Hour() == 0 && d == 1 && (int(m)-1)%s.months == 0
 }
 
-// spread puts ticks at even distances, where no round times are.
+// spread puts up to three ticks at even distances, for axes without round times.
 func (a *Axis) spread(text func(column int) string) {
 	first := max(0, len(a.columns)-mostColumns)
 	n := len(a.columns) - first

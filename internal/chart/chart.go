@@ -15,7 +15,7 @@ import (
 //go:embed chart.html
 var Template string
 
-// Words writes in the reader's language. webpage.Page does.
+// Words writes texts and numbers in the reader's language, as webpage.Page does.
 type Words interface {
 	T(english string, values ...any) string
 	Number(n any) string
@@ -24,7 +24,7 @@ type Words interface {
 	Rate(perSecond float64) string
 }
 
-// Axis is what the columns of a chart stand for.
+// Axis describes the columns of a chart.
 type Axis struct {
 	name    string   // of all columns together
 	columns []string // the name of each
@@ -37,9 +37,9 @@ type tick struct {
 	text   string
 }
 
-// Series are amounts of one robot, account or other source: one for each column of the axis, none
-// of them negative. NoData stands for a column about which nothing is known. It is drawn as a gap,
-// and 0 is not.
+// Series has the amounts of one robot, account or other source: one for each column of the axis,
+// none of them negative. NoData stands for a column about which nothing is known, which is drawn as
+// a gap; 0 is not.
 type Series struct {
 	Name   string
 	Values []float64
@@ -52,17 +52,17 @@ var NoData = math.NaN()
 type Chart struct {
 	Words
 	Name      string
-	Axis      string // what the columns are, such as "Time"
+	Axis      string // the name of the axis, such as "Time"
 	Top, Half string // amounts at the upper end of the drawing and in its middle
 	Zero      string
-	Slots     int // width of the drawing: of each column 1, and the rest is empty
+	Slots     int // width of the drawing in columns; slots without a column are empty
 	Base      string
 	Legend    []Key // nil: there is one series
 	Columns   []Column
 	Ticks     []Mark
 }
 
-// Height is the drawing's, in its own units.
+// Height returns the height of the drawing, in its own units.
 func (Chart) Height() int { return height }
 
 // Key is a series in the legend, with the path that draws its bars.
@@ -71,19 +71,19 @@ type Key struct {
 	Path        string
 }
 
-// Column is what is told of one column.
+// Column has the texts of one column.
 type Column struct {
 	Name  string
 	Parts []Part // one of each series
 	Total string // empty: there is one series
-	Late  bool   // it is in the right half
-	Shown bool   // anything but 0 is in it
+	Late  bool   // the column is in the right half
+	Shown bool   // the column has an amount other than 0
 }
 
 // Part is the amount of a series in a column.
 type Part struct {
 	Class, Name, Amount string
-	Told                bool // it is not 0
+	Told                bool // the amount is not 0
 }
 
 // Mark is a text below the drawing.
@@ -95,17 +95,17 @@ type Mark struct {
 
 const (
 	height      = 100
-	leastHeight = 1.5 // of a bar, so that what is there can be seen
-	between     = 0.7 // of a bar and the one that stands on it
+	leastHeight = 1.5 // of a bar, so that small amounts can be seen
+	between     = 0.7 // gap between a bar and the bar that stands on it
 	barWidth    = 0.8
-	leastSlots  = 6   // so that two columns are not two walls
-	mostColumns = 168 // a week's hours; of more, the last are drawn
-	mostSeries  = 6   // colours
+	leastSlots  = 6   // so that a few columns are not too wide
+	mostColumns = 168 // a week's hours; of more columns, the last are drawn
+	mostSeries  = 6   // the number of colours
 )
 
-// New draws series stacked on one another, the first at the bottom. Of many columns the last are
-// drawn. Of many series the largest are drawn apart, and the others together. Only amounts that can
-// be added up may have several series: pages can, mean rates cannot.
+// New draws series stacked on one another, the first at the bottom. If there are too many columns,
+// it draws the last ones. If there are too many series, it draws the sum of the smallest as one.
+// Several series need amounts that can be added up: pages can, mean rates cannot.
 func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 	series = fewer(w, series)
 	cut := max(0, len(axis.columns)-mostColumns)
@@ -124,7 +124,7 @@ func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 	for i := range n {
 		c.Columns = append(c.Columns, Column{Name: axis.columns[cut+i], Late: i >= c.Slots/2, Shown: sums[i] > 0})
 	}
-	below := make([]float64, n) // what is drawn already, in units of the drawing
+	below := make([]float64, n) // height of the bars so far, in units of the drawing
 	for k, s := range series {
 		key := Key{Class: fmt.Sprint("s", k+1), Name: s.Name}
 		var path strings.Builder
@@ -156,7 +156,7 @@ func New(w Words, name string, unit Unit, axis Axis, series ...Series) Chart {
 // Several reports whether the chart has a legend.
 func (c Chart) Several() bool { return len(c.Legend) > 1 }
 
-// Summary is what a screen reader says of the drawing.
+// Summary returns the text that a screen reader says for the drawing.
 func (c Chart) Summary() string {
 	if !c.Any() {
 		return c.T("%s: nothing", c.Name)
@@ -164,7 +164,7 @@ func (c Chart) Summary() string {
 	return c.T("%s: bars from %s to %s; the table has their values", c.Name, c.Zero, c.Top)
 }
 
-// Rest are the slots without a column.
+// Rest returns an element for each slot without a column, for the template's loop.
 func (c Chart) Rest() []struct{} { return make([]struct{}, c.Slots-len(c.Columns)) }
 
 // Any reports whether anything is drawn.
@@ -172,8 +172,8 @@ func (c Chart) Any() bool {
 	return slices.ContainsFunc(c.Columns, func(one Column) bool { return one.Shown })
 }
 
-// fewer returns the largest series in their order and, where there are more than colours, the sum
-// of all others as the last.
+// fewer returns all series, or if they are more than the colours, the largest ones in their order
+// and the sum of the others.
 func fewer(w Words, all []Series) []Series {
 	if len(all) <= mostSeries {
 		return all
@@ -213,7 +213,7 @@ func fewer(w Words, all []Series) []Series {
 	return append(kept, rest)
 }
 
-// base draws the line at 0. It is broken where nothing is known.
+// base draws the line at 0. It has gaps at columns about which nothing is known.
 func base(known []bool) string {
 	var path strings.Builder
 	for i := 0; i < len(known); {
@@ -229,7 +229,7 @@ func base(known []bool) string {
 	return path.String()
 }
 
-// mark places the ticks of the columns that are drawn, each below the middle of its column.
+// mark places a tick below the middle of each column that is drawn and has one.
 func (c *Chart) mark(ticks []tick, cut int) {
 	for _, t := range ticks {
 		if t.column < cut {
@@ -247,5 +247,5 @@ func (c *Chart) mark(ticks []tick, cut int) {
 	}
 }
 
-// round keeps a drawing short.
+// round rounds to one decimal, which keeps the drawing's markup short.
 func round(x float64) float64 { return math.Round(x*10) / 10 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Unit is what amounts are of.
+// Unit is the unit of amounts.
 type Unit int
 
 // Units.
@@ -36,11 +36,11 @@ func (u Unit) write(w Words, amount float64) string {
 	return strconv.FormatFloat(amount, 'g', 2, 64)
 }
 
-// times are the upper ends of axes of seconds, up to a day.
+// times are the possible upper ends of an axis, in seconds, up to a day.
 var times = []float64{2, 4, 10, 20, 60, 120, 240, 600, 1200, 3600, 7200, 14400, 28800, 43200, 86400}
 
-// top returns the upper end of an axis for amounts up to most: a round number, and its half is one
-// too.
+// top returns the upper end of an axis for amounts up to most. It is a round number, and so is its
+// half.
 func (u Unit) top(most float64) float64 {
 	scale := 1.0
 	switch {
