@@ -1,6 +1,6 @@
-// Package commandline gives Sheaf's programs the same manners: a command that does not exist, a
-// missing argument or an unknown flag is said with a suggestion and ends the program with code 2;
-// any other error ends it with code 1.
+// Package commandline makes Sheaf's programs report errors alike. For an unknown command or flag,
+// or a missing argument, the program suggests a correction and ends with code 2. Any other error
+// ends it with code 1.
 package commandline
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// UsageError is an error of what was typed, not of what was then tried.
+// UsageError is an error in the command line, rather than of the work that it asks for.
 type UsageError struct{ error }
 
-// Unwrap returns what was wrong.
+// Unwrap returns the error itself.
 func (e UsageError) Unwrap() error { return e.error }
 
 // Code returns the exit code for an error of a command: 0 for nil, 2 for a UsageError, and else 1.
@@ -28,8 +28,8 @@ func Code(err error) int {
 	return 1
 }
 
-// Prepare makes root and all commands below it refuse what they do not know. Call it once, after
-// the last command has been added.
+// Prepare makes root and all commands below it refuse unknown commands, arguments and flags. Call
+// it once, after the last command has been added.
 func Prepare(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = version
@@ -45,7 +45,7 @@ func prepare(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = 2
 	if cmd.HasSubCommands() && !cmd.Runnable() {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		cmd.Args = cobra.ArbitraryArgs // looked at below
+		cmd.Args = cobra.ArbitraryArgs // checked below
 	}
 	check := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -6,7 +6,7 @@ import (
 )
 
 // manualCommand returns the hidden command that writes a manual page for each command of a program.
-// Packages of the program are made with it.
+// The build of the program's packages calls it.
 func manualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIRECTORY",
@@ -16,7 +16,7 @@ func manualCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			// SOURCE_DATE_EPOCH sets their date.
+			// SOURCE_DATE_EPOCH sets the pages' date.
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + root.Version}, args[0])
 		},
 	}
