@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Analyze makes PostgreSQL collect statistics about tables of d, if so many rows were changed that
-// the statistics of the first one are wrong by a tenth. q is d, or a transaction whose own rows
-// count too. Without statistics PostgreSQL may plan to read a whole table for each row of another
-// one. Its autovacuum collects them only once a minute, and only of what is committed. SQLite needs
-// no statistics: it plans by the indices that there are. Analyze reports whether all is done.
+// Analyze makes PostgreSQL collect statistics about tables of d, if changed, the number of changed
+// rows, is a tenth of the first table's rows or more. q is d, or a transaction whose own rows then
+// count, too. Without statistics PostgreSQL may plan to read a whole table for each row of another
+// one. Its autovacuum collects them only once a minute, and only for committed rows. SQLite needs
+// no statistics: it plans by the existing indices. Analyze reports whether the statistics are
+// collected or not needed.
 func Analyze(ctx context.Context, d *sql.DB, q interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -19,7 +20,7 @@ func Analyze(ctx context.Context, d *sql.DB, q interface {
 	if !isPostgres(d) {
 		return true, nil
 	}
-	var known float64 // -1: nothing
+	var known float64 // number of rows by the statistics; -1: there are none
 	if err := q.QueryRowContext(ctx, `SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)`, tables[0]).Scan(&known); err != nil {
 		return false, fmt.Errorf("analyze: %w", err)
 	}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Clock tells the time of a PostgreSQL server, so that processes on machines whose clocks differ
-// agree on what is over. It adds to the machine's clock what the last Measure has found, so it
+// Clock tells the time of a PostgreSQL server, so that processes on machines with different clocks
+// agree on what has expired. It adds the result of the last Measure to the machine's clock, so it
 // costs no query. For a SQLite file, which one process uses, it is the machine's clock.
 type Clock struct {
 	db     *sql.DB
 	ask    bool             // the database is PostgreSQL
 	local  func() time.Time // the machine's clock
-	offset atomic.Int64     // what the server is ahead of local; a time.Duration
+	offset atomic.Int64     // by how much the server is ahead of local; a time.Duration
 }
 
-// NewClock returns the clock of a database that Open has opened from a source. local is the
-// machine's clock; nil: time.Now. Until the first Measure the two clocks count as the same.
+// NewClock returns the clock of d, which Open has opened from source. local is the machine's clock;
+// nil: time.Now. Until the first Measure both clocks count as equal.
 func NewClock(d *sql.DB, source string, local func() time.Time) *Clock {
 	if local == nil {
 		local = time.Now
@@ -30,7 +30,7 @@ func NewClock(d *sql.DB, source string, local func() time.Time) *Clock {
 // Now returns the server's time.
 func (c *Clock) Now() time.Time { return c.local().Add(time.Duration(c.offset.Load())) }
 
-// Ahead returns what the last Measure has found.
+// Ahead returns the result of the last Measure.
 func (c *Clock) Ahead() time.Duration { return -time.Duration(c.offset.Load()) }
 
 // Measure compares the machine's clock with the server's and returns by how much the machine's is

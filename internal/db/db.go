@@ -3,17 +3,16 @@
 // used by one process, or a PostgreSQL database, which any number of processes share. The SQL of
 // all rooms is the same for both.
 //
-// Every commit waits for the disk, so what is committed is durable (synchronous=FULL in SQLite,
-// synchronous_commit in PostgreSQL). Unless it is read-only, a transaction waits at its beginning
-// until it is the only writer (BEGIN IMMEDIATE, or an advisory lock). It is therefore never refused
-// in the middle, and what it has read stays true until it ends. A statement outside a transaction
-// is atomic.
+// Every commit waits for the disk, so it is durable (synchronous=FULL in SQLite, synchronous_commit
+// in PostgreSQL). Unless it is read-only, a transaction waits at its beginning until it is the only
+// writer (BEGIN IMMEDIATE, or an advisory lock). So it is never refused in the middle, and rows
+// that it has read do not change until it ends. A statement outside a transaction is atomic.
 //
-// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers: the
-// first has the whole schema of the first release, each later one what a release adds. Programs of
-// the version before may be at work on a PostgreSQL database meanwhile, and go on unless a
-// migration says otherwise: see ErrOthers. Times are Unix milliseconds (see Time and Millis);
-// digests and keys are blobs. Parameters are ? or ?n.
+// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers. The
+// first has the whole schema of the first release, each later one the additions of a release.
+// Programs of the version before may work on a PostgreSQL database meanwhile, unless a migration
+// forbids it: see ErrOthers. Times are Unix milliseconds (see Time and Millis); digests and keys
+// are blobs. Parameters are ? or ?n.
 package db
 
 import (
@@ -34,10 +33,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// schema is what a database is brought up to.
+// schema is the state to which migrations bring a database.
 type schema struct {
 	files  fs.FS // with the folder migrations
-	number int64 // of the last migration; 0: of the newest
+	number int64 // number of the last migration to apply; 0: the newest
 }
 
 // today is the schema that this program works with.
@@ -94,14 +93,14 @@ func openSQLite(ctx context.Context, path string, to schema) (*sql.DB, error) {
 	return db, nil
 }
 
-// idleConnections is the number of SQLite connections that stay open. A new one reads the schema
-// and has no pages in its cache.
+// idleConnections is the number of SQLite connections that stay open. A new connection must first
+// read the schema, and its cache is empty.
 const idleConnections = 8
 
 func dsn(path string) string {
 	q := url.Values{
 		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), // first: the next one may have to wait
+			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), // first, since the next one may have to wait
 			"journal_mode(WAL)",
 			"synchronous(FULL)",
 			"foreign_keys(1)",
@@ -113,8 +112,8 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// migrate brings a database up to a schema. words translates its files for the database. others are
-// the programs that were at work on it a moment ago.
+// migrate brings a database up to a schema. words translates the migrations' files for the
+// database. others are the addresses of other programs that were at work on it a moment ago.
 func migrate(ctx context.Context, db *sql.DB, to schema, others []string, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
 	dir, err := fs.Sub(to.files, "migrations")
 	if err != nil {
@@ -145,7 +144,7 @@ func migrate(ctx context.Context, db *sql.DB, to schema, others []string, dialec
 	return nil
 }
 
-// Millis returns t as the database has it. The zero time is 0.
+// Millis returns t in the form of the database, Unix milliseconds. The zero time is 0.
 func Millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

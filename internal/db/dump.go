@@ -18,7 +18,7 @@ import (
 // array. A cell is null, a string, a whole number, {"f": "a real number"} or {"b": "bytes in
 // base64"}.
 
-// leftOut are the tables that are not in a dump: that of the migrations, and the queue for leases.
+// leftOut are the tables that are not in a dump: the migrations' table, and the queue for leases.
 var leftOut = []string{"goose_db_version", "lease_queue"}
 
 // cell is a value that has no JSON form of its own.
@@ -110,8 +110,8 @@ func pairs(ctx context.Context, tx *sql.Tx, query string) ([][2]string, error) {
 	return List(ctx, tx, func(rows *sql.Rows, p *[2]string) error { return rows.Scan(&p[0], &p[1]) }, query)
 }
 
-// usedTable returns the name of a table that has rows, or "" if none of them has. Tables that the
-// schema does not have are passed over.
+// usedTable returns the first of the named tables that has rows, or "". It skips tables that the
+// schema does not have.
 func usedTable(ctx context.Context, tx *sql.Tx, postgres bool, names []string) (string, error) {
 	there, err := tables(ctx, tx, postgres)
 	if err != nil {

@@ -20,10 +20,11 @@ var ErrNotEmpty = errors.New("the database is not empty")
 // usedTables are tables that have rows once a service has worked with the database.
 var usedTables = []string{"robots", "hosts", "accounts", "ingest_batches"}
 
-// Fill puts the tables of a dump into the new database that the source names, and brings it up to
-// this program's schema. number is that of the dump's schema, and open returns the rows of a table.
-// Before the commit Fill calls finish, if it is not nil, in the schema of the dump. If Fill fails,
-// nothing was put in. It does not matter of which kind the dumped database was.
+// Fill puts the tables of a dump into the new database that source names, and brings it up to this
+// program's schema. number is the number of the dump's schema, and open returns the rows of a
+// table. Before the commit Fill calls finish, if it is not nil, while the database has the dump's
+// schema. If Fill returns an error, it has put in no rows. Dumps of SQLite and of PostgreSQL fit
+// both.
 func Fill(ctx context.Context, source string, number int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
 	return fillUpTo(ctx, today.files, source, number, names, open, finish)
 }

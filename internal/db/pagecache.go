@@ -9,15 +9,15 @@ import (
 
 // reservePages gives SQLite 36 MiB of memory for the pages that all its connections have read.
 //
-// Whenever another connection has written, a connection forgets all pages that it has. Without such
-// a reserve it gives their memory back to the system and asks for it anew, which made a list of
-// 1,000 hosts five times as slow. More pages than these are kept as without a reserve; if SQLite
-// is at work already, as in a program that has opened a file elsewhere, there is none.
+// When one connection writes, the others forget all pages that they have cached. Without the
+// reserve they give the memory back to the system and ask for it anew, which made a list of 1,000
+// hosts five times as slow. Pages beyond the reserve are handled as without it. If the process has
+// used SQLite before, there is no reserve.
 //
 // See https://sqlite.org/malloc.html, SQLITE_CONFIG_PAGECACHE.
 var reservePages = sync.OnceFunc(func() {
 	const pages = 8192
-	const size = 4096 + 512 // of a page, and what SQLite notes about it
+	const size = 4096 + 512 // a page, and SQLite's notes about it
 	tls := libc.NewTLS()
 	defer tls.Close()
 	memory := libc.Xmalloc(tls, pages*size)

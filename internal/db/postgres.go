@@ -19,8 +19,8 @@ import (
 )
 
 // maxConnections is how many connections one process opens. A PostgreSQL server allows a hundred by
-// default. SQLite has no limit, but each connection has a cache, and the more of them wait to write
-// the longer each one does.
+// default. SQLite has no limit, but each connection has a cache, and each waits longer if more want
+// to write.
 const maxConnections = 30
 
 // writers is the advisory lock that every writing transaction holds.
@@ -46,9 +46,9 @@ func openPostgres(ctx context.Context, source string, to schema) (*sql.DB, error
 	return db, nil
 }
 
-// preferIndices lets the server expect that a row found by an index costs little more than the next
-// one of a table, as on an SSD or in memory. By default it expects a disk that seeks, and reads all
-// hosts' rows to find those of one robot.
+// preferIndices tells the server that a row found by an index costs little more than the next row
+// of a table, as on an SSD or in memory. By default the server expects a disk with slow seeks, and
+// reads all hosts' rows to find the hosts of one robot.
 func preferIndices(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, `SET random_page_cost = 1.1`)
 	return err
@@ -59,11 +59,11 @@ func preferIndices(ctx context.Context, c *pgx.Conn) error {
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig, to schema) (err error) {
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // tries each second, for five minutes
 	if err != nil {
 		return err
 	}
-	// Whoever of this version is seen at work has brought the schema up to date before.
+	// Any program of this version that is at work has brought the schema up to date before.
 	others, err := atWork(ctx, db)
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (c *connection) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.
 	return tx, nil
 }
 
-// CheckNamedValue converts booleans to 0 or 1, as the schema has them. PostgreSQL cannot store NUL
-// or invalid UTF-8 in a text, so it replaces them by U+FFFD.
+// CheckNamedValue converts booleans to 0 or 1, as the schema has them. It replaces NUL and invalid
+// UTF-8 in a text by U+FFFD, since PostgreSQL cannot store them.
 func (c *connection) CheckNamedValue(v *driver.NamedValue) (err error) {
 	if v.Value, err = driver.DefaultParameterConverter.ConvertValue(v.Value); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (c *connection) CheckNamedValue(v *driver.NamedValue) (err error) {
 	return nil
 }
 
-// numbered replaces SQLite's parameters, ? and ?n, by PostgreSQL's $n. A ? without a number has the
-// number after the highest so far.
+// numbered replaces SQLite's parameters, ? and ?n, by PostgreSQL's $n. A ? without a number gets
+// the number after the highest so far.
 func numbered(query string) string {
 	if !strings.Contains(query, "?") {
 		return query
@@ -183,7 +183,7 @@ func (d inPostgres) Open(name string) (fs.File, error) {
 	return &migration{f, strings.NewReader(translated(string(text)))}, nil
 }
 
-// migration is a file with another text.
+// migration is a migration's file with the translated text.
 type migration struct {
 	fs.File
 	text *strings.Reader

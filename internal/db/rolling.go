@@ -13,10 +13,10 @@ import (
 )
 
 // ErrOthers says that the schema cannot be brought up to date while other programs are at work on
-// the database, because a migration takes away what they need.
+// the database, because a migration removes something that they need.
 //
-// Most migrations only add, and programs of the version before go on. One that does more says why
-// in a line of its own before its SQL:
+// Most migrations only add to the schema, and programs of the version before go on. A migration
+// that does more says why in a line of its own before its SQL:
 //
 //	-- Stop all: older programs read the column.
 var ErrOthers = errors.New("other programs are at work on the database")
@@ -24,8 +24,8 @@ var ErrOthers = errors.New("other programs are at work on the database")
 // stopAll finds a migration's reason for not being applied while older programs work.
 var stopAll = regexp.MustCompile(`(?m)^-- Stop all: (.+)$`)
 
-// rolling returns ErrOthers if one of the migrations above have, up to schema, wants the others
-// stopped.
+// rolling returns ErrOthers if a migration with a number above have, up to schema, needs the others
+// to be stopped.
 func rolling(dir fs.FS, sources []*goose.Source, have, schema int64, others []string) error {
 	for _, s := range sources {
 		if s.Version <= have || s.Version > schema {
@@ -43,8 +43,9 @@ func rolling(dir fs.FS, sources []*goose.Source, have, schema int64, others []st
 	return nil
 }
 
-// Names of a program's connections at the PostgreSQL server (application_name). Those of programs
-// that are at work have nameAtWork; those that only prepare a start, or look, have nameAtStart.
+// Names of a program's connections at the PostgreSQL server (application_name). Connections of a
+// program at work have nameAtWork. Connections that only prepare a start, or only look, have
+// nameAtStart.
 const (
 	nameAtWork  = "sheaf"
 	nameAtStart = "sheaf start"

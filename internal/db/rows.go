@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL
-// server is a round trip, which is most of what a row costs. Both databases take 32,766
-// parameters.
+// RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL server
+// is a round trip, which takes most of a row's time. Both databases accept 32,766 parameters.
 const RowsAtOnce = 500
 
 // Queryer is a *sql.DB or a *sql.Tx.
@@ -49,7 +48,7 @@ func Exec(ctx context.Context, on interface {
 	return res.RowsAffected()
 }
 
-// At scans a time into t, as Time returns it.
+// At returns a Scanner that sets t to a time of the database, as Time returns it.
 func At(t *time.Time) sql.Scanner { return (*at)(t) }
 
 type at time.Time

@@ -20,14 +20,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// ErrDamaged says that a SQLite file has changed since it was written.
+// ErrDamaged says that a SQLite file is not as SQLite wrote it.
 var ErrDamaged = errors.New("the database is damaged")
 
-// checkTime is how long Open looks for damage in a SQLite file. In a larger file it does not get to
-// the end; damage there shows when it is used.
+// checkTime is how long Open looks for damage in a SQLite file. In a large file it does not get to
+// the end; damage there shows when the rows are used.
 const checkTime = 5 * time.Second
 
-// damaged adds ErrDamaged to errors of SQLite that say so.
+// damaged adds ErrDamaged to errors with which SQLite reports damage.
 func damaged(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB) {
@@ -105,8 +105,8 @@ func Full(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// Away reports whether an error says that a PostgreSQL server cannot be reached or does not take
-// connections now. An error that says that the server refuses this client is none of these.
+// Away reports whether an error says that a PostgreSQL server cannot be reached or accepts no
+// connections now. It is false if the server refuses this client.
 func Away(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

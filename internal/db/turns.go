@@ -9,12 +9,12 @@ import (
 	"modernc.org/sqlite"
 )
 
-// turns opens connections to a SQLite file of which one writes at a time, in the order in which
-// they ask. SQLite lets a connection that finds another one writing sleep for up to 0.1 s before it
-// looks again, however soon the other has ended, and those that come meanwhile overtake it.
+// turns opens connections to a SQLite file. One connection writes at a time, in the order in which
+// they ask. By itself SQLite makes a connection that finds another one writing sleep for up to 0.1
+// s, even if the other ends sooner, and later connections overtake it.
 //
-// A connection that has waited for longest is refused. Outside a transaction, a statement that a
-// caller has prepared, or that answers with rows, takes no turn, and waits as SQLite does.
+// A connection that has waited for the time longest gets an error. Outside a transaction, a
+// prepared statement, or one that returns rows, takes no turn, and waits as SQLite does.
 type turns struct {
 	driver  sqlite.Driver
 	source  string
@@ -34,7 +34,7 @@ func (t *turns) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (t *turns) Driver() driver.Driver { return &t.driver }
 
-// take waits for a turn to write. done ends it.
+// take waits for a turn to write. The caller ends the turn with done.
 func (t *turns) take(ctx context.Context) (done func(), err error) {
 	late := time.NewTimer(t.longest)
 	defer late.Stop()
@@ -48,7 +48,7 @@ func (t *turns) take(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// sqliteConn is what database/sql uses of a connection to SQLite.
+// sqliteConn has the methods of a connection to SQLite that database/sql uses.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -65,7 +65,7 @@ type sqliteConn interface {
 type writer struct {
 	sqliteConn
 	turns  *turns
-	within bool // a transaction
+	within bool // in a transaction
 }
 
 func (w *writer) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.Tx, error) {
@@ -96,7 +96,7 @@ func (w *writer) ExecContext(ctx context.Context, query string, args []driver.Na
 	return w.sqliteConn.ExecContext(ctx, query, args)
 }
 
-// transaction calls end when it has ended.
+// transaction is a driver.Tx that calls end after its commit or rollback.
 type transaction struct {
 	driver.Tx
 	end func()
