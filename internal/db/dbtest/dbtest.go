@@ -1,7 +1,7 @@
 // Package dbtest gives tests a database of their own, in SQLite or in PostgreSQL.
 //
-// Tests of migrations begin with SQLite or Postgres, where nothing is there yet. All others use
-// Source or Place, which copy a database that was migrated once: that takes a tenth of the time.
+// Tests of migrations use SQLite or Postgres, which give an empty database. All others use Source
+// or Place, which copy a database that was migrated once: that takes a tenth of the time.
 package dbtest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for what is done to the server itself
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for statements about the server itself
 
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
@@ -72,8 +72,8 @@ var migrated = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// migrate brings a database's schema up to date. In SQLite all of it is in the file then, since the
-// last connection to close empties the write-ahead log.
+// migrate brings a database's schema up to date. For SQLite, the one file then has all of it, since
+// the last connection to close empties the write-ahead log.
 func migrate(source string) error {
 	d, err := db.Open(context.Background(), source)
 	if err != nil {
@@ -144,9 +144,9 @@ func atServer(server, what string) error {
 // database that migratedPostgres copies.
 var templates sync.Map
 
-// migratedPostgres is Postgres for a database that has today's schema. The first call makes one,
-// which all copy until the process ends. Where nothing is called at that end, it copies an empty
-// database.
+// migratedPostgres returns the URL of a PostgreSQL database with today's schema. The first call
+// migrates one, which all calls copy until the process ends. If testkit.AtExit cannot drop that one
+// at the end, each call copies an empty database instead.
 func migratedPostgres(t testing.TB) string {
 	t.Helper()
 	server := server(t)
@@ -171,8 +171,8 @@ var shared struct {
 	*Cluster
 }
 
-// one returns the URL of the server that all tests of the process share. It ends after the last of
-// them, or with the test if the package's TestMain is not testkit.InMemory.
+// one returns the URL of the server that all tests of the process share. The server ends after the
+// last test, or with the test if the package's TestMain is not testkit.InMemory.
 func one(t testing.TB) string {
 	t.Helper()
 	shared.Lock()
@@ -190,7 +190,7 @@ func one(t testing.TB) string {
 	return shared.URL
 }
 
-// Cluster is a PostgreSQL server of a test's own. It is for one goroutine.
+// Cluster is a test's own PostgreSQL server. It must not be used concurrently.
 type Cluster struct {
 	URL string
 
@@ -226,7 +226,7 @@ func StartSmall(t testing.TB, options string) *Cluster {
 	return c
 }
 
-// Fill leaves no room on the disk of StartSmall's tables, until free is called.
+// Fill fills the disk of StartSmall's tables until free is called.
 func (c *Cluster) Fill(t testing.TB) (free func()) {
 	t.Helper()
 	name := filepath.Join(c.data(), "else")
@@ -248,7 +248,7 @@ func newCluster(t testing.TB) *Cluster {
 	at := testkit.Addresses(t, 1)[0]
 	c := &Cluster{bin: programs(t), URL: "postgres://sheaf@" + at + "/postgres?sslmode=disable"}
 	c.host, c.port, _ = net.SplitHostPort(at) // it has both
-	// Not t.TempDir, whose parents only root may enter: PostgreSQL does not run as root.
+	// Only root may enter the parents of t.TempDir, and PostgreSQL does not run as root.
 	var err error
 	if c.dir, err = os.MkdirTemp("", "sheaf-postgres-"); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func newCluster(t testing.TB) *Cluster {
 
 // remove ends the server and removes its folder.
 func (c *Cluster) remove() {
-	c.end(syscall.SIGQUIT) // at once: the databases are thrown away
+	c.end(syscall.SIGQUIT) // at once, since the databases are deleted
 	os.RemoveAll(c.dir)
 }
 
@@ -330,8 +330,8 @@ func programs(t testing.TB) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// account returns attributes by which programs run as the user postgres if the test runs as root.
-// The user then owns dir.
+// account returns process attributes: if the test runs as root, they make programs run as the user
+// postgres, to whom account then gives dir.
 func account(t testing.TB, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	attr := &syscall.SysProcAttr{}
