@@ -32,7 +32,7 @@ func ParseBytes(text string) (int64, error) {
 	return int64(f * float64(unit)), nil
 }
 
-// FormatBytes formats a number of bytes so that ParseBytes returns exactly it.
+// FormatBytes formats a number of bytes so that ParseBytes returns exactly this number.
 func FormatBytes(n int64) string {
 	i := 0
 	for n > 0 && n%1024 == 0 && i+1 < len(units) {

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Harmless returns s with every control character, and every byte that is no UTF-8, written as in a
-// string of Go, such as \x1b or \n. That includes the characters that turn the direction of
-// writing.
+// Harmless returns s with every control character, and every byte that is not UTF-8, written as in
+// a string of Go, such as \x1b or \n. Characters that change the direction of writing count as
+// control characters.
 func Harmless(s string) string {
 	if strings.IndexFunc(s, harmful) < 0 {
 		return s
@@ -26,7 +26,7 @@ func harmful(r rune) bool {
 	return r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// appendHarmless appends what Harmless makes of s; with lines, line feeds and tabs stay.
+// appendHarmless appends the harmless form of s. If lines is true, line feeds and tabs stay.
 func appendHarmless(b, s []byte, lines bool) []byte {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)
@@ -45,8 +45,8 @@ func appendHarmless(b, s []byte, lines bool) []byte {
 	return b
 }
 
-// NewHarmlessWriter returns a Writer to w. It does to all that is written what HarmlessLines does
-// to a text.
+// NewHarmlessWriter returns a Writer that writes the harmless form of its input to w, as
+// HarmlessLines does for a text.
 func NewHarmlessWriter(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {
