@@ -7,12 +7,13 @@
 //	records    single records, and the language in which consumers ask for them
 //	results    files of what a query has found: bundles, tables, and jobs that make them
 //
-// Over them are replay, which makes a stored page readable; watch, which tells consumers of
-// changes; maker, which makes the files of volumes beside publication; and the protocols, ftpd and
-// httpd.
+// Below results is texts, which takes the text out of a page. Over them are replay, which makes a
+// stored page readable; watch, which tells consumers of changes; maker, which makes the files of
+// volumes beside publication; and the protocols, ftpd and httpd.
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -26,6 +27,7 @@ import (
 	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/results"
+	"sheaf/serve/texts"
 	"sheaf/serve/tree"
 )
 
@@ -93,11 +95,19 @@ func NewLibrary(opt Options) (*Library, error) {
 		Catalog: opt.Catalog, Segments: &library.Segments{Store: opt.Store, Memo: memo}, Memo: memo, Spools: library.NewSpools(opt.SpoolBytes), Log: opt.Log, Lag: opt.Lag, Rules: opt.Rules,
 	}
 	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
+	found := records.New(from, opt.URLs)
 	return &Library{
 		Access:  access,
 		Archive: from,
-		Tree:    tree.New(tree.Options{Archive: from, Access: access, ChangeTable: func(w io.Writer) tree.ChangeTable { return results.NewChanges(w) }, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume}),
-		Records: records.New(from, opt.URLs),
+		Tree: tree.New(tree.Options{
+			Archive: from, Access: access, Contact: opt.Contact, Widest: opt.Widest, VolumeBytes: opt.Volume,
+			ChangeTable: func(w io.Writer) tree.ChangeTable { return results.NewChanges(w) },
+			Texts: func(ctx context.Context, a *account.Account, h *library.Host, form string, w io.Writer) error {
+				return results.WriteTexts(ctx, found, a, h, form, w)
+			},
+			Version: texts.Version,
+		}),
+		Records: found,
 		Bundles: &results.Bundles{Archive: from, Access: access},
 		Tables:  &results.Tables{Archive: from, Access: access},
 		Changes: &library.Feed{Archive: from},

@@ -6,6 +6,10 @@ const (
 	TableOfRecords = "records.parquet"
 	TableOfHosts   = "hosts.parquet"
 	TableOfLinks   = "links.parquet"
+
+	// The texts of pages, which volumes and hosts have: see package texts.
+	TableOfTexts = "texts.parquet"
+	TextsAsWET   = "wet.gz"
 )
 
 // Parquet is the media type of tables.

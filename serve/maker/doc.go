@@ -12,6 +12,11 @@
 // Before that it asks the tree for what the two newest days changed (see tree.MakeChanges), so that
 // readers of its process need not wait for it.
 //
+// # Texts
+//
+// Another TableMaker makes the texts of the pages of the newest days, and makes them again when the
+// extraction has another version (see package texts). It takes its time, and has its own lease.
+//
 // # Current volumes
 //
 // CurrentMaker finds which hosts lie in which volume of a domain's latest versions. From that the

@@ -9,17 +9,35 @@ import (
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/internal/api"
 	"sheaf/internal/lease"
 	"sheaf/internal/loop"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 	"sheaf/serve/records"
 	"sheaf/serve/results"
+	"sheaf/serve/texts"
 	"sheaf/serve/tree"
 )
 
-// leaseName is the name of the lease under which tables are made.
-const leaseName = "tables"
+// kind is what a TableMaker makes.
+type kind struct {
+	lease   string   // the name of the lease under which it is made
+	names   []string // of the tables of a volume
+	version int      // of the extraction
+	changes bool     // also see to what the newest days changed
+	share   int      // see Run
+	make    func(p *pass, ctx context.Context, missing []string, hosts []*library.Host) (map[string]*results.Table, error)
+}
+
+var (
+	// Tables cost no more than one twentieth of the time, also where somebody publishes every few
+	// seconds.
+	tables = kind{lease: "tables", names: tree.VolumeTables, changes: true, share: 20, make: (*pass).tables}
+
+	// Texts cost half of the time: every page is read for them.
+	volumeTexts = kind{lease: "texts", names: tree.VolumeTexts, version: texts.Version, share: 2, make: (*pass).texts}
+)
 
 // TableOptions are the settings of a TableMaker. All fields are required.
 type TableOptions struct {
@@ -36,6 +54,7 @@ type TableOptions struct {
 
 // TableMaker makes tables while Run runs.
 type TableMaker struct {
+	kind
 	opt  TableOptions
 	sees string            // what everybody saw when all tables had been made
 	fine map[string]string // by volume: what its tables depend on, if they are as they should be
@@ -45,9 +64,14 @@ type TableMaker struct {
 	doomed map[string]time.Time
 }
 
-// NewTableMaker returns a TableMaker.
-func NewTableMaker(opt TableOptions) *TableMaker {
-	return &TableMaker{opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
+// NewTableMaker returns a TableMaker of records, hosts and links.
+func NewTableMaker(opt TableOptions) *TableMaker { return newTableMaker(tables, opt) }
+
+// NewTextMaker returns a TableMaker of texts.
+func NewTextMaker(opt TableOptions) *TableMaker { return newTableMaker(volumeTexts, opt) }
+
+func newTableMaker(k kind, opt TableOptions) *TableMaker {
+	return &TableMaker{kind: k, opt: opt, fine: make(map[string]string), doomed: make(map[string]time.Time)}
 }
 
 // everybody is an account that no rule names, since no account has its name. Tables are made as it
@@ -64,19 +88,15 @@ const withChanges = 2
 // errMore ends a pass that has taken long enough.
 var errMore = errors.New("there is more to do")
 
-// A TableMaker works for at most one share-th of its time. So tables cost no more where somebody
-// publishes every few seconds.
-const share = 20
-
-// Run follows the catalog until ctx ends. A failure is logged, and the work repeated at the next
-// look. Run returns nil.
+// Run follows the catalog until ctx ends. It works for at most one share-th of its time. A failure
+// is logged, and the work repeated at the next look. Run returns nil.
 func (m *TableMaker) Run(ctx context.Context) error {
 	for {
 		begun := time.Now()
 		if err := m.Update(ctx); err != nil && !errors.Is(err, errMore) && ctx.Err() == nil {
-			m.opt.Log.ErrorContext(ctx, "tables: making them failed and will be repeated", "err", err)
+			m.opt.Log.ErrorContext(ctx, m.lease+": making them failed and will be repeated", "err", err)
 		}
-		if !loop.Pause(ctx, max(m.opt.Every, (share-1)*time.Since(begun))) {
+		if !loop.Pause(ctx, max(m.opt.Every, time.Duration(m.share-1)*time.Since(begun))) {
 			return nil
 		}
 	}
@@ -94,7 +114,7 @@ func (m *TableMaker) Update(ctx context.Context) error {
 		return err
 	}
 	days = days[max(0, len(days)-m.opt.Days):]
-	err = m.opt.Leases.Do(ctx, leaseName, func(ctx context.Context, _ int64) error { return m.update(ctx, days) })
+	err = m.opt.Leases.Do(ctx, m.lease, func(ctx context.Context, _ int64) error { return m.update(ctx, days) })
 	if err == nil {
 		m.sees = sees
 	}
@@ -108,6 +128,9 @@ func (m *TableMaker) update(ctx context.Context, days []string) error {
 	}
 	stored := make(map[string]map[string][]tree.VolumeTable) // by day, then by domain/volume
 	for _, t := range all {
+		if !slices.Contains(m.names, t.Name) {
+			continue
+		}
 		if stored[t.Day] == nil {
 			stored[t.Day] = make(map[string][]tree.VolumeTable)
 		}
@@ -115,6 +138,9 @@ func (m *TableMaker) update(ctx context.Context, days []string) error {
 		stored[t.Day][of] = append(stored[t.Day][of], t)
 	}
 	for _, day := range days[max(0, len(days)-withChanges):] {
+		if !m.changes {
+			break
+		}
 		if err := m.opt.Tree.MakeChanges(ctx, everybody, day); err != nil {
 			return fmt.Errorf("changes of %s: %w", day, err)
 		}
@@ -163,21 +189,23 @@ func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.Vol
 	return p.opt.Tree.Volumes(ctx, everybody, day, func(of tree.VolumeOf) error {
 		name, state := day+"/"+of.Domain+"/"+of.Name, of.Modified.String()+of.Seen
 		known := stored[of.Domain+"/"+of.Name]
-		now := func(t tree.VolumeTable) bool { return t.Changed.Equal(of.Modified) }
-		if p.fine[name] == state || of.Seen == "" && len(known) == len(tree.VolumeTables) && complete(known, now) {
+		now := func(t tree.VolumeTable) bool { return t.Changed.Equal(of.Modified) && t.Version == p.version }
+		if p.fine[name] == state || of.Seen == "" && len(known) == len(p.names) && len(p.missing(known, now)) == 0 {
 			return nil
 		}
 		v, err := of.Make(ctx)
 		if err != nil {
 			return err
 		}
-		this := tree.VolumeTable{Day: day, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified}
+		this := tree.VolumeTable{Day: day, Domain: of.Domain, Volume: of.Name, Digest: v.Digest(), Changed: of.Modified, Version: p.version}
 		if of.Seen != "" {
 			this.Changed = time.UnixMilli(0)
 		}
-		wanted := func(t tree.VolumeTable) bool { return t.Digest == this.Digest && v.Hosts() > 0 }
-		if v.Hosts() > 0 && !complete(known, wanted) {
-			if err := p.make(ctx, this, v, known); err != nil {
+		wanted := func(t tree.VolumeTable) bool {
+			return t.Digest == this.Digest && t.Version == this.Version && v.Hosts() > 0
+		}
+		if missing := p.missing(known, wanted); v.Hosts() > 0 && len(missing) > 0 {
+			if err := p.store(ctx, this, v, missing); err != nil {
 				return err
 			}
 		}
@@ -196,38 +224,55 @@ func (p *pass) day(ctx context.Context, day string, stored map[string][]tree.Vol
 	})
 }
 
-// complete reports whether tables of each name are among those that are right.
-func complete(known []tree.VolumeTable, right func(tree.VolumeTable) bool) bool {
-	for _, name := range tree.VolumeTables {
+// missing returns the names of which none is among the tables that are right.
+func (k *kind) missing(known []tree.VolumeTable, right func(tree.VolumeTable) bool) (names []string) {
+	for _, name := range k.names {
 		if !slices.ContainsFunc(known, func(t tree.VolumeTable) bool { return t.Name == name && right(t) }) {
-			return false
+			names = append(names, name)
 		}
 	}
-	return true
+	return names
 }
 
-// make makes the tables of a volume.
-func (p *pass) make(ctx context.Context, this tree.VolumeTable, v *library.Volume, known []tree.VolumeTable) error {
+// store makes and stores the tables of a volume that are missing.
+func (p *pass) store(ctx context.Context, this tree.VolumeTable, v *library.Volume, missing []string) error {
 	var hosts []*library.Host
 	v.Each(func(h *library.Host) { hosts = append(hosts, h) })
 	begun := time.Now()
+	made, err := p.make(p, ctx, missing, hosts)
+	if err != nil {
+		return fmt.Errorf("volume %s of %s: %w", this.Volume, this.Domain, err)
+	}
 	var rows, size int64
-	for _, this.Name = range tree.VolumeTables {
-		if slices.ContainsFunc(known, func(t tree.VolumeTable) bool { return t.Name == this.Name && t.Digest == this.Digest }) {
-			continue
-		}
-		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, everybody, this.Name, hosts)
-		if err != nil {
-			return fmt.Errorf("%s of volume %s of %s: %w", this.Name, this.Volume, this.Domain, err)
-		}
+	for _, this.Name = range missing {
+		t := made[this.Name]
 		if err := put(ctx, p.opt.Store, this, t); err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
 		rows, size = rows+t.Rows, size+t.Size()
 	}
-	p.opt.Log.InfoContext(ctx, "tables made", "day", this.Day, "domain", this.Domain, "volume", this.Volume, "rows", rows,
+	p.opt.Log.InfoContext(ctx, p.lease+" made", "day", this.Day, "domain", this.Domain, "volume", this.Volume, "rows", rows,
 		"bytes", size, "took", time.Since(begun))
 	return nil
+}
+
+// tables makes tables from the index of the hosts' records.
+func (p *pass) tables(ctx context.Context, missing []string, hosts []*library.Host) (map[string]*results.Table, error) {
+	made := make(map[string]*results.Table)
+	for _, name := range missing {
+		t, err := p.opt.Tables.MakeOf(ctx, p.opt.Records, everybody, name, hosts)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		made[name] = t
+	}
+	return made, nil
+}
+
+// texts makes the texts of the hosts' pages.
+func (p *pass) texts(ctx context.Context, _ []string, hosts []*library.Host) (map[string]*results.Table, error) {
+	table, wet, err := p.opt.Tables.MakeTexts(ctx, p.opt.Records, everybody, hosts)
+	return map[string]*results.Table{api.TableOfTexts: table, api.TextsAsWET: wet}, err
 }
 
 // put stores a table of a volume.

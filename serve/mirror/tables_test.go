@@ -28,19 +28,23 @@ type tableSite struct {
 
 func newTableSite(t *testing.T) *tableSite {
 	s := newSite(t)
-	maker := maker.NewTableMaker(maker.TableOptions{
+	opt := maker.TableOptions{
 		Tree: s.Library.Tree, Tables: s.Library.Tables, Records: s.Library.Records, Store: s.Store, Leases: lease.NewDB(s.DB, nil, lease.Options{}), Days: 2, Every: time.Hour, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	tables, texts := maker.NewTableMaker(opt), maker.NewTextMaker(opt)
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "example.com")
 	s.publish(day.AddDate(0, 0, 1), 2, 100, "www.waseda.ac.jp")
 	s.publish(day.AddDate(0, 0, 2), 2, 100, "www.keio.ac.jp", "www.waseda.ac.jp")
-	return &tableSite{s, func() { testkit.Must(t, maker.Update(t.Context())) }}
+	return &tableSite{s, func() {
+		testkit.Must(t, tables.Update(t.Context()))
+		testkit.Must(t, texts.Update(t.Context()))
+	}}
 }
 
 // tables returns which tables a mirror has, and expects that each holds what its SHA256SUMS says.
 func (s *tableSite) tables(dir string) (names []string) {
 	s.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "days/*/*/*.parquet"))
+	found, err := filepath.Glob(filepath.Join(dir, "days/*/*/00001.*"))
 	testkit.Must(s.TB, err)
 	for _, name := range found {
 		rel, err := filepath.Rel(dir, name)
@@ -56,8 +60,8 @@ func (s *tableSite) tables(dir string) (names []string) {
 }
 
 func tablesIn(day string) (names []string) {
-	for _, name := range []string{"hosts", "links", "records"} {
-		names = append(names, fmt.Sprintf("days/%s/jp/00001.%s.parquet", day, name))
+	for _, name := range []string{"hosts.parquet", "links.parquet", "records.parquet", "texts.parquet", "wet.gz"} {
+		names = append(names, fmt.Sprintf("days/%s/jp/00001.%s", day, name))
 	}
 	return names
 }

@@ -127,7 +127,7 @@ func (c *collector) markup(text string, depth int, xml bool) {
 		case tag == atom.Td || tag == atom.Th:
 			c.blank = true
 		}
-		if breaks(tag) {
+		if Breaks(tag) {
 			c.end()
 		}
 		if kind == html.StartTagToken {
@@ -181,8 +181,8 @@ func (c *collector) alternative(z *media.Tokenizer, tag atom.Atom) {
 	}
 }
 
-// breaks reports whether an element separates the texts before and after it.
-func breaks(tag atom.Atom) bool {
+// Breaks reports whether an element separates the texts before and after it.
+func Breaks(tag atom.Atom) bool {
 	switch tag {
 	case atom.Address, atom.Article, atom.Aside, atom.Blockquote, atom.Body, atom.Br, atom.Button, atom.Caption, atom.Center, atom.Dd, atom.Details,
 		atom.Dialog, atom.Dir, atom.Div, atom.Dl, atom.Dt, atom.Fieldset, atom.Figcaption, atom.Figure, atom.Footer, atom.Form, atom.Frame,

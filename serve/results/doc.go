@@ -21,6 +21,11 @@
 // greatest values are in the file's index, so a reader that wants one host or domain fetches a few
 // ranges.
 //
+// # Texts
+//
+// The texts of pages have two forms, a table and a WET file (see package texts). They are made in
+// one pass over the pages, several of which are read at once.
+//
 // # Jobs
 //
 // Jobs runs queries in the background that are too large for one answer, and gathers their records

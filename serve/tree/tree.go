@@ -13,6 +13,7 @@
 //	    00001.tar.gz, 00001.warc.gz      of about 1 GiB: see library.Volume
 //	    00001.jsonl                      its hosts, and where each lies
 //	    00001.records.parquet, .hosts.parquet, .links.parquet    tables of what it has
+//	    00001.texts.parquet, .wet.gz     the texts of its pages: see package texts
 //	    changes.jsonl.gz, changes.parquet    what the day changed: see library.DayChange
 //	    MANIFEST                         whether the day is complete, and these files: size,
 //	                                     digest, ETag; JSON lines
@@ -32,10 +33,11 @@
 // listed.
 //
 // Some files are there but not listed, so that a mirror does not fetch everything five times. These
-// are current.links.gz and three more forms of each archive: .members.tar.gz has the stored bytes
-// themselves, one gzip member a header and a body; .cdxj is the index of the records; .wacz has
-// records and index for a player. An archive of several days is not listed either:
-// 20261101-20261121.warc.gz is what the editions of these days brought.
+// are current.links.gz, the texts of a host (20261121.texts.parquet and .wet.gz, also of all), and
+// three more forms of each archive: .members.tar.gz has the stored bytes themselves, one gzip
+// member a header and a body; .cdxj is the index of the records; .wacz has records and index for a
+// player. An archive of several days is not listed either: 20261101-20261121.warc.gz is what the
+// editions of these days brought.
 //
 // A directory that would list more than ten thousand hosts is divided by first letters, such as
 // /jp/ne/blog/a+/aki/: see fan.go. The plain path is always valid, too.
@@ -62,6 +64,11 @@ import (
 type Options struct {
 	Archive *library.Library
 	Access  *account.Access
+
+	// Texts writes the texts of a host's pages in a form of VolumeTexts; nil: hosts have none.
+	// Version is that of the extraction.
+	Texts   func(ctx context.Context, a *account.Account, h *library.Host, form string, to io.Writer) error
+	Version int
 
 	// ChangeTable begins the table of what a day changed; nil: days have none.
 	ChangeTable func(io.Writer) ChangeTable
@@ -191,10 +198,15 @@ func (f *finder) find(ctx context.Context, name string) (*library.Entry, error) 
 	case first == api.Dir:
 		return f.findFeed(ctx, rest)
 	}
-	if dir, base := path.Split(name); library.IsName(base) {
+	dir, base := path.Split(name)
+	archived, form, texts := cutTexts(base)
+	if texts || library.IsName(base) {
 		place, letters, ok := unfan(strings.TrimSuffix(dir, "/"))
 		if !ok || letters != "" {
 			return nil, library.ErrNotFound
+		}
+		if texts {
+			return f.hostTexts(ctx, place, archived, form)
 		}
 		return f.hostFile(ctx, place, base)
 	}

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -110,7 +111,10 @@ func (f *finder) tablesOf(ctx context.Context, of source, v *volumeFiles, volume
 		return nil, nil
 	}
 	stored, err := f.tree.volumeTables(ctx, of.name, of.place)
-	return slices.DeleteFunc(slices.Clone(stored), func(t VolumeTable) bool { return t.Volume != volume || t.Digest != v.digest }), err
+	own := slices.DeleteFunc(slices.Clone(stored), func(t VolumeTable) bool { return t.Volume != volume || t.Digest != v.digest })
+	// For a while texts of an older extraction lie beside the newest.
+	slices.SortStableFunc(own, func(a, b VolumeTable) int { return cmp.Or(strings.Compare(a.Name, b.Name), b.Version-a.Version) })
+	return slices.CompactFunc(own, func(a, b VolumeTable) bool { return a.Name == b.Name }), err
 }
 
 // volumesManifest returns the list of the files of a domain's volumes. That of a day begins with a

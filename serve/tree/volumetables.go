@@ -21,25 +21,35 @@ import (
 //
 // DIGEST is that of the volume of which the table was made. An account that sees the volume with
 // another digest, because something in it is hidden or was taken down since, does not see the
-// table.
+// table. The texts of a volume are tables, too, in two forms. Their keys have the version of the
+// extraction behind the SHA256: -V1.
 const TablesPrefix = "tables/"
 
-// VolumeTables are the names of the tables of a volume.
-var VolumeTables = []string{api.TableOfRecords, api.TableOfHosts, api.TableOfLinks}
+// The names of the tables of a volume: those that the index of its records tells, and those for
+// which all pages are read.
+var (
+	VolumeTables = []string{api.TableOfRecords, api.TableOfHosts, api.TableOfLinks}
+	VolumeTexts  = []string{api.TableOfTexts, api.TextsAsWET}
+)
 
 // VolumeTable is a stored table of a volume.
 type VolumeTable struct {
 	Day, Domain, Volume string    // such as 20261121, jp and 00001
-	Name                string    // one of VolumeTables
+	Name                string    // one of VolumeTables or VolumeTexts
 	Digest              string    // library.Volume.Digest
 	Changed             time.Time // when the volume had been changed last, in milliseconds; zero: rules hid something
 	Rows, Size          int64
 	SHA256              string
+	Version             int // of the extraction, of texts only
 }
 
 // Key returns the key of the table's object.
 func (t VolumeTable) Key() string {
-	return fmt.Sprintf("%s%s/%s/%s-%s-%d-%d-%s.%s", TablesPrefix, t.Day, t.Domain, t.Volume, t.Digest, t.Changed.UnixMilli(), t.Rows, t.SHA256, t.Name)
+	version := ""
+	if t.Version > 0 {
+		version = fmt.Sprintf("-V%d", t.Version)
+	}
+	return fmt.Sprintf("%s%s/%s/%s-%s-%d-%d-%s%s.%s", TablesPrefix, t.Day, t.Domain, t.Volume, t.Digest, t.Changed.UnixMilli(), t.Rows, t.SHA256, version, t.Name)
 }
 
 // parseTableKey is the inverse of Key.
@@ -50,16 +60,19 @@ func parseTableKey(info store.Info) (t VolumeTable, ok bool) {
 	}
 	file, name, _ := strings.Cut(parts[2], ".")
 	fields := strings.Split(file, "-")
-	if len(fields) != 5 || !slices.Contains(VolumeTables, name) {
+	version := 0
+	if len(fields) == 6 {
+		version, _ = strconv.Atoi(strings.TrimPrefix(fields[5], "V"))
+	} else if len(fields) != 5 {
 		return t, false
 	}
 	changed, err := strconv.ParseInt(fields[2], 10, 64)
 	rows, rerr := strconv.ParseInt(fields[3], 10, 64)
 	t = VolumeTable{
 		Day: parts[0], Domain: parts[1], Volume: fields[0], Name: name, Digest: fields[1],
-		Changed: time.UnixMilli(changed).UTC(), Rows: rows, Size: info.Size, SHA256: fields[4],
+		Changed: time.UnixMilli(changed).UTC(), Rows: rows, Size: info.Size, SHA256: fields[4], Version: version,
 	}
-	return t, err == nil && rerr == nil && t.Key() == info.Key
+	return t, err == nil && rerr == nil && isTable(name) && t.Key() == info.Key
 }
 
 // StoredTables lists the tables of volumes whose keys begin with TablesPrefix and under.
@@ -91,7 +104,7 @@ func (t *Tree) volumeTables(ctx context.Context, day, domain string) ([]VolumeTa
 func (t VolumeTable) file(from store.Store, modified time.Time) *library.Entry {
 	return &library.Entry{
 		Node: library.Node{
-			Name: t.Volume + "." + t.Name, Size: t.Size, Modified: library.Seconds(modified), Type: api.Parquet, ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256,
+			Name: t.Volume + "." + t.Name, Size: t.Size, Modified: library.Seconds(modified), Type: mediaOf(t.Name), ETag: `"` + t.SHA256[:32] + `"`, SHA256: t.SHA256,
 		},
 		Open: func(context.Context) (library.Ranges, error) {
 			return store.Source(from, t.Key(), 0), nil
@@ -103,5 +116,9 @@ func (t VolumeTable) file(from store.Store, modified time.Time) *library.Entry {
 // cutTable divides the name of a table's file into that of its volume and that of the table.
 func cutTable(file string) (volume, name string, ok bool) {
 	volume, name, _ = strings.Cut(file, ".")
-	return volume, name, slices.Contains(VolumeTables, name)
+	return volume, name, isTable(name)
+}
+
+func isTable(name string) bool {
+	return slices.Contains(VolumeTables, name) || slices.Contains(VolumeTexts, name)
 }

@@ -355,17 +355,16 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	indexer.Register(b.router, b.door.Gate)
 	b.down = upkeep.NewTakedowns(a.catalog, in.Publisher.Recall, b.log)
 	b.down.Register(b.router, b.door.Gate)
-	b.work = append(b.work, in.Run, collector.Run, indexer.Run, b.tablemaker(a).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, maker.NewTableMaker(b.tables(a, b.cfg.Ingest.Tables.Days)).Run, maker.NewTextMaker(b.tables(a, b.cfg.Ingest.Tables.Texts)).Run, b.currentmaker(a).Run, b.scrubber(a).Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
 }
 
 // tablesGrace is how long a table is kept that nobody sees any more.
 const tablesGrace = time.Minute
 
-func (b *builder) tablemaker(a *archives) *maker.TableMaker {
-	return maker.NewTableMaker(maker.TableOptions{
-		Tree: a.library.Tree, Tables: a.library.Tables, Records: a.library.Records, Store: b.objects, Leases: b.state.leases, Days: b.cfg.Ingest.Tables.Days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log,
-	})
+func (b *builder) tables(a *archives, days int) maker.TableOptions {
+	l := a.library
+	return maker.TableOptions{Tree: l.Tree, Tables: l.Tables, Records: l.Records, Store: b.objects, Leases: b.state.leases, Days: days, Every: b.cfg.Poll, Grace: tablesGrace, Log: b.log}
 }
 
 func (b *builder) currentmaker(a *archives) *maker.CurrentMaker {

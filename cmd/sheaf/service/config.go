@@ -92,7 +92,8 @@ type Ingest struct {
 		Keep time.Duration `mapstructure:"keep"` // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
 	Tables struct {
-		Days int `mapstructure:"days" want:"at least 0"` // how many, the newest ones, have tables; 0: none
+		Days  int `mapstructure:"days" want:"at least 0"`  // how many, the newest ones, have tables; 0: none
+		Texts int `mapstructure:"texts" want:"at least 0"` // how many have the texts of their pages
 	} `mapstructure:"tables"`
 	Volumes struct {
 		Current []string      `mapstructure:"current"`               // top-level domains that have volumes of the latest versions
