@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"strconv"
 
@@ -98,6 +99,27 @@ func (i *Ingest) Batches(ctx context.Context, f inbox.Filter) ([]*inbox.Batch, e
 // Batch returns a batch, or nil if there is none.
 func (i *Ingest) Batch(ctx context.Context, id string) (*inbox.Batch, error) {
 	return i.env.Ledger.Get(ctx, id)
+}
+
+// Manifest returns the manifest of a batch, or nil if none is kept.
+func (i *Ingest) Manifest(ctx context.Context, b *inbox.Batch) (*wire.Manifest, error) {
+	m, _, err := i.env.Manifest(ctx, b)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrNotExist) {
+		return m, err
+	}
+	r, err := i.opt.Store.Open(ctx, wire.ManifestKey(b.Batch), 0, -1) // of a published batch
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	signed, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
+	if err != nil {
+		return nil, err
+	}
+	return wire.PeekManifest(signed)
 }
 
 func (i *Ingest) list(ctx context.Context, q BatchQuery) (list BatchList, err error) {

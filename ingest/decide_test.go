@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,6 +111,45 @@ func TestDiscard(t *testing.T) {
 	var no *inbox.Undecidable
 	if _, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word); !errors.As(err, &no) {
 		t.Errorf("a discarded batch is released: %v", err)
+	}
+}
+
+// A batch that was discarded by mistake is wanted again within the hour. Then its file is deleted.
+func TestDiscardIsTakenBack(t *testing.T) {
+	h := newInstallation(t)
+	var passed atomic.Int64
+	h.opt.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	h.open().run()
+	b := h.quarantined()
+	file := filepath.Join(h.opt.Dir, "quarantine", string(b.ID), "batch.tar.gz")
+	later := inbox.Order{By: word.By, Undo: true}
+	row, err := h.in.Quarantine.Discard(t.Context(), string(b.ID), later)
+	testkit.Must(t, err)
+	if _, err := os.Stat(file); err != nil || row.Decision != inbox.Discarded || row.Collected {
+		t.Fatalf("%v, row %+v", err, row)
+	}
+	row, err = h.in.Quarantine.Undiscard(t.Context(), string(b.ID), word)
+	testkit.Must(t, err)
+	if m, err := h.in.Manifest(t.Context(), row); err != nil || row.Decision != "" || len(m.Hosts) != 1 || m.Hosts[0].Name != foreignHost {
+		t.Fatalf("%v, row %+v, manifest %+v", err, row, m)
+	}
+	h.signed(b, wire.ReasonClock)
+	_, err = h.in.Quarantine.Discard(t.Context(), string(b.ID), later)
+	testkit.Must(t, err)
+	h.stop()
+	h.open().run() // a start deletes nothing before its time
+	if _, err := os.Stat(file); err != nil {
+		t.Fatal(err)
+	}
+	passed.Store(int64(inbox.UndoFor) + int64(time.Second))
+	_, err = h.in.Quarantine.EraseDue(t.Context())
+	testkit.Must(t, err)
+	var no *inbox.Undecidable
+	if _, err := h.in.Quarantine.Undiscard(t.Context(), string(b.ID), word); !errors.As(err, &no) {
+		t.Errorf("a deleted file is wanted again: %v", err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
 	}
 }
 

@@ -199,6 +199,7 @@ func (i *Ingest) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return i.loop(ctx, i.Publisher.Wake, i.Publisher.Due) })
 	g.Go(func() error { return i.loop(ctx, i.Publisher.WakeCollector, i.Publisher.Collect) })
+	g.Go(func() error { return i.loop(ctx, nil, i.Quarantine.EraseDue) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("ingest: %w", err)
 	}

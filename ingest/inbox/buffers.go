@@ -117,6 +117,9 @@ func (d Dir) Placed() ([]string, error) {
 // Manifest reads the manifest of a batch, whose signature was checked when the batch was accepted.
 func (d Dir) Manifest(id string) (m *wire.Manifest, signed []byte, err error) {
 	signed, err = os.ReadFile(d.manifest(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		signed, err = os.ReadFile(filepath.Join(d.Quarantine(id), "manifest"))
+	}
 	if err != nil {
 		return nil, nil, err
 	}

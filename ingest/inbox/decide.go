@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,12 @@ import (
 type Order struct {
 	By   string `json:"by"`
 	Note string `json:"note,omitempty"`
+	// Undo has Discard keep the file for UndoFor, in which Undiscard takes the decision back.
+	Undo bool `json:"-"`
 }
+
+// UndoFor is how long a decision can be taken back, if its Order says so.
+const UndoFor = time.Hour
 
 // Undecidable says why a decision about a batch cannot be carried out.
 type Undecidable struct{ Detail string }
@@ -56,7 +62,8 @@ func (q *Quarantine) Release(ctx context.Context, id string, word Order) (*Batch
 
 // Discard deletes a quarantined batch's file, and returns its new row. Row, manifest and reason
 // stay, so the ID stays used and the robot is told. The row comes first; the next start repeats the
-// deletion. Discard can be repeated, and fails as Release does.
+// deletion. With word.Undo, EraseDue deletes it later. Discard can be repeated, and fails as
+// Release does.
 func (q *Quarantine) Discard(ctx context.Context, id string, word Order) (*Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -65,14 +72,60 @@ func (q *Quarantine) Discard(ctx context.Context, id string, word Order) (*Batch
 		return nil, err
 	}
 	b.Decision, b.DecidedBy, b.DecidedAt, b.Note = Discarded, word.By, q.env.Now(), word.Note
-	if err := q.env.Write(BoundaryDiscard, func() error { return q.env.Ledger.Discard(ctx, b) }); err != nil {
+	erase := b.DecidedAt
+	if word.Undo {
+		erase = erase.Add(UndoFor)
+	}
+	if err := q.env.Write(BoundaryDiscard, func() error { return q.env.Ledger.Discard(ctx, b, erase) }); err != nil {
 		return nil, err
 	}
 	q.env.Log.WarnContext(ctx, "operator discards batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
-	if err := q.erase(ctx, b); err != nil {
-		return nil, err
+	if !word.Undo {
+		if err := q.erase(ctx, b); err != nil {
+			return nil, err
+		}
 	}
 	return q.env.Ledger.Get(ctx, id)
+}
+
+// Undiscard takes back a decision to discard a batch whose file is still kept: it waits for another
+// decision. It returns nil if there is no such batch, and *Undecidable if it is too late.
+func (q *Quarantine) Undiscard(ctx context.Context, id string, word Order) (*Batch, error) {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	b, err := q.env.Ledger.Get(ctx, id)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	switch err := q.env.Ledger.Undiscard(ctx, b, q.env.Now()); {
+	case errors.Is(err, ErrLost):
+		return nil, &Undecidable{"batch " + id + " is not discarded, or its file is deleted already"}
+	case err != nil:
+		return nil, err
+	}
+	q.env.Log.WarnContext(ctx, "operator takes back that a batch is discarded", "batch", b.ID, "by", word.By)
+	return q.env.Ledger.Get(ctx, id)
+}
+
+// EraseDue deletes the files of discarded batches for which the decision cannot be taken back any
+// more. It reports whether there were any.
+func (q *Quarantine) EraseDue(ctx context.Context) (did bool, err error) {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	return q.eraseDue(ctx)
+}
+
+func (q *Quarantine) eraseDue(ctx context.Context) (did bool, err error) {
+	discarded, err := q.env.Ledger.Unerased(ctx, q.env.Now())
+	if err != nil {
+		return false, err
+	}
+	for _, b := range discarded {
+		if err := q.erase(ctx, b); err != nil {
+			return false, err
+		}
+	}
+	return len(discarded) > 0, nil
 }
 
 // decidable returns a quarantined batch whose files lie in the quarantine.

@@ -134,10 +134,12 @@ func (l *Ledger) first(ctx context.Context, where string, args ...any) (*Batch, 
 
 // Filter selects the rows of a list. Zero fields select all.
 type Filter struct {
-	State wire.State
-	Robot string
-	After string // ID of the row after which the list begins, in its order
-	Limit int
+	State     wire.State
+	Robot     string
+	Reason    wire.Reason
+	Undecided bool   // no operator has decided about it
+	After     string // ID of the row after which the list begins, in its order
+	Limit     int
 }
 
 // List returns rows, the latest received first.
@@ -148,6 +150,12 @@ func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	}
 	if f.Robot != "" {
 		where, args = where+` AND robot = ?`, append(args, f.Robot)
+	}
+	if f.Reason != "" {
+		where, args = where+` AND reason = ?`, append(args, f.Reason)
+	}
+	if f.Undecided {
+		where += ` AND decision = ''`
 	}
 	if f.After != "" {
 		where, args = where+` AND (received_at, id) < (SELECT received_at, id FROM ingest_batches WHERE id = ?)`, append(args, f.After)
@@ -168,9 +176,9 @@ func (l *Ledger) Uncollected(ctx context.Context) ([]*Batch, error) {
 	return l.list(ctx, uncollected)
 }
 
-// Unerased returns the discarded batches whose files may still be there.
-func (l *Ledger) Unerased(ctx context.Context) ([]*Batch, error) {
-	return l.list(ctx, ` WHERE state = 'quarantined' AND decision = 'discarded' AND collected = 0`)
+// Unerased returns the discarded batches whose files may still be there, but are due to be deleted.
+func (l *Ledger) Unerased(ctx context.Context, now time.Time) ([]*Batch, error) {
+	return l.list(ctx, ` WHERE state = 'quarantined' AND decision = 'discarded' AND collected = 0 AND not_before <= ?`, db.Millis(now))
 }
 
 func (l *Ledger) list(ctx context.Context, where string, args ...any) ([]*Batch, error) {

@@ -48,16 +48,8 @@ func (q *Quarantine) Recover(ctx context.Context) error {
 			return fmt.Errorf("batch %s: %w", id, err)
 		}
 	}
-	discarded, err := q.env.Ledger.Unerased(ctx)
-	if err != nil {
-		return err
-	}
-	for _, b := range discarded {
-		if err := q.erase(ctx, b); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = q.eraseDue(ctx)
+	return err
 }
 
 // Put quarantines a batch that was being split. The row comes first: it is what stops the batch.

@@ -133,11 +133,20 @@ func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) erro
 	})
 }
 
-// Discard records b's decision, which is Discarded, about a quarantined batch.
-func (l *Ledger) Discard(ctx context.Context, b *Batch) error {
+// Discard records b's decision, which is Discarded, about a quarantined batch whose file is to be
+// deleted at a time.
+func (l *Ledger) Discard(ctx context.Context, b *Batch, erase time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
-		SET decision = ?, decided_by = ?, decided_at = ?, note = ?
-		WHERE id = ? AND token = ? AND state = 'quarantined'`, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.ID, b.token)
+		SET decision = ?, decided_by = ?, decided_at = ?, note = ?, not_before = ?
+		WHERE id = ? AND token = ? AND state = 'quarantined'`, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, db.Millis(erase), b.ID, b.token)
+}
+
+// Undiscard takes back that a batch is discarded, if its file is not due to be deleted yet. It
+// fails with ErrLost if it is.
+func (l *Ledger) Undiscard(ctx context.Context, b *Batch, now time.Time) error {
+	return l.change(ctx, `UPDATE ingest_batches
+		SET decision = '', decided_by = '', decided_at = 0, note = '', not_before = 0
+		WHERE id = ? AND state = 'quarantined' AND decision = 'discarded' AND collected = 0 AND not_before > ?`, b.ID, db.Millis(now))
 }
 
 // Erased records that a discarded batch's file is deleted.

@@ -38,6 +38,12 @@ const (
 	ReasonTooLarge Reason = "too_large"
 )
 
+// QuarantineReasons returns the reasons that a batch in the quarantine can have.
+func QuarantineReasons() []Reason {
+	return []Reason{ReasonSHAMismatch, ReasonTruncated, ReasonCorruptMember, ReasonHostNotAssigned, ReasonPathEscape, ReasonLinkEntry,
+		ReasonBombRatio, ReasonIDReuse, ReasonBadSignature, ReasonClock, ReasonForeign}
+}
+
 // Receipt tells a robot the progress of a batch. The service signs it with its Ed25519 key, which
 // the robot got when it joined. A robot deletes its copy only after a receipt in StatePublished.
 type Receipt struct {

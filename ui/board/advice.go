@@ -50,6 +50,36 @@ func (p page) says(kind string) string {
 	return ""
 }
 
+// ReasonSays returns the runbook's sentences for a reason of the quarantine. A test looks each of
+// them up in docs/runbook.md.
+func (p page) ReasonSays(reason wire.Reason) string {
+	switch reason {
+	case wire.ReasonSHAMismatch:
+		return p.T("Wait: a whole copy takes the place of this one. Do not discard it before, since that uses up the ID.")
+	case wire.ReasonTruncated:
+		return p.T("Send it again under a new name. Discard the part.")
+	case wire.ReasonCorruptMember:
+		return p.T("A robot's batch points to a fault in its program or memory: keep the file, tell the developers, and go back to the release before if there is one.")
+	case wire.ReasonHostNotAssigned:
+		return p.T("If the robot is honest and the pages are wanted, release it: this check is then waived for the batch.")
+	case wire.ReasonPathEscape:
+		return p.T("Ask where the file comes from. Pack a foreign one again with plain paths.")
+	case wire.ReasonLinkEntry:
+		return p.T("Pack the files themselves (tar --dereference --hard-dereference) and import it again; discard this one.")
+	case wire.ReasonBombRatio:
+		return p.T("Discard it. If it is an import that you trust, import it in parts, or raise import.max_bytes.")
+	case wire.ReasonIDReuse:
+		return p.T("Discard it. Stop the second robot; let it join as a robot of its own, with an empty folder.")
+	case wire.ReasonBadSignature:
+		return p.T("Discard it. If the site replaced the key, it restores the old one or joins with a new token.")
+	case wire.ReasonClock:
+		return p.T("Have the wrong clock set (NTP). Then release the batch, if its dates are good enough: the check is waived for it.")
+	case wire.ReasonForeign:
+		return p.T("Give a map of folders and hosts (drop.hosts, or sheaf archive import --hosts) and send it again under a new name. Discard this one.")
+	}
+	return ""
+}
+
 // advise adds to a failure what to do about it. The button acts where the reader may, and else
 // leads to the page that shows more.
 func (p page) advise(f Failure) advice {

@@ -1,13 +1,19 @@
 package board
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/audit"
+	"sheaf/internal/operators"
 	"sheaf/internal/problem"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
@@ -19,28 +25,56 @@ type batchesPage struct {
 	page
 	State     wire.State
 	StateName string
-	Robot     string // whose they are; empty: of all
-	Decidable bool   // they are in the quarantine
+	Robot     string      // whose they are; empty: of all
+	Reason    wire.Reason // why they are in the quarantine; empty: any
+	Decidable bool        // they are in the quarantine
 	Batches   []*inbox.Batch
+	Match     int // batches that match and wait for a decision; 0: more than mostDecided
+	States    []wire.State
+	Reasons   []wire.Reason
 	Pager     pager
 }
+
+// mostDecided is how many batches one decision may be about.
+const mostDecided = 1000
 
 var batchesTemplate = parse("batches")
 
 func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	p := batchesPage{page: b.page(r), State: wire.State(q.Get("state")), Robot: q.Get("robot")}
-	list, err := b.Ingest.Batches(r.Context(), inbox.Filter{State: p.State, Robot: p.Robot, After: q.Get("after"), Limit: listed + 1})
+	p := batchesPage{page: b.page(r), State: wire.State(q.Get("state")), Robot: q.Get("robot"), Reason: wire.Reason(q.Get("reason")),
+		States: []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit, wire.StatePublished, wire.StateQuarantined}, Reasons: wire.QuarantineReasons()}
+	f := inbox.Filter{State: p.State, Robot: p.Robot, Reason: p.Reason, After: q.Get("after"), Limit: listed + 1}
+	list, err := b.Ingest.Batches(r.Context(), f)
 	if err != nil {
 		return err
 	}
 	p.StateName, p.Decidable = StateName(p.Page, p.State), p.State == wire.StateQuarantined
 	p.Batches, p.Pager = after(r, list, func(b *inbox.Batch) string { return b.ID })
+	if p.Decidable && p.May(operators.Worker) {
+		all, err := b.matching(r.Context(), p.Robot, p.Reason)
+		if err != nil {
+			return err
+		}
+		if len(all) <= mostDecided {
+			p.Match = len(all)
+		}
+	}
 	return webpage.Show(w, r, http.StatusOK, batchesTemplate, p)
 }
 
-// StateOf says a batch's state in the reader's words.
-func (p batchesPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.State) }
+// matching returns the IDs of the batches in the quarantine that wait for a decision, of a robot
+// and for a reason, or of any: one more than mostDecided at most.
+func (b *board) matching(ctx context.Context, robot string, reason wire.Reason) (ids []string, err error) {
+	list, err := b.Ingest.Batches(ctx, inbox.Filter{State: wire.StateQuarantined, Robot: robot, Reason: reason, Undecided: true, Limit: mostDecided + 1})
+	for _, one := range list {
+		ids = append(ids, one.ID)
+	}
+	return ids, err
+}
+
+// NameOf says a state in the reader's words.
+func (p batchesPage) NameOf(s wire.State) string { return StateName(p.Page, s) }
 
 // batchPage shows one batch.
 type batchPage struct {
@@ -48,6 +82,10 @@ type batchPage struct {
 	One       *inbox.Batch
 	StateName string
 	Decidable bool
+	Hosts     []wire.Host
+	Pager     pager
+	ClockOff  time.Duration // by which its robot's clock was ahead when it was sealed; 0: it was right, or was not measured
+	Late      bool          // the clock was behind, and ClockOff tells by how much
 }
 
 var batchTemplate = parse("batch")
@@ -62,37 +100,91 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 	}
 	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != inbox.Discarded}
 	p.StateName = StateName(p.Page, one.State)
+	manifest, err := b.Ingest.Manifest(r.Context(), one)
+	if err != nil {
+		b.Log.WarnContext(r.Context(), "the manifest of a batch cannot be read", "batch", one.ID, "err", err)
+	}
+	if err == nil && manifest != nil {
+		p.ClockOff = manifest.Clock.Wrong()
+		if p.Late = p.ClockOff < 0; p.Late {
+			p.ClockOff = -p.ClockOff
+		}
+		if len(manifest.Hosts) > 0 {
+			p.Hosts, p.Pager = paged(r, manifest.Hosts)
+		}
+	}
 	return webpage.Show(w, r, http.StatusOK, batchTemplate, p)
 }
 
-// decideBatch carries out what an operator has decided about a batch in the quarantine.
-func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
+// Undoable reports whether a decision to discard a batch can still be taken back.
+func (p page) Undoable(b *inbox.Batch) bool {
+	return b.Decision == inbox.Discarded && !b.Collected && p.May(operators.Worker)
+}
+
+// DecisionName says a decision in the reader's words.
+func (p page) DecisionName(d inbox.Decision) string {
+	switch d {
+	case inbox.Released:
+		return p.T("released")
+	case inbox.Discarded:
+		return p.T("discarded")
+	}
+	return string(d)
+}
+
+// decideBatches carries out what an operator has decided about batches in the quarantine: those
+// that are checked, or all that match. It goes on after one that cannot be decided about.
+func (b *board) decideBatches(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[batchForm](w, r)
 	if err != nil {
 		return err
 	}
-	decide := b.Ingest.Quarantine.Release
-	if in.Act == "discard" {
+	ids, decide := in.Batches, b.Ingest.Quarantine.Release
+	switch {
+	case in.Undo != "":
+		in.Act, ids, decide = "take back", []string{in.Undo}, b.Ingest.Quarantine.Undiscard
+	case in.Act == "":
+		return problem.New(http.StatusBadRequest, "bad_form", "the form names no act")
+	case in.Act == "discard":
 		decide = b.Ingest.Quarantine.Discard
 	}
-	audit.Note(r.Context(), audit.Row{Object: in.Act + " batch " + in.Batch, Reason: in.Note})
-	found, err := decide(r.Context(), in.Batch, inbox.Order{By: by(r), Note: in.Note})
+	if in.Match && in.Undo == "" {
+		if ids, err = b.matching(r.Context(), in.Robot, in.Reason); err != nil {
+			return err
+		}
+		if most := min(in.Most, mostDecided); len(ids) > most {
+			return problem.New(http.StatusConflict, "too_many", fmt.Sprintf("%d batches match now, more than the %d that were shown; look at them first", len(ids), most))
+		}
+	}
+	audit.Note(r.Context(), audit.Row{Object: in.Act + " batch " + strings.Join(ids, " "), Reason: in.Note})
+	var failed error
+	done := 0
+	for _, id := range ids {
+		switch err := decided(decide(r.Context(), id, inbox.Order{By: by(r), Note: in.Note, Undo: true})); {
+		case err == nil:
+			done++
+		case failed == nil:
+			failed = err
+		}
+	}
+	var no *problem.Error
+	if len(ids) > 1 && errors.As(failed, &no) {
+		return problem.New(no.Status, "undecidable", fmt.Sprintf("%d of %d batches are done. %s", done, len(ids), no.Detail))
+	}
+	if failed != nil {
+		return failed
+	}
+	return back(w, pathBatches+"?"+url.Values{"state": {string(wire.StateQuarantined)}, "robot": {in.Robot}, "reason": {string(in.Reason)}}.Encode())
+}
+
+// decided returns the problem to answer for the outcome of a decision; nil if it is carried out.
+func decided(found *inbox.Batch, err error) error {
 	var no *inbox.Undecidable
 	switch {
 	case errors.As(err, &no):
 		return problem.New(http.StatusConflict, "undecidable", no.Detail)
-	case err != nil:
-		return err
-	case found == nil:
+	case err == nil && found == nil:
 		return problem.New(http.StatusNotFound, "not_found", "there is no such batch")
 	}
-	return back(w, pathBatches+"?state="+string(wire.StateQuarantined))
+	return err
 }
-
-// deciding is what the form that decides about a batch is made with.
-type deciding struct {
-	webpage.Page
-	Batch *inbox.Batch
-}
-
-func (p page) Deciding(b *inbox.Batch) deciding { return deciding{p.Page, b} }

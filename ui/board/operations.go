@@ -7,6 +7,7 @@ import (
 	"sheaf/internal/operators"
 	"sheaf/internal/route"
 	"sheaf/internal/webpage"
+	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
 )
 
@@ -23,14 +24,20 @@ type (
 		After string `query:"after" doc:"the line after which the list begins"`
 	}
 	batchesQuery struct {
-		State string `query:"state" doc:"such as quarantined"`
-		Robot string `query:"robot" doc:"only of this one"`
-		After string `query:"after" doc:"the ID after which the list begins"`
+		State  string `query:"state" doc:"such as quarantined"`
+		Robot  string `query:"robot" doc:"only of this one"`
+		Reason string `query:"reason" doc:"only those that are in the quarantine for this one"`
+		After  string `query:"after" doc:"the ID after which the list begins"`
 	}
 	batchForm struct {
-		Batch string `form:"batch"`
-		Act   string `form:"act" enum:"release,discard" required:"true"`
-		Note  string `form:"note"`
+		Batches []string    `form:"batch"`
+		Act     string      `form:"act" enum:"release,discard"`
+		Undo    string      `form:"undo" doc:"a batch that was discarded, and is not to be"`
+		Note    string      `form:"note"`
+		Match   bool        `form:"match" doc:"all that wait and match the two below"`
+		Most    int         `form:"most" min:"0" doc:"nothing is decided if more match"`
+		Robot   string      `form:"robot"`
+		Reason  wire.Reason `form:"reason"`
 	}
 	removalForm struct {
 		ID       string `form:"id"`
@@ -100,8 +107,8 @@ func (b *board) register(mount route.Mount, all bool) {
 	}
 	if all || b.Ingest != nil {
 		show[batchesQuery](mount, pathBatches, "Batches of a state", b.batches)
-		form[batchForm](mount, pathBatches, audit.Decide, "Release or discard a batch in the quarantine", b.decideBatch)
-		show[route.None](mount, pathBatches+"/{batch}", "One batch", b.batch)
+		form[batchForm](mount, pathBatches, audit.Decide, "Release or discard batches in the quarantine, or take it back", b.decideBatches)
+		show[firstLine](mount, pathBatches+"/{batch}", "One batch, with its hosts", b.batch)
 		form[route.None](mount, pathPublish, audit.Publish, "Publish now, also outside the window", b.publish)
 	}
 	if all || b.Removals != nil {

@@ -37,6 +37,20 @@ func TestAdviceIsTheRunbooks(t *testing.T) {
 	}
 }
 
+// A reason of the quarantine is shown with what the runbook says to do.
+func TestReasonsAreTheRunbooks(t *testing.T) {
+	text, err := os.ReadFile("../../docs/runbook.md")
+	testkit.Must(t, err)
+	runbook := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "`", "")), " ")
+	for _, reason := range wire.QuarantineReasons() {
+		_, section, _ := strings.Cut(runbook, "## "+string(reason)+" ")
+		section, _, _ = strings.Cut(section, "## ")
+		if says := pageFor(operators.Worker, "en").ReasonSays(reason); says == "" || !strings.Contains(section, says) {
+			t.Errorf("%s: the runbook does not say %q", reason, says)
+		}
+	}
+}
+
 // A button acts only for those who may; others are led to the page.
 func TestButtonsAreForThoseWhoMay(t *testing.T) {
 	old := KindRobot + string(wire.TroubleOld)

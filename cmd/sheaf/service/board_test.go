@@ -109,6 +109,42 @@ func TestHostsAreDecidedOnTheBoard(t *testing.T) {
 	}
 }
 
+// Batches are discarded together: those that are checked, or all that match and were shown. A page
+// has each batch's reason with what to do, and takes a decision back.
+func TestBatchesAreDecidedTogether(t *testing.T) {
+	s := newTestService(t)
+	ledger, now := inbox.NewLedger(s.state.db), time.Now()
+	for i, reason := range []wire.Reason{wire.ReasonBombRatio, wire.ReasonBombRatio, wire.ReasonIDReuse, wire.ReasonIDReuse, wire.ReasonIDReuse} {
+		id := fmt.Sprintf("waseda-20261128T030000Z-%d", i)
+		testkit.Must(t, ledger.Enter(t.Context(), &inbox.Batch{ID: id, Batch: wire.BatchID(id), Robot: "waseda", State: wire.StateQuarantined, Reason: reason, Received: now, Entered: now}))
+	}
+	decisions := func() (all string) {
+		for i := range 5 {
+			b, err := ledger.Get(t.Context(), fmt.Sprintf("waseda-20261128T030000Z-%d", i))
+			testkit.Must(t, err)
+			all += " " + string(b.Decision)
+		}
+		return all
+	}
+	post := func(status int, form url.Values, want string) {
+		t.Helper()
+		if w := browse(s, http.MethodPost, "/board/batches", "ops", s.OperatorToken(), form); w.Code != status || decisions() != want {
+			t.Errorf("%v: %d %s, decisions%s", form, w.Code, w.Body, decisions())
+		}
+	}
+	one, two := "waseda-20261128T030000Z-0", "waseda-20261128T030000Z-1"
+	post(409, url.Values{"act": {"discard"}, "match": {"true"}, "most": {"2"}, "reason": {"id_reuse"}}, "     ")
+	post(303, url.Values{"act": {"discard"}, "match": {"true"}, "most": {"3"}, "reason": {"id_reuse"}}, "   discarded discarded discarded")
+	post(303, url.Values{"act": {"discard"}, "batch": {one, two}}, " discarded discarded discarded discarded discarded")
+	post(303, url.Values{"undo": {two}}, " discarded  discarded discarded discarded")
+	post(409, url.Values{"act": {"discard"}, "batch": {one, two}}, " discarded discarded discarded discarded discarded")
+	post(400, url.Values{"batch": {two}}, " discarded discarded discarded discarded discarded")
+	page := browse(s, http.MethodGet, "/board/batches?state=quarantined&reason=bomb_ratio", "ops", s.OperatorToken(), nil).Body.String()
+	if !strings.Contains(page, `name="undo" value="`+two+`"`) || strings.Contains(page, "id_reuse</b>") || !strings.Contains(page, "If it is an import that you trust") {
+		t.Error(page)
+	}
+}
+
 // Every list of the board is paged: its pages together have each line once, and no more than a
 // hundred at a time.
 func TestBoardListsArePaged(t *testing.T) {
