@@ -50,7 +50,7 @@ type Store struct {
 }
 
 // Open opens or creates the store in dir and completes the batches that a crash interrupted.
-// generation is that of the assignment under which they were collected.
+// generation is the number of the assignment under which the batches' pages were collected.
 func Open(dir string, generation int64, opt Options) (*Store, error) {
 	if opt.MaxOpen <= 0 {
 		opt.MaxOpen = 1000

@@ -109,8 +109,8 @@ func (d *Found) add(l wire.HostLine) error {
 const pagesOfHost = 8
 
 // AddPage adds a page of a host that is not assigned, so that its robot learns of it although no
-// page of its own hosts links there. Each page has one of the host's places by its hash; if another
-// has it already, the page is left out.
+// page of its own hosts links there. A page's hash gives it one of the host's places; if another
+// page has that place already, the page is left out.
 func (d *Found) AddPage(host, url string) error {
 	place := placeOf(host, url)
 	d.mu.Lock()
@@ -140,8 +140,8 @@ type Recorder interface {
 	Record(ctx context.Context, lines []wire.HostLine) error
 }
 
-// Report sends what the manager does not have yet. If a report arrived but that could not be noted,
-// it is sent again, which the manager allows. Calls must not overlap.
+// Report sends what the manager does not have yet. A report that has arrived but could not be noted
+// is sent again, which the manager allows. Calls must not overlap.
 func (d *Found) Report(ctx context.Context, m Recorder) error {
 	const atOnce = 10_000
 	var sent int64

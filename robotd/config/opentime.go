@@ -3,7 +3,7 @@ package config
 import "time"
 
 // OpenTime returns for how long the window is open between two times, and when it last closes
-// before the second one; if it is open then, that is the second time.
+// before the second one. last is the second time itself if the window is open then.
 func (p Plan) OpenTime(from, to time.Time) (open time.Duration, last time.Time) {
 	last = from
 	for at := from; at.Before(to); {

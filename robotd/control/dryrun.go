@@ -37,7 +37,7 @@ type Visit struct {
 	URLs    []string  `json:"urls"`
 }
 
-// Plan formats a plan for people, with at most that many visits; negative means all.
+// Plan formats a plan for people, with the given number of visits; negative: all.
 func (v Screen) Plan(p *Plan, visits int) string {
 	b := builder{screen: v}
 	b.marked(bold, "dry run", "nothing is visited and nothing is written")

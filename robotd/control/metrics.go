@@ -27,7 +27,7 @@ type metric struct {
 	value      func(*Status) float64
 }
 
-// gauges are the metrics that a status has once.
+// gauges are the metrics of which a status has one value each.
 func gauges() []metric {
 	return []metric{
 		{"healthy", "1 while the daemon makes progress or has nothing to do.", func(s *Status) float64 { return metrics.Truth(len(s.Troubles) == 0) }},
