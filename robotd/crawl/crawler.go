@@ -102,8 +102,8 @@ func (r *Crawler) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Progress returns what the current crawl does, or what the last one did, with at most that many
-// hosts; negative: all.
+// Progress returns what the current crawl does, or what the last one did. hosts is how many hosts
+// to describe; negative: all.
 func (r *Crawler) Progress(at time.Time, hosts int) Progress {
 	s := Progress{Unreached: []string{}}
 	if c := r.Current(); c != nil {

@@ -11,7 +11,7 @@ import (
 // maxUnreached is how many of the hosts that are left out are named.
 const maxUnreached = 5
 
-// describe adds the crawl as it is at a time, with at most that many hosts; negative: all.
+// describe adds the crawl as it is at a time. hosts is how many hosts to describe; negative: all.
 func (c *Crawl) describe(s *Progress, now time.Time, hosts int) {
 	at := c.describeGate(s, now)
 	loads := make(map[string]*load)

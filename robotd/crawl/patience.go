@@ -54,7 +54,7 @@ func (p *patience) backOff(h *Host, status int, asked time.Time) time.Time {
 	return next
 }
 
-// remember stores what a visit leaves for the next one, so that it holds over a kill. delay is the
+// remember stores what the next visit must keep to, so that a kill does not lose it. delay is the
 // host's Crawl-delay.
 func (p *patience) remember(host string, st polite.Standing, delay time.Duration) error {
 	err := p.restraints.Keep(polite.AddressName(st.Slot), polite.Restraint{Until: st.Rest, Every: st.Interval}, p.interval)

@@ -112,8 +112,8 @@ func (p *Pipeline) Relink(h *Host, links []page.Link) error {
 	return p.storer.queue(t)
 }
 
-// describe adds the stages. due hosts may be visited now, of which late have been due
-// for long.
+// describe adds the stages. due is how many hosts may be visited now, and late how many of them
+// have been due for long.
 func (p *Pipeline) describe(s *Progress, now time.Time, due, late int) {
 	extracting, storing := len(p.extracting.in), len(p.storing.in)
 	for _, m := range []struct {

@@ -37,9 +37,9 @@ func (p *Pipeline) Run(ctx, beginning context.Context) {
 	dog.Wait()
 }
 
-// run is one run: pages of one host, one after another over one connection, which is closed before
-// the address goes back to the gate. When beginning ends, the page in hand is the last one. It
-// reports whether the worker still has its place.
+// run makes one run: it gets pages of one host, one after another over one connection, and closes
+// the connection before the address goes back to the gate. When beginning ends, the page in hand is
+// the last one. It reports whether the worker still has its place.
 func (r *runs) run(ctx, beginning context.Context, addr netip.Addr, name string, slot *slot) bool {
 	var run fetch.Session
 	most := r.parts.Pace.RunPages(name)

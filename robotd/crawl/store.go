@@ -278,7 +278,7 @@ func (t *turn) remembered(rec *archive.Record, visit frontier.Visit, cell *batch
 	if rec.Kind != archive.Page {
 		return visit
 	}
-	cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the latter for want of room in the segment
+	cut := t.resp.BrokeOff() || cell.BodyLen != t.resp.Size // the body in the cell is shorter if the segment had no room
 	switch visit.Full = cell.Time; {
 	case cut && t.past.Digest != "":
 		return frontier.Visit{} // what is known of the whole page stays

@@ -32,7 +32,7 @@ type spool struct {
 	file    *os.File
 }
 
-// newSpool returns a spool for a body of so many bytes; negative: the size is unknown.
+// newSpool returns a spool for a body of the expected size in bytes; negative: unknown.
 func (f *Fetcher) newSpool(expected int64) *spool {
 	s := &spool{dir: f.opt.TempDir, memory: f.memory, buffers: &f.buffers, sum: sha256.New()}
 	if expected > 0 && expected <= maxInMemory {

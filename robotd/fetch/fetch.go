@@ -159,8 +159,8 @@ func (r *Response) Whole(n int64) ([]byte, error) {
 	return r.Bytes(n)
 }
 
-// Search finds what a page says and links to. body is what Bytes returns for one byte more than
-// page.MaxBytes, url the page's, and text how much of its text is wanted, in bytes.
+// Search finds what a page says and links to. body must be the result of Bytes for page.MaxBytes +
+// 1, and url the page's URL. text is how many bytes of its text are wanted.
 func (r *Response) Search(body []byte, url string, text int) (*page.Page, error) {
 	contentType := media.ContentType(r.Header)
 	switch {

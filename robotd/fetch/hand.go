@@ -209,7 +209,7 @@ func (w *work) send(ctx context.Context, m *message) error {
 // errSilent is why a hand stops by itself.
 var errSilent = errors.New("the head has not answered for so long that it takes this hand for lost")
 
-// ping asks for a longer lease until there is none.
+// ping asks for a longer lease, again and again, until the lease ends.
 func (w *work) ping(ctx context.Context) error {
 	for number := uint64(1); ; number++ {
 		now := instant()

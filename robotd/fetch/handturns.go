@@ -90,7 +90,8 @@ func (w *hand) drop(id uint64) {
 // errLeft is why a hand goes that has finished its turns.
 var errLeft = errors.New("it has left")
 
-// ifLeft ends the connection of a hand that leaves if it has no more turns. The caller holds mu.
+// ifLeft ends the connection of a hand that is leaving, once it has no more turns. The caller holds
+// mu.
 func (w *hand) ifLeft() {
 	if w.leaving && len(w.turns) == 0 {
 		w.kick(errLeft)

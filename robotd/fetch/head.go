@@ -268,7 +268,7 @@ func (h *Head) oversee(w *hand, conn net.Conn, to *line) (err error) {
 	}
 	_ = conn.(*tls.Conn).CloseWrite()
 	<-received
-	_, _ = io.Copy(io.Discard, conn) // what comes unread would make the system drop what was told
+	_, _ = io.Copy(io.Discard, conn) // otherwise the system would drop the message with what was not read
 	return err
 }
 

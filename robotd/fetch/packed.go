@@ -59,7 +59,7 @@ func (f *Fetcher) Unpack(resp *Response, p *Packed) error {
 	return err
 }
 
-// exactly passes on so many bytes, and refuses more.
+// exactly passes on a given number of bytes, and refuses more.
 type exactly struct {
 	to   io.Writer
 	left int64

@@ -78,9 +78,9 @@ func (h *Host) Export(w io.Writer, states bool) (queued bool, lines int, err err
 	return h.last.queued, lines, nil
 }
 
-// Import enters a host of which nothing is known by the body of a hand-over, which inflates to at
-// most limit bytes. Its error is ErrHandover if the body is wrong; then nothing has changed. queued
-// is what Export has returned.
+// Import enters an unknown host from the body of a hand-over, which may inflate to limit bytes. Its
+// error is ErrHandover if the body is wrong; then nothing has changed. queued is what Export has
+// returned.
 func (f *Frontier) Import(name string, body io.Reader, limit int64, queued bool) (err error) {
 	f.mu.Lock()
 	cycle := f.cycle

@@ -37,7 +37,7 @@ type mark struct {
 	place
 	key   uint64
 	visit Visit  // Full is zero if the page was not collected
-	own   *Entry // for a page that is not the log's entry at consumed; else nil
+	own   *Entry // the page, if it is not the log's entry at consumed; else nil
 }
 
 func (m mark) line() []byte {
