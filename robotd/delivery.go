@@ -71,8 +71,8 @@ func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
 	return err
 }
 
-// quarantined forgets what the batch's pages were like. Their full copies were never published, so
-// no revisit may refer to them.
+// quarantined forgets what the robot knows of the batch's pages. Their full copies were never
+// published, so no revisit may refer to them.
 func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 	for _, host := range b.Hosts {
 		d.records.Watched.Forget(host)

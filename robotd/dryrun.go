@@ -74,7 +74,7 @@ func DryRun(ctx context.Context, cfg config.Config) (*control.Plan, error) {
 	return p, ctx.Err()
 }
 
-// lookUp returns the addresses of hosts, and those that have none.
+// lookUp returns the addresses of hosts, and the hosts without an address.
 func lookUp(ctx context.Context, f *fetch.Fetcher, hosts iter.Seq[string]) (map[string]netip.AddrPort, []control.Unknown) {
 	var mu sync.Mutex // guards at and unknown
 	at := make(map[string]netip.AddrPort)

@@ -72,8 +72,8 @@ func (h *heap) stop() {
 	}
 }
 
-// garbagePercent returns the GOGC at which the collector runs whenever so much garbage has gathered
-// beside the live bytes.
+// garbagePercent returns the GOGC at which the collector runs whenever as many bytes of garbage as
+// the constant garbage says have gathered beside the live bytes.
 func garbagePercent(live uint64) int {
 	percent := 100 * uint64(garbage) / max(live, 1)
 	percent = min(max(percent, leastGarbage), mostGarbage)

@@ -44,7 +44,7 @@ func (r *Robot) status(hosts int) (control.Status, error) {
 	return s, err
 }
 
-// longInSpool is how long a batch may wait before that is a matter for the operator.
+// longInSpool is how long a batch may wait before the operator is warned.
 const longInSpool = 24 * time.Hour
 
 // warnings names what the operator should look at, though the crawl goes on.

@@ -155,8 +155,8 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk, may func() bool
 	return result, true
 }
 
-// fetch fetches one file and adds it to the result. It returns the URLs to which the file leads.
-// Where the host has too much to do, that is an error.
+// fetch fetches one file and adds it to the result. It returns the URLs to which the file leads. An
+// answer that the host is overloaded is an error.
 func (p *Prober) fetch(get func(string) (*fetch.Response, error), url string, result *wire.ProbeResult) (links []string, err error) {
 	resp, err := get(url)
 	if err != nil {

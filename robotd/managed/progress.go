@@ -14,7 +14,7 @@ import (
 type progress struct {
 	mu     sync.Mutex                   // guards all below
 	cycle  int64                        // number of the cycle that the rest is about
-	known  map[string]wire.HostProgress // as it is, without AgoMS
+	known  map[string]wire.HostProgress // the hosts' progress now, without AgoMS
 	last   map[string]time.Time         // by host: its last visit
 	told   map[string]wire.HostProgress // as the manager knows it
 	why    map[string]string            // by host: why its last visit got no answer; "": it got one again

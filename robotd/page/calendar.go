@@ -58,7 +58,7 @@ func keyOf(pathQuery string) string {
 	return ""
 }
 
-// Saw takes in a page, so many links from a seed. It ignores pages outside calendars.
+// Saw takes in a page that is depth links from a seed. It ignores pages outside calendars.
 func (c *Calendars) Saw(pathQuery string, depth int, p *Page) {
 	key := keyOf(pathQuery)
 	if key == "" {
@@ -88,7 +88,7 @@ func (c *Calendars) Saw(pathQuery string, depth int, p *Page) {
 }
 
 // Endless reports whether a link leads on in a calendar whose last pages all looked alike. depth is
-// that of the page to which it leads.
+// the depth of the link's target.
 func (c *Calendars) Endless(pathQuery string, depth int) bool {
 	if len(c.seen) == 0 {
 		return false
@@ -122,7 +122,7 @@ func faceOf(pathQuery string, p *Page) uint64 {
 }
 
 // undated returns a link's URL without the date to which it leads, or the numbers of its page's own
-// URL. A picture's URL is returned as it is: that of another day is another picture.
+// URL. A picture's URL is returned as it is, since another day's picture is another one.
 func undated(own map[string]bool, l Link) string {
 	switch {
 	case !l.Text:

@@ -76,7 +76,7 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	return LinksAndText(body, contentType, base, MaxText)
 }
 
-// LinksAndText is Links with at most so many bytes of text, up to MaxText.
+// LinksAndText is Links with at most text bytes of text, up to MaxText.
 func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
 	c, err := newCollector(base, text)
 	if err != nil {

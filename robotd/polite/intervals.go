@@ -18,7 +18,8 @@ type Intervals struct {
 	hosts map[netip.Addr]map[string]time.Duration
 }
 
-// NewIntervals returns the intervals at no address. usual is that of hosts for which none was set.
+// NewIntervals returns the intervals at no address. usual is the interval of hosts for which none
+// was set.
 func NewIntervals(usual time.Duration) *Intervals {
 	return &Intervals{usual: usual, homes: make(map[string]netip.Addr), hosts: make(map[netip.Addr]map[string]time.Duration)}
 }

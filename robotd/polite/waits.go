@@ -21,7 +21,7 @@ const (
 	medianWaits = 32                    // last pages whose median counts
 	leastWaits  = 8                     // before which no answer is late
 	lateSlack   = 20 * time.Millisecond // an answer that is later only by this says nothing about the server
-	fewPages    = 4                     // or, of many pages, a twentieth
+	fewPages    = 4                     // of many pages, a twentieth counts as few
 	octave      = 16                    // steps of a scale in which a time doubles
 )
 

@@ -66,7 +66,7 @@ func (h *Hours) Observe(host string, home netip.Addr, s *Speed, start time.Time,
 	s.took += took
 }
 
-// End notes the speed in an hour that is over.
+// End notes the speed in the hour that is now over.
 func (h *Hours) End(host string, home netip.Addr, s *Speed) {
 	if s.took <= 0 {
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // Stored takes note of a page's record that was stored. past is what was known of the page before
-// the visit, now what is known of it since; known says that a full copy was known before. If the
+// the visit, and now what is known after it. known says that a full copy was known before. If the
 // record is a change of a watched page, or of a page that somebody wants to have saved now, its
 // host is due for an express batch. The caller must have the host's turn.
 func (p *Pages) Stored(host string, e frontier.Entry, rec *archive.Record, past, now frontier.Visit, known bool) error {

@@ -108,7 +108,8 @@ func (p *Pages) needsReading(host string) bool {
 	return p.opt.Active && (h == nil || h.stale)
 }
 
-// merge replaces a host's pages by those that were read. What is in memory is newer and has more.
+// merge replaces a host's pages by those that were read. Where memory has a page too, its version
+// is newer and is kept.
 func (p *Pages) merge(host string, pages map[string]*page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +151,9 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	}
 }
 
-// visitedLocked notes a visit at a time to the page of an entry, if that is watched. kind is that
-// of its record, past what was known before the visit, v what is known now. The caller holds mu.
+// visitedLocked notes a visit at a time to the page of an entry, if that is watched. kind is the
+// kind of the page's record, past what was known before the visit, and v what is known now. The
+// caller holds mu.
 func (p *Pages) visitedLocked(host string, e frontier.Entry, kind archive.Kind, past, v frontier.Visit, at time.Time) {
 	if !p.opt.Active {
 		return
