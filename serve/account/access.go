@@ -64,7 +64,7 @@ type Permit struct {
 	mu     sync.Mutex // guards what follows
 	window *window.Schedule
 	until  time.Time    // when reading ends; zero: never
-	closed *ClosedError // the error with which it ends
+	closed *ClosedError // the error with which reading ends
 }
 
 // Close ends the reading. It may be called again.

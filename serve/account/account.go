@@ -32,7 +32,7 @@ type Account struct {
 	Each  *Rates       `json:"-"`
 	from  netip.Prefix // see From
 	addr  netip.Addr   // of the client; not valid: unknown
-	token *Token       // with which it has logged in; nil: with its password
+	token *Token       // with which its client has logged in; nil: with the password
 }
 
 // Anonymous is the name of the account of clients that give no name. There is one only if the

@@ -28,7 +28,7 @@ type followers struct {
 type Following struct {
 	all       *followers // nil: the account never changes
 	account   *Account
-	token     *Token // with which it has logged in; nil: with its password
+	token     *Token // with which the client has logged in; nil: with the password
 	deleted   bool
 	onDeleted func()
 }

@@ -211,8 +211,8 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	return n, nil
 }
 
-// TakeAll counts n bytes as sent, at once, and reports whether it did. It does not if they may not
-// be sent at any speed, or if Take would not let all of them pass.
+// TakeAll counts n bytes as sent, at once, and reports whether it did. It does so only if they may
+// be sent at any speed, and if Take would let all of them pass.
 func (f *Flow) TakeAll(l Limits, n int64) bool {
 	now := time.Now()
 	_, limited := l.Rate.At(now)

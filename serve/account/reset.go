@@ -24,8 +24,8 @@ const (
 	resetPause = 5 * time.Minute // between two mails about one account
 )
 
-// BeginReset begins to set the password of an account anew. It has send, as a part of its
-// transaction, tell a secret to the account's mail address. If there is no such account, or it has
+// BeginReset begins to set the password of an account anew. As a part of its transaction it calls
+// send, which tells a secret to the account's mail address. If there is no such account, or it has
 // no address, is suspended or was sent a secret just now, nothing is sent. The caller cannot tell:
 // the error is nil, and it takes as long.
 func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx context.Context, tx *sql.Tx, to, secret string) error) error {
@@ -59,8 +59,8 @@ func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx co
 	})
 }
 
-// Resettable returns the name of the account whose password a secret sets anew. It fails with
-// ErrNoReset.
+// Resettable returns the name of the account for which a secret allows a new password. It fails
+// with ErrNoReset.
 func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, err error) {
 	hash := sha256.Sum256([]byte(secret))
 	var mark string
@@ -83,7 +83,7 @@ func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, 
 	return name, nil
 }
 
-// Reset sets a password anew by a secret, which is good once. It returns the account's name. It
+// Reset sets a new password by a secret, which is good once. It returns the account's name. It
 // fails with ErrNoReset, or with ErrInvalid if the password is too easy; the secret stays good
 // then.
 func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name string, err error) {

@@ -16,18 +16,18 @@ import (
 // ErrInvalidRules says that a rule is not valid.
 var ErrInvalidRules = errors.New("access rule cannot be as given")
 
-// Rule hides what it names from those to whom it is not open.
+// Rule hides a part of the archive from all readers to whom it is not open.
 type Rule struct {
 	ID int64 `json:"id"` // set when it is added
 
-	// What it names. Everything that is set must fit.
+	// The part that it hides. A record must fit everything that is set.
 	Domain     string    `json:"domain,omitempty"`     // a host and all below it; "*": every host
 	URLPrefix  string    `json:"url_prefix,omitempty"` // its pages, as a weburl.Prefix names them
 	Collection string    `json:"collection,omitempty"` // of the import that brought them
 	From       time.Time `json:"from,omitzero"`        // fetched at this time or later
 	To         time.Time `json:"to,omitzero"`          // fetched before this time
 
-	// To whom it is open. Any of them is enough.
+	// The readers to whom it is open. Any of the conditions is enough.
 	Accounts  []string       `json:"accounts,omitempty"`
 	Terms     string         `json:"terms,omitempty"`     // accounts whose owners have accepted these
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
@@ -121,8 +121,8 @@ func (r *Rule) since(now time.Time) time.Time {
 	return now.UTC().Truncate(dayLength).Add(-time.Duration(r.Days) * dayLength)
 }
 
-// place returns where in the tree the hosts lie of which the rule may name something: at the place
-// and below it or, if exact is set, at the place only.
+// place returns the place in the tree below which all hosts lie that the rule may name. If exact is
+// set, it may name only the host at that place.
 func (r *Rule) place() (place string, exact bool) {
 	switch {
 	case r.URLPrefix != "":

@@ -64,7 +64,7 @@ func Within(place, root string) bool {
 	return ok && (root == "" || rest == "" || rest[0] == '/' || IsPort(rest))
 }
 
-// IsPort reports whether s is what naming.HostPath appends to the name of a host with a port.
+// IsPort reports whether s is the suffix that naming.HostPath gives a host with a port.
 func IsPort(s string) bool {
 	digits, ok := strings.CutPrefix(s, "_")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
