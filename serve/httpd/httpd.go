@@ -33,7 +33,7 @@ type Options struct {
 	Watches  *watch.Watches    // nil: consumers cannot watch
 	Audit    *audit.Log        // gets a row for each request that changes something; nil: none does
 	Sessions *session.Sessions // of browsers; nil: they log in by HTTP Basic
-	Jobs     *results.Jobs     // takes queries whose answers are too much at once; nil: there are none
+	Jobs     *results.Jobs     // takes queries whose answers are too large for one request; nil: there are none
 
 	// Operator names the operator whose session a request carries, as guard.Guard says; may be nil.
 	Operator func(*http.Request) (string, error)

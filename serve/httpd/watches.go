@@ -40,7 +40,8 @@ const (
 	htmlType = "text/html"
 )
 
-// Operations on watches. Those by links of mails are for whoever reads the mail.
+// Operations on watches. Operations behind links in mails need no account: whoever reads the mail
+// may use them.
 var (
 	ListWatches = route.New[route.None, watch.WatchList]("GET", all, route.Account, audit.None, "What the account watches, oldest first").Under("changes")
 	BeginWatch  = route.New[watch.Wish, *watch.Watch]("POST", all, route.Account, audit.None, "Watch a page, a host or a form").Under("changes").Answering(http.StatusCreated, "")

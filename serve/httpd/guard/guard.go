@@ -26,8 +26,8 @@ import (
 	"sheaf/serve/results"
 )
 
-// Handler answers a request of an account. The error that it returns becomes the answer, so it must
-// not have begun one by then.
+// Handler answers a request of an account. An error that it returns becomes the answer, so it must
+// not return one after it has begun to answer.
 type Handler func(w http.ResponseWriter, r *http.Request, a *account.Account) error
 
 // Reading returns the methods of handlers that change nothing. OPTIONS is what browsers send before
@@ -94,7 +94,7 @@ func (g *Guard) Anybody(next Handler, uses ...account.Use) http.Handler {
 	return g.outside(g.Audit.Handler(audit.None, g.inside(next, uses...)))
 }
 
-// outside is what all consumers' requests go through first.
+// outside wraps a handler in the checks that come first for all consumers' requests.
 func (g *Guard) outside(next http.Handler) http.Handler {
 	return unstall(StallTime, allowOrigins(g.sameOrigin(next)))
 }
@@ -107,7 +107,7 @@ func (g *Guard) inside(next Handler, uses ...account.Use) http.Handler {
 		switch {
 		case operator != "":
 			r = r.WithContext(operators.WithReader(r.Context(), operator))
-		case a != nil && a.Stored(): // who is anonymous counts as a visitor
+		case a != nil && a.Stored(): // anonymous consumers count as visitors
 			r = r.WithContext(audit.WithActor(r.Context(), audit.Account, a.Name))
 			r = r.WithContext(webpage.WithUser(r.Context(), webpage.User{Name: a.Name, Session: bySession}))
 		}
@@ -198,7 +198,7 @@ func (g *Guard) Everybody(r *mux.Router) route.Mount {
 	}
 }
 
-// Elsewhere says in the description what an answer of 307 is.
+// Elsewhere describes an answer with status 307, for the description of the API.
 const Elsewhere = "A large file that the object store has: to there. Location is good for some minutes, for anybody; Repr-Digest is the file's"
 
 type accountKey struct{}

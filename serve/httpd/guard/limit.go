@@ -23,10 +23,11 @@ const (
 	// Requests that wait for changes. Each looks for them twice a second.
 	accountPolls, allPolls = 16, 1000
 
-	// Long bodies that are being received, which need no other place meanwhile.
+	// Long bodies that are being received. Such a request has no other place meanwhile.
 	accountBodies, allBodies = 4, 32
 
-	// Long answers that are being sent from temporary files. They need no other place meanwhile.
+	// Long answers that are being sent from temporary files. Such a request has no other place
+	// meanwhile.
 	accountAnswers, allAnswers = 16, 256
 
 	// retry is when a request that was turned away may be sent again.

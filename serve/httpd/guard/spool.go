@@ -22,7 +22,7 @@ const (
 	// file.
 	SpoolMemory = 256 << 10
 
-	// worthGzip is the least length of an answer that is compressed, in bytes.
+	// worthGzip is the length, in bytes, from which on an answer is compressed.
 	worthGzip = 4 << 10
 )
 

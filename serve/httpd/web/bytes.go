@@ -47,8 +47,8 @@ func succeeded(c *records.Capture) bool {
 	return shownStatus(answered(c).Status)/100 == 2
 }
 
-// conditions evaluates If-Match and If-None-Match (RFC 9110, 13.2.2). If the client has what it
-// would get, unchanged is the tag of that, otherwise empty. There is no Last-Modified to go by.
+// conditions evaluates If-Match and If-None-Match (RFC 9110, 13.2.2). If the client already has the
+// answer, unchanged is the answer's tag; otherwise it is empty. There is no Last-Modified to go by.
 func conditions(r *http.Request, etag string) (unchanged string, err error) {
 	if list := strings.Join(r.Header.Values("If-Match"), ","); list != "" && listed(list, etag, true) == "" {
 		return "", problem.New(http.StatusPreconditionFailed, "changed", "what is here now has another ETag than If-Match names")
@@ -77,7 +77,7 @@ func listed(list, etag string, strong bool) string {
 func inGzip(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"` }
 
 // send sends a body as it is, or ranges of it. A client that takes gzip gets the body as it is
-// stored, not inflated; ranges then are of the gzip.
+// stored, not inflated; ranges are then ranges of the gzip.
 func (p *Pages) send(w *guard.Answer, r *http.Request, c *records.Capture, answer *records.Response, body io.Reader) error {
 	status := shownStatus(answer.Status)
 	if status == http.StatusNoContent || status == http.StatusResetContent {

@@ -116,8 +116,8 @@ func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, a *account.Acco
 	return nil
 }
 
-// shownStatus returns the status with which a stored answer is shown. It is the stored one, unless
-// that one was about the connection or the log-in at that time.
+// shownStatus returns the status with which a stored answer is shown. It is the stored status,
+// unless that was about the connection or the log-in at that time.
 func shownStatus(status int) int {
 	switch {
 	case status < 200, status > 599, status == http.StatusNotModified,

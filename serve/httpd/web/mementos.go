@@ -149,7 +149,7 @@ func trouble(c *records.Capture) bool {
 	return c.Kind != archive.Page && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
 }
 
-// maxLookedInto is how many versions are looked into for one that leads somewhere, for one request.
+// maxLookedInto is how many versions one request looks into, to find one that leads somewhere.
 const maxLookedInto = 50
 
 // choose is nearest among the versions that show something. If it finds none, it returns the

@@ -88,9 +88,9 @@ func (p *Pages) join(ctx context.Context, a *account.Account, c *records.Capture
 	return cover(parts, one.of), nil
 }
 
-// cover chooses, from parts of one body of a length, some that make all of it: each begins in the
-// one before or right behind it, and is the one that reaches furthest. It returns nil if there are
-// none.
+// cover chooses, from parts of one body with the given length, some that make all of it: each
+// begins in the one before or right behind it, and is the one that reaches furthest. It returns nil
+// if there are none.
 func cover(parts []*part, length int64) (chosen []*part) {
 	for at := int64(0); at < length; {
 		var best *part

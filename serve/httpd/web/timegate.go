@@ -91,7 +91,7 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, all mementos, i int
 	w.Header().Set("Link", strings.Join(values, ", "))
 }
 
-// relation returns the relation of a version that is the first, previous, next or last one.
+// relation returns the relation of a version to those listed: first, prev, next and last, as given.
 func relation(first, prev, next, last bool) string {
 	var rel string
 	for _, r := range []struct {
