@@ -169,8 +169,8 @@ func (a Archive) touched(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// view returns what the catalog knows of the archive's file of a kind. It knows the files of whole
-// segments.
+// view returns the size and digest of the archive's file of a kind, if the catalog knows them. It
+// knows the files of whole segments.
 func (a Archive) view(ctx context.Context, kind archive.ViewKind) (v catalog.View, known bool, err error) {
 	if len(a.segments) != 1 || a.latest {
 		return v, false, nil

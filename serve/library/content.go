@@ -11,7 +11,7 @@ import (
 	"sheaf/serve/account"
 )
 
-// Errors about paths. They wrap nothing that an account may not know.
+// Errors about paths. They tell nothing of what an account may not know.
 var (
 	ErrNotFound    = errors.New("no such file or directory") // for this account
 	ErrIsDirectory = errors.New("is a directory")
@@ -145,5 +145,5 @@ func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
 }
 
 // TakeAll counts the whole file as read, for callers that let the client read it elsewhere, and
-// reports whether it did. It does not if the account may not read all of it at once, at any speed.
+// reports whether it did. It does so only if the account may read all of it at once, at any speed.
 func (f *File) TakeAll() bool { return f.permit != nil && f.permit.TakeAll(f.Size) }

@@ -142,8 +142,8 @@ func (v visit) records(to []spot) []spot {
 	return to
 }
 
-// A whole page gives way to one that broke off if that was so in enoughCuts nights. Visits that lie
-// at least night apart are of different nights.
+// After enoughCuts nights in which a page broke off, what came of it replaces the whole page.
+// Visits that lie at least night apart are of different nights.
 const (
 	enoughCuts = 3
 	night      = 12 * time.Hour

@@ -29,7 +29,7 @@ const formWARC = ".warc.gz"
 // viewOthers is the name of the others among a segment's views. archive.NewView does not know it.
 const viewOthers = archive.ViewKind(wire.ViewOthers)
 
-// forms are the forms of archives. A suffix stands before a shorter one that ends it.
+// forms are the forms of archives. A suffix that ends with another one stands before that one.
 var forms = [...]Form{
 	{".members.tar.gz", archive.Members, "application/gzip", false},
 	{".tar.gz", archive.Single, "application/gzip", true},

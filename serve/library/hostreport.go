@@ -11,7 +11,7 @@ import (
 	"sheaf/serve/account"
 )
 
-// HostReport is what there is to tell of one host.
+// HostReport is all that is published of one host, with its take-downs.
 type HostReport struct {
 	Segments []catalog.SegmentEntry // in the order of publication
 	// Newest is what the manifest of the newest batch says about pages that were not collected; nil

@@ -100,7 +100,7 @@ func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*ar
 	return index, err
 }
 
-// Doubt says that a segment's bytes are not those that were published. It reports whether reading
+// Doubt notes that a segment's bytes are not those that were published. It reports whether reading
 // them again is worth a try; see store.Backed.Doubt.
 func (s *Segments) Doubt(seg catalog.SegmentEntry) bool {
 	backed, ok := s.Store.(interface{ Doubt(key string) bool })

@@ -37,7 +37,7 @@ type DayLine struct {
 
 // Segment is what one batch brought of a host.
 type Segment struct {
-	SHA256      string    `json:"sha256"` // as stored: the members form, with what was taken down since
+	SHA256      string    `json:"sha256"` // of the stored segment, in the members form, including records that were taken down since
 	Batch       string    `json:"batch"`
 	BatchSHA256 string    `json:"batch_sha256"`
 	Robot       string    `json:"robot"`

@@ -98,7 +98,7 @@ func volumeSuffixes() []string {
 type Measure struct {
 	Key    string  `json:"key"`              // of the host, and of what is withheld of it
 	Last   int64   `json:"last,omitempty"`   // sequence number of the newest segment
-	Needed []int64 `json:"needed,omitempty"` // those of the segments that make the latest versions what they are
+	Needed []int64 `json:"needed,omitempty"` // sequence numbers of the segments on which the latest versions depend
 
 	Sizes [2]int64  `json:"sizes"` // of the files, by form
 	ETags [2]string `json:"etags"`
@@ -106,8 +106,8 @@ type Measure struct {
 	sha256 string // of the host's .warc.gz; "" if it is not known
 }
 
-// Measure measures an archive, unless it is among those that are known, by key. It returns the
-// archive reduced to the segments that are needed, so that it stays the same when others expire.
+// Measure measures an archive, unless known has its measure under its key. It returns the archive
+// reduced to the segments that are needed, so that it stays the same when others expire.
 func (a Archive) Measure(ctx context.Context, known map[string]Measure) (Archive, Measure, error) {
 	m := Measure{}
 	if a.latest {

@@ -28,8 +28,8 @@ type Capture struct {
 }
 
 // Stands reports whether the record has an answer that can be shown: its own or that of its
-// Original. A Revisit of something that is not here has one if its status alone tells what it was,
-// such as a redirect.
+// Original. A Revisit whose Original is not here has one if its status alone says what the answer
+// was, such as a redirect.
 func (c *Capture) Stands() bool {
 	switch c.Kind {
 	case archive.Page, archive.Response:

@@ -203,7 +203,7 @@ func (b *checkedBody) check() error {
 // Close closes the stored record.
 func (b *checkedBody) Close() error { return b.from.Close() }
 
-// OpenGzip reads the page's whole body as Body's view has it: as it is stored, with gzip. It
+// OpenGzip reads the page's whole body as it is stored, in gzip; Body's view has the same bytes. It
 // returns the last bytes only after the stored record was found to be what the index says;
 // otherwise it fails with a *DamageError.
 func (c *Capture) OpenGzip(ctx context.Context) (io.ReadCloser, error) {

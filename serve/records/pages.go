@@ -13,8 +13,8 @@ import (
 // Split divides a target into parts of about as many records each, which may be searched one by one
 // or at once. It returns the positions at which a part ends and the next begins (see Search.Until),
 // and the number of records in all, before any is looked at. Domains are divided between hosts, and
-// hosts where the URL index covers them; what it does not cover of a host is in one part. The
-// result is the same for one version of the catalog and one state of the index.
+// hosts where the URL index covers them; records of a host that it does not cover are in one part.
+// The result is the same for one version of the catalog and one state of the index.
 func (r *Results) Split(ctx context.Context, target int, records int64) (cuts []Position, total int64, err error) {
 	t := r.search.Targets[target]
 	switch t.Match {

@@ -20,7 +20,8 @@ type Position struct {
 	Offset int64     // of the cell in its segment
 }
 
-// compare orders positions of the same target and, unless it is one site, of the same host.
+// compare orders positions in the same target. If the target is more than one site, they must be of
+// the same host.
 func (p Position) compare(q Position) int {
 	return cmp.Or(strings.Compare(p.Key, q.Key), p.Time.Compare(q.Time), cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Offset, q.Offset))
 }

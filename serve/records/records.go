@@ -150,8 +150,8 @@ func (r *Records) CountPages(ctx context.Context, a *account.Account, host strin
 	return n, err
 }
 
-// Foremost returns the HTML page of a segment that has the shortest URL of those that the account
-// sees, and when it was fetched. The URL is empty if there is none.
+// Foremost returns the HTML page with the shortest URL that the account sees in a segment, and when
+// it was fetched. The URL is empty if there is none.
 func (r *Records) Foremost(ctx context.Context, a *account.Account, seg catalog.SegmentEntry) (url string, at time.Time, err error) {
 	err = r.Each(ctx, a, seg, func(c *archive.Cell) bool {
 		if c.Kind == archive.Page && strings.HasPrefix(c.MIME, "text/html") && (url == "" || len(c.URL) < len(url)) {

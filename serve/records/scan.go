@@ -14,8 +14,8 @@ import (
 )
 
 // scan is a walk over the records of hosts of one site, in the order of key, time and publication.
-// Records of segments that the URL index covers come from it; those of other segments from the
-// segments' own indexes.
+// The URL index yields the records of the segments that it covers, and the indexes of the other
+// segments yield the rest.
 type scan struct {
 	finder  *finder
 	hosts   []*library.Host
