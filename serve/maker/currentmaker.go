@@ -115,8 +115,8 @@ func (m *CurrentMaker) update(ctx context.Context, between func(context.Context,
 	return nil
 }
 
-// domain makes the volumes of a domain if they are due, and returns those that there are. It goes
-// on with those that were begun.
+// domain makes the volumes of a domain if they are due, and goes on with volumes that were begun.
+// It returns the domain's volumes.
 func (m *CurrentMaker) domain(ctx context.Context, domain string, editions []string, of, begun []tree.Current, between func(context.Context, time.Duration) error) ([]tree.Current, error) {
 	edition, newest := editions[len(editions)-1], tree.Current{}
 	if len(of) > 0 {

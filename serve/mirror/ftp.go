@@ -205,8 +205,8 @@ func (r *ftpRemote) tile(ctx context.Context, t api.Tile) (events []api.Event, h
 	}
 }
 
-// cannotGoOn is the reply to a REST that is refused: the file has changed, or the
-// service does not know of which version the beginning is.
+// cannotGoOn is the reply to a REST that is refused: the file has changed, or the service does not
+// know which version the beginning belongs to.
 const cannotGoOn = 554
 
 func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string) (*client.File, error) {

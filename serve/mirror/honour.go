@@ -28,8 +28,8 @@ func (m *mirror) refuses(asks string) bool {
 	return slices.ContainsFunc(m.honour, func(f preference.Filter) bool { return f.Holds(asks) })
 }
 
-// refused reports whether the task's host is to be left out. The task's events decide if they say
-// what its robots.txt asks; else it stays as it was.
+// refused reports whether the task's host is to be left out. If the task's events say what its
+// robots.txt asks, that decides; otherwise the earlier decision holds.
 func (m *mirror) refused(t *task) bool {
 	if t.asks != "" {
 		return m.refuses(t.asks)

@@ -86,9 +86,9 @@ func (f *finder) madeChanges(ctx context.Context, of source) (nodes []library.No
 	return nodes, nil
 }
 
-// changedHosts returns the hosts of a domain in the account's scope of which a day's editions
-// brought something, or of which something was taken down, lifted or erased on it, in the order of
-// their keys. It holds some 60 bytes a host.
+// changedHosts returns, in the order of their keys, the hosts of a domain that changed on a day and
+// lie in the account's scope: an edition brought something of them, or something was taken down,
+// lifted or erased. It holds some 60 bytes a host.
 func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, err error) {
 	var keys []string
 	for _, ed := range of.editions {
@@ -122,8 +122,8 @@ func (f *finder) changedHosts(ctx context.Context, of source) (hosts []string, e
 	return hosts, nil
 }
 
-// withdrawn returns the keys of the hosts that the account may know of and of which something was
-// taken down, lifted or erased on a day. They may come several times.
+// withdrawn returns the keys of hosts of which something was taken down, lifted or erased on a day,
+// if the account may know of the host. They may come several times.
 func (f *finder) withdrawn(ctx context.Context, day string) (keys []string, err error) {
 	v := f.view
 	key := fmt.Sprintf("withdrawn %d", v.Snap.Withdrawals())

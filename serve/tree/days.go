@@ -113,8 +113,8 @@ func (f *finder) exists(ctx context.Context, of source) error {
 	return f.withdrew(ctx, of)
 }
 
-// withdrew fails with library.ErrNotFound if nothing of a domain that the account may know of was
-// withdrawn on the day.
+// withdrew fails with library.ErrNotFound unless something of a domain was withdrawn on the day and
+// the account may know of it.
 func (f *finder) withdrew(ctx context.Context, of source) error {
 	keys, err := f.withdrawn(ctx, of.name)
 	within := func(key string) bool { return account.Within(strings.ReplaceAll(key, ",", "/"), of.place) }
@@ -137,8 +137,8 @@ func (f *finder) listDays(ctx context.Context, emit func(library.Node) error) er
 	return nil
 }
 
-// listDomains lists the top-level domains of which a day's editions have something for the account,
-// and those of which something was withdrawn on the day.
+// listDomains lists the top-level domains that are in a day's editions for the account, or of which
+// something was withdrawn on the day.
 func (f *finder) listDomains(ctx context.Context, day string, editions []catalog.Edition, emit func(library.Node) error) error {
 	last := make(map[string]catalog.Edition) // by domain
 	withdrawn, err := f.withdrawn(ctx, day)
@@ -281,8 +281,8 @@ func (f *finder) broughtBy(ctx context.Context, ed catalog.Edition, place string
 	})
 }
 
-// sharedSegments yields what a part of several editions has of the hosts that an account sees: of
-// each host, edition by edition. It holds all of them, which are few.
+// sharedSegments yields the segments of a part of several editions, host by host and then edition
+// by edition, of the hosts that an account sees. It holds all of them, which are few.
 func sharedSegments(ctx context.Context, v *library.AccountView, s source, of part) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		var all []catalog.SegmentEntry

@@ -23,7 +23,7 @@ import (
 const fanMark = "+"
 
 // unfan removes the directories that stand for first letters from a path. If the last element is
-// such a directory, letters are those with which the names in it begin.
+// such a directory, letters is the beginning of all names in it.
 func unfan(name string) (place, letters string, ok bool) {
 	var plain []string
 	for part := range strings.SplitSeq(name, "/") {
@@ -92,8 +92,8 @@ func level(ctx context.Context, v *library.AccountView, place, letters string, e
 	}
 }
 
-// fan lists the directories that divide the entries of a level that begin with letters, and the one
-// entry that has no more letters.
+// fan lists the directories that divide those entries of a level that begin with letters, and the
+// entry whose name is just letters.
 func (f *finder) fan(ctx context.Context, place, letters string, emit func(library.Node) error) error {
 	for after := before(letters); ; {
 		next, err := f.view.Snap.Children(ctx, place, after, 1)

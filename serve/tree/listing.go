@@ -29,7 +29,7 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 	return errors.Join(write(z), z.Close())
 }
 
-// longText returns a text that may be long: it is written once for all who read it in the same
+// longText returns a text that may be long. It is written once for all readers with the same
 // version and scope. write may run on when its reader has gone, so it gets a finder of its own.
 func (f *finder) longText(ctx context.Context, d library.Document, write func(f *finder, ctx context.Context, w io.Writer) error) (*library.Entry, error) {
 	d.Spools = f.view.Archive.Spools

@@ -88,7 +88,7 @@ func StoredTables(ctx context.Context, st store.Store, under string) (all []Volu
 	return all, nil
 }
 
-// TablesFreshFor is how long a reader may not notice that a table was made.
+// TablesFreshFor is the time after which every reader sees a table that was made.
 const TablesFreshFor = 5 * time.Second
 
 // volumeTables returns the stored tables of the volumes of a domain.

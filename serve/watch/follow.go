@@ -60,8 +60,8 @@ type catch struct {
 	saved   map[string]time.Time // of watches for one visit: its time, by the watch's ID
 }
 
-// place returns up to which number the feed was read. The first time that is its end: what was
-// published before anybody watched is no change.
+// place returns the number up to which the feed was read. The first time it is the end of the feed,
+// since publications before anybody watched are no changes.
 func (f *follower) place(ctx context.Context) (since int64, err error) {
 	err = f.table.db.QueryRowContext(ctx, `SELECT since FROM watch_place WHERE name = ?`, placeName).Scan(&since)
 	if !errors.Is(err, sql.ErrNoRows) {

@@ -38,7 +38,7 @@ type Options struct {
 	PrivateHooks bool           // webhooks may have private and loopback addresses
 
 	Zone *time.Location // for the hours and days of mails; default UTC
-	Poll time.Duration  // interval of looking for publications and for what is due; default MaxPoll
+	Poll time.Duration  // interval of looking for publications and for deliveries that are due; default MaxPoll
 	Log  *slog.Logger
 	Now  func() time.Time // default time.Now
 }
@@ -92,8 +92,8 @@ func New(opt Options) (*Watches, error) {
 	}, nil
 }
 
-// Add begins a watch. It fails with ErrWish, ErrScope, ErrMany or ErrNoMail. A page that is already
-// to be saved for the account is not asked for again: Add returns the watch that waits.
+// Add begins a watch. It fails with ErrWish, ErrScope, ErrMany or ErrNoMail. If the account already
+// has a watch that waits to save the page once, Add returns that watch.
 func (s *Watches) Add(ctx context.Context, a *account.Account, wish Wish) (*Watch, error) {
 	w, err := wish.watch()
 	switch {
@@ -161,8 +161,8 @@ func (s *Watches) List(ctx context.Context, account string) ([]*Watch, error) {
 	return list, s.addFailing(ctx, list, `account = ?`, account)
 }
 
-// Troubled returns watches of all accounts of which something could not be delivered, or whose
-// mails or calls were stopped: at most limit, by ID, beginning after the ID after.
+// Troubled returns watches of all accounts whose notices could not be delivered, or whose mails or
+// calls were stopped: at most limit, by ID, beginning after the ID after.
 func (s *Watches) Troubled(ctx context.Context, after string, limit int) ([]*Watch, error) {
 	list, err := s.table.watches(ctx, `id > ? AND (mail_stopped <> '' OR hook_stopped <> '' OR
 		id IN (SELECT watch FROM watch_deliveries WHERE error <> '' AND state <> ?)) ORDER BY id LIMIT ?`, after, sent, limit)
@@ -215,7 +215,7 @@ type Deliveries struct {
 	Waiting int64     // to be sent for the first time
 	Failing int64     // that have failed and will be tried again
 	GivenUp int64     // that have failed for good, within the last 30 days
-	Due     time.Time // when the first of those that wait or fail is, or was, to be sent; zero: there is none
+	Due     time.Time // when the first delivery that waits or fails is, or was, to be sent; zero: there is none
 }
 
 // Deliveries returns the sums of all accounts by channel. It reads only what is not sent.
