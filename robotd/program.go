@@ -92,8 +92,8 @@ func (p *program) keep(ctx context.Context) error {
 	}
 }
 
-// look makes keep ask the manager for a release now. It may be called concurrently.
-func (p *program) look() {
+// askNow makes keep ask the manager for a release now. It may be called concurrently.
+func (p *program) askNow() {
 	select {
 	case p.wanted <- struct{}{}:
 	default: // it has an element

@@ -59,7 +59,7 @@ func (id *Identity) Follow(dir string, statements []wire.KeyStatement) (changed 
 	was := trust{id.ServerKey, id.KeyNumber, id.Pinned}
 	now := was
 	for _, s := range statements {
-		took, err := now.take(s)
+		took, err := now.apply(s)
 		if err != nil {
 			return false, fmt.Errorf("the service's key %d: %w", s.Number, err)
 		}
@@ -76,8 +76,8 @@ func (id *Identity) Follow(dir string, statements []wire.KeyStatement) (changed 
 	return true, nil
 }
 
-// take applies a statement. It reports whether the statement has said anything new.
-func (t *trust) take(s wire.KeyStatement) (changed bool, err error) {
+// apply applies a statement. It reports whether the statement has said anything new.
+func (t *trust) apply(s wire.KeyStatement) (changed bool, err error) {
 	switch {
 	case bytes.Equal(s.Key, t.key):
 		return false, nil

@@ -150,12 +150,12 @@ func (g *followers) names() []string {
 // Watch reads accounts in use again every few seconds, until ctx ends. While the database cannot be
 // read they stay as they were.
 func (a *Accounts) Watch(ctx context.Context, log *slog.Logger) error {
-	return loop.After(ctx, lookEvery, a.look, func(err error) {
+	return loop.After(ctx, lookEvery, a.refresh, func(err error) {
 		log.WarnContext(ctx, "accounts in use could not be read again; they stay as they were", "err", err)
 	})
 }
 
-func (a *Accounts) look(ctx context.Context) error {
+func (a *Accounts) refresh(ctx context.Context) error {
 	for _, name := range a.followers.names() {
 		now, _, err := a.load(ctx, name)
 		switch {

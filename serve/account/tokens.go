@@ -28,7 +28,7 @@ type Use string
 
 const (
 	ForAll     Use = "all"     // whatever the account may, except its password and its tokens
-	ForFiles   Use = "files"   // archives, by HTTP and FTP, and their publications
+	ForFiles   Use = "files"   // archives, by HTTP and FTP, and the lists of what is published
 	ForQueries Use = "queries" // records and stored pages
 	ForWatches Use = "watches" // the account's watches and their feeds
 )

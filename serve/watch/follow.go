@@ -47,7 +47,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	got := catch{saved: make(map[string]time.Time)}
 	accounts := make(map[string]*account.Account)
 	for _, seg := range segments {
-		if err := f.look(ctx, seg, accounts, &got); err != nil {
+		if err := f.collect(ctx, seg, accounts, &got); err != nil {
 			return false, fmt.Errorf("host %s in edition %s: %w", seg.Host, seg.Edition, err)
 		}
 	}
@@ -80,8 +80,8 @@ type found struct {
 	of *Watch
 }
 
-// look adds to got what a new segment has for the watches of its host.
-func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts map[string]*account.Account, got *catch) error {
+// collect adds to got what a new segment has for the watches of its host.
+func (f *follower) collect(ctx context.Context, seg catalog.SegmentEntry, accounts map[string]*account.Account, got *catch) error {
 	watches, err := f.table.watches(ctx, `host = ? AND saved = 0 ORDER BY id`, seg.Host)
 	if err != nil || len(watches) == 0 {
 		return err
@@ -98,10 +98,10 @@ func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts 
 		case a == nil:
 			continue
 		case w.Once:
-			err = f.lookOnce(ctx, w, a, seg, got)
+			err = f.collectVisit(ctx, w, a, seg, got)
 		default:
 			var some []*found
-			some, err = f.lookFor(ctx, w, a, seg)
+			some, err = f.noticesFor(ctx, w, a, seg)
 			got.notices = append(got.notices, some...)
 		}
 		if err != nil {
@@ -111,9 +111,9 @@ func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts 
 	return nil
 }
 
-// lookOnce notes the first visit to the page of a watch that asks for one visit, whatever the visit
+// collectVisit notes the first visit to the page of a watch that asks for one visit, whatever it
 // found.
-func (f *follower) lookOnce(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry, got *catch) error {
+func (f *follower) collectVisit(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry, got *catch) error {
 	return f.records.Each(ctx, a, seg, func(c *archive.Cell) bool {
 		if w.matches(c.URL) && !c.Time.Before(w.Created) && (got.saved[w.ID].IsZero() || c.Time.Before(got.saved[w.ID])) {
 			got.saved[w.ID] = c.Time
@@ -122,8 +122,8 @@ func (f *follower) lookOnce(ctx context.Context, w *Watch, a *account.Account, s
 	})
 }
 
-// lookFor returns the notices of a new segment's records for one watch.
-func (f *follower) lookFor(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry) (notices []*found, err error) {
+// noticesFor returns the notices of a new segment's records for one watch.
+func (f *follower) noticesFor(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry) (notices []*found, err error) {
 	var cells []*archive.Cell
 	err = f.records.Each(ctx, a, seg, func(c *archive.Cell) bool {
 		if (c.Kind != archive.Revisit || isGone(c)) && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {
