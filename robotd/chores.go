@@ -19,7 +19,7 @@ type Rounds struct {
 	Checkpoint time.Duration // what was collected is made durable
 }
 
-// UsualRounds are those of every daemon. Tests of whole days make fewer rounds.
+// UsualRounds returns the rounds of every daemon. Tests of whole days make fewer rounds.
 func UsualRounds() Rounds {
 	return Rounds{
 		Status: time.Minute, Size: 2 * time.Second, Room: 2 * time.Second,

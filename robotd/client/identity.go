@@ -44,7 +44,7 @@ const (
 // Join exchanges a one-time token for credentials, registers the robot's key and keeps both in the
 // data folder. manager has the URLs of the service, divided by commas or blanks. If one cannot be
 // connected to, Join tries the next; after any other error it does not, since the token may have
-// been used. version is that of the robot's program. Join returns the robot's name.
+// been used. version is the version of the robot's program. Join returns the robot's name.
 func Join(ctx context.Context, manager, token, dir, version string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -142,7 +142,7 @@ func (c *Crawl) endIfExhausted() {
 }
 
 // Stop ends the visits to hosts, until Renew begins them again. When it returns, none of them is
-// being visited, and the pages in hand are stored. The error is that of ctx.
+// being visited, and the pages in hand are stored. It fails only if ctx ends.
 func (c *Crawl) Stop(ctx context.Context, names []string) error {
 	c.started(1) // the crawl does not end meanwhile
 	defer c.started(-1)

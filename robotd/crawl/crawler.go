@@ -194,7 +194,7 @@ func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 
 // VisitWatched is a short crawl between two cycles. It visits the hosts with a page that is due,
 // until nothing is left of them or the next cycle is due, at until. It makes no batch: changes go
-// into an express batch, the other pages into the next one. round is that of the last cycle.
+// into an express batch, the other pages into the next one. round is the last cycle's.
 func (r *Crawler) VisitWatched(ctx context.Context, round revisit.Round, until time.Time) error {
 	now := time.Now()
 	if !r.parts.Manners.Admission.MayVisit(now) {

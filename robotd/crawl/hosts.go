@@ -92,7 +92,7 @@ func (s *Hosts) setResting(h *Host, rests bool) {
 func (s *Hosts) Exhausted() bool { return int64(s.gate.Len()) <= s.resting.Load() }
 
 // Stop ends the visits to hosts. When it returns, none is being visited and the pages in hand are
-// stored. The error is that of ctx.
+// stored. It fails only if ctx ends.
 func (s *Hosts) Stop(ctx context.Context, names []string) error {
 	var running []<-chan struct{}
 	for _, name := range names {

@@ -129,7 +129,7 @@ func (j *judge) redirect(t *turn, to string) {
 // Failed reports whether a status says that the page may come another time.
 func Failed(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
-// Overloaded reports whether a status asks for fewer visits to the host. Other failures are those
+// Overloaded reports whether a status asks for fewer visits to the host. Other failures are faults
 // of the program that makes the page.
 func Overloaded(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable

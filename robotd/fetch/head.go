@@ -353,7 +353,7 @@ type Hand struct {
 	Turns   int       `json:"turns"` // that it has now
 	Most    int       `json:"most"`  // that it takes at once
 	Pages   int64     `json:"pages"` // answers since it connected
-	Bytes   int64     `json:"bytes"` // of them, as transferred
+	Bytes   int64     `json:"bytes"` // of these answers, as transferred
 }
 
 // Hands returns the hands by name, and what the operator should know of them.

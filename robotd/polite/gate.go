@@ -69,7 +69,7 @@ type slot struct {
 // visit is a host's place in the queue.
 type visit struct {
 	host  string
-	addr  netip.Addr // address to connect to: that of the slot, or one of its group
+	addr  netip.Addr // address to connect to: the slot's, or one of its group
 	at    time.Time  // no run before this time
 	slot  *slot
 	index int // in its slot's heap; -1 during its run

@@ -122,7 +122,8 @@ func (l *Lease) MayVisit() bool {
 // ErrLeaseOver says that the robot must not visit its hosts until the manager renews its lease.
 var ErrLeaseOver = errors.New("the lease of the robot's hosts is over")
 
-// Bound returns a context that ends with the lease, as it is now. cancel must be called.
+// Bound returns a context that ends when the lease would end without a renewal. cancel must be
+// called.
 func (l *Lease) Bound(ctx context.Context) (_ context.Context, cancel func()) {
 	_, last, ok := l.Left()
 	if !ok {

@@ -89,7 +89,7 @@ func parseClock(s string) (time.Duration, bool) {
 }
 
 // VisitAt returns when the agent may visit: now or, if its group has visit times (in UTC), the next
-// of them.
+// such time.
 func (r *Robots) VisitAt(agent string, now time.Time) time.Time {
 	var best time.Time
 	for h := range r.hoursOf(agent) {

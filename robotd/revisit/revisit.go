@@ -24,7 +24,7 @@ type Page struct {
 func (p *Page) Importance() float64 { return float64(1+p.Links) / float64(1+max(p.Depth, 0)) }
 
 // weight returns how much an up-to-date copy of the page counts. Pages near the start of a host
-// lead to more of it, and are the ones that most readers ask for.
+// lead to more of its pages, and are the ones that most readers ask for.
 func (p *Page) weight() float64 { return 1 / float64(1+min(max(p.Depth, 0), deepest)) }
 
 // deepest is the depth beyond which pages count the same.

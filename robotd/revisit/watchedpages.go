@@ -151,8 +151,8 @@ func (p *Pages) pace(host string, h *hostPages, pages ...*page) {
 	}
 }
 
-// visitedLocked notes a visit at a time to the page of an entry, if that is watched. kind is the
-// kind of the page's record, past what was known before the visit, and v what is known now. The
+// visitedLocked notes a visit at a time to the page of an entry, if the page is watched. kind is
+// the kind of the page's record, past what was known before the visit, and v what is known now. The
 // caller holds mu.
 func (p *Pages) visitedLocked(host string, e frontier.Entry, kind archive.Kind, past, v frontier.Visit, at time.Time) {
 	if !p.opt.Active {

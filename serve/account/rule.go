@@ -32,8 +32,8 @@ type Rule struct {
 	Terms     string         `json:"terms,omitempty"`     // accounts whose owners have accepted these
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
 	Until     time.Time      `json:"until,omitzero"`      // to everybody, from this time on
-	// Days is how many days after the publication of a segment it is open to everybody. The last of
-	// them ends at midnight, UTC.
+	// Days is the number of days after its publication when a segment becomes open to everybody.
+	// The last of them ends at midnight, UTC.
 	Days int `json:"days,omitempty"`
 
 	Reason  string    `json:"reason"` // why; for operators

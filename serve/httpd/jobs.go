@@ -50,7 +50,7 @@ func jobProblem(err error) error {
 func formOf(r *http.Request) string { return cmp.Or(mux.Vars(r)["form"], path.Base(r.URL.Path)) }
 
 // create makes a job of a query for pages or for a table of them. The body may be a list of URLs
-// and hosts, as that of /v1/cdx.
+// and hosts, as for /v1/cdx.
 func (j *jobsHandler) create(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	release, err := receive(j.limits, w, r, a)
 	if err != nil {

@@ -77,8 +77,8 @@ func ListedFiles(seg catalog.SegmentEntry) (files []api.File) {
 	return files
 }
 
-// IsName reports whether a name is that of a file in a host's directory. No host's label looks like
-// one: labels have no dots and no capitals, and the directories of IP addresses have no such
+// IsName reports whether a file in a host's directory can have this name. No host's label looks
+// like one: labels have no dots and no capitals, and the directories of IP addresses have no such
 // suffix.
 func IsName(name string) bool {
 	_, _, ok := cutForm(name)

@@ -16,7 +16,7 @@ import (
 
 // The links of an archive are those on its pages, as the robots wrote them down. A line is source
 // TAB target TAB kind; see archive/FORMAT.md. An edition has the links of the pages that it
-// brought; current has those of every page that is in current's other files.
+// brought; current has the links of every page that is in current's other files.
 
 // hasLinks reports whether a robot wrote down the links of a segment.
 func hasLinks(seg catalog.SegmentEntry) bool {

@@ -139,7 +139,7 @@ func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
 	return v.hostWith(segments, v.Snap.Tombstones(segments[0].Host))
 }
 
-// hostWith is HostOf with other take-downs than those of now.
+// hostWith is HostOf with the given take-downs in place of the present ones.
 func (v *AccountView) hostWith(segments []catalog.SegmentEntry, stones []catalog.Tombstone) *Host {
 	name := segments[0].Host
 	h := &Host{

@@ -23,9 +23,9 @@ import (
 // ranges or those of the hosts' own files:
 //
 //   - .warc.gz: the hosts' .warc.gz, whole, each with its warcinfo record;
-//   - .tar.gz: of what editions brought, the pages' files alone (see archive.Files), so it has no
-//     bytes of pages that were found unchanged; of the latest versions, the hosts' .members.tar.gz,
-//     without the end of each but the last.
+//   - .tar.gz: if it has what editions brought, only the pages' files (see archive.Files), so no
+//     bytes of pages that were found unchanged; if it has the latest versions, the hosts'
+//     .members.tar.gz, each but the last without its end.
 //
 // Both are gzip files of many members, as gzip (RFC 1952, section 2.2) and tar readers expect them.
 type Volume struct {
@@ -45,7 +45,7 @@ type volumePart struct {
 	sha256  string                  // of the host's .warc.gz; "" if it is not known
 }
 
-// volumeForms are the forms of volumes. The kind is that of the hosts' files; see volumeForm.
+// volumeForms are the forms of volumes. Kind is the kind of the hosts' files; see volumeForm.
 var volumeForms = [...]Form{
 	{Suffix: ".tar.gz", Kind: archive.Files, Type: "application/gzip"},
 	{Suffix: formWARC, Kind: archive.WARC, Type: "application/gzip"},
@@ -78,7 +78,7 @@ func NewVolume(from *Library, modified time.Time) *Volume {
 	return v
 }
 
-// CutVolume divides the name of a volume's file into that of the volume and the file's suffix.
+// CutVolume divides the name of a volume's file into the volume's name and the file's suffix.
 func CutVolume(name string) (volume, suffix string, ok bool) {
 	for _, suffix := range volumeSuffixes() {
 		if n := len(name) - len(suffix); n > 0 && name[n:] == suffix {

@@ -24,7 +24,7 @@ type gate struct {
 	why   string
 }
 
-// shut closes the gate until a time. It fails if that is longer than most.
+// shut closes the gate until a time. It fails if the time is further away than most.
 func (g *gate) shut(until time.Time, why string) error {
 	if g.most > 0 && time.Until(until) > g.most {
 		return &refusedError{fmt.Sprintf("%s (not waiting for longer than %v)", why, g.most)}

@@ -15,10 +15,10 @@ import (
 )
 
 // A mirror can also keep the tables of records, hosts, links and texts that the newest days have
-// beside the volumes of a top-level domain (package maker). Their folder is kept as a host's is. The
-// feed tells of editions and take-downs, but not of tables, which are made later. So at the end of
-// the feed the service's MANIFESTs of the volumes are read: all of them at the beginning and for a
-// while after anything has happened, later the MANIFESTs of days newer than all days with tables.
+// beside the volumes of a top-level domain (package maker). Their folder is kept as a host's is.
+// The feed tells of editions and take-downs, but not of tables, which are made later. So at the end
+// of the feed the service's MANIFESTs of the volumes are read: all of them at the beginning and for
+// a while after anything has happened, later the MANIFESTs of days newer than all with tables.
 var (
 	tableFile  = regexp.MustCompile(`^[0-9]{5}\.((records|hosts|links|texts)\.parquet|wet\.gz)$`)
 	volumesDir = regexp.MustCompile(`^/days/([0-9]{8})/([a-z0-9_-]+)/$`)

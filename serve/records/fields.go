@@ -41,7 +41,7 @@ var fieldNames = []string{
 	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, fieldAddress, "robot", "batch", "collection", "preferences", originalLength, originalOffset, originalFile,
 }
 
-// warcField begins the fields that are those of the record's WARC header, such as
+// warcField begins the names of fields of the record's WARC header, such as
 // warc.WARC-Concurrent-To. The record is read for them.
 const warcField = "warc."
 

@@ -49,7 +49,7 @@ var (
 )
 
 // ParseAddress parses what follows Root in a request: "20261121030000id_/http://host/?q". Without a
-// timestamp it means the newest version. The zone is that of a shortened timestamp, as for
+// timestamp it means the newest version. zone is the zone of a shortened timestamp, as in
 // ParsePeriod.
 func ParseAddress(s string, zone *time.Location) (Address, error) {
 	var a Address

@@ -19,8 +19,8 @@ import (
 // are: tables/20261121/jp/00001-DIGEST-TIME-ROWS-SHA256.records.parquet. They are derived and can
 // be deleted at any time.
 //
-// DIGEST is that of the volume of which the table was made. An account that sees the volume with
-// another digest, because something in it is hidden or was taken down since, does not see the
+// DIGEST is the digest of the volume from which the table was made. An account that sees the volume
+// with another digest, because something in it is hidden or was taken down since, does not see the
 // table. The texts of a volume are tables, too, in two forms. Their keys have the version of the
 // extraction behind the SHA256: -V1.
 const TablesPrefix = "tables/"
@@ -113,7 +113,7 @@ func (t VolumeTable) file(from store.Store, modified time.Time) *library.Entry {
 	}
 }
 
-// cutTable divides the name of a table's file into that of its volume and that of the table.
+// cutTable divides the name of a table's file into the volume's name and the table's name.
 func cutTable(file string) (volume, name string, ok bool) {
 	volume, name, _ = strings.Cut(file, ".")
 	return volume, name, isTable(name)

@@ -48,7 +48,7 @@ const defaultLimit = 1000
 // maxOnce limits how many pages an account may have saved within a day.
 const maxOnce = 100
 
-// MaxPoll is the default of Options.Poll. A notice should not come later than that.
+// MaxPoll is the default of Options.Poll. It is also how late a notice should come at most.
 const MaxPoll = 2 * time.Second
 
 // Watches keeps the watches. Its methods may be called concurrently, and in many processes on one

@@ -48,8 +48,8 @@ func (d *download) moved() int64 {
 	return min(d.acknowledged(), d.out.declared.Load())
 }
 
-// end records the download, now or when its last byte is acknowledged. It is aborted if the client
-// took fewer bytes than the header declared.
+// end records the download, now or when its last byte is acknowledged. The outcome is Aborted if
+// the client took fewer bytes than the header declared.
 func (d *download) end(r *http.Request, c *Content) {
 	if !d.out.sent() {
 		d.ended()

@@ -56,8 +56,8 @@ type Guard struct {
 	log        *slog.Logger
 }
 
-// New returns a guard. The gate is that of operators. Public is the service's own URL, if it is
-// behind a proxy; it may be empty.
+// New returns a guard. The gate lets operators in. Public is the service's own URL, if it is behind
+// a proxy; it may be empty.
 func New(accounts *account.Accounts, gate operators.Gate, public string, log *slog.Logger) *Guard {
 	return &Guard{accounts: accounts, gate: gate, sameOrigin: SameOrigin(public), log: log}
 }
@@ -275,8 +275,8 @@ func (g *Guard) sessionAccount(r *http.Request) (*account.Account, error) {
 	return a, err
 }
 
-// problem returns the problem to answer for an error of the rooms below. Other errors it returns as
-// they are.
+// problem returns the problem to answer for an error of the packages below. It returns other errors
+// as they are.
 func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error {
 	var (
 		closed    *account.ClosedError

@@ -24,7 +24,7 @@ func SameOrigin(public string) func(http.Handler) http.Handler {
 	return check.Handler
 }
 
-// What a script of another site may send and see: a player of archives reads ranges of them from
+// What a script of another site may send and see: a player of archives reads their ranges from
 // wherever it runs. The script must give a name and password itself: because of the "*" browsers do
 // not add those that the user has typed into this site.
 const (

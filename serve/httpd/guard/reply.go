@@ -38,7 +38,7 @@ func TakesGzip(r *http.Request) bool {
 }
 
 // Origin returns the beginning of the service's own URLs, such as "https://archive.example.jp". It
-// is that of public, the service's URL from its settings. If public is empty it is the address to
+// is taken from public, the service's URL in its settings. If public is empty it is the address to
 // which the client has connected, provided that the request names that address. Any other Host
 // header is the client's invention, and a loopback address is useless to a client on another
 // machine, which has come through a proxy. In both cases the origin is empty and URLs are relative.
@@ -57,9 +57,9 @@ func Origin(public string, r *http.Request) string {
 }
 
 // Reached returns two addresses for commands that a client may copy: the service's URL, and
-// host:port of the FTP server that listens at ftp. The URL is that of the settings, or the address
-// to which the client has connected. An address that leads only to this machine is empty for
-// clients elsewhere.
+// host:port of the FTP server that listens at ftp. The URL is public, as in the settings, or else
+// the address to which the client has connected. An address that leads only to this machine is
+// empty for clients elsewhere.
 func Reached(public, ftp string, r *http.Request) (base, ftpAt string) {
 	base = Origin(public, r)
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && base == "" && !peer.Elsewhere(r) {

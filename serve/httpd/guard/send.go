@@ -26,8 +26,8 @@ type Sender struct {
 	Log      *slog.Logger
 }
 
-// File sends an open file. It records it under its name. Browsers save it under the name download,
-// if that is not empty.
+// File sends an open file, and records the transfer under the file's name. Browsers save it under
+// the name download, if that is not empty.
 func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account, f *library.File, name, download string) {
 	if r.Method == http.MethodHead {
 		Head(w, r, f.Node, download)

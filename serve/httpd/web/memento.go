@@ -31,7 +31,7 @@ var (
 	frameTemplate    = template.Must(template.New("layout").Parse(frameText))
 )
 
-// memento serves version i of a page. If parts of it are given, they are all of its body.
+// memento serves version i of a page. If parts are given, they make up its whole body.
 func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Account, all mementos, i int, mode replay.Mode, parts []*part) error {
 	permit, err := p.Library.Access.Begin(r.Context(), a)
 	if err != nil {

@@ -37,8 +37,8 @@ func (p *Pages) versionsOf(ctx context.Context, a *account.Account, url string) 
 	return versionsAmong(records), err
 }
 
-// recordsOf returns the records of a page that can be shown, by time: all but revisits whose
-// original is missing, and records that are no page's.
+// recordsOf returns the records of a page that can be shown, by time. It leaves out revisits whose
+// original is missing, and records that belong to no page.
 func (p *Pages) recordsOf(ctx context.Context, a *account.Account, url string) (mementos, error) {
 	captures, err := p.Library.Records.Captures(ctx, a, url)
 	return slices.DeleteFunc(captures, func(c *records.Capture) bool { return !c.Stands() }), err
@@ -226,8 +226,8 @@ func answered(c *records.Capture) *records.Capture {
 	return c
 }
 
-// locationOf returns where a stored redirect leads, as an absolute URL. It returns "" if that is no
-// web address, or if the redirect does not say.
+// locationOf returns where a stored redirect leads, as an absolute URL. It returns "" if the target
+// is no web address, or is not given.
 func locationOf(c *records.Capture, answer *records.Response) string {
 	base, err := weburl.New(c.URL, nil)
 	if err != nil {

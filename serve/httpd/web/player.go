@@ -71,7 +71,7 @@ func PlayerRoutes() []route.Route {
 }
 
 // Register mounts the player with the files in dir at an origin. If one of the two is empty it
-// mounts a handler that says so.
+// mounts a handler that says that there is no player.
 func Register(r *mux.Router, g *guard.Guard, dir, origin string, log *slog.Logger) error {
 	missing := func(detail string) error { return problem.New(http.StatusNotFound, "no_replay", detail) }
 	if dir == "" || origin == "" {

@@ -29,8 +29,8 @@ const (
 	lowestBar      = 6.0
 )
 
-// newTimeline draws all versions, of which version i is shown. It returns nil if that is the only
-// one.
+// newTimeline draws all versions, and marks version i, which is shown. It returns nil if there is
+// no other version.
 func newTimeline(p webpage.Page, all mementos, i int) *timeline {
 	first, last := all[0].Time, all[len(all)-1].Time
 	span := last.Sub(first)

@@ -42,7 +42,7 @@ type versionLine struct {
 	Time      time.Time
 	Stamp     string
 	Path      string
-	URL       string // empty if it is that of the list
+	URL       string // URL of the version; empty if it is the URL of the list
 	Status    int
 	Type      string
 	Size      int64  // bytes; -1: unknown
