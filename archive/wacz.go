@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive/deflate"
 	"sheaf/internal/files"
+	"sheaf/internal/media"
 	"sheaf/internal/stream"
 )
 
@@ -300,7 +301,7 @@ func writePageList(w io.Writer, parts []Part) error {
 	io.WriteString(w, `{"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": false}`+"\n")
 	for _, p := range parts {
 		for c := range p.wanted() {
-			if c.Kind != Page || (c.MIME != "text/html" && c.MIME != "application/xhtml+xml") {
+			if c.Kind != Page || !media.IsHTML(c.MIME) {
 				continue
 			}
 			id := sha256.Sum256([]byte(c.URL + c.Time.Format(time.RFC3339Nano)))

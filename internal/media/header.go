@@ -1,6 +1,7 @@
 package media
 
 import (
+	"fmt"
 	"iter"
 	"net/http"
 	"strconv"
@@ -45,4 +46,16 @@ func StoredFields(fields iter.Seq2[string, string], status int, decoded bool, si
 			yield("Content-Length", length)
 		}
 	}
+}
+
+// IsPartial reports whether an answer has only a part of the page: its status is 206, and its
+// Content-Range does not say that the part is all of it. Browsers ask for films in parts, and the
+// first part may be all of the film.
+func IsPartial(status int, contentRange string) bool {
+	if status != http.StatusPartialContent {
+		return false
+	}
+	var first, last, size int64
+	n, err := fmt.Sscanf(strings.ToLower(contentRange), "bytes %d-%d/%d", &first, &last, &size)
+	return n < 3 || err != nil || first != 0 || last != size-1
 }

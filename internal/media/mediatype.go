@@ -110,6 +110,28 @@ func identify(head []byte) string {
 	return essence
 }
 
+// IsHTML reports whether a type is that of a page, in one of HTML's two syntaxes.
+func IsHTML(essence string) bool {
+	return essence == "text/html" || essence == xhtml
+}
+
+const xhtml = "application/xhtml+xml"
+
+// IsText reports whether bodies of a type are text in some charset: plain or marked up, a style
+// sheet, a script or data.
+func IsText(essence string) bool {
+	return strings.HasPrefix(essence, "text/") || IsXML(essence) || scripts[essence] || strings.HasSuffix(essence, "+json")
+}
+
+// scripts are types of texts that neither begin with text/ nor are XML.
+var scripts = map[string]bool{
+	"application/javascript": true, "application/x-javascript": true, "application/ecmascript": true, "application/x-ecmascript": true,
+	"application/json": true,
+}
+
+// IsXHTML reports whether browsers read a type as markup in XML: pages and drawings.
+func IsXHTML(essence string) bool { return essence == xhtml || essence == "image/svg+xml" }
+
 // IsXML reports whether browsers read a type as XML. In addition to those of the standard, style
 // sheets of XSLT are.
 func IsXML(essence string) bool {
@@ -118,4 +140,25 @@ func IsXML(essence string) bool {
 		return true
 	}
 	return strings.HasSuffix(essence, "+xml")
+}
+
+// IsCompressed reports whether bodies of the type are compressed already, so that deflating them is
+// useless.
+func IsCompressed(essence string) bool {
+	family, kind, _ := strings.Cut(essence, "/")
+	switch family {
+	case "image":
+		return kind == "jpeg" || kind == "png" || kind == "gif" || kind == "webp" || kind == "avif"
+	case "audio", "video":
+		return !strings.HasSuffix(kind, "wav") && kind != "midi"
+	case "application":
+		switch strings.TrimPrefix(kind, "x-") {
+		case "zip", "gzip", "bzip2", "xz", "zstd", "lzh", "lzh-compressed", "7z-compressed", "rar-compressed", "compress",
+			"pdf", "java-archive", "vnd.rar":
+			return true
+		}
+	case "font":
+		return strings.HasPrefix(kind, "woff")
+	}
+	return false
 }

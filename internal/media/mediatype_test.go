@@ -2,6 +2,8 @@ package media_test
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"sheaf/internal/media"
@@ -38,6 +40,28 @@ func TestOf(t *testing.T) {
 	}
 	if got := media.ContentType(http.Header{"Content-Type": {"text/plain", "text/html"}}); media.TypeOf(got).Essence != "text/html" {
 		t.Errorf("two fields: %q", got)
+	}
+}
+
+// TestFamilies: pages, markup in XML and texts are told from other types.
+func TestFamilies(t *testing.T) {
+	t.Parallel()
+	for essence, want := range map[string]string{
+		"text/html": "page text", "application/xhtml+xml": "page markup text", "image/svg+xml": "markup text", "application/rss+xml": "text", "text/css": "text",
+		"application/json": "text", "application/ld+json": "text", "application/x-javascript": "text", "application/octet-stream": "", "image/png": "", "": "", "unk": "",
+	} {
+		var got []string
+		for name, is := range map[string]bool{"page": media.IsHTML(essence), "markup": media.IsXHTML(essence), "text": media.IsText(essence)} {
+			if is {
+				got = append(got, name)
+			}
+		}
+		slices.SortFunc(got, func(a, b string) int {
+			return strings.Index("page markup text", a) - strings.Index("page markup text", b)
+		})
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", essence, got, want)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func declaredCharset(body []byte, contentType string) string {
 	}
 	head := body[:min(len(body), maxPrescan)]
 	found := []func([]byte) string{prescan, xmlDeclared, cssDeclared}
-	if IsXML(t.Essence) && t.Essence != "application/xhtml+xml" {
+	if IsXML(t.Essence) && t.Essence != xhtml {
 		found = []func([]byte) string{xmlDeclared, prescan}
 	}
 	for _, in := range found {

@@ -66,8 +66,8 @@ func Of(page string, head, body []byte) string {
 	case IsRobotsTxt(page):
 		f.robotsTxt(body)
 	default:
-		if media := media.Sniff(contentType, body); media == "text/html" || media == "application/xhtml+xml" {
-			f.page(body, media != "text/html")
+		if essence := media.Sniff(contentType, body); media.IsHTML(essence) {
+			f.page(body, media.IsXHTML(essence))
 		}
 	}
 	return f.String()

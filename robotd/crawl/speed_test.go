@@ -20,6 +20,8 @@ func TestPagesBesideFiles(t *testing.T) {
 		{200, "/a.pdf", "application/pdf", false},
 		{200, "/a.css", "text/css", false},
 		{200, "/a", "", true},
+		{200, "/a.cgi", "text/html charset=utf-8", true},
+		{200, "/a", "image/gif, text/html", true},
 		{304, "/a.html", "", true},
 		{304, "/list?of=a.gif", "", true},
 		{304, "/a.gif", "", false},

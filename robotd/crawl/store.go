@@ -118,21 +118,24 @@ func (s *storing) append(t *turn) error {
 	return nil
 }
 
-// isPage reports whether an answer is a page, changed or not, and no picture or other file. If it
-// does not say its type, the URL tells.
+// isPage reports whether an answer is a page, changed or not, and no picture or other file. If
+// neither a type nor a body tells, the URL does.
 func isPage(resp *fetch.Response, url string) bool {
 	if !resp.IsPage() && resp.Status != http.StatusNotModified {
 		return false
 	}
-	switch media := media.TypeOf(media.ContentType(resp.Header)).Essence; media {
-	case "text/html", "application/xhtml+xml":
-		return true
-	case "":
-		file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
-		family, _, _ := strings.Cut(mime.TypeByExtension(path.Ext(file)), "/")
-		return family == "" || family == "text"
+	contentType := media.ContentType(resp.Header)
+	switch {
+	case media.TypeOf(contentType).Essence != "":
+		return media.IsHTML(media.Sniff(contentType, nil))
+	case resp.Size > 0:
+		const beginning = 512
+		body, err := resp.Bytes(beginning)
+		return err == nil && media.IsHTML(media.Sniff(contentType, body))
 	}
-	return false
+	file, _, _ := strings.Cut(weburl.PathQuery(url), "?")
+	known := media.TypeOf(mime.TypeByExtension(path.Ext(file))).Essence
+	return known == "" || media.IsHTML(known)
 }
 
 // judgeServer notes what the visit has shown of the host's server, and when it may be visited

@@ -223,13 +223,13 @@ func kindOf(contentType string, body []byte) kind {
 	switch {
 	case isList[media.RootElement(text)]:
 		return kindXML
-	case mediaType == "application/xhtml+xml", mediaType == "image/svg+xml":
+	case media.IsXHTML(mediaType):
 		return kindXHTML
 	case media.IsXML(mediaType):
 		return kindXML
 	case isURLList(body):
 		return kindList
-	case mediaType == "text/html", saved && looksLikePage(text):
+	case media.IsHTML(mediaType), saved && looksLikePage(text):
 		return kindHTML
 	}
 	return kindOther

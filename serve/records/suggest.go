@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
+	"sheaf/internal/media"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -55,7 +55,7 @@ func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n
 			if c := is.capture(f); c != nil && c.Kind == archive.Page {
 				beside[c.URL] = true
 				alike[c.URL] = common(key, c.URLKey)
-				if !strings.HasPrefix(c.MIME, "text/html") {
+				if !media.IsHTML(c.MIME) {
 					alike[c.URL] -= longestKey
 				}
 			}

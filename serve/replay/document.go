@@ -47,7 +47,7 @@ func kindOf(mediaType string, head []byte) Kind {
 		return Text
 	case !media.IsXML(mediaType):
 		return Other
-	case mediaType == "application/xhtml+xml", mediaType == "image/svg+xml":
+	case media.IsXHTML(mediaType):
 		return XHTML
 	}
 	switch text, _ := media.DecodeText(head, mediaType); media.RootElement([]byte(text)) {

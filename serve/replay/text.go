@@ -45,7 +45,7 @@ func Read(r io.Reader, contentType string) (*Content, error) {
 	case kind == HTML, kind == XHTML:
 		text, _ := media.DecodeText(body, contentType)
 		c.markup(text, 0, kind == XHTML)
-	case strings.HasPrefix(mediaType, "text/"), media.IsXML(mediaType), mediaType == "application/json", mediaType == "application/javascript":
+	case media.IsText(mediaType):
 		text, _ := media.DecodeText(body, contentType)
 		for line := range strings.Lines(text) {
 			c.add(line)
