@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"sheaf/archive/deflate"
+	"sheaf/internal/media"
 )
 
 // Deflated is a body in the form in which a segment stores it.
@@ -30,7 +31,7 @@ func NewDeflater(level int) (*Deflater, error) {
 // whether the body is compressed already.
 func (d *Deflater) Deflate(dst io.Writer, http []byte, body io.Reader) error {
 	_, mimeType, _ := parseHTTP(http) // a Writer would refuse the record
-	run := d.compress.Begin(dst, isCompressed(mimeType))
+	run := d.compress.Begin(dst, media.IsCompressed(mimeType))
 	if _, err := io.CopyBuffer(struct{ io.Writer }{run}, struct{ io.Reader }{body}, d.copying); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ type Cell struct {
 	Kind      Kind
 	URLKey    string // of naming.SURT
 	URL       string
-	Name      string // the tar entry's; empty unless Kind is Page
+	Name      string // the tar entry's; empty unless Kind.HasFile
 	MIME      string // media type in lower case; "unk" where the server gave none, "warc/revisit" for a Revisit
 	Time      time.Time
 	Status    int
@@ -125,6 +125,7 @@ type indexLine struct {
 	Refers    string    `json:"refers,omitempty"`
 	RefersTo  string    `json:"refersto,omitempty"`
 	Asked     string    `json:"preferences,omitempty"`
+	Part      string    `json:"part,omitempty"` // Name of a Partial
 	Cell      *[9]int64 `json:"cell,omitempty"` // see Numbers
 }
 
@@ -145,11 +146,13 @@ func (c *Cell) SetNumbers(n *[9]int64) error {
 	return c.Check()
 }
 
-// SetKind derives the kind from the numbers and the media type. For a page of the host it also sets
-// the name; for a revisit it sets the date and the URL to which the revisit refers. refers is empty
-// or in the form of RFC 3339.
-func (c *Cell) SetKind(host, refers, refersTo string) (err error) {
+// SetKind derives the kind from the numbers, the media type and part. For a page of the host it
+// also sets the name; for a revisit it sets the date and the URL to which the revisit refers. part
+// is empty or the name of a Partial. refers is empty or in the form of RFC 3339.
+func (c *Cell) SetKind(host, refers, refersTo, part string) (err error) {
 	switch {
+	case c.HeaderLen > 0 && part != "":
+		c.Kind, c.Name = Partial, part
 	case c.HeaderLen > 0:
 		c.Kind, c.Name = Page, naming.FileName(host, c.URL)
 	case c.MIME == revisitMIME:
@@ -177,6 +180,9 @@ func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
 		line.Refers = c.RefersDate.UTC().Format(time.RFC3339Nano)
 	}
 	line.RefersTo, line.Asked = c.RefersTo, c.Preferences
+	if c.Kind == Partial {
+		line.Part = c.Name
+	}
 	return c.appendJSON(b, line)
 }
 
@@ -230,7 +236,7 @@ func parseLine(line, host string) (*Cell, error) {
 	}
 	err = c.SetNumbers(l.Cell)
 	if err == nil {
-		err = c.SetKind(host, l.Refers, l.RefersTo)
+		err = c.SetKind(host, l.Refers, l.RefersTo, l.Part)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("line of %.60q: %w", l.URL, err)

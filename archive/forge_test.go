@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
+	"sheaf/internal/media"
 )
 
 // forge is a segment in parts. A test changes some of them; build then sets every length, sum and
@@ -81,7 +82,7 @@ func takeApart(t testing.TB, data []byte, c *Cell) *forgedCell {
 	out.warc, head = head[:n], head[n:]
 	n = strings.Index(head, crlf2) + len(crlf2)
 	out.http, out.cut = head[:n], []byte(head[n:])
-	if isCompressed(c.MIME) {
+	if media.IsCompressed(c.MIME) {
 		out.run = data[c.bodyBlocks().off:c.bodyBlocks().end()]
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"sheaf/internal/media"
 	"sheaf/internal/testkit"
 )
 
@@ -64,7 +65,7 @@ func storedFields(data []byte, x *Index) (out []storedField) {
 			}
 			run("WP's run", c.HeadLen-gzipHeader)
 		}
-		if isCompressed(c.MIME) {
+		if media.IsCompressed(c.MIME) {
 			field("body's stored block header", 1)
 			field("body's LEN", 2)
 			field("body's NLEN", 2)

@@ -15,9 +15,9 @@ type PageView struct {
 	off int64 // of the blocks
 }
 
-// PageBodyOf returns the body of a page.
+// PageBodyOf returns the body of a page or of a part.
 func PageBodyOf(src Source, c *Cell) (*PageView, error) {
-	if c.Kind != Page {
+	if !c.Kind.HasFile() {
 		return nil, fmt.Errorf("%.100q is a %v, which has no stored body", c.URL, c.Kind)
 	}
 	if err := c.Check(); err != nil {

@@ -12,7 +12,11 @@ const (
 	Page     Kind = iota + 1 // a page: a file in the tar and a response record in the WARC
 	Response                 // a redirect or an error: a WARC record only, its body cut to fit
 	Revisit                  // an unchanged page: a WARC revisit record only
+	Partial                  // a part of a page, see media.IsPartial: a file in the tar and a response record in the WARC
 )
+
+// HasFile reports whether cells of the kind are files in the tar.
+func (k Kind) HasFile() bool { return k == Page || k == Partial }
 
 func (k Kind) String() string {
 	switch k {
@@ -22,6 +26,8 @@ func (k Kind) String() string {
 		return "response"
 	case Revisit:
 		return "revisit"
+	case Partial:
+		return "partial"
 	}
 	return "unknown"
 }
@@ -42,7 +48,7 @@ const (
 
 // Record is what a robot passes to a Writer: one exchange with a server.
 type Record struct {
-	Kind Kind
+	Kind Kind      // Page also for what becomes a Partial
 	URL  string    // absolute, as a URL parser serialises it: printable ASCII, no fragment
 	Time time.Time // when it was fetched
 	IP   string    // the server's address; may be empty

@@ -23,6 +23,7 @@ func scanLine(text string) (l indexLine, ok bool) {
 	s.Text(`,"refers":`, &l.Refers)
 	s.Text(`,"refersto":`, &l.RefersTo)
 	s.Text(`,"preferences":`, &l.Asked)
+	s.Text(`,"part":`, &l.Part)
 	if !s.Skip(`,"cell":[`) {
 		return l, false
 	}
@@ -40,6 +41,6 @@ func scanLine(text string) (l indexLine, ok bool) {
 	}
 	// Copies, so that a cell does not keep the whole line in memory.
 	l.URL, l.MIME, l.Digest, l.Truncated = strings.Clone(l.URL), strings.Clone(l.MIME), strings.Clone(l.Digest), strings.Clone(l.Truncated)
-	l.RefersTo, l.Asked = strings.Clone(l.RefersTo), strings.Clone(l.Asked)
+	l.RefersTo, l.Asked, l.Part = strings.Clone(l.RefersTo), strings.Clone(l.Asked), strings.Clone(l.Part)
 	return l, true
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sheaf/archive/naming"
+	"sheaf/internal/media"
 	"sheaf/internal/testkit"
 )
 
@@ -57,6 +58,14 @@ func testRecords() (records []*Record, listed map[string][]byte) {
 	}
 	add("/img/photo.jpg", "image/jpeg", noise(70000, 1))
 	add("/img/large.png", "image/png", noise(600<<10, 2))
+	for _, rng := range []string{"bytes 0-4999/10000", "bytes 5000-9999/10000", "Bytes 0-4999/5000"} {
+		add("/img/film.mp4", "video/mp4", noise(5000, uint64(len(rng))))
+		r := records[len(records)-1]
+		r.HTTP = bytes.Replace(r.HTTP, []byte("200 OK\r\n"), []byte("206 Partial Content\r\nContent-Range: "+rng+"\r\n"), 1)
+		if name := naming.PartName(testHost, r.URL, rng); media.IsPartial(206, rng) {
+			listed[name] = listed[naming.FileName(testHost, r.URL)]
+		}
+	}
 	add("/zeros.txt", "text/plain", make([]byte, 2<<20))
 	add("/A?b=c&d", "", []byte("query"))
 	add("/long/"+strings.Repeat("x", 300)+".html", "text/html", []byte("long"))

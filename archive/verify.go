@@ -247,10 +247,10 @@ func (w *walker) checkTime(c *Cell) error {
 
 func (s *Summary) count(c *Cell) {
 	s.Records++
-	switch c.Kind {
-	case Page:
+	switch {
+	case c.Kind.HasFile():
 		s.Files++
-	case Revisit:
+	case c.Kind == Revisit:
 		s.Revisits++
 	}
 	if preference.IsRobotsTxt(c.URL) && (c.Kind == Page || c.Kind == Response && c.Status/100 == 4) {

@@ -97,7 +97,7 @@ func TestPageBody(t *testing.T) {
 	data, x, listed := testSegment(t)
 	for i, c := range x.Cells {
 		p, err := PageBodyOf(partOf(data, x).Source, &x.Cells[i])
-		if (err == nil) != (c.Kind == Page) {
+		if (err == nil) != c.Kind.HasFile() {
 			t.Fatalf("%s: %v", c.URL, err)
 		}
 		if err != nil {

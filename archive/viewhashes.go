@@ -83,7 +83,7 @@ func (v *viewHashes) tarFile(c *Cell) {
 
 // cell adds a cell of a record.
 func (v *viewHashes) cell(c *Cell) {
-	if v != nil && c.Kind == Page {
+	if v != nil && c.Kind.HasFile() {
 		v.files += c.filesLength()
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive/deflate"
 	"sheaf/archive/naming"
+	"sheaf/internal/media"
 	"sheaf/internal/preference"
 )
 
@@ -234,12 +235,17 @@ func parseHTTP(head []byte) (status int, mimeType string, err error) {
 	if err != nil || !strings.HasPrefix(proto, "HTTP/") || status < 100 || status > 999 {
 		return 0, "", fmt.Errorf("HTTP status line %.60q is not valid", first)
 	}
-	for line := range strings.SplitSeq(rest, "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(name, "Content-Type") {
-			return status, mediaType(value), nil
+	return status, mediaType(headerValue(rest, "Content-Type")), nil
+}
+
+// headerValue returns the value of the first of the header's fields with a name, or "".
+func headerValue(head, name string) string {
+	for line := range strings.SplitSeq(head, "\r\n") {
+		if field, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(field, name) {
+			return strings.TrimSpace(value)
 		}
 	}
-	return status, UnknownMIME, nil
+	return ""
 }
 
 func mediaType(value string) string {
@@ -251,30 +257,9 @@ func mediaType(value string) string {
 	return strings.Clone(value) // so that a cell does not keep the whole header in memory
 }
 
-// isCompressed reports whether bodies of the type are compressed already, so that deflating them is
-// useless.
-func isCompressed(mimeType string) bool {
-	family, kind, _ := strings.Cut(mimeType, "/")
-	switch family {
-	case "image":
-		return kind == "jpeg" || kind == "png" || kind == "gif" || kind == "webp" || kind == "avif"
-	case "audio", "video":
-		return !strings.HasSuffix(kind, "wav") && kind != "midi"
-	case "application":
-		switch strings.TrimPrefix(kind, "x-") {
-		case "zip", "gzip", "bzip2", "xz", "zstd", "lzh", "lzh-compressed", "7z-compressed", "rar-compressed", "compress",
-			"pdf", "java-archive", "vnd.rar":
-			return true
-		}
-	case "font":
-		return strings.HasPrefix(kind, "woff")
-	}
-	return false
-}
-
 // fillCell copies the record's metadata to the cell.
-func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
-	status, mimeType, err := parseHTTP(http)
+func (h *warcHead) fillCell(c *Cell, host string, head []byte) error {
+	status, mimeType, err := parseHTTP(head)
 	if err != nil {
 		return err
 	}
@@ -284,6 +269,11 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 	switch h.kind {
 	case Page:
 		c.Name = naming.FileName(host, h.url)
+		if media.IsPartial(status, "") {
+			if rng := headerValue(string(head), "Content-Range"); media.IsPartial(status, rng) {
+				c.Kind, c.Name = Partial, naming.PartName(host, h.url, rng)
+			}
+		}
 	case Revisit:
 		c.MIME = revisitMIME
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"sheaf/archive/naming"
+	"sheaf/internal/media"
 	"sheaf/internal/wire"
 )
 
@@ -236,7 +237,7 @@ func (w *Writer) page(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
 	if h.payloadDigest != "" {
 		sum.payload = nil
 	}
-	run, err := w.begin(r.Deflated, isCompressed(mimeType))
+	run, err := w.begin(r.Deflated, media.IsCompressed(mimeType))
 	if err != nil {
 		return nil, fmt.Errorf("blocks of %.100q: %w", h.url, err)
 	}

@@ -30,15 +30,23 @@ const (
 // of the URL's SHA-256 is inserted before the file's extension. Plain files have an extension and
 // no "~". Directories have no extension, and no "~" except at the beginning. So neither a marked
 // name nor a directory can be equal to a plain one.
-func FileName(host, url string) string {
+func FileName(host, url string) string { return fileName(host, url, "") }
+
+// PartName returns the name of the tar entry for a part of a page, which is marked. rng is the
+// part's Content-Range. Parts of a page with different ranges have different names.
+func PartName(host, url, rng string) string { return fileName(host, url, " "+rng) }
+
+// fileName returns a name. part is empty for a page, and what tells a part from the page and from
+// other parts.
+func fileName(host, url, part string) string {
 	path, _, hasQuery := pathAndQuery(url)
 	parts := strings.Split(path[1:], "/")
 	last := len(parts) - 1
-	plain := strings.HasPrefix(url, "http:") && !hasQuery
-	for i, part := range parts[:last] {
-		plain = plain && isPlain(part)
-		parts[i] = directoryName(part)
-		plain = plain && parts[i] == part && (i > 0 || part != metaDir)
+	plain := strings.HasPrefix(url, "http:") && !hasQuery && part == ""
+	for i, dir := range parts[:last] {
+		plain = plain && isPlain(dir)
+		parts[i] = directoryName(dir)
+		plain = plain && parts[i] == dir && (i > 0 || dir != metaDir)
 	}
 	leaf := parts[last]
 	stem, ext := cutExtension(leaf)
@@ -56,7 +64,7 @@ func FileName(host, url string) string {
 		if windowsReserved(stem) {
 			stem = "_" + stem
 		}
-		stem += "~" + shortHash(url)
+		stem += "~" + shortHash(url+part)
 	}
 	parts[last] = stem + ext
 	name := strings.Join(parts, "/")
@@ -64,7 +72,7 @@ func FileName(host, url string) string {
 		return HostDir(host) + "/" + name
 	}
 	if plain {
-		stem += "~" + shortHash(url)
+		stem += "~" + shortHash(url+part)
 	}
 	return HostDir(host) + "/_long/" + stem + ext
 }

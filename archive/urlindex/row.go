@@ -62,6 +62,7 @@ type rowJSON struct {
 	Refers    string    `json:"refers,omitempty"`
 	RefersTo  string    `json:"refersto,omitempty"`
 	Asked     string    `json:"preferences,omitempty"`
+	Part      string    `json:"part,omitempty"`
 	Cell      *[9]int64 `json:"cell"`
 	Seq       int64     `json:"seq"`
 	Before    int64     `json:"before"`
@@ -92,6 +93,9 @@ func appendRow(b []byte, r *Row) []byte {
 	}
 	if r.Preferences != "" {
 		b = appendText(append(b, `,"preferences":`...), r.Preferences)
+	}
+	if r.Kind == archive.Partial {
+		b = appendText(append(b, `,"part":`...), r.Name)
 	}
 	b = append(b, `,"cell":`...)
 	sep := byte('[')
@@ -184,7 +188,7 @@ func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 	if err := r.SetNumbers(j.Cell); err != nil {
 		return nil, err
 	}
-	if err := r.SetKind(host, j.Refers, j.RefersTo); err != nil {
+	if err := r.SetKind(host, j.Refers, j.RefersTo, j.Part); err != nil {
 		return nil, err
 	}
 	if r.FileOffset, err = strconv.ParseInt(j.Offset, 10, 64); err != nil {

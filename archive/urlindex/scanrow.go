@@ -20,6 +20,7 @@ func scanRow(text string) (j rowJSON, ok bool) {
 	s.Text(`,"refers":`, &j.Refers)
 	s.Text(`,"refersto":`, &j.RefersTo)
 	s.Text(`,"preferences":`, &j.Asked)
+	s.Text(`,"part":`, &j.Part)
 	j.Cell = new([9]int64)
 	sep := `,"cell":[`
 	for i := range j.Cell {

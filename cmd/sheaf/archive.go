@@ -112,7 +112,7 @@ func catPage(ctx context.Context, w io.Writer, src archive.Source, c *archive.Ce
 func archiveExtract() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use: "extract FILE...", Short: "Unpack the pages as files, as tar does", Args: cobra.MinimumNArgs(1),
+		Use: "extract FILE...", Short: "Unpack the pages, and parts of pages, as files, as tar does", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := os.OpenRoot(dir)
 			if err != nil {
@@ -121,7 +121,7 @@ func archiveExtract() *cobra.Command {
 			defer root.Close()
 			return eachSegment(cmd.Context(), args, func(src archive.Source, x *archive.Index) error {
 				for i := range x.Cells {
-					if x.Cells[i].Kind != archive.Page {
+					if !x.Cells[i].Kind.HasFile() {
 						continue
 					}
 					if err := extractPage(cmd.Context(), root, src, &x.Cells[i]); err != nil {

@@ -239,7 +239,7 @@ func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 	switch cell.Kind {
 	case archive.Page:
 		c.result.Pages++
-	case archive.Response:
+	case archive.Response, archive.Partial:
 		c.result.Responses++
 	case archive.Revisit:
 		c.result.Revisits++

@@ -75,16 +75,15 @@ func parseResponse(ctx context.Context, block *block, limit int64) (*response, e
 	return r, nil
 }
 
-// isPage reports whether the body is all of a page. Browsers ask for films in parts, and the first
-// part may be all of it.
-func (r *response) isPage() bool {
+// isFile reports whether the body is a file in the tar: a page, or a part of one that is no mere
+// probe for some bytes.
+func (r *response) isFile() bool {
+	const probe = 4 << 10
 	switch r.status {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:
 		return true
 	case http.StatusPartialContent:
-		var first, last, size int64
-		n, err := fmt.Sscanf(strings.ToLower(r.fields.get("Content-Range")), "bytes %d-%d/%d", &first, &last, &size)
-		return n == 3 && err == nil && first == 0 && last == size-1
+		return r.size > probe || !media.IsPartial(r.status, r.fields.get("Content-Range"))
 	}
 	return false
 }

@@ -138,7 +138,7 @@ func (c *conversion) response(r *warcRecord) error {
 		answer.truncated = "" // it has no body
 	}
 	rec.Kind, rec.HTTP, rec.Truncated = archive.Response, answer.head, cmp.Or(rec.Truncated, answer.truncated)
-	if answer.isPage() {
+	if answer.isFile() {
 		rec.Kind = archive.Page
 	}
 	body, done := answer.body()

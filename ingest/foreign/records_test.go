@@ -157,6 +157,34 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// Large parts are kept whole, as files that neither stand for the page nor overwrite one another.
+// The WARC file has their records as they were.
+func TestLargeParts(t *testing.T) {
+	t.Parallel()
+	const size = 400 << 10
+	film := noise(3 * size)
+	var data string
+	for first := 0; first < len(film); first += size {
+		head := fmt.Sprintf("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %d-%d/%d\r\nContent-Length: %d\r\n\r\n", first, first+size-1, len(film), size)
+		data += rec("1.1", "response", "http://a.example.jp/film.mp4", answer, head+film[first:first+size])
+	}
+	c, err := convert(t, data, nil)
+	testkit.Must(t, err)
+	var got string
+	names := make(map[string]bool)
+	for i, r := range readRecords(t, c.warc)[1:] {
+		names[c.cells[i].Name] = true
+		if c.cells[i].Kind != archive.Partial || c.cells[i].Truncated != "" || !strings.HasPrefix(r.http, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes ") {
+			t.Errorf("%+v: %.80q", c.cells[i], r.http)
+		}
+		got += strings.TrimPrefix(r.block, r.http)
+	}
+	if got != film || len(names) != 3 || names["a.example.jp/film.mp4"] || c.Pages != 0 || c.Responses != 3 || c.others != "" {
+		t.Errorf("%d of %d bytes, files %v, %+v, %d bytes apart", len(got), len(film), names, c.Result, len(c.others))
+	}
+	checkLossless(t, data, c)
+}
+
 // Of several answers with one digest, a revisit refers to the page whose body is whole: to no error
 // page of the same bytes, and to nothing that broke off.
 func TestRevisitsReferToWholePages(t *testing.T) {

@@ -254,6 +254,37 @@ func TestPartsAreJoined(t *testing.T) {
 	}
 }
 
+// A film of parts that are files is shown whole, takes ranges across them, and is no page of the
+// current archive.
+func TestLargePartsAreJoined(t *testing.T) {
+	s := newSite(t)
+	const url, size = "http://www.waseda.ac.jp/film.mp4", 400 << 10
+	film := noise(3 * size)
+	var parts []*archive.Record
+	for first := 0; first < len(film); first += size {
+		head := fmt.Sprintf("HTTP/1.1 206 Partial Content\nContent-Type: video/mp4\nContent-Range: bytes %d-%d/%d", first, first+size-1, len(film))
+		parts = append(parts, answer(archive.Page, url, head, film[first:first+size], at(22, 1).Add(time.Duration(first)*time.Microsecond)))
+	}
+	s.Publish("20261122", map[string][]*archive.Record{host: parts})
+	for ranges, want := range map[string]string{
+		"": film, "bytes=0-": film, "bytes=-5": film[len(film)-5:],
+		fmt.Sprintf("bytes=%d-%d", size-9, 2*size+8): film[size-9 : 2*size+9],
+	} {
+		for _, mode := range []string{"id_", ""} {
+			header := []string{"Range", ranges}
+			if ranges == "" {
+				header = nil
+			}
+			if resp, body, _ := s.follow(t, "/web/2026"+mode+"/"+url, header...); body != want || resp.Header.Get("X-Archive-Parts") != "3" {
+				t.Errorf("%s%s: %s, %d bytes, want %d", mode, ranges, resp.Status, len(body), len(want))
+			}
+		}
+	}
+	if _, lines := s.doText(t, "/v1/cdx?output=text&fl=status&url="+url); lines != "206\n206\n206\n" {
+		t.Errorf("CDX says %q, want three parts", lines)
+	}
+}
+
 // Each record of a second has an address of its own, which CDX and the TimeMap show, and at which
 // it is as it was.
 func TestEachRecordHasAnAddress(t *testing.T) {

@@ -95,10 +95,10 @@ func (a Archive) provenance(ctx context.Context, seg catalog.SegmentEntry) (Segm
 	}
 	of.Records, of.Revisits, of.Files = int64(len(cells)), 0, 0
 	for _, i := range cells {
-		switch index.Cells[i].Kind {
-		case archive.Page:
+		switch kind := index.Cells[i].Kind; {
+		case kind.HasFile():
 			of.Files++
-		case archive.Revisit:
+		case kind == archive.Revisit:
 			of.Revisits++
 		}
 	}

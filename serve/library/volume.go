@@ -242,7 +242,7 @@ func (v *Volume) Places(ctx context.Context, key string) (func(seq int64, cell i
 	for _, p := range parts {
 		all := slices.Collect(chosen(p))
 		shown[volumeWARC] = append(shown[volumeWARC], all)
-		shown[volumeTar] = append(shown[volumeTar], slices.DeleteFunc(slices.Clone(all), func(c int) bool { return p.Index.Cells[c].Kind != archive.Page }))
+		shown[volumeTar] = append(shown[volumeTar], slices.DeleteFunc(slices.Clone(all), func(c int) bool { return !p.Index.Cells[c].Kind.HasFile() }))
 	}
 	find := func(form, part, cell int) (at Stretch, ok bool) {
 		nth, ok := slices.BinarySearch(shown[form][part], cell)

@@ -32,7 +32,7 @@ type Capture struct {
 // was, such as a redirect.
 func (c *Capture) Stands() bool {
 	switch c.Kind {
-	case archive.Page, archive.Response:
+	case archive.Page, archive.Partial, archive.Response:
 		return true
 	case archive.Revisit:
 		return c.Original != nil || c.Status >= http.StatusMultipleChoices && c.Status != http.StatusNotModified

@@ -14,8 +14,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
-
-	"sheaf/archive"
 )
 
 // DamageError says that stored bytes are not those that the index describes. The record must not be
@@ -105,7 +103,7 @@ func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, er
 	}
 	b := &checkedBody{ctx: ctx, capture: c, from: from, payload: sha256.New(), in: in.text}
 	r, err := readResponse(b.in)
-	if err == nil && c.Kind == archive.Page && r.Size != c.BodyLen {
+	if err == nil && c.Kind.HasFile() && r.Size != c.BodyLen {
 		err = fmt.Errorf("a body of %d bytes, the index says %d", r.Size, c.BodyLen)
 	}
 	if err != nil {

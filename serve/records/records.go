@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/naming"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/media"
 	"sheaf/serve/account"
 	"sheaf/serve/library"
 )
@@ -154,7 +154,7 @@ func (r *Records) CountPages(ctx context.Context, a *account.Account, host strin
 // it was fetched. The URL is empty if there is none.
 func (r *Records) Foremost(ctx context.Context, a *account.Account, seg catalog.SegmentEntry) (url string, at time.Time, err error) {
 	err = r.Each(ctx, a, seg, func(c *archive.Cell) bool {
-		if c.Kind == archive.Page && strings.HasPrefix(c.MIME, "text/html") && (url == "" || len(c.URL) < len(url)) {
+		if c.Kind == archive.Page && media.IsHTML(c.MIME) && (url == "" || len(c.URL) < len(url)) {
 			url, at = c.URL, c.Time
 		}
 		return true

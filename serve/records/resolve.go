@@ -124,7 +124,7 @@ type fetch struct {
 func originalsOf(captures []*Capture) *originals {
 	o := &originals{make(map[fetch]*Capture), make(map[version][]*Capture), make(map[recordsMoment][]*Capture)}
 	for _, c := range captures {
-		if c.Kind == archive.Page || c.Kind == archive.Response {
+		if c.Kind.HasFile() || c.Kind == archive.Response {
 			id := version{c.URL, c.Digest}
 			o.at[fetch{id, c.Time.Unix(), c.Time.Nanosecond()}] = c
 			o.ordered[id] = append(o.ordered[id], c)

@@ -72,7 +72,7 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 		return c.Original.Response(ctx)
 	case c.Kind == archive.Revisit && c.Stands():
 		return c.revisit(ctx)
-	case c.Kind != archive.Page && c.Kind != archive.Response:
+	case !c.Kind.HasFile() && c.Kind != archive.Response:
 		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, library.ErrNotFound)
 	}
 	return orFromCopy(func() (*Response, error) {
@@ -113,7 +113,7 @@ func (c *Capture) revisit(ctx context.Context) (*Response, error) {
 // (Last-Modified, RFC 9110, section 8.8.2), or with the Original of a Revisit; zero if it did not
 // say so. It reads the beginning of the stored record.
 func (c *Capture) Modified(ctx context.Context) (at time.Time, err error) {
-	if c.Kind != archive.Page && c.Kind != archive.Response && c.Kind != archive.Revisit {
+	if !c.Kind.HasFile() && c.Kind != archive.Response && c.Kind != archive.Revisit {
 		return at, nil
 	}
 	r, err := orFromCopy(func() (*Response, error) { return c.head(ctx) })

@@ -3,7 +3,6 @@ package results
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/text/encoding/htmlindex"
@@ -35,21 +34,17 @@ func setCharsets(ctx context.Context, rows []row, of []*records.Capture) error {
 // charsetOf returns the charset in which a page or another answer is written, as replay shows it.
 // It is empty if the record has no text of its own, or is damaged.
 func charsetOf(ctx context.Context, c *records.Capture) (string, error) {
-	if c.Kind != archive.Page && c.Kind != archive.Response || !isText(media.Sniff(c.MIME, nil)) && c.MIME != archive.UnknownMIME {
+	if !c.Kind.HasFile() && c.Kind != archive.Response || !media.IsText(media.Sniff(c.MIME, nil)) && c.MIME != archive.UnknownMIME {
 		return "", nil
 	}
 	answer, head, err := c.Beginning(ctx, charsetBytes)
 	if damage := new(records.DamageError); errors.As(err, &damage) {
 		return "", nil
 	}
-	if err != nil || len(head) == 0 || !isText(media.Sniff(answer.ContentType(), head)) {
+	if err != nil || len(head) == 0 || !media.IsText(media.Sniff(answer.ContentType(), head)) {
 		return "", err
 	}
 	return charsetName(media.DetectCharset(head, answer.ContentType()).Name), nil
-}
-
-func isText(essence string) bool {
-	return strings.HasPrefix(essence, "text/") || media.IsXML(essence)
 }
 
 // charsetName returns the name of a charset as Common Crawl writes it, that of MIME such as

@@ -18,8 +18,7 @@ import (
 // Browsers fetch films in parts (206). If the parts that are here cover the whole, they are shown
 // joined, as one body that takes ranges. Parts belong together if they are of one URL and one day
 // and their heads agree on length, ETag and Last-Modified (RFC 9110, 15.3.7.3). Only parts that are
-// stored whole count: a record without a file has some 15 KB of a body, compressed. So Response has
-// checked each before its first byte.
+// stored whole count.
 
 const (
 	partsWithin = 24 * time.Hour

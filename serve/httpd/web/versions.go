@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/archive"
 	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/records"
@@ -99,7 +98,7 @@ func lineOf(c *records.Capture, url string) versionLine {
 		c = c.Original
 		line.Type = c.MIME
 	}
-	if c.Kind == archive.Page {
+	if c.Kind.HasFile() {
 		line.Size = c.BodyLen
 	}
 	return line
