@@ -79,7 +79,7 @@ func repeats(segments []string) bool {
 type Circles struct {
 	seen  map[string]bool    // directories in which segments come again
 	below map[uint64]leading // by the hash of a directory
-	alike int                // directories whose pages lead where those of the two above lead
+	alike int                // links from directories that lead where the two above them lead
 	ended string             // directory of the page last seen, if what lies below is endless
 }
 
@@ -90,11 +90,11 @@ type leading struct {
 }
 
 // Bounds for a host. Where pages at two levels link to the same names, this may be an index by
-// letters or by language. Only the same names at three levels or more are a circle, if there are
-// many such directories.
+// letters or by language. Only the same names at three levels or more are a circle, if many
+// directories would be below that third level.
 const (
 	maxCircles = 100  // directories in which several segments come again
-	maxAlike   = 20   // directories that link to the same names as the two above them
+	maxAlike   = 100  // links from directories that lead where the two above them lead
 	maxLeading = 1000 // directories that are remembered
 )
 
@@ -127,7 +127,7 @@ func (c *Circles) Saw(url string, p *Page) {
 			return
 		}
 		if !known {
-			c.alike++
+			c.alike += len(names)
 		}
 	}
 	if c.below == nil {

@@ -69,7 +69,7 @@ func TestCircles(t *testing.T) {
 		words(4):                                                                                   300,
 		words(5):                                                                                   300,
 		words(9):                                                                                   300,
-		words(12):                                                                                  400,
+		words(13):                                                                                  300,
 	} {
 		if got := visit(t, "/", 1000, func(string) string { return links }); got > most {
 			t.Errorf("%s: %d pages, want at most %d", links, got, most)
@@ -155,7 +155,7 @@ func TestNoCircles(t *testing.T) {
 	alike := func(at string) (links string) {
 		switch depth := strings.Count(at, "/"); {
 		case at == "/":
-			for n := range maxAlike / 4 {
+			for n := range maxAlike / 8 {
 				links += fmt.Sprintf("<a href=x%d/>x</a>", n)
 			}
 		case strings.HasSuffix(at, "more.html"):
@@ -167,7 +167,7 @@ func TestNoCircles(t *testing.T) {
 		}
 		return links
 	}
-	if got, want := visit(t, "/", 2000, alike), 1+maxAlike/4*(1+2+4+8+4*3); got != want {
+	if got, want := visit(t, "/", 2000, alike), 1+maxAlike/8*(1+2+4+8+4*3); got != want {
 		t.Errorf("as many alike as may be: %d pages, want %d", got, want)
 	}
 }
