@@ -73,7 +73,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		{Name: "login", Path: "/login?next=/browse/"}, {Name: "reset", Path: "/login/reset"}, {Name: "password", Path: "/login/reset/" + reset}, {Name: "expired", Path: "/login/reset/0"},
 		{Name: "removal", Path: removal.Path + "?host=www.waseda.ac.jp"}, {Name: "request", Path: asked.Request.URL.Path}, {Name: "robot", Path: robot},
 		{Name: "front", Path: "/"}, {Name: "browse", Path: "/browse/jp/ac/"}, {Name: "host", Path: "/browse/jp/ac/waseda/"},
-		{Name: "webmasters", Path: "/webmasters"}, {Name: "lost", Path: "/find?q=nowhere.example"},
+		{Name: "webmasters", Path: "/webmasters"}, {Name: "lost", Path: "/find?q=nowhere.example"}, {Name: "found", Path: "/find?q=seda"},
 		{Name: "ask", Path: "/web/"}, {Name: "versions", Path: "/web/*/" + stored}, {Name: "missing", Path: "/web/http://www.waseda.ac.jp/nothing"},
 		{Name: "diff", Path: "/diff/20260928/20261106/" + stored}, {Name: "error", Path: "/web/1/x"},
 		{Name: "stored", Path: "/web/20261010/" + stored, Part: "#sheaf-archive-banner"},

@@ -42,6 +42,7 @@ type frontPage struct {
 	webpage.Page
 	Front
 	Account *account.Account // nil: who asks has to log in
+	Purpose string           // of the archive, in the reader's language; empty: not told
 	Host    string           // an example for the commands; empty: there is none
 	commands
 	Chart   chart.Chart
@@ -75,7 +76,10 @@ func (d editionDay) Older() int64 { return d.Count - int64(len(d.Editions)) }
 var frontTemplate = page("front")
 
 func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Account) error {
-	p := frontPage{Page: f.Site.For(r), Account: reader, commands: f.commands(r)}
+	p := frontPage{Page: f.Site.For(r), Account: reader, Purpose: f.About, commands: f.commands(r)}
+	if p.Lang == "ja" {
+		p.Purpose = cmp.Or(f.AboutJapanese, f.About)
+	}
 	p.Front = Front{
 		Name: f.Site.Title(), About: f.About, Contact: f.Site.Contact, Program: f.Site.Version, Next: f.nextPublication(time.Now()),
 		Links: map[string]string{"files": p.Base + "/pub/", "hosts": p.Base + "/v1/hosts", "editions": p.Base + "/v1/editions",

@@ -41,6 +41,8 @@ type Options struct {
 	Guard   *guard.Guard // finds out whose request it is
 	About   string       // whose archive it is and what for, in a sentence or two; may be empty
 
+	AboutJapanese string // on Japanese pages; empty: About
+
 	Accounts  *account.Accounts  // nil: accounts cannot be changed here
 	Transfers *transfers.Log     // nil: downloads are not listed
 	Running   *transfers.Running // transfers of this process; may be nil

@@ -82,6 +82,19 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
+// An archive has a name in either language, or one for both.
+func TestNameInTheReadersLanguage(t *testing.T) {
+	both, one := &webpage.Site{Name: "Kokubunji Web Archive", NameJapanese: "国分寺ウェブアーカイブ"}, &webpage.Site{Name: "Kokubunji Web Archive"}
+	for _, c := range []struct {
+		site       *webpage.Site
+		lang, want string
+	}{{both, "en", both.Name}, {both, "ja", both.NameJapanese}, {one, "ja", one.Name}, {new(webpage.Site), "ja", "Sheaf"}} {
+		if got := (webpage.Page{Site: c.site, Lang: c.lang}).SiteName(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.lang, got, c.want)
+		}
+	}
+}
+
 // The link to the other language leads back to the page, and never out of the service.
 func TestChoiceOfLanguage(t *testing.T) {
 	router := mux.NewRouter()

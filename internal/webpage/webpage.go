@@ -19,10 +19,11 @@ import (
 
 // Site is what all pages of a service have in common.
 type Site struct {
-	Name    string         // of the archive; empty: Sheaf
-	Contact string         // mail address or URL of those who run it; may be empty
-	Version string         // of the program
-	Zone    *time.Location // of the times on the pages; nil: UTC
+	Name         string         // of the archive; empty: Sheaf
+	NameJapanese string         // on Japanese pages; empty: Name
+	Contact      string         // mail address or URL of those who run it; may be empty
+	Version      string         // of the program
+	Zone         *time.Location // of the times on the pages; nil: UTC
 }
 
 // Page is what one page is made with: the site, the reader's language, and whether the reader is
@@ -98,6 +99,14 @@ func (s *Site) Title() string {
 		return "Sheaf"
 	}
 	return s.Name
+}
+
+// SiteName is the archive's name in the reader's language.
+func (p Page) SiteName() string {
+	if p.Lang == "ja" && p.NameJapanese != "" {
+		return p.NameJapanese
+	}
+	return p.Title()
 }
 
 // ContactLink is where the contact leads.

@@ -61,7 +61,7 @@ func (x *Resets) Mail(ctx context.Context, page webpage.Page, name string) (sent
 	err = x.Accounts.BeginReset(ctx, name, func(ctx context.Context, tx *sql.Tx, to, secret string) error {
 		sent = true
 		return x.Mails.Add(ctx, tx, mailer.Letter{
-			To: to, Subject: page.T("Your password at %s", page.Title()),
+			To: to, Subject: page.T("Your password at %s", page.SiteName()),
 			Text: page.T("Somebody, most likely you, wants to set the password of the account %s anew. Open this link within an hour:", name) +
 				"\n\n  " + x.Base + session.PathReset + "/" + secret + "\n\n" + page.T("If you do not want that, do nothing: the password stays as it is.") + "\n",
 		})

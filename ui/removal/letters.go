@@ -23,7 +23,7 @@ func letter(to, subject string, paragraphs ...string) mailer.Letter {
 
 // farewell ends a mail: whose it is.
 func (d *Desk) farewell(p webpage.Page) string {
-	end := "-- \n" + p.Title()
+	end := "-- \n" + p.SiteName()
 	if p.Contact != "" {
 		end += "\n" + p.Contact
 	}

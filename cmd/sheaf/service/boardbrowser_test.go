@@ -93,7 +93,7 @@ func TestBoardIsAccessible(t *testing.T) {
 	defer server.Close()
 	ctx := testkit.NewPage(t)
 	testkit.Must(t, chromedp.Run(ctx, network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer " + s.OperatorToken()})))
-	pages := []testkit.Page{{Name: "robot", Path: "/board/robots/robot"}, {Name: "batch", Path: "/board/batches/b1"}}
+	pages := []testkit.Page{{Name: "robot", Path: "/board/robots/robot"}, {Name: "batch", Path: "/board/batches/b1"}, {Name: "host", Path: "/board/hosts/www.example.jp"}, {Name: "grouped", Path: "/board/hosts?grouped=true"}}
 	for name, path := range boardPages {
 		pages = append(pages, testkit.Page{Name: name, Path: path})
 	}

@@ -133,7 +133,7 @@ func (s *Service) builder() (*builder, error) {
 	b.mails = mailer.NewOutbox(s.state.db, server, s.log)
 	b.work = append(b.work, b.mails.Run)
 	b.state.monitor.Add(monitor.Mails(b.mails))
-	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: zone}
+	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, NameJapanese: s.cfg.Serve.Site.NameJA, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: zone}
 	s.router = mux.NewRouter()
 	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
@@ -438,9 +438,8 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	err = ui.Register(b.router, ui.Options{
-		Site: b.site, Library: a.library, Guard: b.guard(a), About: b.cfg.Serve.Site.About,
-		Accounts: a.accounts, Transfers: b.transfers.log, Running: b.transfers.running,
-		Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
+		Site: b.site, Library: a.library, Guard: b.guard(a), About: b.cfg.Serve.Site.About, AboutJapanese: b.cfg.Serve.Site.AboutJA, Accounts: a.accounts,
+		Transfers: b.transfers.log, Running: b.transfers.running, Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -109,8 +109,7 @@ const (
 
 // policy returns what becomes of hosts that robots find.
 func (m *Manager) policy() hosts.Policy {
-	h := &m.Hosts
-	return hosts.Policy{Accept: h.Suffixes, Refuse: h.Refuse, PerDomain: h.PerDomain, PerRobot: h.PerRobot, PerDay: h.PerDay, Ports: h.Ports}
+	return hosts.Policy{Accept: m.Hosts.Suffixes, Refuse: m.Hosts.Refuse, PerDomain: m.Hosts.PerDomain, PerRobot: m.Hosts.PerRobot, PerDay: m.Hosts.PerDay, Ports: m.Hosts.Ports}
 }
 
 // Manager is the settings of the room that looks after robots and hosts.
@@ -132,8 +131,10 @@ type Manager struct {
 // Serve is the settings of the room that hands out archives.
 type Serve struct {
 	Site struct {
-		Name  string `mapstructure:"name"`  // of the archive, on the pages for people
-		About string `mapstructure:"about"` // whose it is and what for, in a sentence or two
+		Name    string `mapstructure:"name"`     // of the archive, on the pages for people
+		NameJA  string `mapstructure:"name_ja"`  // on Japanese pages; empty: name
+		About   string `mapstructure:"about"`    // whose it is and what for, in a sentence or two
+		AboutJA string `mapstructure:"about_ja"` // on Japanese pages; empty: about
 	} `mapstructure:"site"`
 	Access Access `mapstructure:"access"`
 	Watch  Watch  `mapstructure:"watch"`

@@ -24,6 +24,10 @@ import (
 var libraryHosts = []string{"www.kokubunji.ac.jp", "www.library.kokubunji.ac.jp", "www.city.kokubunji.tokyo.jp", "www.museum.example.jp", "www.press.example.jp",
 	"www.festival.example.jp", "archive.press.example.jp", "www.shrine.example.jp", "www.railway.example.co.jp", "www.weather.example.jp", "www.theatre.example.or.jp", "www.river.example.go.jp"}
 
+// libraryTitles are the titles of their home pages.
+var libraryTitles = []string{"国分寺大学", "国分寺大学附属図書館", "国分寺市公式ウェブサイト", "Museum of Everyday Things", "The Kokubunji Press",
+	"けやき祭り 2026", "The Press: back numbers", "八幡神社 — 行事のご案内", "Tama Light Railway", "今日の天気", "市民劇場 11 月の公演", "河川の水位"}
+
 // sixNights returns a service with six nights behind it: six editions of twelve hosts, five robots
 // of which one is silent and one has a full disk, transfers of each hour, a batch in the
 // quarantine, and hosts that wait for a decision.
@@ -34,14 +38,20 @@ func sixNights(t *testing.T) *Service {
 		day := today.AddDate(0, 0, night-5)
 		hosts := make(map[string][]*archive.Record)
 		for i, host := range libraryHosts {
-			for n := range 20 + 7*((night+i)%4) {
-				hosts[host] = append(hosts[host], servetest.Page(fmt.Sprintf("http://%s/%d.html", host, n), fmt.Sprintf("<title>Page %d</title><p>as of night %d", n, night), day.Add(time.Duration(n)*time.Second)))
+			body := fmt.Sprintf(`<html><head><meta charset="utf-8"><title>%s</title></head><body style="font:17px/1.7 sans-serif;margin:0"><main style="margin:2em"><h1>%[1]s</h1><p>%s 更新。お知らせは %d 件です。</p><ul>`, libraryTitles[i], day.Format("1 月 2 日"), night+i+2)
+			for n := range 20 + 7*((night*night+i)%(night+3)) {
+				url := fmt.Sprintf("http://%s/news/%d.html", host, n)
+				hosts[host] = append(hosts[host], servetest.Page(url, fmt.Sprintf("<title>News %d</title><p>as of night %d", n, night), day.Add(time.Duration(n+1)*time.Second)))
+				if n < 4 {
+					body += fmt.Sprintf(`<li><a href="%s">お知らせ %d</a></li>`, url, n+1)
+				}
 			}
+			hosts[host] = append(hosts[host], servetest.Page("http://"+host+"/", body+"</ul></main></body></html>", day))
 		}
 		site.Publish(day.Format("20060102"), hosts)
 	}
 	s, err := New(t.Context(), testConfig(t, map[string]any{"data": filepath.Dir(site.Dir), "zone": "Asia/Tokyo", "publish.window": "12:00-13:00",
-		"database.fresh": true, "site.name": "Kokubunji Web Archive", "access.anonymous": []string{"*"}}), slog.New(slog.DiscardHandler))
+		"database.fresh": true, "site.name": "Kokubunji Web Archive", "site.name_ja": "国分寺ウェブアーカイブ", "access.anonymous": []string{"*"}}), slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	t.Cleanup(s.close)
 	fillHistory(t, s)
@@ -90,9 +100,10 @@ func TestPictures(t *testing.T) {
 	}{
 		{"board", "/board/", "en", "light", ".wrong", 1440, 1500, true},
 		{"board-ja", "/board/", "ja", "dark", ".wrong", 1440, 1500, true},
-		{"board-phone", "/board/", "en", "dark", ".wrong", 390, 1400, true},
 		{"transfers", "/board/transfers?by=hour", "en", "light", ".hits", 1440, 900, true},
-		{"front", "/", "en", "light", ".hits", 1100, 900, false},
+		{"front", "/", "en", "light", ".hits", 1100, 1040, false},
+		{"host", "/browse/jp/ac/kokubunji/library/www/", "en", "light", ".months", 1100, 1090, false},
+		{"page", "/web/2/http://www.library.kokubunji.ac.jp/", "en", "light", "h1", 1100, 420, false},
 	} {
 		headers := network.Headers{"Authorization": ""}
 		if p.operator {
