@@ -193,6 +193,29 @@ func TestBatchIsPublished(t *testing.T) {
 	})
 }
 
+// A robot's clock was wrong, so the times of its pages are. Its batch says so; its manifest tells
+// the hosts when its file is gone, too.
+func TestWrongTimesAreToldOfABatch(t *testing.T) {
+	h := newInstallation(t).open().run()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
+	b.Manifest.Clock = &wire.Clock{OffsetMS: -(2 * time.Hour).Milliseconds(), ErrorMS: 40}
+	*b = *h.robots.Reframe(t, b, b.Range(0))
+	h.accept(b)
+	h.await(b.ID, wire.StatePublished)
+	testkit.Until(t, "the batch's file is collected", func() bool {
+		_, err := os.Stat(filepath.Join(h.opt.Dir, "batches", string(b.ID)))
+		return os.IsNotExist(err)
+	})
+	row, err := h.in.Batch(t.Context(), string(b.ID))
+	testkit.Must(t, err)
+	if row.Detail != "the robot's clock was 2h0m0s behind: the times of the records are too early by as much" {
+		t.Errorf("detail %q", row.Detail)
+	}
+	if m, err := h.in.Manifest(t.Context(), row); err != nil || len(m.Hosts) != 1 || m.Hosts[0].Name != "h.example.jp" {
+		t.Errorf("%v, manifest %+v", err, m)
+	}
+}
+
 func TestSameBatchAgain(t *testing.T) {
 	h := newInstallation(t).open().run()
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))

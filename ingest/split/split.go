@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -165,7 +166,23 @@ func (s *Splitter) split(ctx context.Context, b *inbox.Batch) error {
 	if len(a.left.hosts) > 0 {
 		s.opt.Log.WarnContext(ctx, "hosts left out of a batch", "batch", b.Batch, "robot", b.Robot, "hosts", len(a.left.hosts), "detail", a.left.String())
 	}
-	return s.opt.Write(inbox.BoundarySplit, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
+	return s.opt.Write(inbox.BoundarySplit, func() error { return s.opt.Ledger.Split(ctx, b, remarks(a.left, m.Clock), s.opt.Now()) })
+}
+
+// remarks returns what a batch's detail says once it is split: which hosts are left out, and that
+// the times of its records are wrong. These cannot be set right: they are in what the robot signed.
+func remarks(left leftOut, clock *wire.Clock) string {
+	var all []string
+	if text := left.String(); text != "" {
+		all = append(all, text)
+	}
+	switch off := clock.Wrong(); {
+	case off > 0:
+		all = append(all, fmt.Sprintf("the robot's clock was %v ahead: the times of the records are too late by as much", off))
+	case off < 0:
+		all = append(all, fmt.Sprintf("the robot's clock was %v behind: the times of the records are too early by as much", -off))
+	}
+	return strings.Join(all, "; ")
 }
 
 // verify verifies the batch, and stores the hosts that do not go into packs. others are the hosts'

@@ -51,7 +51,7 @@ type Receipt struct {
 	SHA256  string    `json:"sha256"` // of the batch file
 	State   State     `json:"state"`
 	Reason  Reason    `json:"reason,omitempty"`  // quarantined only
-	Detail  string    `json:"detail,omitempty"`  // where and what; of a published batch, which hosts were left out
+	Detail  string    `json:"detail,omitempty"`  // where and what; of a published batch, which hosts were left out, and if its times are wrong
 	Edition string    `json:"edition,omitempty"` // published only
 	Version int64     `json:"version,omitempty"` // published only: catalog version
 	At      time.Time `json:"at"`                // when the batch entered the state

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/gorilla/mux"
 
@@ -84,8 +83,6 @@ type batchPage struct {
 	Decidable bool
 	Hosts     []wire.Host
 	Pager     pager
-	ClockOff  time.Duration // by which its robot's clock was ahead when it was sealed; 0: it was right, or was not measured
-	Late      bool          // the clock was behind, and ClockOff tells by how much
 }
 
 var batchTemplate = parse("batch")
@@ -104,14 +101,8 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		b.Log.WarnContext(r.Context(), "the manifest of a batch cannot be read", "batch", one.ID, "err", err)
 	}
-	if err == nil && manifest != nil {
-		p.ClockOff = manifest.Clock.Wrong()
-		if p.Late = p.ClockOff < 0; p.Late {
-			p.ClockOff = -p.ClockOff
-		}
-		if len(manifest.Hosts) > 0 {
-			p.Hosts, p.Pager = paged(r, manifest.Hosts)
-		}
+	if manifest != nil && len(manifest.Hosts) > 0 {
+		p.Hosts, p.Pager = paged(r, manifest.Hosts)
 	}
 	return webpage.Show(w, r, http.StatusOK, batchTemplate, p)
 }
