@@ -27,7 +27,7 @@ import (
 // answerTimeout is how long a target may take to answer once it has all that was sent.
 const answerTimeout = 5 * time.Minute
 
-// delivery is what becomes of batches that were uploaded.
+// delivery makes the uploader, and deals with batches that were published or quarantined.
 type delivery struct {
 	dir     string // for receipts
 	records *crawl.Records

@@ -14,7 +14,7 @@ const (
 	mostGarbage  = 200
 )
 
-// garbage is how many bytes that are no longer used gather before they are collected.
+// garbage is how many unused bytes gather before a collection.
 const garbage = 8 << 20
 
 // HoldMemory keeps the process small. The heap grows by about 8 MiB beyond the memory in use before

@@ -55,7 +55,7 @@ type Robot struct {
 	hands    *fetch.Head // nil: there are none
 }
 
-// outside is what tests replace.
+// outside holds what tests replace: the connections to other machines, and the times of rounds.
 type outside struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // to web servers; nil: by TCP
 	web    *http.Client                                                      // for the manager

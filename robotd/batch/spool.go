@@ -55,7 +55,7 @@ func (s *Store) Spool() ([]Spooled, error) {
 	return all, nil
 }
 
-// Pending is what the spool's folder shows about a batch.
+// Pending describes a batch in the spool by the spool's folder alone.
 type Pending struct {
 	ID    wire.BatchID
 	Bytes int64

@@ -43,7 +43,7 @@ func (id *Identity) ServiceKeys() []ed25519.PublicKey {
 // NewestServiceKey returns the newest of the service's keys that the robot knows.
 func (id *Identity) NewestServiceKey() ed25519.PublicKey { return id.ServiceKeys()[0] }
 
-// trust is what Follow changes.
+// trust holds the service's keys while Follow changes them.
 type trust struct {
 	key    []byte
 	number int64 // of key; 0: not known

@@ -8,7 +8,7 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// underWay is why pages are left if the crawl goes on.
+// underWay is the reason for pages that are left while the crawl goes on.
 const underWay = "later"
 
 // AccountLeft adds to the coverage how many pages of each host are still queued, and why, and how

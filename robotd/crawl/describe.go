@@ -99,7 +99,7 @@ func (c *Crawl) whyWaits(h *Host, p *polite.Place, now time.Time) string {
 	return fmt.Sprintf("interval %s", p.Interval.Round(time.Millisecond))
 }
 
-// load is what is left to do at one address.
+// load is the work left at one address.
 type load struct {
 	Load
 	most int64 // pages of its largest host

@@ -284,7 +284,7 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 	return resp, err
 }
 
-// mostDead is how many addresses of a host are tried before the host has failed.
+// mostDead is how many addresses of a host are tried before the host counts as failed.
 const mostDead = 8
 
 // elsewhere reports whether a fetch has failed because the host's address takes no connection,

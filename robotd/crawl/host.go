@@ -89,7 +89,7 @@ type memory struct {
 	unfinished *frontier.Done // a stored page that could not be noted, since the disk was full; nil: none
 }
 
-// rest is how a host that fails is treated.
+// rest is the treatment of a host that fails.
 type rest struct {
 	failures int                    // successive ones; used in the host's turn
 	hungUp   []string               // URLs of successive visits at which it hung up, each once; used in the host's turn
@@ -278,7 +278,7 @@ type rules struct {
 	way            *rulesWay // nil: it is not being fetched
 }
 
-// rulesWay is how far the fetching of a robots.txt has come, whose redirects are followed.
+// rulesWay is the progress of fetching a robots.txt, over redirects.
 type rulesWay struct {
 	at   string         // URL to fetch next
 	addr netip.AddrPort // where that URL's host is

@@ -209,7 +209,7 @@ func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location 
 	return true, nil
 }
 
-// pushSitemaps queues the sitemaps that a robots.txt names, also by a path only.
+// pushSitemaps queues the sitemaps that a robots.txt names, by URL or by path.
 func (r *robots) pushSitemaps(t *turn, ru *rules, read *polite.Robots) {
 	h := t.host
 	var entries []frontier.Entry

@@ -121,8 +121,8 @@ func (r *runs) mayGoOn(t *turn) bool {
 	return t.err == nil && !Overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(r.parts.Manners.Agent) == 0
 }
 
-// waits lets another run begin beside one that waits for its server, unless it is this machine that
-// is slow.
+// waits lets another run begin beside one that waits for its server. It does not if this machine is
+// the slow one.
 func (r *runs) waits(t *turn) {
 	if !r.backlog.full() {
 		t.slot.free()

@@ -93,8 +93,8 @@ type Request struct {
 	MaxBody      int64          // bytes kept of the body, if less than Options.MaxBody
 	Progress     func()         `json:"-"` // called when bytes have passed; may be nil
 
-	// Text is how much of its text is wanted if the page is searched where it is fetched, in bytes;
-	// 0: it need not be searched. A Fetcher does not search.
+	// Text is how many bytes of the page's text are wanted, if the page is searched where it is
+	// fetched; 0: it need not be searched. A Fetcher does not search.
 	Text int
 
 	// Allowed is asked just before the connection is made, and again just before the request is

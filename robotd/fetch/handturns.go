@@ -87,7 +87,7 @@ func (w *hand) drop(id uint64) {
 	}
 }
 
-// errLeft is why a hand goes that has finished its turns.
+// errLeft is the reason of a hand that goes because it has finished its turns.
 var errLeft = errors.New("it has left")
 
 // ifLeft ends the connection of a hand that is leaving, once it has no more turns. The caller holds

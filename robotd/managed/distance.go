@@ -35,7 +35,7 @@ type Prober struct {
 	asks      chan probes
 }
 
-// probes are what the manager has asked for.
+// probes are an order of the manager to measure hosts.
 type probes struct {
 	sent polite.Instant // a moment before the manager was asked for them
 	asks []wire.ProbeAsk

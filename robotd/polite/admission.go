@@ -21,7 +21,7 @@ const (
 // leaseOver says why nothing is visited.
 const leaseOver = "the manager has not answered for so long that the hosts may be other robots' by now; the robot goes on when it answers"
 
-// Never is how long a gate is closed that is not to open at all.
+// Never is the time for which a gate is closed if it is not to open at all.
 const Never = 365 * 24 * time.Hour
 
 // Admission opens and closes the gate. Its methods may be called concurrently.

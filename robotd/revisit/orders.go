@@ -13,7 +13,7 @@ import (
 	"sheaf/robotd/frontier"
 )
 
-// maxOrdered is how many known pages of a host an operator's order has visited before all others.
+// maxOrdered is the most known pages of a host that an operator's order puts before all others.
 const maxOrdered = 1000
 
 // Orders are the hosts whose visit an operator has ordered. They are visited as soon as the robot's

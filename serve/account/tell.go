@@ -14,8 +14,8 @@ import (
 
 const (
 	tellEvery = time.Minute
-	// tellAfter is how long after the end of an embargo the feed tells of it: by then it has ended
-	// on the clocks of all processes.
+	// tellAfter is the time from the end of an embargo until the feed tells of it: by then it has
+	// ended on the clocks of all processes.
 	tellAfter = time.Minute
 	// mostTold is the most hosts that the feed names when one embargo ends. If there are more,
 	// followers of the feed begin anew instead.

@@ -16,8 +16,8 @@ import (
 // currentLease is the name of the lease under which the volumes are made.
 const currentLease = "current"
 
-// kept is how many of each domain there are at once, so that a download of the one before the
-// newest can finish.
+// kept is how many editions' volumes each domain has at once, so that a download of the one before
+// the newest can finish.
 const kept = 2
 
 // CurrentOptions are the settings of a CurrentMaker. All fields but Domains are required.

@@ -318,7 +318,7 @@ func (d *retrieval) Close() error {
 	return nil
 }
 
-// openingTime is how the service writes when a window opens.
+// openingTime matches the time at which a window opens, as the service writes it.
 var openingTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // answer converts an FTP reply to an error of a remote.

@@ -71,7 +71,7 @@ func checkHook(webhook string) error {
 	return nil
 }
 
-// hookFailure is why a call failed. Consumers are told the text says. err is for the operator's
+// hookFailure is the reason why a call failed. says is for consumers. err is for the operator's
 // log: it may be about machines that the consumer cannot reach, or quote an answer.
 type hookFailure struct {
 	says string

@@ -16,7 +16,7 @@ import (
 	"sheaf/serve/replay"
 )
 
-// What is what a visit has found of a page.
+// What is the kind of change that a visit has found.
 type What string
 
 const (

@@ -30,7 +30,7 @@ const (
 	// meanwhile.
 	accountAnswers, allAnswers = 16, 256
 
-	// retry is when a request that was turned away may be sent again.
+	// retry is the time after which a request that was turned away may be sent again.
 	retry = 5 * time.Second
 )
 
