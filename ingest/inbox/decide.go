@@ -110,6 +110,9 @@ func (q *Quarantine) Undiscard(ctx context.Context, id string, word Order) (*Bat
 // EraseDue deletes the files of discarded batches for which the decision cannot be taken back any
 // more. It reports whether there were any.
 func (q *Quarantine) EraseDue(ctx context.Context) (did bool, err error) {
+	if due, err := q.env.Ledger.Unerased(ctx, q.env.Now()); err != nil || len(due) == 0 { // mostly: so it takes no lock
+		return false, err
+	}
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
 	return q.eraseDue(ctx)
