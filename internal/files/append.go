@@ -7,7 +7,7 @@ import (
 )
 
 // Append appends p to a file that was not opened with O_APPEND. If that fails, as on a full disk,
-// it removes what was written of p, so that what is appended later does not continue a torn line.
+// Append removes the written part of p, so that a later Append does not continue a torn line.
 func Append(f *os.File, p []byte) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -16,7 +16,8 @@ func Append(f *os.File, p []byte) error {
 	return AppendAt(f, size, p)
 }
 
-// AppendAt is Append for a file of which size bytes count. It overwrites what follows them.
+// AppendAt is Append for a file of which only the first size bytes count. It overwrites the bytes
+// after them.
 func AppendAt(f *os.File, size int64, p []byte) error {
 	_, err := f.WriteAt(p, size)
 	if err == nil {

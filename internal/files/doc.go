@@ -3,14 +3,14 @@
 //
 // # Durable writes
 //
-// WriteFile, Rename and the others are on disk when they return nil, including the directory entry.
-// After a crash in the middle, each operation may be repeated. Append is not durable, but leaves no
-// torn line on a full disk.
+// When WriteFile, Rename and the others return nil, their effect is on disk, including the
+// directory entry. After a crash in the middle, each operation may be repeated. Append is not
+// durable, but leaves no torn line on a full disk.
 //
 // # Locks
 //
 // Lock, TryLock and Mutex lock files between processes of one machine, by flock(2). The kernel
-// drops a lock when its file is closed, and so when its process ends, however that ends.
+// drops a lock when its file is closed, so also when its process ends in any way.
 //
 // # Temporary files
 //

@@ -12,7 +12,7 @@ import (
 // removed.
 const TempSuffix = ".tmp"
 
-// Disk performs the operations on a System.
+// Disk performs the durable operations on a System.
 type Disk struct{ System }
 
 // WriteFile replaces the file at path by one with data. Readers see either the old content or the
@@ -28,7 +28,7 @@ func (d Disk) WriteFile(path string, data []byte, perm fs.FileMode) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = d.Remove(temp) // the disk may be full because of it
+		_ = d.Remove(temp) // it may have filled the disk
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return d.Move(temp, path)
@@ -64,7 +64,7 @@ func (d Disk) Drop(path string) error {
 	return d.SyncDir(filepath.Dir(path))
 }
 
-// The following functions perform the operations on the host's file system.
+// The following functions perform the operations of Disk on the host's file system.
 
 // WriteFile replaces the file at path. The owner's group may read it.
 func WriteFile(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o640) }
@@ -82,9 +82,9 @@ func Rename(from, to string) error { return Disk{Host{}}.Move(from, to) }
 // Mkdir creates a directory whose parent exists. The directory may exist already.
 func Mkdir(path string) error { return Disk{Host{}}.MakeDir(path, 0o750) }
 
-// MkdirAll creates a directory and its missing parents. It assumes that existing parents are
-// durable. The directory itself may not be, even if it exists: the power may have failed before its
-// creator synced it.
+// MkdirAll creates a directory and its missing parents, and makes them durable. It assumes that
+// existing parents are durable. An existing directory at path may not be: the power may have failed
+// before its creator synced it.
 func MkdirAll(path string, perm fs.FileMode) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

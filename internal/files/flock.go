@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock locks an open file. It waits while another has the lock: another process, or another open
-// file of this one.
+// Lock locks an open file. It waits while another process, or another open file of this process,
+// has the lock.
 func Lock(f *os.File) error { return call(f, unix.LOCK_EX) }
 
-// TryLock is Lock, but returns unix.EWOULDBLOCK if another has the lock.
+// TryLock is like Lock, but returns unix.EWOULDBLOCK instead of waiting.
 func TryLock(f *os.File) error { return call(f, unix.LOCK_EX|unix.LOCK_NB) }
 
 // Unlock releases the lock without closing the file.

@@ -11,14 +11,14 @@ type Mutex struct {
 	file *os.File // locked with flock, which excludes other processes but not other goroutines
 }
 
-// NewMutex returns the mutex of all who open the same file, which must not be closed while it is in
-// use.
+// NewMutex returns the mutex that all openers of the same file share. f must not be closed while
+// the mutex is in use.
 func NewMutex(f *os.File) *Mutex { return &Mutex{file: f} }
 
-// Lock waits until no other has the mutex.
+// Lock takes the mutex, and waits until it is free.
 func (m *Mutex) Lock() {
 	m.mu.Lock()
-	// It fails only if the file is closed. Then this process is at its end, and conditional updates
+	// Lock fails only if the file is closed. Then this process is ending, and conditional updates
 	// of the database decide between it and others.
 	_ = Lock(m.file)
 }

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Nameless creates an empty file in dir, or in the system's directory for temporary files if dir is
-// empty.
+// Nameless creates an empty file without a name in dir, or in the system's directory for temporary
+// files if dir is empty.
 func Nameless(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "sheaf-*")
 	if err != nil {

@@ -14,8 +14,8 @@ type File interface {
 	Close() error
 }
 
-// System is the file system that durable operations need. Only Sync and SyncDir make anything
-// durable: a power failure may undo all else, in any order.
+// System has the operations of a file system that Disk needs. Only Sync and SyncDir make changes
+// durable: a power failure may undo all others, in any order.
 type System interface {
 	Create(name string, flag int, perm fs.FileMode) (File, error) // as os.OpenFile
 	Mkdir(name string, perm fs.FileMode) error
@@ -52,7 +52,7 @@ func (Host) RemoveAll(name string) error { return os.RemoveAll(name) }
 // SyncDir implements System.
 func (Host) SyncDir(name string) error { return syncDir(os.Open(name)) }
 
-// Root is the part of the file system below a directory. Symbolic links do not lead out of it.
+// Root is a System of the files below a directory. Symbolic links do not lead out of the directory.
 type Root struct{ *os.Root }
 
 // Create implements System.
