@@ -19,7 +19,7 @@ type authenticator struct {
 	tries int    // failed logins
 }
 
-// auth answers AUTH. TLS begins below goftp, which does not know of it.
+// auth answers AUTH. It begins TLS below goftp, which does not know of TLS.
 func (a *authenticator) auth(arg string) {
 	switch strings.ToUpper(strings.TrimSpace(arg)) {
 	case "TLS", "TLS-C", "SSL":
@@ -35,7 +35,7 @@ func (a *authenticator) auth(arg string) {
 		a.d.reply(503, "AUTH comes once, before the login")
 		return
 	case a.d.control.Pipelined():
-		// Commands in clear text behind AUTH would count as if they had come encrypted.
+		// Commands that came in clear text right behind AUTH would count as encrypted.
 		a.d.control.Goodbye(503, "Commands sent ahead of TLS")
 		return
 	}
@@ -47,7 +47,7 @@ func (a *authenticator) auth(arg string) {
 		return
 	}
 	a.d.control.StartTLS(secure)
-	a.name = "" // it came in clear text
+	a.name = "" // the name came in clear text
 }
 
 // pbsz answers PBSZ: TLS needs no buffer size.
@@ -102,7 +102,7 @@ func (a *authenticator) pass(password string) {
 	a.d.log.DebugContext(a.d.ctx, "ftp: logged in")
 }
 
-// refuse answers a login that has failed.
+// refuse answers a failed login.
 func (a *authenticator) refuse(err error) {
 	var answer *Error
 	if !errors.As(err, &answer) || answer.Code >= 500 {

@@ -12,14 +12,15 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Channel is a data connection that the client has chosen and not used yet.
+// Channel opens the data connection that the client has chosen for its next transfer.
 type Channel interface {
 	// Connect opens the connection, once. It ends early with the context.
 	Connect(ctx context.Context) (net.Conn, error)
 	Close() error
 }
 
-// Passive is a Channel over which the client connects to the server. Other clients are turned away.
+// Passive is a Channel over which the client connects to the server. It closes connections from
+// other addresses.
 type Passive struct {
 	*net.TCPListener
 	Client  netip.Addr
@@ -68,15 +69,15 @@ func (a *Active) Close() error { return nil }
 // Ports are the ports on which passive channels listen.
 type Ports struct {
 	first, last int
-	tries       int  // how many are tried
-	system      bool // if none of them is free, the system chooses
+	tries       int  // how many ports are tried
+	system      bool // if none of the ports is free, the system chooses one
 }
 
 // NewPorts returns the ports from first to last. If both are zero, it returns any port.
 //
-// A random port is tried first also where any will do. To choose one, the system looks through all
-// that wait after their last use (TIME_WAIT), which after thousands of transfers takes longer than
-// the transfers do.
+// Even if any port will do, some random ones are tried first. If the system chooses a port, it
+// looks through all ports in TIME_WAIT, which after thousands of transfers takes longer than a
+// transfer.
 func NewPorts(first, last int) Ports {
 	if last != 0 {
 		return Ports{first, last, last - first + 1, false}
@@ -95,7 +96,7 @@ func ephemeralPorts() (first, last int) {
 	return first, last
 }
 
-// Listen listens on a free port of the address ip, beginning at a random one.
+// Listen listens on a free port of the address ip. It begins the search at a random port.
 func (p Ports) Listen(ip netip.Addr) (l *net.TCPListener, err error) {
 	listen := func(port int) bool {
 		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port))))

@@ -16,10 +16,11 @@ import (
 	"sheaf/internal/peer"
 )
 
-// errStopped is the cause with which a client's context ends when the server cuts its connection.
+// errStopped is the cause of a client's context when the server cuts the client's connection.
 var errStopped = errors.New("the service has stopped")
 
-// client is one connection of a client. Its parts have the commands; each knows only what it needs.
+// client is one connection of a client. Its parts have the commands; each part knows only what it
+// needs.
 type client struct {
 	control  *controlConn
 	dialogue *dialogue
@@ -56,8 +57,8 @@ func newClient(ctx context.Context, s *server, raw net.Conn) *client {
 	return c
 }
 
-// secure begins with TLS on both channels, without AUTH and PROT. The handshake is done when the
-// greeting is sent, in the connection's own goroutine.
+// secure begins TLS on the control connection and sets it for data connections, without AUTH and
+// PROT. The handshake happens when the greeting is sent, in the connection's own goroutine.
 func (c *client) secure(config *tls.Config) {
 	raw := c.control.Conn
 	raw.SetReadDeadline(time.Now().Add(HandshakeTime))
@@ -65,7 +66,7 @@ func (c *client) secure(config *tls.Config) {
 	c.ports.private, c.ports.implicit = true, true
 }
 
-// cut ends whatever the client is doing.
+// cut closes the client's connections and ends its running command.
 func (c *client) cut() {
 	c.cancel(errStopped)
 	c.control.Cut()
@@ -84,13 +85,13 @@ func (c *client) close() {
 	c.registry.forget(c.place)
 }
 
-// connection is a client's control connection as goftp has it.
+// connection is the net.Conn that goftp gets for a client's control connection.
 type connection struct {
 	*controlConn
 	client *client
 }
 
-// RemoteAddr returns the client's address, which clientOf leads back to the client.
+// RemoteAddr returns the client's address, in which clientOf finds the client.
 func (c connection) RemoteAddr() net.Addr { return address{c.controlConn.RemoteAddr(), c.client} }
 
 // Close is called by goftp at the session's end.
@@ -104,15 +105,15 @@ type address struct {
 	client *client
 }
 
-// clientOf returns the client of a goftp session. goftp gives a command no more than the session.
+// clientOf returns the client of a goftp session. goftp passes only the session to a command.
 func clientOf(s *goftp.Session) *client { return s.RemoteAddr().(address).client }
 
 // dialogue sends the replies to one client.
 type dialogue struct {
 	control     *controlConn
-	session     context.Context // ends with the connection; its lines have the session's ID
+	session     context.Context // ends with the connection; its log lines have the session's ID
 	ctx         context.Context // of the running command, within session
-	commands    int             // that were begun
+	commands    int             // number of commands that were begun
 	log         *slog.Logger
 	dataTimeout time.Duration
 }
@@ -121,7 +122,7 @@ func (d *dialogue) reply(code int, format string, args ...any) {
 	d.control.Reply(code, fmt.Sprintf(format, args...))
 }
 
-// begin begins a command. Its lines in the log have the session's ID and the command's number.
+// begin begins a command. The command's log lines have the session's ID and the command's number.
 func (d *dialogue) begin(command, arg string) {
 	d.commands++
 	d.ctx = logs.WithRequest(d.session, fmt.Sprintf("%s.%d", logs.Request(d.session), d.commands))
@@ -131,10 +132,10 @@ func (d *dialogue) begin(command, arg string) {
 	d.log.DebugContext(d.ctx, "ftp: command", "command", command, "argument", arg)
 }
 
-// dismiss sends the client away: now if it is idle, or after its command.
+// dismiss sends the client away: now if it is idle, otherwise after its command.
 func (d *dialogue) dismiss(why *Error) { d.control.Dismiss(why.Code, why.Msg) }
 
-// fail replies that a command has failed. It logs what is the service's own fault.
+// fail replies that a command has failed. It logs errors that are the service's own fault.
 func (d *dialogue) fail(err error) {
 	var answer *Error
 	var unopened OpenError

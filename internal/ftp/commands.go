@@ -16,7 +16,7 @@ type command struct {
 	run   func(c *client, arg string)
 }
 
-// IsExtend is asked for goftp's FEAT, which is replaced.
+// IsExtend is only for goftp's FEAT, which is replaced.
 func (command) IsExtend() bool { return false }
 
 // RequireParam is false: goftp would refuse with 553 where 501 is due.

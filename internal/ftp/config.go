@@ -22,15 +22,15 @@ type Config struct {
 	Implicit net.Listener // also closed by Run; its clients begin with TLS ("implicit FTPS", without AUTH); nil: there is none
 
 	Greeting     string     // text of the 220 reply, one line
-	Contact      string     // whom to ask, told to clients that are turned away; may be empty
-	PublicIP     netip.Addr // IPv4 address told in PASV replies; default: the address that the client reached
+	Contact      string     // contact that refused clients are told; may be empty
+	PublicIP     netip.Addr // IPv4 address in PASV replies; default: the address that the client reached
 	PassivePorts [2]int     // first and last port for passive data connections; default: any
 
-	// Proxies are trusted to tell their clients' addresses: each control connection and each data
-	// connection from them must begin with a PROXY header (version 1 or 2).
+	// Proxies are trusted to name their clients' addresses: each control connection and each data
+	// connection from a proxy must begin with a PROXY header (version 1 or 2).
 	Proxies peer.Proxies
 
-	TLS        *tls.Config // with the certificate; nil: AUTH is refused. A data connection may continue the session of its control connection
+	TLS        *tls.Config // with the certificate; nil: AUTH is refused. A data connection may resume its control connection's TLS session
 	RequireTLS bool        // refuse logins and data connections without TLS
 
 	LoginTimeout time.Duration // from the connection to a successful login; default 30 seconds
@@ -39,22 +39,22 @@ type Config struct {
 	StopTimeout  time.Duration // for running transfers once Run's context is done; default 30 seconds
 
 	MaxConns      int // connections at once; default 1000
-	MaxPerAddr    int // of them, from one address; default 50
-	MaxPerAccount int // of them, logged in as one user; default 20
+	MaxPerAddr    int // connections from one address; default 50
+	MaxPerAccount int // connections logged in as one user; default 20
 
-	Counts *Counts      // is told of connections; nil: nobody is
+	Counts *Counts      // counts connections; nil: nobody counts
 	Log    *slog.Logger // nil: discards
 }
 
-// Counts is how many connections a server has, and has had since it began. It may be read at any
+// Counts has the numbers of a server's connections, now and since it began. They may be read at any
 // time.
 type Counts struct {
 	Open     atomic.Int64 // now
 	Accepted atomic.Int64
-	Refused  atomic.Int64 // because there were too many
-	Logins   atomic.Int64 // that succeeded
+	Refused  atomic.Int64 // connections beyond a limit
+	Logins   atomic.Int64 // successful logins
 	Secured  atomic.Int64 // data connections over TLS
-	Resumed  atomic.Int64 // of them, those that continued a TLS session
+	Resumed  atomic.Int64 // data connections that resumed a TLS session
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -87,9 +87,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// refuseBrowsers ends handshakes of clients that want to speak HTTP. Without it, somebody on the
-// way could lead a browser's request for the web server of the same name here, and have what an FTP
-// server says taken for that one's answer (the ALPACA attack, USENIX Security 2021).
+// refuseBrowsers ends handshakes of clients that want to speak HTTP. Without it, an attacker in the
+// network could redirect a browser's request from the web server of the same name to this server,
+// and the browser would take the FTP replies for the web server's answer (the ALPACA attack, USENIX
+// Security 2021).
 func refuseBrowsers(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	for _, protocol := range hello.SupportedProtos {
 		if protocol == "h2" || strings.HasPrefix(protocol, "http/") {

@@ -23,7 +23,7 @@ const (
 	lingerTime   = time.Second      // for a client to take the last reply before the connection is closed
 )
 
-// Timeouts say how long a client may be silent.
+// Timeouts limit how long a client may be silent.
 type Timeouts struct {
 	Login time.Duration // from the connection to the login
 	Idle  time.Duration // between two commands, after the login
@@ -33,8 +33,8 @@ type Timeouts struct {
 // returns at most one command. So nothing stays behind in goftp's buffer when TLS begins or a
 // transfer starts.
 //
-// Its methods belong to the connection's goroutine, except Dismiss and Cut, which any may call.
-// While a Watch runs, only the Watch reads.
+// Its methods belong to the connection's goroutine, except Dismiss and Cut, which any goroutine may
+// call. While a Watch runs, only the Watch reads.
 type controlConn struct {
 	net.Conn              // the TCP connection, below TLS; a PROXY header has been read from it
 	tcp      *net.TCPConn // the same connection without the reader of PROXY headers; nil in some tests
@@ -44,12 +44,12 @@ type controlConn struct {
 	loggedIn bool
 
 	pending []byte // read, but not yet returned by Read
-	readErr error  // what came after pending
+	readErr error  // error of the read after pending
 	telnet  telnet
 	hungUp  bool // no command is read any more
 
 	mu      sync.Mutex // guards idle and dismiss
-	idle    bool       // Read waits for the client
+	idle    bool       // true while Read waits for the client
 	dismiss *reply     // to be sent as soon as the connection is idle; nil: the client may stay
 }
 
@@ -58,8 +58,8 @@ type reply struct {
 	text string
 }
 
-// newControl returns the control connection over c. The error is not fatal: an ABOR that the client
-// sends as urgent data may be missed.
+// newControl returns the control connection over c. Its error is not fatal: it means that an ABOR
+// as urgent data may be missed.
 func newControl(c net.Conn, timeouts Timeouts) (*controlConn, error) {
 	conn := &controlConn{Conn: c, tcp: peer.TCP(c), timeouts: timeouts, opened: time.Now()}
 	if conn.tcp == nil {
@@ -68,20 +68,20 @@ func newControl(c net.Conn, timeouts Timeouts) (*controlConn, error) {
 	return conn, urgentInLine(conn.tcp)
 }
 
-// LoggedIn says that the login has succeeded: from now on the idle timeout holds.
+// LoggedIn notes a successful login: from now on the idle timeout applies.
 func (c *controlConn) LoggedIn() { c.loggedIn = true }
 
 // Encrypted reports whether commands and replies are sent over TLS.
 func (c *controlConn) Encrypted() bool { return c.tls != nil }
 
-// StartTLS sends all that follows over secure, whose handshake over c.Conn is done, or is done by
-// the first reply.
+// StartTLS sends all further bytes over secure. The handshake of secure over c.Conn is done before,
+// or by the first reply.
 func (c *controlConn) StartTLS(secure *tls.Conn) { c.tls = secure }
 
-// Pipelined reports whether the client has sent something behind the command that is executed.
+// Pipelined reports whether the client has sent bytes behind the current command.
 func (c *controlConn) Pipelined() bool { return len(c.pending) > 0 }
 
-// stream carries commands and replies: TCP, or TLS over it.
+// stream returns the connection for commands and replies: TCP, or TLS over it.
 func (c *controlConn) stream() net.Conn {
 	if c.tls != nil {
 		return c.tls
@@ -124,8 +124,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// HangUp makes the next Read return io.EOF, so that goftp closes the connection after the command
-// that is executed.
+// HangUp makes the next Read return io.EOF, so that goftp closes the connection after the current
+// command.
 func (c *controlConn) HangUp() { c.hungUp = true }
 
 // Goodbye sends a last reply and hangs up. It returns io.EOF.
@@ -136,7 +136,7 @@ func (c *controlConn) Goodbye(code int, text string) error {
 }
 
 // Dismiss says goodbye with the given reply: at once if the client is idle, otherwise after the
-// command that is executed. Only the first call counts.
+// current command. Only the first call counts.
 func (c *controlConn) Dismiss(code int, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,8 +148,8 @@ func (c *controlConn) Dismiss(code int, text string) {
 	}
 }
 
-// Read returns one command with its line end, or io.EOF after the last. A client that is dismissed,
-// that is silent for too long or that sends too long a line gets a reply first.
+// Read returns one command with its line end, or io.EOF after the last command. If the client is
+// dismissed, is silent for too long or sends too long a line, it gets a reply before io.EOF.
 func (c *controlConn) Read(p []byte) (int, error) {
 	if c.hungUp {
 		return 0, io.EOF
@@ -218,11 +218,11 @@ func (c *controlConn) ended(err error) error {
 	return c.Goodbye(421, fmt.Sprintf("No login within %v", c.timeouts.Login))
 }
 
-// Cut closes the TCP connection, whatever it is doing.
+// Cut closes the TCP connection at once.
 func (c *controlConn) Cut() { c.Conn.Close() }
 
-// Close closes the connection. After a goodbye it first reads what the client is still sending:
-// closing with bytes unread resets the connection, and the last reply would be lost.
+// Close closes the connection. After a goodbye it first reads what the client is still sending: if
+// bytes were unread, closing would reset the connection, and the client would lose the last reply.
 func (c *controlConn) Close() error {
 	if c.hungUp {
 		if c.tcp != nil && c.tls == nil {

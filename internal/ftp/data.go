@@ -19,7 +19,8 @@ const (
 	sendfileStep = 1 << 20   // bytes that the kernel sends at a time
 )
 
-// errNoCloseNotify must not be io.ErrUnexpectedEOF, which crypto/tls turns into io.EOF.
+// errNoCloseNotify says that TCP ended before TLS did. It is not io.ErrUnexpectedEOF, which
+// crypto/tls would turn into io.EOF.
 var errNoCloseNotify = errors.New("encrypted data ended without close_notify")
 
 // OpenError says that a data connection could not be opened.
@@ -32,17 +33,18 @@ type BrokenError struct{ error }
 
 func (e BrokenError) Unwrap() error { return e.error }
 
-// Timeout reports whether the client has moved nothing, or next to nothing, for the timeout.
+// Timeout reports whether the transfer failed because the client moved no bytes, or almost none,
+// for the data timeout.
 func (e BrokenError) Timeout() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }
 
-// dataConn is an open data connection. It fails when the client sends nothing for the timeout, or
-// does not take a piece of copyBuffer bytes within it.
+// dataConn is an open data connection. It fails if the client sends nothing for the timeout, or
+// does not accept copyBuffer bytes within the timeout.
 type dataConn struct {
 	net.Conn // the TCP connection, or TLS over it
 	tcp      *net.TCPConn
 	timeout  time.Duration
 	Plain    bool          // not encrypted: SendExtents can be used
-	Meter    *stream.Meter // counts what the client acknowledges; nil before Measure or if it cannot
+	Meter    *stream.Meter // counts the bytes that the client acknowledges; nil: not measured
 	moved    atomic.Int64  // bytes read or written
 }
 
@@ -63,7 +65,7 @@ func openData(ctx context.Context, ch Channel, timeout time.Duration, tlsConfig 
 	return c, nil
 }
 
-// HandshakeTime is how long a client may take for the beginning of TLS.
+// HandshakeTime limits a client's TLS handshake.
 const HandshakeTime = 10 * time.Second
 
 // Handshake begins TLS over c, as its server.
@@ -74,7 +76,7 @@ func Handshake(ctx context.Context, c net.Conn, config *tls.Config) (*tls.Conn, 
 	return secure, secure.HandshakeContext(ctx)
 }
 
-// Resumed reports whether the connection continues the TLS session of another.
+// Resumed reports whether the connection resumed the TLS session of another one.
 func (c *dataConn) Resumed() bool {
 	secure, ok := c.Conn.(*tls.Conn)
 	return ok && secure.ConnectionState().DidResume
@@ -112,17 +114,17 @@ func (c *dataConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Send sends what r reads.
+// Send sends all bytes of r, and returns their number.
 func (c *dataConn) Send(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, make([]byte, copyBuffer))
 }
 
-// Receive writes to w what the client sends.
+// Receive writes all bytes from the client to w, and returns their number.
 func (c *dataConn) Receive(w io.Writer) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{c}, make([]byte, copyBuffer))
 }
 
-// SendExtents sends extents, those of files by sendfile(2), as fast as take allows.
+// SendExtents sends extents as fast as take allows. It sends extents of files by sendfile(2).
 func (c *dataConn) SendExtents(ctx context.Context, extents stream.Reader, take stream.Taker) (int64, error) {
 	return stream.Send(ctx, c, extents, func(ctx context.Context, n int64) (int64, error) {
 		return take(ctx, min(sendfileStep, n))
@@ -141,7 +143,7 @@ func (c *dataConn) ReadFrom(r io.Reader) (sent int64, err error) {
 		sent += n
 		c.moved.Add(n)
 		switch {
-		case n >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
+		case n >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but not stalled
 			section.N = want - sent
 			_, err = f.Seek(off+sent, io.SeekStart)
 		case err != nil:
@@ -153,30 +155,30 @@ func (c *dataConn) ReadFrom(r io.Reader) (sent int64, err error) {
 	return sent, err
 }
 
-// Measure begins to count the bytes that the client acknowledges. It cannot over TLS, which adds
-// bytes of its own, nor through a proxy.
+// Measure begins to count the bytes that the client acknowledges. It does nothing over TLS, which
+// adds bytes of its own, or through a proxy.
 func (c *dataConn) Measure() {
 	if c.Plain && c.Conn == net.Conn(c.tcp) {
 		c.Meter = stream.NewMeter(c.tcp)
 	}
 }
 
-// Progress returns how many bytes have been moved so far: acknowledged by the client, if the
-// connection is measured. It may be called from any goroutine.
+// Progress returns how many bytes have been moved so far. If the connection is measured, it counts
+// only bytes that the client has acknowledged. It may be called from any goroutine.
 func (c *dataConn) Progress() int64 {
 	moved := c.moved.Load()
 	if c.Meter == nil {
 		return moved
 	}
-	n := c.Meter.Acked() // may be above moved, which lags behind during sendfile
+	n := c.Meter.Acked() // may be higher than moved, which lags behind during sendfile
 	if n == moved+1 {
 		return moved // the end of the connection counts as a byte
 	}
 	return n
 }
 
-// Finish ends the connection after its last byte. One that is measured stays half open, until its
-// user closes it, so that the client's acknowledgements can be seen.
+// Finish ends the connection after its last byte. If the connection is measured, it stays half open
+// until the caller closes it, so that the client's acknowledgements can be counted.
 func (c *dataConn) Finish() {
 	if c.Meter != nil {
 		c.tcp.CloseWrite()
@@ -185,10 +187,10 @@ func (c *dataConn) Finish() {
 	}
 }
 
-// Reset ends the connection so that the client cannot take this for the end of a file.
+// Reset ends the connection in such a way that the client does not take it for the end of the file.
 func (c *dataConn) Reset() {
 	if c.Meter != nil {
-		c.Meter.Acked() // the meter keeps the number, which can no longer be asked for afterwards
+		c.Meter.Acked() // the meter keeps the number, which the system does not tell after the reset
 	}
 	c.tcp.SetLinger(0)
 	c.tcp.Close()

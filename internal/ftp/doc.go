@@ -3,28 +3,28 @@
 //
 // # What it promises
 //
-// An upload is complete only if everything says so: the data ended cleanly (by close_notify where
-// it is encrypted), the control connection was there throughout and a moment longer, no ABOR came,
+// An upload is complete only under four conditions: the data ended cleanly (by close_notify if it
+// is encrypted), the control connection stayed open a moment longer than the data, no ABOR came,
 // and Commit succeeded. If a client is killed, its upload is aborted, whichever of its two
-// connections ends first. One case no FTP server can tell: a client that closes its data connection
-// early and waits for the reply. So the digest in a batch's manifest proves that it is complete,
-// never a 226.
+// connections ends first. No FTP server can notice a client that closes its data connection too
+// early and waits for the reply. So the digest in a batch's manifest proves that the batch is
+// complete; a 226 does not.
 //
 // A download is answered 226 only if all its bytes were sent. A download that fails ends in a
-// reset, so that the client cannot take the break for the file's end. What a handler says in an
-// [Error] reaches the client; no other error from inside does.
+// reset, so that the client cannot take the break for the file's end. Of a handler's errors, only
+// the text of an [Error] reaches the client.
 //
-// A download's size and time are those of the bytes that the client has acknowledged, if nothing
-// lies between the two (stream.Meter). They are known after the 226, which does not wait for them.
+// A download's size and time count the bytes that the client has acknowledged, if no TLS or proxy
+// is in between (stream.Meter). They are known only after the 226.
 //
-// A session may be ended by its handler ([Revocable]), and a file may set the rate at which it is
-// sent ([Paced]), by sendfile too. An idle connection costs some 20 KB, both ends counted. A client
-// that accepts nothing, or next to nothing, is disconnected.
+// A handler may end a session ([Revocable]). A file may limit the rate at which it is sent, also by
+// sendfile ([Paced]). An idle connection costs some 20 KB, both ends counted. A client that accepts
+// almost no bytes is disconnected.
 //
 // # How it uses goftp
 //
-// goftp.io/server/v2 is used unchanged for the loops that accept connections, and read and dispatch
-// commands. The server enters it at two points:
+// goftp.io/server/v2 is used unchanged. It accepts connections, and reads and dispatches commands.
+// Package ftp connects to it at two points:
 //
 //   - The listener. [Run] gives goftp control connections. Each returns at most one
 //     command per Read, so that nothing stays behind in goftp's buffer. Limits, deadlines, TLS,
@@ -45,13 +45,13 @@
 //
 // A transfer has these steps: Open or Create of the session; reply 150; the data connection, its
 // bytes, its end; for uploads a second look at the control connection, then Commit or Abort;
-// Transferred and the last reply. A stop of the service, the loss of the client and ABOR all cancel
-// the one context under which this happens. Abort is told its cause.
+// Transferred and the last reply. All of them run under one context. A stop of the service, the
+// loss of the client and ABOR cancel it, and Abort gets the cause.
 //
 // # Control connection
 //
-// On the control connection command lines come in and replies go out, both over TLS if the client
-// wishes. A Watch follows the connection during a transfer; the only command that it knows is ABOR.
+// The control connection carries command lines and replies, over TLS if the client wishes. During a
+// transfer a Watch reads it; the only command that it knows is ABOR.
 //
 // # Data connections
 //

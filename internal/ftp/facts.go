@@ -34,7 +34,7 @@ func (s facts) String() (text string) {
 	return text
 }
 
-// feature returns what FEAT tells: all facts, those of the set with a star.
+// feature returns the line of FEAT: all facts, with a star at those in the set.
 func (s facts) feature() (text string) {
 	for i, name := range factNames {
 		if s.has(1 << i) {
@@ -60,7 +60,7 @@ func parseFacts(list string) (s facts) {
 // timeval is the form of times in MDTM and MLST.
 const timeval = "20060102150405"
 
-// append appends those facts of e that are in the set, and one space.
+// append appends the facts of e that are in the set, and one space.
 func (s facts) append(b []byte, e Entry) []byte {
 	if s.has(factType) {
 		if e.Dir {
@@ -88,7 +88,7 @@ func (s facts) append(b []byte, e Entry) []byte {
 	return append(b, ' ')
 }
 
-// perm returns what a client may do with the entry, in the letters of RFC 3659.
+// perm returns the client's permissions for the entry, in the letters of RFC 3659.
 func (e Entry) perm() string {
 	switch {
 	case e.Dir && e.Writable:
@@ -102,8 +102,8 @@ func (e Entry) perm() string {
 	}
 }
 
-// appendLong appends a line of LIST, in the form of ls -l that clients parse. A time that is not of
-// the last half year has its year instead of its hour.
+// appendLong appends a line of LIST, in the form of ls -l, which clients parse. A time outside the
+// last half year is written with its year instead of its hour.
 func appendLong(b []byte, e Entry, now time.Time) []byte {
 	mode := "-r--r--r--"
 	switch {

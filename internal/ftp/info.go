@@ -2,14 +2,14 @@ package ftp
 
 import "strings"
 
-// info has the commands that tell about the server and set options of the session.
+// info has the commands that describe the server and set options of the session.
 type info struct {
 	d    *dialogue
 	cfg  *Config
 	tree *tree
 }
 
-// feat answers FEAT with what works here, now.
+// feat answers FEAT with the features that the client can use now.
 func (i *info) feat(string) {
 	features := []string{"Features:"}
 	if i.cfg.TLS != nil {

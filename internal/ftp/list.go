@@ -25,7 +25,7 @@ func (t *transfers) nlst(arg string) {
 	arg = withoutFlags(arg)
 	prefix := ""
 	if dir, last := path.Split(arg); isPattern(last) {
-		prefix = dir // as a shell would expand it
+		prefix = dir // names have the directory before them, as a shell expands a pattern
 	}
 	t.enumerate(arg, func(b []byte, e Entry) []byte {
 		b = append(append(b, prefix...), Printable(e.Name)...)
@@ -47,7 +47,7 @@ func (t *transfers) mlsd(arg string) {
 	}
 }
 
-// withoutFlags removes the flags for ls that clients send, as in "LIST -la dir".
+// withoutFlags removes flags of ls, which clients send as in "LIST -la dir".
 func withoutFlags(arg string) string {
 	for strings.HasPrefix(arg, "-") {
 		var flag string
@@ -62,8 +62,8 @@ func withoutFlags(arg string) string {
 
 func isPattern(name string) bool { return strings.ContainsAny(name, `*?[`) }
 
-// enumerate lists a directory, a file, or the entries that match a pattern in the path's last
-// element.
+// enumerate lists a directory, a file, or, if the path's last element is a pattern, the entries
+// that match it.
 func (t *transfers) enumerate(arg string, line lineFormat) {
 	name, ok := t.path(arg)
 	if !ok {
@@ -115,7 +115,8 @@ func (t *transfers) sendDir(dir, pattern string, line lineFormat) {
 	})
 }
 
-// sendEntries sends a listing while it is made. Only listBuffer bytes of it are held.
+// sendEntries makes a listing and sends it piece by piece. It holds only listBuffer bytes in
+// memory.
 func (t *transfers) sendEntries(name string, line lineFormat, entries func(context.Context) iter.Seq2[Entry, error]) {
 	t.rest = 0
 	transfer := t.begin("", "")

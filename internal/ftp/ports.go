@@ -17,12 +17,12 @@ type ports struct {
 	client  netip.Addr
 
 	channel  Channel // for the next transfer; nil: none is chosen
-	private  bool    // data connections are encrypted: PROT P
-	implicit bool    // TLS began at once: nothing crosses in clear text
+	private  bool    // data connections are encrypted, after PROT P
+	implicit bool    // TLS began at once, so nothing may be sent in clear text
 	onlyEPSV bool    // after EPSV ALL
 }
 
-// prot answers PROT: whether data connections are private or clear.
+// prot answers PROT, which says whether data connections are encrypted.
 func (p *ports) prot(arg string) {
 	switch level := strings.ToUpper(strings.TrimSpace(arg)); {
 	case !p.d.control.Encrypted():
@@ -66,7 +66,7 @@ func (p *ports) pasv(string) {
 		p.d.reply(425, "PASV is for IPv4; use EPSV")
 		return
 	}
-	if ip.IsLoopback() && !p.client.IsLoopback() { // a proxy has passed the client on
+	if ip.IsLoopback() && !p.client.IsLoopback() { // the client came through a proxy
 		p.d.log.WarnContext(p.d.ctx, "ftp: the address for PASV is not known behind this proxy: set public")
 		p.d.reply(425, "This server does not know its address for PASV; use EPSV")
 		return
@@ -147,8 +147,8 @@ func (p *ports) eprt(arg string) {
 	p.connectTo(netip.AddrPortFrom(ip.Unmap(), uint16(port)))
 }
 
-// connectTo chooses an active data connection. It leads to the client itself and not to a port of a
-// system service, so that nobody can use the server to reach others.
+// connectTo chooses an active data connection. It accepts only the client's own address, and no
+// port of a system service, so that nobody can use the server to reach others.
 func (p *ports) connectTo(to netip.AddrPort) {
 	switch {
 	case p.onlyEPSV:
@@ -183,8 +183,8 @@ func (p *ports) ready() bool {
 	return false
 }
 
-// take returns the data connection that was chosen, for one use, and if it is to be encrypted the
-// TLS configuration.
+// take returns the chosen data connection, for one use. tlsConfig is nil if the connection is not
+// encrypted.
 func (p *ports) take() (channel Channel, tlsConfig *tls.Config) {
 	channel, p.channel = p.channel, nil
 	if p.private {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	evictTime = time.Second     // for a client that has to make room to read its last reply
+	evictTime = time.Second     // for a client that must make room, to read its last reply
 	cutTime   = 5 * time.Second // for goroutines to end once their connections are cut
 )
 
-// place is a connection as the registry counts it.
+// place is a connection in the registry.
 type place struct {
 	peer    netip.Addr   // the client's
-	network netip.Prefix // counted as one client
+	network netip.Prefix // limits count it as one client
 	dismiss func(*Error) // tells the client why it must go: now if it is idle, or after its command
 	cut     func()       // closes the connection
 
 	// The registry's mutex guards the following.
-	counted  bool          // among the connections of the server and of the network
+	counted  bool          // the connection is in conns and in the network's count
 	stranger *list.Element // in registry.strangers; nil after the login
 	account  string        // logged in as; "" before
 }
@@ -30,13 +30,13 @@ type place struct {
 // registry counts connections and logins, and sends clients away.
 type registry struct {
 	maxConns, maxPerAddr, maxPerAccount int
-	contact                             string // whom to ask
+	contact                             string // for people who are refused
 	counts                              *Counts
 
 	mu         sync.Mutex // guards what follows
 	places     map[*place]bool
 	strangers  *list.List // of *place without a login, the longest connected first
-	conns      int        // that are counted
+	conns      int        // number of counted connections
 	perNetwork map[netip.Prefix]int
 	perAccount map[string]int
 	draining   bool
@@ -51,7 +51,7 @@ func newRegistry(cfg Config) *registry {
 	}
 }
 
-// refusal returns a 421 reply that ends with whom to ask.
+// refusal returns a 421 reply that ends with the contact.
 func (r *registry) refusal(format string, args ...any) *Error {
 	text := fmt.Sprintf(format, args...)
 	if r.contact != "" {
@@ -62,8 +62,8 @@ func (r *registry) refusal(format string, args ...any) *Error {
 
 func stopping() *Error { return &Error{421, "The service is stopping; come back later"} }
 
-// admit counts a new connection, or returns why it may not stay. If there is no room, the
-// connection that has been open longest without a login is sent away.
+// admit counts a new connection, or returns why it may not stay. If there is no room, admit sends
+// away the connection that has been open longest without a login.
 func (r *registry) admit(p *place) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,8 @@ func (r *registry) admit(p *place) *Error {
 	return nil
 }
 
-// evict sends away the connection that has been open longest without a login, of those that match.
+// evict sends away, of the connections that match, the one that has been open longest without a
+// login.
 func (r *registry) evict(match func(*place) bool) {
 	for el := r.strangers.Front(); el != nil; el = el.Next() {
 		if p := el.Value.(*place); match(p) {
@@ -107,7 +108,7 @@ func (r *registry) evict(match func(*place) bool) {
 	}
 }
 
-// uncount gives a connection's room to others.
+// uncount removes a connection from the counts, so that another has room.
 func (r *registry) uncount(p *place) {
 	if p.stranger != nil {
 		r.strangers.Remove(p.stranger)
@@ -120,7 +121,7 @@ func (r *registry) uncount(p *place) {
 	}
 }
 
-// login counts a login of user, or returns why it may not be. forget undoes it.
+// login counts a login of user, or returns why it is refused. forget undoes login.
 func (r *registry) login(p *place, user string) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,8 +166,8 @@ func (r *registry) checkEmpty() {
 	}
 }
 
-// drain admits nobody any more and sends idle clients away. It lets the others finish their command
-// within patience, and then cuts them.
+// drain admits no more clients and sends idle ones away. It lets the others finish their command
+// within patience, and then cuts their connections.
 func (r *registry) drain(patience time.Duration) error {
 	r.mu.Lock()
 	r.draining = true

@@ -37,12 +37,12 @@ func Run(ctx context.Context, cfg Config, h Handler) error {
 	return err
 }
 
-// accept has goftp serve the clients of l until ctx ends. It closes l.
+// accept makes goftp serve the clients of l until ctx ends, and closes l.
 func (s *server) accept(ctx context.Context, l *listener) error {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	loops, err := goftp.NewServer(&goftp.Options{
 		Commands:       commandTable(),
-		Perm:           goftp.NewSimplePerm("", ""), // must not be nil; no command asks for it
+		Perm:           goftp.NewSimplePerm("", ""), // must not be nil; no command uses it
 		WelcomeMessage: s.cfg.Greeting,
 		Logger:         new(goftp.DiscardLogger),
 	})
@@ -56,13 +56,13 @@ func (s *server) accept(ctx context.Context, l *listener) error {
 	return nil
 }
 
-// server is what the clients of one server share.
+// server has what the clients of one server share.
 type server struct {
 	cfg      Config
 	handler  Handler
 	registry *registry
 	passive  Ports
-	follower *stream.Follower // of downloads that are sent and not yet acknowledged
+	follower *stream.Follower // follows downloads that are sent and not yet acknowledged
 }
 
 func newServer(cfg Config, h Handler) *server {
@@ -96,7 +96,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		pause = time.Millisecond
 		c := newClient(context.Background(), l.server, raw)
 		if refusal := l.server.registry.admit(c.place); refusal != nil {
-			if !l.implicit { // nobody waits here for a handshake
+			if !l.implicit { // the greeting would wait for the handshake
 				c.control.Reply(refusal.Code, refusal.Msg)
 			}
 			raw.Close()

@@ -19,8 +19,8 @@ const (
 	inData       telnetState = iota
 	afterIAC                 // the next byte is a command
 	beforeOption             // the next byte is the option of WILL, WONT, DO or DONT
-	inSub                    // within IAC SB … IAC SE
-	inSubIAC                 // after an IAC in there
+	inSub                    // between IAC SB and IAC SE
+	inSubIAC                 // after an IAC between IAC SB and IAC SE
 )
 
 // strip removes the commands from b, in place.

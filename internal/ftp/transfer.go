@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// secondLook is how long the control connection is watched after the end of an upload's data:
-	// the two connections of a killed client end in any order.
+	// secondLook is how long the control connection is watched after the end of an upload's data.
+	// The two connections of a killed client end in any order.
 	secondLook = 50 * time.Millisecond
-	// maxFollowed is how many downloads of one control connection may be unacknowledged at once. Of
-	// more it is not known when they arrive.
+	// maxFollowed is how many unacknowledged downloads of one control connection are followed at
+	// once. For further ones nobody learns when they arrive.
 	maxFollowed = 8
 )
 
@@ -71,7 +71,8 @@ func (x *transfer) run(announcement string, work func(*dataConn) error) error {
 	return err
 }
 
-// opened tells the session of a transfer that is about to move bytes, but not of listings.
+// opened tells a Watched session that a transfer is about to move bytes. It does not tell of
+// listings.
 func (x *transfer) opened(c *dataConn) {
 	if x.direction == "" {
 		return
@@ -85,8 +86,8 @@ func (x *transfer) opened(c *dataConn) {
 	}
 }
 
-// record tells the session what has become of the transfer: now, or when the client has
-// acknowledged the last byte.
+// record calls Transferred for the transfer: now, or when the client has acknowledged the last
+// byte.
 func (x *transfer) record(bytes int64, took time.Duration, err error) {
 	c, session, followed := x.conn, x.of.tree.session, &x.of.followed
 	done := Transfer{Direction: x.direction, Path: x.path, Bytes: bytes, Took: took, Err: err}
@@ -122,8 +123,8 @@ func (x *transfer) record(bytes int64, took time.Duration, err error) {
 	})
 }
 
-// receive receives the data of an upload, and commits or aborts it. It returns how long the data
-// alone took.
+// receive receives the data of an upload, and commits or aborts the upload. It returns how long the
+// data took, without Commit.
 func (x *transfer) receive(up Upload) (got int64, took time.Duration, err error) {
 	cause := errors.New("the transfer crashed")
 	defer func() {
@@ -141,7 +142,7 @@ func (x *transfer) receive(up Upload) (got int64, took time.Duration, err error)
 		if _, proves := up.(SelfProving); !proves {
 			x.watch.Linger(secondLook)
 		}
-		err = x.watch.Stop() // Commit is not watched
+		err = x.watch.Stop() // the watch ends before Commit
 	}
 	if cause = err; err == nil {
 		err = up.Commit()

@@ -22,7 +22,7 @@ type transfers struct {
 	followed atomic.Int32 // downloads that are sent and not yet acknowledged
 }
 
-// takeRest returns the offset for the next transfer, for one use.
+// takeRest returns the offset for the next transfer, and resets it to 0.
 func (t *transfers) takeRest() int64 {
 	offset := t.rest
 	t.rest = 0
@@ -40,7 +40,7 @@ func (t *transfers) setRest(arg string) {
 	t.d.reply(350, "The next transfer starts at byte %d", n)
 }
 
-// abor answers ABOR. If it ended a transfer, that has been answered before.
+// abor answers ABOR. If the ABOR ended a transfer, the transfer's reply has been sent before.
 func (t *transfers) abor(string) {
 	t.ports.drop()
 	t.rest = 0
@@ -48,13 +48,13 @@ func (t *transfers) abor(string) {
 }
 
 // path returns the absolute path that an argument names, if a data connection is chosen. If it
-// returns false, the client has been told why.
+// returns false, it has told the client why.
 func (t *transfers) path(arg string) (path string, ok bool) {
 	path, ok = t.tree.path(arg)
 	return path, ok && t.ports.ready()
 }
 
-// stat is path, and what is there.
+// stat returns the path like path, and the entry there.
 func (t *transfers) stat(arg string) (path string, e Entry, ok bool) {
 	if path, ok = t.path(arg); ok {
 		e, ok = t.tree.statPath(path)
@@ -71,8 +71,8 @@ func (t *transfers) reply(err error, success string, args ...any) {
 	t.d.reply(226, success, args...)
 }
 
-// retr answers RETR. The size in its reply is that of a look before: a file of the latest versions
-// may be another one by the time it is opened.
+// retr answers RETR. The size in its 150 reply comes from Stat, before the file is opened: by then,
+// a file of the latest versions may have been replaced.
 func (t *transfers) retr(arg string) {
 	offset := t.takeRest()
 	path, e, ok := t.stat(arg)

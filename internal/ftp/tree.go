@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// tree is what a client sees of the handler since its login. It has the commands that describe
-// single files and directories and that change the working directory.
+// tree holds the client's session and working directory. It has the commands that describe single
+// files and directories or change the working directory.
 type tree struct {
 	d       *dialogue
 	session Session // nil before the login
@@ -17,8 +17,8 @@ type tree struct {
 	facts   facts   // chosen by OPTS MLST
 }
 
-// path returns the absolute path that an argument names. If it returns false, the client has been
-// told why.
+// path returns the absolute path that an argument names. If it returns false, it has told the
+// client why.
 func (t *tree) path(arg string) (string, bool) {
 	if !t.d.printable(arg) {
 		return "", false
@@ -29,8 +29,8 @@ func (t *tree) path(arg string) (string, bool) {
 	return path.Clean(arg), true
 }
 
-// stat finds the file or directory that an argument names. If it returns false, the client has been
-// told why.
+// stat finds the file or directory that an argument names. If it returns false, it has told the
+// client why.
 func (t *tree) stat(arg string) (name string, e Entry, ok bool) {
 	if name, ok = t.path(arg); ok {
 		e, ok = t.statPath(name)
@@ -47,7 +47,7 @@ func (t *tree) statPath(name string) (Entry, bool) {
 	return e, err == nil
 }
 
-// statFile is stat for commands that want a file.
+// statFile is stat for commands that need a file.
 func (t *tree) statFile(arg string) (name string, e Entry, ok bool) {
 	if name, e, ok = t.stat(arg); ok && e.Dir {
 		t.d.reply(550, "%s is a directory", name)
@@ -56,7 +56,8 @@ func (t *tree) statFile(arg string) (name string, e Entry, ok bool) {
 	return name, e, ok
 }
 
-// statDigest is stat for commands that want a file's stored digest: none is computed for a client.
+// statDigest is stat for commands that need a file's stored digest. No digest is computed for a
+// client.
 func (t *tree) statDigest(arg string) (name string, e Entry, ok bool) {
 	if name, e, ok = t.statFile(arg); !ok {
 		return name, e, false
@@ -128,7 +129,7 @@ func (t *tree) mdtm(arg string) {
 	}
 }
 
-// hash answers HASH, of the draft that clients know (draft-bryan-ftp-hash).
+// hash answers HASH as clients know it (draft-bryan-ftp-hash).
 func (t *tree) hash(arg string) {
 	if name, e, ok := t.statDigest(arg); ok {
 		t.d.reply(213, "SHA-256 0-%d %s %s", e.Size, e.SHA256, name)

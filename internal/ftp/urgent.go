@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// urgentInLine has the kernel leave urgent data in the stream. Clients send an ABOR as urgent data,
-// with Telnet's IP and Synch before it (RFC 959, section 4.1.3). Otherwise the kernel would take
-// the last byte of each such piece out of the stream, perhaps the ABOR's line end.
+// urgentInLine makes the kernel leave urgent data in the stream. Clients send an ABOR as urgent
+// data, with Telnet's IP and Synch before it (RFC 959, section 4.1.3). By default the kernel takes
+// the last byte of urgent data out of the stream, which may be the ABOR's line end.
 func urgentInLine(c *net.TCPConn) error {
 	var failed error
 	err := rawControl(c, func(fd int) { failed = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_OOBINLINE, 1) })

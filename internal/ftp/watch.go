@@ -20,8 +20,8 @@ var (
 // longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
-// Watch follows the control connection while a transfer runs. Only the control connection shows
-// that a client was killed: the data connection of an upload ends with the same FIN either way.
+// Watch reads the control connection while a transfer runs. Only the control connection shows that
+// a client was killed: the data connection of an upload ends with the same FIN in both cases.
 type Watch struct {
 	conn  *controlConn
 	ended chan struct{} // closed when err is final
@@ -68,8 +68,8 @@ func (w *Watch) run() error {
 	}
 }
 
-// lastLook reads what had come when the watch was stopped. An ABOR may be among it that the client
-// sent before it closed its data connection.
+// lastLook reads what had arrived when the watch was stopped. It may contain an ABOR that the
+// client sent before it closed its data connection.
 func (w *Watch) lastLook() error {
 	const patience = 100 * time.Millisecond
 	c := w.conn
@@ -77,7 +77,7 @@ func (w *Watch) lastLook() error {
 		c.Conn.SetReadDeadline(time.Now().Add(patience))
 		c.fill()
 	}
-	if errors.Is(c.readErr, os.ErrDeadlineExceeded) { // only a part of a TLS record has come
+	if errors.Is(c.readErr, os.ErrDeadlineExceeded) { // only a part of a TLS record has arrived
 		c.readErr = nil
 	}
 	switch {
@@ -89,7 +89,7 @@ func (w *Watch) lastLook() error {
 	return nil
 }
 
-// hasABOR reports whether one of the whole lines in b is an ABOR.
+// hasABOR reports whether a whole line in b is an ABOR.
 func hasABOR(b []byte) bool {
 	for line := range bytes.Lines(b) {
 		if bytes.HasSuffix(line, []byte("\n")) && bytes.EqualFold(bytes.TrimSpace(line), []byte("ABOR")) {
@@ -99,7 +99,7 @@ func hasABOR(b []byte) bool {
 	return false
 }
 
-// Linger waits for the alarm, but no longer than d.
+// Linger waits for the watch to end by itself, but no longer than d.
 func (w *Watch) Linger(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -109,7 +109,7 @@ func (w *Watch) Linger(d time.Duration) {
 	}
 }
 
-// Stop ends the watch and returns the error with which it raised the alarm, or nil. It may be
+// Stop ends the watch. It returns the error that the watch passed to alarm, or nil. It may be
 // called again.
 func (w *Watch) Stop() error {
 	w.once.Do(func() {
