@@ -14,16 +14,16 @@ import (
 
 // DB grants leases through the control database. Each name has a queue of rows, numbered by tokens
 // in order of arrival; the first row is the holder's. Each waiter and holder counts up a beat in
-// its own row. A waiter that sees the beat of a row ahead stand still for the TTL removes that row.
-// So no clocks are compared: a clock that is set, or that differs between machines, has no effect.
+// its own row. If the beat of a row ahead stands still for the TTL, a waiter removes that row. No
+// clocks are compared, so it does not matter if a clock is set or machines' clocks differ.
 type DB struct {
 	db       *sql.DB
 	presence *Presence
 	opt      Options
 }
 
-// NewDB returns a DB on a database that internal/db has opened. Processes that share the directory
-// of presence notice at once when one of them has died; presence may be nil.
+// NewDB returns a DB on a database that internal/db has opened. Processes that share presence's
+// directory notice at once when one of them has died. presence may be nil.
 func NewDB(db *sql.DB, presence *Presence, opt Options) *DB {
 	opt.fill()
 	if opt.Holder == "" {
@@ -45,7 +45,7 @@ type row struct {
 // longestLook is the longest interval at which a waiter looks at the queue.
 const longestLook = 200 * time.Millisecond
 
-// errPassedOver says that another process has removed this one's row.
+// errPassedOver says that another process has removed this process's row.
 var errPassedOver = errors.New("removed from the queue: its beat was not seen for too long")
 
 // Do implements Locker.
@@ -78,7 +78,7 @@ func (d *DB) Raise(ctx context.Context, name string, least int64) error {
 	return nil
 }
 
-// waiter is one call of Do: its row, and what it has seen of the rows ahead.
+// waiter is one call of Do. It holds its row, and the beats that it has seen in the rows ahead.
 type waiter struct {
 	*DB
 	name  string
@@ -87,14 +87,14 @@ type waiter struct {
 	seen  map[int64]sighting
 }
 
-// sighting is the beat of another row, and the time since when it has not changed.
+// sighting is the beat of another row, and the time since which the beat has stood still.
 type sighting struct {
 	beat  int64
 	since time.Time
 }
 
-// enter adds a row at the end of the queue. The token comes from a counter in a row, not from a
-// sequence: so rows become visible in the order of their tokens.
+// enter adds a row at the end of the queue. The token comes from a counter in a row instead of a
+// sequence, so that rows become visible in the order of their tokens.
 func (w *waiter) enter(ctx context.Context) error {
 	w.beat = time.Now()
 	return db.Transact(ctx, w.db, nil, func(tx *sql.Tx) error {
@@ -139,7 +139,7 @@ func (w *waiter) wait(ctx context.Context) error {
 	}
 }
 
-// ahead returns the rows before this one's, or errPassedOver if this one's is gone.
+// ahead returns the rows before the waiter's own, or errPassedOver if its own is gone.
 func (w *waiter) ahead(ctx context.Context) (ahead []row, err error) {
 	ahead, err = db.List(ctx, w.db, func(rows *sql.Rows, r *row) error { return rows.Scan(&r.token, &r.beat, &r.holder) },
 		`SELECT token, beat, holder FROM lease_queue WHERE name = ? AND token <= ? ORDER BY token`, w.name, w.token)
@@ -152,7 +152,8 @@ func (w *waiter) ahead(ctx context.Context) (ahead []row, err error) {
 	return ahead[:len(ahead)-1], nil
 }
 
-// judge removes another's row if its process has died or its beat has stood still for the TTL.
+// judge removes another process's row if that process has died or the row's beat has stood still
+// for the TTL.
 func (w *waiter) judge(ctx context.Context, r row) error {
 	was, ok := w.seen[r.token]
 	if !ok || was.beat != r.beat {
@@ -169,7 +170,7 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 	if !gone {
 		return nil
 	}
-	// Only with that beat: if its process has counted since, the row stays.
+	// If the process has counted up the beat since, the row stays.
 	n, err := db.Exec(ctx, w.db, `DELETE FROM lease_queue WHERE name = ? AND token = ? AND beat = ?`, w.name, r.token, r.beat)
 	if err != nil || n == 0 {
 		return err

@@ -1,10 +1,10 @@
-// Package lease lets one process at a time do what two must not do at once: publish, collect,
-// rebalance. Entering and leaving needs the consent of the one control database (DB), or of a
-// majority of the service's own processes (package quorum).
+// Package lease lets one process at a time do work that two must not do at once, such as
+// publishing. A lease is granted by the control database (DB), or by a majority of the service's
+// own processes (package quorum).
 //
 // Every Locker promises:
 //
-//   - Waiters for a name get it in the order in which they asked; nobody waits for ever. A holder
+//   - Waiters for a name get it in the order in which they asked; none waits for ever. A holder
 //     or waiter that does not answer for the TTL loses its place.
 //   - A holder's token is higher than that of every earlier holder of the name, and higher than any
 //     number given to Raise.
@@ -26,25 +26,25 @@ import (
 	"time"
 )
 
-// ErrLost is the cause with which a holder's context ends when its lease is no longer certain. If
-// the work fails because of that, Do's error wraps it.
+// ErrLost is the cause of a holder's context when its lease is no longer certain. If the work fails
+// because of that, Do's error wraps ErrLost.
 var ErrLost = errors.New("the lease is lost")
 
 // Locker grants leases. Its methods may be called concurrently.
 type Locker interface {
 	// Do waits for its turn, calls f while it holds the name, and releases the name. If the lease
 	// is lost, f's context ends with ErrLost as its cause. f must pass the token with every write
-	// to the guarded resource. Do returns f's error, or says why f was not called.
+	// to the guarded resource. Do returns f's error, or the reason why f was not called.
 	Do(ctx context.Context, name string, f func(ctx context.Context, token int64) error) error
-	// Raise makes all tokens of the name that are given from now on higher than least. Call it when
-	// the old tokens are forgotten: after restoring the database from a backup, for a new quorum,
-	// or when changing from one Locker to another.
+	// Raise makes all further tokens of the name higher than least. Call it when the Locker does
+	// not know the old tokens: after restoring the database from a backup, for a new quorum, or
+	// when changing from one Locker to another.
 	Raise(ctx context.Context, name string, least int64) error
 }
 
-// Options are common to all Lockers.
+// Options are the settings that all Lockers have.
 type Options struct {
-	TTL    time.Duration // a holder that does not answer for so long loses the lease; 10 s if zero
+	TTL    time.Duration // a holder that does not answer for this time loses the lease; 10 s if zero
 	Holder string        // name of this process, for people; that of the Presence if empty
 	Log    *slog.Logger  // nil: discards
 }
@@ -58,7 +58,7 @@ func (o *Options) fill() {
 	}
 }
 
-// releasing is the time-out for releasing a lease. After it the lease ends by itself.
+// releasing is the time-out for releasing a lease. A lease that is not released ends by itself.
 const releasing = 5 * time.Second
 
 // Under is for implementations of Locker. It calls f with keep running beside it. keep returns nil

@@ -14,16 +14,17 @@ import (
 	"sheaf/internal/files"
 )
 
-// Presence shows other processes on this machine that this process is alive: it is a file in a
-// shared directory that the process keeps locked. When a process dies the kernel releases the lock
-// at once, so the others need not wait for its lease to end.
+// Presence shows other processes on this machine that this process is alive. It is a file in a
+// shared directory that the process keeps locked. When the process dies, the kernel releases the
+// lock at once, so the others need not wait for its lease to end.
 type Presence struct {
 	dir   string
-	place string // identifies the directory; processes of other directories cannot be judged
+	place string // identifies the directory; Gone knows nothing of processes of other directories
 	file  *os.File
 }
 
-// Appear creates this process's file in dir, which must exist, and removes those of dead processes.
+// Appear creates this process's file in dir, which must exist. It removes the files of dead
+// processes.
 func Appear(dir string) (_ *Presence, err error) {
 	defer func() {
 		if err != nil {
@@ -64,7 +65,7 @@ func Appear(dir string) (_ *Presence, err error) {
 // Name returns the unique name of the process.
 func (p *Presence) Name() string { return p.place + "/" + filepath.Base(p.file.Name()) }
 
-// Gone reports whether the process of that name is known to have ended. It returns false for a
+// Gone reports whether the process with this name has certainly ended. It returns false for a
 // process of another directory.
 func (p *Presence) Gone(name string) (bool, error) {
 	at, file, ok := strings.Cut(name, "/")
@@ -91,7 +92,7 @@ func (p *Presence) Gone(name string) (bool, error) {
 	return err == nil, err
 }
 
-// Close ends the presence, as the end of the process does.
+// Close ends the presence; so does the end of the process.
 func (p *Presence) Close() error { return p.file.Close() }
 
 // clear removes the file if its process has ended.
@@ -110,7 +111,7 @@ func (p *Presence) clear(name string) error {
 	return os.Remove(f.Name())
 }
 
-// lock stops other processes from appearing and from judging until unlock.
+// lock makes Appear and Gone of other processes wait until unlock.
 func (p *Presence) lock() (unlock func() error, err error) {
 	d, err := os.Open(p.dir)
 	if err != nil {
