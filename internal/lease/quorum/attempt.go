@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// stage is how far an attempt is.
+// stage is the progress of an attempt.
 type stage int
 
 const (
@@ -13,7 +13,7 @@ const (
 	getting               // collects tokens
 	entering              // writes its fencing token
 	holding
-	lapsed // its tokens may have been lent to others meanwhile; that it gets them again is no use
+	lapsed // its tokens may have been lent to others meanwhile, so getting them again does not help
 )
 
 // attempt is one attempt of a client to hold a name. Its methods must not be called concurrently.
@@ -24,18 +24,18 @@ type attempt struct {
 
 	stage   stage
 	stamp   int64
-	seq     int64 // of the last request
+	seq     int64 // number of the last request
 	fence   int64
 	servers map[string]*seen
-	grace   time.Time // while it holds: until then it does by an earlier configuration
+	grace   time.Time // while holding: until when the tokens of an earlier configuration last
 }
 
-// seen is what an attempt knows of a server.
+// seen is an attempt's knowledge of one server.
 type seen struct {
 	timed   bool
 	stamp   int64
 	fence   int64
-	until   time.Time // its token is ours until then; zero: it is not
+	until   time.Time // until when its token is ours; zero: it is not ours
 	recall  bool
 	entered bool
 	since   int64 // number of the request by which its token was returned
@@ -52,7 +52,7 @@ func (a *attempt) of(server string) *seen {
 	return a.servers[server]
 }
 
-// next returns what to ask of a server now.
+// next returns the next request to a server.
 func (a *attempt) next(now time.Time, server string) request {
 	a.seq++
 	q := request{Kind: kindGet, Config: a.config, Name: a.name, Client: a.client, Stamp: a.stamp, Seq: a.seq, TTL: a.ttl}
@@ -62,15 +62,15 @@ func (a *attempt) next(now time.Time, server string) request {
 		q.Kind = kindTime
 	case a.stage == getting && s.recall:
 		q.Kind = kindReturn
-		s.until, s.recall, s.since = time.Time{}, false, a.seq // from now on it counts no more
+		s.until, s.recall, s.since = time.Time{}, false, a.seq // the token no longer counts as ours
 	case a.stage == entering && !s.entered && now.Before(s.until):
 		q.Kind, q.Fence = kindEnter, a.fence
 	}
 	return q
 }
 
-// heard takes a server's answer to what was asked at a time. It reports whether there is something
-// to do at once.
+// heard handles a server's answer r to request q, which was sent at the time asked. It reports
+// whether further requests should be sent at once.
 func (a *attempt) heard(now time.Time, server string, asked time.Time, q request, r answer) (hurry bool) {
 	if a.stage == holding && !now.Before(a.certain(now)) {
 		a.stage = lapsed
@@ -102,9 +102,9 @@ func (a *attempt) heard(now time.Time, server string, asked time.Time, q request
 	return a.stage != before || s.recall
 }
 
-// adopt takes over a later configuration. What is held stays so for as long as it was certain;
-// meanwhile the tokens that the configuration asks for must come together. A change takes its
-// second step no sooner than that.
+// adopt takes over a later configuration. A name that is held stays held as long as it was certain
+// by the earlier one; before that time ends, the attempt must get the tokens that the later one
+// needs. A change waits for that time before its second step.
 func (a *attempt) adopt(now time.Time, c Config) bool {
 	if c.Epoch <= a.config.Epoch {
 		return false
@@ -121,7 +121,7 @@ func (a *attempt) adopt(now time.Time, c Config) bool {
 	return true
 }
 
-// advance goes to the next stage if enough servers have answered.
+// advance goes to the next stage if enough servers have answered for it.
 func (a *attempt) advance(now time.Time) {
 	ours := func(server string) bool { return now.Before(a.of(server).until) }
 	switch a.stage {
@@ -153,13 +153,13 @@ func (a *attempt) advance(now time.Time) {
 		case slices.ContainsFunc(a.config.all(), func(server string) bool {
 			return ours(server) && a.of(server).fence >= a.fence && !a.of(server).entered
 		}):
-			a.stage = getting // somebody has raised the fencing tokens
+			a.stage = getting // another client has raised the fencing tokens
 		}
 	}
 }
 
-// certain returns until when the name is held for certain: as long as a quorum's tokens are. It is
-// a time that has passed if it is not.
+// certain returns until when the name is held for certain: as long as the tokens of a quorum are
+// ours. If the name is not held, it returns the zero time.
 func (a *attempt) certain(now time.Time) time.Time {
 	if a.stage != holding {
 		return time.Time{}
@@ -174,7 +174,7 @@ func (a *attempt) certain(now time.Time) time.Time {
 		}
 	}
 	slices.SortFunc(ends, func(x, y time.Time) int { return y.Compare(x) })
-	for _, end := range ends { // the latest time at which enough are ours
+	for _, end := range ends { // find the latest time at which enough tokens are ours
 		if a.config.quorum(func(server string) bool { return !a.of(server).until.Before(end) }) {
 			return end
 		}

@@ -8,14 +8,15 @@ import (
 // change is a change of the servers in two phases, made by the holder of the name serversName. Its
 // methods must not be called concurrently.
 //
-//  1. L: from now on a majority of the earlier servers and one of the later ones is needed. Whoever
-//     holds a name by the earlier servers alone may do so until its tokens end, or get the others.
+//  1. L: from now on a majority of the earlier servers and one of the later ones is needed. A
+//     client that holds a name by the earlier servers alone may do so until its tokens end, or get
+//     the others.
 //  2. When such tokens have ended, the later servers get all fencing tokens that the earlier ones
 //     know, since they must give higher ones.
 //  3. L̄: from now on a majority of the later servers is enough.
 //
-// A change that breaks off after its first step leaves both majorities needed; the next change goes
-// on with it.
+// If a change breaks off after its first step, both majorities stay needed; the next change
+// completes it.
 type change struct {
 	joint, final Config
 	ttl          time.Duration
@@ -38,22 +39,22 @@ const (
 	overtaken // there is a later configuration
 )
 
-// newChange prepares a change of the servers. fence is the fencing token by which serversName is
-// held: so the epochs of two changes are never the same.
+// newChange prepares a change of the servers. fence is the fencing token of the lease on
+// serversName. The epochs follow from it, so two changes never have the same.
 func newChange(now Config, members []string, fence int64, ttl time.Duration) *change {
 	c := &change{ttl: ttl, acks: make(map[string]bool), fences: make(map[string]int64)}
 	members = slices.Clone(members)
 	slices.Sort(members)
 	members = slices.Compact(members)
 	c.joint = Config{Epoch: 2 * fence, Members: now.Members, Next: members}
-	if now.Next != nil { // one that broke off
+	if now.Next != nil { // an earlier change broke off
 		c.joint.Next = now.Next
 	}
 	c.final = Config{Epoch: 2*fence + 1, Members: c.joint.Next}
 	return c
 }
 
-// next returns what to ask of a server now. ok is false if that is nothing.
+// next returns the next request to a server. ok is false if there is none now.
 func (c *change) next(now time.Time, server string) (q request, ok bool) {
 	if c.step == awaitTokens && !now.Before(c.wait) {
 		c.to(readFences)
@@ -77,7 +78,7 @@ func (c *change) to(step changeStep) {
 	clear(c.acks)
 }
 
-// heard takes a server's answer.
+// heard handles a server's answer r to request q.
 func (c *change) heard(now time.Time, server string, q request, r answer) {
 	step := map[changeStep]string{installJoint: kindTime, readFences: kindTime, writeFences: kindRaise, installFinal: kindTime}[c.step]
 	switch {

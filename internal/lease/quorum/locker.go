@@ -23,24 +23,25 @@ import (
 type Options struct {
 	lease.Options
 	Members []string // host:port of the servers, until a change names others; the same at all processes
-	Secret  []byte   // that the servers and their clients share
+	Secret  []byte   // shared by the servers and their clients
 
-	// The following are for a process that is a server itself.
-	Listener net.Listener // nil: it is none
-	Address  string       // its name: where the others reach it, as in Members
-	File     string       // what it must not forget
+	// Listener, Address and File are for a process that is a server itself.
+	Listener net.Listener // nil: the process is not a server
+	Address  string       // the server's name: host:port where the others reach it, as in Members
+	File     string       // file for the server's durable state
 }
 
-// Locker grants leases by a majority of servers, of which this process may be one. Its clients and
-// servers share a secret, by which each message is signed; nothing in them is secret.
+// Locker grants leases by a majority of servers, of which this process may be one. Clients and
+// servers share a secret that signs each message. The messages are not encrypted, since nothing in
+// them is secret.
 type Locker struct {
 	opt    Options
 	caller *caller
 
 	mu     sync.Mutex // guards what follows
-	server *server    // nil: this process is none
-	served int64      // requests that it has answered
-	config Config     // the latest that is known
+	server *server    // nil: this process is not a server
+	served int64      // requests that the server has answered
+	config Config     // the latest known configuration
 
 	leaving sync.WaitGroup
 	http    *http.Server
@@ -96,7 +97,7 @@ func Open(opt Options) (*Locker, error) {
 	return l, nil
 }
 
-// serve is the server's part.
+// serve handles a request as the server, and takes over a later configuration.
 func (l *Locker) serve(q request) (answer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +120,7 @@ func (l *Locker) known() Config {
 	return l.config
 }
 
-// ask makes a request of a server, which may be this process.
+// ask sends a request to a server, which may be this process.
 func (l *Locker) ask(ctx context.Context, server string, q request) (answer, error) {
 	if l.server != nil && server == l.opt.Address {
 		return l.serve(q)
@@ -135,7 +136,7 @@ func (l *Locker) ask(ctx context.Context, server string, q request) (answer, err
 	return r, err
 }
 
-// Close ends the server and the connections. Leases that are held end by themselves.
+// Close ends the server and the connections. Leases that clients hold end by themselves.
 func (l *Locker) Close() error {
 	var err error
 	if l.http != nil {
@@ -173,13 +174,13 @@ func (l *Locker) Raise(ctx context.Context, name string, least int64) error {
 	return nil
 }
 
-// Check returns nil if enough servers answer, and ErrNoQuorum if too few do before ctx ends.
+// Check returns nil if enough servers answer, and ErrNoQuorum if too few answer before ctx ends.
 func (l *Locker) Check(ctx context.Context) error {
 	_, err := l.all(ctx, request{Kind: kindTime})
 	return err
 }
 
-// all makes a request of all servers, again and again until a quorum has answered.
+// all sends a request to all servers, again and again until a quorum has answered.
 func (l *Locker) all(ctx context.Context, q request) (map[string]answer, error) {
 	heard := make(map[string]answer)
 	for {
@@ -220,16 +221,16 @@ func errDiffers(server string) error {
 	return fmt.Errorf("server %s knows other servers than this process; lease.quorum.members must be the same at all", server)
 }
 
-// Member is a server, as it answers now.
+// Member describes a server by its answer.
 type Member struct {
 	Address string `json:"address"`
-	Joining bool   `json:"joining,omitempty"` // by a change that has not ended
+	Joining bool   `json:"joining,omitempty"` // the server joins by a change that has not ended
 	Leaving bool   `json:"leaving,omitempty"`
-	Problem string `json:"problem,omitempty"` // why it does not answer
+	Problem string `json:"problem,omitempty"` // why the server does not answer
 }
 
-// Members returns the servers, in the order of their addresses, as they answer within some seconds.
-// If no majority does, it returns those that this process knows of, and ErrNoQuorum.
+// Members returns the servers, in the order of their addresses, with their answers within some
+// seconds. If no majority answers, it returns the servers that this process knows, and ErrNoQuorum.
 func (l *Locker) Members(ctx context.Context) ([]Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, releasing)
 	defer cancel()
@@ -251,13 +252,13 @@ func (l *Locker) Members(ctx context.Context) ([]Member, error) {
 	return all, err
 }
 
-// changeTime is how many times the time of a lease a change may take: it waits for tokens that
-// others hold, and then for the old ones to end.
+// changeTime limits a change of the servers, as a multiple of the TTL. A change waits for tokens
+// that other clients hold, and then for the old tokens to end.
 const changeTime = 6
 
 // Change changes the servers, in two phases, while leases are held and granted. It takes a little
-// longer than the time for which tokens are lent. members is given the present ones. One change at
-// a time is made. If an earlier one was broken off, it is completed first. It fails with
+// longer than the TTL. members gets the present servers and returns the new ones. Only one change
+// runs at a time. If an earlier change was broken off, Change completes it first. It returns
 // ErrNoQuorum if a majority of the present servers, or of the new ones, does not answer for some
 // seconds.
 func (l *Locker) Change(ctx context.Context, members func(now []string) ([]string, error)) error {
@@ -336,7 +337,7 @@ func (l *Locker) Served() int64 {
 	return l.served
 }
 
-// Asked returns how many clients have this process's token of a name, or wait for it.
+// Asked returns how many clients have this server's token of a name, or wait for it.
 func (l *Locker) Asked(name string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

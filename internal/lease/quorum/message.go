@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// path is where servers take requests, by POST.
+// path is the path of the servers' URL for requests, by POST.
 const path = "/v1/lease"
 
-// macHeader has the HMAC-SHA256 of a message by the servers' secret, in hex.
+// macHeader is the header with the HMAC-SHA256 of a message by the servers' secret, in hex.
 const macHeader = "Sheaf-Mac"
 
 const (
 	maxMessage = 1 << 20
-	fresh      = time.Minute // how old the server's time in a request may be, and how long nonces are kept
+	fresh      = time.Minute // how old a request's At may be, and how long nonces are kept
 )
 
 // sent is a request on its way.
 type sent struct {
 	To    string  `json:"to"`    // the server's name
-	Boot  string  `json:"boot"`  // the server's start, as it has told; empty at first
+	Boot  string  `json:"boot"`  // identifies the server's start, as the server has told it; empty at first
 	At    int64   `json:"at"`    // the server's time, ms since its start, as far as the client knows
 	Nonce string  `json:"nonce"` // random; a server takes each once
 	Q     request `json:"request"`
@@ -41,7 +41,7 @@ type returned struct {
 	Nonce string `json:"nonce"` // of the request
 	Boot  string `json:"boot"`
 	At    int64  `json:"at"`
-	Stale bool   `json:"stale,omitempty"` // nothing was done: Boot was another, or At too old
+	Stale bool   `json:"stale,omitempty"` // nothing was done: Boot was wrong, or At too old
 	R     answer `json:"answer"`
 }
 
@@ -56,7 +56,7 @@ func authentic(secret []byte, kind string, body []byte, claimed string) bool {
 	return hmac.Equal([]byte(mac(secret, kind, body)), []byte(claimed))
 }
 
-// door lets in requests that are authentic, fresh and new. It may be used concurrently.
+// door passes on requests that are authentic, fresh and not repeated. It may be used concurrently.
 type door struct {
 	name   string
 	secret []byte
@@ -67,14 +67,14 @@ type door struct {
 
 	mu            sync.Mutex // guards what follows
 	nonces, older map[string]bool
-	turned        time.Time // when nonces became older
+	turned        time.Time // when nonces were last moved to older
 }
 
 func newDoor(name string, secret []byte, handle func(request) (answer, error), refuse func(string, *http.Request)) *door {
 	return &door{name: name, secret: secret, boot: rand.Text(), began: time.Now(), handle: handle, refuse: refuse, nonces: make(map[string]bool), turned: time.Now()}
 }
 
-// first reports whether a nonce comes for the first time.
+// first reports whether a nonce is new, and remembers it.
 func (d *door) first(nonce string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +88,7 @@ func (d *door) first(nonce string) bool {
 	return true
 }
 
-// ServeHTTP implements http.Handler. What is refused gets 403 and the reason.
+// ServeHTTP implements http.Handler. A refused request gets 403 and the reason.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	var q sent
@@ -126,7 +126,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set(macHeader, mac(d.secret, "answer", answered))
-	_, _ = w.Write(answered) // the client repeats what it hears nothing of
+	_, _ = w.Write(answered) // a client without an answer repeats its request
 }
 
 func (d *door) deny(w http.ResponseWriter, r *http.Request, reason string) {
@@ -143,7 +143,7 @@ type caller struct {
 	told map[string]told
 }
 
-// told is what a server has told of its time.
+// told is what a server has told of its start and its time.
 type told struct {
 	boot string
 	at   int64
@@ -152,7 +152,7 @@ type told struct {
 
 var errForged = errors.New("forged: the answer is not signed by the servers' secret")
 
-// call makes a request of a server.
+// call sends a request to a server and returns the answer.
 func (c *caller) call(ctx context.Context, server string, q request) (answer, error) {
 	for try := 0; ; try++ {
 		out, err := c.once(ctx, server, q)

@@ -1,8 +1,9 @@
-// Package quorum is mutual exclusion among processes that need no server of their own for it: each
-// of them is one of the servers. It is protocol QC of paper 002 (quorum consensus with the majority
+// Package quorum provides mutual exclusion among processes without a separate server: each process
+// is one of the servers. It is protocol QC of paper 002 (quorum consensus with the majority
 // coterie). For each name a server has one token, which it lends to one client at a time. A client
-// that has the tokens of a majority of the servers holds the name. If a client asks that comes
-// first, the server recalls its token from one that does not hold the name yet, which returns it.
+// that has the tokens of a majority of the servers holds the name. If a client with a higher
+// priority asks, the server recalls its token from the client that has it, which returns it unless
+// it holds the name.
 //
 // It differs from the paper in four ways:
 //
@@ -18,8 +19,8 @@
 //   - Servers join and leave in two phases (the paper's L and L̄), whose order follows Raft's joint
 //     consensus (Ongaro and Ousterhout 2014, section 6): see Locker.Change.
 //
-// Server and attempt have no clock, files or connections of their own. So a test plays ten thousand
-// schedules of delays, losses, copies, restarts and changes.
+// Types server and attempt have no clock, files or connections of their own. So a test can play ten
+// thousand schedules of delays, losses, copies, restarts and changes.
 package quorum
 
 import (
@@ -27,14 +28,14 @@ import (
 	"time"
 )
 
-// Config is who the servers are.
+// Config names the servers.
 type Config struct {
-	Epoch   int64    `json:"epoch"` // higher for each later one
+	Epoch   int64    `json:"epoch"` // higher for each later configuration
 	Members []string `json:"members"`
 	Next    []string `json:"next,omitempty"` // during a change: a majority of these is needed, too
 }
 
-// includes reports whether a server is one of them.
+// includes reports whether a server is in the configuration.
 func (c Config) includes(server string) bool {
 	return slices.Contains(c.Members, server) || slices.Contains(c.Next, server)
 }
@@ -46,7 +47,7 @@ func (c Config) all() []string {
 	return slices.Compact(all)
 }
 
-// quorum reports whether the servers for which has is true are enough.
+// quorum reports whether the servers for which has returns true are enough.
 func (c Config) quorum(has func(server string) bool) bool {
 	for _, set := range [][]string{c.Members, c.Next} {
 		n := 0
@@ -72,45 +73,45 @@ const (
 	kindRaise  = "raise"  // remember at least these fencing tokens
 )
 
-// request is what a client asks of a server.
+// request is a client's request to a server.
 type request struct {
 	Kind   string           `json:"kind"`
 	Config Config           `json:"config"`           // as the client knows it
-	Name   string           `json:"name,omitempty"`   // of what is to be held
+	Name   string           `json:"name,omitempty"`   // name of the lease
 	Client string           `json:"client,omitempty"` // one attempt of one process to hold a name
-	Stamp  int64            `json:"stamp,omitempty"`  // its priority: lower ones, then lower clients, go first
+	Stamp  int64            `json:"stamp,omitempty"`  // priority of the attempt: lower stamps, then lower clients, go first
 	Seq    int64            `json:"seq,omitempty"`    // number of the client's request
-	TTL    time.Duration    `json:"ttl,omitempty"`    // for which a token is lent
+	TTL    time.Duration    `json:"ttl,omitempty"`    // time for which a token is lent
 	Fence  int64            `json:"fence,omitempty"`  // kindEnter
 	Fences map[string]int64 `json:"fences,omitempty"` // kindRaise
 }
 
 // answer is a server's answer.
 type answer struct {
-	Config  *Config          `json:"config,omitempty"`  // nothing was done, since there is this later one
-	Removed bool             `json:"removed,omitempty"` // nothing was done, since the server is none
+	Config  *Config          `json:"config,omitempty"`  // a later configuration, because of which nothing was done
+	Removed bool             `json:"removed,omitempty"` // nothing was done, since the process is no longer a server
 	Differs bool             `json:"differs,omitempty"` // nothing was done, since the server's settings name other servers
 	Stamp   int64            `json:"stamp,omitempty"`   // logical time of the name
 	Lent    bool             `json:"lent,omitempty"`    // the client has the token
-	Recall  bool             `json:"recall,omitempty"`  // and should return it, unless it holds the name
+	Recall  bool             `json:"recall,omitempty"`  // the client should return the token, unless it holds the name
 	Fence   int64            `json:"fence,omitempty"`   // highest fencing token of the name
 	Entered bool             `json:"entered,omitempty"` // kindEnter: the fencing token is kept
-	Fences  map[string]int64 `json:"fences,omitempty"`  // kindTime without a name: of all names
+	Fences  map[string]int64 `json:"fences,omitempty"`  // kindTime without a name: fencing tokens of all names
 }
 
-// Kept is what a server must not forget. It is durable before the server answers.
+// Kept is a server's durable state. It is stored before the server answers.
 type Kept struct {
 	Config Config           `json:"config"`
 	Fences map[string]int64 `json:"fences"` // highest fencing token, by name
-	TTL    time.Duration    `json:"ttl"`    // longest for which a token was lent
+	TTL    time.Duration    `json:"ttl"`    // longest time for which a token was lent
 }
 
-// server is one server's part. Its methods must not be called concurrently.
+// server is the state of one server. Its methods must not be called concurrently.
 type server struct {
 	name  string
 	kept  Kept
-	keep  func(Kept) error // makes it durable
-	since time.Time        // nothing is lent before: other tokens may be out
+	keep  func(Kept) error // makes kept durable
+	since time.Time        // no token is lent before, since tokens from before the start may be out
 	names map[string]*token
 }
 
@@ -127,16 +128,16 @@ type token struct {
 type place struct {
 	client string
 	stamp  int64
-	until  time.Time // unless it asks again
-	seq    int64     // of its last request to get the token, or to hold the name
+	until  time.Time // end of the place, unless the client asks again
+	seq    int64     // number of the client's last kindGet or kindEnter request
 }
 
 func (p place) before(o place) bool {
 	return p.stamp < o.stamp || p.stamp == o.stamp && p.client < o.client
 }
 
-// newServer starts a server with what it kept. ttl is how long tokens may be out that it lent
-// before, if that is not known. One that is still to join has lent none.
+// newServer starts a server with its durable state. ttl is how long tokens from before the start
+// may be out, if kept does not say it. A server that has not joined yet has lent no tokens.
 func newServer(name string, kept Kept, ttl time.Duration, now time.Time, keep func(Kept) error) *server {
 	if kept.Fences == nil {
 		kept.Fences = make(map[string]int64)
@@ -148,12 +149,11 @@ func newServer(name string, kept Kept, ttl time.Duration, now time.Time, keep fu
 	return &server{name: name, kept: kept, keep: keep, since: since, names: make(map[string]*token)}
 }
 
-// handle answers a request. An error means that nothing is sure, and that the client gets no
-// answer.
+// handle answers a request. After an error the state is uncertain, and the client gets no answer.
 func (s *server) handle(now time.Time, q request) (a answer, err error) {
 	switch {
 	case q.Config.Epoch < s.kept.Config.Epoch:
-		later := s.kept.Config // the answer is read while others are made
+		later := s.kept.Config // a copy, since the answer is read while other requests are handled
 		return answer{Config: &later}, nil
 	case q.Config.Epoch > s.kept.Config.Epoch:
 		if err := s.change(func(k *Kept) { k.Config = q.Config }); err != nil {
@@ -187,7 +187,7 @@ func (s *server) handle(now time.Time, q request) (a answer, err error) {
 		}
 		t.get(place{q.Client, q.Stamp, now.Add(q.TTL), q.Seq})
 	case kindReturn:
-		if t.has(q.Client) && q.Seq > t.lent.seq { // else it comes late, or twice
+		if t.has(q.Client) && q.Seq > t.lent.seq { // otherwise the request comes late, or twice
 			t.insert(*t.lent)
 			t.lent = nil
 		}
@@ -210,7 +210,7 @@ func (s *server) handle(now time.Time, q request) (a answer, err error) {
 	return a, nil
 }
 
-// change makes a change of what is kept durable.
+// change changes the durable state by f.
 func (s *server) change(f func(*Kept)) error {
 	next := s.kept
 	next.Fences = make(map[string]int64, len(s.kept.Fences)+1)
@@ -225,7 +225,8 @@ func (s *server) change(f func(*Kept)) error {
 	return nil
 }
 
-// enter keeps a client's fencing token, if it has the server's token and no other one is as high.
+// enter stores a client's fencing token, if the client has the server's token and no known fencing
+// token is as high.
 func (s *server) enter(t *token, q request) (bool, error) {
 	known := s.kept.Fences[q.Name]
 	if !t.has(q.Client) {
@@ -262,7 +263,7 @@ func (s *server) raise(fences map[string]int64) error {
 
 func (t *token) has(client string) bool { return t.lent != nil && t.lent.client == client }
 
-// expire forgets clients that have not asked for too long.
+// expire forgets clients whose time has passed without another request.
 func (t *token) expire(now time.Time) {
 	if t.lent != nil && now.After(t.lent.until) {
 		t.lent = nil

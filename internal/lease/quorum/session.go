@@ -8,19 +8,19 @@ import (
 	"sheaf/internal/lease"
 )
 
-// session makes an attempt with the servers. Its methods must not be called concurrently.
+// session carries out an attempt with the servers. Its methods must not be called concurrently.
 type session struct {
 	l       *Locker
 	a       *attempt
 	heard   chan heard
 	due     map[string]time.Time
 	busy    map[string]chan struct{} // of servers that are being asked; closed at the answer
-	quiet   time.Time                // since when too few answer
+	quiet   time.Time                // since when too few servers answer
 	answers map[string]time.Time
 	warned  bool
 }
 
-// heard is an answer, or that there is none.
+// heard is an answer to a request, or an error instead.
 type heard struct {
 	server string
 	asked  time.Time
@@ -38,7 +38,7 @@ func newSession(l *Locker, a *attempt) *session {
 
 // every is the time between two requests to a server.
 func (s *session) every() time.Duration {
-	if s.a.stage == holding && !time.Now().Before(s.a.grace) { // else tokens of other servers are needed soon
+	if s.a.stage == holding && !time.Now().Before(s.a.grace) { // otherwise tokens of further servers are needed soon
 		return s.l.opt.TTL / 4
 	}
 	return min(max(s.l.opt.TTL/100, 10*time.Millisecond), 250*time.Millisecond)
@@ -80,11 +80,11 @@ func (s *session) ask(ctx context.Context, now time.Time, server string) {
 	go func() {
 		r, err := s.l.ask(ctx, server, q)
 		close(answered)
-		s.heard <- heard{server, now, q, r, err} // there is room: one for each server
+		s.heard <- heard{server, now, q, r, err} // does not block: there is room for one of each server
 	}()
 }
 
-// take takes an answer.
+// take handles an answer.
 func (s *session) take(ctx context.Context, h heard) {
 	now := time.Now()
 	delete(s.busy, h.server)
@@ -106,7 +106,7 @@ func (s *session) take(ctx context.Context, h heard) {
 	}
 }
 
-// keep prolongs what is held until ctx ends, or it is lost.
+// keep prolongs the hold on the name until ctx ends or the hold is lost.
 func (s *session) keep(ctx context.Context) error {
 	err := s.run(ctx, func(now time.Time) bool { return s.a.stage == lapsed || !now.Before(s.a.certain(now)) })
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *session) keep(ctx context.Context) error {
 	return lease.ErrLost
 }
 
-// leave gives all tokens back. It returns when enough servers have them; the others are told
-// meanwhile.
+// leave gives all tokens back. It returns when enough servers have them; telling the others goes on
+// in the background.
 func (s *session) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
 	servers := s.a.config.all()
@@ -128,9 +128,9 @@ func (s *session) leave(ctx context.Context) {
 		q.Kind = kindLeave
 		telling.Go(func() {
 			if busy != nil {
-				<-busy // else the token would be asked for again
+				<-busy // otherwise that request would take the token again
 			}
-			_, _ = s.l.ask(ctx, server, q) // else it ends by itself
+			_, _ = s.l.ask(ctx, server, q) // if this fails, the token's time ends by itself
 			done <- server
 		})
 	}
