@@ -1,6 +1,5 @@
-// Package logs makes the loggers of both programs. Lines are text or JSON. Each line that is
-// written for a request has the request's ID, by which it is found in the lines of all rooms, of a
-// proxy in front and of the object store behind.
+// Package logs makes the loggers of both programs. Lines are text or JSON. Each line for a request
+// has the request's ID, which also a proxy in front and the object store behind can log.
 //
 // The keys of lines are those that docs/logs.md lists; a test in test/house refuses others.
 package logs
@@ -20,7 +19,7 @@ const (
 // requestKey is the key of a request's ID in lines.
 const requestKey = "request"
 
-// Settings is how a program writes its log.
+// Settings are the settings of a program's log.
 type Settings struct {
 	Format string `mapstructure:"format" want:"text or json"`              // text or json
 	Level  string `mapstructure:"level" want:"debug, info, warn or error"` // the least important lines that are written: debug, info, warn or error

@@ -13,12 +13,12 @@ import (
 
 type idKey struct{}
 
-// WithRequest returns a context whose lines have the ID.
+// WithRequest returns a context with a request's ID, which lines logged with the context then have.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, idKey{}, id)
 }
 
-// Request returns the ID of the request with this context; empty if there is none.
+// Request returns the request's ID in a context; empty if there is none.
 func Request(ctx context.Context) string {
 	id, _ := ctx.Value(idKey{}).(string)
 	return id
@@ -27,9 +27,9 @@ func Request(ctx context.Context) string {
 // NewID returns an ID that nobody else has: 26 letters and digits.
 func NewID() string { return rand.Text() }
 
-// Handler gives each request an ID, and the answer the header with it. A trusted proxy may have
-// chosen the ID (see peer.Proxied): in X-Request-Id, or as the trace of a traceparent (W3C Trace
-// Context, 3.2). What others say, and what is no well-formed ID, is replaced.
+// Handler gives each request an ID, and sends it in a header of the answer. A trusted proxy may
+// choose the ID (see peer.Proxied), in X-Request-Id or as the trace ID of traceparent (W3C Trace
+// Context, 3.2). An ID from others, or one that is not well-formed, is replaced.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var id string
@@ -49,8 +49,8 @@ var (
 	traceID    = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$`)
 )
 
-// given returns the ID that the headers of a request have; empty if they have none, or a bad one.
-// Two headers of one name are none: one of them may be the client's own.
+// given returns the ID in the headers of a request; empty if there is none, or a bad one. If a
+// header is there twice, it does not count: one of the two may be the client's own.
 func given(h http.Header) string {
 	if ids := h.Values(wire.HeaderRequest); len(ids) > 0 {
 		if len(ids) == 1 && wellFormed.MatchString(ids[0]) {
