@@ -1,4 +1,4 @@
-// Package loop does something again and again, or later, until a context ends.
+// Package loop repeats or delays calls until a context ends.
 package loop
 
 import (
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Every calls f at once and then at each interval, until ctx ends. Calls do not overlap: one that
-// is due while f runs follows it. Every passes f's errors to tell, except those after ctx has
-// ended. If f never fails, tell may be nil. Every returns nil.
+// Every calls f at once and then at each interval, until ctx ends. Calls do not overlap: a call
+// that is due while f runs follows at its end. Every passes f's errors to tell, except those after
+// ctx has ended. If f never fails, tell may be nil. Every returns nil.
 func Every(ctx context.Context, interval time.Duration, f func(context.Context) error, tell func(error)) error {
 	return every(ctx, interval, true, f, tell)
 }
 
-// After is Every, but for the first call, which comes when the first interval is over.
+// After is like Every, but makes the first call after the first interval.
 func After(ctx context.Context, interval time.Duration, f func(context.Context) error, tell func(error)) error {
 	return every(ctx, interval, false, f, tell)
 }
@@ -35,10 +35,10 @@ func every(ctx context.Context, interval time.Duration, now bool, f func(context
 	}
 }
 
-// Pause waits for d. It returns false at once if ctx ends before.
+// Pause waits for d. If ctx ends before, it returns false at once.
 func Pause(ctx context.Context, d time.Duration) bool { return Wait[struct{}](ctx, d, nil) }
 
-// Wait is Pause, but also returns when wake has something, which it takes.
+// Wait is like Pause, but also returns, with true, when it receives a value from wake.
 func Wait[T any](ctx context.Context, d time.Duration, wake <-chan T) bool {
 	select {
 	case <-ctx.Done():
