@@ -1,5 +1,5 @@
 // Package mailer sends mails by an SMTP server, at once or from an outbox in the control database.
-// Letters in the outbox are tried again for some three days.
+// If a letter in the outbox cannot be sent, it is tried again for some three days.
 package mailer
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sheaf/internal/certs"
 )
 
-// Server says how mails are sent.
+// Server describes the mail server and how it is used.
 type Server struct {
 	Address  string // host and port of the SMTP server
 	From     string // sender address
@@ -34,14 +34,14 @@ type Server struct {
 type TLS string
 
 const (
-	StartTLS TLS = "starttls" // must be offered
+	StartTLS TLS = "starttls" // the server must offer it
 	Implicit TLS = "tls"      // from the first byte, port 465
-	NoTLS    TLS = "none"     // a server on this machine
+	NoTLS    TLS = "none"     // only for a server on this machine
 )
 
 const defaultPatience = time.Minute
 
-// MaxAttempts is how often a mail is tried: with the pauses of Pause, over some three days.
+// MaxAttempts is how often a mail is tried. With the pauses of Pause, that takes some three days.
 const MaxAttempts = 16
 
 // Pause returns how long to wait after the n-th failure: 30 seconds, doubled up to 8 hours.
@@ -52,12 +52,12 @@ func Pause(n int) time.Duration {
 
 const longestPause = 8 * time.Hour
 
-// BeyondPauses returns a time that lies farther ahead than a letter which was tried is ever made to
-// wait. If a letter waits for longer, the clock was set back meanwhile, and the letter is due.
+// BeyondPauses returns a time after the end of every pause. If a letter is to wait beyond that, the
+// clock was set back meanwhile, and the letter is due.
 func BeyondPauses(now time.Time) time.Time { return now.Add(2 * longestPause) }
 
-// Refused is a failure that would be the same next time: the server has refused the recipient or
-// the mail itself for good.
+// Refused says that the server has refused the recipient or the mail itself for good, so that
+// another attempt is useless.
 type Refused struct{ Err error }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -71,8 +71,8 @@ func (s *Server) WaitTime() time.Duration {
 	return cmp.Or(s.Patience, defaultPatience)
 }
 
-// New returns a mail without a body that the service sends by itself (RFC 3834). The ID makes its
-// Message-ID. A recipient that is no address is a *Refused.
+// New returns a mail without a body, marked as sent automatically (RFC 3834). Its Message-ID is
+// made from id. If to is not an address, New returns a *Refused.
 func (s *Server) New(id, to, subject string) (*mail.Msg, error) {
 	m := mail.NewMsg(mail.WithCharset(mail.CharsetUTF8))
 	if err := m.From(s.From); err != nil {
@@ -100,7 +100,7 @@ func (s *Server) Send(ctx context.Context, m *mail.Msg) error {
 		return err
 	}
 	err = client.Send(m)
-	_ = client.Close()   // whatever the server answers to QUIT
+	_ = client.Close()   // the answer to QUIT does not matter
 	if m.IsDelivered() { // the server has accepted it
 		return nil
 	}
@@ -111,9 +111,9 @@ func (s *Server) Send(ctx context.Context, m *mail.Msg) error {
 	return err
 }
 
-// lettersFault are the steps at which a permanent refusal (5xx, RFC 5321 4.2.1) is about this
-// letter. A refusal of an earlier step, the login or the sender, is for the operator to mend:
-// letters wait.
+// lettersFault are the steps at which a permanent refusal (5xx, RFC 5321 4.2.1) concerns this
+// letter. If the server refuses an earlier step, the login or the sender, the operator must act,
+// and letters wait.
 var lettersFault = []mail.SendErrReason{mail.ErrSMTPRcptTo, mail.ErrSMTPData, mail.ErrSMTPDataClose}
 
 func (s *Server) client() (*mail.Client, error) {

@@ -20,8 +20,8 @@ import (
 type Letter struct{ To, Subject, Text string }
 
 // Outbox keeps letters in the control database until they are sent. Several processes may send from
-// it at once: each claims a letter before it sends it. After a kill between sending and noting it,
-// a letter is sent again, with the same Message-ID.
+// it at once: each claims a letter before it sends the letter. If a process is killed after it has
+// sent a letter and before it has noted that, the letter is sent again, with the same Message-ID.
 type Outbox struct {
 	db     *sql.DB
 	server *Server
@@ -31,9 +31,9 @@ type Outbox struct {
 }
 
 const (
-	claimFor   = 30 * time.Second    // beyond what sending may take
-	keepFailed = 30 * 24 * time.Hour // letters that were given up
-	claimMany  = 20                  // letters at once
+	claimFor   = 30 * time.Second    // added to the limit for sending
+	keepFailed = 30 * 24 * time.Hour // how long letters that were given up are kept
+	claimMany  = 20                  // number of letters read at once
 	outboxPoll = time.Minute         // between two looks for letters that are due
 )
 
@@ -62,7 +62,7 @@ func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, l Letter) error {
 	return nil
 }
 
-// Hurry has Run look for letters now.
+// Hurry makes Run look for letters now.
 func (o *Outbox) Hurry() {
 	select {
 	case o.added <- struct{}{}:
@@ -110,7 +110,8 @@ func (o *Outbox) sendDue(ctx context.Context) error {
 	}
 }
 
-// send claims a letter and sends it. A failure to send is noted, and is no error.
+// send claims a letter and sends it. It notes a failure to send in the letter's row, and returns
+// nil.
 func (o *Outbox) send(ctx context.Context, q queued) error {
 	until := o.now().Add(o.server.WaitTime() + claimFor)
 	n, err := db.Exec(ctx, o.db, `UPDATE mails SET due = ?, attempts = attempts + 1 WHERE id = ? AND attempts = ? AND failed = 0`, db.Millis(until), q.id, q.attempts)
@@ -142,11 +143,11 @@ func (o *Outbox) send(ctx context.Context, q queued) error {
 	return err
 }
 
-// Counts is how many letters are in the outbox.
+// Counts has the numbers of letters in the outbox.
 type Counts struct {
-	Waiting int64 // to be sent for the first time
-	Failing int64 // that failed and will be tried again
-	GivenUp int64 // in the last 30 days
+	Waiting int64 // letters that were not tried yet
+	Failing int64 // letters that failed and will be tried again
+	GivenUp int64 // letters that were given up in the last 30 days
 }
 
 // Counts counts the letters that are not delivered.
