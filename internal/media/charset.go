@@ -13,34 +13,34 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Charset is what a page's bytes turned out to be.
+// Charset is the detected encoding of a page.
 type Charset struct {
 	Name    string            // as the WHATWG encoding standard writes it, in lower case
-	Doubted string            // what was declared, and not believed
-	Query   encoding.Encoding // for the queries of its links; nil: UTF-8
+	Doubted string            // the declared encoding, if the bytes contradict it
+	Query   encoding.Encoding // encoding for the queries of the page's links; nil: UTF-8
 }
 
-// sampleSize is how much of a body is tried when declarations are judged.
+// sampleSize limits the part of a body that is decoded to judge declarations, in bytes.
 const sampleSize = 256 << 10
 
-// DecodeText decodes a body that came with a Content-Type header to UTF-8. What does not
-// fit the encoding becomes U+FFFD.
+// DecodeText decodes a body with a Content-Type header to UTF-8. Bytes that do not fit the encoding
+// become U+FFFD.
 func DecodeText(body []byte, contentType string) (string, Charset) {
 	cs := DetectCharset(body, contentType)
 	return cs.Decode(body), cs
 }
 
-// Decode decodes bytes that are written in the charset to UTF-8.
+// Decode decodes a body in the charset to UTF-8.
 func (cs Charset) Decode(body []byte) string { return string(cs.DecodeBytes(body)) }
 
-// DecodeBytes is Decode for those who only read: where nothing has to be decoded, the text is the
-// body itself.
+// DecodeBytes is Decode for callers that do not change the result: if the body is valid UTF-8, it
+// returns the body itself.
 func (cs Charset) DecodeBytes(body []byte) []byte {
 	name := cs.Name
 	enc, err := htmlindex.Get(name)
 	if name == "utf-8" || err != nil {
 		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-		if utf8.Valid(body) { // which is quicker to see than to mend
+		if utf8.Valid(body) { // a check is faster than ToValidUTF8
 			return body
 		}
 		return bytes.ToValidUTF8(body, []byte("\uFFFD"))
@@ -52,7 +52,7 @@ func (cs Charset) DecodeBytes(body []byte) []byte {
 	return text
 }
 
-// Reader decodes a text that is written in the charset to UTF-8 as it comes.
+// Reader returns a reader that decodes r from the charset to UTF-8.
 func (cs Charset) Reader(r io.Reader) io.Reader {
 	var decoder transform.Transformer
 	switch enc, err := htmlindex.Get(cs.Name); {
@@ -73,14 +73,15 @@ func (cs Charset) utf16() encoding.Encoding {
 	return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
 }
 
-// DetectCharset finds a body's encoding. In this order: a byte order mark; ISO-2022-JP's
-// escapes in seven bits, which nothing else has; what the header and then the page declare, unless
-// the bytes say otherwise; the encoding in which the bytes make the most sense.
+// DetectCharset finds a body's encoding. It decides by the first of these: a byte order mark;
+// seven-bit text with the escapes of ISO-2022-JP, which no other encoding has; the declaration of
+// the header or else of the page, unless the bytes contradict it; the encoding that fits the bytes
+// best.
 func DetectCharset(body []byte, contentType string) Charset {
 	name, doubted := detect(body, contentType)
 	cs := Charset{Name: name, Doubted: doubted}
 	if name != "utf-8" && !strings.HasPrefix(name, "utf-16") {
-		cs.Query, _ = htmlindex.Get(name) // nil, as for UTF-8, where the name is none
+		cs.Query, _ = htmlindex.Get(name) // nil, as for UTF-8, if the name is empty
 	}
 	return cs
 }
@@ -99,7 +100,7 @@ func detect(body []byte, contentType string) (name, doubted string) {
 	}
 	declared := declaredCharset(body, contentType)
 	sample := sampleOf(body)
-	if strings.HasPrefix(declared, "utf-16") { // by the header; the bytes may say otherwise
+	if strings.HasPrefix(declared, "utf-16") { // declared by the header; the bytes may contradict it
 		if bytes.IndexByte(sample, 0) >= 0 || !validUTF8(sample) && sniff(sample) == "" {
 			return declared, ""
 		}
@@ -109,7 +110,7 @@ func detect(body []byte, contentType string) (name, doubted string) {
 	actual := sniff(sample)
 	if declared == "" {
 		if actual == "" || isASCII(sample) {
-			actual = "windows-1252" // as the HTML standard has it where nothing else is known
+			actual = "windows-1252" // the HTML standard's default
 			if IsXML(Sniff(contentType, body)) {
 				actual = "utf-8"
 			}
@@ -122,15 +123,15 @@ func detect(body []byte, contentType string) (name, doubted string) {
 	if actual == "utf-8" && isASCII(sample) {
 		return declared, ""
 	}
-	// A declaration that fits hardly worse than the best stays: it was made by
-	// somebody who may have known.
+	// If the declared encoding fits as well as the best one, the declaration counts: its author may
+	// have known.
 	if declared != "iso-2022-jp" && actual != "iso-2022-jp" && faults(sample, declared) <= faults(sample, actual) {
 		return declared, ""
 	}
 	return actual, declared
 }
 
-// judged reports whether detection can tell a declared encoding from others.
+// judged reports whether faults can judge an encoding.
 func judged(name string) bool {
 	switch name {
 	case "utf-8", "euc-jp", "shift_jis", "iso-2022-jp", "windows-1252":
@@ -139,13 +140,12 @@ func judged(name string) bool {
 	return false
 }
 
-// canonicalCharset returns an encoding's standard name by one of its labels; "" where there is
-// none.
+// canonicalCharset returns the standard name of the encoding with this label; "" if there is none.
 func canonicalCharset(label string) string {
 	label = strings.ToLower(strings.TrimSpace(label))
 	enc, err := htmlindex.Get(label)
 	if err != nil {
-		switch label { // the labels of old Japanese pages that the standard lacks
+		switch label { // labels of old Japanese pages that the standard lacks
 		case "cp932", "ms932", "x-ms-cp932":
 			return "shift_jis"
 		case "eucjp", "euc_jp", "ujis":
@@ -165,8 +165,8 @@ func canonicalCharset(label string) string {
 	return name
 }
 
-// sampleOf is the part of a body that is tried. It begins where ASCII ends: long scripts and
-// styles at a page's beginning say nothing.
+// sampleOf returns the part of a body that is decoded to judge encodings. It begins at the first
+// byte that is not ASCII, because scripts and styles at a page's beginning tell nothing.
 func sampleOf(body []byte) []byte {
 	from := 0
 	if len(body) > sampleSize && isASCII(body[:sampleSize]) {
@@ -178,8 +178,8 @@ func sampleOf(body []byte) []byte {
 	return body[from:min(len(body), from+sampleSize)]
 }
 
-// bareUTF16 finds UTF-16 without mark by an XML declaration, or by the zero bytes that markup
-// leaves.
+// bareUTF16 recognises UTF-16 without a byte order mark, by an XML declaration or by the zero bytes
+// of markup.
 func bareUTF16(b []byte) string {
 	switch {
 	case bytes.HasPrefix(b, []byte("<\x00?\x00x\x00")):
@@ -206,8 +206,8 @@ func bareUTF16(b []byte) string {
 	return ""
 }
 
-// sniff returns the encoding of the Japanese web, or UTF-8, in which the bytes
-// make sense; "" when none does.
+// sniff returns the encoding, among UTF-8 and those of the Japanese web, that fits the bytes best;
+// "" if none fits.
 func sniff(b []byte) string {
 	switch {
 	case (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))) && sevenBit(b):
@@ -224,8 +224,8 @@ func sniff(b []byte) string {
 	return best
 }
 
-// faults counts what does not fit an encoding: invalid sequences, and the
-// half-width katakana and rare rows that wrong decoding brings.
+// faults counts the signs that bytes are not in an encoding: invalid sequences, and the half-width
+// katakana and rare rows that come from wrong decoding.
 func faults(b []byte, name string) int {
 	switch name {
 	case "utf-8":
@@ -235,7 +235,7 @@ func faults(b []byte, name string) int {
 	case "shift_jis":
 		return pairFaults(b, sjisChar)
 	case "windows-1252":
-		// Anything is valid; so many letters with accents in a row are not likely.
+		// All bytes are valid, but long rows of accented letters are unlikely.
 		n := 0
 		for i := 1; i < len(b); i++ {
 			if b[i] >= 0x80 && b[i-1] >= 0x80 {
@@ -259,9 +259,9 @@ func utf8Faults(b []byte) int {
 	return n
 }
 
-// pairFaults counts the faults of an encoding with characters of several bytes beside
-// ASCII. char reads one, of which it sees the first two bytes. A character that
-// the sample cuts is no fault.
+// pairFaults counts the faults of a multi-byte encoding that includes ASCII. char gets the first
+// two bytes of a character and returns the character's width and faults. A character at the end
+// that the sample cuts is not a fault.
 func pairFaults(b []byte, char func(first, second byte) (width, faults int)) int {
 	n := 0
 	for i := 0; i+1 < len(b); i++ {
@@ -278,7 +278,7 @@ func pairFaults(b []byte, char func(first, second byte) (width, faults int)) int
 func eucChar(first, second byte) (width, faults int) {
 	switch {
 	case first == 0x8e && 0xa1 <= second && second <= 0xdf:
-		return 2, 1 // half-width katakana: valid, and rare
+		return 2, 1 // half-width katakana: valid, but rare
 	case first == 0x8f && second >= 0xa1:
 		return 3, 0
 	case 0xa1 <= first && first <= 0xfe && 0xa1 <= second && second <= 0xfe:
@@ -290,7 +290,7 @@ func eucChar(first, second byte) (width, faults int) {
 func sjisChar(first, second byte) (width, faults int) {
 	switch {
 	case 0xa1 <= first && first <= 0xdf:
-		return 1, 1 // half-width katakana: valid, and what EUC-JP looks like
+		return 1, 1 // half-width katakana: valid, but EUC-JP looks like it
 	case second < 0x40 || second == 0x7f || second > 0xfc:
 	case 0xf0 <= first && first <= 0xfc:
 		return 2, 1 // beyond the standard's rows
@@ -300,8 +300,8 @@ func sjisChar(first, second byte) (width, faults int) {
 	return 1, 2
 }
 
-// sevenBit reports whether hardly a byte has its highest bit set. A page in
-// another encoding may show ISO-2022-JP's escapes without being written in it.
+// sevenBit reports whether hardly any byte has its highest bit set. Otherwise escapes of
+// ISO-2022-JP in a page do not mean that the page is in that encoding.
 func sevenBit(b []byte) bool {
 	high := 0
 	for _, c := range b {
@@ -312,7 +312,7 @@ func sevenBit(b []byte) bool {
 	return high <= len(b)/100
 }
 
-// validUTF8 allows for a sample that was cut within a character.
+// validUTF8 reports whether b is UTF-8, perhaps cut within its last character.
 func validUTF8(b []byte) bool {
 	for i := 0; i < utf8.UTFMax && i <= len(b); i++ {
 		if utf8.Valid(b[:len(b)-i]) {
@@ -322,7 +322,8 @@ func validUTF8(b []byte) bool {
 	return false
 }
 
-// isASCII reports whether there is nothing but ASCII, and no escape, which other encodings have.
+// isASCII reports whether b is ASCII without escape characters, which begin characters of other
+// encodings.
 func isASCII(b []byte) bool {
 	if bytes.IndexByte(b, 0x1b) >= 0 {
 		return false

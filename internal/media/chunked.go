@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Chunks reads a body in the chunked transfer coding (RFC 9112, 7.1), as forgiving as curl and wget
-// are: a line may end with LF alone, a size may have spaces around it or 0x before it, and the line
-// end behind a chunk may be missing. It ends with io.EOF after the last chunk, with
-// io.ErrUnexpectedEOF if the body ends before that, and with ErrChunk where something else than a
+// Chunks reads a body in the chunked transfer coding (RFC 9112, 7.1). It is as forgiving as curl
+// and wget: a line may end with LF alone, a size may have spaces around it or 0x before it, and the
+// line end behind a chunk may be missing. Read returns io.EOF after the last chunk,
+// io.ErrUnexpectedEOF if the body ends before the last chunk, and ErrChunk if something else than a
 // chunk follows.
 type Chunks struct {
 	in    *bufio.Reader
-	left  int64 // bytes of the chunk that are not read
+	left  int64 // bytes of the chunk that are not read yet
 	found bool
 	plain bool
 	crlf  bool // the last size ends with CRLF
-	inOne bool // a chunk has begun, so the next line is its end
+	inOne bool // a chunk was read, so its line end comes next
 	begun bool
 	err   error
 }
@@ -29,14 +29,14 @@ type Chunks struct {
 var ErrChunk = errors.New("the body is not in chunks from here on")
 
 // NewChunks returns a reader of the body in r. If r is a bufio.Reader with a buffer of 4 KiB or
-// more, no more than the chunks is taken from it.
+// more, Chunks takes only the chunks from it.
 func NewChunks(r io.Reader) *Chunks { return &Chunks{in: bufio.NewReader(r)} }
 
-// Found reports whether the body, as far as it was read, is in chunks: the first one is whole, or
-// the body ends within it.
+// Found reports whether the body read so far is in chunks: its first chunk is whole, or the body
+// ends within that chunk.
 func (c *Chunks) Found() bool { return c.found }
 
-// Plain reports whether the body does not begin with a chunk. Then nothing was taken from it.
+// Plain reports that the body does not begin with a chunk. Then Chunks has taken nothing from it.
 func (c *Chunks) Plain() bool { return c.plain }
 
 // Read implements io.Reader.
@@ -51,7 +51,7 @@ func (c *Chunks) Read(p []byte) (n int, err error) {
 	c.left -= int64(n)
 	switch {
 	case err == io.EOF:
-		c.found = c.found || c.crlf // a number in a line of a text is hardly ended so
+		c.found = c.found || c.crlf // a line of a plain text hardly consists of a number and CRLF
 		c.err = io.ErrUnexpectedEOF
 	case err != nil:
 		c.err = err
@@ -70,7 +70,7 @@ func (c *Chunks) next() error {
 	if c.inOne && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
 		c.found = true
 	}
-	if err == nil && line == "" { // the end of the line of the chunk before
+	if err == nil && line == "" { // the line end behind the chunk before
 		line, err = c.line()
 	}
 	if err != nil {
@@ -93,14 +93,14 @@ const (
 	spaces    = " \t\r\n"
 )
 
-// beginsChunk reports whether a line with a size, or nothing, comes first.
+// beginsChunk reports whether the body begins with the line of a chunk, or is empty.
 func (c *Chunks) beginsChunk() bool {
-	const most = 32 // bytes of a line that tell
+	const most = 32 // bytes of a line that suffice to decide
 	digits := 0
 	for n := range most {
 		start, err := c.in.Peek(n + 1)
 		if err != nil {
-			return true // it ends here, or breaks off
+			return true // the body ends or breaks off here
 		}
 		switch at := start[n]; {
 		case strings.IndexByte(hexDigits, at) >= 0, digits == 1 && at|0x20 == 'x':
@@ -112,9 +112,10 @@ func (c *Chunks) beginsChunk() bool {
 	return digits > 0
 }
 
-// chunkSize parses the line before a chunk. A number that is too large is longer than any body.
+// chunkSize parses the line before a chunk. For a number that is too large it returns a size longer
+// than any body.
 func chunkSize(line string) (size int64, ok bool) {
-	text, _, _ := strings.Cut(line, ";") // what follows is an extension
+	text, _, _ := strings.Cut(line, ";") // extensions follow the semicolon
 	text = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "0x")
 	if text == "" || strings.Trim(text, hexDigits) != "" {
 		return 0, false
@@ -126,8 +127,8 @@ func chunkSize(line string) (size int64, ok bool) {
 	return size, true
 }
 
-// Over reads what follows the last chunk, up to an empty line. It reports whether that has come, so
-// that the next byte is not the body's.
+// Over reads the trailer after the last chunk, up to an empty line. It returns true if that line
+// has come, so that the next byte no longer belongs to the body.
 func (c *Chunks) Over() bool {
 	const most = 100 // lines
 	for range most {

@@ -9,9 +9,9 @@ import (
 	"sheaf/internal/stream"
 )
 
-// Body is a body after decoding. A body that is not in a coding that was declared comes as it is.
-// One that ends too early, or that becomes too much between two codings, comes as far as it goes,
-// and then io.ErrUnexpectedEOF.
+// Body is a body after decoding. If the body is not in a declared coding, Read returns its bytes as
+// they are. If it ends too early, or grows too much between two codings, Read returns the bytes up
+// to there, then io.ErrUnexpectedEOF.
 type Body struct {
 	Removed bool // the codings are decoded or not there, so Content-Encoding no longer applies
 
@@ -22,14 +22,14 @@ type Body struct {
 // maxCodings limits the number of codings of one body.
 const maxCodings = 2
 
-// What is between two codings may have betweenGrace bytes, and betweenRatio for each byte of the
-// body. So work is bounded by what was sent, also if nothing comes out in the end.
+// Between two codings there may be betweenGrace bytes, and betweenRatio bytes for each byte of the
+// body. So the work is bounded by the size of the body, even if nothing comes out in the end.
 const (
 	betweenGrace = 16 << 20
 	betweenRatio = 100
 )
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n int64
@@ -41,7 +41,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// between passes on what is between two codings, as long as that is bounded.
+// between passes on the bytes between two codings, up to the bound.
 type between struct {
 	counted
 	body *counted
@@ -55,8 +55,8 @@ func (b *between) Read(p []byte) (int, error) {
 }
 
 // Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
-// coding is unknown, nothing is decoded. It reads nothing before the first Read. Reading fails with
-// the context's error soon after that ends, also while much is decoded of which nothing comes out.
+// coding is unknown, nothing is decoded. Decode reads nothing before the first Read. Read returns
+// the context's error soon after the context has ended, even if it decodes much without a result.
 func Decode(ctx context.Context, r io.Reader, values []string) *Body {
 	var codings []string
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
@@ -90,13 +90,13 @@ func Decode(ctx context.Context, r io.Reader, values []string) *Body {
 
 func (d *Body) Read(p []byte) (int, error) { return d.out.Read(p) }
 
-// Absent reports whether what was read was not in a coding that was declared, and came as it is.
-// That gzip is not there does not count: browsers take that.
+// Absent reports whether the body was not in a declared coding, and Read returned it as it is. A
+// missing gzip coding does not count, because browsers accept that.
 func (d *Body) Absent() bool {
 	return slices.ContainsFunc(d.layers, func(l *layer) bool { return l.absent })
 }
 
-// Damaged reports whether what was read does not have the checksum that follows it.
+// Damaged reports whether a checksum in the body was wrong.
 func (d *Body) Damaged() bool {
 	return slices.ContainsFunc(d.layers, func(l *layer) bool { return l.damaged })
 }

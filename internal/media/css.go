@@ -8,14 +8,14 @@ import (
 
 // StyleRef is an address in a style sheet.
 type StyleRef struct {
-	Start, End int    // of the text that stands for it: all of url(…), or a string with its quotes
+	Start, End int    // of the whole reference: all of url(…), or a string with its quotes
 	Raw        []byte // the address as it is written; UnescapeStyle decodes its backslashes
 	Func       bool   // it is written as url(…)
 }
 
-// StyleRefs yields the addresses of a style sheet in their order, comments and other strings left
-// out. The reader of an encoding in which a character's second byte may look like a backslash gives
-// leads, which reports whether a byte is such a character's first. It is nil for UTF-8.
+// StyleRefs yields the addresses of a style sheet in their order, without those in comments and
+// other strings. In some encodings a character's second byte may look like a backslash: then leads
+// reports whether a byte is such a character's first. It is nil for UTF-8.
 func StyleRefs(sheet []byte, leads func(byte) bool) iter.Seq[StyleRef] {
 	return func(yield func(StyleRef) bool) {
 		s := scanner{leads}
@@ -43,7 +43,7 @@ func StyleRefs(sheet []byte, leads func(byte) bool) iter.Seq[StyleRef] {
 					n, raw = s.str(rest[n:])
 				}
 			case c == '@' && hasPrefixFold(rest, "@namespace"):
-				n = s.rule(rest) // its address is a name, and nothing is fetched from there
+				n = s.rule(rest) // the address in such a rule is only a name, and is not fetched
 			case (c == 'i' || c == 'I') && hasPrefixFold(rest, "image-set("):
 				n = len("image-set(")
 				inSet = 1
@@ -71,7 +71,7 @@ type scanner struct{ leads func(byte) bool }
 
 func (s scanner) lead(c byte) bool { return s.leads != nil && s.leads(c) }
 
-// rule measures an at-rule without a block, up to its semicolon.
+// rule returns the length of an at-rule without a block, up to its semicolon.
 func (s scanner) rule(text []byte) (n int) {
 	for n < len(text) && text[n] != ';' && text[n] != '{' {
 		step := 1
@@ -88,7 +88,8 @@ func (s scanner) rule(text []byte) (n int) {
 	return min(n, len(text))
 }
 
-// url measures "url(…)" and finds what is in it; raw is nil where it has no end.
+// url returns the length of "url(…)" and the address in it; raw is nil if the parenthesis is not
+// closed.
 func (s scanner) url(text []byte) (n int, raw []byte) {
 	i := len("url(")
 	i += cssBlanks(text[i:])
@@ -112,7 +113,7 @@ func (s scanner) url(text []byte) (n int, raw []byte) {
 	return len(text), nil
 }
 
-// str measures a quoted string, which a line end breaks off.
+// str returns the length of a quoted string and its content. A line end breaks the string off.
 func (s scanner) str(text []byte) (n int, raw []byte) {
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -127,7 +128,7 @@ func (s scanner) str(text []byte) (n int, raw []byte) {
 	return len(text), nil
 }
 
-// trim takes blanks off an address, but for a blank that an escape before it has made part of it.
+// trim removes blanks at the end of an address, except for one that is escaped.
 func trim(raw []byte) []byte {
 	out := bytes.TrimRight(raw, " \t\r\n\f")
 	if len(out) < len(raw) && bytes.HasSuffix(out, []byte(`\`)) {
@@ -136,8 +137,9 @@ func trim(raw []byte) []byte {
 	return out
 }
 
-// Unescape decodes backslashes. decode gets what follows one, which is not empty. It writes what
-// stands for that, and returns how many bytes it has decoded. A backslash at the end stays.
+// Unescape decodes backslashes. decode gets the text after a backslash, which is not empty. It
+// writes the decoded character, and returns how many bytes of the text it has used. A backslash at
+// the end stays.
 func Unescape(s string, decode func(to *strings.Builder, after string) int) string {
 	before, after, escaped := strings.Cut(s, `\`)
 	if !escaped {
@@ -155,8 +157,9 @@ func Unescape(s string, decode func(to *strings.Builder, after string) int) stri
 	return b.String()
 }
 
-// UnescapeStyle decodes backslashes of a style sheet: before hexadecimal digits a character's
-// number, before a line end nothing, otherwise the character itself.
+// UnescapeStyle decodes the backslashes of a style sheet. A backslash and hexadecimal digits stand
+// for the character of that number, a backslash and a line end for nothing, and a backslash and
+// another character for that character.
 func UnescapeStyle(s string) string {
 	return Unescape(s, func(to *strings.Builder, after string) int {
 		r, n := rune(0), 0
@@ -166,7 +169,7 @@ func UnescapeStyle(s string) string {
 		}
 		switch {
 		case n > 0:
-			to.WriteRune(r) // U+FFFD for what is no character
+			to.WriteRune(r) // writes U+FFFD for a number of no character
 			return n + min(cssBlanks([]byte(after[n:])), 1)
 		case after[0] != '\n':
 			to.WriteByte(after[0])
@@ -175,7 +178,8 @@ func UnescapeStyle(s string) string {
 	})
 }
 
-// QuoteStyle writes an address, which holds no quotes and no line ends, as a string.
+// QuoteStyle returns an address as a string of a style sheet. The address must have no quotes and
+// no line ends.
 func QuoteStyle(address string) string {
 	return `"` + strings.ReplaceAll(address, `\`, `\\`) + `"`
 }

@@ -3,13 +3,12 @@
 //
 // # Types
 //
-// TypeOf and Sniff find out of what type a body is, by its Content-Type and its first bytes, as
-// browsers do. Robot, import and replay use it alike, so that what one of them takes for a page is
-// one to the others too.
+// TypeOf and Sniff find the type of a body by its Content-Type and its first bytes, as browsers do.
+// Robot, import and replay all use them, so that they agree on which bodies are pages.
 //
-// The header is read as "extract a MIME type" of the Fetch standard reads it, the bytes as the MIME
-// Sniffing standard does. Only where there is no valid type do the bytes decide: browsers show what
-// came as text/plain as text.
+// The header is read by "extract a MIME type" of the Fetch standard, the bytes by the MIME Sniffing
+// standard. The bytes decide only if the header has no valid type: browsers show a body of type
+// text/plain as text.
 //
 // # Content codings
 //
@@ -19,21 +18,21 @@
 //
 // # Charsets
 //
-// DetectCharset finds out in which encoding a page's bytes are written. Old Japanese pages often do
-// not say, or say something else.
+// DetectCharset finds the encoding of a page's bytes. Old Japanese pages often declare none, or a
+// wrong one.
 //
 // # Style sheets
 //
 // StyleRefs finds the addresses in style sheets: url(…), @import "…" and the strings of
-// image-set(…). Robots follow them and replay rewrites them, so both must see the same ones.
+// image-set(…). Robots follow them and replay rewrites them, so both must find the same addresses.
 //
 // # Tokens of pages
 //
 // A Tokenizer reads the tokens of pages, as HTML or as XML. Robots search pages with it and replay
 // rewrites them with it, so both see the same elements.
 //
-// The tokens are those of golang.org/x/net/html, which keeps each token's bytes and accepts what an
-// XML parser would refuse: feeds with stray ampersands, pages in any encoding that contains ASCII.
-// This package adds what differs in XML and in the SVG and MathML of HTML: no element's content is
-// raw text, an element without content ends where it begins, and CDATA has no character references.
+// The tokens are those of golang.org/x/net/html, which keeps each token's bytes and accepts input
+// that an XML parser refuses: feeds with stray ampersands, pages in any encoding that contains
+// ASCII. This package adds the rules of XML, and of SVG and MathML in HTML: no element's content is
+// raw text, a tag that ends with a slash ends its element, and CDATA has no character references.
 package media

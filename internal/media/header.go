@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// StoredFields yields the header fields, names and values, with which a response is stored. Its
-// body is stored without transfer coding, and if decoded is set without content coding. So fields
-// that describe how the body was sent are renamed X-Crawler-…, and Content-Length is size, the
-// length in bytes of the stored body; negative: the body is stored elsewhere, and its length is not
-// told. In a response with status 204 or 304, which has no body, the fields stay as they are.
+// StoredFields yields the header fields, names and values, with which a response is stored. The
+// body is stored without transfer coding and, if decoded is true, without content coding. So fields
+// that describe how the body was sent are renamed X-Crawler-…, and Content-Length becomes size, the
+// length in bytes of the stored body. If size is negative, the body is stored elsewhere, and there
+// is no Content-Length. The fields of a response without a body (status 204 or 304) stay as they
+// are.
 func StoredFields(fields iter.Seq2[string, string], status int, decoded bool, size int64) iter.Seq2[string, string] {
 	if size == 0 && (status == http.StatusNotModified || status == http.StatusNoContent) {
 		return fields

@@ -15,13 +15,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// layer takes one coding off a body.
+// layer decodes one coding of a body.
 type layer struct {
 	coding string
 	source io.Reader
-	failed error  // of source
-	sure   bool   // it is decided whether the body is in the coding
-	kept   []byte // all that came from source, until the layer is sure
+	failed error  // error of source
+	sure   bool   // it is known whether the body is in the coding
+	kept   []byte // all bytes from source, until the layer is sure
 
 	absent, damaged bool // see Body
 
@@ -30,8 +30,8 @@ type layer struct {
 }
 
 const (
-	proof    = 256       // decoded bytes that show that a body is in its coding
-	mostKept = 256 << 10 // bytes of a body that are kept until that shows
+	proof    = 256       // number of decoded bytes after which a body counts as being in its coding
+	mostKept = 256 << 10 // limit for the bytes of a body that are kept until then
 	empty    = 16        // longest encoding of an empty body, in bytes
 )
 
@@ -74,8 +74,8 @@ func (r raw) Read(p []byte) (int, error) {
 // begin decodes the first bytes. If that fails, the body is not in its coding.
 func (l *layer) begin() io.Reader {
 	in := bufio.NewReader(raw{l})
-	magic, _ := in.Peek(2)                                       // an error comes again
-	if len(magic) < 2 && (len(magic) == 0 || l.coding != "br") { // it is too short to be encoded
+	magic, _ := in.Peek(2)                                       // an error is returned again by the next read
+	if len(magic) < 2 && (len(magic) == 0 || l.coding != "br") { // the body is too short to be encoded
 		return in
 	}
 	decoder, certain := l.decoder(in, magic)
@@ -92,14 +92,14 @@ func (l *layer) begin() io.Reader {
 		return decoded
 	case err == io.EOF && (certain || n > 0 || len(l.kept) <= empty):
 		return decoded
-	case (l.failed != nil || errors.Is(err, io.ErrUnexpectedEOF)) && (certain || !isText(l.kept)): // it broke off
+	case (l.failed != nil || errors.Is(err, io.ErrUnexpectedEOF)) && (certain || !isText(l.kept)): // the body broke off
 		return decoded
 	}
 	l.absent = true
 	return io.MultiReader(bytes.NewReader(slices.Clip(l.kept)), l.rest())
 }
 
-// rest reads the source where what was kept of it ends.
+// rest returns a reader of the source after the kept bytes.
 func (l *layer) rest() io.Reader {
 	if l.failed != nil {
 		return Failing{l.failed}
@@ -107,7 +107,7 @@ func (l *layer) rest() io.Reader {
 	return raw{l}
 }
 
-// Failing is a body that did not come: reading it fails with Err.
+// Failing is a body that could not be read. Read returns Err.
 type Failing struct{ Err error }
 
 // Read implements io.Reader.
@@ -118,8 +118,8 @@ func isText(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c < '\t' || '\r' < c && c < ' ' && c != 0x1b })
 }
 
-// decoder returns what decodes the layer's coding. certain says that the first bytes are of that
-// coding and hardly of anything else.
+// decoder returns a reader that decodes the layer's coding. certain is true if the first bytes show
+// the coding.
 func (l *layer) decoder(in *bufio.Reader, magic []byte) (decoder io.Reader, certain bool) {
 	switch l.coding {
 	case "br":
@@ -146,21 +146,21 @@ func (l *layer) decoder(in *bufio.Reader, magic []byte) (decoder io.Reader, cert
 
 func isGzip(magic []byte) bool { return len(magic) > 1 && magic[0] == 0x1f && magic[1] == 0x8b }
 
-// deflated decodes a deflated text with its checksum after it: gzip members one after another, or
-// one text of zlib whose header was read. As with curl and wget the checksum may be missing. Like
-// browsers it ends where what follows a gzip member is not another one.
+// deflated decodes a deflated text with a checksum after it: gzip members one after another, or a
+// zlib text whose header was read before. The checksum may be missing, as curl and wget allow. Like
+// browsers, deflated ignores bytes after a gzip member that are not another member.
 type deflated struct {
 	in      *bufio.Reader
 	damaged *bool // set if a checksum is wrong
 	sum     hash.Hash32
 	gzip    bool
-	z       io.ReadCloser // of the member in hand; nil: there is none
-	spent   io.ReadCloser // what read the members before; its memory serves the next one
+	z       io.ReadCloser // reads the current member; nil: there is none
+	spent   io.ReadCloser // reader of the member before; its memory is used for the next one
 	over    bool
 }
 
-// Read implements io.Reader. It passes over empty members: buffered readers give up after a hundred
-// reads without a byte.
+// Read implements io.Reader. It skips empty members: buffered readers give up after a hundred reads
+// without a byte.
 func (d *deflated) Read(p []byte) (n int, err error) {
 	for n == 0 && err == nil && len(p) > 0 {
 		n, err = d.read(p)
@@ -168,7 +168,7 @@ func (d *deflated) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// read reads from one member. It returns neither bytes nor an error where that ends.
+// read reads from one member. At the member's end it returns neither bytes nor an error.
 func (d *deflated) read(p []byte) (int, error) {
 	if d.over {
 		return 0, io.EOF
@@ -244,7 +244,7 @@ func skipGzipHeader(in *bufio.Reader) error {
 	return noEOF(err)
 }
 
-// noEOF returns an error of a text that ends too early.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

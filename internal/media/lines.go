@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// PlainLines returns a text whose keywords are ASCII, such as a robots.txt, as those who read its
-// lines need it: decoded if it is UTF-16, and without byte order marks, which stand before each
-// part of a file that was joined, and zero bytes. All other bytes stay what they are.
+// PlainLines prepares a text with ASCII keywords, such as a robots.txt, for reading it line by
+// line. It decodes UTF-16, and removes zero bytes and byte order marks, of which a joined file may
+// have several. All other bytes stay as they are.
 func PlainLines(text []byte) []byte {
 	if bytes.IndexByte(text, 0) >= 0 || bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		if cs := DetectCharset(text, ""); strings.HasPrefix(cs.Name, "utf-16") {

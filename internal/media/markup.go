@@ -14,7 +14,7 @@ type Tokenizer struct {
 	*html.Tokenizer
 	xml  bool
 	kind html.TokenType
-	open []bool // open elements of HTML that begin SVG or MathML (true), or HTML within such
+	open []bool // open elements that begin SVG or MathML in HTML (true), or HTML within these (false)
 }
 
 // NewTokenizer returns a Tokenizer for a document, as XML or as HTML. Text is returned in the
@@ -25,12 +25,12 @@ func NewTokenizer(r io.Reader, xml bool) *Tokenizer {
 	return t
 }
 
-// XML reports whether the current token is read by the rules of XML: the document is XML, or the
+// XML reports whether the rules of XML apply to the current token: the document is XML, or the
 // token is SVG or MathML in HTML.
 func (t *Tokenizer) XML() bool { return t.xml || len(t.open) > 0 && t.open[len(t.open)-1] }
 
-// Next is html.Tokenizer.Next. It returns html.SelfClosingTagToken only for elements that end with
-// their tag, which is never so in HTML: there the slash has no meaning.
+// Next is like html.Tokenizer.Next. It returns html.SelfClosingTagToken only if the tag ends its
+// element; that is never so for HTML, in which the slash has no meaning.
 func (t *Tokenizer) Next() html.TokenType {
 	t.kind = t.Tokenizer.Next()
 	tag := t.kind == html.StartTagToken || t.kind == html.SelfClosingTagToken
@@ -49,7 +49,7 @@ func (t *Tokenizer) Next() html.TokenType {
 func (t *Tokenizer) nest() {
 	n := len(t.open)
 	raw := t.Raw()
-	if n == 0 && (len(raw) < 5 || raw[1]|0x20 != 's' && raw[1]|0x20 != 'm') { // as most tags
+	if n == 0 && (len(raw) < 5 || raw[1]|0x20 != 's' && raw[1]|0x20 != 'm') { // most tags are none of these
 		return
 	}
 	within, name := t.XML(), nameOf(raw)
@@ -93,7 +93,7 @@ func set(names string) map[string]bool {
 	return m
 }
 
-// Text is html.Tokenizer.Text by the rules of XML, where they apply.
+// Text is html.Tokenizer.Text, by the rules of XML if XML is true.
 func (t *Tokenizer) Text() []byte {
 	inner, ok := CDATA(t.Raw())
 	switch {
@@ -105,20 +105,20 @@ func (t *Tokenizer) Text() []byte {
 	return unescape(t.Raw())
 }
 
-// CDATA returns what is within a token that is a CDATA section.
+// CDATA returns the content of a token that is a CDATA section.
 func CDATA(token []byte) (inner []byte, ok bool) {
 	inner, ok = bytes.CutPrefix(token, []byte("<![CDATA["))
 	return bytes.TrimSuffix(inner, []byte("]]>")), ok
 }
 
-// unescape decodes the character references of XML, and those that XHTML's document type declares.
-// Others stay as they are.
+// unescape decodes the character references of XML and of XHTML's document type. Other references
+// stay as they are.
 func unescape(text []byte) []byte {
 	if bytes.IndexByte(text, '&') < 0 {
 		return text
 	}
 	return reference.ReplaceAllFunc(text, func(ref []byte) []byte {
-		if plain := html.UnescapeString(string(ref)); !strings.HasSuffix(plain, ";") { // else at most its beginning is a name
+		if plain := html.UnescapeString(string(ref)); !strings.HasSuffix(plain, ";") { // otherwise only its beginning is a name, or nothing
 			return []byte(plain)
 		}
 		return ref
@@ -128,8 +128,8 @@ func unescape(text []byte) []byte {
 var reference = regexp.MustCompile(`&(#?[0-9A-Za-z]{1,32});`)
 
 // AttributeValue decodes the character references in an attribute's value, which is UTF-8. A name
-// without semicolon that "=", a letter or a digit follows is no reference: the section of
-// "?a=1&section=2" stays (HTML standard, 13.2.5.73).
+// without a semicolon, but with "=", a letter or a digit after it, is not a reference: "&section"
+// in "?a=1&section=2" stays (HTML standard, 13.2.5.73).
 func AttributeValue(value string) string {
 	if !strings.Contains(value, "&") {
 		return value
@@ -141,8 +141,8 @@ func AttributeValue(value string) string {
 	return string(plain)
 }
 
-// RootElement returns the name of a document's outermost element in lower case and without prefix;
-// "": text stands before it, or there is none.
+// RootElement returns the name of a document's outermost element in lower case, without prefix. It
+// returns "" if there is no element, or text before it.
 func RootElement(text []byte) string {
 	z := NewTokenizer(bytes.NewReader(text), true)
 	for {
@@ -150,7 +150,7 @@ func RootElement(text []byte) string {
 		case html.ErrorToken:
 			return ""
 		case html.TextToken:
-			if len(bytes.Trim(z.Raw(), "\ufeff \t\r\n\f]>")) > 0 { // the end of a document type is text to the tokenizer
+			if len(bytes.Trim(z.Raw(), "\ufeff \t\r\n\f]>")) > 0 { // the tokenizer takes the end of a document type for text
 				return ""
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
@@ -168,8 +168,8 @@ func LocalName(name string) string {
 	return name
 }
 
-// StyleSheet returns the processing instruction of a token that names a style sheet, in the form of
-// a tag: its attributes are those of a link element.
+// StyleSheet returns a token that is an XML processing instruction for a style sheet in the form of
+// a tag. Its attributes are those of a link element.
 func StyleSheet(token []byte) (tag []byte, ok bool) {
 	pi, ok := bytes.CutPrefix(token, []byte("<?xml-stylesheet"))
 	return append([]byte("<link"), pi...), ok

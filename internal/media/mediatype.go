@@ -11,15 +11,16 @@ import (
 // Type is the media type of a Content-Type.
 type Type struct {
 	Essence string // such as text/html, in lower case; empty: the header has no valid type
-	Charset string // the parameter of that name; empty: there is none
+	Charset string // the charset parameter; empty: there is none
 }
 
 // ContentType returns all values of a header's Content-Type fields, in the form that TypeOf and
 // Sniff take.
 func ContentType(h http.Header) string { return strings.Join(h.Values("Content-Type"), ", ") }
 
-// TypeOf returns the type of a Content-Type. Of several, which commas divide, the last valid one
-// counts. If it lacks a charset, it has that of the one before, if their essence is the same.
+// TypeOf returns the type of a Content-Type. If it has several types, separated by commas, the last
+// valid one counts. If that one lacks a charset, it gets the charset of the one before, if both
+// have the same essence.
 func TypeOf(contentType string) (t Type) {
 	for value, rest, more := "", contentType, true; more; {
 		value, rest, more = cut(rest, ',')
@@ -35,7 +36,7 @@ func TypeOf(contentType string) (t Type) {
 	return t
 }
 
-// blanks are what HTTP takes for white space.
+// blanks are the white space of HTTP.
 const blanks = " \t\r\n"
 
 // parse is "parse a MIME type" of the MIME Sniffing standard.
@@ -76,19 +77,20 @@ func cut(s string, sep byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// Types with a meaning of their own for the standard.
+// Types that the standard treats in a special way.
 var (
-	// unknown are what servers send for files that they do not know.
+	// unknown are the types that servers send for files of unknown type.
 	unknown = map[string]bool{"": true, "unknown/unknown": true, "application/unknown": true}
 
-	// apache are what an old Apache sent for any file: they are text only if the bytes are.
+	// apache are the types that an old Apache sent for any file: the body is text only if its bytes
+	// are.
 	apache = map[string]bool{
 		"text/plain": true, "text/plain; charset=ISO-8859-1": true, "text/plain; charset=iso-8859-1": true, "text/plain; charset=UTF-8": true,
 	}
 )
 
-// Sniff returns the essence of the type that a body with a Content-Type is treated as. head is the
-// body or its first bytes.
+// Sniff returns the essence of the type by which a body with this Content-Type is treated. head is
+// the body or its first bytes.
 func Sniff(contentType string, head []byte) string {
 	essence := TypeOf(contentType).Essence
 	if unknown[essence] {
@@ -102,8 +104,8 @@ func Sniff(contentType string, head []byte) string {
 
 const octets = "application/octet-stream"
 
-// identify is "identify an unknown MIME type". It sees HTML behind a byte order mark too, as the
-// HTML standard's parser would.
+// identify is "identify an unknown MIME type" of the standard. It also recognises HTML behind a
+// byte order mark, as the HTML standard's parser does.
 func identify(head []byte) string {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), blanks+"\f")
 	essence, _, _ := strings.Cut(http.DetectContentType(head), ";")
@@ -132,8 +134,7 @@ var scripts = map[string]bool{
 // IsXHTML reports whether browsers read a type as markup in XML: pages and drawings.
 func IsXHTML(essence string) bool { return essence == xhtml || essence == "image/svg+xml" }
 
-// IsXML reports whether browsers read a type as XML. In addition to those of the standard, style
-// sheets of XSLT are.
+// IsXML reports whether browsers read a type as XML: an XML type of the standard, or text/xsl.
 func IsXML(essence string) bool {
 	switch essence {
 	case "text/xml", "application/xml", "text/xsl":

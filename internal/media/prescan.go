@@ -7,10 +7,11 @@ import (
 )
 
 // maxPrescan is how many bytes of a page are searched for a declaration. The HTML standard's
-// prescan ends after 1,024, but its parser goes on and believes a later <meta charset> too.
+// prescan ends after 1,024 bytes, but its parser also accepts a later <meta charset>.
 const maxPrescan = 64 << 10
 
-// declaredCharset returns what the header, or else the page itself, declares, by its standard name.
+// declaredCharset returns the standard name of the encoding that the header, or else the page
+// itself, declares.
 func declaredCharset(body []byte, contentType string) string {
 	t := TypeOf(contentType)
 	if name := canonicalCharset(t.Charset); name != "" {
@@ -23,7 +24,7 @@ func declaredCharset(body []byte, contentType string) string {
 	}
 	for _, in := range found {
 		if name := in(head); name != "" {
-			if strings.HasPrefix(name, "utf-16") { // declared in bytes that read as ASCII
+			if strings.HasPrefix(name, "utf-16") { // wrong, since the declaration itself is ASCII
 				name = "utf-8"
 			}
 			return name
@@ -47,9 +48,9 @@ func labelIn(r *regexp.Regexp, head []byte) string {
 	return ""
 }
 
-// prescan finds the encoding that a page's meta elements declare, as "prescan a byte stream to
-// determine its encoding" of the HTML standard (13.2.3.2) does: comments are passed over, and so is
-// what stands in the attributes of tags.
+// prescan finds the encoding that a page's meta elements declare, by "prescan a byte stream to
+// determine its encoding" of the HTML standard (13.2.3.2). It skips comments and the attributes of
+// other tags.
 func prescan(b []byte) string {
 	for len(b) > 0 {
 		at := bytes.IndexByte(b, '<')
@@ -59,7 +60,7 @@ func prescan(b []byte) string {
 		b = b[at:]
 		switch {
 		case bytes.HasPrefix(b, []byte("<!--")):
-			end := bytes.Index(b[2:], []byte("-->")) // the dashes of <!--> count
+			end := bytes.Index(b[2:], []byte("-->")) // in <!--> the dashes are also the end
 			if end < 0 {
 				return ""
 			}
@@ -91,7 +92,7 @@ func prescan(b []byte) string {
 	return ""
 }
 
-// meta reads the attributes of a meta element and returns what they declare.
+// meta reads the attributes of a meta element and returns the encoding that they declare.
 func meta(b []byte) (name string, rest []byte) {
 	seen := make(map[string]bool)
 	pragma, needsPragma := false, false
@@ -154,8 +155,8 @@ func inContent(s string) string {
 	}
 }
 
-// attribute reads a tag's next attribute ("get an attribute" of the HTML standard). more is false
-// at the tag's end, behind which rest begins.
+// attribute reads a tag's next attribute ("get an attribute" of the HTML standard). At the tag's
+// end more is false, and rest is the text after the tag.
 func attribute(b []byte) (key, value, rest []byte, more bool) {
 	b = bytes.TrimLeft(b, " \t\n\f\r/")
 	if len(b) == 0 {
@@ -191,7 +192,8 @@ func attribute(b []byte) (key, value, rest []byte, more bool) {
 	return key, b[:end], b[end:], true
 }
 
-// lowerASCII is a short text in lower case. Nothing that declares an encoding is long.
+// lowerASCII returns a text in lower case. It cuts long texts, because none of them declares an
+// encoding.
 func lowerASCII(b []byte) string {
 	const longest = 1 << 10
 	return string(bytes.ToLower(b[:min(len(b), longest)]))

@@ -9,9 +9,8 @@ type Bases struct {
 	set   []base
 }
 
-// mostBases is how many bases may be open at once. An element below as many keeps the base of the
-// element around it: each base is a URL of its own in memory, and elements may be nested without
-// end.
+// mostBases limits the open bases, because each is a URL in memory, and elements may be nested
+// without limit. An element below that many keeps the base of the element around it.
 const mostBases = 64
 
 type base struct {
@@ -19,8 +18,8 @@ type base struct {
 	url   *weburl.URL
 }
 
-// Start begins an element. value is its xml:base attribute, which may be empty, and is resolved
-// against the base of the element around it, or else against outer.
+// Start begins an element. value is its xml:base attribute, which may be empty. Start resolves
+// value against the base of the element around it or, if there is none, against outer.
 func (b *Bases) Start(value string, outer *weburl.URL) {
 	b.depth++
 	if value == "" || len(b.set) == mostBases {
