@@ -1,6 +1,6 @@
-// Package metrics answers Prometheus' scrapes for both programs. What is known elsewhere, such as
-// in the database, is asked at each scrape by a Source, so that the rooms need not count for
-// anybody. A source that fails or hangs costs only its own metrics, never the scrape.
+// Package metrics answers Prometheus' scrapes for both programs. At each scrape a Source reads
+// values from where they are kept, such as the database, so that other packages need no counters
+// for metrics. If a source fails or hangs, only its own metrics are missing from the scrape.
 package metrics
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Path is where metrics are served.
+// Path is the path of the URL at which metrics are served.
 const Path = "/metrics"
 
 // Handler answers scrapes with the metrics of the Go runtime, of the process, and of the
@@ -26,20 +26,20 @@ func Handler(list ...prometheus.Collector) http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Source is something that is asked at each scrape. It must return soon after ctx has ended.
+// Source provides metrics at each scrape. Its function must return soon after ctx has ended.
 type Source struct {
 	Name string
 	Ask  func(ctx context.Context, out *Out) error
 }
 
-// Out takes the metrics of one source. It is for one goroutine.
+// Out takes the metrics of one source. It must not be used concurrently.
 type Out struct {
 	prefix string
 	all    []prometheus.Metric
 }
 
-// Gauge adds a value that may rise and fall. The name is without the program's prefix. labels are
-// names and values in turn.
+// Gauge adds a value that may rise and fall. name has no prefix of the program. labels are names
+// and values in turn.
 func (o *Out) Gauge(name, help string, value float64, labels ...string) {
 	o.add(prometheus.GaugeValue, name, help, value, labels)
 }
@@ -84,17 +84,17 @@ type source struct {
 	timeout time.Duration
 }
 
-// answer is what a source has said.
+// answer is the answer of a source.
 type answer struct {
 	out  *Out
 	took time.Duration
 	err  error
 }
 
-// Sources returns a collector that asks the sources, all at the same time, and each for no longer
-// than Patience. Names of metrics begin with prefix and a "_". The metric source_up says whether a
-// source has answered; a source that has not gives no other metrics. A source that still hangs is
-// not asked again.
+// Sources returns a collector that asks all sources at the same time, each for no longer than
+// Patience. Names of metrics begin with prefix and a "_". The metric source_up says whether a
+// source has answered; without an answer there are no other metrics of it. A source that still
+// hangs is not asked again.
 func Sources(prefix string, list ...Source) prometheus.Collector {
 	return newSources(prefix, Patience, list)
 }
@@ -107,7 +107,7 @@ func newSources(prefix string, patience time.Duration, list []Source) *sources {
 	return s
 }
 
-// Describe sends nothing: what there is depends on what the sources find.
+// Describe sends nothing, because the metrics depend on the sources' answers.
 func (s *sources) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of one scrape.
