@@ -23,13 +23,14 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// Gate passes requests of operators with a role, or one that includes it, on to next, and refuses
-// all others. What next does is written to the audit log as an act; audit.None is for handlers that
-// only read. Each route for operators goes through it, so no other place says who may do what.
+// Gate passes a request on to next if it comes from an operator whose role includes least, and
+// refuses all others. It writes the act of next to the audit log; audit.None is for handlers that
+// only read. Each route for operators goes through a Gate, so no other place decides who may do
+// what.
 type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
 
-// Mount returns what mounts operators' operations on a router. Explain returns the problem to
-// answer for an error of the room below; nil: errors are answered as they are.
+// Mount returns a route.Mount that mounts operators' operations on a router, behind g. explain
+// turns an error of the operation into the problem to answer; nil: errors are answered as they are.
 func (g Gate) Mount(r *mux.Router, log *slog.Logger, explain func(error) error) route.Mount {
 	return func(op route.Route, h route.Handler) {
 		r.Handle(op.Path, g(Role(op.For), audit.Act(op.Act), problem.Handler(log, func(w http.ResponseWriter, r *http.Request) error {
@@ -42,36 +43,36 @@ func (g Gate) Mount(r *mux.Router, log *slog.Logger, explain func(error) error) 
 	}
 }
 
-// TokenName is the name under which the token acts.
+// TokenName is the operator's name for requests with the token.
 const TokenName = "token"
 
-// Door knows operators by their names and passwords, by the token, or by a browser's session.
-// Programs give a name and a password by HTTP Basic, or the token as Authorization: Bearer. The
-// token may also stand in the place of the password, with any name. All fields are needed, but
-// Audit and Sessions may be nil, and Slower 0.
+// Door identifies operators by their names and passwords, by the token, or by a browser's session.
+// Programs send a name and a password by HTTP Basic, or the token as Authorization: Bearer. The
+// token may also be sent as the password, with any name. All fields are required, except that Audit
+// and Sessions may be nil, and Slower 0.
 type Door struct {
 	Store      *Store
 	Token      string
-	TokenFile  string // where the token is, for messages
+	TokenFile  string // path of the token's file, for messages
 	Limit      *passwords.Limiter
 	Sessions   *session.Sessions
 	Audit      *audit.Log
-	SameOrigin func(http.Handler) http.Handler // refuses what pages of other sites could change
-	Slower     int                             // times the usual limit that the database has to say who an operator is; 0: 1
+	SameOrigin func(http.Handler) http.Handler // refuses requests from pages of other sites
+	Slower     int                             // factor of queryTime, for a slow database; 0 means 1
 	Log        *slog.Logger
 }
 
-// who is an operator who has been let in.
+// who is the operator of a request.
 type who struct {
 	Operator
 	byToken, bySession bool
 }
 
-// Login checks the name and password of an operator, or the token in the place of the password, for
-// a client at an address. It returns the operator, and the mark of a session that goes on without
-// the password. It fails with ErrCredentials, ErrSuspended or *passwords.TooMany.
+// Login checks the name and password of an operator, or the token as the password, for a client at
+// an address. It returns the operator, and the mark by which Resume knows a session of theirs. Its
+// errors are ErrCredentials, ErrSuspended and *passwords.TooMany.
 func (d *Door) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
-	if d.isToken(password) { // none of an operator's passwords can be the token
+	if d.isToken(password) { // no operator's password can be the token
 		o = d.holder()
 		_, err := d.Limit.Check(ctx, passwords.Try{Realm: passwords.Operator, Name: o.Name, Secret: password, Remote: remote},
 			func(context.Context) (bool, error) { return true, nil })
@@ -80,7 +81,7 @@ func (d *Door) Login(ctx context.Context, name, password, remote string) (o Oper
 	return d.Store.Login(ctx, name, password, remote)
 }
 
-// holder is the operator that the token stands for.
+// holder returns the operator that the token stands for.
 func (d *Door) holder() Operator { return Operator{Name: TokenName, Role: Admin} }
 
 func (d *Door) isToken(given string) bool {
@@ -88,16 +89,17 @@ func (d *Door) isToken(given string) bool {
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// tokenMark is the mark of sessions that began with the token. The token cannot be told from it.
+// tokenMark returns the mark of sessions that began with the token. The token cannot be derived
+// from the mark.
 func (d *Door) tokenMark() string {
 	sum := sha256.Sum256([]byte("session " + d.Token))
 	return hex.EncodeToString(sum[:16])
 }
 
-// queryTime is how long the database may take to say who an operator is.
+// queryTime is how long the database may take to identify an operator.
 const queryTime = 3 * time.Second
 
-// known is who in bounded time.
+// known calls who with a time limit.
 func (d *Door) known(r *http.Request) (w who, given bool, err error) {
 	ctx, cancel := d.bounded(r.Context())
 	defer cancel()
@@ -126,8 +128,7 @@ func (d *Door) who(r *http.Request) (w who, given bool, err error) {
 	return w, false, err
 }
 
-// whoBySession returns the operator of a browser's session. It fails with ErrCredentials if there
-// is none.
+// whoBySession returns the operator of a browser's session, or ErrCredentials if there is none.
 func (d *Door) whoBySession(r *http.Request) (who, error) {
 	s, ok, err := d.Sessions.Who(r, session.Operator)
 	if err != nil || !ok {
@@ -177,14 +178,14 @@ func named(ctx context.Context, o who) context.Context {
 	return audit.WithActor(webpage.WithUser(ctx, webpage.User{Name: o.Name, Session: o.bySession, Home: "/board/"}), audit.Operator, o.Name)
 }
 
-// WithReader returns a context for requests of an operator, known by Session, who reads the
-// archive.
+// WithReader returns a context for requests by which an operator reads the archive. name comes from
+// Session.
 func WithReader(ctx context.Context, name string) context.Context {
 	return named(ctx, who{Operator: Operator{Name: name}, bySession: true})
 }
 
-// Session returns the name of the operator whose session a browser's request carries; empty: it
-// carries none, or one that is over. It looks at no other credentials.
+// Session returns the name of the operator whose session a browser's request carries. It is empty
+// if the request has no session, or one that has ended. Session ignores other credentials.
 func (d *Door) Session(r *http.Request) (name string, err error) {
 	ctx, cancel := d.bounded(r.Context())
 	defer cancel()
@@ -195,7 +196,7 @@ func (d *Door) Session(r *http.Request) (name string, err error) {
 	return o.Name, err
 }
 
-// ask answers that a request needs credentials, or has wrong ones.
+// ask answers that a request needs credentials, or that its credentials are wrong.
 func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 	if d.Sessions.Ask(w, r) {
 		return nil
@@ -216,14 +217,14 @@ func (d *Door) ask(w http.ResponseWriter, r *http.Request, given bool) error {
 
 type whoKey struct{}
 
-// RoleOf returns the role of the operator of a request; empty: none has asked.
+// RoleOf returns the role of the operator of a request; empty: it comes from no operator.
 func RoleOf(ctx context.Context) Role {
 	w, _ := ctx.Value(whoKey{}).(who)
 	return w.Role
 }
 
-// By returns under which name a decision of a request goes on record. The holders of the token, who
-// may be several, say who they are, which is noted beside the token's name.
+// By returns the name to record for a decision of a request. Several people may use the token, so
+// for the token the name is given, with the token's name after it.
 func By(ctx context.Context, given string) string {
 	w, ok := ctx.Value(whoKey{}).(who)
 	switch {

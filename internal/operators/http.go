@@ -15,14 +15,15 @@ import (
 	"sheaf/internal/route"
 )
 
-// OperatorList is the answer of GET /v1/admin/operators, by name. The holder of the token is not in
-// it.
+// OperatorList is the answer of GET /v1/admin/operators, sorted by name. It does not list the
+// token.
 type OperatorList struct {
 	Operators []Operator `json:"operators"`
 }
 
-// NewOperator is the body of POST /v1/admin/operators and its answer. Without a password in the
-// body, one is made up. PATCH answers with it too; the password is there if it was changed.
+// NewOperator is the body and the answer of POST /v1/admin/operators. If the body has no password,
+// the service makes one. NewOperator is also the answer of PATCH; it then has the password if that
+// was changed.
 type NewOperator struct {
 	Operator
 	Password string `json:"password,omitempty"`
@@ -46,7 +47,7 @@ var (
 
 const oneOperator = api.PathAdminOperators + "/{name}"
 
-// Register mounts the operations, and the audit log, whose days are those of zone.
+// Register mounts the operations and the audit log. Days in queries of the log are those of zone.
 func (d *Door) Register(r *mux.Router, zone *time.Location) {
 	d.register(Gate(d.Gate).Mount(r, d.Log, Explain), zone)
 }
@@ -92,7 +93,7 @@ func (d *Door) List(ctx context.Context, _ route.None) (OperatorList, error) {
 	return OperatorList{list}, err
 }
 
-// Add adds an operator and returns the password too.
+// Add adds an operator and returns them with the password.
 func (d *Door) Add(ctx context.Context, wanted NewOperator) (NewOperator, error) {
 	audit.Note(ctx, audit.Row{Object: "operator " + wanted.Name, Reason: "role " + string(wanted.Role)})
 	made, password, err := d.Store.Add(ctx, wanted.Operator, wanted.Password)
@@ -102,8 +103,8 @@ func (d *Door) Add(ctx context.Context, wanted NewOperator) (NewOperator, error)
 	return NewOperator{made, password}, err
 }
 
-// Change changes an operator, and returns the password if that was changed. Nobody suspends
-// themselves or gives up being an admin.
+// Change changes an operator, and returns the password if that was changed. It refuses operators
+// who would suspend themselves or take the role of admin from themselves.
 func (d *Door) Change(ctx context.Context, in route.At[OperatorChange]) (NewOperator, error) {
 	audit.Note(ctx, audit.Row{Object: "operator " + in.Name, Reason: in.Body.String()})
 	if c := in.Body; c.Suspended != nil && *c.Suspended || c.Role != nil && *c.Role != Admin {
@@ -136,8 +137,8 @@ func (d *Door) serveAudit(w http.ResponseWriter, r *http.Request, query audit.Qu
 	return problem.JSON(w, http.StatusOK, doc)
 }
 
-// another fails if the operator of that name is the one who asks. So an admin is always left who
-// can undo what was done; the token of the data directory may do everything.
+// another returns an error if name is the operator who makes the request. So always an admin is
+// left who can undo the change. The token of the data directory may change everybody.
 func (d *Door) another(ctx context.Context, name string) error {
 	if o, _ := ctx.Value(whoKey{}).(who); o.byToken || o.Name != name {
 		return nil
@@ -145,7 +146,7 @@ func (d *Door) another(ctx context.Context, name string) error {
 	return problem.New(http.StatusConflict, "oneself", "nobody can suspend or remove themselves, or give up being an admin; another admin can, and so can the token of the data directory")
 }
 
-// String says what is changed, without the password.
+// String describes the change, without the password.
 func (c OperatorChange) String() string {
 	text := ""
 	add := func(what string) {
@@ -169,7 +170,7 @@ func (c OperatorChange) String() string {
 	return text
 }
 
-// Remove removes an operator, whose sessions end.
+// Remove removes an operator and ends their sessions.
 func (d *Door) Remove(ctx context.Context, name string) error {
 	audit.About(ctx, "operator", name)
 	if err := d.another(ctx, name); err != nil {
@@ -178,8 +179,9 @@ func (d *Door) Remove(ctx context.Context, name string) error {
 	return d.Store.Remove(ctx, name)
 }
 
-// SetOwnPassword changes the password of the operator who asks. The old one is needed too: a
-// browser that was left alone does not hand over the name. Its sessions end.
+// SetOwnPassword changes the password of the operator who makes the request. It needs the old
+// password, so that nobody can take over an operator at an unattended browser. It ends the
+// operator's sessions.
 func (d *Door) SetOwnPassword(ctx context.Context, wanted NewPassword) error {
 	o, _ := ctx.Value(whoKey{}).(who)
 	audit.Note(ctx, audit.Row{Object: "operator " + o.Name, Reason: "new password"})

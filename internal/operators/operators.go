@@ -1,5 +1,5 @@
-// Package operators keeps the people who run the service: their names, passwords and roles. Gate
-// stands before each path for operators and decides who may use it. Beside the operators in the
+// Package operators keeps the names, passwords and roles of the people who run the service. A Gate
+// in front of each path for operators decides who may use the path. Beside the operators in the
 // database there is the token of the data directory, which has the role of an admin.
 package operators
 
@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/passwords"
 )
 
-// Role is what an operator may do. Each role may do what those before it may.
+// Role says what an operator may do. Each role includes the roles before it.
 type Role string
 
 const (
@@ -33,7 +33,7 @@ const (
 // Roles returns all roles, the least first.
 func Roles() []Role { return []Role{Viewer, Worker, Admin} }
 
-// Includes reports whether a role may do what another one may.
+// Includes reports whether a role may do everything that the role least may.
 func (r Role) Includes(least Role) bool {
 	return slices.Contains(Roles(), least) && slices.Index(Roles(), r) >= slices.Index(Roles(), least)
 }
@@ -43,11 +43,11 @@ type Operator struct {
 	Name      string    `json:"name"`
 	Role      Role      `json:"role"`
 	Suspended bool      `json:"suspended,omitempty"` // cannot log in
-	Provider  bool      `json:"provider,omitempty"`  // logs in at the OpenID provider, which also says the role; has no password
+	Provider  bool      `json:"provider,omitempty"`  // logs in at the OpenID provider, which also gives the role; has no password
 	Created   time.Time `json:"created,omitzero"`
 	Seen      time.Time `json:"seen,omitzero"` // last log-in, to the minute; zero: never
 
-	subject string // at the OpenID provider
+	subject string // identifies the person at the OpenID provider
 }
 
 // Errors of Store.
@@ -59,7 +59,7 @@ var (
 	ErrSuspended   = errors.New("the operator is suspended")
 )
 
-// ValidName reports whether an operator can have a name.
+// ValidName reports whether a name can be an operator's.
 func ValidName(name string) bool { return validName.MatchString(name) }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
@@ -67,8 +67,8 @@ var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 // seenEvery is how often the last log-in is written.
 const seenEvery = time.Minute
 
-// Store keeps operators in the database. Its methods may be called concurrently. What a method has
-// changed is durable when it returns nil, and so is its row in the audit log.
+// Store keeps operators in the database. Its methods may be called concurrently. When a method
+// returns nil, its change is durable, and so is the change's row in the audit log.
 type Store struct {
 	db      *sql.DB
 	checker *passwords.Checker
@@ -76,8 +76,8 @@ type Store struct {
 	limit   *passwords.Limiter
 }
 
-// NewStore keeps operators in a database, whose migrations must have run. cost is spent on new
-// passwords. No operator can have the name TokenName.
+// NewStore returns the Store in a database, whose migrations must have run. cost is that of hashing
+// new passwords. No operator can have the name TokenName.
 func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (*Store, error) {
 	checker, err := passwords.NewChecker(cost)
 	if err != nil {
@@ -93,8 +93,8 @@ type OperatorChange struct {
 	Password  *string `json:"password,omitempty"` // empty: a random one, which the answer has
 }
 
-// Add stores a new operator and returns it as stored, with its password. If password is empty, one
-// is made up; it cannot be learned again. It fails with ErrInvalid or ErrExists.
+// Add stores a new operator and returns the operator with the password. If password is empty, Add
+// makes one, which cannot be read again later. Its errors are ErrInvalid and ErrExists.
 func (s *Store) Add(ctx context.Context, o Operator, password string) (Operator, string, error) {
 	if err := s.check(o.Name, o.Role); err != nil {
 		return Operator{}, "", err
@@ -134,7 +134,8 @@ func (s *Store) check(name string, role Role) error {
 	return nil
 }
 
-// chosen returns the password that somebody has chosen, or a random one if it is empty.
+// chosen checks a password that somebody has chosen and returns it. If it is empty, chosen returns
+// a random one.
 func chosen(name, password string) (string, error) {
 	if password == "" {
 		return passwords.New(), nil
@@ -145,10 +146,9 @@ func chosen(name, password string) (string, error) {
 	return password, nil
 }
 
-// Change changes an operator and returns its new state and, if it was given one, its password. A
-// new password and a suspension end the operator's sessions. It fails with ErrInvalid or
-// ErrUnknown. Operators of an OpenID provider can be suspended only: the rest is for the provider
-// to say.
+// Change changes an operator and returns the operator's new state and, if changed, the password. A
+// new password and a suspension end the operator's sessions. For operators of an OpenID provider it
+// can change only the suspension. Its errors are ErrInvalid and ErrUnknown.
 func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now Operator, password string, err error) {
 	var role, hash *string
 	if c.Role != nil {
@@ -164,7 +164,7 @@ func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now 
 		hash = new(s.cost.Hash(password))
 	}
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
-		var err error // as the function may run several times
+		var err error // a new variable, as the function may run several times
 		now, _, err = scan(tx.QueryRowContext(ctx, `UPDATE operators SET role = COALESCE(?, role), suspended = COALESCE(?, suspended), password = COALESCE(?, password)
 			WHERE name = ? RETURNING `+columns, role, c.Suspended, hash, name))
 		if err != nil {
@@ -181,7 +181,7 @@ func (s *Store) Change(ctx context.Context, name string, c OperatorChange) (now 
 	return now, password, nil
 }
 
-// Remove removes an operator, whose sessions end. It fails with ErrUnknown.
+// Remove removes an operator and ends their sessions. Its error is ErrUnknown.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	return wrap(name, db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		n, err := db.Exec(ctx, tx, `DELETE FROM operators WHERE name = ?`, name)
@@ -208,8 +208,8 @@ func (s *Store) List(ctx context.Context) ([]Operator, error) {
 }
 
 // Login returns the operator with these credentials, for a client at an address ("192.0.2.1:7"),
-// and the mark by which Resume knows a session of theirs. It fails with ErrCredentials, which does
-// not tell whether the name or the password is wrong, with ErrSuspended if both are right, or with
+// and the mark by which Resume knows a session of theirs. It returns ErrCredentials if the name or
+// the password is wrong, ErrSuspended if both are right but the operator is suspended, or
 // *passwords.TooMany.
 func (s *Store) Login(ctx context.Context, name, password, remote string) (o Operator, mark string, err error) {
 	o, phc, err := s.load(ctx, name)
@@ -233,8 +233,8 @@ func (s *Store) Login(ctx context.Context, name, password, remote string) (o Ope
 	return o, markOf(o, phc), nil
 }
 
-// Resume returns the operator of a session. It fails with ErrCredentials if the operator has
-// another password than when the session began, was removed, or is suspended.
+// Resume returns the operator of a session. It returns ErrCredentials if the operator was removed,
+// is suspended, or has another password than when the session began.
 func (s *Store) Resume(ctx context.Context, name, mark string) (Operator, error) {
 	o, phc, err := s.load(ctx, name)
 	switch {
@@ -248,8 +248,8 @@ func (s *Store) Resume(ctx context.Context, name, mark string) (Operator, error)
 	return o, nil
 }
 
-// markOf returns the mark of an operator's password, or of the person at the provider. Neither can
-// be told from it.
+// markOf returns the mark of an operator's password, or of the operator's subject at the provider.
+// Neither can be derived from the mark.
 func markOf(o Operator, phc string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", o.Name, o.Created.UnixMilli(), phc+o.subject))
 	return hex.EncodeToString(sum[:16])
@@ -272,7 +272,7 @@ func scan(row interface{ Scan(...any) error }) (o Operator, phc string, err erro
 	return o, phc, err
 }
 
-// wrap says whose an error is.
+// wrap adds the operator's name to an error.
 func wrap(name string, err error) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

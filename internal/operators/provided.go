@@ -10,14 +10,14 @@ import (
 	"sheaf/internal/db"
 )
 
-// ErrTaken means that an operator's name belongs to somebody else.
+// ErrTaken says that another operator has the name.
 var ErrTaken = errors.New("another operator has that name")
 
-// Admit returns the operator whom an OpenID provider vouches for, with the role that the provider's
-// claims give now, and the mark by which Resume knows a session of theirs. The operator is stored
-// at the first log-in; sessions that go on get the role too. The subject names the person for ever,
-// whatever they are called. Admit fails with ErrInvalid if the name cannot be an operator's, with
-// ErrTaken, and with ErrSuspended.
+// Admit returns the operator whom an OpenID provider vouches for, and the mark by which Resume
+// knows a session of theirs. role is the role that the provider's claims give now; running sessions
+// get it, too. Admit stores the operator at the first log-in. subject identifies the person for
+// ever, even if the name changes. Admit returns ErrInvalid if the name cannot be an operator's,
+// ErrTaken or ErrSuspended.
 func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o Operator, mark string, err error) {
 	if subject == "" {
 		return Operator{}, "", fmt.Errorf("%w: nobody vouches for %.100q", ErrInvalid, name)
@@ -35,7 +35,7 @@ func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o O
 		if suspended {
 			return ErrSuspended
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM operators WHERE subject = ? AND name <> ?`, subject, name); err != nil { // called otherwise before
+		if _, err := tx.ExecContext(ctx, `DELETE FROM operators WHERE subject = ? AND name <> ?`, subject, name); err != nil { // the same person had another name before
 			return err
 		}
 		var phc string
@@ -51,9 +51,8 @@ func (s *Store) Admit(ctx context.Context, subject, name string, role Role) (o O
 	return o, mark, wrap(name, err)
 }
 
-// Dismiss removes the operator whom an OpenID provider vouched for, because it gives them no role
-// any more. Their sessions end. It reports whether there was one. An operator who is suspended
-// stays, and stays suspended.
+// Dismiss removes an operator to whom the OpenID provider gives no role any more, and ends their
+// sessions. It reports whether there was one. A suspended operator stays stored and suspended.
 func (s *Store) Dismiss(ctx context.Context, subject string) (ended bool, err error) {
 	if subject == "" {
 		return false, nil
