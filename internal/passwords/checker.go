@@ -13,26 +13,26 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Programs log in with each request and with several connections, so credentials that were right
-// are accepted for credentialTTL without another argon2id computation. A new password takes effect
-// at once all the same, since the cache's key includes the stored hash.
+// Programs log in with each request and on several connections. So credentials that were right are
+// accepted for credentialTTL without another argon2id computation. A new password still takes
+// effect at once, since the cache's key includes the stored hash.
 const (
 	credentialTTL   = 5 * time.Minute
 	credentialCache = 4096 // entries
 )
 
-// Checker checks passwords against stored hashes. It remembers for some minutes which were right,
-// bounds the memory of the checks that run at once, and shares a check among callers that want the
-// same. Its methods may be called concurrently.
+// Checker checks passwords against stored hashes. It remembers right credentials for some minutes,
+// bounds the memory of the checks that run at once, and shares a check among callers with the same
+// credentials. Its methods may be called concurrently.
 type Checker struct {
 	key      [sha256.Size]byte                        // of this process; never stored
 	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → accepted until
 	checks   cache.Group[bool]
 	turns    *Turns // one check a CPU
-	decoy    string // hash checked for unknown names, so that they take as long
+	decoy    string // hash that is checked for unknown names, which then take as long as known ones
 }
 
-// NewChecker returns a checker. It spends cost on names that are not known.
+// NewChecker returns a checker. cost is that of the check for unknown names.
 func NewChecker(cost Cost) (*Checker, error) {
 	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
 	if err != nil {
@@ -43,9 +43,9 @@ func NewChecker(cost Cost) (*Checker, error) {
 	return c, nil
 }
 
-// Check reports whether the secret of a try is the password that phc was made from. An empty phc
-// says that the name is not known: then the answer is no, and takes as long. The limit bounds how
-// often wrong passwords are tried, by an error of type *TooMany; nil bounds nothing.
+// Check reports whether the secret of a try is the password of the hash phc. An empty phc means
+// that the name is not known: then Check returns false after the same time. limit bounds wrong
+// passwords: after too many, Check returns a *TooMany. A nil limit bounds nothing.
 func (c *Checker) Check(ctx context.Context, limit *Limiter, try Try, phc string) (bool, error) {
 	known := phc != ""
 	if !known {

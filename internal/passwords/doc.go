@@ -2,15 +2,16 @@
 //
 // # Guesses
 //
-// Limiter bounds how fast names and passwords can be guessed: those of accounts, over HTTP and FTP,
-// the robots' secrets and the operators' token.
+// Limiter bounds how fast anybody can guess accounts' names and passwords, over HTTP and FTP, the
+// robots' secrets and the operators' token.
 //
-// A wrong password counts against its account together with the address it came from. So somebody
-// who guesses keeps nobody out: the account's owner logs in from other addresses, and others from
-// the same address. A password that was right once is let through even where both are the same. In
-// addition, an address may give only so many wrong passwords for all accounts together. That bounds
-// somebody who tries one password with many names.
+// A wrong password counts for the pair of its account and the address from which it came. So
+// somebody who guesses locks nobody out: the account's owner can log in from other addresses, and
+// others from the same address. A password that was right once is accepted even from the same
+// address. In addition, the wrong passwords of one address for all accounts together are bounded.
+// That stops somebody who tries one password with many names.
 //
-// A try is counted before its password is checked and taken back if it was right. Tries that come
-// at the same moment therefore cannot all be checked before the first of them is counted.
+// A try is counted before its password is checked, and the count is taken back if the password was
+// right. So tries that come at the same moment cannot all be checked before the first of them is
+// counted.
 package passwords

@@ -20,7 +20,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// How many wrong passwords are free, and after how long there is another one.
+// How many wrong passwords are allowed at once, and after how long another one is.
 const (
 	Burst = 10 // of one account from one address
 	Every = 6 * time.Second
@@ -28,7 +28,7 @@ const (
 	AddressBurst = 100 // of all accounts from one address
 	AddressEvery = time.Second
 
-	remembered = 1 << 14 // addresses, and pairs of them with accounts; right credentials
+	remembered = 1 << 14 // number of remembered addresses, of pairs of account and address, and of right credentials
 )
 
 // Realms of names.
@@ -36,29 +36,29 @@ const (
 	Account  = "account"
 	Robot    = "robot"
 	Operator = "operator"
-	Join     = "join"  // tokens by which robots join, which come without a name
-	Reset    = "reset" // requests to set a password anew, of which each counts
+	Join     = "join"  // tokens by which robots join, without a name
+	Reset    = "reset" // requests to reset a password, each of which counts
 )
 
 // Try is one attempt to log in.
 type Try struct {
 	Realm  string
-	Name   string // as it was given; it need not exist
+	Name   string // as the client gave it; it need not exist
 	Secret string
 	Remote string // the client's address, such as "192.0.2.1:7"
 }
 
-// Result is what became of a try.
+// Result is the result of a try.
 type Result int
 
 const (
 	Wrong Result = iota
 	Right
-	NotChecked // too many before it were wrong
+	NotChecked // the password was not checked, since too many before it were wrong
 )
 
-// TooMany says that a try was not looked at, because too many before it were wrong.
-type TooMany struct{ Wait time.Duration } // until another is looked at
+// TooMany says that a password was not checked, because too many before it were wrong.
+type TooMany struct{ Wait time.Duration } // time until another password is checked
 
 func (e *TooMany) Error() string {
 	return fmt.Sprintf("too many wrong passwords from this address; try again in %d seconds", int(math.Ceil(e.Wait.Seconds())))
@@ -72,8 +72,8 @@ func (e *TooMany) Problem() wire.Problem {
 
 // Limiter counts wrong passwords. Its methods may be called from many goroutines at once.
 type Limiter struct {
-	// Told is called with each try that was checked or refused. It may be set before the first one;
-	// nil: nobody is told. It must not wait.
+	// Told, if set, is called with each try that was checked or refused. It must not block. Set it
+	// before the first try.
 	Told func(context.Context, Try, Result)
 
 	log *slog.Logger
@@ -100,8 +100,8 @@ func NewLimiter(log *slog.Logger) *Limiter {
 	return l
 }
 
-// Check calls verify unless too many tries were wrong, and returns what that returns. Otherwise it
-// fails with *TooMany. A verify that fails with an error has found out nothing, and does not count.
+// Check calls verify and returns its result. If too many tries were wrong before, it returns
+// *TooMany instead. A try for which verify returns an error does not count.
 func (l *Limiter) Check(ctx context.Context, t Try, verify func(context.Context) (bool, error)) (bool, error) {
 	id := KeyedHash(l.key[:], t.Realm, t.Name, t.Secret)
 	p := pair{t.Realm, short(t.Name), peer.Network(peer.Addr(t.Remote))}
@@ -129,7 +129,7 @@ func (l *Limiter) Check(ctx context.Context, t Try, verify func(context.Context)
 		}
 		return ok, err
 	}
-	if l.right.Remove(id) { // it has changed since: from now on it counts like every other
+	if l.right.Remove(id) { // the password has changed since, so this one now counts as wrong
 		for _, b := range l.buckets(p) {
 			b.take(time.Now())
 		}
@@ -138,15 +138,15 @@ func (l *Limiter) Check(ctx context.Context, t Try, verify func(context.Context)
 	return false, nil
 }
 
-// tell tells what became of a try.
+// tell passes the result of a try to Told.
 func (l *Limiter) tell(ctx context.Context, t Try, r Result) {
 	if l.Told != nil {
 		l.Told(ctx, t, r)
 	}
 }
 
-// reserve counts a try before it is checked and returns where. Credentials that were right before
-// need not be counted.
+// reserve counts a try before it is checked, and returns the buckets in which it did. It does not
+// count credentials that were right before.
 func (l *Limiter) reserve(ctx context.Context, p pair, id [sha256.Size]byte, remote string) ([]*bucket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +170,7 @@ func (l *Limiter) reserve(ctx context.Context, p pair, id [sha256.Size]byte, rem
 	return all, nil
 }
 
-// buckets are those that a wrong password counts in.
+// buckets returns the buckets in which a wrong password of the pair counts.
 func (l *Limiter) buckets(p pair) []*bucket {
 	of, ok := l.pairs.Get(p)
 	if !ok {
@@ -185,13 +185,13 @@ func (l *Limiter) buckets(p pair) []*bucket {
 	return []*bucket{of, from}
 }
 
-// bucket holds what was wrong lately. One of it is forgotten every so often.
+// bucket counts recent wrong passwords. It forgets one of them after each time every.
 type bucket struct {
 	burst float64
 	every time.Duration
 	held  float64 // at the time of at
 	at    time.Time
-	told  bool // the log has a line that it is full, and it has not been empty since
+	told  bool // the log has a line that the bucket is full, and it was not empty since
 }
 
 func (b *bucket) look(now time.Time) float64 {
@@ -202,7 +202,7 @@ func (b *bucket) look(now time.Time) float64 {
 	return b.held
 }
 
-// wait is how long it takes until there is room for one more; 0 where there is.
+// wait returns how long it takes until there is room for one more; 0: there is room now.
 func (b *bucket) wait(now time.Time) time.Duration {
 	return time.Duration(max(0, b.look(now)+1-b.burst) * float64(b.every))
 }
@@ -210,10 +210,10 @@ func (b *bucket) wait(now time.Time) time.Duration {
 func (b *bucket) take(now time.Time)     { b.held = b.look(now) + 1 }
 func (b *bucket) giveBack(now time.Time) { b.held = max(0, b.look(now)-1) }
 
-// short is a name as logs and tables may have it: anybody can send any.
+// short cuts a name for logs and tables, since anybody can send names of any length.
 func short(name string) string { return name[:min(len(name), 64)] }
 
-// KeyedHash is a keyed hash of some texts together.
+// KeyedHash returns a keyed hash of a list of texts.
 func KeyedHash(key []byte, texts ...string) [sha256.Size]byte {
 	mac := hmac.New(sha256.New, key)
 	for _, s := range texts {

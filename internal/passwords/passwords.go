@@ -12,14 +12,14 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Cost is what argon2id spends on hashing a password. A stored hash carries its own cost, so that
-// the cost of new ones may change.
+// Cost is the memory and the time that argon2id spends on hashing a password. A stored hash
+// contains its own cost, so that the cost of new hashes may change.
 type Cost struct {
 	Memory uint32 // KiB
 	Passes uint32 // over the memory
 }
 
-// DefaultCost is OWASP's first choice for servers on which many log in at once.
+// DefaultCost is OWASP's first choice for servers with many log-ins at once.
 var DefaultCost = Cost{Memory: 19 << 10, Passes: 2}
 
 const (
@@ -28,7 +28,7 @@ const (
 	hashKey     = 32 // bytes
 )
 
-// maxHashMemory bounds the memory, in KiB, that a stored hash may ask for.
+// maxHashMemory bounds the memory, in KiB, that the cost in a stored hash may name.
 const maxHashMemory = 256 << 10
 
 // Hash returns the PHC string to store for a password.
@@ -52,7 +52,7 @@ func (c Cost) phc(salt, key []byte) string {
 		argon2.Version, c.Memory, c.Passes, hashThreads, b64(salt), b64(key))
 }
 
-// matches reports whether password is the one that phc was made from.
+// matches reports whether phc is a hash of password.
 func matches(phc, password string) (bool, error) {
 	fields := strings.Split(phc, "$")
 	if len(fields) != 6 || fields[0] != "" || fields[1] != "argon2id" {
@@ -77,7 +77,7 @@ func matches(phc, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// New makes a password of 120 random bits, for somebody who is given none.
+// New returns a random password of 120 bits.
 func New() string { return strings.ToLower(rand.Text())[:24] }
 
 // Lengths of passwords that people choose, in characters.
@@ -86,8 +86,8 @@ const (
 	mostChosen  = 200
 )
 
-// CheckChosen returns an error that says why a password that somebody of a name has chosen is too
-// easy or too long.
+// CheckChosen returns an error that says why a password is too easy or too long. name is the name
+// of the person who has chosen it.
 func CheckChosen(name, password string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case n < LeastChosen:

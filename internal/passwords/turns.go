@@ -8,9 +8,9 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Turns bounds how many costly checks of passwords run at once: a number in all, and one of each
-// address. Whoever sends many at once waits for them in turn, while another address waits for one
-// of these at the most.
+// Turns bounds how many costly checks of passwords run at once: a number in all, and one for each
+// address. An address that sends many waits for each in turn. Another address waits for at most one
+// of them.
 type Turns struct {
 	all chan struct{}
 
@@ -21,16 +21,16 @@ type Turns struct {
 // line is the queue of one address.
 type line struct {
 	turn    chan struct{}
-	members int // who waits, or has the turn
+	members int // number of clients that wait or have the turn
 }
 
-// NewTurns lets so many checks run at once.
+// NewTurns returns Turns that let atOnce checks run at once.
 func NewTurns(atOnce int) *Turns {
 	return &Turns{all: make(chan struct{}, atOnce), byAddr: make(map[netip.Prefix]*line)}
 }
 
-// Wait waits for a client's turn, which ends when done is called. It fails where the context ends
-// first.
+// Wait waits for a client's turn. The caller ends the turn with done. Wait returns an error if ctx
+// ends first.
 func (t *Turns) Wait(ctx context.Context, remote string) (done func(), err error) {
 	from := peer.Network(peer.Addr(remote))
 	l := t.join(from)
