@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Announce returns the address by which clients reach a server that listens at listens (host:port),
-// if host is the name or address by which they reach this machine. It is empty if they cannot: the
-// server is on loopback, and host is not.
+// Announce returns the address by which clients reach a server that listens at listens (host:port).
+// host is the name or address by which clients reach this machine. The result is empty if clients
+// cannot reach the server: it is on loopback, and host is not.
 func Announce(listens, host string) string {
 	at, port, err := net.SplitHostPort(listens)
 	switch {
@@ -17,20 +17,21 @@ func Announce(listens, host string) string {
 		return ""
 	case at != "" && !Addr(at).IsUnspecified():
 		return listens
-	case host == "" || Addr(host).IsUnspecified(): // nobody knows
+	case host == "" || Addr(host).IsUnspecified(): // the address is not known
 		return ""
 	}
 	return net.JoinHostPort(host, port)
 }
 
-// IsLoopback reports whether a host is this machine and no other can mean it by that name.
+// IsLoopback reports whether a host is a name or an address of this machine that other machines
+// cannot use.
 func IsLoopback(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || Addr(host).IsLoopback()
 }
 
-// Elsewhere reports whether a request that has reached this machine by loopback comes from another
-// one: a proxy has passed it on.
+// Elsewhere reports whether a request that arrived by loopback comes from another machine, through
+// a proxy.
 func Elsewhere(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !Addr(local.String()).IsLoopback() {

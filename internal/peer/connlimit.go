@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// Limits are the limits of a server.
+// Limits are the limits for a server's connections.
 type Limits struct {
 	Total      int // connections at once
-	PerAddress int // from one IPv4 address or IPv6 /64; loopback, where a proxy may stand, is not bounded
+	PerAddress int // from one IPv4 address or IPv6 /64; no limit for loopback, where a proxy may be
 
-	// Unbounded reports addresses for which PerAddress does not hold, such as those of proxies;
-	// nil: none.
+	// Unbounded reports whether PerAddress does not apply to an address, such as a proxy's; nil: it
+	// applies to all.
 	Unbounded func(netip.Addr) bool
 }
 
@@ -77,8 +77,8 @@ func (g *Guard) note(c net.Conn, state http.ConnState) (victims []net.Conn) {
 	return victims
 }
 
-// makeRoom returns the connection to close if one too many is open in total or from e's address:
-// the one that has been idle longest, or e itself if none is idle. It forgets that connection.
+// makeRoom returns the connection to close if one too many is open in total or from e's address. It
+// chooses the connection that has been idle longest, or e itself if none is idle, and forgets it.
 func (g *Guard) makeRoom(e *entry) []net.Conn {
 	of := func(*entry) bool { return true }
 	switch {
@@ -115,7 +115,8 @@ func (g *Guard) forget(c net.Conn) {
 	}
 }
 
-// originOf is who counts as one; the zero Prefix where the number of connections is not bounded.
+// originOf returns the network whose connections are counted together; the zero Prefix: they are
+// not bounded.
 func (g *Guard) originOf(c net.Conn) netip.Prefix {
 	addr := Addr(c.RemoteAddr().String())
 	if addr.IsLoopback() || g.limits.Unbounded != nil && g.limits.Unbounded(addr) {

@@ -1,11 +1,11 @@
-// Package peer tells which client a connection or a request comes from: what counts as one client,
-// and, where trusted proxies stand in between, the client's own address.
+// Package peer finds the client of a connection or a request: which addresses count as one client,
+// and, behind trusted proxies, the client's own address.
 //
 // # Public addresses
 //
-// IsPublic tells addresses of the public Internet from those that lead to a private network, to the
-// machine itself, or nowhere; IsPublicHost does the same for hosts by their names. Robots and
-// webhooks go where strangers say: they connect to public addresses only.
+// IsPublic distinguishes addresses of the public Internet from those that lead to a private
+// network, to the machine itself, or nowhere; IsPublicHost does the same for names of hosts.
+// Strangers choose the addresses of robots and webhooks, so these connect to public addresses only.
 //
 // # Connections
 //

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Proxies are the networks of the proxies that are believed about their clients' addresses.
+// Proxies are the networks of trusted proxies: the server believes what they say about their
+// clients' addresses.
 type Proxies []netip.Prefix
 
 // ParseProxies reads a list of networks such as 192.0.2.0/24, and of single addresses.
@@ -36,16 +37,16 @@ func (p Proxies) Trust(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// Unknown is the RemoteAddr of a request whose client's address a proxy does not tell. Addr returns
-// the zero Addr for it, so no rule about addresses lets it pass.
+// Unknown is the RemoteAddr of a request if its proxy does not name the client's address. Addr
+// returns the zero Addr for it, so no rule about addresses lets it pass.
 const Unknown = "unknown"
 
-// Handler gives next each request with its client's address as RemoteAddr (with port 0, where
-// the proxy does not tell it). The address is taken from X-Forwarded-For or Forwarded (RFC 7239)
-// of a request that a proxy sends: the last one there that is not a proxy's own, since what stands
-// before it is only what the client says. A request with neither header is the proxy's own. The
-// address is Unknown if a header names none, and if both headers are there and do not agree: one of
-// the two is the client's own, and nobody can tell which.
+// Handler passes each request on to next with its client's address as RemoteAddr (with port 0, if
+// the proxy does not name the port). If a proxy sends the request, the address comes from
+// X-Forwarded-For or Forwarded (RFC 7239): it is the last address there that is not a proxy's,
+// since the client itself may have written those before it. A request with neither header is the
+// proxy's own. The address is Unknown if a header names none, or if both headers are there and
+// differ: one of the two may be the client's own.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	if len(p) == 0 {
 		return next
@@ -84,7 +85,7 @@ func (p Proxies) client(x, rfc []string) string {
 	return at.String()
 }
 
-// last goes through a header's hops from the nearest one on, and returns the first that is no
+// last goes through a header's hops from the nearest one on, and returns the first that is not a
 // proxy.
 func (p Proxies) last(values []string, parse func(string) netip.AddrPort) (client netip.AddrPort) {
 	hops := strings.Split(strings.Join(values, ","), ",")
@@ -117,8 +118,8 @@ func plainHop(text string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Unmap().WithZone(""), 0)
 }
 
-// forwardedHop reads the address of an element such as for="[2001:db8::1]:47";proto=https.
-// No address holds a comma, so that cutting there, even within quotes, makes none up.
+// forwardedHop reads the address of an element such as for="[2001:db8::1]:47";proto=https. No
+// address has a comma, so a cut at a comma within quotes cannot produce a wrong address.
 func forwardedHop(text string) netip.AddrPort {
 	for pair := range strings.SplitSeq(text, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")

@@ -14,9 +14,9 @@ import (
 const headerTimeout = 5 * time.Second
 
 // Listener returns a listener over l for a protocol without headers of its own, such as FTP. Each
-// connection from a proxy must begin with a PROXY header (version 1 or 2), which tells the client's
-// address: RemoteAddr returns it. A connection from a proxy without the header is closed.
-// Connections from elsewhere are returned unread. Slow headers hold up no other connection.
+// connection from a proxy must begin with a PROXY header (version 1 or 2) with the client's
+// address, which RemoteAddr then returns. A connection from a proxy without the header is closed.
+// Connections from elsewhere are returned unread. A slow header does not delay other connections.
 func (p Proxies) Listener(l net.Listener) net.Listener {
 	if len(p) == 0 {
 		return l
@@ -27,8 +27,8 @@ func (p Proxies) Listener(l net.Listener) net.Listener {
 	return h
 }
 
-// Accepted returns the connection c with its client's address, or nil if c comes from a proxy and
-// does not begin with a PROXY header; c is closed then.
+// Accepted returns the connection c with its client's address. If c comes from a proxy and does not
+// begin with a PROXY header, Accepted closes c and returns nil.
 func (p Proxies) Accepted(c net.Conn) net.Conn {
 	if !p.Trust(AddrOf(c.RemoteAddr())) {
 		return c
@@ -110,8 +110,8 @@ func TCP(c net.Conn) *net.TCPConn {
 	return nil
 }
 
-// Local returns this machine's address on c. It is the machine's own also behind a proxy, whose
-// PROXY header names the address that the client has reached.
+// Local returns this machine's own address on c, also behind a proxy. (The PROXY header names the
+// proxy's address, which the client has reached.)
 func Local(c net.Conn) netip.Addr {
 	if t := TCP(c); t != nil {
 		return AddrOf(t.LocalAddr())
@@ -119,8 +119,8 @@ func Local(c net.Conn) netip.Addr {
 	return AddrOf(c.LocalAddr())
 }
 
-// AddrOf returns the IP address of a TCP address, IPv4 in its short form. It is the zero Addr for
-// other addresses.
+// AddrOf returns the IP address of a TCP address, IPv4 in its short form. For other addresses it
+// returns the zero Addr.
 func AddrOf(a net.Addr) netip.Addr {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return t.AddrPort().Addr().Unmap()

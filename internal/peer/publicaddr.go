@@ -5,7 +5,7 @@ import "net/netip"
 // block is a range of addresses that no public server has.
 type block struct {
 	prefix string
-	rfc    string // that set it aside
+	rfc    string // RFC that reserves it
 }
 
 // special lists the blocks of IANA's registries of special-purpose addresses, and those that
@@ -36,7 +36,8 @@ var special = []block{
 	{"224.0.0.0/4", "RFC 5771"},     // multicast
 	{"240.0.0.0/4", "RFC 1112"},     // reserved, and the limited broadcast (RFC 919)
 
-	// Of IPv6 only what lies within global: all else is special or not given out.
+	// Only the special blocks of IPv6 within global: all addresses outside are special or not
+	// assigned.
 	{"2001::/23", "RFC 2928"},         // protocol assignments: Teredo (RFC 4380), benchmarks (RFC 5180), ORCHID (RFC 7343)
 	{"2001:db8::/32", "RFC 3849"},     // documentation
 	{"2620:4f:8000::/48", "RFC 7534"}, // AS112
@@ -46,13 +47,14 @@ var special = []block{
 var (
 	blocks = parse(special)
 
-	// global is the only part of IPv6 from which addresses are given out (RFC 4291, section 2.4;
+	// global is the only part of IPv6 from which addresses are assigned (RFC 4291, section 2.4;
 	// https://www.iana.org/assignments/ipv6-address-space). Outside are ::/96 (RFC 4291),
 	// 64:ff9b:1::/48 (RFC 8215), 100::/64 (RFC 6666), 5f00::/16 (RFC 9602), fc00::/7 (RFC 4193),
 	// fe80::/10 (RFC 4291), fec0::/10 (RFC 3879), ff00::/8 (RFC 4291), and nobody's addresses.
 	global = netip.MustParsePrefix("2000::/3")
 
-	// These carry an IPv4 address, to which a translator or relay sends on.
+	// Addresses with these prefixes contain an IPv4 address, to which a translator or relay sends
+	// on.
 	nat64  = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: in the last four bytes
 	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056: in the four bytes after the prefix
 )
@@ -65,8 +67,8 @@ func parse(list []block) []netip.Prefix {
 	return out
 }
 
-// IsPublic reports whether an address is public. An IPv6 address that carries an IPv4 address is as
-// public as that one. An address with a zone is not public.
+// IsPublic reports whether an address is public. An IPv6 address that contains an IPv4 address is
+// public if that one is. An address with a zone is not public.
 func IsPublic(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	if !addr.IsValid() || addr.Zone() != "" {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// private are the domains that no public name server answers for (RFC 6761, 6762 with its appendix
+// private are the domains for which no public name server answers (RFC 6761, 6762 with its appendix
 // G, 7686 and 8375, and ICANN's "internal").
 var private = []string{"localhost", "local", "internal", "home.arpa", "invalid", "onion", "corp", "home", "intranet", "lan", "private"}
 
-// IsPublicHost reports whether a host may be one of the public Internet. It is not if it is an
-// address that is not public, a name without a domain, or a name in a domain that is private by
-// definition. The host is a name or an address, in lower case, with or without a port. No name is
-// looked up: a public name may still lead to a private address.
+// IsPublicHost reports whether a host may be on the public Internet. It returns false for an
+// address that is not public, a name without a domain, and a name in a private domain. The host is
+// a name or an address, in lower case, with or without a port. No name is looked up, so a public
+// name may still lead to a private address.
 func IsPublicHost(host string) bool {
 	name := host
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") && (host[0] == '[' || strings.IndexByte(host, ':') == i) {
