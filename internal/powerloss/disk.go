@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// disk is a directory tree as the running program sees it, and which part of it is durable.
+// disk is a directory tree: as the running program sees it, and as far as it is durable.
 type disk struct {
 	root *node
 	open map[*file]*node
@@ -17,7 +17,7 @@ type disk struct {
 type node struct {
 	entries map[string]*node     // of a directory, as the program sees it; nil: this is a file
 	kept    map[string]*node     // durable entries
-	changes map[string][]*change // changes of entries since then, by name, in order
+	changes map[string][]*change // changes of entries that are not durable, by name, in order
 
 	data   []byte // of a file, as the program sees it
 	synced []byte // the durable data

@@ -1,10 +1,10 @@
 // Package powerloss computes what a disk may hold after a power failure, for tests.
 //
 // A Recorder is a file system that performs and records a program's operations. States then yields,
-// for a power failure after any number of operations, states in which the disk may be found. What
-// was synced is there; of everything else any part may be missing. That is more than journaling
-// file systems lose. It is everything that POSIX allows to be lost, with one exception: a rename
-// never loses the file that it moves.
+// for a power failure after any number of operations, states in which the disk may be found. All
+// synced changes are there; any of the others may be missing. Journaling file systems lose less.
+// POSIX allows all of these losses. It also allows one that States leaves out: a rename that loses
+// the file that it moves.
 //
 //   - Unsynced bytes of a file may be missing, all of them or the second half, or may be zeros.
 //   - A change of a directory's entry may be lost, independently of other changes, unless the
@@ -22,7 +22,7 @@ import (
 )
 
 // Recorder is a files.System that records operations below Base. Base is empty if names are
-// relative already. It may be used concurrently: it performs one operation at a time.
+// relative. A Recorder may be used concurrently; it performs one operation at a time.
 type Recorder struct {
 	files.System
 	Base string
@@ -34,8 +34,8 @@ type Recorder struct {
 // operation applies a recorded operation to a disk.
 type operation func(d *disk)
 
-// Len returns the number of operations recorded so far. Everything that was acknowledged before the
-// call must survive a power failure after that many operations.
+// Len returns the number of operations recorded so far. What the program has acknowledged before
+// the call must survive a power failure after that many operations.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// State is what a disk may hold after a power failure.
+// State is a possible state of a disk after a power failure.
 type State struct {
 	After   int    // number of operations before the failure
-	Which   string // name of the state among those possible at that time
+	Which   string // name of the state among the possible ones after these operations
 	Extreme bool   // everything that can be lost is lost, or nothing is
 	root    *image
 }
@@ -47,9 +47,9 @@ func (i *image) write(dir string) error {
 	return nil
 }
 
-// States yields states after each number of operations from first on: with the largest and the
-// smallest loss, with each single deviation from either, and random states as many as random says,
-// from a generator with a fixed seed.
+// States yields states after each number of operations from first on: those with the largest and
+// the smallest loss, those with a single deviation from either, and a number of random ones, from a
+// generator with a fixed seed. random is that number.
 func (r *Recorder) States(first, random int) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		r.mu.Lock()
@@ -67,15 +67,15 @@ func (r *Recorder) States(first, random int) iter.Seq[State] {
 	}
 }
 
-// choice is a part of the disk that may be durable to a different extent: the changes of one name,
-// or the bytes of a file.
+// choice is a part of the disk that may be durable as a whole, partly or not at all: the changes of
+// one name, or the bytes of a file.
 type choice struct {
 	what    string
 	options int
 	choose  func(option int) // from 0, all lost, to options-1, nothing lost
 }
 
-// How unsynced bytes are found after the failure.
+// The fates of unsynced bytes in the failure.
 const (
 	bytesLost = iota
 	bytesHalf
@@ -91,7 +91,7 @@ const (
 )
 
 func (d *disk) states(after, random int, chance *rand.Rand, yield func(State) bool) bool {
-	contents := map[*node]int{} // how the bytes of unsynced files are found
+	contents := map[*node]int{} // the fates of the bytes of unsynced files
 	choices := d.choices(contents)
 	try := func(which string, option func(i int) int) bool {
 		for i, c := range choices {
@@ -130,7 +130,7 @@ func (d *disk) states(after, random int, chance *rand.Rand, yield func(State) bo
 	return true
 }
 
-// choices lists what is not durable, in the order of names.
+// choices lists the parts of the disk that are not durable, in the order of names.
 func (d *disk) choices(contents map[*node]int) (all []choice) {
 	seen := map[*node]bool{}
 	var visit func(name string, n *node)
@@ -163,7 +163,7 @@ func (d *disk) choices(contents map[*node]int) (all []choice) {
 	return all
 }
 
-// found returns the node as the choices leave it on disk.
+// found returns the node's image on disk after the choices.
 func (n *node) found(contents map[*node]int) *image {
 	if n.entries == nil {
 		return &image{data: n.bytes(contents)}
