@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Filter selects responses by what they ask. The zero value selects all.
+// Filter selects responses by their preferences. The zero value selects all.
 type Filter struct {
 	name string // empty: any
 	text string // in lower case; must be in the value
@@ -14,8 +14,9 @@ type Filter struct {
 	set  bool
 }
 
-// ParseFilter parses "name" (which is asked), "name:text" (its value has the text, in any case),
-// "any", or one of these with "!" before it, which selects the others.
+// ParseFilter parses "name" (the response has this preference), "name:text" (its value has the
+// text, in any case), "any" (the response has a preference), or one of these with "!" before it,
+// which selects the others.
 func ParseFilter(s string) (Filter, error) {
 	f := Filter{set: true}
 	s, f.not = strings.CutPrefix(s, "!")

@@ -1,7 +1,8 @@
-// Package preference finds what the owners of pages ask of those who collect and use them, and
-// keeps it as they wrote it. It judges nothing: whoever uses the pages decides by the text.
+// Package preference finds the conditions that owners of pages state for collecting and using the
+// pages, and keeps them as written. It does not judge them: users of the pages decide by the text.
 //
-// What a response asks is written as a line of names and values in the order of Names, for example
+// The preferences of a response are written as a line of names and values in the order of Names,
+// for example
 //
 //	content-usage=train-ai=n; robots=noindex, nofollow
 //
@@ -29,7 +30,7 @@ const (
 	RobotsTag      = "x-robots-tag"    // of the header
 	RobotsMeta     = "robots"          // of the meta element
 	TDMReservation = "tdm-reservation" // of the header or the meta element (W3C TDM Reservation Protocol)
-	TDMPolicy      = "tdm-policy"      // likewise
+	TDMPolicy      = "tdm-policy"      // of the header or the meta element
 	CrawlerPrice   = "crawler-price"   // of the header of an answer that asks robots to pay
 	License        = "license"         // lines of a robots.txt, a Link header or a link element (Really Simple Licensing 1.0)
 )
@@ -39,7 +40,7 @@ func Names() []string {
 	return []string{ContentUsage, ContentSignal, RobotsTag, RobotsMeta, TDMReservation, TDMPolicy, CrawlerPrice, License}
 }
 
-// maxValue is the limit for a value in its written form, in bytes. Longer ones are cut.
+// maxValue is the limit for a value in its written form, in bytes. Longer values are cut.
 const maxValue = 300
 
 // MaxLength is the limit for all preferences of a response, in bytes.
@@ -49,7 +50,7 @@ const MaxLength = 8 * (maxValue + len(TDMReservation) + len("=%; "))
 // begins earlier.
 const Searched = 64 << 10
 
-// Preference is one thing that is asked.
+// Preference is one condition, by its name and value.
 type Preference struct {
 	Name  string // one of Names
 	Value string // as written by the owner, in any charset
@@ -57,8 +58,8 @@ type Preference struct {
 }
 
 // Of returns the preferences of a page's response. page is its URL, head the status line and
-// headers, body the decoded body or a part from the beginning. The body is searched if it is HTML
-// or the host's robots.txt. The result is empty if nothing is asked.
+// headers, body the decoded body or its beginning. Of searches the body if it is HTML or the host's
+// robots.txt. The result is empty if there are no preferences.
 func Of(page string, head, body []byte) string {
 	var f found
 	contentType := f.header(head)
@@ -80,7 +81,7 @@ func IsRobotsTxt(page string) bool {
 	return ok && scheme && !strings.Contains(host, "/")
 }
 
-// Parse parses what Of has returned, and refuses any other text.
+// Parse parses a result of Of, and refuses any other text.
 func Parse(text string) ([]Preference, error) {
 	if text == "" {
 		return nil, nil
@@ -107,7 +108,7 @@ func Parse(text string) ([]Preference, error) {
 	return f.list, nil
 }
 
-// Value returns the value of one preference in what Of has returned; empty: it is not asked.
+// Value returns the value of one preference in a result of Of; empty: the preference is not there.
 func Value(text, name string) string {
 	all, _ := Parse(text) // the indexes have been checked
 	for _, p := range all {
@@ -118,10 +119,10 @@ func Value(text, name string) string {
 	return ""
 }
 
-// found is what was found so far.
+// found holds the preferences that were found so far.
 type found struct{ list []Preference }
 
-// add adds a value. Of several values of one name a list is made, as of HTTP's headers.
+// add adds a value. Several values of one name become a list, as in HTTP's headers.
 func (f *found) add(name, value string) {
 	value = strings.Join(strings.Fields(value), " ")
 	if value == "" {
@@ -168,7 +169,7 @@ func escape(value string) (written string, cut bool) {
 	return b.String(), false
 }
 
-// header adds what the header lines ask, and returns the Content-Type.
+// header adds the preferences in the header lines, and returns the Content-Type.
 func (f *found) header(head []byte) string {
 	var types []string
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
@@ -206,7 +207,7 @@ func (f *found) links(value string) {
 	}
 }
 
-// untilComma divides at the first comma that is not in a quoted string.
+// untilComma splits a text at the first comma that is not in a quoted string.
 func untilComma(s string) (before, after string) {
 	quoted := false
 	for i := range len(s) {
@@ -243,8 +244,8 @@ func (f *found) robotsTxt(text []byte) {
 	}
 }
 
-// page adds what the meta and link elements of a page ask, up to the page's body. The page is HTML
-// or, if xml is set, XHTML.
+// page adds the preferences in the meta and link elements of a page, up to the page's body element.
+// The page is HTML or, if xml is set, XHTML.
 func (f *found) page(body []byte, xml bool) {
 	body = body[:min(len(body), Searched)]
 	z := media.NewTokenizer(bytes.NewReader(body), xml)
