@@ -16,8 +16,8 @@ const (
 )
 
 // ReadJSON reads the JSON of a request's body, at most 1 MiB, into v. It refuses a field that v
-// does not have: the field may be a misspelt limit, without which the request would do more than
-// was meant. The error is an *Error with the reason bad_body, too_large or media_type.
+// does not have: it may be a misspelt limit, and without the limit the request would do too much.
+// The error is an *Error with the reason bad_body, too_large or media_type.
 func ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	err := readJSON(w, r, v)
 	if errors.Is(err, io.EOF) {
@@ -39,7 +39,7 @@ func ReadJSONIfAny(w http.ResponseWriter, r *http.Request, v any) error {
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if given := r.Header.Get("Content-Type"); given != "" {
 		kind, _, err := mime.ParseMediaType(given)
-		if err != nil || kind != "application/json" && kind != "application/octet-stream" { // which says nothing
+		if err != nil || kind != "application/json" && kind != "application/octet-stream" { // this type says nothing about the body
 			return New(http.StatusUnsupportedMediaType, "media_type", fmt.Sprintf("a body of %.100q; send JSON, as application/json", given))
 		}
 	}
@@ -83,8 +83,9 @@ func tooLong(err *http.MaxBytesError) error {
 	return New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the request's body has more than %d bytes; send it in parts", err.Limit))
 }
 
-// JSON answers with v. It encodes v before it begins, so that an error can still be answered.
-// Unless the header says otherwise, caches may not keep the answer without asking again.
+// JSON answers with v. It encodes v before it begins the answer, so that the caller can still
+// answer with an error. Unless the header says otherwise, caches must ask again before they use the
+// answer.
 func JSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package problem answers HTTP requests with errors in the form that all paths of the service use:
+// Package problem answers HTTP requests with errors in the form of all the service's paths:
 // application/problem+json (RFC 9457), with a title for people, a detail that says what is wrong
 // and what to do, and a stable reason for programs.
 package problem
@@ -17,9 +17,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Write sends p as the whole answer. The default status is 500, the default title that of the
-// status. If p.Next says when to come back, so does Retry-After. The answer's header has the
-// request's ID.
+// Write sends p as the whole answer. The default status is 500, the default title is that of the
+// status. If p.Next is set, the answer also has Retry-After. The answer's header has the request's
+// ID.
 func Write(w http.ResponseWriter, p wire.Problem) {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
@@ -30,7 +30,7 @@ func Write(w http.ResponseWriter, p wire.Problem) {
 	h := w.Header()
 	p.Request = h.Get(wire.HeaderRequest)
 	for _, name := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified"} {
-		h.Del(name) // they would describe the answer that is not given
+		h.Del(name) // they describe the answer that this one replaces
 	}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
@@ -57,11 +57,11 @@ func New(status int, reason, detail string) *Error {
 	return &Error{Status: status, Reason: reason, Detail: detail}
 }
 
-// Handler runs f and writes the error that it returns. An *Error is written as it is, and so is the
-// one that an error's method Problem returns. If the database or the store does not answer, that is
-// a 503; if a disk is full, a 507. Any other error is a 500. The cause of these is logged and not
-// told to the client. f must not have begun its answer when it returns an error. If f fails because
-// the client has hung up, that is logged at debug level only.
+// Handler runs f and answers with the error that f returns. It sends an *Error, or the result of an
+// error's method Problem, as it is. If the database or the store does not answer, it sends a 503;
+// if a disk is full, a 507; for any other error, a 500. Their causes go to the log and not to the
+// client. When f returns an error, it must not have begun its answer. If f fails because the client
+// has hung up, that is logged at debug level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &sentBody{ReadCloser: r.Body}

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// Patience is how long a page may take, mostly for the database.
+	// Patience is how long a page may take; most of the time is the database's.
 	Patience = 5 * time.Second
 
-	// NotAnswering is the detail of answers that could not be made in time.
+	// NotAnswering is the detail of an answer that took too long.
 	NotAnswering = "the service's database or store does not answer now; try again in a moment"
 
 	tryAgain = 30 * time.Second
@@ -23,9 +23,9 @@ const (
 // errLate ends the context of a request that has taken too long.
 var errLate = errors.New("the answer takes too long")
 
-// Within gives next the time Patience for an answer. After that the context of the request ends,
-// and Handler, through which next answers, says that the database or the store does not answer. It
-// is not for downloads, and not for requests whose answers take long by themselves.
+// Within gives next the time Patience for an answer. After that it ends the context of the request,
+// so that Handler, with which next must answer, says that the database or the store does not
+// answer. Within is not for downloads or other requests whose answers take long by themselves.
 func Within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeoutCause(r.Context(), Patience, errLate)
@@ -34,10 +34,10 @@ func Within(next http.Handler) http.Handler {
 	})
 }
 
-// notAnswering reports whether a request failed because something that the service needs does not
-// answer: it took longer than Within lets it, or a connection failed or timed out.
+// notAnswering reports whether a request failed because the database or the store does not answer:
+// the request took longer than Within allows, or a connection failed or timed out.
 func notAnswering(r *http.Request, err error) bool {
-	var network net.Error // context.DeadlineExceeded is one too
+	var network net.Error // context.DeadlineExceeded is a net.Error, too
 	return errors.Is(context.Cause(r.Context()), errLate) || errors.As(err, &network)
 }
 
