@@ -26,16 +26,16 @@ type operation struct {
 	Tags        []string       `yaml:"tags"`
 	Summary     string         `yaml:"summary"`
 	Description string         `yaml:"description,omitempty"`
-	Security    []object       `yaml:"security,omitempty"` // nil: as the document says
+	Security    []object       `yaml:"security,omitempty"` // nil: that of the document
 	Role        string         `yaml:"x-role,omitempty"`
 	Parameters  []object       `yaml:"parameters,omitempty"`
 	Body        object         `yaml:"requestBody,omitempty"`
 	Responses   map[string]any `yaml:"responses"`
 }
 
-// Add describes routes, with the schemas of what they take and answer, and those of more types.
-// Variables says what variables of paths mean whose field does not say so: by the variable and what
-// stands before it in the path, such as hosts/{host}, or by the variable.
+// Add describes routes, with the schemas of their requests and answers, and the schemas of the
+// types in more. variables has the meanings of path variables whose fields have no doc tag. Its
+// keys are a variable with the path element before it, such as hosts/{host}, or only a variable.
 func (d *Document) Add(variables map[string]string, routes []Route, more ...any) {
 	s := &schemas{map[string]any{}, map[reflect.Type]string{}}
 	d.Components["schemas"] = s.all
@@ -139,7 +139,8 @@ func (rt Route) describeAnswers(s *schemas, o *operation) {
 	}
 }
 
-// answer returns the schema of an answer, which is never null; of None it is any JSON.
+// answer returns the schema of an answer, which is never null. For None it returns the schema of
+// any JSON.
 func (s *schemas) answer(t reflect.Type) object {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -150,7 +151,7 @@ func (s *schemas) answer(t reflect.Type) object {
 	return s.of(t)
 }
 
-// usual says what an answer of a status is.
+// usual returns the usual description of an answer with a status.
 func usual(status int) string {
 	switch status {
 	case http.StatusOK:
@@ -172,7 +173,7 @@ func usual(status int) string {
 // mediaSchema returns the schema of a body that is not JSON.
 func mediaSchema(media string) object {
 	if media == "application/yaml" {
-		return object{} // of any kind, as JSON
+		return object{} // JSON of any form
 	}
 	kind := object{"type": "string"}
 	if strings.HasPrefix(media, "application/") && !strings.HasSuffix(media, "xml") && !strings.HasSuffix(media, "json") {
@@ -193,7 +194,7 @@ func (f field) describeForm(s *schemas) object {
 	return kind
 }
 
-// schema returns the schema of what a field takes.
+// schema returns the schema of a field's values.
 func (f field) schema(s *schemas) object {
 	kind := s.of(f.kind)
 	delete(kind, "nullable")
@@ -223,15 +224,15 @@ func (f field) schema(s *schemas) object {
 	return kind
 }
 
-// meaning says what a variable of the path is.
+// meaning returns the description of a path variable.
 func (rt Route) meaning(variables map[string]string, name string) string {
 	name = "{" + name + "}"
 	before, _, _ := strings.Cut(rt.Template(), "/"+name)
 	return cmp.Or(variables[path.Base(before)+"/"+name], variables[name])
 }
 
-// describe returns the description of a parameter. Meaning says what a variable of the path is, if
-// its field does not.
+// describe returns the description of a parameter. meaning is the text for a path variable whose
+// field has none.
 func (f field) describe(s *schemas, meaning string) object {
 	p := object{"name": f.name, "in": f.where, "schema": f.schema(s)}
 	if f.where == "path" || f.tag.Get("required") != "" {

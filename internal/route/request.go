@@ -16,8 +16,8 @@ import (
 	"sheaf/internal/problem"
 )
 
-// bodyOf returns the type of the request's body and the index of the field that has it: -1 if the
-// whole struct is the body. It returns nil if JSON is no part of the request.
+// bodyOf returns the type of the request's JSON body and the index of its field; -1: the whole
+// struct is the body. It returns nil if the request has no JSON.
 func (rt Route) bodyOf() (reflect.Type, int) {
 	if rt.In.Kind() != reflect.Struct {
 		return nil, 0
@@ -37,7 +37,7 @@ func (rt Route) bodyOf() (reflect.Type, int) {
 	return nil, 0
 }
 
-// elsewhere reports whether a field with a tag json stands in the path, the query or a form. Such a
+// elsewhere reports whether a field with a json tag is in the path, the query or a form. Such a
 // field does not make its struct the JSON body.
 func elsewhere(tag reflect.StructTag) bool {
 	for _, where := range []string{"path", "query", "form"} {
@@ -62,7 +62,7 @@ type field struct {
 	kind  reflect.Type
 }
 
-// of returns the field of a request, which may be a string itself.
+// of returns the field's value in a request, which may be a string itself.
 func (f field) of(in reflect.Value) reflect.Value {
 	if f.index == nil {
 		return in
@@ -96,9 +96,9 @@ func (rt Route) fields() (list []field) {
 	return list
 }
 
-// check panics if requests could not be read as a definition means them: a struct names a variable
-// that the path does not have, has a parameter of a type that is not parsed, or takes a parameter
-// also from the JSON body, where its bounds would not hold.
+// check panics if a definition is wrong: a struct names a variable that the path does not have, has
+// a parameter of a type that cannot be parsed, or takes a parameter also from the JSON body, in
+// which its bounds would not be checked.
 func (rt Route) check() {
 	variables := rt.variables()
 	if rt.In.Kind() == reflect.String && len(variables) != 1 {
@@ -168,13 +168,13 @@ func decode[In any](reason string, given map[string]url.Values) (in In, err erro
 	return in, err
 }
 
-// Values returns the query that Query decodes as the same struct. What is zero is left out.
+// Values returns the query that Query decodes to in. It leaves out fields that are zero.
 func Values[In any](in In) url.Values {
 	query, _ := Route{In: reflect.TypeFor[In]()}.values(reflect.ValueOf(in))
 	return query
 }
 
-// Names returns the names of the parameters of the query that a struct has.
+// Names returns the names of a struct's query parameters.
 func Names[In any]() []string { return Route{In: reflect.TypeFor[In]()}.parameters() }
 
 func (rt Route) parameters() (names []string) {
@@ -186,7 +186,7 @@ func (rt Route) parameters() (names []string) {
 	return names
 }
 
-// set sets the fields of the parts of a request that are given: path, query or form.
+// set sets the fields from the given parts of a request: path, query or form.
 func (rt Route) set(in reflect.Value, reason string, given map[string]url.Values) error {
 	for _, f := range rt.fields() {
 		values, ok := given[f.where]
@@ -200,7 +200,7 @@ func (rt Route) set(in reflect.Value, reason string, given map[string]url.Values
 	return nil
 }
 
-// set sets a field to what was given. Only a slice may be given several times.
+// set parses the given values into a field. Only a slice may have several values.
 func (f field) set(v reflect.Value, given []string) error {
 	if v.Kind() == reflect.Slice {
 		v.Set(reflect.MakeSlice(v.Type(), len(given), len(given)))
@@ -271,7 +271,7 @@ func (f field) enum() []string {
 	return nil
 }
 
-// bounds returns the least and the greatest number; nil: none.
+// bounds returns the least and the greatest allowed number; nil: no bound.
 func (f field) bounds() (least, most *int64) {
 	read := func(tag string) *int64 {
 		if n, err := strconv.ParseInt(f.tag.Get(tag), 10, 64); err == nil {
@@ -282,7 +282,7 @@ func (f field) bounds() (least, most *int64) {
 	return read("min"), read("max")
 }
 
-// want says what is taken.
+// want describes the values that the field accepts.
 func (f field) want() string {
 	least, most := f.bounds()
 	switch {
@@ -304,8 +304,8 @@ func (f field) want() string {
 	return "a number"
 }
 
-// Call returns what a client sends for a request: the escaped path with the query, and what the
-// body is as JSON, or nil if it has none.
+// Call returns a client's request: the escaped path with the query, and the value of the JSON body,
+// or nil if there is no body.
 func (o Op[In, Out]) Call(in In) (ref string, body any) {
 	v := reflect.ValueOf(in)
 	if of, at := o.bodyOf(); of != nil && at >= 0 {

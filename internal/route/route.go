@@ -1,12 +1,13 @@
 // Package route defines operations of the HTTP API. A definition has the method, the path, who may
-// ask, the Go types of request and answer, and a few words. From it follow the handler's reading of
-// the request and writing of the answer, the call of a client, and the description in OpenAPI.
+// call it, the Go types of request and answer, and a short description. From a definition, the
+// package decodes requests and encodes answers, makes the calls of clients, and writes the
+// description in OpenAPI.
 //
 //	var RemoveRule = route.New[string, route.None]("DELETE", "/v1/admin/access/{id}",
 //		operators.Worker, audit.Remove, "Remove a rule")
 //
-// A request whose type is a string, as here, is the path's only variable. The fields of a request's
-// struct say by tags where they stand in the request:
+// A request whose type is a string, as here, is the path's only variable. Otherwise it is a struct.
+// Tags say where each field is in the request:
 //
 //	path:"name"    a variable of the path; path:"" is the first one
 //	query:"name"   a parameter of the query; a slice may be given several times
@@ -17,7 +18,7 @@
 //	               tags also have json:"-"
 //
 // Parameters and fields of forms are strings, whole numbers, bools and time.Durations. These tags
-// bound what is taken, and stand in the description:
+// limit the accepted values, and are part of the description:
 //
 //	doc:"…"                what it is
 //	default:"100"          its value if it is not given
@@ -25,8 +26,8 @@
 //	enum:"a,b"             the values of a string; the empty one is taken too unless it is required
 //	required:"true"        it must be given
 //
-// Parameters that a struct does not have are not looked at. How many may be given is bounded by the
-// server's limit for a request's header.
+// Parameters that a struct does not have are ignored. The server's limit for a request's header
+// bounds their number.
 package route
 
 import (
@@ -40,63 +41,63 @@ import (
 	"sheaf/internal/problem"
 )
 
-// Who may ask, besides roles of operators.
+// Who may call an operation, besides roles of operators.
 const (
 	Anybody = "anybody"
 	Account = "account" // consumers
-	Visitor = "visitor" // consumers, and who has not logged in
+	Visitor = "visitor" // consumers, and clients that have not logged in
 	Robot   = "robot"
 )
 
-// Answers that the description has in its frame, in place of a media type.
+// Answers that the description's frame defines; used in place of a media type.
 const (
-	Problem = "#Problem" // says what is wrong (RFC 9457)
-	Expired = "#Expired" // a cursor leads nowhere any more
+	Problem = "#Problem" // an error (RFC 9457)
+	Expired = "#Expired" // a cursor that is no longer valid
 )
 
 // Route defines an operation.
 type Route struct {
 	Method  string
-	Path    string // as mux reads it: variables may have patterns
-	For     string // who may ask: one of these, or the least role of operators
+	Path    string // in the syntax of mux: variables may have patterns
+	For     string // who may call it: one of the constants, or the least role of operators
 	Act     string // for the audit log
 	Summary string
-	Long    string // more words for the description, if any
+	Long    string // further text of the description; may be empty
 	Tag     string // the chapter of the description
-	Status  int    // of an answer to a request that succeeds
-	Text    string // what that answer is; empty: the usual words
+	Status  int    // status of a successful answer
+	Text    string // description of that answer; empty: the usual one
 
 	In, Out      reflect.Type
 	BodyOptional bool
 
 	Bodies  []string // media types of the request's body, if it is not JSON
-	Answers []Answer // besides the one of Status as JSON
+	Answers []Answer // further answers, besides the JSON one of Status
 	raw     bool     // the answer of Status is among Answers, too
 }
 
-// Answer is a kind of answer: of a status, and of a media type if it has a body.
+// Answer is a kind of answer, with its status and, if it has a body, its media type.
 type Answer struct {
 	Status int
 	Media  string
-	Text   string // empty: the usual one of the status
+	Text   string // description; empty: the usual one of the status
 }
 
-// Op is a Route whose requests are decoded into an In, and answered with an Out as JSON, or without
-// a body if that is None.
+// Op is a Route whose requests are decoded into an In. It answers with an Out as JSON, or without a
+// body if Out is None.
 type Op[In, Out any] struct{ Route }
 
 // None is the In of an operation without parameters and body, and the Out of one that answers
 // without a body.
 type None struct{}
 
-// At is a request with a JSON body about something that the path names by its only variable.
+// At is a request with a JSON body and one path variable, which names what the request is about.
 type At[Body any] struct {
 	Name string `path:""`
 	Body Body   `body:"json"`
 }
 
-// New defines an operation. Who is a role of operators, or one of Anybody, Account, Visitor and
-// Robot. Act is what the audit log calls it; empty: nothing is changed.
+// New defines an operation. who is a role of operators, or one of Anybody, Account, Visitor and
+// Robot. act is the operation's act in the audit log; empty: it changes nothing.
 func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, summary string) Op[In, Out] {
 	o := Op[In, Out]{Route{
 		Method: method, Path: path, For: string(who), Act: string(act), Summary: summary, Status: http.StatusOK,
@@ -117,14 +118,14 @@ func New[In, Out any, Who, Act ~string](method, path string, who Who, act Act, s
 	return o
 }
 
-// Answering returns the operation with another status of success, and with what the description
-// says of it; empty: the usual words.
+// Answering returns the operation with another status of success and the description of that
+// answer; empty: the usual one.
 func (o Op[In, Out]) Answering(status int, text string) Op[In, Out] {
 	o.Status, o.Text = status, text
 	return o
 }
 
-// Saying returns the operation with more words for the description.
+// Saying returns the operation with a further text for the description.
 func (o Op[In, Out]) Saying(long string) Op[In, Out] {
 	o.Long = long
 	return o
@@ -163,14 +164,14 @@ func (o Op[In, Out]) Takes(media ...string) Op[In, Out] {
 	return o
 }
 
-// Handler answers a request. The error that it returns becomes the answer, so it must not have
-// begun one by then.
+// Handler answers a request. An error that it returns becomes the answer, so it must not have begun
+// one before.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
-// Mount adds the handler of a route to a router, behind what finds out who asks.
+// Mount adds the handler of a route to a router, behind the check of who calls it.
 type Mount func(Route, Handler)
 
-// On mounts the operation. Do gets the decoded request and returns the answer; it runs
+// On mounts the operation. do gets the decoded request and returns the answer. It is called
 // concurrently.
 func (o Op[In, Out]) On(mount Mount, do func(context.Context, In) (Out, error)) {
 	mount(o.Route, o.Handler(do))
@@ -181,7 +182,7 @@ func (o Op[In, Out]) Raw(mount Mount, do Handler) {
 	mount(o.Route, func(w http.ResponseWriter, r *http.Request) error { return do(w, o.with(w, r)) })
 }
 
-// Done makes a function for On of one that returns nothing but an error.
+// Done turns a function that returns only an error into one for On.
 func Done[In any](do func(context.Context, In) error) func(context.Context, In) (None, error) {
 	return func(ctx context.Context, in In) (None, error) { return None{}, do(ctx, in) }
 }
@@ -219,24 +220,24 @@ type exchange struct {
 	request *http.Request
 }
 
-// with returns the request with what Header, Request, Link and Parameters tell of it.
+// with returns the request with a context that Header, Request, Link and Parameters need.
 func (rt Route) with(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{rt, w.Header(), r}))
 }
 
-// Header returns the header of the answer that an operation's function is about to give.
+// Header returns the header of the answer, for the function of an operation to set fields.
 func Header(ctx context.Context) http.Header { return ctx.Value(exchangeKey{}).(exchange).header }
 
-// Request returns the request that an operation's function answers. Its body has been read.
+// Request returns the HTTP request, for the function of an operation. Its body has been read.
 func Request(ctx context.Context) *http.Request { return ctx.Value(exchangeKey{}).(exchange).request }
 
-// Parameters returns the names of the query's parameters that the operation has.
+// Parameters returns the names of the operation's query parameters.
 func Parameters(ctx context.Context) []string {
 	return ctx.Value(exchangeKey{}).(exchange).route.parameters()
 }
 
-// Link adds a link with a relation such as "next" to the same path, with parameters changed. An
-// empty value leaves a parameter out.
+// Link adds a Link header, with a relation such as "next", to the same path with changed
+// parameters. An empty value removes a parameter.
 func Link(ctx context.Context, relation string, changed map[string]string) {
 	r := Request(ctx)
 	query := r.URL.Query()

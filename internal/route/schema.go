@@ -24,8 +24,8 @@ var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 )
 
-// of returns the schema of a type. OpenAPI 3.0 cannot say "this schema or null" of a schema that it
-// refers to, so that the schema is repeated then.
+// of returns the schema of a type. OpenAPI 3.0 cannot express "null or the schema at this
+// reference", so of repeats such a schema.
 func (s *schemas) of(t reflect.Type) object {
 	if t.Kind() != reflect.Pointer {
 		return s.plain(t)
@@ -65,7 +65,7 @@ func (s *schemas) plain(t reflect.Type) object {
 			return object{"type": "string", "format": "byte", "nullable": true}
 		}
 		e := t.Elem()
-		if e.Kind() == reflect.Pointer { // no list holds a null
+		if e.Kind() == reflect.Pointer { // no list has a null element
 			e = e.Elem()
 		}
 		return object{"type": "array", "items": s.of(e), "nullable": true}
@@ -82,7 +82,7 @@ func (s *schemas) plain(t reflect.Type) object {
 	panic(fmt.Sprintf("%v has no JSON", t))
 }
 
-// name returns the name of a struct's schema, which it makes if there is none.
+// name returns the name of a struct's schema. It makes the schema if there is none yet.
 func (s *schemas) name(t reflect.Type) string {
 	if name, ok := s.names[t]; ok {
 		return name
