@@ -14,10 +14,10 @@ import (
 	"sheaf/internal/wire"
 )
 
-// ErrNoneAnnounced says that there is no next key that could come into use.
+// ErrNoneAnnounced says that there is no next key, because Announce was not called.
 var ErrNoneAnnounced = errors.New("there is no next key; sheaf key rotate makes one")
 
-// Signing is the key that signs now.
+// Signing is the current key, with which the service signs.
 type Signing struct {
 	Number  int64
 	Private ed25519.PrivateKey
@@ -26,7 +26,7 @@ type Signing struct {
 // Public returns the public half.
 func (s Signing) Public() ed25519.PublicKey { return s.Private.Public().(ed25519.PublicKey) }
 
-// Signer tells which key signs. It may be used concurrently. Ask it again for each signature.
+// Signer returns the current key. It may be used concurrently. Call it again for each signature.
 type Signer interface {
 	Signing(ctx context.Context) (Signing, error)
 }
@@ -34,35 +34,37 @@ type Signer interface {
 // Fixed is a Signer with one key, which is never replaced.
 type Fixed ed25519.PrivateKey
 
-// Signing returns the key as the service's first.
+// Signing returns the key with number 1.
 func (f Fixed) Signing(context.Context) (Signing, error) {
 	return Signing{1, ed25519.PrivateKey(f)}, nil
 }
 
-// Keeper keeps private halves where all processes of the service that sign can get them.
+// Keeper keeps private keys in a place that all signing processes of the service can read.
 type Keeper interface {
-	// Make returns a new key, durably kept under the number. If one was kept before, it returns
-	// that: an earlier call did not get to its end.
+	// Make makes a key, stores it durably under the number and returns it. If there is one under
+	// the number already, from an interrupted call, Make returns that key.
 	Make(ctx context.Context, number int64) (ed25519.PrivateKey, error)
-	// Load returns the key of the number, and an error unless it is the private half of public.
+	// Load returns the key of the number. It returns an error unless the key is the private half of
+	// public.
 	Load(ctx context.Context, number int64, public ed25519.PublicKey) (ed25519.PrivateKey, error)
 	// Drop destroys the key of the number, if there is one.
 	Drop(ctx context.Context, number int64) error
 }
 
-// Ring is the keys of a service. It may be used concurrently, also by several processes.
+// Ring holds the keys of a service. It may be used concurrently, also by several processes.
 type Ring struct {
 	db     *sql.DB
 	keeper Keeper
 
 	mu     sync.Mutex // guards loaded
-	loaded Signing    // that signed when it was last asked for
+	loaded Signing    // the key of the last call of Signing
 }
 
 // New returns the keys in d, which internal/db has opened. The first one must be there.
 func New(d *sql.DB, keeper Keeper) *Ring { return &Ring{db: d, keeper: keeper} }
 
-// Signing returns the key that signs. When a new one has come into use, it destroys those before.
+// Signing returns the key that signs. When a new key has come into use, Signing destroys the
+// earlier ones.
 func (r *Ring) Signing(ctx context.Context) (Signing, error) {
 	number, public, err := signing(ctx, r.db)
 	if err != nil {
@@ -100,15 +102,15 @@ func signing(ctx context.Context, q db.Queryer) (number int64, public ed25519.Pu
 	return 0, nil, errors.New("the database has no key of the service")
 }
 
-// Key is what everybody may know of a key.
+// Key is the public part of a key.
 type Key struct {
 	Number    int64
 	Public    ed25519.PublicKey
 	Made      time.Time
-	Used      time.Time // since when it signs, or signed; zero: not yet
+	Used      time.Time // when the key began to sign; zero: not yet
 	Signs     bool
-	Signature []byte // of the wire.KeyStatement that it comes next; nil: no key has signed one
-	Proof     []byte // of that statement
+	Signature []byte // signature of the wire.KeyStatement that announces the key; nil: there is none
+	Proof     []byte // proof of that statement
 }
 
 // List returns all keys of a service, in their order.
@@ -152,8 +154,8 @@ func Known(ctx context.Context, d *sql.DB) (public ed25519.PublicKey, number int
 	return public, max(number, 1), nil
 }
 
-// Announce makes the next key, unless there is one, and has the key that signs sign a statement
-// about it. The key that signs stays the same.
+// Announce makes the next key, unless there is one, and signs a statement about it with the current
+// key. The current key goes on signing.
 func (r *Ring) Announce(ctx context.Context) error {
 	now, err := r.Signing(ctx)
 	if err != nil {
@@ -180,7 +182,8 @@ func (r *Ring) Announce(ctx context.Context) error {
 	})
 }
 
-// change changes the keys in one transaction, if they still are those that the change follows from.
+// change changes the keys by f in one transaction. It returns an error if the keys are no longer
+// those in from.
 func (r *Ring) change(ctx context.Context, from []Key, f func(*sql.Tx) error) error {
 	err := db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
 		keys, err := List(ctx, tx)
@@ -202,8 +205,8 @@ func (r *Ring) change(ctx context.Context, from []Key, f func(*sql.Tx) error) er
 	return nil
 }
 
-// Use lets the next key sign, in all processes from their next signature on. The former one is
-// destroyed.
+// Use makes the next key the current one, in all processes from their next signature on. The former
+// key is destroyed.
 func (r *Ring) Use(ctx context.Context) error {
 	keys, err := List(ctx, r.db)
 	if err != nil {
@@ -233,15 +236,15 @@ func (r *Ring) Use(ctx context.Context) error {
 	return err
 }
 
-// Replace lets a new key sign at once, without any statement by a key before, since one of them was
-// stolen. A key that was announced is dropped.
+// Replace makes a new key the current one at once, without a statement by an earlier key, because
+// the current key was stolen. It drops an announced key.
 func (r *Ring) Replace(ctx context.Context) error {
 	keys, err := List(ctx, r.db)
 	if err != nil {
 		return err
 	}
 	number := keys[len(keys)-1].Number + 1
-	if err := r.keeper.Drop(ctx, number); err != nil { // that of a call which did not get to its end may be stolen, too
+	if err := r.keeper.Drop(ctx, number); err != nil { // a key from an interrupted call may be stolen, too
 		return fmt.Errorf("the service's key %d: %w", number, err)
 	}
 	private, err := r.keeper.Make(ctx, number)
@@ -264,7 +267,7 @@ func (r *Ring) Replace(ctx context.Context) error {
 	return err
 }
 
-// Path is where a key stands among the service's keys.
+// Path is a key's place among the service's keys.
 type Path struct {
 	Number int64 // of the key; 0: the service does not know it
 	Newest int64

@@ -13,8 +13,8 @@ import (
 // LinkSigner signs links of one purpose. It may be used by many goroutines at once.
 type LinkSigner struct{ secret []byte }
 
-// NewLinkSigner returns a signer with a secret of its own, derived from the service's key (HKDF,
-// RFC 5869).
+// NewLinkSigner returns a signer with a secret for the purpose, derived from the service's key
+// (HKDF, RFC 5869).
 func NewLinkSigner(service ed25519.PrivateKey, purpose string) *LinkSigner {
 	secret, err := hkdf.Key(sha256.New, service.Seed(), nil, "sheaf link: "+purpose, sha256.Size)
 	if err != nil {
@@ -23,7 +23,8 @@ func NewLinkSigner(service ed25519.PrivateKey, purpose string) *LinkSigner {
 	return &LinkSigner{secret}
 }
 
-// Sign returns the signature of what a link names: 26 lower-case letters and digits, 130 bits.
+// Sign returns the signature of a link with these parts: 26 lower-case letters and digits, 130
+// bits.
 func (s *LinkSigner) Sign(parts ...string) string {
 	mac := hmac.New(sha256.New, s.secret)
 	for _, p := range parts { // with their lengths, so that parts cannot run into each other
@@ -34,7 +35,7 @@ func (s *LinkSigner) Sign(parts ...string) string {
 	return strings.ToLower(text[:26])
 }
 
-// Check reports whether the signature is that of the parts. It takes as long for each wrong one.
+// Check reports whether the signature is that of the parts. It compares in constant time.
 func (s *LinkSigner) Check(signature string, parts ...string) bool {
 	return hmac.Equal([]byte(signature), []byte(s.Sign(parts...)))
 }
