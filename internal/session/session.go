@@ -1,9 +1,9 @@
 // Package session remembers who has logged in with a browser. The browser has a cookie with a
-// random token; the rest is in the database, so that all processes know all sessions.
+// random token; everything else is in the database, so that all processes know all sessions.
 //
 // A session ends by log-out, when it has not been used for a while, and some time after the log-in
-// in any case. It also holds a mark of the credentials that were used. Its readers compare the mark
-// with that of the credentials as they are now: so a new password ends the sessions that began with
+// in any case. It also holds a mark of the credentials with which it began. Its readers compare the
+// mark with that of the current credentials, so a new password ends the sessions that began with
 // the old one.
 package session
 
@@ -25,7 +25,7 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// Kind says whose names are meant.
+// Kind says whether a name is an account's or an operator's.
 type Kind string
 
 const (
@@ -33,7 +33,7 @@ const (
 	Operator Kind = "operator"
 )
 
-// Who is somebody who has logged in. One session can have one of each kind.
+// Who is an account or an operator who has logged in. One session can have one of each kind.
 type Who struct {
 	Kind Kind
 	Name string
@@ -59,22 +59,21 @@ const cookieName = "sheaf_session"
 // Options of Sessions. DB is needed.
 type Options struct {
 	DB     *sql.DB
-	Idle   time.Duration // after which a session ends that is not used; default DefaultIdle
-	Life   time.Duration // after which every session ends; default DefaultLife
+	Idle   time.Duration // time after which an unused session ends; default DefaultIdle
+	Life   time.Duration // time after which every session ends; default DefaultLife
 	Public string        // the service's own URL, if it is behind a proxy
-	Slower int           // times the usual limit that the database has to say who has logged in; 0: 1
+	Slower int           // factor of queryTime, for a slow database; 0 means 1
 }
 
-// Sessions keeps sessions. Its methods may be called from many goroutines at once. A nil Sessions
-// has none.
+// Sessions keeps sessions. Its methods may be called concurrently. A nil *Sessions has no sessions.
 type Sessions struct {
 	manager *scs.SessionManager
 	store   *store
-	secure  bool          // clients come by TLS, which ends at a proxy
-	limit   time.Duration // for the database to say who has logged in
+	secure  bool          // clients use TLS, which ends at a proxy
+	limit   time.Duration // time for the database to find a session
 }
 
-// New keeps sessions in a database, whose migrations must have run.
+// New returns the Sessions in opt.DB, whose migrations must have run.
 func New(opt Options) *Sessions {
 	s := &store{db: opt.DB, idle: cmp.Or(opt.Idle, DefaultIdle), life: cmp.Or(opt.Life, DefaultLife)}
 	// scs.New would also make a store in memory, with a goroutine.
@@ -85,11 +84,12 @@ func New(opt Options) *Sessions {
 // Given reports whether a request carries the cookie of a session, which may have ended.
 func (s *Sessions) Given(r *http.Request) bool { return s != nil && s.token(r) != "" }
 
-// queryTime is how long the database may take to say who has logged in: downloads ask too, and wait
-// for nothing else.
+// queryTime is how long the database may take to find a session. It is short, because downloads
+// wait for it, too.
 const queryTime = 3 * time.Second
 
-// Who returns who of a kind has logged in; ok is false if nobody has. It does not look at the mark.
+// Who returns the account or operator who has logged in; ok is false if nobody has. Who does not
+// check the mark.
 func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error) {
 	if !s.Given(r) {
 		return Who{}, false, nil
@@ -104,8 +104,8 @@ func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error)
 	return who, who.Name != "", nil
 }
 
-// Ask sends a browser that has given no credentials to the log-in page, which leads back. It
-// reports whether it did: programs are to be answered otherwise.
+// Ask sends a browser without credentials to the log-in page, which leads back. It returns false
+// for a program, which the caller must answer in another way.
 func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
 	if s == nil || r.Header.Get("Authorization") != "" || !webpage.Wanted(r) || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -116,8 +116,8 @@ func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Begin logs somebody in, who may be an account and an operator. The session has a new token from
-// then on, so that a token that somebody has planted in the browser before is worth nothing.
+// Begin logs an account, an operator or both in. It gives the session a new token, so that a token
+// that somebody has planted in the browser before is useless.
 func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, all ...Who) error {
 	if len(all) == 0 || slices.ContainsFunc(all, func(who Who) bool { return who.Name == "" || who.Mark == "" }) {
 		return errors.New("session: nobody logs in")
@@ -141,7 +141,7 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, all ...Who) err
 	return nil
 }
 
-// End logs everybody of a request's session out.
+// End logs out the account and the operator of a request's session.
 func (s *Sessions) End(w http.ResponseWriter, r *http.Request) error {
 	if !s.Given(r) {
 		return nil
@@ -157,19 +157,20 @@ func (s *Sessions) End(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Run deletes sessions that have ended, at once and every hour, until ctx ends. Tell is told of
-// errors; they pass by themselves.
+// Run deletes sessions that have ended, at once and every hour, until ctx ends. It passes errors to
+// tell and goes on.
 func (s *Sessions) Run(ctx context.Context, tell func(error)) error {
 	return loop.Every(ctx, time.Hour, s.store.trim, tell)
 }
 
-// overTLS reports whether the client of a request has come by TLS, so that its cookies can be kept
-// to TLS.
+// overTLS reports whether the client of a request uses TLS, so that its cookies can be limited to
+// TLS.
 func (s *Sessions) overTLS(r *http.Request) bool { return r.TLS != nil || s.secure }
 
-// CookieName returns what a cookie is called. For clients that come by TLS its name begins with
-// __Host-: then browsers take it from this host over TLS only, so that neither another host of the
-// domain nor somebody on the line can plant one (draft-ietf-httpbis-rfc6265bis, section 4.1.3.2).
+// CookieName returns the full name of a cookie. For clients that use TLS it begins with __Host-:
+// then browsers accept the cookie only from this host over TLS, so that neither another host of the
+// domain nor an attacker in the network can plant one (draft-ietf-httpbis-rfc6265bis, section
+// 4.1.3.2).
 func (s *Sessions) CookieName(r *http.Request, name string) string {
 	if s.overTLS(r) {
 		return "__Host-" + name
@@ -177,9 +178,9 @@ func (s *Sessions) CookieName(r *http.Request, name string) string {
 	return name
 }
 
-// Cookie returns a cookie for the whole service, which scripts cannot read and requests from other
-// sites do not bring, but for links. The browser forgets it when it is closed; an empty value takes
-// it away.
+// Cookie returns a cookie for the whole service. Scripts cannot read it, and of requests from other
+// sites only links send it. The browser forgets it when the browser is closed; an empty value
+// deletes it.
 func (s *Sessions) Cookie(r *http.Request, name, value string) *http.Cookie {
 	c := &http.Cookie{Name: s.CookieName(r, name), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.overTLS(r)}
 	if value == "" {
@@ -188,13 +189,13 @@ func (s *Sessions) Cookie(r *http.Request, name, value string) *http.Cookie {
 	return c
 }
 
-// setCookie gives the browser a token, or takes it away if it is empty.
+// setCookie gives the browser a token; an empty value deletes the cookie.
 func (s *Sessions) setCookie(w http.ResponseWriter, r *http.Request, value string) {
 	http.SetCookie(w, s.Cookie(r, cookieName, value))
 	w.Header().Set("Cache-Control", "no-store")
 }
 
-// token returns the token of a request's session, which anybody can have made up.
+// token returns the token in a request's cookie. It may be forged.
 func (s *Sessions) token(r *http.Request) string {
 	c, err := r.Cookie(s.CookieName(r, cookieName))
 	if err != nil {

@@ -15,16 +15,16 @@ type store struct {
 	idle, life time.Duration
 }
 
-// clockError is how far the clocks of the processes that have made sessions may be apart. If a
-// session began later than that, the clock was set back since, and the session is over: it would go
-// on for too long.
+// clockError is how far the clocks of processes may differ. If a session's beginning lies farther
+// in the future, the clock was set back since, and the session ends, because it would last too
+// long.
 const clockError = 5 * time.Minute
 
-// touchEvery is the part of the idle time after which the end of a session that is used moves. Each
-// move is a write.
+// touchEvery limits writes: the end of a used session is moved once in each idle time divided by
+// touchEvery.
 const touchEvery = 20
 
-// FindCtx returns a session's data. A session that is used goes on for the idle time from now.
+// FindCtx returns a session's data. It moves the session's end to the idle time from now.
 func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
 	var begun, expires time.Time
 	err = s.db.QueryRowContext(ctx, `SELECT data, begun, expires FROM sessions WHERE token = ?`, token).Scan(&data, db.At(&begun), db.At(&expires))
@@ -42,7 +42,7 @@ func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found b
 		end = last
 	}
 	if end.Sub(expires) > s.idle/touchEvery {
-		// No insert: it could bring a session back that another request has just ended.
+		// An insert could bring back a session that another request has just ended.
 		if _, err := s.db.ExecContext(ctx, `UPDATE sessions SET expires = ? WHERE token = ?`, db.Millis(end), token); err != nil {
 			return nil, false, err
 		}
@@ -50,7 +50,7 @@ func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found b
 	return data, true, nil
 }
 
-// CommitCtx stores a session under a token, in place of the one that has it.
+// CommitCtx stores a session under a token. It replaces a session that has the token.
 func (s *store) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
 	_, err := s.db.ExecContext(ctx, `INSERT INTO sessions (token, data, begun, expires) VALUES (?, ?, ?, ?)
 		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expires = excluded.expires`,
@@ -64,7 +64,7 @@ func (s *store) DeleteCtx(ctx context.Context, token string) error {
 	return err
 }
 
-// trim deletes what has ended.
+// trim deletes sessions that have ended.
 func (s *store) trim(ctx context.Context) error {
 	now := time.Now()
 	_, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE expires <= ? OR begun <= ? OR begun > ?`,
@@ -72,7 +72,7 @@ func (s *store) trim(ctx context.Context) error {
 	return err
 }
 
-// Find, Commit and Delete are for scs.Store; scs calls the others.
+// Find, Commit and Delete are only there for scs.Store; scs calls FindCtx, CommitCtx and DeleteCtx.
 func (s *store) Find(token string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), token)
 }
