@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Wrong returns the error for a setting that cannot be used. why says what is wanted, such as "want
-// an address, such as 0.0.0.0:8080".
+// Wrong returns the error for a setting with a bad value. why says which value is needed, such as
+// "want an address, such as 0.0.0.0:8080".
 func Wrong(key string, value any, why string) error {
 	return fmt.Errorf("settings: %s: %q: %s", key, fmt.Sprint(value), why)
 }
 
-// Checks collects the errors of settings that cannot be used.
+// Checks collects the errors of settings with bad values.
 type Checks struct{ errs []error }
 
-// Require adds an error for a setting, unless ok; see Wrong.
+// Require adds an error for a setting, unless ok is true; see Wrong.
 func (c *Checks) Require(ok bool, key string, value any, why string) {
 	if !ok {
 		c.errs = append(c.errs, Wrong(key, value, why))
@@ -36,9 +36,9 @@ func (c *Checks) RequireBoth(key, value, other, otherValue string) {
 func (c *Checks) Err() error { return errors.Join(c.errs...) }
 
 // Fields checks each setting of a struct, given as a pointer, against its want tag, which is also
-// what the error says. Of a number it gives the bounds: "above 0", "at least 1s" or "1 to 9". Of a
-// text it is "host:port", a URL with one of some schemes such as "http or https URL", or else the
-// possible values, such as "text or json". After ", or nothing" an empty text will do, too.
+// the text of the error. For a number the tag gives the bounds: "above 0", "at least 1s" or "1 to
+// 9". For a text it is "host:port", a URL with its schemes, such as "http or https URL", or else a
+// list of values, such as "text or json". If it ends in ", or nothing", the text may be empty.
 func (c *Checks) Fields(of any) {
 	for _, f := range fieldsOf(reflect.ValueOf(of).Elem(), "") {
 		if f.want != "" {
@@ -47,7 +47,7 @@ func (c *Checks) Fields(of any) {
 	}
 }
 
-// fits reports whether a field's value is as its want tag says.
+// fits reports whether a field's value fits its want tag.
 func (f *field) fits() bool {
 	if f.value.Kind() != reflect.String {
 		return f.within()
@@ -79,7 +79,7 @@ func (f *field) within() bool {
 	return f.bound(least) <= n && n <= f.bound(most)
 }
 
-// bound returns the number that a text means as the field's value.
+// bound returns a bound in a want tag as a number in the field's unit.
 func (f *field) bound(text string) float64 {
 	to := field{key: f.key, value: reflect.New(f.value.Type()).Elem()}
 	if err := to.set(text); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ReadEnvironment reads a file as systemd's EnvironmentFile= does: NAME=VALUE, a line each, the
-// value in quotation marks or not; lines that begin with # or ; are comments.
+// ReadEnvironment reads a file as systemd's EnvironmentFile= does. Each line is NAME=VALUE; the
+// value may be in quotation marks. Lines that begin with # or ; are comments.
 func ReadEnvironment(file string) (map[string]string, error) {
 	f, err := os.Open(file)
 	if err != nil {

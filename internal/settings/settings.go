@@ -1,14 +1,14 @@
 // Package settings reads the settings of both programs, sheaf and robotd.
 //
-// A program's settings are a struct. A field's mapstructure tag has its key, and its want tag what
-// the value must be (see Checks.Fields); a field with the key "-" is no setting. A YAML file says
-// what each key means, and has its default, which Defaults sets. Load puts over them another YAML
-// file, the environment and the command line, in this order. All errors are reported at once, and
-// each names the key and the value.
+// A program's settings are a struct. A field's mapstructure tag has its key, and its want tag
+// describes the allowed values (see Checks.Fields); a field with the key "-" is not a setting. A
+// YAML file in the program documents each key and has its default, which Defaults sets. Load then
+// applies another YAML file, the environment and the command line, in this order. All errors are
+// reported at once, and each names the key and the value.
 //
-// A field of the type int64 is a number of bytes, and may be written as 64KiB (see bytesize).
-// Durations need a unit. In the environment and on the command line, the items of a list are
-// separated by commas or spaces, and the entries of a map are name=value.
+// A field of the type int64 is a number of bytes, and may be written as 64KiB (see package
+// display). Durations need a unit. In the environment and on the command line, the items of a list
+// are separated by commas or spaces, and the entries of a map are name=value.
 package settings
 
 import (
@@ -27,19 +27,19 @@ import (
 	"sheaf/internal/display"
 )
 
-// delimiter joins the keys of nested settings. A dot would not do: the names of hosts, which are
-// keys of maps, have dots.
+// delimiter joins the keys of nested settings. It cannot be a dot, because names of hosts, which
+// are keys of maps, have dots.
 const delimiter = "::"
 
-// Source is where settings come from, besides the defaults.
+// Source has the sources of settings, besides the defaults.
 type Source struct {
 	File      string         // YAML; empty: none
 	Prefix    string         // of names in the environment: with SHEAF, the setting http.listen is SHEAF_HTTP_LISTEN
-	Overrides map[string]any // by keys such as "http.listen"; they come before all else
+	Overrides map[string]any // by keys such as "http.listen"; they override the other sources
 }
 
-// Defaults sets all settings of a struct, given as a pointer, to what a YAML text has. The text is
-// part of the program: Defaults panics unless it has all keys and no others.
+// Defaults sets all settings of a struct, given as a pointer, to the values in a YAML text. The
+// text is part of the program: Defaults panics unless it has exactly the keys of the struct.
 func Defaults(into any, text string) {
 	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter))
 	v.SetConfigType("yaml")
@@ -51,7 +51,7 @@ func Defaults(into any, text string) {
 	for _, f := range all {
 		if value := v.Get(f.key); value != nil {
 			err = errors.Join(err, f.set(value))
-		} else if f.value.Kind() != reflect.Map { // viper does not have empty ones
+		} else if f.value.Kind() != reflect.Map { // viper leaves out empty maps
 			err = errors.Join(err, fmt.Errorf("settings: no default for %s", dotted(f.key)))
 		}
 	}
@@ -98,7 +98,7 @@ type field struct {
 	secret bool
 }
 
-// fieldsOf returns the settings in a struct whose own key is given.
+// fieldsOf returns the settings in a struct. prefix is the struct's own key.
 func fieldsOf(v reflect.Value, prefix string) (all []field) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
@@ -135,12 +135,12 @@ func (f *field) set(value any) error {
 
 var duration = reflect.TypeFor[time.Duration]()
 
-// parse converts values of which mapstructure would make something else than their writer meant.
+// parse converts values that mapstructure would misread, such as a duration without a unit.
 func parse(_, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
 	switch {
 	case to == duration && !ok && fmt.Sprint(value) != "0":
-		return nil, errors.New("no unit") // it would be taken for nanoseconds
+		return nil, errors.New("no unit") // mapstructure would take it for nanoseconds
 	case !ok:
 		return value, nil
 	case to == duration:
@@ -169,7 +169,7 @@ func split(text string) []string {
 	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })...)
 }
 
-// describe says what a value of a type looks like.
+// describe describes the values of a type, for error messages.
 func describe(t reflect.Type) string {
 	switch {
 	case t == duration:
@@ -191,7 +191,7 @@ func describe(t reflect.Type) string {
 func dotted(key string) string { return strings.ReplaceAll(key, delimiter, ".") }
 
 // checkKeys returns an error for each given key that no field has, with the key that was probably
-// meant. Keys below a map are the map's own.
+// meant. Any key below a map is allowed.
 func checkKeys(given *viper.Viper, all []field) (errs []error) {
 	for _, key := range slices.Sorted(slices.Values(given.AllKeys())) {
 		known, section := false, ""
@@ -212,12 +212,12 @@ func checkKeys(given *viper.Viper, all []field) (errs []error) {
 	return errs
 }
 
-// didYouMean names the key that is nearest to the given one, if one is near.
+// didYouMean suggests the nearest key to the given one, if there is a near one.
 func didYouMean(given string, all []field) string {
 	best, least := "", len(given)/5+2
 	for _, f := range all {
 		d := distance(strings.ToLower(given), f.key)
-		if strings.HasSuffix(f.key, delimiter+given) { // its section was forgotten
+		if strings.HasSuffix(f.key, delimiter+given) { // the section was left out
 			d = 1
 		}
 		if d < least {
@@ -231,7 +231,7 @@ func didYouMean(given string, all []field) string {
 }
 
 // distance returns the Levenshtein distance of a and b: the least number of bytes to insert, delete
-// or change to make one of the other.
+// or change to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
