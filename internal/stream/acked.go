@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// socket is what the system tells of a connection.
+// socket is the system's information about a connection.
 type socket struct {
-	acked  int64 // bytes, since its beginning
+	acked  int64 // bytes acknowledged since the connection began
 	queued int   // bytes written and not yet acknowledged
-	ended  bool  // it was reset: nothing will be acknowledged any more
+	ended  bool  // the connection was reset, so no more bytes will be acknowledged
 }
 
-// Meter measures one transfer over a connection. Its methods may be called from several goroutines.
+// Meter measures one transfer over a connection. Its methods may be called concurrently.
 type Meter struct {
 	conn  *net.TCPConn
 	start int64 // position on the connection at which the transfer begins
 
 	mu   sync.Mutex // guards last
-	last socket     // as it was last seen: the connection may be closed at any time
+	last socket     // the last information, since the connection may be closed at any time
 }
 
-// NewMeter begins to measure what is written to the connection from now on. It returns nil where
-// the system cannot tell.
+// NewMeter begins to measure the bytes that are written to the connection from now on. It returns
+// nil if the system does not tell.
 func NewMeter(c *net.TCPConn) *Meter {
 	if c == nil {
 		return nil
@@ -45,39 +45,40 @@ func (m *Meter) look() (s socket, ok bool) {
 	return m.last, ok
 }
 
-// Acked is how many bytes of what was written since NewMeter have been acknowledged. The end of the
-// connection counts as one.
+// Acked returns how many of the bytes written since NewMeter have been acknowledged. The end of the
+// connection counts as one byte.
 func (m *Meter) Acked() int64 {
 	s, _ := m.look()
 	return max(0, s.acked-m.start)
 }
 
-// Written is how many bytes were written since NewMeter, acknowledged or not. It is not known once
-// the connection was reset: the system forgets what it had not sent.
+// Written returns how many bytes were written since NewMeter, acknowledged or not. known is false
+// once the connection was reset: the system forgets the bytes that it had not sent.
 func (m *Meter) Written() (bytes int64, known bool) {
 	s, open := m.look()
 	return s.acked + int64(s.queued) - m.start, open && !s.ended
 }
 
-// Taken is how a transfer ended.
+// Taken describes the end of a transfer.
 type Taken struct {
-	Acked int64     // bytes acknowledged, as Meter.Acked has it
-	At    time.Time // when that was seen: of the last byte, where all were acknowledged
-	Lost  bool      // the peer will not acknowledge the rest: it has broken off, or takes nothing
+	Acked int64     // bytes acknowledged, as in Meter.Acked
+	At    time.Time // when the last of these bytes was seen to be acknowledged
+	Lost  bool      // the peer will not acknowledge the rest: it has broken off, or accepts nothing
 }
 
-// How often a connection is looked at: the time that a transfer has taken may be wrong by so much.
+// How often a connection is looked at. The measured time of a transfer may be wrong by this
+// interval.
 const (
 	oftenest = time.Millisecond
 	seldom   = 250 * time.Millisecond
-	fraction = 50 // of the time since its beginning
+	fraction = 50 // divides the time since the transfer's beginning, which gives the interval
 )
 
-// stopTime is how long those that are followed have left when their Follower stops.
+// stopTime is how long transfers that are followed still have when their Follower is closed.
 const stopTime = time.Second
 
 // Follower follows transfers in the background until their last byte is acknowledged. Its methods
-// may be called from many goroutines.
+// may be called concurrently.
 type Follower struct {
 	stop    context.Context
 	cancel  context.CancelFunc
@@ -85,7 +86,8 @@ type Follower struct {
 	places  chan struct{}
 }
 
-// mostFollowed is how many transfers are followed at once; those beyond are taken as they stand.
+// mostFollowed is how many transfers are followed at once. For further ones, Follow calls done at
+// once.
 const mostFollowed = 10_000
 
 // NewFollower makes a follower, which must be closed.
@@ -95,17 +97,17 @@ func NewFollower() *Follower {
 	return f
 }
 
-// Close gives those that are still followed a moment and returns when all have ended. Nothing may
-// be followed any more.
+// Close gives the transfers that are still followed a moment, and returns when all have ended.
+// Follow must not be called any more.
 func (f *Follower) Close() {
 	time.AfterFunc(stopTime, f.cancel)
 	f.working.Wait()
 	f.cancel()
 }
 
-// Follow waits until so many bytes since the meter's beginning have been acknowledged, or until the
-// peer has acknowledged none for so long as patience says, or its connection has ended. It calls
-// done then, in a goroutine of its own, or at once where it is so already.
+// Follow calls done when the peer has acknowledged bytes bytes since the meter's beginning, has
+// acknowledged none for the time patience, or has ended its connection. It calls done from another
+// goroutine, or at once if one of these is so already. begun is when the transfer began.
 func (f *Follower) Follow(m *Meter, begun time.Time, bytes int64, patience time.Duration, done func(Taken)) {
 	r, over := m.verdict(bytes)
 	if !over {

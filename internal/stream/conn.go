@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// Conn is an accepted TCP connection whose Close can be put off. While a measure needs the
-// connection, it stays open after Close, until the client has acknowledged the last bytes. The
-// kernel also goes on sending after a close, but does not say how far it has come.
+// Conn is an accepted TCP connection whose Close can be postponed. While a Meter needs the
+// connection, it stays open after Close, until the client has acknowledged the last bytes. After a
+// real close the kernel would go on sending, too, but would not tell its progress.
 type Conn struct {
-	*net.TCPConn // what it sends of files, the kernel does
+	*net.TCPConn // embedded, so that the kernel sends files
 
 	mu     sync.Mutex // guards what follows
-	held   int        // measures that need it open
+	held   int        // number of measures that need it open
 	closed bool
 }
 
-// Listener makes the TCP connections that l accepts Conns.
+// Listener returns a listener that turns the TCP connections from l into Conns.
 func Listener(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -32,7 +32,8 @@ func (l listener) Accept() (net.Conn, error) {
 
 type connKey struct{}
 
-// ConnContext is for http.Server.ConnContext: ConnOf finds the connection of a request in it.
+// ConnContext is for http.Server.ConnContext. It returns a context in which ConnOf finds the
+// connection of a request.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if c, ok := c.(*Conn); ok {
 		return context.WithValue(ctx, connKey{}, c)
@@ -40,15 +41,15 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// ConnOf returns the connection that a request came by; nil where it cannot be measured, as under
+// ConnOf returns the connection of a request; nil if the connection cannot be measured, as with
 // TLS.
 func ConnOf(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c
 }
 
-// Hold keeps the connection from being closed altogether until release is called: it is shut in
-// both directions instead, so that its peer sees what it would see otherwise.
+// Hold postpones Close until release is called. Meanwhile Close shuts the connection down in both
+// directions, so that its peer sees no difference.
 func (c *Conn) Hold() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +63,7 @@ func (c *Conn) Hold() (release func()) {
 	})
 }
 
-// Close closes the connection, or shuts it where it is held.
+// Close closes the connection, or shuts it down while it is held.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,6 +74,6 @@ func (c *Conn) Close() error {
 	if c.held == 0 {
 		return c.TCPConn.Close()
 	}
-	c.TCPConn.CloseRead() // whoever reads is woken; an error says that the peer was quicker
+	c.TCPConn.CloseRead() // wakes readers; an error says only that the peer was quicker
 	return c.TCPConn.CloseWrite()
 }

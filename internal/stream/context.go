@@ -8,8 +8,8 @@ import (
 	"sheaf/internal/loop"
 )
 
-// UntilDone returns a reader of r that fails with the context's error once the context has ended. A
-// Read that has begun is not interrupted.
+// UntilDone returns a reader of r that returns the context's error once the context has ended. It
+// does not interrupt a Read that has begun.
 func UntilDone(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx, r} }
 
 type reader struct {
@@ -24,7 +24,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// Sleep waits for d. It fails with the cause of the context's end if that comes before.
+// Sleep waits for d. If ctx ends before, it returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d > 0 && !loop.Pause(ctx, d) {
 		return context.Cause(ctx)

@@ -7,11 +7,11 @@
 //
 // # What has arrived
 //
-// A Meter measures what a TCP peer has taken of what was written to it, by what it has
-// acknowledged. What was merely written may lie in the system's buffers, some megabytes of it, for
-// as long as the peer likes; a peer that breaks off never gets it.
+// A Meter counts the bytes that a TCP peer has acknowledged. Some megabytes of written bytes may
+// stay in the system's buffers for as long as the peer likes, and a peer that breaks off never gets
+// them.
 //
-// A byte counts as taken when the peer's system has acknowledged it, though its program may not
-// have read it yet: measures are uncertain by the peer's receive buffer. Only Linux tells what is
-// acknowledged; elsewhere nothing can be measured.
+// The peer's system acknowledges a byte before the peer's program has read it, so measures are
+// uncertain by the size of the peer's receive buffer. Only Linux tells which bytes are
+// acknowledged; on other systems there is no Meter.
 package stream

@@ -42,14 +42,14 @@ type Writer interface {
 // Taker waits until some of the next n bytes may be sent, and returns how many: at least one.
 type Taker func(ctx context.Context, n int64) (int64, error)
 
-// SourceError is an error from reading what is to be sent, or from the Taker. Send's other errors
-// are the writer's.
+// SourceError is an error of Send from its Reader or its Taker. Send's other errors are the
+// writer's.
 type SourceError struct{ Err error }
 
 func (e *SourceError) Error() string { return e.Err.Error() }
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// Send writes all extents of r to w as take allows it, and returns the number of bytes sent.
+// Send writes all extents of r to w, as fast as take allows, and returns the number of bytes sent.
 func Send(ctx context.Context, w Writer, r Reader, take Taker) (sent int64, err error) {
 	for {
 		e, err := r.Next(ctx)

@@ -9,7 +9,7 @@ import (
 // tcpClosed is the state of a connection that was reset, or has ended on both sides.
 const tcpClosed = 7
 
-// look asks the system about a connection.
+// look returns the system's information about a connection.
 func look(c *net.TCPConn) (s socket, ok bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -4,5 +4,5 @@ package stream
 
 import "net"
 
-// look cannot ask this system.
+// look returns false, since this system does not tell about connections.
 func look(*net.TCPConn) (socket, bool) { return socket{}, false }
