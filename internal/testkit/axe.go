@@ -24,14 +24,14 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
-// Page is a page that Look looks at.
+// Page is a page that Look checks.
 type Page struct {
-	Name string // of its pictures
+	Name string // name of its pictures
 	Path string
-	Part string // CSS selector of the part that is ours; empty: the whole page
+	Part string // CSS selector of the part to check; empty: the whole page
 }
 
-// violation is a fault that axe found.
+// violation is a rule that a page breaks, as axe reports it.
 type violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -41,12 +41,12 @@ type violation struct {
 }
 
 // Look checks that pages of the service at base pass axe's rules and are not wider than the screen,
-// in both themes and languages, on a phone and on a wide screen. Pictures of all are kept in
-// SHEAF_TEST_SCREENSHOTS, where that names a directory.
+// in both themes and languages, on a phone and on a wide screen. If SHEAF_TEST_SCREENSHOTS names a
+// directory, Look keeps pictures of all pages there.
 func Look(t *testing.T, ctx context.Context, base string, pages []Page) {
 	t.Helper()
 	script, pictures := axe(t), os.Getenv("SHEAF_TEST_SCREENSHOTS")
-	Must(t, chromedp.Run(ctx, page.SetBypassCSP(true))) // stored pages run no scripts, so not axe's either
+	Must(t, chromedp.Run(ctx, page.SetBypassCSP(true))) // stored pages forbid scripts, which would include axe's
 	for _, p := range pages {
 		for _, lang := range []string{"en", "ja"} {
 			for _, theme := range []string{"light", "dark"} {

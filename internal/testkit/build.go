@@ -14,13 +14,13 @@ import (
 	"sheaf/internal/files"
 )
 
-// builds has a func() (string, error) for each program that this test process has asked for, by
-// folder, package and flags.
+// builds has a func() (string, error), which builds once, for each program that this test process
+// needs, by folder, package and flags.
 var builds sync.Map
 
-// Build returns the path of a program that `go build` makes of one of the project's packages with
-// the flags, such as Build(t, "sheaf/cmd/sheaf"). The file lies in the user's cache folder and is
-// the same for all test processes: only the first one after a change of the source has to link it.
+// Build returns the path of a program that `go build` makes from one of the project's packages with
+// the flags, such as Build(t, "sheaf/cmd/sheaf"). All test processes share the file in the user's
+// cache folder: only the first one after a change of the source must link it.
 func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	return build(t, Root(t), pkg, flags)
@@ -52,9 +52,9 @@ func build(t testing.TB, dir, pkg string, flags []string) string {
 	return program
 }
 
-// goBuild runs go build in dir, which fetches no modules. Go itself leaves the program alone if it
-// is up to date. The checkout may belong to another user: git does not open that one's repository,
-// so the program does not say its commit.
+// goBuild runs go build in dir, without fetching modules. Go does nothing if the program is up to
+// date. The program does not contain its commit, because the checkout may belong to another user,
+// whose repository git does not open.
 func goBuild(dir, pkg string, flags []string) (string, error) {
 	name := path.Base(pkg)
 	if pkg == "." {
@@ -73,14 +73,14 @@ func goBuild(dir, pkg string, flags []string) (string, error) {
 	out := filepath.Join(folder, name)
 	cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), pkg)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "TMPDIR=") // a test's own TMPDIR may be small
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "TMPDIR=") // a TMPDIR that a test has set may be small
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, text)
 	}
 	return out, nil
 }
 
-// cache returns the folder for what test processes share, in the user's cache folder.
+// cache returns the folder for files that test processes share, in the user's cache folder.
 func cache() string {
 	dir, err := os.UserCacheDir()
 	if err != nil { // no HOME
@@ -99,5 +99,5 @@ func lock(name string) (unlock func(), err error) {
 		f.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil // closing gives the lock back
+	return func() { f.Close() }, nil // closing releases the lock
 }

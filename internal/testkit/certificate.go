@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// Certificate returns a new certificate for a name or an IP address, for localhost and for
-// 127.0.0.1, and its key, in PEM. It is valid between two times. It is signed by itself, so that
-// clients can be told to trust it.
+// Certificate returns a new self-signed certificate for a name or an IP address, for localhost and
+// for 127.0.0.1, and its key, in PEM. It is valid from from to to. Clients can trust it as a root.
 func Certificate(t testing.TB, name string, from, to time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -12,14 +12,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// shared is the browser of all tests of a program. Main ends it.
+// shared is the browser that all tests of a package share. Main ends it.
 var shared struct {
 	once sync.Once
 	ctx  context.Context
 	err  error
 }
 
-// Main runs a program's tests, and ends the browser with the last of them. It is for TestMain.
+// Main runs a package's tests, then ends the browser. It is for TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
 	if shared.ctx != nil {
@@ -28,8 +28,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// NewPage opens a window of its own for the test, which shares neither cookies nor storage with
-// others. Where there is no Chromium the test is skipped.
+// NewPage opens a browser window for the test, which shares neither cookies nor storage with
+// others. Without Chromium the test is skipped.
 func NewPage(t *testing.T) context.Context {
 	t.Helper()
 	program := Tool(t, "chromium")
@@ -39,7 +39,7 @@ func NewPage(t *testing.T) context.Context {
 		ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
 		shared.ctx, _ = chromedp.NewContext(ctx)
 		shared.err = chromedp.Run(shared.ctx)
-		AtExit(func() { _ = chromedp.Cancel(shared.ctx) }) // where InMemory is TestMain instead of Main
+		AtExit(func() { _ = chromedp.Cancel(shared.ctx) }) // for packages with InMemory instead of Main as TestMain
 	})
 	if shared.err != nil {
 		t.Fatalf("start of the browser: %v", shared.err)

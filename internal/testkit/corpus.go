@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Corpus unpacks the shared corpus of real pages into a folder of the test's own. Its DATA.md says
-// what is there. The arguments are tar's: the parts to unpack, such as "./derived", where it is not
-// to be all, and "--exclude=" options. A test that only reads files has them sooner by CorpusFiles.
+// Corpus unpacks the shared corpus of real pages into the test's own folder. The corpus's DATA.md
+// describes it. args are tar's: the parts to unpack, such as "./derived", if not all, and
+// "--exclude=" options. For a test that only reads files, CorpusFiles is faster.
 func Corpus(t testing.TB, args ...string) (dir string) {
 	t.Helper()
 	archive := corpusArchive(t)
@@ -24,8 +24,8 @@ func Corpus(t testing.TB, args ...string) (dir string) {
 	return dir
 }
 
-// CorpusFiles returns the files of the shared corpus that wanted wants, by names such as
-// "sites/www.lv.jp.test/index.html", in the archive's order. It is for the test's own goroutine.
+// CorpusFiles yields the files of the shared corpus for which wanted returns true, by names such as
+// "sites/www.lv.jp.test/index.html", in the archive's order. Call it from the test's own goroutine.
 func CorpusFiles(t testing.TB, wanted func(name string) bool) iter.Seq2[string, []byte] {
 	t.Helper()
 	xz := exec.Command(Tool(t, "xz"), "-dc", corpusArchive(t))
@@ -36,7 +36,7 @@ func CorpusFiles(t testing.TB, wanted func(name string) bool) iter.Seq2[string, 
 		Must(t, xz.Start())
 		defer func() {
 			_ = xz.Process.Kill() // it may have ended
-			_ = xz.Wait()         // it was killed, or the archive's end was met
+			_ = xz.Wait()         // it was killed, or the archive has ended
 		}()
 		for files := tar.NewReader(out); ; {
 			file, err := files.Next()
@@ -59,6 +59,6 @@ func CorpusFiles(t testing.TB, wanted func(name string) bool) iter.Seq2[string, 
 
 func corpusArchive(t testing.TB) string {
 	t.Helper()
-	Tool(t, "xz") // tar runs it too
+	Tool(t, "xz") // tar needs it, too
 	return filepath.Join(Shared(t), "corpus", "dev.tar.xz")
 }

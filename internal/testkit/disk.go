@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace is set in a test that was run again where it may mount.
+// inNamespace is set in the environment of a test that SmallDisk has run again in a user namespace.
 const inNamespace = "SHEAF_TEST_IN_NAMESPACE"
 
-// SmallDisk mounts a file system of its own for the test, with tmpfs's options. Who may not
-// mount runs the test again in a user namespace; an empty path says that this was done.
+// SmallDisk mounts a tmpfs with the options for the test. A user who may not mount gets the test
+// run again in a user namespace; then SmallDisk returns an empty path, and the test must end.
 func SmallDisk(t *testing.T, options string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,8 +40,8 @@ func SmallDisk(t *testing.T, options string) (dir string) {
 	return ""
 }
 
-// MountSmall mounts a file system of its own at a directory until the test ends, with tmpfs's
-// options. It returns the error of who may not mount.
+// MountSmall mounts a tmpfs with the options at a directory until the test ends. It returns an
+// error if the user may not mount.
 func MountSmall(t testing.TB, dir, options string) error {
 	t.Helper()
 	err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options)
@@ -51,12 +51,13 @@ func MountSmall(t testing.TB, dir, options string) error {
 	return err
 }
 
-// inLimits is set in a test that was run again where its files may be limited.
+// inLimits is set in the environment of a test that FilesUpTo has run again in a process of its
+// own.
 const inLimits = "SHEAF_TEST_IN_LIMITS"
 
-// FilesUpTo lets no file of the process grow beyond n bytes until the returned function is called.
-// A write beyond them stores what fits and then fails, as on a full disk. The test is run again for
-// that in a process of its own; nil says that this was done.
+// FilesUpTo limits each file of the process to n bytes until lift is called. A write beyond them
+// stores what fits and then fails, as on a full disk. For that, FilesUpTo runs the test again in a
+// process of its own; if it returns nil, this was done, and the test must end.
 func FilesUpTo(t *testing.T, n uint64) (lift func()) {
 	t.Helper()
 	if os.Getenv(inLimits) == "" {

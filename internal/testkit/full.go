@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Full reports whether the tests run in their long form, as they do with SHEAF_TEST_FULL=1.
+// Full reports whether the tests run in their long form, because SHEAF_TEST_FULL is set.
 func Full() bool { return os.Getenv("SHEAF_TEST_FULL") != "" }
 
 // Size returns the size of a test's input: full in the long form, otherwise usual.
@@ -34,7 +34,7 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Waiting is for the TestMain of packages whose tests wait most of the time: up to six of their
+// Waiting is for the TestMain of packages whose tests wait most of the time. It lets up to six
 // parallel tests run at once, unless the command line has -parallel.
 func Waiting() {
 	flag.Parse()

@@ -14,12 +14,13 @@ import (
 // memory is a folder that Linux systems keep in memory.
 const memory = "/dev/shm"
 
-// roomInMemory is how many free bytes memory must have to be used. A container's may be small.
+// roomInMemory is how many free bytes the folder memory must have to be used. In a container it may
+// be small.
 const roomInMemory = 1 << 30
 
-// forFiles returns the folder in which the temporary folders of tests are made in memory, or "" for
-// those that the system gives. Who names a TMPDIR wants that for all files. A GOTMPDIR is where go
-// puts a test's program, and may be memory where that of the system is small.
+// forFiles returns the folder for tests' temporary folders in memory, or "" for the system's. A
+// TMPDIR in the environment is used for all files. GOTMPDIR is where go puts a test's program; it
+// is used, too, since it may be in memory on a system whose own folder in memory is small.
 func forFiles(memory string) string {
 	if os.Getenv("TMPDIR") != "" {
 		return ""
@@ -34,9 +35,10 @@ func forFiles(memory string) string {
 	return memory
 }
 
-// InMemory is the TestMain of packages whose tests make many files durable: it runs the tests with
-// their temporary folders in memory, where a sync costs nothing, and ends the process. If the
-// environment names a TMPDIR or GOTMPDIR, these are used; if there is too little memory, the disk.
+// InMemory is the TestMain of packages whose tests make many files durable. It runs the tests with
+// temporary folders in memory, where a sync costs nothing, and ends the process. If the environment
+// names a TMPDIR or GOTMPDIR, it uses these instead; if there is too little memory, it uses the
+// disk.
 func InMemory(m *testing.M) {
 	remove := useMemory()
 	exits.Lock()
@@ -57,8 +59,8 @@ var exits struct {
 	list       []func()
 }
 
-// AtExit has f called after the package's last test, for what its tests share. It does nothing and
-// returns false if the package's TestMain is not InMemory.
+// AtExit makes InMemory call f after the package's last test. It is for things that tests share. If
+// the package's TestMain is not InMemory, AtExit does nothing and returns false.
 func AtExit(f func()) bool {
 	exits.Lock()
 	defer exits.Unlock()
@@ -68,8 +70,8 @@ func AtExit(f func()) bool {
 	return exits.called
 }
 
-// useMemory sets TMPDIR to a new folder in memory, and removes what test processes that were
-// killed have left there.
+// useMemory sets TMPDIR to a new folder in memory, and removes the folders that killed test
+// processes have left there.
 func useMemory() (remove func()) {
 	nothing := func() {}
 	in := forFiles(memory)
@@ -105,8 +107,8 @@ func useMemory() (remove func()) {
 	}
 }
 
-// lockDir locks a folder until the file is closed or this process ends. It fails at once if
-// another process has the lock.
+// lockDir locks a folder until the file is closed or this process ends. If another process has the
+// lock, it returns an error at once.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Midday returns a zone in which it was between 12:00 and 13:00 when the test process first asked,
-// and whose name window.Parse knows. For tests of what changes at midnight: none comes for eleven
-// hours.
+// Midday returns a zone in which it was between 12:00 and 13:00 at the first call in the test
+// process. Tests whose result would change at midnight use it: there is no midnight for eleven
+// hours. window.Parse knows the zone's name.
 var Midday = sync.OnceValue(func() *time.Location {
 	name := fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12) // Etc/GMT+3 is three hours behind UTC
 	zone, err := time.LoadLocation(name)

@@ -1,9 +1,10 @@
-// Package testkit is what tests of all rooms share: finding programs they need, waiting for events,
-// starting processes, building Sheaf's own programs, and addresses and disks of a test's own.
+// Package testkit is shared by the tests of all packages. It finds programs that tests need, waits
+// for events, starts processes, builds Sheaf's own programs, and provides addresses and disks for a
+// test.
 //
 // A test that needs something from outside the project (a program, the shared folder beside the
-// checkout) asks for it here. Where it is missing the test is skipped, with a message that names
-// the Debian package. With SHEAF_TEST_REQUIRE=all, as in CI, a missing program fails the test.
+// checkout) asks for it here. If it is missing, the test is skipped, with a message that names the
+// Debian package. With SHEAF_TEST_REQUIRE=all, as in CI, a missing program fails the test.
 package testkit
 
 import (
@@ -19,8 +20,9 @@ import (
 //go:embed tools.txt
 var tools string
 
-// Missing ends a test that lacks what the message says: a skip, or a failure in CI. Like all of
-// t's methods that end a test, it must be called from the test's own goroutine.
+// Missing ends a test that lacks something it needs: it skips the test, or fails it in CI. The
+// message says what is missing. Like all of t's methods that end a test, Missing must be called
+// from the test's own goroutine.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("SHEAF_TEST_REQUIRE") == "all" {
@@ -29,8 +31,8 @@ func Missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Tool returns the path of the program called name. Call it before the test starts goroutines. The
-// file that SHEAF_TEST_ASKED names, if it does, gets a line: folder of the package, test, program.
+// Tool returns the path of the program called name. Call it before the test starts goroutines. If
+// SHEAF_TEST_ASKED names a file, Tool adds a line to it: folder of the package, test, program.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	noteAsked(t, name)
@@ -41,7 +43,7 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// packageFolder is where test processes start: the folder of their package.
+// packageFolder is the folder of the tested package, in which test processes start.
 var packageFolder, _ = os.Getwd()
 
 func noteAsked(t testing.TB, tool string) {
@@ -58,7 +60,8 @@ func noteAsked(t testing.TB, tool string) {
 	Must(t, err)
 }
 
-// MissingTool is Missing for a program, with the name of its Debian package where tools.txt has it.
+// MissingTool is Missing for a program. The message has the Debian package of the program, if
+// tools.txt names it.
 func MissingTool(t testing.TB, name string) {
 	t.Helper()
 	if pkg := debianPackage(name); pkg != "" {
@@ -67,7 +70,7 @@ func MissingTool(t testing.TB, name string) {
 	Missing(t, "needs the program %s", name)
 }
 
-// debianPackage returns the package that has a program, or "" for one that Debian does not have.
+// debianPackage returns the Debian package that has a program, or "" if there is none.
 func debianPackage(program string) string {
 	for line := range strings.Lines(tools) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == program {

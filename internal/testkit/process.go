@@ -19,12 +19,12 @@ type Process struct {
 	Log string
 
 	ended chan struct{} // closed when the process has ended and was waited for
-	err   error         // what Wait gave; read after ended
+	err   error         // result of Wait; read after ended is closed
 }
 
-// Start runs cmd until the test ends; then it is killed. It also dies with the test's process.
-// Where cmd has no Stdout or Stderr these are appended to the file log; with an empty name that is
-// a file of the test's own. The log's end is printed if the test fails.
+// Start runs cmd and kills it when the test ends. cmd also dies with the test's process. If cmd has
+// no Stdout or Stderr, its output is appended to the file log, or to a new file if log is empty. If
+// the test fails, the log's end is printed.
 func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if log == "" {
@@ -69,7 +69,7 @@ func Launch(log string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// logOf is a log that a test's processes write to: one after the other where a program is started
+// logOf is a log to which a test's processes write, one after the other if a program is started
 // again.
 type logOf struct {
 	t    testing.TB
@@ -79,19 +79,19 @@ type logOf struct {
 // shown has the logs whose ends were printed.
 var shown sync.Map
 
-// Kill ends the process as a power cut would, and waits for its end.
+// Kill ends the process by SIGKILL, like a power cut, and waits for its end.
 func (p *Process) Kill() {
 	_ = p.Process.Kill() // it may have ended
 	<-p.ended
 }
 
-// Stop asks the process to end, with SIGTERM, and returns how it did.
+// Stop sends the process SIGTERM, waits for its end, and returns the result of exec.Cmd.Wait.
 func (p *Process) Stop() error {
 	_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
 	return p.Ended()
 }
 
-// Ended waits for the process's end and returns how it ended, as exec.Cmd.Wait does.
+// Ended waits for the process's end and returns the result of exec.Cmd.Wait.
 func (p *Process) Ended() error {
 	<-p.ended
 	return p.err

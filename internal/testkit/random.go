@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// randoms has the random numbers of the tests that run, by name.
+// randoms has the random number generators of the running tests, by the tests' names.
 var randoms sync.Map
 
-// Random returns the test's random numbers, other ones in each run. The test logs their seed, and
-// SHEAF_TEST_SEED sets it, to repeat a run. Goroutines may share them; the order in which these ask
-// is not repeated.
+// Random returns the test's random number generator, with another seed in each run. The test logs
+// the seed; to repeat a run, set SHEAF_TEST_SEED. Goroutines may share the generator, but the order
+// in which they use it is not repeated.
 func Random(t testing.TB) *rand.Rand {
 	t.Helper()
 	if r, ok := randoms.Load(t.Name()); ok {
@@ -49,8 +49,8 @@ func (s *sharedSource) Uint64() uint64 {
 	return s.source.Uint64()
 }
 
-// Moment waits for a random time below most, for what a test does at any moment of a program's
-// work, such as killing it.
+// Moment waits for a random time below most. Use it before an action at a random moment of a
+// program's work, such as killing the program.
 func Moment(random *rand.Rand, most time.Duration) {
 	time.Sleep(time.Duration(random.Int64N(int64(most))))
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Run runs a program in dir, with dir as its HOME, and returns what it printed. The test fails if
-// the program does, or takes longer than Patience; it is skipped if there is no such program.
+// Run runs a program in dir, with dir as its HOME, and returns its output. The test fails if the
+// program fails or takes longer than Patience. It is skipped if the program is missing.
 func Run(t testing.TB, dir, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)

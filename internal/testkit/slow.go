@@ -14,8 +14,8 @@ import (
 // SmallBuffer is the receive buffer of DialSmall's connections, as the system counts it.
 const SmallBuffer = 64 << 10
 
-// DialSmall connects to a TCP address with a receive buffer so small that what the peer's system
-// has acknowledged is about what was read.
+// DialSmall connects to a TCP address with a small receive buffer, so that hardly more bytes are
+// acknowledged than the test has read.
 func DialSmall(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
@@ -34,7 +34,7 @@ func DialSmall(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// Trickle writes bytes one by one, with a pause after each, until all are written or one cannot be.
+// Trickle writes bytes one by one, with a pause after each, until all are written or a write fails.
 func Trickle(w io.Writer, bytes []byte, pause time.Duration) {
 	for _, b := range bytes {
 		if _, err := w.Write([]byte{b}); err != nil {
@@ -44,7 +44,7 @@ func Trickle(w io.Writer, bytes []byte, pause time.Duration) {
 	}
 }
 
-// ReadSlowly reads n bytes evenly within about the time given and returns how many there were.
+// ReadSlowly reads up to n bytes evenly, in about the time within, and returns how many there were.
 func ReadSlowly(t testing.TB, r io.Reader, n int64, within time.Duration) int64 {
 	t.Helper()
 	const step = 32 << 10

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Text returns n bytes that deflate about as pages do, the same for the same seed.
+// Text returns n bytes that deflate about as well as pages. The same seed gives the same bytes.
 func Text(n int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b bytes.Buffer

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for something that takes moments on an idle machine. It is
-// long, because the machine may be busy; a hang still ends.
+// Patience is how long a test waits for something that takes a moment on an idle machine. It is
+// long, because the machine may be busy, but it ends a test that hangs.
 const Patience = 2 * time.Minute
 
-// Slower is how many times slower than an idle machine a test's machine may be. A limit of the
-// product within which a test's own work must be done is what that takes on an idle machine, times
+// Slower is how many times slower than an idle machine a test's machine may be. If a test must
+// finish work within a limit of the product, set the limit to the time on an idle machine times
 // Slower.
 const Slower = 10
 
-// longestPause is how long a test waits before it looks again at what can be seen quickly.
+// longestPause is the longest pause before Eventually repeats a quick try.
 const longestPause = 20 * time.Millisecond
 
 // Must fails the test at once if err is not nil.
@@ -26,8 +26,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually repeats try until it returns nil, and fails the test with the last error if it does
-// not within Patience. What says what is waited for.
+// Eventually repeats try until it returns nil. If try does not within Patience, the test fails with
+// the last error. what names the awaited event, for the message.
 func Eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	pause := time.Millisecond
@@ -40,11 +40,11 @@ func Eventually(t testing.TB, what string, try func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v: %v", what, Patience, err)
 		}
-		pause = min(2*pause, max(longestPause, 2*time.Since(began))) // another program may need the processor
+		pause = min(2*pause, max(longestPause, 2*time.Since(began))) // longer pauses leave the processor to other programs
 	}
 }
 
-// Until is Eventually for a condition that has no error to tell.
+// Until is Eventually for a condition without an error.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	Eventually(t, what, func() error {
@@ -67,8 +67,8 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// For repeats a loop until a time is over: for tests that search for faults, in how many rounds fit
-// into it.
+// For yields round numbers until the time d is over. It is for tests that search for faults in as
+// many rounds as fit.
 func For(d time.Duration) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		end := time.Now().Add(d)
@@ -77,8 +77,8 @@ func For(d time.Duration) iter.Seq[int] {
 	}
 }
 
-// Throughout repeats try for a time, and fails the test if it returns an error once: for what must
-// not happen. A slow machine tries less often, and does not fail for that.
+// Throughout repeats try for the time d, and fails the test if try returns an error once. It is for
+// events that must not happen. On a slow machine try runs less often.
 func Throughout(t testing.TB, what string, d time.Duration, try func() error) {
 	t.Helper()
 	for end := time.Now().Add(d); ; time.Sleep(longestPause) {
