@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Buffer records downloads in batches, because a commit for each would cost a small download more
-// than its bytes. No download waits for the buffer or fails because of it. Its methods may be
-// called from many goroutines at once.
+// Buffer records downloads in batches, because a commit for each would cost more than a small
+// download itself. No download waits for the buffer or fails because of it. Its methods may be
+// called concurrently.
 //
-// A download is written within Delay, in one commit with the others that came meanwhile. Flush
-// writes those that wait when the service stops. If the process is killed, the downloads of the
-// last Delay and of an unfinished commit are lost. While the database cannot be reached at most
-// Most downloads wait; more are counted and dropped. A commit whose result is unknown is repeated,
-// so a download may be recorded twice. Quotas do not depend on these records: see account.Meter.
+// A download is written within Delay, in one commit with others. When the service stops, Flush
+// writes the waiting ones. If the process is killed, the downloads of the last Delay and of an
+// unfinished commit are lost. While the database cannot be reached, at most Most downloads wait;
+// further ones are counted and dropped. A commit of unknown result is repeated, so a download may
+// be recorded twice. Quotas do not depend on these records: see account.Meter.
 type Buffer struct {
 	to  Writer
 	log *slog.Logger
@@ -25,10 +25,10 @@ type Buffer struct {
 
 	mu      sync.Mutex // guards the following
 	waiting []Transfer // oldest first
-	lost    int        // number of dropped ones
+	lost    int        // number of dropped downloads
 }
 
-// Writer records transfers, all or none. *Log is one.
+// Writer records a list of transfers, all or none. *Log is a Writer.
 type Writer interface {
 	RecordAll(ctx context.Context, list []Transfer) error
 }
@@ -65,13 +65,13 @@ func (b *Buffer) Record(_ context.Context, t Transfer) error {
 	return nil
 }
 
-// Run writes downloads until ctx ends. Call Flush when nothing is recorded any more.
+// Run writes downloads until ctx ends. Call Flush after the last Record.
 func (b *Buffer) Run(ctx context.Context) error {
 	for pause := Delay; ; {
 		t := time.NewTimer(pause)
 		full := b.full
 		if pause > Delay {
-			full = nil // the database cannot be reached: wait, however many there are
+			full = nil // the database cannot be reached: wait, even if a batch is full
 		}
 		least := 1
 		select {
@@ -93,7 +93,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 // Flush writes all waiting downloads, in batches, until one fails.
 func (b *Buffer) Flush(ctx context.Context) error { return b.write(ctx, 1) }
 
-// write writes waiting downloads, in batches, while there are at least some.
+// write writes waiting downloads, in batches, as long as at least least of them wait.
 func (b *Buffer) write(ctx context.Context, least int) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -111,7 +111,7 @@ func (b *Buffer) write(ctx context.Context, least int) error {
 			b.lost -= lost
 		}
 		if len(b.waiting) == 0 {
-			b.waiting = nil // release the array, which also has the written ones
+			b.waiting = nil // release the array, which also has the written downloads
 		}
 		waiting := len(b.waiting)
 		b.mu.Unlock()

@@ -52,7 +52,7 @@ type Query struct {
 	Limit     int    `query:"limit" min:"1" max:"10000" default:"100" doc:"transfers at most"`
 }
 
-// Filter returns what the query selects.
+// Filter returns the query as a Filter.
 func (q Query) Filter() (f Filter, err error) {
 	f = Filter{Who: q.Who, Direction: q.Direction, Before: q.Before, Limit: q.Limit}
 	if q.Since != "" {

@@ -58,8 +58,8 @@ func (l *Log) PeriodDocument(ctx context.Context, f PeriodFilter) (doc PeriodDoc
 	return doc, nil
 }
 
-// Filter returns what the query selects. The default of since is two days ago by hour, 30 days by
-// day, and a year by month.
+// Filter returns the query as a PeriodFilter. The default of since is two days ago by hour, 30 days
+// ago by day, and a year ago by month.
 func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter, err error) {
 	f = PeriodFilter{By: q.By, Who: q.Who, Direction: q.Direction, Each: q.Each}
 	now = now.In(zone)
@@ -82,7 +82,7 @@ func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter,
 			return f, fmt.Errorf("%s %q is %w", at.name, at.text, err)
 		}
 	}
-	// Who draws the periods draws all of them, so their number has to be bounded.
+	// A chart draws all of the periods, so their number must be bounded.
 	if f.Until.After(now) {
 		f.Until = time.Time{}
 	}
@@ -95,7 +95,7 @@ func (q PeriodQuery) Filter(zone *time.Location, now time.Time) (f PeriodFilter,
 	return f, nil
 }
 
-// WritePeriodsCSV writes a line for each period, below one of names (RFC 4180).
+// WritePeriodsCSV writes a line of column names and a line for each period (RFC 4180).
 func WritePeriodsCSV(w io.Writer, list []PeriodLine) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{"begin", "who", "direction", "transfers", "aborted", "bytes", "seconds", "bytes_per_second"})

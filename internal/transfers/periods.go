@@ -13,9 +13,9 @@ import (
 	"sheaf/internal/loop"
 )
 
-// Besides the single transfers the database has sums: by the hour in which a transfer began, and
-// for hours long ago by the day. So years of rates take little room, and outlive the transfers' own
-// rows.
+// Besides the single transfers the database has sums: by the hour in which a transfer began or, for
+// old hours, by the day. So years of rates take little room, and are kept longer than the
+// transfers' own rows.
 
 // Period sums up the transfers that began in one hour, day or month.
 type Period struct {
@@ -23,10 +23,10 @@ type Period struct {
 	Who       string // empty: everybody together
 	Direction string
 	Count     int64
-	Aborted   int64 // of Count
+	Aborted   int64 // number of aborted transfers in Count
 	Bytes     int64
-	Timed     int64         // of Bytes, those of transfers with a time: all but redirected ones
-	Took      time.Duration // of all transfers, added up
+	Timed     int64         // bytes of the transfers with a time: all but redirected ones
+	Took      time.Duration // sum over all transfers
 }
 
 // Rate returns the mean rate of a transfer in bytes per second, or 0 if no time is known.
@@ -39,17 +39,17 @@ const (
 	Month = "month"
 )
 
-// PeriodFilter picks periods.
+// PeriodFilter selects periods.
 type PeriodFilter struct {
 	By        string    // Hour, Day or Month, in Since's time zone
-	Since     time.Time // begun at or after the beginning of its period
-	Until     time.Time // begun before; zero: to the end
+	Since     time.Time // transfers from the beginning of this time's period on
+	Until     time.Time // transfers that began before; zero: no limit
 	Who       string    // empty: all
 	Direction string    // empty: both
-	Each      bool      // robots and accounts apart; otherwise together
+	Each      bool      // a Period for each robot and account; otherwise one for all
 }
 
-// Next is when the period after the one that begins at t begins.
+// Next returns the beginning of the period after the one that begins at t.
 func (f *PeriodFilter) Next(t time.Time) time.Time {
 	switch f.By {
 	case Hour:
@@ -60,7 +60,7 @@ func (f *PeriodFilter) Next(t time.Time) time.Time {
 	return t.AddDate(0, 0, 1)
 }
 
-// Beginning is when the period began in which t lies.
+// Beginning returns the beginning of the period that includes t.
 func (f *PeriodFilter) Beginning(t time.Time) time.Time {
 	t = t.In(f.Since.Location())
 	y, m, d := t.Date()
@@ -73,8 +73,8 @@ func (f *PeriodFilter) Beginning(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
 }
 
-// Periods returns the periods that f picks, by time, uploads first, each by name. Periods without
-// transfers are left out.
+// Periods returns the periods that f selects, sorted by time, then uploads before downloads, then
+// by name. It leaves out periods without transfers.
 func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 	who := "''"
 	if f.Each {
@@ -160,7 +160,7 @@ func addSums(ctx context.Context, tx *sql.Tx, list []Transfer) error {
 	return writeSums(ctx, tx, Hour, sums)
 }
 
-// writeSums adds to rows of sums, always in the same order: so two processes do not wait for each
+// writeSums adds to rows of sums, always in the same order, so that two processes cannot block each
 // other.
 func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Period) error {
 	keys := make([]sumKey, 0, len(sums))
@@ -186,18 +186,18 @@ func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Pe
 	return nil
 }
 
-// KeepHours is how long sums are kept by the hour. Older ones are kept by the day.
+// KeepHours is how long sums are kept by the hour. Older sums are kept by the day.
 const KeepHours = 400 * 24 * time.Hour
 
 // Keeping says how long single transfers are kept.
 type Keeping struct {
 	Single    time.Duration  // 0: for ever
-	Addresses time.Duration  // after which downloads lose their clients' addresses; 0: never
-	Zone      *time.Location // of the days that old hours become
+	Addresses time.Duration  // time after which clients' addresses are removed from downloads; 0: never
+	Zone      *time.Location // zone of the days to which old hours are summed up
 }
 
-// Run drops what has been kept long enough, at once and every hour, until ctx ends. Tell is told of
-// errors; they pass by themselves.
+// Run drops transfers and addresses that have been kept long enough, at once and every hour, until
+// ctx ends. It passes errors to tell and goes on.
 func (l *Log) Run(ctx context.Context, k Keeping, tell func(error)) error {
 	return loop.Every(ctx, time.Hour, func(ctx context.Context) error { return l.trim(ctx, k, time.Now()) }, tell)
 }
@@ -205,7 +205,7 @@ func (l *Log) Run(ctx context.Context, k Keeping, tell func(error)) error {
 // blankAtOnce is how many addresses one statement removes, so that no other writer waits for long.
 const blankAtOnce = 10_000
 
-// blank removes the addresses of downloads that have had them for long enough.
+// blank removes clients' addresses that have been kept long enough.
 func (l *Log) blank(ctx context.Context, k Keeping, now time.Time) error {
 	if k.Addresses <= 0 {
 		return nil
@@ -237,8 +237,8 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 	before := db.Millis(days.Beginning(days.Since))
 	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		sums := make(map[sumKey]*Period)
-		// What becomes days is what has been deleted, so it is counted once where two processes do
-		// this.
+		// Only the hours that this statement has deleted become days. So each counts once, even if
+		// two processes do this.
 		err := db.Each(ctx, tx, func(rows *sql.Rows) error {
 			var k sumKey
 			var p Period

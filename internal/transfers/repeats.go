@@ -9,37 +9,37 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Others is the name of what was downloaded where the log keeps no paths, because a client that is
-// not known caused too many rows.
+// Others is the Name of a download whose path the log does not keep, because unknown clients have
+// caused too many rows.
 const Others = "(others)"
 
 const (
-	// small is the size below which downloads that repeat are summed up. Larger ones are bounded by
-	// what the line brings.
+	// small is the size below which repeated downloads are summed up. The speed of the line bounds
+	// the number of larger ones.
 	small = 64 << 10 // bytes
 
-	window = time.Minute // for which they are summed up
+	window = time.Minute // time for which they are summed up
 
-	// Rows an hour of clients that are not known, from one network and from all. What comes beyond
-	// that is summed up without its path, or without path and network.
+	// Rows an hour for unknown clients of one network and of all networks. Further downloads are
+	// summed up without their paths, or without paths and network.
 	rowsOfNetwork, rowsOfUnknown = 600, 6000
 
 	mostRemembered = 1 << 16 // rows
 )
 
-// repeats knows the rows of the last minutes, so that downloads which repeat are added to them: a
-// client that asks for single bytes, a thousand times a second, shall not fill the database. The
-// zero value is ready to use.
+// repeats remembers the rows of the last minutes, to which repeated downloads are added. So a
+// client that requests single bytes a thousand times a second cannot fill the database. The zero
+// value is ready to use.
 type repeats struct {
 	mu     sync.Mutex       // guards the following
 	rows   map[repeat]int64 // IDs
 	latest int64            // window of the last row
-	until  time.Time        // when rows are counted anew, by the monotonic clock
+	until  time.Time        // when the counts begin anew, by the monotonic clock
 	by     map[netip.Prefix]int
 	all    int
 }
 
-// repeat is what downloads have in common that are one row.
+// repeat is the key of a row: downloads with the same key share one row.
 type repeat struct {
 	window                                  int64
 	direction, protocol, who, name, outcome string
@@ -58,15 +58,16 @@ func (t *Transfer) sums() bool {
 	return t.Direction == Download && (t.Unknown || t.Bytes < small || t.Protocol == Redirect)
 }
 
-// split returns the rows to add, the places of those among them to which others may be added later,
-// and what to add to rows that there are, which have IDs.
+// split divides new transfers. rows are the rows to insert. places has the indexes in rows of those
+// to which later downloads may be added. more has the amounts to add to existing rows, by their
+// IDs.
 func (r *repeats) split(list []Transfer) (rows []Transfer, places map[repeat]int, more map[int64]*Transfer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	places, more = make(map[repeat]int), make(map[int64]*Transfer)
 	for _, t := range list {
 		t.Count = max(t.Count, 1)
-		t.At = db.Time(db.Millis(t.At)) // as it is stored
+		t.At = db.Time(db.Millis(t.At)) // to milliseconds, as stored
 		if !t.sums() {
 			rows = append(rows, t)
 			continue
@@ -95,13 +96,13 @@ func (r *repeats) split(list []Transfer) (rows []Transfer, places map[repeat]int
 	return rows, places, more
 }
 
-// add adds a download that is like t.
+// add adds the counts of a download with the same key.
 func (t *Transfer) add(o *Transfer) {
 	t.Count, t.Bytes, t.Took = t.Count+o.Count, t.Bytes+o.Bytes, t.Took+o.Took
 }
 
-// bound counts one more row of a client that is not known, and leaves the path or the network out
-// if there are too many.
+// bound counts one more row of an unknown client. If there are too many rows, it removes the path,
+// or the path and the address, from t.
 func (r *repeats) bound(t *Transfer, known func(repeat) bool) {
 	if now := time.Now(); !now.Before(r.until) {
 		r.until, r.by, r.all = now.Add(time.Hour), make(map[netip.Prefix]int), 0
@@ -119,7 +120,7 @@ func (r *repeats) bound(t *Transfer, known func(repeat) bool) {
 	}
 }
 
-// remember notes the rows that were added, with their IDs, and that split has placed.
+// remember notes the rows of places that were inserted, with their IDs.
 func (r *repeats) remember(added, rows []Transfer, places map[repeat]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +128,7 @@ func (r *repeats) remember(added, rows []Transfer, places map[repeat]int) {
 		k := repeatOf(&t)
 		n, ok := places[k]
 		if !ok || rows[n].Bytes != t.Bytes || rows[n].Count != t.Count {
-			continue // of its own
+			continue // has a row of its own
 		}
 		if k.window > r.latest {
 			r.latest = k.window

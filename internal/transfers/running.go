@@ -18,7 +18,7 @@ type running struct {
 	moved func() int64
 }
 
-// Begin adds a transfer until ended is called. List calls moved for the number of its bytes.
+// Begin adds a transfer until ended is called. List calls moved to get the number of bytes so far.
 func (r *Running) Begin(t Transfer, moved func() int64) (ended func()) {
 	if r == nil {
 		return func() {}

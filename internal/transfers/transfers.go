@@ -1,6 +1,6 @@
 // Package transfers keeps the log of uploads by robots and downloads by accounts, with their bytes
-// and times. Its totals are the table of transfer rates by which the service of 1999 was measured
-// (paper 001, table 10).
+// and times. Its totals are a table of transfer rates like that of the service of 1999 (paper 001,
+// table 10).
 package transfers
 
 import (
@@ -21,8 +21,8 @@ const (
 	Download = "download"
 )
 
-// Redirect is the protocol of downloads for which clients were sent to the object store. They have
-// all bytes of their file, and no time.
+// Redirect is the protocol of downloads for which clients were sent to the object store. Such a
+// transfer has the size of the whole file, and no time.
 const Redirect = "redirect"
 
 // Outcomes of a transfer.
@@ -44,21 +44,21 @@ type Transfer struct {
 	Outcome   string        // OK or Aborted
 	Remote    string        // the other side's address
 
-	// Acknowledged says that Bytes and Took are those that the client has acknowledged by TCP.
-	// Otherwise they are what the service itself read or wrote: for uploads, and for downloads over
-	// TLS, by HTTP/2 or through a proxy.
+	// Acknowledged says that Bytes and Took count the bytes that the client has acknowledged by
+	// TCP. Otherwise they count the bytes that the service read or wrote: for uploads, and for
+	// downloads over TLS, by HTTP/2 or through a proxy.
 	Acknowledged bool
 
-	// Count is how many transfers the row stands for: small downloads that one client repeats
-	// within a minute are one row, with their bytes and times added up. 0 is 1.
+	// Count is the number of transfers in the row: small downloads that one client repeats within a
+	// minute share a row, with their bytes and times added up. 0 means 1.
 	Count int64
 
-	// Unknown says that the client has no account. It is not stored. What such clients cause is
+	// Unknown says that the client has no account. It is not stored. The rows of such clients are
 	// bounded: see repeats.
 	Unknown bool
 }
 
-// Log is the log in the control database. It may be used by many goroutines at once.
+// Log is the log in the control database. It may be used concurrently.
 type Log struct {
 	db      *sql.DB
 	repeats repeats
@@ -199,8 +199,8 @@ func (l *Log) Totals(ctx context.Context, f Filter) ([]TotalLine, error) {
 	return totals, nil
 }
 
-// Recorder is told of every transfer that has ended, complete or aborted. It may be used by many
-// goroutines at once. Log and Buffer are Recorders.
+// Recorder records transfers when they have ended, complete or aborted. It may be used
+// concurrently. Log and Buffer are Recorders.
 type Recorder interface {
 	Record(ctx context.Context, t Transfer) error
 }
