@@ -17,16 +17,16 @@ var errorText string
 
 var errorTemplate = Parse(errorText)
 
-// errorPage tells people what programs learn from a problem+json.
+// errorPage is the data of the page that shows a problem+json to people.
 type errorPage struct {
 	Page
 	wire.Problem
-	Next time.Time // when to come again; zero: not known
-	Menu []Group   // of the page that failed
+	Next time.Time // when to try again; zero: not known
+	Menu []Group   // menu of the page that failed
 }
 
-// Errors passes requests on and, for browsers, makes pages of the problem+json answers. All other
-// answers go through as they are.
+// Errors passes requests on to next and, for browsers, turns problem+json answers into pages. All
+// other answers stay as they are.
 func (s *Site) Errors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Wanted(r) {
@@ -42,7 +42,7 @@ func (s *Site) Errors(next http.Handler) http.Handler {
 		p.User = was.user
 		err := json.Unmarshal(kept.body.Bytes(), &p.Problem)
 		if err == nil {
-			p.Next, _ = time.Parse(time.RFC3339, p.Problem.Next) // empty where it is not known
+			p.Next, _ = time.Parse(time.RFC3339, p.Problem.Next) // zero if it is not known
 			err = Show(w, r, kept.status, errorTemplate, p)
 		}
 		if err != nil {
@@ -57,7 +57,7 @@ type problemKeeper struct {
 	http.ResponseWriter
 	begun  bool
 	status int
-	body   *bytes.Buffer // nil: the answer is none
+	body   *bytes.Buffer // nil: the answer is not a problem+json
 }
 
 func (k *problemKeeper) WriteHeader(status int) {
@@ -80,7 +80,7 @@ func (k *problemKeeper) Write(p []byte) (int, error) {
 	return k.ResponseWriter.Write(p)
 }
 
-// ReadFrom lets files leave by sendfile.
+// ReadFrom lets the kernel send files by sendfile.
 func (k *problemKeeper) ReadFrom(src io.Reader) (int64, error) {
 	k.WriteHeader(http.StatusOK)
 	if k.body != nil {
@@ -89,5 +89,5 @@ func (k *problemKeeper) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(k.ResponseWriter, src)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer below, for http.ResponseController.
 func (k *problemKeeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }

@@ -57,7 +57,7 @@ func (p Page) Date(t time.Time) string {
 	return p.Local(t).Format("2006-01-02")
 }
 
-// Took writes a duration in at most two units.
+// Took writes a duration in at most two units, such as hours and minutes.
 func (p Page) Took(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	languageCookie = "lang"       // has the language that the reader has chosen
-	languagePath   = "/language/" // sets it
+	languageCookie = "lang"       // cookie with the language that the reader has chosen
+	languagePath   = "/language/" // path that sets the cookie
 
-	// VaryLanguage are the headers by which Language chooses, for the header Vary.
+	// VaryLanguage names the headers by which Language chooses, as a value of the header Vary.
 	VaryLanguage = "Accept-Language, Cookie"
 )
 
-// choose keeps the reader's choice of a language, and leads back.
+// choose stores the reader's choice of a language in the cookie, and redirects back.
 func choose(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: languageCookie, Value: mux.Vars(r)["lang"], Path: "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
@@ -28,8 +28,8 @@ func choose(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// LocalPath returns a path of this service, with its query, to which a request asks to be led back.
-// It is "/" if what the request has is anything else, such as the URL of another site.
+// LocalPath returns asked, a path of this service with its query, to which a request wants to be
+// redirected. If asked is anything else, such as the URL of another site, it returns "/".
 func LocalPath(asked string) string {
 	u, err := url.ParseRequestURI(asked)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, "\\") {
@@ -39,7 +39,7 @@ func LocalPath(asked string) string {
 }
 
 // Language chooses between English and Japanese, "en" and "ja": by the reader's earlier choice, or
-// by what the browser asks for.
+// else by the browser's Accept-Language.
 func Language(r *http.Request) string {
 	if c, err := r.Cookie(languageCookie); err == nil && (c.Value == "en" || c.Value == "ja") {
 		return c.Value
@@ -74,8 +74,8 @@ func readDictionary(text string) map[string]string {
 	return d
 }
 
-// N returns the text for one of something, or for any other number of it, with the number in place
-// of its %s. Japanese has one text for both: the translation of the second.
+// N returns the text one if n is 1, otherwise the text many, with n in place of its %s. Japanese
+// has the same text for both: the translation of many.
 func (p Page) N(one, many string, n any) string {
 	text := many
 	if fmt.Sprint(n) == "1" && p.Lang != "ja" {
@@ -84,8 +84,8 @@ func (p Page) N(one, many string, n any) string {
 	return p.T(text, p.Number(n))
 }
 
-// T returns an English text in the page's language, with values in place of its verbs as by
-// fmt.Sprintf.
+// T returns the translation of an English text into the page's language, formatted with values as
+// by fmt.Sprintf.
 func (p Page) T(english string, values ...any) string {
 	text := english
 	if p.Lang == "ja" {

@@ -18,7 +18,8 @@ func Get[In any, Who ~string](path string, who Who, summary string) route.Op[In,
 	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(http.StatusOK, "A page").Sends(html)
 }
 
-// Form defines what takes a form of a page, and then leads to a page.
+// Form defines an operation that takes a page's form and then redirects to a page, which then
+// describes.
 func Form[In any, Who ~string](path string, who Who, act audit.Act, summary, then string) route.Op[In, route.None] {
 	op := forPeople(route.New[In, route.None](http.MethodPost, path, who, act, summary)).Answering(http.StatusSeeOther, then)
 	if op.In == reflect.TypeFor[route.None]() { // a button
@@ -27,12 +28,13 @@ func Form[In any, Who ~string](path string, who Who, act audit.Act, summary, the
 	return op.Takes(form)
 }
 
-// Lead defines what leads somewhere else.
+// Lead defines an operation that redirects; to describes the target.
 func Lead[In any, Who ~string](path string, who Who, status int, summary, to string) route.Op[In, route.None] {
 	return forPeople(route.New[In, route.None](http.MethodGet, path, who, audit.None, summary)).Answering(status, to)
 }
 
-// forPeople puts what is not for operators into the chapter of pages for people.
+// forPeople puts an operation that is not for operators into the description's chapter of pages for
+// people.
 func forPeople[In any](op route.Op[In, route.None]) route.Op[In, route.None] {
 	if op.For == route.Anybody || op.For == route.Account {
 		return op.Under("people")
@@ -40,7 +42,7 @@ func forPeople[In any](op route.Op[In, route.None]) route.Op[In, route.None] {
 	return op
 }
 
-// file defines a file that pages are shown with.
+// file defines the operation for a file that pages need.
 func file(path, kind, summary, text string) route.Op[route.None, route.None] {
 	return route.New[route.None, route.None](http.MethodGet, path, route.Anybody, audit.None, summary).Under("people").Answering(http.StatusOK, text).Sends(kind)
 }
@@ -50,7 +52,7 @@ type backQuery struct {
 	Back string `query:"back" doc:"a path of this service"`
 }
 
-// What pages are shown with.
+// The operations for files and the language of pages.
 var (
 	chooser = route.New[backQuery, route.None](http.MethodGet, languagePath+"{lang:en|ja}", route.Anybody, audit.None, "Chooses the language of the pages, and leads back").Under("people").Answering(http.StatusSeeOther, "Back, with a cookie")
 	static  = file("/static/{file}", "text/css", "The pages' style sheet, and their script", "The style sheet").Also(http.StatusOK, "text/javascript", "")

@@ -22,8 +22,8 @@ var script []byte
 //go:embed favicon.svg
 var favicon []byte
 
-// Where style sheet and script lie. The paths change with the contents, so that browsers may keep
-// them.
+// The paths of the style sheet and of the script. They change with the contents, so that browsers
+// may cache the files.
 var stylePath, scriptPath = staticPath(styleSheet, ".css"), staticPath(script, ".js")
 
 func staticPath(content []byte, ending string) string {
@@ -31,19 +31,19 @@ func staticPath(content []byte, ending string) string {
 	return "/static/" + hex.EncodeToString(sum[:8]) + ending
 }
 
-// StyleSheet is where the style sheet lies, for templates.
+// StyleSheet returns the path of the style sheet, for templates.
 func (Page) StyleSheet() string { return stylePath }
 
-// Script is where the script lies, for templates.
+// Script returns the path of the script, for templates.
 func (Page) Script() string { return scriptPath }
 
-// kept is a file that browsers may keep.
+// kept is a file that browsers may cache.
 type kept struct {
 	kind, keep string
 	content    []byte
 }
 
-// files has them by path.
+// files has the cacheable files by path.
 var files = map[string]kept{
 	stylePath:    {"text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet},
 	scriptPath:   {"text/javascript; charset=utf-8", "public, max-age=31536000, immutable", script},

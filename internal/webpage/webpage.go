@@ -1,6 +1,7 @@
-// Package webpage is the one layout of all pages for people: head and foot, style sheet, English
-// and Japanese, numbers and times as they are read, and the template of charts. Its style sheet has
-// a light and a dark theme, by the reader's system. The pages have one script, and work without it.
+// Package webpage has the common parts of all pages for people: head and foot, style sheet,
+// translation into Japanese, formats of numbers and times, and the template of charts. The style
+// sheet has a light and a dark theme, chosen by the reader's system. The pages have one script, and
+// work without it.
 package webpage
 
 import (
@@ -17,17 +18,17 @@ import (
 	"sheaf/internal/chart"
 )
 
-// Site is what all pages of a service have in common.
+// Site has the values that all pages of a service share.
 type Site struct {
-	Name         string         // of the archive; empty: Sheaf
-	NameJapanese string         // on Japanese pages; empty: Name
-	Contact      string         // mail address or URL of those who run it; may be empty
-	Version      string         // of the program
-	Zone         *time.Location // of the times on the pages; nil: UTC
+	Name         string         // name of the archive; empty: Sheaf
+	NameJapanese string         // name on Japanese pages; empty: Name
+	Contact      string         // mail address or URL of the people who run the service; may be empty
+	Version      string         // version of the program
+	Zone         *time.Location // zone of the times on the pages; nil: UTC
 }
 
-// Page is what one page is made with: the site, the reader's language, and whether the reader is
-// logged in. The data of a page's template embeds it.
+// Page has the values for the layout of one page: the site, the reader's language and the user. The
+// data of a page's template embeds it.
 type Page struct {
 	*Site
 	Lang string // en or ja
@@ -38,7 +39,7 @@ type Page struct {
 // User is the account or operator who has logged in; the zero User is nobody.
 type User struct {
 	Name    string
-	Session bool   // by a session, which can be ended
+	Session bool   // the user has logged in by a session, and can log out
 	Home    string // path of an operator's own pages; empty: an account's, /account
 }
 
@@ -53,10 +54,10 @@ type Group struct {
 // Link is an entry of a menu.
 type Link struct {
 	Name, Path string
-	Here       bool // it is the page that is shown
+	Here       bool // the link is that of the current page
 }
 
-// around is what the page of an error takes from the request that failed.
+// around is the part of a failed request that its error page needs.
 type around struct {
 	user User
 	menu []Group
@@ -64,7 +65,7 @@ type around struct {
 
 type aroundKey struct{}
 
-// KeepMenu has the page of an error show a menu, in the reader's words, if the request fails.
+// KeepMenu makes the error page of the request show a menu, which is in the reader's language.
 func KeepMenu(ctx context.Context, menu []Group) {
 	if kept, ok := ctx.Value(aroundKey{}).(*around); ok {
 		kept.menu = menu
@@ -79,7 +80,7 @@ func WithUser(ctx context.Context, u User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// UserOf returns who has logged in, as WithUser has noted it.
+// UserOf returns the user that WithUser has put into the context.
 func UserOf(ctx context.Context) User {
 	u, _ := ctx.Value(userKey{}).(User)
 	return u
@@ -90,10 +91,10 @@ func (s *Site) For(r *http.Request) Page {
 	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI(), User: UserOf(r.Context())}
 }
 
-// Full reports whether the page is as wide as the window. Pages to read are not.
+// Full reports whether the page is as wide as the window. Pages for reading are narrower.
 func (Page) Full() bool { return false }
 
-// Title is the archive's name.
+// Title returns the archive's name.
 func (s *Site) Title() string {
 	if s.Name == "" {
 		return "Sheaf"
@@ -101,7 +102,7 @@ func (s *Site) Title() string {
 	return s.Name
 }
 
-// SiteName is the archive's name in the reader's language.
+// SiteName returns the archive's name in the reader's language.
 func (p Page) SiteName() string {
 	if p.Lang == "ja" && p.NameJapanese != "" {
 		return p.NameJapanese
@@ -109,7 +110,7 @@ func (p Page) SiteName() string {
 	return p.Title()
 }
 
-// ContactLink is where the contact leads.
+// ContactLink returns the URL for the contact.
 func (s *Site) ContactLink() template.URL {
 	if strings.Contains(s.Contact, "@") && !strings.Contains(s.Contact, ":") {
 		return template.URL("mailto:" + url.PathEscape(s.Contact))
@@ -120,14 +121,14 @@ func (s *Site) ContactLink() template.URL {
 	return ""
 }
 
-// InOther leads to the same page in the other language.
+// InOther returns the path that shows the same page in the other language.
 func (p Page) InOther() string {
 	other := map[string]string{"en": "ja", "ja": "en"}[p.Lang]
 	return languagePath + other + "?" + url.Values{"back": {p.Path}}.Encode()
 }
 
-// Policy is the Content-Security-Policy of the pages: style sheet, script and pictures of the
-// service's own, and nothing inline.
+// Policy is the Content-Security-Policy of the pages. It allows style sheets, scripts and pictures
+// from the service itself, and nothing inline.
 const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 
@@ -148,7 +149,7 @@ func ParseFiles(files embed.FS, names ...string) *template.Template {
 	for _, name := range names {
 		text, err := files.ReadFile(name)
 		if err != nil {
-			panic(err) // it is in the program
+			panic(err) // the template is part of the program
 		}
 		all = append(all, text...)
 	}
@@ -174,8 +175,8 @@ func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Tem
 	return nil
 }
 
-// Protect sets the headers that keep HTML of the service from being taken for something else. A
-// Content-Security-Policy that is set already stays.
+// Protect sets security headers for HTML of the service. It keeps a Content-Security-Policy that is
+// set already.
 func Protect(h http.Header) {
 	if h.Get("Content-Security-Policy") == "" {
 		h.Set("Content-Security-Policy", Policy)
@@ -183,5 +184,5 @@ func Protect(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// Wanted reports whether the request comes from a browser that shows pages to somebody.
+// Wanted reports whether the request comes from a browser that wants a page.
 func Wanted(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
