@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// set lists the ASCII characters that are percent-encoded in a part of a URL. Controls and all
-// characters outside ASCII always are.
+// set lists the printable ASCII characters that are percent-encoded in a part of a URL. Control
+// characters and characters outside ASCII are always percent-encoded.
 type set string
 
 const (
@@ -45,8 +45,9 @@ func appendEscaped(out []byte, s string, set set) []byte {
 	return out
 }
 
-// Bytes percent-encodes the bytes of a URL that are not ASCII, each as it is, whatever their
-// encoding. So is a backslash that is the second byte of a character in Shift_JIS: it is no slash.
+// Bytes percent-encodes the bytes of a URL that are not ASCII, whatever their encoding. It also
+// encodes a backslash that is the second byte of a character in Shift_JIS, which would otherwise be
+// taken for a slash.
 func Bytes(url string) string {
 	var b strings.Builder
 	for i := 0; i < len(url); i++ {
@@ -115,7 +116,7 @@ func canEncode(r rune, enc encoding.Encoding) bool {
 	return err == nil && writable(b, enc)
 }
 
-// toASCII switches ISO-2022-JP back to ASCII. The encoder of x/text does not do that at the end.
+// toASCII switches ISO-2022-JP back to ASCII, which the encoder of x/text does not do at the end.
 const toASCII = "\x1b(B"
 
 // encode encodes s, which canEncode must have accepted.
@@ -139,14 +140,14 @@ func isASCII(s string) bool {
 	return true
 }
 
-// unescapeUnreserved decodes %XX of unreserved characters and writes the digits of the others in
+// unescapeUnreserved decodes %XX of unreserved characters, and writes the digits of other %XX in
 // upper case (RFC 3986, 6.2.2.1 and 6.2.2.2).
 func unescapeUnreserved(s string) string {
 	return unescape(s, func(c byte) bool { return plain(c) || c == '.' || c == '~' })
 }
 
-// unescape decodes %XX of the characters that have a plain form, and writes the digits of the
-// others in upper case.
+// unescape decodes %XX of characters for which hasPlain returns true, and writes the digits of
+// other %XX in upper case.
 func unescape(s string, hasPlain func(c byte) bool) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
@@ -168,8 +169,8 @@ func unescape(s string, hasPlain func(c byte) bool) string {
 	return string(out)
 }
 
-// joins reports whether byte c after out might be read as part of an escape that begins with a lone
-// percent sign in out: "%%66" must not become "%f", as another 6 after it would make it an escape.
+// joins reports whether byte c after out might become part of an escape that begins with a lone
+// percent sign in out. So "%%66" must not become "%f": with a 6 after it, "%f6" would be an escape.
 func joins(out []byte, c byte) bool {
 	hex := func(c byte) bool { return strings.IndexByte(hexDigits, upper(c)) >= 0 }
 	n := len(out)

@@ -43,9 +43,8 @@ func parseName(s string) (string, error) {
 	return name, nil
 }
 
-// plainHost reports whether a host is already in its final form, as most are: a lower-case name
-// with nothing to decode whose last label begins with a letter, or an IPv4 address in dotted
-// decimal.
+// plainHost reports whether a host is already in its final form, like most hosts: a lower-case name
+// without escapes whose last label begins with a letter, or an IPv4 address in dotted decimal.
 func plainHost(s string) bool {
 	if s == "" || s[0] == '.' || len(s) > 253 {
 		return false
@@ -82,7 +81,7 @@ func parseV6(s string) (string, error) {
 	if err != nil || !addr.Is6() || addr.Zone() != "" {
 		return "", errHost
 	}
-	if addr.Is4In6() { // the standard writes no dotted decimal at the end
+	if addr.Is4In6() { // the standard does not use dotted decimal at the end
 		b := addr.As16()
 		hi, lo := uint64(b[12])<<8|uint64(b[13]), uint64(b[14])<<8|uint64(b[15])
 		return "[::ffff:" + strconv.FormatUint(hi, 16) + ":" + strconv.FormatUint(lo, 16) + "]", nil

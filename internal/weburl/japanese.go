@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Browsers encode Japanese as the WHATWG encoding standard says. golang.org/x/text differs in what
-// this file handles: characters that are replaced by others, which of two codes Shift_JIS uses for
-// the same character, and the rows of JIS X 0212, which EUC-JP only decodes.
+// Browsers encode Japanese by the WHATWG encoding standard. This file handles the differences of
+// golang.org/x/text: characters that are replaced by others, the choice between two Shift_JIS codes
+// for the same character, and the rows of JIS X 0212, which EUC-JP only decodes.
 
 // standIn replaces the characters that an encoding writes as other characters.
 func standIn(s string, enc encoding.Encoding) string {
@@ -37,13 +37,13 @@ func standIn(s string, enc encoding.Encoding) string {
 
 func halfKatakana(r rune) bool { return 0xff61 <= r && r <= 0xff9f }
 
-// writable reports whether browsers would write b, which x/text has encoded from one character.
+// writable reports whether browsers would write b, the encoding of one character by x/text.
 func writable(b string, enc encoding.Encoding) bool {
 	return enc != japanese.EUCJP || !strings.HasPrefix(b, "\x8f")
 }
 
-// asWritten changes what x/text has encoded into what browsers write: characters in Shift_JIS's
-// rows ED and EE (chosen by NEC) are written with their duplicates in rows FA to FC (IBM's).
+// asWritten changes an encoding by x/text into the one that browsers write: for characters in
+// Shift_JIS's rows ED and EE (chosen by NEC) they write the duplicates in rows FA to FC (IBM's).
 func asWritten(b string, enc encoding.Encoding) string {
 	if enc != japanese.ShiftJIS {
 		return b
@@ -62,8 +62,8 @@ func asWritten(b string, enc encoding.Encoding) string {
 	return string(out)
 }
 
-// doubleOf returns IBM's code for the character with NEC's. Both have the kanji in the same order;
-// the symbols come before the kanji in one and after them in the other.
+// doubleOf returns IBM's code for the character with this code of NEC. Both have the kanji in the
+// same order, but IBM has the symbols before the kanji and NEC after them.
 func doubleOf(lead, trail byte) (byte, byte) {
 	const row = 188
 	at := int(lead-0xed)*row + int(trail) - 0x40

@@ -42,9 +42,8 @@ func parse(base *URL, ref string, enc encoding.Encoding) (*URL, error) {
 	return u, nil
 }
 
-// clean removes what browsers remove: control characters and spaces at both ends, tabs and line
-// ends anywhere. The bytes of a URL that is not UTF-8, such as one from a header, stay what they
-// are.
+// clean removes control characters and spaces at both ends, and tabs and line ends anywhere, as
+// browsers do. It keeps bytes that are not UTF-8, as in a URL from a header.
 func clean(s string) string {
 	s = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
 	if !utf8.ValidString(s) {
@@ -77,7 +76,7 @@ func twoSlashes(s string, special bool) bool {
 	return len(s) >= 2 && isSlash(s[0], special) && isSlash(s[1], special)
 }
 
-// absolute parses what follows "scheme:" in a URL that does not need a base.
+// absolute parses rest, the part after "scheme:", of a URL that does not need a base.
 func absolute(scheme, rest string, enc encoding.Encoding) (*URL, error) {
 	u := &URL{scheme: scheme}
 	sp := special(scheme)
@@ -243,8 +242,8 @@ func cleanPath(dir, path string, special bool) string {
 	}
 }
 
-// plainPath reports whether an absolute path is already in its final form, as most are: nothing to
-// encode, and no segment that begins with a dot.
+// plainPath reports whether an absolute path is already in its final form, like most paths: it has
+// no character to encode, and no segment that begins with a dot.
 func plainPath(path string) bool {
 	if path[0] != '/' {
 		return false
@@ -282,8 +281,8 @@ func dots(segment string) int {
 	return n
 }
 
-// resolvePlain resolves the reference of most links: a relative path of characters without special
-// meaning, which is appended to its base's directory. It returns false for any other.
+// resolvePlain resolves a relative path without special characters, as most links have: it appends
+// the path to its base's directory. It returns false for any other reference.
 func (u *URL) resolvePlain(ref string) (string, bool) {
 	if u.opaque || !u.hasHost || u.path == "" || len(ref) > 512 || ref == "" || !plain(ref[0]) && ref[0] != '/' {
 		return "", false

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Prefix names the pages of one host whose URLs begin alike. It is the one rule for whatever hides
-// or leaves out pages by the beginning of their URLs: take-downs, access rules, removals, and what
-// robots are not to collect.
+// Prefix names the pages of one host whose URLs begin in the same way. All rules that hide or leave
+// out pages by the beginning of their URLs use it: take-downs, access rules, removals, and the
+// pages that robots must not collect.
 //
-//   - It holds by http and by https, whichever it is written with. A scheme's default port is none.
+//   - It holds for http and for https, whichever it is written with. A default port does not count.
 //   - It holds for the host as written: www.example.jp and example.jp are two hosts.
 //   - Two spellings of one URL (RFC 3986, section 6.2.2) are one: "%70rivate" is "private", "%e3"
 //     is "%E3", "a/../private" is "private". So are "%28" and "(", which servers do not tell apart.
@@ -21,22 +21,22 @@ type Prefix struct {
 	next string // if bare lacks a session ID at its end: the bytes before which it ends
 }
 
-// spelling is how a URL, or the beginning of one, is compared.
+// spelling is the form in which a URL, or the beginning of one, is compared.
 type spelling struct {
 	host string
 	path string // with a query, if it has one
 	bare string // path without session IDs
 }
 
-// Reasons why a text is no prefix.
+// Reasons why a text is not a prefix.
 var (
 	errPrefixForm   = errors.New("want the beginning of a URL with the whole host and a path, such as http://www.example.jp/private/")
 	errPrefixEscape = errors.New("ends within a percent-encoded byte; leave the % out, or complete it")
 	errPrefixDots   = errors.New("ends in a segment . or .., which names another path; write that path")
 )
 
-// ParsePrefix reads what a person has written as a prefix. The path that it names is never wider
-// than what is written.
+// ParsePrefix parses a prefix that a person has written. The result never names more pages than the
+// text.
 func ParsePrefix(text string) (Prefix, error) {
 	scheme, rest, ok := cutScheme(text)
 	if !ok || scheme != "http" && scheme != "https" || !strings.HasPrefix(rest, "//") {
@@ -57,7 +57,7 @@ func ParsePrefix(text string) (Prefix, error) {
 	}
 	p := PrefixOf(text)
 	switch {
-	case PrefixOf(p.String()) != p: // odd hosts, such as one of points only
+	case PrefixOf(p.String()) != p: // odd hosts, such as one that consists of dots
 		return Prefix{}, &Error{text, errPrefixForm}
 	case len(p.String()) > MaxLength:
 		return Prefix{}, &Error{text, ErrTooLong}
@@ -65,7 +65,7 @@ func ParsePrefix(text string) (Prefix, error) {
 	return p, nil
 }
 
-// PrefixOf is ParsePrefix for a text that was checked when it was kept.
+// PrefixOf is ParsePrefix for a text that ParsePrefix has accepted before.
 func PrefixOf(text string) Prefix {
 	p := Prefix{spelling: spell(text)}
 	before, query, hasQuery := strings.Cut(p.path, "?")
@@ -84,10 +84,10 @@ func PrefixOf(text string) Prefix {
 // Host returns the host, in the form of the function Host.
 func (p Prefix) Host() string { return p.host }
 
-// Path returns the path, and the query if there is one, with which the URLs begin.
+// Path returns the beginning of the URLs after the host: the path, and the query if there is one.
 func (p Prefix) Path() string { return p.path }
 
-// String returns the prefix in the form in which it is kept: of all its spellings the same.
+// String returns the prefix in its stored form, which is the same for all its spellings.
 func (p Prefix) String() string { return "http://" + p.host + p.path }
 
 // Holds reports whether the prefix names the page at an absolute URL.
@@ -105,8 +105,7 @@ func (p Prefix) Meets(o Prefix) bool {
 	return p.host == o.host && (strings.HasPrefix(p.bare, o.bare) || strings.HasPrefix(o.bare, p.bare))
 }
 
-// spell returns the one spelling that all spellings of a URL have. What cannot be parsed stays as
-// it is.
+// spell returns the normal spelling of a URL. A text that cannot be parsed stays as it is.
 func spell(url string) spelling {
 	u, err := New(url, nil)
 	if err != nil {
@@ -123,7 +122,8 @@ func spell(url string) spelling {
 	return spelling{c.Host(), path, c.PathQuery()}
 }
 
-// plainInPath reports whether a byte of a path may stand as it is, and then divides nothing.
+// plainInPath reports whether a byte needs no percent-encoding in a path, and does not separate its
+// parts.
 func plainInPath(c byte) bool { return !pathSet.has(c) && strings.IndexByte(`%/\`, c) < 0 }
 
 // plainInQuery is plainInPath for a query.

@@ -2,8 +2,8 @@ package weburl
 
 import "strings"
 
-// A parameter with a session ID says nothing about the page, but it differs from visit to visit:
-// the page would look new each time. So the canonical form leaves out:
+// A parameter with a session ID does not identify the page, but differs at each visit, so that the
+// page would seem new each time. So the canonical form leaves out:
 //
 //   - ";name=value" at the end of a path segment and "name=value" in the query, if the name is only
 //     used for sessions, or is "sid", "session" or the like and the value looks random;
@@ -25,8 +25,8 @@ func isSession(param string) bool {
 	return strings.HasPrefix(name, "aspsessionid")
 }
 
-// looksRandom distinguishes a token from a number, date or word: it has 12 or more letters and
-// digits, and changes several times between the two.
+// looksRandom distinguishes a random token from a number, date or word: a token has 12 or more
+// letters and digits, and changes several times between letters and digits.
 func looksRandom(s string) bool {
 	if len(s) < 12 {
 		return false

@@ -103,8 +103,8 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// Bare returns the URL without user and without points at the end of its host. They name no other
-// resource, so the archive keeps pages without them.
+// Bare returns the URL without user and without dots at the end of its host. These do not change
+// the resource, so the archive keeps pages under the bare URL.
 func (u *URL) Bare() string {
 	c := *u
 	if c.user = ""; special(c.scheme) {
@@ -113,7 +113,7 @@ func (u *URL) Bare() string {
 	return c.String()
 }
 
-// Canonical is the function Canonical for a parsed URL.
+// Canonical is like the function Canonical.
 func (u *URL) Canonical() string {
 	c := *u
 	c.user = ""
@@ -125,8 +125,8 @@ func (u *URL) Canonical() string {
 	return c.String()
 }
 
-// special reports whether URLs of the scheme always have an authority and allow backslashes as
-// slashes.
+// special reports whether a scheme is special in the WHATWG standard: its URLs always have an
+// authority, and may have backslashes as slashes.
 func special(scheme string) bool {
 	return defaultPort(scheme) != "" || scheme == "file"
 }

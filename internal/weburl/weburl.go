@@ -3,12 +3,12 @@
 // Pages are written for browsers, and browsers follow the WHATWG URL standard: they drop tabs and
 // line ends, treat backslashes as slashes and "http:x.html" as relative, accept 0x7f.1 as an
 // address, and percent-encode a query in the page's own encoding. A robot that followed RFC 3986
-// would miss such pages, or request others than a reader of the page gets. The same parser serves
-// base URLs, references, redirects and the keys of the set of seen URLs. A fast path resolves
-// ordinary relative references.
+// would miss such pages, or request other pages than a browser does. The same parser serves base
+// URLs, references, redirects and the keys of the set of seen URLs. A fast path resolves ordinary
+// relative references.
 //
 // Fragments are dropped, since they name no resource. URLs of schemes without an authority
-// (mailto:, javascript:) are returned as they are, so that the caller can see what it omits.
+// (mailto:, javascript:) are returned as they are, so that the caller can recognise them.
 package weburl
 
 import (
@@ -63,8 +63,9 @@ func Parse(base, ref string, enc encoding.Encoding) (string, error) {
 	return b.Resolve(ref, enc)
 }
 
-// About returns the bare URL of the page that a record of an archive is about. The record's target
-// may be the page, or name what was made of it ("urn:text:https://…", "screenshot:http://…").
+// About returns the bare URL of the page that a record of an archive is about. target is the
+// record's target URI: the page, or something made from it ("urn:text:https://…",
+// "screenshot:http://…").
 func About(target string) (string, error) {
 	if at := strings.Index(target, ":http"); at >= 0 && !isWeb(target) {
 		target = target[at+1:]
