@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// String returns the schedule in the grammar of the package comment. Parse of it returns an equal
-// schedule.
+// String returns the schedule in the grammar of the package comment. Parse of the result returns an
+// equal schedule.
 func (s *Schedule) String() string {
 	if s == nil {
 		return always

@@ -31,8 +31,8 @@ func abbreviation(d time.Weekday) string { return d.String()[:3] }
 
 var looseSeparator = regexp.MustCompile(`\s*([,;])\s*|\s+(-)\s+`)
 
-// Parse reads a schedule in the grammar of the package comment. Case does not
-// matter in the names of days, nor do spaces around commas and hyphens.
+// Parse parses a schedule in the grammar of the package comment. It ignores the case of names of
+// days, and spaces around commas and hyphens.
 func Parse(text string) (*Schedule, error) {
 	tidy := strings.TrimSpace(looseSeparator.ReplaceAllString(text, "$1$2"))
 	switch strings.ToLower(tidy) {

@@ -28,7 +28,7 @@ import "time"
 
 const day = 24 * time.Hour
 
-// horizon limits the search for the next change. A schedule repeats weekly, and a change of clocks
+// horizon limits the search for the next change. A schedule repeats weekly, but a change of clocks
 // may skip a week's only range.
 const horizon = 15 * day
 
@@ -110,8 +110,8 @@ func (s *Schedule) find(t time.Time, open bool) (time.Time, bool) {
 }
 
 // step returns the next instant at which Open may change: local time reaches midnight or the start
-// or end of a range, or the zone changes its offset. Until then local time and elapsed time are in
-// step.
+// or end of a range, or the zone changes its offset. Until then local time advances like elapsed
+// time.
 func (s *Schedule) step(t time.Time) time.Time {
 	wall := t.In(s.zone)
 	clock := sinceMidnight(wall)
