@@ -5,12 +5,12 @@ import (
 	"regexp"
 )
 
-// Collection says what a file was imported as: archives that belong together, such as those of one
-// crawl of elsewhere. The zero value is none.
+// Collection describes archives that were imported together under one name, such as those of a
+// foreign crawl. The zero value means no collection.
 type Collection struct {
 	Name    string `json:"name"`
-	Source  string `json:"source,omitempty"`  // where it comes from, for people
-	Licence string `json:"licence,omitempty"` // on which terms, for people
+	Source  string `json:"source,omitempty"`  // origin of the archives, for people
+	Licence string `json:"licence,omitempty"` // terms of use, for people
 }
 
 var collectionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
@@ -18,13 +18,13 @@ var collectionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`
 // ValidCollection reports whether a text can be the name of a collection.
 func ValidCollection(name string) bool { return collectionName.MatchString(name) }
 
-// CollectionForm says what the name of a collection is like.
+// CollectionForm describes the names of collections, for error messages.
 const CollectionForm = "want 1 to 63 lower-case letters, digits, dots, hyphens or underscores"
 
 // maxCollectionText limits source and licence, in bytes.
 const maxCollectionText = 2000
 
-// Check returns an error that names the field that is wrong. None is right.
+// Check returns an error that names the wrong field. The zero value is valid.
 func (c Collection) Check() error {
 	switch {
 	case c == Collection{}:

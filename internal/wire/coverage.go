@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Coverage counts what became of one host's pages between the robot's previous batch and this one.
+// Coverage counts the results for one host's pages between the robot's previous batch and this one.
 // The counts of a day are the sums over its batches, except Left and Later, which are those of the
 // last batch. Fields that are zero are omitted.
 type Coverage struct {
@@ -17,18 +17,18 @@ type Coverage struct {
 	Answers   map[string]int64 `json:"answers,omitempty"`   // archived answers that are not pages, by status: "301", "404"
 	Truncated map[string]int64 `json:"truncated,omitempty"` // of the collected pages, by WARC's reasons
 	Marked    map[string]int64 `json:"marked,omitempty"`    // of the answers: "blocked", "soft404", "parked", "priced", "licence"
-	Refused   int64            `json:"refused,omitempty"`   // disallowed by robots.txt, or left out for their owner
-	Withheld  int64            `json:"withheld,omitempty"`  // fetched, and not archived because the page asks for that
+	Refused   int64            `json:"refused,omitempty"`   // disallowed by robots.txt, or left out because their owner asked
+	Withheld  int64            `json:"withheld,omitempty"`  // fetched, but not archived because the page asks not to be
 	Failed    map[string]int64 `json:"failed,omitempty"`    // given up after all tries, by what happened: "dns", "timeout", "503"
 	Cut       map[string]int64 `json:"cut,omitempty"`       // links not followed, by what cut them: "depth", "length", "host_full", "page_links"; robotd/batch lists them
 	Left      int64            `json:"left,omitempty"`      // URLs still queued when the batch was made
-	LeftWhy   string           `json:"left_why,omitempty"`  // "window", "size", "host" (the host fails or is not found), "cycle"
-	Later     int64            `json:"later,omitempty"`     // known pages that wait for a later cycle, as this one has no time for them
+	LeftWhy   string           `json:"left_why,omitempty"`  // why: "window", "size", "host" (the host fails or is not found) or "cycle"
+	Later     int64            `json:"later,omitempty"`     // known pages that wait for a later cycle, since this one has no time for them
 	URLs      []CoveredURL     `json:"urls,omitempty"`      // some of the pages that were not collected
 	More      bool             `json:"more,omitempty"`      // URLs does not list all of them
 }
 
-// maxCovered is the highest count of a Coverage. Sums of many are far from the end of an int64.
+// maxCovered limits each count of a Coverage, so that sums of many cannot overflow.
 const maxCovered = 1 << 40
 
 var (
@@ -36,7 +36,7 @@ var (
 	coveredReason = regexp.MustCompile(`^[0-9A-Za-z _.:/+-]{0,100}$`)
 )
 
-// check returns an error if a count, a name or a reason is none. Counts and reasons are shown to
+// check returns an error if a count, a name or a reason is not valid. All of them are shown to
 // readers.
 func (c *Coverage) check() error {
 	if !coveredHost.MatchString(c.Host) {
@@ -84,12 +84,12 @@ type Clock struct {
 	ErrorMS  int64 `json:"error_ms"`  // the true offset differs by at most this many milliseconds
 }
 
-// ClockOff is the difference between a robot's clock and the manager's beyond which somebody has to
+// ClockOff is the difference between a robot's clock and the manager's beyond which somebody must
 // set the robot's clock.
 const ClockOff = time.Minute
 
-// Wrong returns by how much the robot's clock is ahead of the manager's, or behind if it is
-// negative, to the second. If the difference may be ClockOff or less, and for nil, Wrong returns 0.
+// Wrong returns by how much the robot's clock is ahead of the manager's, to the second; a negative
+// result means behind. If the difference may be ClockOff or less, or c is nil, Wrong returns 0.
 func (c *Clock) Wrong() time.Duration {
 	if c == nil || max(c.OffsetMS, -c.OffsetMS)-c.ErrorMS <= ClockOff.Milliseconds() {
 		return 0

@@ -1,17 +1,16 @@
-// Package wire has the types that robots and the service exchange, and those that the parts of the
-// service exchange with each other: the batch manifest and its signature, the receipt, the names of
-// batches, the host list, the collection log, and the messages for joining. robotd, ingest, manager
-// and serve do not import one another; they share only this package, the object store and the
-// database.
+// Package wire has the types that robots and the service exchange, and types that the parts of the
+// service exchange: the batch manifest and its signature, the receipt, the names of batches, the
+// host list, the collection log, and the messages for joining. robotd, ingest, manager and serve do
+// not import one another; they share only this package, the object store and the database.
 //
 // The types are plain data with encoding and validation. Integers that count bytes are int64;
 // digests are lower-case hexadecimal SHA-256 unless a field says otherwise; times are UTC.
 //
 // # Limits
 //
-// The limits are what robots and the service must agree on: how large a page may be, and how much a
-// host's part of a batch may grow when it is decoded. A robot that keeps to them sends nothing that
-// the service refuses for its size.
+// Robots and the service must agree on two limits: how large a page may be, and how much a host's
+// part of a batch may grow when it is decoded. The service refuses nothing for its size if the
+// robot keeps them.
 //
 // # The rule of expansion
 //

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Paths of hand-overs: a robot posts the file of a host that it has lost to the first, and gets the
-// file of a host that it has got from the second, where the ID is the body's digest.
+// Paths of hand-overs. To the first, a robot posts the file of a host that it has lost. From the
+// second, it gets the file of a host that it has been given; the ID is the body's digest.
 const (
 	PathHandovers = "/v1/robots/{robot}/handovers"
 	PathHandover  = "/v1/robots/{robot}/handovers/{id}"
@@ -30,21 +30,21 @@ const (
 // HandoverFormat is the version of the file.
 const HandoverFormat = 1
 
-// Handover is the head of a hand-over: the file with which a robot passes on what it knows of a
-// host to the host's next robot. HANDOVER.md describes the file. Times are durations from when it
-// was made, because the robots' clocks may differ.
+// Handover is the head of a hand-over, the file by which a robot passes its knowledge of a host on
+// to the host's next robot. HANDOVER.md describes the file. Times are durations since the file was
+// made, because the robots' clocks may differ.
 type Handover struct {
 	Format     int       `json:"format"`
-	Robot      string    `json:"robot"`        // that has made it
+	Robot      string    `json:"robot"`        // robot that has made the file
 	To         string    `json:"to,omitempty"` // robot that gets it; the service adds this
 	Host       string    `json:"host"`
-	Generation int64     `json:"generation"` // of the list by which it was collected
+	Generation int64     `json:"generation"` // generation of the list by which the host was collected
 	Made       time.Time `json:"made"`
 	Queued     bool      `json:"queued,omitempty"` // the known pages of earlier cycles are in the queue
 
-	Rest    HandoverRest    `json:"rest"`              // of the host
-	At      HandoverRest    `json:"at"`                // of its address
-	Address string          `json:"address,omitempty"` // where the robot has visited it; empty: not known
+	Rest    HandoverRest    `json:"rest"`              // when the host may be visited again
+	At      HandoverRest    `json:"at"`                // when the host's address may be visited again
+	Address string          `json:"address,omitempty"` // address at which the robot has visited the host; empty: not known
 	Rules   []HandoverRules `json:"rules,omitempty"`
 	Hours   *HandoverHours  `json:"hours,omitempty"`
 
@@ -54,18 +54,18 @@ type Handover struct {
 
 // HandoverRest says when a host or an address may be visited again.
 type HandoverRest struct {
-	WaitMS  int64 `json:"wait_ms,omitempty"`  // not before so long
-	EveryMS int64 `json:"every_ms,omitempty"` // least interval; 0: the usual one
+	WaitMS  int64 `json:"wait_ms,omitempty"`  // time until the next visit
+	EveryMS int64 `json:"every_ms,omitempty"` // least interval between visits; 0: the usual one
 }
 
-// HandoverRules is a robots.txt. It may be used for so long.
+// HandoverRules is a robots.txt, and how long it may be used.
 type HandoverRules struct {
 	Scheme string `json:"scheme"`
 	Text   []byte `json:"text"`
 	ForMS  int64  `json:"for_ms"`
 }
 
-// HandoverHours is how fast the host's server was, by the hour of the day.
+// HandoverHours is the speed of the host's server by the hour of the day.
 type HandoverHours struct {
 	Day    int         `json:"day"`    // number of the day of the last observation
 	Speed  [24]float64 `json:"speed"`  // bytes per second
@@ -114,12 +114,12 @@ func (h *Handover) Check() error {
 	return nil
 }
 
-// ID names the hand-over in lists: the digest of its host and its body. Bodies alone may be the
-// same, such as those of hosts of which little is known.
+// ID returns the name of the hand-over in lists: the digest of its host and its body. The digest of
+// the body would not do, since hosts of which little is known may have the same body.
 func (h *Handover) ID() string { return Digest([]byte(h.Host + " " + h.SHA256)) }
 
-// File returns the beginning of the file, which comes before the body: the signed head and LF. size
-// and sha256, in hexadecimal, are those of the body; File notes them in the head.
+// File returns the part of the file before the body: the signed head and LF. size and sha256, in
+// hexadecimal, are those of the body; File stores them in the head.
 func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head []byte, err error) {
 	h.Size, h.SHA256 = size, sha256
 	if size > MaxHandover {
@@ -137,9 +137,9 @@ func (h *Handover) File(size int64, sha256 string, key ed25519.PrivateKey) (head
 	return append(head, '\n'), nil
 }
 
-// OpenHandover reads the head of a file, checks that one of the keys signed it, and returns it with
-// a reader of the body. It fails with ErrSignature if none did. The reader ends with io.EOF only if
-// the body is what the head says, to its last byte.
+// OpenHandover reads the head of a file, checks that one of the keys signed it, and returns the
+// head with a reader of the body. If none of the keys did, it returns ErrSignature. The reader
+// returns io.EOF only if the body has the size and digest in the head.
 func OpenHandover(file io.Reader, keys ...ed25519.PublicKey) (*Handover, io.Reader, error) {
 	in := bufio.NewReader(file)
 	var head []byte

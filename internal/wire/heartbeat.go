@@ -17,7 +17,7 @@ type Phase string
 // Phases of a robot. Hosts that have not been begun count as waiting only in PhaseCollecting and
 // PhaseClosed.
 const (
-	PhaseStarting   Phase = "starting"   // opens its hosts' queues, and does not know yet how much is left
+	PhaseStarting   Phase = "starting"   // opens its hosts' queues, and does not know yet how many URLs are left
 	PhaseCollecting Phase = "collecting" // visits hosts
 	PhaseClosed     Phase = "closed"     // the window closed before the robot had finished
 	PhaseIdle       Phase = "idle"       // nothing is left and the window is open: the robot could take more
@@ -49,36 +49,36 @@ type Heartbeat struct {
 	Links      int64  `json:"links,omitempty"` // found in the pages
 	Spool      int64  `json:"spool"`           // bytes in batches that are not published yet
 
-	Crowded int64 `json:"crowded,omitempty"`  // addresses that wait for a free worker although their interval has passed
+	Crowded int64 `json:"crowded,omitempty"`  // addresses whose interval has passed and that still wait for a free worker
 	EveryMS int64 `json:"every_ms,omitempty"` // between two heartbeats; 0: not known
 
-	Clock *Clock `json:"clock,omitempty"` // error of the robot's clock; nil: not measured
+	Clock *Clock `json:"clock,omitempty"` // difference of the robot's clock; nil: not measured
 
-	// Hosts are those whose state has changed since the last answered heartbeat, or what is left of
-	// them by much. If All is set, they are all hosts that have been begun, and replace earlier
+	// Hosts are the hosts whose state, or whose Left by much, has changed since the last answered
+	// heartbeat. If All is set, they are all hosts that have been begun, and replace earlier
 	// reports.
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
 
-	// Unanswered says by host why its last visit got no answer, such as dns or timeout, or "" if
-	// the host answers again. It has the hosts of which that has changed since the last heartbeat
-	// that was answered.
+	// Unanswered says for hosts why the last visit got no answer, such as dns or timeout, or "" if
+	// the host answers again. It has the hosts whose reason has changed since the last answered
+	// heartbeat.
 	Unanswered map[string]string `json:"unanswered,omitempty"`
 
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host
 	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has accepted
 
 	Contact  string             `json:"contact,omitempty"`  // URL or mail address of the people at the robot's site
-	Troubles map[Trouble]string `json:"troubles,omitempty"` // what keeps the robot from its work, with details; those of RobotTroubles
+	Troubles map[Trouble]string `json:"troubles,omitempty"` // troubles of RobotTroubles that the robot has, with details
 }
 
-// Trouble is a kind of what keeps a robot from its work.
+// Trouble is a kind of fault that keeps a robot from its work.
 type Trouble string
 
 // Troubles.
 const (
-	TroubleSilent Trouble = "silent" // nothing is heard of it; the manager finds out
-	TroubleBatch  Trouble = "batch"  // one of its batches does not come through; the service finds out
+	TroubleSilent Trouble = "silent" // its heartbeats stay away; the manager finds out
+	TroubleBatch  Trouble = "batch"  // one of its batches does not get through; the service finds out
 	TroubleDisk   Trouble = "disk"   // there is too little space, so it collects nothing
 	TroubleUpload Trouble = "upload" // the service does not take its batches
 	TroubleHosts  Trouble = "hosts"  // half of its hosts or more do not answer
@@ -87,18 +87,18 @@ const (
 	TroubleOld    Trouble = "old"    // it runs an old release; the manager finds out
 )
 
-// Troubles are all of them, the gravest first.
+// Troubles returns all troubles, the gravest first.
 func Troubles() []Trouble {
 	return []Trouble{TroubleSilent, TroubleDisk, TroubleUpload, TroubleBatch, TroubleHosts, TroubleClock, TroubleKey, TroubleOld}
 }
 
-// RobotTroubles are those that a robot itself tells of.
+// RobotTroubles returns the troubles that a robot itself reports.
 func RobotTroubles() []Trouble { return []Trouble{TroubleDisk, TroubleUpload, TroubleHosts} }
 
-// Limits for what a heartbeat says of the robot's site, in bytes.
+// Limits for texts in a heartbeat, in bytes.
 const (
 	MaxContact = 500
-	MaxTrouble = 500 // also of why a probe failed
+	MaxTrouble = 500 // also for ProbeResult.Failed
 	MaxVersion = 128
 )
 
@@ -127,12 +127,12 @@ type HostProgress struct {
 	MS    int64     `json:"ms,omitempty"`
 	Left  int64     `json:"left,omitempty"` // URLs known and not collected
 
-	Status int   `json:"status,omitempty"` // of the last visit's answer; 0: it got none, or is not known
-	AgoMS  int64 `json:"ago_ms,omitempty"` // since the last visit, which needs no clock that is right; 0: not known
+	Status int   `json:"status,omitempty"` // HTTP status of the last visit's answer; 0: no answer, or not known
+	AgoMS  int64 `json:"ago_ms,omitempty"` // ms since the last visit, so that a wrong clock does not matter; 0: not known
 }
 
-// ProbeResult is a robot's measurement of a host: it received so many bytes in so many
-// milliseconds. If it could not fetch anything, Failed says why.
+// ProbeResult is a robot's measurement of a host: the bytes that it received, and the milliseconds
+// that this took. If it could not fetch anything, Failed says why.
 type ProbeResult struct {
 	Files  int64  `json:"files"`
 	Bytes  int64  `json:"bytes"`
@@ -155,7 +155,7 @@ const (
 
 // Orders are the answer to a heartbeat.
 type Orders struct {
-	List       string      `json:"list"` // ETag of the robot's list now
+	List       string      `json:"list"` // ETag of the robot's current list
 	Directives []Directive `json:"directives,omitempty"`
 	Probes     []ProbeAsk  `json:"probes,omitempty"`
 
@@ -167,13 +167,13 @@ type Orders struct {
 // MaxVisits is the limit for the Visits of one answer.
 const MaxVisits = 1000
 
-// ProbeAsk asks a robot to measure a host: it fetches up to Files files, beginning with URL, at the
-// usual interval and as robots.txt allows (paper 001, 4.2.5). Other robots leave the host alone for
-// so long from when the answer was sent, at the address, if that is known.
+// ProbeAsk asks a robot to measure a host. The robot fetches up to Files files, beginning with URL,
+// at the usual interval and as robots.txt allows (paper 001, 4.2.5). For ForMS from the sending of
+// the answer, other robots do not visit the host, nor its address, if that is known.
 type ProbeAsk struct {
 	URL     string `json:"url"`
 	Files   int64  `json:"files"`
-	ForMS   int64  `json:"for_ms,omitempty"` // 0: without end
+	ForMS   int64  `json:"for_ms,omitempty"` // ms that the robot has; 0: without end
 	Address string `json:"address,omitempty"`
 }
 

@@ -21,44 +21,43 @@ import (
 const MaxListLine = 8 << 10
 
 // HostLine is one line of a host list, for P1 (assigned hosts) and P2 (found hosts). The list is
-// gzip of lines "URL LF" or "URL HT RefererURL LF". Programs that have agreed on it (see
-// HeaderAccept) add a third field; the referer may then be empty.
+// gzip of lines "URL LF" or "URL HT RefererURL LF". Programs that have agreed on a third field add
+// it (see HeaderAccept); the referer may then be empty.
 type HostLine struct {
 	URL      string // absolute, http or https, in the form of NormalizeURL
 	Referer  string // page that links to URL; may be empty
 	Share    Share  // only in P1: this robot's share of the host
 	Depth    int    // links from the start URL of the host to this one
-	Handover string // only in P1: name of what another robot hands over of the host; empty: nothing
-	Wait     bool   // only in P1: the robot must not visit the host yet, because another may still do so
+	Handover string // only in P1: ID of another robot's hand-over of the host; empty: none
+	Wait     bool   // only in P1: the robot must not visit the host yet, because another robot may still visit it
 
-	// Interval is the time between two visits to the host's address that an operator has set for
-	// the host, because its owner allows or asks for it. Only in P1. Zero: the robot's own holds.
+	// Interval is the time between two visits to the host's address, if an operator has set it
+	// because the host's owner allows or asks for it. Only in P1. Zero: the robot's own interval.
 	Interval time.Duration
 
-	// Shortest is how short that time may get while the server answers as quickly as usual, because
-	// the host's owner allows it. Only in P1. Zero: no shorter than Interval, or without one as the
-	// robot's settings say.
+	// Shortest is the shortest interval while the server answers as quickly as usual, if the host's
+	// owner allows it. Only in P1. Zero: Interval or, without one, the robot's setting.
 	Shortest time.Duration
 
-	// RunPages is how many pages an operator has one visit to the host fetch, over one connection,
-	// because its owner allows it. Only in P1. Zero: as the robot's settings say.
+	// RunPages is how many pages one visit to the host fetches over one connection, if an operator
+	// has set it because the host's owner allows it. Only in P1. Zero: the robot's setting.
 	RunPages int
 
-	// Omit is a path, with a query if it has one, with which the URLs of the host begin that the
-	// robot must leave out. Only in P1. A list has a line for each of them.
+	// Omit is a path, perhaps with a query. The robot must leave out the host's URLs that begin
+	// with it. Only in P1. A list has a line for each such path.
 	Omit string
 }
 
 // MaxOmit is the limit for a HostLine's Omit, in bytes.
 const MaxOmit = 2000
 
-// Bounds of an interval that is set for a host.
+// Bounds for Interval and Shortest.
 const (
 	LeastInterval = 100 * time.Millisecond
 	MostInterval  = 24 * time.Hour
 )
 
-// MostRunPages bounds the pages of a visit that are set for a host.
+// MostRunPages bounds RunPages.
 const MostRunPages = 1000
 
 // Append appends the line with its LF.
@@ -119,7 +118,7 @@ func writeGzip[L interface{ Append(dst []byte) []byte }](w io.Writer, lines iter
 	return z.Close()
 }
 
-// LineError says which line of a list or log is wrong, and why. Lines count from 1.
+// LineError says which line of a list or log is wrong, and why. Lines are counted from 1.
 type LineError struct {
 	Line int
 	Err  error
@@ -128,7 +127,7 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrTooLarge says that a list or log inflates to more than its reader allows.
+// ErrTooLarge says that a list or log inflates to more bytes than its reader allows.
 var ErrTooLarge = errors.New("inflates to more than is allowed; send it in parts")
 
 // ReadHostList reads a gzip'd host list that inflates to at most limit bytes. It stops at the first

@@ -16,8 +16,8 @@ type JoinResponse struct {
 	ServerKey []byte `json:"server_key"`    // Ed25519, 32 bytes; the service signs receipts with it
 	FTP       string `json:"ftp,omitempty"` // host:port of the FTP server for batches, if there is one
 
-	// KeyNumber is the number of ServerKey among the keys that the service has had; 0: the
-	// service's or the robot's program is too old to know it. See KeyStatement.
+	// KeyNumber is the number of ServerKey among the service's keys; 0: the program of the service
+	// or of the robot is too old to know it. See KeyStatement.
 	KeyNumber int64 `json:"server_key_number,omitempty"`
 
 	// ReleaseKey is the minisign key with which the operators sign the robot's program; empty if
@@ -42,11 +42,11 @@ const (
 	PathManifest = "/v1/batches/{batch}/manifest" // PUT; it comes last and completes the batch
 	PathReceipt  = "/v1/batches/{batch}/receipt"  // GET: signed receipt
 
-	// HeaderGeneration has the generation of the assignment, in a P1 answer.
+	// HeaderGeneration is the header of a P1 answer with the generation of the assignment.
 	HeaderGeneration = "Sheaf-Generation"
 
-	// HeaderRequest has a request's ID: in what proxies send, in answers, and in what the service
-	// asks of an object store.
+	// HeaderRequest is the header with a request's ID: in requests from proxies, in answers, and in
+	// the service's requests to an object store.
 	HeaderRequest = "X-Request-Id"
 )
 
@@ -59,7 +59,7 @@ type Problem struct {
 	Reason string `json:"reason,omitempty"` // a stable code, such as "window_closed" or a quarantine Reason
 	Next   string `json:"next,omitempty"`   // RFC 3339: earliest time for another try
 
-	Request string `json:"request,omitempty"` // ID by which the service's log has it
+	Request string `json:"request,omitempty"` // ID of the request in the service's log
 }
 
 // AddressReport is the body of a POST to PathAddresses.

@@ -7,15 +7,15 @@ import (
 )
 
 // HeaderLease is a header of the answers to a list and to a heartbeat. It has the robot's lease:
-// for how many milliseconds from the sending of the request the robot may visit the hosts of the
-// list that it has after the answer, or NoLease if there is no end. Without the header the lease is
-// not renewed.
+// for how many milliseconds the robot may visit the hosts of the list that it has after the answer,
+// or NoLease if there is no end. The time counts from the sending of the request. Without the
+// header the lease is not renewed.
 const (
 	HeaderLease = "Sheaf-Lease"
 	NoLease     = "none"
 )
 
-// Lease is what HeaderLease says. The zero value renews nothing.
+// Lease is the value of HeaderLease. The zero value renews no lease.
 type Lease struct {
 	Renewed bool
 	For     time.Duration // 0: without end
@@ -47,7 +47,7 @@ func ParseLease(value string) (Lease, error) {
 	return Lease{Renewed: true, For: time.Duration(ms) * time.Millisecond}, nil
 }
 
-// LeaseMargin is how long before the end of a lease the robot begins its last visit, and how long
-// after the end the manager gives its hosts to others. It allows for clocks that differ in speed
-// and for a request that is under way.
+// LeaseMargin returns how long before the end of a lease the robot begins its last visit. It is
+// also how long after the end the manager waits before it gives the robot's hosts to others. It
+// allows for clocks that differ in speed and for a request that is under way.
 func LeaseMargin(lease time.Duration) time.Duration { return min(lease/10, time.Minute) }

@@ -2,19 +2,19 @@ package wire
 
 // Limits that hold for every robot and for the service.
 const (
-	// PageBytes is how much of a page's body is kept where no setting says otherwise, in bytes.
+	// PageBytes is the default limit for a page's body, in bytes. The robot cuts longer bodies.
 	PageBytes = 64 << 20
-	// MaxBody is the longest body that the service takes, in bytes. No setting may exceed it.
+	// MaxBody is the longest body that the service accepts, in bytes. No setting may exceed it.
 	MaxBody = 512 << 20
-	// MaxRatio is how many decoded bytes each stored byte allows.
+	// MaxRatio is the number of decoded bytes that each stored byte allows.
 	MaxRatio = 200
 	// Grace is how many bytes may be decoded beyond those that MaxRatio allows. It is
 	// several times PageBytes, so that a few pages of zeros are kept whole.
 	Grace = 256 << 20
 )
 
-// ExpansionRoom returns how many more bytes may be decoded where a part's cells have so many bytes,
-// decoded and stored. It is negative where the rule of expansion is broken.
+// ExpansionRoom returns how many more bytes may be decoded if a part's cells have these numbers of
+// bytes, decoded and stored. It is negative if the rule of expansion is broken.
 func ExpansionRoom(decoded, stored int64) int64 {
 	return Expansion{MaxRatio, Grace}.Room(decoded, stored)
 }
@@ -22,7 +22,7 @@ func ExpansionRoom(decoded, stored int64) int64 {
 // Expansion is the rule of expansion with other numbers than MaxRatio and Grace.
 type Expansion struct{ Ratio, Grace int64 }
 
-// Room is ExpansionRoom with these numbers.
+// Room is ExpansionRoom with the numbers of e.
 func (e Expansion) Room(decoded, stored int64) int64 {
 	const most = 1 << 62 // below this the sum cannot overflow
 	if stored > (most-e.Grace)/e.Ratio {

@@ -34,7 +34,7 @@ type LogLine struct {
 	At time.Time
 }
 
-// TimeComment returns a comment line, with its LF, that tells the time of the lines after it.
+// TimeComment returns a comment line, with its LF, that gives the time of the lines after it.
 // Robots write one at the start of each hour.
 func TimeComment(t time.Time) string { return timeMark + t.UTC().Format(time.RFC3339) + "\n" }
 
@@ -153,7 +153,7 @@ func lastQuoted(s string) (string, error) {
 		return value, nil
 	}
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1], nil // its writer did not escape the quotation marks
+		return s[1 : len(s)-1], nil // the line's writer did not escape the quotation marks
 	}
 	if err == nil {
 		err = fmt.Errorf("%d bytes after the closing quotation mark", len(rest))
@@ -215,9 +215,9 @@ func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 	return writeGzip(w, lines)
 }
 
-// ReadLogLines reads the gzip'd part of a log, which follows the name and its LF, and which may
-// inflate to at most limit bytes. It skips comments (lines that begin with #) and empty lines. It
-// stops at the first error, which is a *LineError if a line of the inflated part is wrong.
+// ReadLogLines reads the gzip'd part of a log, which follows the name and its LF. It allows at most
+// limit inflated bytes. It skips comments (lines that begin with #) and empty lines. It stops at
+// the first error, which is a *LineError if a line is wrong.
 func ReadLogLines(r io.Reader, limit int64) iter.Seq2[LogLine, error] {
 	return func(yield func(LogLine, error) bool) {
 		var at time.Time

@@ -36,7 +36,7 @@ func NewBatchID(robot string, t time.Time, n int64) BatchID {
 // Valid reports whether the ID has the form of NewBatchID.
 func (id BatchID) Valid() bool { return batchID.MatchString(string(id)) }
 
-// Robot returns the name of the robot whose batch it is, or "" if the ID is not valid.
+// Robot returns the name of the batch's robot, or "" if the ID is not valid.
 func (id BatchID) Robot() string {
 	if !id.Valid() {
 		return ""
@@ -75,19 +75,20 @@ type Manifest struct {
 	Coverage []Coverage `json:"coverage,omitempty"`
 	Clock    *Clock     `json:"clock,omitempty"` // nil if not measured
 
-	// Express marks a small batch with a change that somebody waits for. It may be published at any
-	// time.
+	// Express marks a small batch with a change for which somebody waits. It may be published at
+	// any time.
 	Express bool `json:"express,omitempty"`
 
 	// Inferred says that the batch came without a manifest: the service has read the whole batch
 	// and made this one. It is not signed.
 	Inferred bool `json:"inferred,omitempty"`
 
-	// Collection is what an operator has imported the batch as. Only an inferred manifest has it.
+	// Collection is the collection as which an operator has imported the batch. Only an inferred
+	// manifest has it.
 	Collection Collection `json:"collection,omitzero"`
 }
 
-// Host is the cells of one host within a batch, including the index cell.
+// Host describes the cells of one host within a batch, including the index cell.
 type Host struct {
 	Name     string    `json:"name"` // authority without default port, lower case
 	Offset   int64     `json:"offset"`
@@ -99,8 +100,8 @@ type Host struct {
 	Last     time.Time `json:"last"`
 }
 
-// Check returns an error for the first fault in the manifest's fields: the format, the names, the
-// counts, and that the hosts' parts follow one another within Size.
+// Check returns an error for the first fault in the manifest's fields. It checks the format, the
+// names, the counts, and that the hosts' parts follow one another within Size.
 func (m *Manifest) Check() error {
 	switch {
 	case m.Format != ManifestFormat:
@@ -178,7 +179,7 @@ func seal(v any, key ed25519.PrivateKey) ([]byte, error) {
 // ErrSignature says that the signature of a manifest or receipt is not from the expected key.
 var ErrSignature = errors.New("signature does not match the key")
 
-// open parses what any of the keys has sealed.
+// open parses a document that any of the keys has signed.
 func open(data []byte, v any, keys ...ed25519.PublicKey) error {
 	s, err := unseal(data)
 	if err != nil {
@@ -227,8 +228,8 @@ func (m *Manifest) Unsigned() ([]byte, error) {
 // ManifestKey names the object in which a published batch's signed manifest is kept.
 func ManifestKey(id BatchID) string { return "batches/" + string(id) + ".manifest" }
 
-// OpenManifest checks the signature against key and then every field. It fails
-// with ErrSignature where the signature is not key's.
+// OpenManifest checks the signature against key and then every field. It returns ErrSignature if
+// the signature is not key's.
 func OpenManifest(data []byte, key ed25519.PublicKey) (*Manifest, error) {
 	m := new(Manifest)
 	if err := open(data, m, key); err != nil {
@@ -237,8 +238,8 @@ func OpenManifest(data []byte, key ed25519.PublicKey) (*Manifest, error) {
 	return m, m.Check()
 }
 
-// PeekManifest parses a signed manifest without checking its signature, to learn whose key to look
-// up. Do not rely on anything else in the result.
+// PeekManifest parses a signed manifest without checking its signature, so that the caller can look
+// up the robot's key. Do not rely on anything else in the result.
 func PeekManifest(data []byte) (*Manifest, error) {
 	s, err := unseal(data)
 	if err != nil {

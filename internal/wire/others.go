@@ -5,7 +5,7 @@ package wire
 // a gzip member as in WARC files. Records of a host that the batch brings are contiguous; all other
 // records come first.
 
-// ViewOthers is the name of the view in which a catalog line has its part of that object.
+// ViewOthers is the name of the view that describes an entry's part of that object in the catalog.
 const ViewOthers = "others"
 
 // OthersKey returns the key of that object for a batch.

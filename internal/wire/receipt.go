@@ -31,10 +31,10 @@ const (
 	ReasonIDReuse         Reason = "id_reuse"
 	ReasonBadSignature    Reason = "bad_signature"
 	ReasonClock           Reason = "clock"
-	ReasonForeign         Reason = "foreign_format" // came without a manifest and is not in this format
+	ReasonForeign         Reason = "foreign_format" // the file came without a manifest and is not in the format of batches
 
-	// ReasonTooLarge appears in no receipt. The service refuses an upload with it, before the first
-	// byte, if it could never store the batch.
+	// ReasonTooLarge appears in no receipt. It is the service's refusal of an upload, before the
+	// first byte, if it could never store the batch.
 	ReasonTooLarge Reason = "too_large"
 )
 
@@ -51,7 +51,7 @@ type Receipt struct {
 	SHA256  string    `json:"sha256"` // of the batch file
 	State   State     `json:"state"`
 	Reason  Reason    `json:"reason,omitempty"`  // quarantined only
-	Detail  string    `json:"detail,omitempty"`  // where and what; of a published batch, which hosts were left out, and if its times are wrong
+	Detail  string    `json:"detail,omitempty"`  // where and what is wrong; for a published batch, the hosts that were left out, and whether its times are wrong
 	Edition string    `json:"edition,omitempty"` // published only
 	Version int64     `json:"version,omitempty"` // published only: catalog version
 	At      time.Time `json:"at"`                // when the batch entered the state

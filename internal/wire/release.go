@@ -29,8 +29,8 @@ type FailedRelease struct {
 	Why     string `json:"why"`
 }
 
-// ReportAnswer is the answer to a ReportRequest. If there is nothing for the robot, the answer is
-// 204.
+// ReportAnswer is the answer to a ReportRequest. If there is neither a release nor a key for the
+// robot, the answer is 204.
 type ReportAnswer struct {
 	Offer // its Release is empty if there is none for the robot
 
@@ -44,7 +44,8 @@ type Offer struct {
 }
 
 // SignedReleaseKey is the minisign key of the releases, signed for one robot. The service signs it
-// with the key that the robot got when it joined, so the robot can trust it as much.
+// with the key that the robot got when it joined, so the robot can trust the release key as much as
+// that one.
 type SignedReleaseKey struct {
 	Key       string `json:"key"`
 	Signature []byte `json:"signature"` // Ed25519, over "sheaf release key of robot <name>: <key>"

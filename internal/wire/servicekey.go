@@ -7,8 +7,8 @@ import (
 )
 
 // PathServiceKeys is the path from which a robot gets the statements that lead from the service's
-// key that it knows to the newest one: GET, with the key in hexadecimal as the query's "key". The
-// answer is a KeyChain.
+// key that the robot knows to the newest key. It is a GET with the known key in hexadecimal as the
+// query's "key". The answer is a KeyChain.
 const PathServiceKeys = "/v1/robots/{robot}/servicekeys"
 
 // KeyChain is the answer of PathServiceKeys: the statement about the robot's own key, unless that
@@ -24,8 +24,9 @@ const (
 	MaxKeyChain      = 1 << 20
 )
 
-// KeyStatement is the word of a service's key that another key comes after it. The service's first
-// key has number 1 and no statement. PROTOCOL.md of the manager describes how robots use it.
+// KeyStatement is a statement, signed by a service's key, that another key comes after it. The
+// service's first key has number 1 and no statement. PROTOCOL.md of the manager describes how
+// robots use statements.
 type KeyStatement struct {
 	Number    int64  `json:"number"`          // of Key
 	Key       []byte `json:"key"`             // Ed25519, 32 bytes
@@ -33,30 +34,31 @@ type KeyStatement struct {
 	Proof     []byte `json:"proof,omitempty"` // once the service signs with Key: by Key, over "sheaf service key <number> in use: <key in hexadecimal>"
 }
 
-// StateNextKey returns the statement by which the key by says that key has the given number and
-// comes next.
+// StateNextKey returns the statement, signed by the key by, that key has the given number and comes
+// next.
 func StateNextKey(number int64, key ed25519.PublicKey, by ed25519.PrivateKey) *KeyStatement {
 	return &KeyStatement{Number: number, Key: key, Signature: ed25519.Sign(by, nextKeyText(number, key))}
 }
 
-// Prove adds the proof that the service signs with the statement's key, of which private is the
-// private half.
+// Prove adds the proof that the service signs with the statement's key. private is the private half
+// of that key.
 func (s *KeyStatement) Prove(private ed25519.PrivateKey) {
 	s.Proof = ed25519.Sign(private, keyInUseText(s.Number, s.Key))
 }
 
-// SignedBy reports whether the key by made the statement.
+// SignedBy reports whether the key by signed the statement.
 func (s *KeyStatement) SignedBy(by ed25519.PublicKey) bool {
 	return s.Number > 1 && len(s.Key) == ed25519.PublicKeySize && len(by) == ed25519.PublicKeySize &&
 		ed25519.Verify(by, nextKeyText(s.Number, s.Key), s.Signature)
 }
 
-// Proven reports whether the statement's key itself says that the service signs with it.
+// Proven reports whether the statement has a valid proof: the statement's key itself says that the
+// service signs with it.
 func (s *KeyStatement) Proven() bool {
 	return len(s.Key) == ed25519.PublicKeySize && ed25519.Verify(s.Key, keyInUseText(s.Number, s.Key), s.Proof)
 }
 
-// What else the service signs with its key begins otherwise: with "{", or with another purpose.
+// Other texts that the service signs with its key begin with "{", or with another purpose.
 func nextKeyText(number int64, key []byte) []byte {
 	return fmt.Appendf(nil, "sheaf service key %d: %x", number, key)
 }
@@ -65,11 +67,11 @@ func keyInUseText(number int64, key []byte) []byte {
 	return fmt.Appendf(nil, "sheaf service key %d in use: %x", number, key)
 }
 
-// Verifier knows the keys that a service signs with.
+// Verifier knows the keys with which a service signs.
 type Verifier interface {
-	// Verify calls open with the keys of which any may have signed. If open fails with
-	// ErrSignature, Verify asks the service for a key that it does not know yet, and calls open
-	// once more if there is one.
+	// Verify calls open with the known keys, any of which may have signed. If open returns
+	// ErrSignature, Verify asks the service for a newer key, and calls open once more if there is
+	// one.
 	Verify(ctx context.Context, open func(keys ...ed25519.PublicKey) error) error
 }
 

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// HeaderAccept is a header of a robot's request for its list (P1). AcceptAdditions says that the
-// robot takes Sheaf's additions to the paper's form. Without it the lines have no third field, and
-// the list leaves out hosts that the robot must visit only in part, or not yet.
+// HeaderAccept is a header of a robot's request for its list (P1). Its value AcceptAdditions says
+// that the robot understands Sheaf's additions to the paper's form. Without it the lines have no
+// third field, and the list leaves out hosts that the robot must visit only in part, or not yet.
 const (
 	HeaderAccept    = "Sheaf-Accept"
 	AcceptAdditions = "additions"
 )
 
-// Share is a robot's share of a host that several robots visit. The zero value is a host of one
-// robot. The robots keep the host's interval together: robot number Part of Of visits it only at
-// its own turns, every Of intervals (see robotd's rota).
+// Share is a robot's share of a host that several robots visit. The zero value means that one robot
+// visits the host. The robots keep the host's interval together: each visits the host only at its
+// own turns, every Of intervals (see robotd's rota).
 type Share struct {
 	Part  int  `json:"part"`  // number of this robot, from 0
 	Of    int  `json:"of"`    // number of robots; 0 or 1: this one alone
@@ -29,12 +29,12 @@ type Share struct {
 // MaxShares is the limit for the robots of one host.
 const MaxShares = 64
 
-// Several reports whether other robots have the host too.
+// Several reports whether other robots also have the host.
 func (s Share) Several() bool { return s.Of > 1 }
 
-// Has reports whether this robot must visit a URL, given in the robots' canonical form. A URL
-// always belongs to the same robot: the first eight bytes of its SHA-256 modulo the number of
-// robots.
+// Has reports whether this robot must visit a URL, given in the robots' canonical form. In a split
+// host a URL always belongs to the same robot: its number is the first eight bytes of the URL's
+// SHA-256 modulo the number of robots.
 func (s Share) Has(url string) bool {
 	if !s.Split || s.Of < 2 {
 		return true

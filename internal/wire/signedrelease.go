@@ -35,7 +35,7 @@ var (
 	ErrExpired = errors.New("the release has expired")
 )
 
-// Release is what a robot must know about a release before it fetches a program.
+// Release describes a release, for a robot that is about to fetch a program.
 type Release struct {
 	Counter int64         // from 1; higher with each release
 	Version string        // for people
@@ -68,7 +68,7 @@ func (r *Release) File(platform string) (ReleaseFile, bool) {
 	return r.Files[i], true
 }
 
-// Format returns the text to be signed. It fails if ParseRelease would.
+// Format returns the text to be signed. It returns an error if ParseRelease would refuse the text.
 func (r *Release) Format() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err

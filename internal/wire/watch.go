@@ -2,8 +2,8 @@ package wire
 
 import "strings"
 
-// PathWatches is the path from which a robot gets its WatchList: which pages of its hosts consumers
-// watch. The ETag makes an unchanged list cheap.
+// PathWatches is the path from which a robot gets its WatchList, the pages of its hosts that
+// consumers watch. By the ETag, a robot does not fetch an unchanged list again.
 const PathWatches = "/v1/robots/{robot}/watches"
 
 // MaxWatches is the limit for a WatchList that a robot accepts, in bytes.
@@ -16,25 +16,26 @@ const (
 	WatchHost   = "host"
 )
 
-// WatchOrder is something that consumers watch. A robot visits it at least once in every cycle,
-// more often if it changes more often, and delivers a change at once.
+// WatchOrder is a page, a URL prefix or a host that consumers watch. A robot visits it at least
+// once in every cycle, more often if it changes more often, and delivers a change at once.
 type WatchOrder struct {
 	Kind string `json:"kind"`
 	Host string `json:"host"`
 	URL  string `json:"url"` // the answer is stored under this URL
 
-	// Address and Body belong to a form, whose answer has a URL of its own: the fields and the
-	// address to which they are posted.
+	// Address and Body are only set for a form: the address to which the robot posts, and the
+	// posted fields. The answer has a URL of its own.
 	Address string `json:"address,omitempty"`
 	Body    string `json:"body,omitempty"`
 	Media   string `json:"media,omitempty"`
 
-	// Once, unless 0, asks for one visit as soon as may be, and for its batch at once. Whoever asks
-	// later makes it larger. A robot that has made the visit waits for a larger one.
+	// Once, unless 0, asks for one visit as soon as possible, and for its batch at once. Each
+	// further request makes the number larger. A robot that has made the visit waits for a larger
+	// number.
 	Once int64 `json:"once,omitempty"`
 }
 
-// WatchList has everything that is watched on one robot's hosts, each once.
+// WatchList has all WatchOrders for one robot's hosts, each once.
 type WatchList struct {
 	Watches []WatchOrder `json:"watches"`
 }
