@@ -11,7 +11,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// assemble makes the cell around the file's blocks. block is what follows the WARC header in WP.
+// assemble makes the cell around the file's blocks. block is the part of the record's block that WP
+// holds after the WARC header.
 func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes, error) {
 	h.keep(h.original)
 	if err := h.check(); err != nil {

@@ -13,8 +13,9 @@ import (
 // cdxjMemory limits the lines that are sorted in memory, in bytes.
 const cdxjMemory = 8 << 20
 
-// CDXJ sorts the standard index lines of a WARC view by key and time. It holds 8 MiB of them in
-// memory, and the others in a temporary file. It must be closed, and must not be used concurrently.
+// CDXJ sorts the standard index lines of a WARC view by key and time. It holds 8 MiB of lines in
+// memory, and further lines in a temporary file. It must be closed, and must not be used
+// concurrently.
 type CDXJ struct {
 	filename string // the view's
 	at       int64  // where the next record begins in the view

@@ -84,8 +84,8 @@ func (c *Place) bodyBlocks() span {
 	return span{start, c.Offset + c.Len() - trailerSize - int64(len(padBlock(c.BodyLen))) - start}
 }
 
-// file returns B from the blocks of the file to B's end. Behind a gzip header of its own this is a
-// member of the file and its padding alone.
+// file returns the range from the blocks of the file to B's end. With a gzip header before it, the
+// range is a gzip member of only the file and its padding.
 func (c *Place) file() span {
 	start := c.bodyBlocks().off
 	return span{start, c.Offset + c.Len() - start}

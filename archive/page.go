@@ -27,7 +27,7 @@ func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 	return &PageView{frame{[]byte(gzipPlainStart), appendTrailer([]byte{3, 0}, c.BodyCRC, c.BodyLen), body.n}, src, body.off}, nil
 }
 
-// Frame returns what is in the gzip file before and after the stored blocks.
+// Frame returns the bytes of the gzip file before and after the stored blocks.
 func (p *PageView) Frame() (start, end []byte) { return p.start, p.end }
 
 // OpenRange returns n bytes of the gzip file from off.

@@ -92,7 +92,7 @@ type partScan struct {
 	walk  *walker
 	parts []Part
 	run   []Cell // since the last part's end; with offsets in the file
-	host  string // theirs
+	host  string // host of the cells in run
 
 	lines    int   // of the current index cell, without its links line
 	links    *Cell // the links cell before the index cell; nil: none

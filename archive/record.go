@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind says what a cell holds.
+// Kind is the kind of record that a cell holds.
 type Kind int8
 
 const (
@@ -46,7 +46,7 @@ const (
 	TruncatedUnspecified = "unspecified"
 )
 
-// Record is what a robot passes to a Writer: one exchange with a server.
+// Record is one exchange with a server, which a robot passes to a Writer.
 type Record struct {
 	Kind Kind      // Page also for what becomes a Partial
 	URL  string    // absolute, as a URL parser serialises it: printable ASCII, no fragment

@@ -113,7 +113,7 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 	if _, err := w.file.WriteAt(end, at); err != nil {
 		return nil, err
 	}
-	if err := w.file.Truncate(at + int64(len(end))); err != nil { // drops what a failed Append may have left
+	if err := w.file.Truncate(at + int64(len(end))); err != nil { // drops bytes that a failed Append may have left
 		return nil, err
 	}
 	if !w.opt.NoSync {

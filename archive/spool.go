@@ -9,11 +9,11 @@ import (
 	"sheaf/internal/files"
 )
 
-// spoolMemory limits what a spool keeps in memory, in bytes.
+// spoolMemory is how many bytes a spool keeps in memory.
 const spoolMemory = 256 << 10
 
-// spool keeps what is written to it until it is reset: up to spoolMemory in memory, the rest in a
-// temporary file.
+// spool keeps the bytes that are written to it until it is reset. It keeps up to spoolMemory in
+// memory, and further bytes in a temporary file.
 type spool struct {
 	dir  string
 	mem  bytes.Buffer
@@ -50,7 +50,7 @@ func (s *spool) copyTo(w io.Writer) error {
 	return err
 }
 
-// inFile returns what is in the file.
+// inFile returns a reader of the bytes in the file.
 func (s *spool) inFile() io.Reader { return io.NewSectionReader(s.file, 0, s.n-int64(s.mem.Len())) }
 
 // decodeTo decodes the blocks that are kept, and writes the result to w.

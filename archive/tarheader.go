@@ -35,7 +35,7 @@ const (
 // headers returns the blocks before the file's data: a PAX header if needed, then the file's own.
 func (e *tarEntry) headers() []byte { return e.appendTo(nil) }
 
-// appendTo appends what headers returns.
+// appendTo appends the result of headers.
 func (e *tarEntry) appendTo(out []byte) []byte {
 	var pax []byte
 	if e.url != "" { // a page

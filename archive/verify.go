@@ -114,7 +114,7 @@ func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (man
 	}
 }
 
-// VerifyBatchTail verifies what follows the last host in a batch: the manifest's cell and the end
+// VerifyBatchTail verifies the end of a batch, after the last host: the manifest's cell and the end
 // member. It returns the copy of the manifest.
 func VerifyBatchTail(r io.Reader) (manifest []byte, err error) {
 	w := newWalker(r, VerifyOptions{})

@@ -22,8 +22,8 @@ const (
 	Links   ViewKind = "links"   // gzip of the links cells' lines; for whole segments only
 )
 
-// Part is what a view takes from one segment. If all cells are taken, the members and the single
-// view include the links and the index cell; otherwise they do not.
+// Part is the part of a view that comes from one segment. If all cells are taken, the members and
+// the single view include the links and the index cell; otherwise they do not.
 type Part struct {
 	Source Source
 	Index  *Index

@@ -182,7 +182,7 @@ func (x *waczExtents) Next(ctx context.Context) (stream.Extent, error) {
 	return stream.Extent{}, err
 }
 
-// crc returns the CRC-32 of a WARC view, computed from those of its records.
+// crc returns the CRC-32 of a WARC view, computed from the CRCs of its records.
 func (v *View) crc() uint32 {
 	crc := crc32.ChecksumIEEE(v.start)
 	for _, r := range v.refs {

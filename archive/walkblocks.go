@@ -79,7 +79,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// tarHeaders reads the rest of T.
+// tarHeaders reads T after its head, and returns the decoded tar headers.
 func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	buf := limitedBuffer{max: maxTarHeaders}
 	within := &member{} // the rule of expansion applies at the cell's end, which is not known yet

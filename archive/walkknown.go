@@ -99,7 +99,7 @@ func (w *walker) known() (*Cell, error) {
 	return c, w.pass(b.start+b.length-w.off, nil)
 }
 
-// pass skips n stored bytes. If to is not nil, it writes them to to.
+// pass reads n stored bytes and writes them to to, unless to is nil.
 func (w *walker) pass(n int64, to io.Writer) error {
 	if n < 0 {
 		return corrupt("a cell's parts are longer than the cell")

@@ -12,7 +12,7 @@ import (
 	"sheaf/archive/naming"
 )
 
-// record reads the rest of a B that has a record. It compares the record with headers, the decoded
+// record reads a B with a record, after B's head. It compares the record with headers, the decoded
 // T.
 func (w *walker) record(b *member, c *Cell, headers []byte) error {
 	entry := ""

@@ -12,7 +12,7 @@ import (
 	"sheaf/archive/naming"
 )
 
-// tarOnly reads the rest of a links, index or manifest cell.
+// tarOnly reads B of a links, index or manifest cell, after B's head.
 func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	if b.fields != 0 {
 		return item{}, w.fail(corrupt("a tar-only cell's body has extra fields besides WL"), b.start)
@@ -125,7 +125,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lineWriter splits what is written into lines.
+// lineWriter splits the text that is written to it into lines.
 type lineWriter struct {
 	what string
 	emit func(line string) error // may be nil

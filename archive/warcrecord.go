@@ -96,7 +96,7 @@ func (h *warcHead) appendTo(b []byte) []byte {
 // warcHeadRest is an upper limit for the length of a record's header without its URLs.
 const warcHeadRest = 1<<10 + preference.MaxLength
 
-// preferencesField is the header field for Record.Preferences. WARC allows fields of one's own.
+// preferencesField is the header field for Record.Preferences. WARC allows additional fields.
 const preferencesField = "X-Crawler-Preferences"
 
 // ownID returns the ID of a record that was not imported: a UUID (version 8) made from the fields

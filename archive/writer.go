@@ -30,9 +30,9 @@ type WriterOptions struct {
 // It keeps only the length and a checksum of what it has written, so that a robot can have ten
 // thousand open segments. To make the index, Seal reads the cells back, which also verifies them.
 //
-// A crash leaves a prefix of what was written; Reopen cuts it after its last whole cell. What was
-// appended before Sync returned is kept. Until Seal, the records' links are in a file beside the
-// segment, <path>.links: move or remove both together.
+// A crash leaves a beginning of the file; Reopen cuts it after its last whole cell. Cells that were
+// appended before Sync returned are never lost. Until Seal, the records' links are in a file beside
+// the segment, <path>.links: move or remove both together.
 //
 // The segment obeys the rule of expansion of package wire, so that every verifier accepts it.
 type Writer struct {
@@ -252,7 +252,7 @@ func (w *Writer) page(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
 	}
 	if cut {
 		h.truncated = TruncatedLength
-		if sum.payload == nil { // the given digest is that of the whole body
+		if sum.payload == nil { // the caller gave the digest of the whole body
 			sum.payload = sha256.New()
 			if err := w.body.decodeTo(sum.payload); err != nil {
 				return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
@@ -294,7 +294,8 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 		if size <= maxWP || len(data) == 0 {
 			return w.assemble(h, block, new(fileSum))
 		}
-		// Deflated size grows with the length: aim a little below what fits.
+		// The deflated size grows with the length, so try a length that is a little less than seems
+		// to fit.
 		data, h.truncated = data[:min(len(data)*(maxWP-maxWP/16)/size, len(data)*15/16)], TruncatedLength
 	}
 }
@@ -307,7 +308,7 @@ func (w *Writer) revisit(h *warcHead, http []byte, r *Record) (*cellBytes, error
 	return w.assemble(h, http, new(fileSum))
 }
 
-// Sync makes what was appended durable.
+// Sync makes the appended cells durable.
 func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close closes the file and leaves the segment as it is, for Reopen.

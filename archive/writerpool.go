@@ -41,7 +41,8 @@ type buffers struct {
 // readBack is the size of the buffer with which a segment is read while it is sealed, in bytes.
 const readBack = 64 << 10
 
-// walker returns a walker that reads what was written. Each call invalidates the walker before.
+// walker returns a walker that reads a segment back from r. Each call invalidates the walker of the
+// call before.
 func (s *buffers) walker(r io.Reader, opt VerifyOptions) *walker {
 	if s.back == nil {
 		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: deflate.NewInflater()}
@@ -52,7 +53,7 @@ func (s *buffers) walker(r io.Reader, opt VerifyOptions) *walker {
 	return w
 }
 
-// verify returns the options for reading back what was written.
+// verify returns the options for reading the segment back.
 func (w *Writer) verify() VerifyOptions {
 	return VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20}
 }

@@ -101,8 +101,8 @@ func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 	return append(b, extra...)
 }
 
-// zipDirectory returns what follows the last entry: the central directory, which begins at offset
-// at, and its end records.
+// zipDirectory returns the end of the file after the last entry: the central directory, which
+// begins at offset at, and its end records.
 func zipDirectory(entries []zipEntry, at int64, modified time.Time) []byte {
 	le := binary.LittleEndian
 	var b []byte
