@@ -26,7 +26,7 @@ const (
 	writeVersion = "-version" // the version is appended, which makes the run visible
 )
 
-// Durable writes of Collect, except for those of an erasure.
+// Durable writes of Collect, without those of an erasure.
 const (
 	writeCondemn   = "condemn"   // a list of marked objects is stored
 	writeCollect   = "collect"   // a marked object is deleted

@@ -81,7 +81,7 @@ type Catalog struct {
 	mu   sync.Mutex // guards what follows
 	head *state
 	seen time.Time              // when head was known to be the newest version
-	pins map[*Snapshot]struct{} // those that are not released
+	pins map[*Snapshot]struct{} // snapshots that are not released
 }
 
 // state is the catalog at one version, with open runs. It is immutable.
@@ -196,8 +196,8 @@ func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*sta
 func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) { return c.PinWithin(ctx, 0) }
 
 // PinWithin is like Pin, but also accepts a version that was the newest one at some time within
-// age. It then saves a request to the log, which may be far away. What this Catalog itself has
-// published or taken down is always included.
+// age. It then saves a request to the log, which may be far away. The snapshot always includes
+// publications and take-downs of this Catalog itself.
 func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, error) {
 	if s := c.pinHead(age); s != nil {
 		return s, nil

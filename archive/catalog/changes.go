@@ -165,8 +165,8 @@ func (f *follower) entries(ctx context.Context) (changes []Change, err error) {
 	return changes, err
 }
 
-// expiries returns the events of a version that has only expiries. Their rows are in the order of
-// their sequence numbers, which they do not contain.
+// expiries returns the events of a version that has only expiries. The rows do not contain the
+// expiries' sequence numbers, but are in their order.
 func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	first := f.entry.NextSeq - f.run.Rows
 	skip := max(0, f.since+1-first)
@@ -198,7 +198,8 @@ func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	return changes, err
 }
 
-// tombstones returns the events of a version that has only tombstones, which are few.
+// tombstones returns the events of a version that has only tombstones. It reads all of them, since
+// they are few.
 func (f *follower) tombstones(ctx context.Context) (changes []Change, err error) {
 	for row, err := range scan(ctx, []*run{f.run}, tableTombstone+f.prefix) {
 		if err != nil {

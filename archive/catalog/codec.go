@@ -39,7 +39,7 @@ func (c *codec) sum(data []byte) uint32 { return crc32.Checksum(data, c.crc) }
 // deflate returns data as one zstd frame.
 func (c *codec) deflate(data []byte) []byte { return c.enc.EncodeAll(data, nil) }
 
-// inflate checks the CRC-32C of a zstd frame and returns what it holds.
+// inflate checks the CRC-32C of a zstd frame and returns its content.
 func (c *codec) inflate(data []byte, sum uint32) ([]byte, error) {
 	if got := c.sum(data); got != sum {
 		return nil, fmt.Errorf("CRC-32C is %08x, want %08x: %w", got, sum, ErrCorrupt)

@@ -29,7 +29,7 @@ type CollectOptions struct {
 	Retention Retention
 	// Indexes are derived indexes. Objects that they do not need any more are collected, too.
 	Indexes []DerivedIndex
-	// DryRun reports what would be marked and deleted, and writes nothing.
+	// DryRun makes Collect report which objects it would mark and delete, and write nothing.
 	DryRun bool
 }
 
@@ -61,7 +61,7 @@ type Collection struct {
 // Needed are objects of entries in the newest version that are neither taken down nor expired,
 // every run with which an edition was published, and the runs that a snapshot of this process
 // reads. Before Collect deletes an object that is taken down, the catalog records the erasure, so
-// that a lift of the take-down does not show what is gone.
+// that a lift of the take-down does not show deleted entries.
 //
 // Collect may be interrupted at any point, repeated, and run in several processes at once: keys are
 // used once, so an object that nothing needs will never be needed. After an error, marks stay.

@@ -12,7 +12,8 @@ import (
 )
 
 // draft holds a publication's entries, sorted, before their version is known. A row is "<host key>
-// <entry>", a tab, which JSON does not contain, and the entry's part of the host's summary.
+// <entry>", a tab, and the entry's part of the host's summary. The entry is JSON, so it contains no
+// tab.
 type draft struct {
 	sorter *sortedrun.Sorter
 	totals map[string]*batchRow
@@ -75,8 +76,8 @@ func (l SegmentEntry) check(b Batch) error {
 	return nil
 }
 
-// draftEntry is an entry without the fields that depend on the version. Its own empty fields hide
-// those of SegmentEntry from the encoder.
+// draftEntry is an entry without the fields that depend on the version. Empty fields of the same
+// names hide those of SegmentEntry from the encoder.
 type draftEntry struct {
 	SegmentEntry
 	Edition   string `json:"edition,omitempty"`

@@ -44,7 +44,7 @@ func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err
 }
 
 // Edition walks the entries that an edition published, in the order of their hosts' keys, which is
-// also that of their sequence numbers.
+// also the order of their sequence numbers.
 func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
 	return s.EditionAfter(ctx, name, "")
 }

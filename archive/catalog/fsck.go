@@ -184,8 +184,8 @@ func checkChain(report *Report, prev, e *logEntry) {
 	}
 }
 
-// checkAdded reads the run that a version added. It skips merges, whose runs may have been
-// collected since; checkLive reads those that are live.
+// checkAdded reads the run that a version added. It skips the run of a merge, which may have been
+// collected since; if the run is live, checkLive reads it.
 func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 	if e.Kind == kindMerge {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// objectCheck compares the objects that are referred to with those in the store.
+// objectCheck compares the objects to which versions refer with the objects in the store.
 type objectCheck struct {
 	store   store.Store
 	indexes []CheckedIndex

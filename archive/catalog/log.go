@@ -36,7 +36,7 @@ type logRecord struct {
 	NextSeq int64     `json:"next_seq"`          // the next free sequence number
 }
 
-// kind is what a version did.
+// kind is the kind of change that a version made.
 type kind string
 
 const (

@@ -33,8 +33,8 @@ type mark string
 
 const (
 	unmarked mark = ""
-	markDue  mark = "due"  // an old enough list has it
-	markWait mark = "wait" // only younger lists have it
+	markDue  mark = "due"  // a list that is old enough has the object
+	markWait mark = "wait" // only younger lists have the object
 )
 
 // marks are the lists in the store. An object that nothing needs is put on a list. It is deleted
@@ -47,7 +47,7 @@ type marks struct {
 	dryRun   bool  // writes nothing
 
 	sorter *sortedrun.Sorter // rows "<object> <mark>"
-	rows   *sortedrun.Merged // of sorter, as far as they were not taken
+	rows   *sortedrun.Merged // the rows of sorter that were not read yet
 	due    []string          // keys of the lists that are old enough
 	fresh  []Candidate       // to go into the next list
 }

@@ -31,7 +31,7 @@ type Damage struct {
 
 func (d *Damage) Error() string { return d.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error that says what is wrong with the object.
 func (d *Damage) Unwrap() error { return d.Err }
 
 // Problem is one thing that is wrong.
@@ -40,7 +40,7 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// Report is what Fsck found.
+// Report lists the findings of Fsck.
 type Report struct {
 	Versions int64 `json:"versions"`
 	Runs     int64 `json:"runs"` // runs that were read

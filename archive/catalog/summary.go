@@ -139,7 +139,8 @@ func summaryFrom(table string, row []byte) (summary, error) {
 	return summaryOf(l), err
 }
 
-// putSummaries adds the summaries of all hosts of several runs to the run that is made of them.
+// putSummaries adds the summaries of all hosts in several runs to w, the run into which these are
+// merged.
 func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	for s, err := range summaries(ctx, runs, tableSummary, "", "") {
 		if err != nil {

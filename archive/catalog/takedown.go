@@ -110,7 +110,7 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 }
 
 // Takedowns returns all take-downs, lifts and erasures of one host, in the order of recording. If
-// host is empty, it returns those of all hosts, host by host.
+// host is empty, it goes through all hosts, one after another.
 func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, error) {
 	key := ""
 	if host != "" {

@@ -36,7 +36,7 @@ type Act string
 const (
 	TakeDown Act = ""      // took down, until a Lift
 	Lift     Act = "lift"  // ended the take-downs of the same host, edition, URL prefix and collection
-	Erase    Act = "erase" // recorded that what was taken down is deleted; a Lift does not end it
+	Erase    Act = "erase" // recorded that taken-down entries are deleted; a Lift does not end it
 )
 
 // covers reports whether t hides the whole entry.

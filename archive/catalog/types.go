@@ -20,7 +20,7 @@ var (
 	// ErrExpired says that a snapshot was held for longer than Options.PinLife. Its objects may be
 	// deleted by now. Pin again.
 	ErrExpired = errors.New("snapshot was held for too long; pin again")
-	// ErrCorrupt says that stored bytes are not what the catalog wrote.
+	// ErrCorrupt says that stored bytes are not as the catalog wrote them.
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
 
@@ -123,7 +123,7 @@ type Edition struct {
 	Bytes     int64     `json:"bytes"` // of segments
 }
 
-// HostInfo sums up what is published of one host.
+// HostInfo sums up the published entries of one host.
 type HostInfo struct {
 	Host      string
 	SURT      string
