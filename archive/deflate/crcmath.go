@@ -5,7 +5,7 @@ import "hash/crc32"
 // CRC returns the CRC of b.
 func CRC(b []byte) uint32 { return crc32.ChecksumIEEE(b) }
 
-// JoinCRC returns the CRC of ab, given those of a and b and the length of b.
+// JoinCRC returns the CRC of ab, given the CRCs of a and b and the length of b.
 func JoinCRC(a, b uint32, lenB int64) uint32 { return times(xPower(8*uint64(lenB)), a) ^ b }
 
 var zeros [512]byte
@@ -13,11 +13,11 @@ var zeros [512]byte
 // CRCWithZeros returns the CRC of a followed by n zero bytes, at most 512.
 func CRCWithZeros(a uint32, n int) uint32 { return crc32.Update(a, crc32.IEEETable, zeros[:n]) }
 
-// LastCRC returns the CRC of b, given those of ab and a and the length of b.
+// LastCRC returns the CRC of b, given the CRCs of ab and a and the length of b.
 func LastCRC(ab, a uint32, lenB int64) uint32 { return ab ^ times(xPower(8*uint64(lenB)), a) }
 
-// First returns the CRC of a, given those of ab and b and the length of b. It uses that x generates
-// the field, so the order of x is 2^32-1.
+// First returns the CRC of a, given the CRCs of ab and b and the length of b. It relies on x
+// generating the field: the order of x is 2^32-1.
 func First(ab, b uint32, lenB int64) uint32 {
 	const order = 1<<32 - 1
 	return times(xPower(order-8*uint64(lenB)%order), ab^b)

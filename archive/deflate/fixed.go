@@ -105,7 +105,7 @@ func (w *FixedWriter) EndBlock(final bool) {
 	w.align()
 }
 
-// Bytes returns what was written.
+// Bytes returns all bytes so far.
 func (w *FixedWriter) Bytes() []byte { return w.out }
 
 func (w *FixedWriter) align() {

@@ -22,7 +22,7 @@ type Inflater struct {
 	out  io.Writer
 	win  []byte // up to end: the last 32 KiB written to out, then bytes that are decoded and not written yet
 	end  int
-	done int // end of what was written of win
+	done int // end of the part of win that was written to out
 
 	literals, distances huffman
 	fixedLit, fixedDist huffman
@@ -234,7 +234,7 @@ func (f *Inflater) compressed(lit, dist *huffman) error {
 	}
 }
 
-// match appends length bytes that are the same as those from distance bytes back.
+// match appends a copy of the length bytes that begin distance bytes back.
 func (f *Inflater) match(length, distance int) error {
 	at := f.end
 	if distance > at {
