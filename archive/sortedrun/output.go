@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Output is a buffered writer that computes size and SHA-256 of what is written.
+// Output is a buffered writer that computes the size and the SHA-256 of the written bytes.
 type Output struct {
 	w    *bufio.Writer
 	hash hash.Hash
@@ -31,7 +31,7 @@ func (o *Output) Write(data []byte) (int, error) {
 // Size returns the number of bytes written so far.
 func (o *Output) Size() int64 { return o.size }
 
-// Finish writes what is buffered, and returns the SHA-256 of all bytes, in hexadecimal.
+// Finish writes the buffered bytes, and returns the SHA-256 of all bytes, in hexadecimal.
 func (o *Output) Finish() (digest string, err error) {
 	err = o.w.Flush()
 	return hex.EncodeToString(o.hash.Sum(nil)), err
