@@ -12,8 +12,7 @@ import (
 var ErrConfined = errors.New("this process may not change that object")
 
 // Confined is a Store that reads everything, but puts and deletes only under some prefixes; without
-// prefixes it is read-only. Give it to a process that must not change others' objects, whatever bug
-// it may have.
+// prefixes it is read-only. With it, a bug in a process cannot change the objects of others.
 type Confined struct {
 	Store
 	to []string

@@ -62,10 +62,10 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64) error
 	return s.failed("put", key, err)
 }
 
-// settle finds out what became of a failed Put if the answer does not say it. A service that
-// refuses early closes the connection before it has read the body, and then its answer is often
-// lost. A 409 may mean that another put or delete was going on. settle returns err if the outcome
-// stays unknown.
+// settle finds out whether a failed Put has stored its object, if the answer does not say it. A
+// service that refuses early closes the connection before it has read the body, and then its answer
+// is often lost. A 409 may mean that another put or delete was going on. settle returns err if the
+// outcome stays unknown.
 func (s *S3) settle(ctx context.Context, key, id string, whole bool, err error) error {
 	status := minio.ToErrorResponse(err).StatusCode
 	if status != 0 && status != http.StatusConflict && status < http.StatusInternalServerError {

@@ -29,8 +29,8 @@ var (
 	ErrExists = errors.New("object exists")
 	// ErrNotExist says that there is no object under the key.
 	ErrNotExist = errors.New("object does not exist")
-	// ErrKey says that CheckKey rejects the key, or that the store cannot hold it because the key
-	// is the directory of another key, or the other way round.
+	// ErrKey says that CheckKey rejects the key, or that the store cannot hold it: it is the
+	// directory of another key, or another key is its directory.
 	ErrKey = errors.New("bad object key")
 	// ErrSize says that the reader given to Put held fewer or more bytes than declared. Nothing was
 	// stored.

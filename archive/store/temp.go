@@ -19,7 +19,7 @@ type tempSpace struct {
 	lock *os.File
 }
 
-// openTemp removes what dead processes left and creates a directory for this one. It locks the
+// openTemp removes the directories of dead processes and creates one for this process. It locks the
 // parent directory meanwhile, so that nobody removes the new directory before it is locked.
 func openTemp(root *os.Root, disk files.System) (*tempSpace, error) {
 	if err := disk.Mkdir(tempDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
