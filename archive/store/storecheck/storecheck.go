@@ -303,7 +303,8 @@ func (c *check) listNew(ctx context.Context) error {
 	return nil
 }
 
-// pageKeys returns names whose byte order differs from that of directories walked by name.
+// pageKeys returns names whose byte order differs from the order of a walk through directories by
+// name.
 func pageKeys() []string {
 	keys := []string{"l/0500-b", "l/0500.b", "l/0500/b", "l/05000", "l/B", "l/a"}
 	for i := range pageNames {
