@@ -12,7 +12,7 @@ import (
 // ErrInjected is the error of an injected fault. It says nothing about the outcome.
 var ErrInjected = errors.New("injected fault")
 
-// Outcome is what happens to a call.
+// Outcome is the outcome of a call.
 type Outcome int
 
 // Outcomes of a call.
