@@ -29,7 +29,7 @@ type CollectorOptions struct {
 	Every  time.Duration // between two collections
 	Delay  time.Duration // how long an object that nothing needs is kept; at least catalog.MinDelay
 	Keep   time.Duration // how long editions are kept; 0: for ever
-	// Expendable is that of catalog.Retention.
+	// Expendable is catalog.Retention.Expendable.
 	Expendable func(ctx context.Context, lines []catalog.SegmentEntry, n int) (expendable []bool, err error)
 	Leases     lease.Locker
 	Log        *slog.Logger

@@ -36,8 +36,8 @@ type ScrubberOptions struct {
 }
 
 // Scrubber reads the whole store again and again, and verifies it as a deep Fsck does. It keeps a
-// second copy up to date and verifies that, too. It replaces an object that is damaged in one of
-// the two by the other's.
+// second copy up to date and verifies that, too. If an object is damaged in one of the two, it
+// replaces the object by the other's.
 //
 // Segments are read in the order of their sequence numbers, evenly spread over a round. Once a day
 // the Scrubber checks the catalog, and that each object is there. It reports damage of the catalog

@@ -36,8 +36,8 @@ func NewTakedowns(c *catalog.Catalog, recall func(ctx context.Context, robot str
 	return &Takedowns{c, recall, log}
 }
 
-// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host, or a
-// collection or a robot, of which all that is published is meant.
+// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. It names a host or, to take
+// down everything published of it, a collection or a robot.
 type TakedownRequest struct {
 	Host       string    `json:"host,omitempty"`
 	Collection string    `json:"collection,omitempty"`
@@ -337,8 +337,8 @@ func (t *Takedowns) recordOf(ctx context.Context, s catalog.Tombstone, deed stri
 	return TakedownResponse{v.N, n}, nil
 }
 
-// checkKnown returns an error if the archive has nothing of the host, or nothing of it in the
-// edition. Without this, a take-down of a misspelt name would succeed and take nothing down.
+// checkKnown returns an error if the archive has no entry of the host, or none in the edition.
+// Without this check, a take-down of a misspelt name would succeed without effect.
 func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) error {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // Names of the leases.
 const (
 	leaseMerge   = "keeper"  // merging runs, and starting collections
-	leaseCollect = "collect" // one collection, whoever asked for it
+	leaseCollect = "collect" // one collection, scheduled or requested
 	leaseIndex   = "urls"    // following the catalog with the URL index
 	leaseScrub   = "scrub"   // verifying the store, and keeping its copy
 )
