@@ -1,5 +1,6 @@
 // Package urlindex finds records by their URL in all segments of all hosts. A look-up reads one
-// block of each live run; without the index it would read the index of every segment of the host.
+// block of each live run; without this index it would read the own index of every segment of the
+// host.
 //
 // The structure is like the catalog's. Rows, one for each record, are in immutable sorted runs.
 // Each state in a numbered log, appended by put-if-absent, names the live runs and a sequence
@@ -21,7 +22,7 @@ import "errors"
 
 // Errors that callers decide by.
 var (
-	// ErrCorrupt says that stored bytes are not what a Builder wrote.
+	// ErrCorrupt says that stored bytes are not as a Builder wrote them.
 	ErrCorrupt = errors.New("URL index is corrupt")
 	// ErrOther says that the index was built from another catalog than the one in the store.
 	ErrOther = errors.New("URL index is of another catalog")

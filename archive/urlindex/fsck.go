@@ -234,7 +234,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 	return ctx.Err()
 }
 
-// compareEntry compares the rows that an entry should have with those in the index.
+// compareEntry compares the rows that an entry should have with the entry's rows in the index.
 func (c *check) compareEntry(l catalog.SegmentEntry, pieces [][]byte, gone *withdrawn) {
 	have, sum := c.sums[l.Seq], rowSum{}
 	for _, piece := range pieces {

@@ -77,7 +77,7 @@ func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedru
 	return ref, nil
 }
 
-// rewrite stores one run with the rows of several, without those that are erased or expired.
+// rewrite stores one run with the rows of several runs, without erased and expired rows.
 func (m *runMaker) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
 	from := make([]sortedrun.Rows, len(runs))
 	for i, r := range runs {

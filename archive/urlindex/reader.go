@@ -149,5 +149,5 @@ func (r *Reader) open(ctx context.Context, s *state, held *View) (*View, error) 
 	return v, load.Wait()
 }
 
-// parallel limits the reads of one call that run at once.
+// parallel is how many reads of one call run at once, at most.
 const parallel = 8

@@ -46,7 +46,7 @@ type state struct {
 	Runs  []runRef `json:"runs"`
 }
 
-// kind is what a state has done.
+// kind is the kind of change that a state made.
 type kind string
 
 const (

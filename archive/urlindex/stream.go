@@ -61,8 +61,8 @@ func (s *stream) Next(ctx context.Context) error {
 	return nil
 }
 
-// failed adds the place to an error. It marks an error that bad bytes have caused, but none of the
-// store, as ErrCorrupt.
+// failed adds the place to an error. It marks errors from bad bytes as ErrCorrupt, but not errors
+// of the store.
 func (s *stream) failed(err error) error {
 	var bad flate.CorruptInputError
 	if errors.As(err, &bad) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
