@@ -2,8 +2,8 @@
 // every log-in, including failed and refused ones. Rows are deleted after the time that the
 // settings say.
 //
-// Handler wraps the handlers of acts. It takes the row from the request; a handler adds with Note
-// what it knows better: the actor, the object, the reason.
+// Handler wraps the handlers of acts. It makes the row from the request. A handler that knows the
+// actor, the object or the reason better adds them with Note.
 //
 // Every act has a row, whenever the process ends. Begin writes the row before the act, with the
 // outcome Begun, and it is completed once, when the act has ended. If a row stays Begun, the

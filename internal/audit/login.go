@@ -112,8 +112,8 @@ type visit struct {
 // Others is the object of rows for visitors' acts beyond visitsOfNetwork or visitsOfAll.
 const Others = "(others)"
 
-// How many rows an hour visitors may cause, those of one network and all together, before their
-// further acts share rows.
+// How many rows an hour visitors of one network, and all visitors, may cause before their further
+// acts share rows.
 const visitsOfNetwork, visitsOfAll = 200, 5000
 
 // writeVisit writes a row for an act of a visitor that Begin has not recorded. Equal acts within a
