@@ -1,7 +1,7 @@
-// Package db opens the service's control database: robots, hosts, assignments, the states of
-// batches, accounts, watches, jobs, transfers. It is either one SQLite file with a write-ahead log,
-// used by one process, or a PostgreSQL database, which any number of processes share. The SQL of
-// all rooms is the same for both.
+// Package db opens the service's control database, which holds robots, hosts, assignments, the
+// states of batches, accounts, watches, jobs and transfers. It is either one SQLite file with a
+// write-ahead log, used by one process, or a PostgreSQL database, which any number of processes
+// share. All SQL is the same for both.
 //
 // Every commit waits for the disk, so it is durable (synchronous=FULL in SQLite, synchronous_commit
 // in PostgreSQL). Unless it is read-only, a transaction waits at its beginning until it is the only

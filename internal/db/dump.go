@@ -21,7 +21,7 @@ import (
 // leftOut are the tables that are not in a dump: the migrations' table, and the queue for leases.
 var leftOut = []string{"goose_db_version", "lease_queue"}
 
-// cell is a value that has no JSON form of its own.
+// cell is the JSON of a value that JSON cannot express directly.
 type cell struct {
 	Real  *string `json:"f,omitempty"`
 	Bytes *[]byte `json:"b,omitempty"`
@@ -70,7 +70,7 @@ func isPostgres(d *sql.DB) bool {
 	return ok
 }
 
-// tables returns the names of the tables. A table comes after those that it refers to.
+// tables returns the names of the tables. A table comes after the tables to which it refers.
 func tables(ctx context.Context, tx *sql.Tx, postgres bool) (names []string, err error) {
 	list := `SELECT name, '' FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'`
 	refers := `SELECT m.name, p."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) p WHERE m.type = 'table'`

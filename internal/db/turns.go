@@ -10,8 +10,8 @@ import (
 )
 
 // turns opens connections to a SQLite file. One connection writes at a time, in the order in which
-// they ask. By itself SQLite makes a connection that finds another one writing sleep for up to 0.1
-// s, even if the other ends sooner, and later connections overtake it.
+// they ask. By itself SQLite lets a connection sleep for up to 0.1 s while another one writes. The
+// connection sleeps on even if the other ends sooner, and later connections overtake it.
 //
 // A connection that has waited for the time longest gets an error. Outside a transaction, a
 // prepared statement, or one that returns rows, takes no turn, and waits as SQLite does.
