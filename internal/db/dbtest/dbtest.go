@@ -140,13 +140,13 @@ func atServer(server, what string) error {
 	return nil
 }
 
-// templates has a func() (name string, err error) for each server, by its URL: the name of the
-// database that migratedPostgres copies.
+// templates has a func() (name string, err error) for each server, by the server's URL. It returns
+// the name of the database that migratedPostgres copies.
 var templates sync.Map
 
 // migratedPostgres returns the URL of a PostgreSQL database with today's schema. The first call
-// migrates one, which all calls copy until the process ends. If testkit.AtExit cannot drop that one
-// at the end, each call copies an empty database instead.
+// migrates a template, which all calls copy until the process ends. If testkit.AtExit cannot drop
+// the template at the end, all calls copy an empty database instead.
 func migratedPostgres(t testing.TB) string {
 	t.Helper()
 	server := server(t)
@@ -208,8 +208,8 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// StartSmall is Start for a server whose tables lie on a disk of their own, with tmpfs's options.
-// The write-ahead log lies elsewhere: a server without room for it stops.
+// StartSmall is Start for a server whose tables are on a tmpfs with these options. The write-ahead
+// log is elsewhere, because a server without room for it stops.
 func StartSmall(t testing.TB, options string) *Cluster {
 	t.Helper()
 	c := newCluster(t)
@@ -288,7 +288,7 @@ func (c *Cluster) Start(t testing.TB) {
 	c.await(t)
 }
 
-// Stop ends the server and all its connections. What is committed stays.
+// Stop ends the server and all its connections. Committed transactions stay.
 func (c *Cluster) Stop() { c.end(syscall.SIGINT) }
 
 func (c *Cluster) end(how syscall.Signal) {
@@ -330,8 +330,8 @@ func programs(t testing.TB) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// account returns process attributes: if the test runs as root, they make programs run as the user
-// postgres, to whom account then gives dir.
+// account returns process attributes for the server's programs. If the test runs as root, they run
+// as the user postgres, who then owns dir.
 func account(t testing.TB, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	attr := &syscall.SysProcAttr{}
