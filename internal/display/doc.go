@@ -10,7 +10,7 @@
 //
 // ParseDayOrTime parses the beginning or end of a period: a day, or a time.
 //
-// # What others have named
+// # Foreign names
 //
 // Harmless keeps foreign names from controlling a terminal. URLs, names of files and messages that
 // quote them come from the web: an escape sequence in one could clear the screen, or change the
