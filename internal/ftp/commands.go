@@ -52,8 +52,8 @@ const (
 	// withArgument are the commands that need an argument.
 	withArgument = `AUTH PBSZ PROT USER OPTS TYPE MODE STRU CWD XCWD PORT EPRT RETR STOR APPE REST SIZE MDTM
 		HASH XSHA256`
-	// refused are commands that clients may try and that are missing on purpose: the service
-	// decides what its tree looks like, and nothing is renamed or deleted by FTP.
+	// refused are commands that clients may try and that the server refuses on purpose: the service
+	// alone decides on its tree, so clients cannot rename or delete files.
 	refused = `ACCT ADAT CCC CONF DELE ENC HOST LANG LPRT LPSV MFCT MFF MFMT MIC MKD RANG REIN RMD RNFR
 		RNTO SITE SMNT STOU XMKD XRMD XCRC XMD5 XSHA XSHA1 XSHA512`
 )

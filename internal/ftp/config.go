@@ -15,7 +15,7 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Config says where a server listens and what it allows. Only Addr or Listener must be set.
+// Config has the settings of a server. Only Addr or Listener must be set.
 type Config struct {
 	Addr     string       // "host:port" to listen on, if Listener is nil
 	Listener net.Listener // closed by Run

@@ -82,8 +82,8 @@ func (c *dataConn) Resumed() bool {
 	return ok && secure.ConnectionState().DidResume
 }
 
-// wholeTLS is a connection below TLS that fails when TCP ends. Only close_notify ends encrypted
-// data, but crypto/tls accepts the end of TCP too.
+// wholeTLS is a connection below TLS. It returns an error when TCP ends, because crypto/tls would
+// accept that as the end of the data. Only close_notify may end encrypted data.
 type wholeTLS struct{ net.Conn }
 
 func (w wholeTLS) Read(p []byte) (int, error) {

@@ -49,7 +49,7 @@ func (i *info) opts(arg string) {
 func (i *info) syst(string) { i.d.reply(215, "UNIX Type: L8") }
 func (i *info) clnt(string) { i.d.reply(200, "Noted") }
 
-// stat answers STAT, but for files: MLST and LIST describe them.
+// stat answers STAT. It refuses STAT of a file, for which there are MLST and LIST.
 func (i *info) stat(arg string) {
 	switch {
 	case arg != "":

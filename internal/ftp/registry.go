@@ -30,7 +30,7 @@ type place struct {
 // registry counts connections and logins, and sends clients away.
 type registry struct {
 	maxConns, maxPerAddr, maxPerAccount int
-	contact                             string // for people who are refused
+	contact                             string // whom refused people can ask
 	counts                              *Counts
 
 	mu         sync.Mutex // guards what follows

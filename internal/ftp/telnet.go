@@ -43,8 +43,8 @@ func (t *telnet) strip(b []byte) []byte {
 			case x >= telnetSE && x != telnetIAC:
 				t.state = inData
 			default:
-				// IAC IAC stands for one byte 255. Any byte that is no command is the text after
-				// a Data Mark that was sent as urgent data.
+				// IAC IAC stands for one byte 255. A byte that is not a command is text after a
+				// Data Mark that was sent as urgent data.
 				out = append(out, x)
 				t.state = inData
 			}
