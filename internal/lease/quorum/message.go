@@ -143,7 +143,7 @@ type caller struct {
 	told map[string]told
 }
 
-// told is what a server has told of its start and its time.
+// told has the start and the time of a server, as the server has told them.
 type told struct {
 	boot string
 	at   int64

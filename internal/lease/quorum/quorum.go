@@ -12,10 +12,10 @@
 //     asked.
 //   - A token is lent for a time. So a client that has died, or is cut off, loses it. A server that
 //     has been started anew lends nothing for that time.
-//   - Before a client holds the name, it writes a fencing token to the servers that have lent it
-//     theirs: a higher one than any of them knows. They keep it on disk. Two holders never have the
-//     same, and a later one has a higher one, whatever clocks and messages do: a majority that
-//     accepts one has accepted none that is higher, and has lent its tokens to nobody else since.
+//   - Before a client holds the name, it writes a fencing token, higher than any that they know, to
+//     the servers that have lent it their tokens. The servers keep it on disk. So a later holder
+//     always has a higher fencing token, whatever clocks and messages do: a majority that accepts a
+//     fencing token has accepted no higher one, and has lent its tokens to nobody else since.
 //   - Servers join and leave in two phases (the paper's L and L̄), whose order follows Raft's joint
 //     consensus (Ongaro and Ousterhout 2014, section 6): see Locker.Change.
 //
