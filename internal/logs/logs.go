@@ -1,7 +1,7 @@
 // Package logs makes the loggers of both programs. Lines are text or JSON. Each line for a request
 // has the request's ID, which also a proxy in front and the object store behind can log.
 //
-// The keys of lines are those that docs/logs.md lists; a test in test/house refuses others.
+// docs/logs.md lists the keys of lines; a test in test/house refuses other keys.
 package logs
 
 import (

@@ -24,7 +24,7 @@ func Request(ctx context.Context) string {
 	return id
 }
 
-// NewID returns an ID that nobody else has: 26 letters and digits.
+// NewID returns a new random ID of 26 letters and digits.
 func NewID() string { return rand.Text() }
 
 // Handler gives each request an ID, and sends it in a header of the answer. A trusted proxy may
