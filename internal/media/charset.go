@@ -206,8 +206,8 @@ func bareUTF16(b []byte) string {
 	return ""
 }
 
-// sniff returns the encoding, among UTF-8 and those of the Japanese web, that fits the bytes best;
-// "" if none fits.
+// sniff returns the encoding that fits the bytes best: UTF-8, or one of the Japanese web. It
+// returns "" if none fits.
 func sniff(b []byte) string {
 	switch {
 	case (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))) && sevenBit(b):

@@ -25,7 +25,7 @@ type Chunks struct {
 	err   error
 }
 
-// ErrChunk says that a body in chunks has something else where a chunk should begin or end.
+// ErrChunk says that the body has other bytes at a place where a chunk should begin or end.
 var ErrChunk = errors.New("the body is not in chunks from here on")
 
 // NewChunks returns a reader of the body in r. If r is a bufio.Reader with a buffer of 4 KiB or

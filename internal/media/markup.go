@@ -168,8 +168,8 @@ func LocalName(name string) string {
 	return name
 }
 
-// StyleSheet returns a token that is an XML processing instruction for a style sheet in the form of
-// a tag. Its attributes are those of a link element.
+// StyleSheet turns an XML processing instruction for a style sheet into a tag with the attributes
+// of a link element. ok is false for any other token.
 func StyleSheet(token []byte) (tag []byte, ok bool) {
 	pi, ok := bytes.CutPrefix(token, []byte("<?xml-stylesheet"))
 	return append([]byte("<link"), pi...), ok
