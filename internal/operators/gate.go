@@ -25,8 +25,8 @@ import (
 
 // Gate passes a request on to next if it comes from an operator whose role includes least, and
 // refuses all others. It writes the act of next to the audit log; audit.None is for handlers that
-// only read. Each route for operators goes through a Gate, so no other place decides who may do
-// what.
+// only read. Each route for operators goes through a Gate, so no other place decides on
+// permissions.
 type Gate func(least Role, act audit.Act, next http.Handler) http.Handler
 
 // Mount returns a route.Mount that mounts operators' operations on a router, behind g. explain

@@ -76,8 +76,8 @@ type Store struct {
 	limit   *passwords.Limiter
 }
 
-// NewStore returns the Store in a database, whose migrations must have run. cost is that of hashing
-// new passwords. No operator can have the name TokenName.
+// NewStore returns the Store in a database, whose migrations must have run. cost is the cost of
+// hashing new passwords. No operator can have the name TokenName.
 func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (*Store, error) {
 	checker, err := passwords.NewChecker(cost)
 	if err != nil {
@@ -86,7 +86,7 @@ func NewStore(database *sql.DB, cost passwords.Cost, limit *passwords.Limiter) (
 	return &Store{db: database, checker: checker, cost: cost, limit: limit}, nil
 }
 
-// OperatorChange says what to change in an operator. Nil fields stay as they are.
+// OperatorChange has the new values for an operator. Nil fields stay as they are.
 type OperatorChange struct {
 	Role      *Role   `json:"role,omitempty"`
 	Suspended *bool   `json:"suspended,omitempty"`
