@@ -32,7 +32,7 @@ type Checker struct {
 	decoy    string // hash that is checked for unknown names, which then take as long as known ones
 }
 
-// NewChecker returns a checker. cost is that of the check for unknown names.
+// NewChecker returns a checker. The check of an unknown name costs as much as hashing with cost.
 func NewChecker(cost Cost) (*Checker, error) {
 	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 )
 
 // Turns bounds how many costly checks of passwords run at once: a number in all, and one for each
-// address. An address that sends many waits for each in turn. Another address waits for at most one
-// of them.
+// address. So an address with many checks delays another address by at most one of them.
 type Turns struct {
 	all chan struct{}
 
