@@ -116,7 +116,7 @@ func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (files.File, 
 	return w, nil
 }
 
-// file is a File that records what is appended to it.
+// file is a File that records each append.
 type file struct {
 	files.File
 	recorder *Recorder
