@@ -74,7 +74,7 @@ func Of(page string, head, body []byte) string {
 	return f.String()
 }
 
-// IsRobotsTxt reports whether a URL is that of a host's robots.txt.
+// IsRobotsTxt reports whether page is the URL of a host's robots.txt.
 func IsRobotsTxt(page string) bool {
 	rest, ok := strings.CutSuffix(page, "/robots.txt")
 	_, host, scheme := strings.Cut(rest, "://")
