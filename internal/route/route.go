@@ -86,8 +86,8 @@ type Answer struct {
 // body if Out is None.
 type Op[In, Out any] struct{ Route }
 
-// None is the In of an operation without parameters and body, and the Out of one that answers
-// without a body.
+// None is the In of an operation without parameters and body, and the Out of an operation that
+// answers without a body.
 type None struct{}
 
 // At is a request with a JSON body and one path variable, which names what the request is about.
