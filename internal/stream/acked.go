@@ -107,7 +107,7 @@ func (f *Follower) Close() {
 
 // Follow calls done when the peer has acknowledged bytes bytes since the meter's beginning, has
 // acknowledged none for the time patience, or has ended its connection. It calls done from another
-// goroutine, or at once if one of these is so already. begun is when the transfer began.
+// goroutine, or at once if one of these conditions holds already. begun is when the transfer began.
 func (f *Follower) Follow(m *Meter, begun time.Time, bytes int64, patience time.Duration, done func(Taken)) {
 	r, over := m.verdict(bytes)
 	if !over {
