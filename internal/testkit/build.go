@@ -32,8 +32,8 @@ func BuildShared(t testing.TB, name string) string {
 	return build(t, filepath.Join(Shared(t), name), ".", []string{"-mod=mod"})
 }
 
-// BuildModule is Build for a program in a folder of the project that is a module of its own, such
-// as test/oidc.
+// BuildModule is Build for a program in a folder of the project with its own go.mod, such as
+// test/oidc.
 func BuildModule(t testing.TB, folder string) string {
 	t.Helper()
 	return build(t, filepath.Join(Root(t), folder), ".", nil)

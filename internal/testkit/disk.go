@@ -51,13 +51,12 @@ func MountSmall(t testing.TB, dir, options string) error {
 	return err
 }
 
-// inLimits is set in the environment of a test that FilesUpTo has run again in a process of its
-// own.
+// inLimits is set in the environment of a test that FilesUpTo has run again in a new process.
 const inLimits = "SHEAF_TEST_IN_LIMITS"
 
 // FilesUpTo limits each file of the process to n bytes until lift is called. A write beyond them
 // stores what fits and then fails, as on a full disk. For that, FilesUpTo runs the test again in a
-// process of its own; if it returns nil, this was done, and the test must end.
+// new process. If it returns nil, the new process has done the test, which must then end.
 func FilesUpTo(t *testing.T, n uint64) (lift func()) {
 	t.Helper()
 	if os.Getenv(inLimits) == "" {
