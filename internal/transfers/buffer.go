@@ -93,7 +93,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 // Flush writes all waiting downloads, in batches, until one fails.
 func (b *Buffer) Flush(ctx context.Context) error { return b.write(ctx, 1) }
 
-// write writes waiting downloads, in batches, as long as at least least of them wait.
+// write writes waiting downloads in batches, until fewer than least of them wait.
 func (b *Buffer) write(ctx context.Context, least int) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // Document is the answer of GET /v1/transfers: the totals of all selected transfers, one page of
-// them, newest first, and those under way. The next page is at ?before=<Next>.
+// these transfers, newest first, and the transfers under way. The next page is at ?before=<Next>.
 type Document struct {
 	Totals    []TotalLine    `json:"totals"`
 	Transfers []TransferLine `json:"transfers"`

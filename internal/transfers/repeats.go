@@ -58,9 +58,9 @@ func (t *Transfer) sums() bool {
 	return t.Direction == Download && (t.Unknown || t.Bytes < small || t.Protocol == Redirect)
 }
 
-// split divides new transfers. rows are the rows to insert. places has the indexes in rows of those
-// to which later downloads may be added. more has the amounts to add to existing rows, by their
-// IDs.
+// split divides new transfers. rows are the rows to insert. places maps a key to the index of its
+// row in rows, if later downloads may be added to that row. more has the amounts to add to existing
+// rows, by their IDs.
 func (r *repeats) split(list []Transfer) (rows []Transfer, places map[repeat]int, more map[int64]*Transfer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
