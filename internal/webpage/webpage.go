@@ -72,7 +72,7 @@ func KeepMenu(ctx context.Context, menu []Group) {
 	}
 }
 
-// WithUser returns a context for requests of somebody who has logged in.
+// WithUser returns a context for requests of a user who has logged in.
 func WithUser(ctx context.Context, u User) context.Context {
 	if kept, ok := ctx.Value(aroundKey{}).(*around); ok {
 		kept.user = u
