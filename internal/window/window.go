@@ -50,8 +50,8 @@ type weekdays uint8
 
 func (w weekdays) has(d time.Weekday) bool { return w&(1<<d) != 0 }
 
-// span is a range of local time, counted from the midnight at which the day starts; it includes
-// from but not to. If the range crosses midnight, to exceeds 24 h.
+// span is a range of local time, counted from the midnight at which the day starts. It includes
+// from and excludes to. If the range crosses midnight, to exceeds 24 h.
 type span struct{ from, to time.Duration }
 
 func (s span) contains(clock time.Duration) bool { return s.from <= clock && clock < s.to }
