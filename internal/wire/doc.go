@@ -9,8 +9,8 @@
 // # Limits
 //
 // Robots and the service must agree on two limits: how large a page may be, and how much a host's
-// part of a batch may grow when it is decoded. The service refuses nothing for its size if the
-// robot keeps them.
+// part of a batch may grow when it is decoded. If a robot keeps these limits, the service does not
+// refuse a batch for its size.
 //
 // # The rule of expansion
 //

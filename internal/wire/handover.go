@@ -80,7 +80,7 @@ func (r HandoverRest) valid() bool {
 	return r.WaitMS >= 0 && r.WaitMS <= most && r.EveryMS >= 0 && r.EveryMS <= most
 }
 
-// Check returns what is wrong with the head.
+// Check returns an error that says what is wrong with the head.
 func (h *Handover) Check() error {
 	switch {
 	case h.Format != HandoverFormat:
@@ -115,7 +115,7 @@ func (h *Handover) Check() error {
 }
 
 // ID returns the name of the hand-over in lists: the digest of its host and its body. The digest of
-// the body would not do, since hosts of which little is known may have the same body.
+// the body alone may not be unique, since the bodies of little-known hosts may be equal.
 func (h *Handover) ID() string { return Digest([]byte(h.Host + " " + h.SHA256)) }
 
 // File returns the part of the file before the body: the signed head and LF. size and sha256, in

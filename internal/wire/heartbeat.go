@@ -11,7 +11,7 @@ const (
 	MaxHeartbeatHosts = 10_000
 )
 
-// Phase is what a robot is doing.
+// Phase is the current activity of a robot.
 type Phase string
 
 // Phases of a robot. Hosts that have not been begun count as waiting only in PhaseCollecting and

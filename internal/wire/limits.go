@@ -8,8 +8,8 @@ const (
 	MaxBody = 512 << 20
 	// MaxRatio is the number of decoded bytes that each stored byte allows.
 	MaxRatio = 200
-	// Grace is how many bytes may be decoded beyond those that MaxRatio allows. It is
-	// several times PageBytes, so that a few pages of zeros are kept whole.
+	// Grace is how many more bytes may be decoded than MaxRatio allows. It is several times
+	// PageBytes, so that a few pages of zeros are kept whole.
 	Grace = 256 << 20
 )
 

@@ -76,9 +76,9 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// ParseLogLine parses a line, with or without its LF. It accepts what Append writes, and variants
-// of the paper's grammar: single or double quotation marks, any spaces around commas, a comma after
-// the URL, and a header with unescaped quotation marks, which it takes as it is.
+// ParseLogLine parses a line, with or without its LF. It accepts lines that Append writes, and
+// variants of the paper's grammar: single or double quotation marks, any spaces around commas, a
+// comma after the URL, and a header with unescaped quotation marks, which it returns unchanged.
 func ParseLogLine(line []byte) (LogLine, error) {
 	s := strings.TrimRight(string(line), "\r\n \t")
 	if len(s) > MaxLogLine {

@@ -83,7 +83,7 @@ type Manifest struct {
 	// and made this one. It is not signed.
 	Inferred bool `json:"inferred,omitempty"`
 
-	// Collection is the collection as which an operator has imported the batch. Only an inferred
+	// Collection is the collection under which an operator has imported the batch. Only an inferred
 	// manifest has it.
 	Collection Collection `json:"collection,omitzero"`
 }

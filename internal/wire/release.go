@@ -6,7 +6,7 @@ import (
 )
 
 // Paths from which programs are fetched. PathInstaller and PathReleases need no credentials, since
-// the robot verifies what it fetches by digest and signature.
+// the robot verifies the fetched files by digest and signature.
 const (
 	PathReport    = "/v1/robots/{robot}/report" // POST: ReportRequest
 	PathInstaller = "/install.sh"               // GET
