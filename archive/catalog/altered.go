@@ -24,8 +24,7 @@ type altered struct {
 }
 
 // Alterations returns the alterations of the host with a key, or all if the key is empty, in the
-// order of their times. They are as of now, not of the snapshot's version. Callers must not change
-// them.
+// order of their times. They are as of now, not of the snapshot's version. Do not change them.
 func Alterations(s *Snapshot, key string) []Alteration {
 	a := s.catalog.current().altered
 	if key == "" {
@@ -44,8 +43,7 @@ func Tick(at, last time.Time) time.Time {
 	return at.Add(time.Second)
 }
 
-// readTombstones reads the tombstones of a version that are in force, and the alterations that all
-// tombstones have made.
+// readTombstones reads the tombstones of a version that are in force, and all alterations.
 func readTombstones(ctx context.Context, runs []*run) (tombstones, altered, error) {
 	s, a := make(tombstones), altered{hosts: make(map[string][]Alteration)}
 	for t, err := range eachTombstone(ctx, runs, "") {

@@ -1,8 +1,7 @@
 package catalog
 
 // Boundaries returns the names of the durable writes of Publish, Merge and Remove, for each in the
-// order of the writes. A fault test must stop the process before and after each write. See
-// Options.Boundary.
+// order of the writes. A fault test must stop the process before and after each.
 func Boundaries() []string {
 	return []string{
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,

@@ -73,8 +73,8 @@ func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limi
 	return changes, last, nil
 }
 
-// versionAfter returns the number of the version that holds the sequence number after since; it may
-// be the next version.
+// versionAfter returns the number of the version, perhaps the next one, with the number after
+// since.
 func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error) {
 	var failed error
 	n := sort.Search(int(s.state.N), func(i int) bool {
@@ -198,8 +198,7 @@ func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	return changes, err
 }
 
-// tombstones returns the events of a version that has only tombstones. It reads all of them, since
-// they are few.
+// tombstones returns the events of a version that has only tombstones. They are few.
 func (f *follower) tombstones(ctx context.Context) (changes []Change, err error) {
 	for row, err := range scan(ctx, []*run{f.run}, tableTombstone+f.prefix) {
 		if err != nil {

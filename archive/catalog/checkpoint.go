@@ -7,8 +7,7 @@ import (
 )
 
 // Checkpoint is the version in which a sequence number was assigned. Each version holds the digest
-// of the version before. So two logs with the same checkpoint for a number are the same up to
-// there.
+// of the version before. So two logs with the same checkpoint for a number are equal up to there.
 type Checkpoint struct {
 	Version int64
 	At      time.Time

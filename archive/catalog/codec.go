@@ -58,8 +58,7 @@ func skippable(magic uint32, data []byte) []byte {
 	return append(out, data...)
 }
 
-// unskip returns the content of a skippable frame with the given magic. The frame must be all of
-// data.
+// unskip returns the content of a skippable frame with the given magic. The frame must fill data.
 func unskip(magic uint32, data []byte) ([]byte, error) {
 	if len(data) < frameHeader || binary.LittleEndian.Uint32(data) != magic ||
 		int64(binary.LittleEndian.Uint32(data[4:])) != int64(len(data)-frameHeader) {

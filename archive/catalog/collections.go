@@ -17,8 +17,8 @@ type CollectionList struct {
 	Collections []ImportedCollection `json:"collections"`
 }
 
-// ImportedCollection is all that was published of a collection of one name. Its sums are zero until
-// Sum is called.
+// ImportedCollection is all that was published of one collection. Its sums are zero until Sum is
+// called.
 type ImportedCollection struct {
 	wire.Collection          // the newest statement of its source and licence
 	Editions        []string `json:"editions"`             // the editions that brought some of it, in the order of publication

@@ -12,8 +12,7 @@ import (
 )
 
 // draft holds a publication's entries, sorted, before their version is known. A row is "<host key>
-// <entry>", a tab, and the entry's part of the host's summary. The entry is JSON, so it contains no
-// tab.
+// <entry>", a tab, and the entry's part of the host's summary. The entry's JSON has no tab.
 type draft struct {
 	sorter *sortedrun.Sorter
 	totals map[string]*batchRow

@@ -28,8 +28,7 @@ func (o *objectCheck) need(key string, start, end int64) error {
 	return o.sorter.Add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
 }
 
-// needWhole notes that an object of this size, or larger, must be there. It may be called several
-// times for one object.
+// needWhole notes that an object of at least this size is needed. It may be called again for one.
 func (o *objectCheck) needWhole(key string, size int64) error { return o.need(key, size, size) }
 
 // IncomingPrefix begins the keys of batches that are not published yet. Only ingest puts and

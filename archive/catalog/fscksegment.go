@@ -12,8 +12,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// segmentCheck checks the objects outside the catalog to which versions refer: segments and
-// manifests.
+// segmentCheck checks the segments and manifests to which versions refer.
 type segmentCheck struct {
 	store      store.Store
 	deep       bool

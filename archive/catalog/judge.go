@@ -138,8 +138,7 @@ func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry
 	return j.unlessYoung(ReasonUnpublished, young), nil, nil
 }
 
-// unlessYoung returns the reason. If the object is young, it counts the object and returns an empty
-// reason.
+// unlessYoung returns the reason, or for a young object, which it counts, an empty reason.
 func (j *judge) unlessYoung(reason Reason, young bool) Reason {
 	if !young {
 		return reason
@@ -148,8 +147,7 @@ func (j *judge) unlessYoung(reason Reason, young bool) Reason {
 	return ""
 }
 
-// entriesDown returns the taken-down entries of rows of reference, with the fields that tombstones
-// compare.
+// entriesDown returns the taken-down entries of rows of reference, with the fields for tombstones.
 func (j *judge) entriesDown(refs []string) (entries []SegmentEntry, err error) {
 	for _, ref := range refs {
 		if ref == refExpired {
@@ -165,8 +163,7 @@ func (j *judge) entriesDown(refs []string) (entries []SegmentEntry, err error) {
 	return entries, nil
 }
 
-// ofRun is like of, for a run of the catalog. It looks the run up in the version for which it was
-// made.
+// ofRun is like of, for a run of the catalog. It looks the run up in its version.
 func (j *judge) ofRun(ctx context.Context, key string) (Reason, error) {
 	if j.pinned[key] {
 		return "", nil

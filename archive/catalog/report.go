@@ -22,8 +22,7 @@ type FsckOptions struct {
 	TempDir string
 }
 
-// Damage is an error that FsckOptions.Verify returns if another object than the segment's is
-// damaged.
+// Damage is FsckOptions.Verify's error if another object than the segment's is damaged.
 type Damage struct {
 	Key string // of the object
 	Err error

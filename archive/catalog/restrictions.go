@@ -71,8 +71,7 @@ func (c *Catalog) Restrict(ctx context.Context, all ...Restriction) error {
 	return nil
 }
 
-// Restrictions returns the last record of each restriction, ended ones too, in the order of
-// recording.
+// Restrictions returns the last record of each restriction, also if it has ended, by time.
 func Restrictions(ctx context.Context, s *Snapshot) ([]Restriction, error) {
 	runs, err := s.live()
 	if err != nil {

@@ -83,11 +83,10 @@ type retainer struct {
 
 	key  []byte // of the host that is being read, with the table's name
 	rows []byte // of the host's entries, with newlines; empty if skip is true
-	skip bool   // no entry of the host is old enough
+	skip bool   // no entry of the host may expire
 }
 
-// add takes the next row of the table of entries. It decodes only hosts whose first entry is old
-// enough.
+// add takes the next row of the table of entries. It skips hosts of which no entry may expire.
 func (r *retainer) add(ctx context.Context, row []byte) error {
 	key := rowKey(row)
 	key = key[:bytes.LastIndexByte(key, ' ')]

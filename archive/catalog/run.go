@@ -106,8 +106,7 @@ func (r *run) read(ctx context.Context, n int64, keep bool) (*sortedrun.Block, e
 	return b, nil
 }
 
-// passing is a run that is read once from beginning to end. Its blocks do not displace other blocks
-// from the cache.
+// passing is a run that is read once from beginning to end. Its blocks are not cached.
 type passing struct{ *run }
 
 func (p passing) Block(ctx context.Context, n int64) (*sortedrun.Block, error) {

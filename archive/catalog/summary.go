@@ -139,8 +139,7 @@ func summaryFrom(table string, row []byte) (summary, error) {
 	return summaryOf(l), err
 }
 
-// putSummaries adds the summaries of all hosts in several runs to w, the run into which these are
-// merged.
+// putSummaries adds the summaries of all hosts in several runs to w, which merges the runs.
 func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	for s, err := range summaries(ctx, runs, tableSummary, "", "") {
 		if err != nil {

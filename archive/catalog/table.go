@@ -18,8 +18,7 @@ func openTable(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return r })
 }
 
-// openPassing is like openTable, for a walk through all rows. The walk does not displace other
-// blocks from the cache.
+// openPassing is like openTable, for a walk through all rows, whose blocks are not cached.
 func openPassing(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return passing{r} })
 }
@@ -46,8 +45,7 @@ func (t *table) seek(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// advance moves forward to the first row at or behind key. Rows that were passed must sort before
-// key.
+// advance moves forward to the first row at or behind key. Passed rows must sort before key.
 func (t *table) advance(ctx context.Context, key string) error {
 	for _, c := range t.cursors {
 		if err := c.Advance(ctx, key); err != nil {
@@ -95,8 +93,7 @@ func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[
 	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
 }
 
-// pass is like scan, for a walk that reads each row once. The walk does not displace other blocks
-// from the cache.
+// pass is like scan, for a walk that reads each row once. Its blocks are not cached.
 func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
 }

@@ -63,8 +63,7 @@ func (s tombstones) cover(l SegmentEntry) bool {
 	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
 }
 
-// down reports whether a take-down of the same host, edition, URL prefix and collection is in
-// force.
+// down reports whether a take-down of the same host, edition, prefix and collection is in force.
 func (s tombstones) down(t Tombstone) bool {
 	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
 }

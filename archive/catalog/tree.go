@@ -22,6 +22,5 @@ func keyOfPath(path string) string {
 	return strings.ReplaceAll(path, "/", ",") + ","
 }
 
-// afterSubtree returns the least text that sorts behind every text that begins with the key and a
-// comma.
+// afterSubtree returns the least text that sorts behind all texts that begin with the key and ",".
 func afterSubtree(key string) string { return key + "-" }
