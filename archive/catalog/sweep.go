@@ -44,7 +44,7 @@ func (s *sweeper) take(ctx context.Context, d downed) error {
 	return s.delete(ctx, d.Candidate)
 }
 
-// delete deletes one object.
+// delete deletes one object, unless this is a dry run, and counts it.
 func (s *sweeper) delete(ctx context.Context, c Candidate) error {
 	if !s.report.DryRun {
 		err := s.catalog.opt.Boundary.Write(writeCollect, func() error { return s.catalog.lib.store.Delete(ctx, c.Key) })

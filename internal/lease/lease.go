@@ -61,8 +61,9 @@ func (o *Options) fill() {
 // releasing is the time-out for releasing a lease. A lease that is not released ends by itself.
 const releasing = 5 * time.Second
 
-// Under is for implementations of Locker. It calls f with keep running beside it. keep returns nil
-// when its context ends, or ErrLost when the lease is lost; then f's context ends.
+// Under is for implementations of Locker. It calls f and, concurrently, keep, which prolongs the
+// lease. keep returns nil when its context ends, or ErrLost when the lease is lost; then f's
+// context ends.
 func Under(ctx context.Context, token int64, keep func(context.Context) error, f func(context.Context, int64) error) error {
 	held, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 	"sheaf/internal/db"
 )
 
-// Directions of a transfer, as seen from the service's users.
+// Directions of a transfer, as the service's users see them.
 const (
 	Upload   = "upload"
 	Download = "download"

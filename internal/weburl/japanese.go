@@ -42,8 +42,9 @@ func writable(b string, enc encoding.Encoding) bool {
 	return enc != japanese.EUCJP || !strings.HasPrefix(b, "\x8f")
 }
 
-// asWritten changes an encoding by x/text into the one that browsers write: for characters in
-// Shift_JIS's rows ED and EE (chosen by NEC) they write the duplicates in rows FA to FC (IBM's).
+// asWritten turns bytes that x/text has encoded into those that browsers write. For characters in
+// Shift_JIS's rows ED and EE (chosen by NEC), browsers write the duplicates in rows FA to FC
+// (IBM's).
 func asWritten(b string, enc encoding.Encoding) string {
 	if enc != japanese.ShiftJIS {
 		return b
