@@ -14,8 +14,7 @@ import (
 const cdxjMemory = 8 << 20
 
 // CDXJ sorts the standard index lines of a WARC view by key and time. It holds 8 MiB of lines in
-// memory, and further lines in a temporary file. It must be closed, and must not be used
-// concurrently.
+// memory, and further lines in a temporary file. Close it, and do not use it concurrently.
 type CDXJ struct {
 	filename string // the view's
 	at       int64  // where the next record begins in the view

@@ -52,8 +52,8 @@ type Reference struct {
 // Len returns the cell's length in bytes.
 func (c *Place) Len() int64 { return c.TLen + c.BLen }
 
-// Cut reports whether the record's body broke off. It is false for a body that was cut at a limit
-// of the writer.
+// Cut reports whether the record's body broke off. It is false for a body cut at the writer's
+// limit.
 func (c *Cell) Cut() bool { return c.Truncated != "" && c.Truncated != TruncatedLength }
 
 // span is a range of stored bytes.

@@ -109,8 +109,7 @@ func (x *extents) Next(ctx context.Context) (stream.Extent, error) {
 	return stream.Extent{Bytes: x.buf}, nil
 }
 
-// take returns the first n bytes of a piece as an extent. If they are few, it appends them to the
-// buffer instead.
+// take returns the first n bytes of a piece as an extent. If they are few, it buffers them instead.
 func (x *extents) take(p piece, n int64) (stream.Extent, error) {
 	if p.given != nil {
 		if n >= sendable {

@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// maxGap is the longest gap between cells, in bytes, that is read and dropped. Over a longer gap, a
-// new range is opened.
+// maxGap is the longest gap between cells, in bytes, that is read and dropped, not jumped over.
 const maxGap = 64 << 10
 
 // gatherReader reads the stored bytes of runs of cells, in order, with one open range for each run.

@@ -19,8 +19,7 @@ func (s *LineScanner) Skip(prefix string) (ok bool) {
 }
 
 // Text removes a prefix and the string after it, and stores the string, which shares memory with
-// the text. The string must be ASCII without escapes. If the text differs, Text changes nothing and
-// returns false.
+// the text. The string must be ASCII without escapes. For another text, it only returns false.
 func (s *LineScanner) Text(prefix string, to *string) bool {
 	after, ok := strings.CutPrefix(s.Rest, prefix)
 	if !ok || after == "" || after[0] != '"' {

@@ -84,8 +84,7 @@ const endMemberSize = memberHead + wiSize + 10 + trailerSize
 // padding returns the number of zero bytes that follow a body of n bytes in the tar.
 func padding(n int64) int { return int(-n & (blockSize - 1)) }
 
-// padBlock returns PAD, the final block of every B. It holds the padding of a body of bodyLen
-// bytes.
+// padBlock returns PAD, the final block of every B. It holds the body's padding.
 func padBlock(bodyLen int64) []byte { return deflate.Zeros(padding(bodyLen), true) }
 
 // linksEnd returns the end of a links view that decodes to n bytes with the given CRC.

@@ -99,8 +99,7 @@ type partScan struct {
 	manifest bool  // the batch's manifest was met
 }
 
-// scanParts reads a whole file and checks every cell. It reports whether the end member ends the
-// file.
+// scanParts reads a whole file and checks every cell. ended says that the end member ends the file.
 func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended bool, err error) {
 	rc, err := src.OpenRange(ctx, 0, size)
 	if err != nil {

@@ -51,8 +51,7 @@ func (w *walk) dropEmpty() {
 	}
 }
 
-// refill sets the next pieces, from the view's start, a cell or the view's end, without the bytes
-// before off.
+// refill sets the next pieces, from off on: of the view's start, a cell or the view's end.
 func (w *walk) refill() {
 	v := w.v
 	begin := int64(len(v.start))

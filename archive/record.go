@@ -66,8 +66,7 @@ type Record struct {
 	// if the body is complete.
 	Truncated string
 
-	// Preferences are the conditions on use that the response states, as package preference writes
-	// them.
+	// Preferences are the response's conditions on use, as package preference writes them.
 	Preferences string
 
 	// Original holds the fields of the WARC record from which this one was imported, in order. Its

@@ -140,8 +140,7 @@ func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 	return readCloser{io.MultiReader(bytes.NewReader(head), data, tail), data}, nil
 }
 
-// Extents returns n bytes of the file from off as extents, or nil if the records are not in local
-// files.
+// Extents returns n bytes of the file from off as extents, or nil without local files.
 func (z *WACZ) Extents(off, n int64) (stream.Reader, error) {
 	head, from, to, tail, err := z.divide(off, n)
 	if err != nil {
@@ -154,8 +153,7 @@ func (z *WACZ) Extents(off, n int64) (stream.Reader, error) {
 	return &waczExtents{Reader: data, head: head, tail: tail}, nil
 }
 
-// waczExtents returns the bytes before the records, the extents of the records, and the bytes after
-// them.
+// waczExtents returns the bytes before the records, the records' extents, and the bytes after.
 type waczExtents struct {
 	stream.Reader
 	head []byte
@@ -220,8 +218,7 @@ func newWACZFile(name string, write func(io.Writer) error) (f waczFile, err erro
 	return f, nil
 }
 
-// waczFiles makes the files beside the data, which has size bytes. The caller must close them, even
-// after an error.
+// waczFiles makes the files beside the data, which has size bytes. Close them, even after an error.
 func waczFiles(ctx context.Context, parts []Part, opt WACZOptions, size int64) (listed []waczFile, err error) {
 	var blocks bytes.Buffer
 	for _, f := range []struct {

@@ -42,8 +42,7 @@ func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, ta
 	return nil
 }
 
-// meter counts decoded bytes. It returns an error if they exceed the rule of expansion or the run's
-// limit.
+// meter counts decoded bytes. It returns an error beyond the rule of expansion or the run's limit.
 type meter struct {
 	w      *walker
 	out    io.Writer

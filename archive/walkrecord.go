@@ -12,8 +12,7 @@ import (
 	"sheaf/archive/naming"
 )
 
-// record reads a B with a record, after B's head. It compares the record with headers, the decoded
-// T.
+// record reads a B with a record, after B's head, and compares it with headers, the decoded T.
 func (w *walker) record(b *member, c *Cell, headers []byte) error {
 	entry := ""
 	if len(headers) > 0 {

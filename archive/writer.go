@@ -294,8 +294,7 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 		if size <= maxWP || len(data) == 0 {
 			return w.assemble(h, block, new(fileSum))
 		}
-		// The deflated size grows with the length, so try a length that is a little less than seems
-		// to fit.
+		// The deflated size grows with the length, so try a little less than seems to fit.
 		data, h.truncated = data[:min(len(data)*(maxWP-maxWP/16)/size, len(data)*15/16)], TruncatedLength
 	}
 }

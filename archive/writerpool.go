@@ -41,8 +41,7 @@ type buffers struct {
 // readBack is the size of the buffer with which a segment is read while it is sealed, in bytes.
 const readBack = 64 << 10
 
-// walker returns a walker that reads a segment back from r. Each call invalidates the walker of the
-// call before.
+// walker returns a walker that reads a segment back from r. A call invalidates the walker before.
 func (s *buffers) walker(r io.Reader, opt VerifyOptions) *walker {
 	if s.back == nil {
 		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: deflate.NewInflater()}

@@ -6,8 +6,8 @@ import (
 )
 
 // A zip file of stored entries (PKWARE's APPNOTE, 4.3 and 4.5.3). Its layout is made before any
-// entry's bytes are read. Package archive/zip cannot do that: all bytes of an entry must pass
-// through it.
+// entry's bytes are read. Package archive/zip cannot do that: an entry's bytes must pass through
+// it.
 
 const (
 	zipVersion   = 45 // needed to extract: zip64
