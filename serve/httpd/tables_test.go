@@ -304,10 +304,11 @@ func TestCharsetsInATable(t *testing.T) {
 	job := c.post(t, "all", "/v1/tables/records.parquet", "")
 	c.finished(t, "all", job)
 	type charsetRow struct {
-		URL      string  `parquet:"url"`
-		Kind     string  `parquet:"kind"`
-		Charset  *string `parquet:"content_charset,optional"`
-		Language *string `parquet:"content_languages,optional"`
+		URL       string  `parquet:"url"`
+		Kind      string  `parquet:"kind"`
+		Charset   *string `parquet:"content_charset,optional"`
+		Language  string  `parquet:"language,optional"`
+		Languages string  `parquet:"content_languages,optional"`
 	}
 	read := func(path string) []charsetRow {
 		_, body := c.do(t, "GET", "all", path, "")
@@ -331,8 +332,11 @@ func TestCharsetsInATable(t *testing.T) {
 		if r.Charset != nil {
 			got = *r.Charset
 		}
-		if got != charset || (r.Charset == nil) != (charset == "") || r.Language != nil {
+		if got != charset || (r.Charset == nil) != (charset == "") {
 			t.Errorf("%s, a %s: %q, want %q", r.URL, r.Kind, got, charset)
+		}
+		if japanese := strings.Contains(r.URL, "-") && !strings.Contains(r.URL, "plain") && !strings.Contains(r.URL, "image") || strings.HasSuffix(r.URL, "mark"); r.Language == "ja" != japanese || r.Languages == "jpn" != japanese {
+			t.Errorf("%s is in %q, %q", r.URL, r.Language, r.Languages)
 		}
 	}
 }

@@ -23,6 +23,8 @@ const (
 	fieldModified  = "modified"
 	fieldResolved  = "resolved"
 	fieldAddress   = "address"
+	fieldCharset   = "charset"
+	fieldLanguage  = "language"
 
 	// Fields of the record that a revisit refers to.
 	originalLength = "orig.length"
@@ -38,7 +40,7 @@ const (
 // fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, fieldAddress, "robot", "batch", "collection", "preferences", originalLength, originalOffset, originalFile,
+	"host", "edition", "published", "time", fieldModified, "kind", "refers", "refersto", fieldResolved, fieldAddress, "robot", "batch", "collection", "preferences", fieldCharset, fieldLanguage, originalLength, originalOffset, originalFile,
 }
 
 // warcField begins the names of fields of the record's WARC header, such as
@@ -111,6 +113,8 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		return replay.RecordPath(c.Time, c.ID(), replay.Plain, c.URL), nil
 	case "preferences":
 		return c.Preferences, nil
+	case fieldCharset, fieldLanguage:
+		return written(ctx, c.Capture, name)
 	}
 	if of, ok := strings.CutPrefix(name, warcField); ok {
 		return c.WARCField(ctx, of)

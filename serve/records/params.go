@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+
 	"sheaf/internal/preference"
 	"sheaf/internal/route"
 	"sheaf/internal/wire"
@@ -65,6 +67,7 @@ type (
 		Collection string   `query:"collection" doc:"only records that were imported as the collection of this name"`
 		Preference []string `query:"preference" doc:"what the owner asks of those who use the page: any, a name such as content-usage, or name:text; ! before it selects the others; may be repeated"`
 		Modified   string   `query:"modified" doc:"when the server says that the page was last changed: a time, or a period A/B with one end or both"`
+		Language   string   `query:"language" doc:"only pages in a language, such as ja; the beginning of each page is read for it"`
 		Filter     []string `query:"filter" doc:"[!][~ or =]field:value"`
 		Collapse   []string `query:"collapse" doc:"field, or field:length"`
 		Latest     bool     `query:"latest" doc:"only the record that stands for each URL now"`
@@ -254,6 +257,16 @@ func (p *parser) conditions() error {
 			err = fmt.Errorf("more than %d filters", maxFilters)
 		}
 		return err
+	}); err != nil {
+		return err
+	}
+	if err := p.get("language", func(text string) error {
+		base, err := language.ParseBase(text)
+		if err != nil {
+			return errors.New("want a language, such as ja")
+		}
+		q.filters = append(q.filters, Filter{field: fieldLanguage, text: base.String(), exact: true})
+		return nil
 	}); err != nil {
 		return err
 	}

@@ -171,7 +171,9 @@ func (q *Query) pass(ctx context.Context, c *Capture) (bool, error) {
 // readsRecords reports whether the query must read records themselves, not only the index, to find
 // out which it selects.
 func (q *Query) readsRecords() bool {
-	reads := func(field string) bool { return field == fieldModified || strings.HasPrefix(field, warcField) }
+	reads := func(field string) bool {
+		return field == fieldModified || field == fieldCharset || field == fieldLanguage || strings.HasPrefix(field, warcField)
+	}
 	return q.modified != nil ||
 		slices.ContainsFunc(q.filters, func(f Filter) bool { return reads(f.field) }) ||
 		slices.ContainsFunc(q.collapses, func(c collapse) bool { return reads(c.field) })

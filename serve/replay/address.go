@@ -22,6 +22,9 @@ const (
 	Plain Mode = ""    // rewritten, with a banner
 	Frame Mode = "if_" // rewritten, for use within another page
 	Bytes Mode = "id_" // the original bytes
+
+	// TextOnly is the text of a page, without its markup.
+	TextOnly Mode = "txt_"
 )
 
 // Address identifies a version of a page, or all of them.
@@ -100,6 +103,8 @@ func isVersion(s string, digits int) bool {
 		return digits > 0
 	case 1:
 		return tail == "*"
+	case len(TextOnly):
+		return Mode(tail) == TextOnly
 	case 3:
 		return tail[2] == '_' && isLower(tail[0]) && isLower(tail[1])
 	}
@@ -117,7 +122,7 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
 func readMode(s string) Mode {
 	switch Mode(s) {
-	case Plain, Bytes:
+	case Plain, Bytes, TextOnly:
 		return Mode(s)
 	}
 	return Frame

@@ -14,10 +14,10 @@
 // describes the columns.
 //
 // A table of records is a file in a temporary folder or, of a job, in the object store. It is
-// written once, as records come, and holds no more than a row group in memory. All but the charset
-// is in the index. For the charset the beginning of each text is read, which takes too long for a
-// table that a client waits for: there it is NULL. The rows come host by host in the order of the
-// tree, and of each host by url_surtkey and fetch_time. Pages are small, and their least and
+// written once, as records come, and holds no more than a row group in memory. All but charset and
+// language is in the index. For these the beginning of each text is read, which takes too long for
+// a table that a client waits for: there they are NULL. The rows come host by host in the order of
+// the tree, and of each host by url_surtkey and fetch_time. Pages are small, and their least and
 // greatest values are in the file's index, so a reader that wants one host or domain fetches a few
 // ranges.
 //

@@ -54,8 +54,8 @@ type fetchColumns struct {
 	Digest       string `parquet:"content_digest,optional"`
 	MIME         string `parquet:"content_mime_type,optional,dict"`
 	MIMEDetected string `parquet:"content_mime_detected,optional,dict"` // never set
-	Charset      string `parquet:"content_charset,optional,dict"`       // see charsetOf
-	Languages    string `parquet:"content_languages,optional,dict"`     // never set
+	Charset      string `parquet:"content_charset,optional,dict"`       // see records.Capture.Written
+	Languages    string `parquet:"content_languages,optional,dict"`     // of ISO 639-3
 	Truncated    string `parquet:"content_truncated,optional,dict"`
 }
 
@@ -76,6 +76,8 @@ type ownColumns struct {
 	Robot   string `parquet:"robot,optional,dict"`
 	Batch   string `parquet:"batch,dict"`
 	Of      string `parquet:"collection,optional,dict"` // as which it was imported
+
+	Language string `parquet:"language,optional,dict"` // of a page, as BCP 47 has it
 }
 
 // preferenceColumns are what the page's owner asks of those who use it: see package preference.

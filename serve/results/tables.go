@@ -107,7 +107,7 @@ type TableDepth int
 // Depths.
 const (
 	OfIndex  TableDepth = iota // the index alone
-	OfBodies                   // the index, and the beginning of each text, for its charset
+	OfBodies                   // the index, and the beginning of each text, for its charset and language
 )
 
 // Make makes the table of a name, api.TableOfRecords or api.TableOfLinks, of the records that fill
@@ -236,7 +236,7 @@ func (w *recordWriter) Add(ctx context.Context, c *records.Capture) (err error) 
 
 func (w *recordWriter) flush(ctx context.Context) (err error) {
 	if w.depth == OfBodies {
-		err = setCharsets(ctx, w.next, w.of)
+		err = setWritten(ctx, w.next, w.of)
 	}
 	if err == nil {
 		_, err = w.to.Write(w.next)

@@ -63,14 +63,9 @@ type read struct {
 // extracting bounds how many pages this process reads at once for their texts, whoever asks.
 var extracting = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// Text returns the text of a record; nil if the record has no page of its own.
-func Text(ctx context.Context, c *records.Capture) (*texts.Text, error) {
-	r, err := readText(ctx, c)
-	return r.text, err
-}
-
+// readText reads the text of a record that has a page of its own.
 func readText(ctx context.Context, c *records.Capture) (r read, err error) {
-	if c.Kind != archive.Page && c.Kind != archive.Response {
+	if !c.Kind.HasFile() && c.Kind != archive.Response {
 		return r, nil
 	}
 	if c.MIME != archive.UnknownMIME && !texts.IsPage(c.MIME, nil) {
@@ -148,14 +143,8 @@ func (w *textWriter) write(ctx context.Context, c *records.Capture, r read) erro
 	}
 	row := textRow{
 		SURTKey: c.URLKey, URL: c.URL, Host: c.Segment.Host, Time: c.Time.UnixMicro(), Status: int32(c.Status), Digest: c.Digest,
-		Language: t.Language, Languages: texts.ISO3(t.Language), Title: t.Title, Text: t.Main, SimHash: t.SimHash, Reason: t.Reason, Version: texts.Version,
+		Charset: t.Charset, Declared: t.Declared, Language: t.Language, Languages: texts.ISO3(t.Language), Title: t.Title, Text: t.Main, SimHash: t.SimHash, Reason: t.Reason, Version: texts.Version,
 		placeColumns: placeColumns{Length: c.WARCLength(), Segment: c.Segment.Edition}, Edition: c.Segment.Edition,
-	}
-	if t.Charset != "" {
-		row.Charset = charsetName(t.Charset)
-	}
-	if t.Declared != "" {
-		row.Declared = charsetName(t.Declared)
 	}
 	var err error
 	if row.Filename, row.Offset, err = c.Place(ctx); err != nil {

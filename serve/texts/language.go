@@ -1,28 +1,33 @@
 package texts
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/encoding/japanese"
 )
 
 // signs counts what tells languages apart.
 type signs struct {
-	kana, han, hangul, latin, cyrillic, thai, arabic, hebrew, greek int
-	words                                                           [len(usual)]int // how many of the words of a language
-	chinese                                                         int             // characters that Japanese has not, or seldom
+	latin, kana, hangul, greek, cyrillic, hebrew, arabic, thai int // letters
+
+	han   []rune          // kanji
+	signs int             // of other characters than those of ASCII
+	words [len(usual)]int // how many of the usual words of a language
 }
 
 // usual are words that every text of a language has, and others seldom.
 var usual = [...]struct{ language, words string }{
 	{"en", "the of and to is in that for with this are be as not you on it from by or can"},
-	{"fr", "le la les des et est une du que dans pour qui sur pas vous au avec par cette sont"},
-	{"de", "der die das und ist nicht ein eine den mit von auf für zu dem werden sie im wird oder"},
-	{"es", "el la los que en y de una por con para las del se es como su al este puede"},
-	{"it", "il la di che per una del con non sono della le è dei alla più nel si questo gli"},
-	{"pt", "o a os que não uma para com por do da em se mais como dos as ao seu pode"},
-	{"nl", "de het een van en is dat niet te op voor met zijn aan door deze bij ook wordt kan"},
-	{"pl", "nie się jest na do że jak to dla przez oraz być tym lub od po które są ten może"},
-	{"tr", "ve bir bu için ile olarak da de gibi olan daha veya çok her ise değil kadar sonra ne"},
+	{"fr", "le la les des et est une du dans pour qui sur pas vous au avec par cette sont"},
+	{"de", "der die das und ist nicht ein eine den mit von auf für dem werden sie oder"},
+	{"es", "el los las que en una por con para del como su este puede"},
+	{"it", "il di che per una del con non sono della più nel questo gli"},
+	{"pt", "não uma para com por em mais como pelo são também você sua que"},
+	{"nl", "het een van niet voor met zijn aan door deze bij ook wordt kan"},
+	{"pl", "nie się jest że jak dla przez oraz być tym lub które ten może"},
+	{"tr", "ve bir bu için ile olarak olan daha çok değil kadar sonra gibi"},
 }
 
 var usualOf = func() map[string][]int {
@@ -42,12 +47,17 @@ const chineseOnly = "的了这們们这個个吗呢啊她您您说說没沒还�
 const looked = 20_000
 
 // languageOf returns the language of a page as BCP 47 has it, such as ja; empty if it is not known.
-// charset is the one in which the page is written.
+// It is that of the main text, or of all text if the main text is too short to tell. charset is the
+// one in which the page is written.
 func (p *page) languageOf(charset string) string {
 	var s signs
 	s.count(p.title)
+	of := p.mainBlocks()
+	if chars(of) < enough {
+		of = p.blocks
+	}
 	n := 0
-	for _, b := range p.blocks {
+	for _, b := range of {
 		if s.count(b.text); n > looked {
 			break
 		}
@@ -85,7 +95,7 @@ func (s *signs) count(text string) {
 				n = len(word) + 1
 			}
 			continue
-		case r >= 0x250:
+		case r >= 0x80:
 			s.script(r)
 		}
 		s.word(word[:min(n, len(word))], n)
@@ -110,10 +120,7 @@ func (s *signs) script(r rune) {
 	case r >= 0x3041 && r <= 0x30fe || r >= 0xff66 && r <= 0xff9f:
 		s.kana++
 	case r >= 0x4e00 && r < 0xa000 || r >= 0x3400 && r < 0x4dc0 || r == '々' || r >= 0x20000 && r < 0x30000:
-		s.han++
-		if strings.ContainsRune(chineseOnly, r) {
-			s.chinese++
-		}
+		s.han = append(s.han, r)
 	case r >= 0xac00 && r < 0xd7b0:
 		s.hangul++
 	case unicode.Is(unicode.Greek, r):
@@ -126,6 +133,8 @@ func (s *signs) script(r rune) {
 		s.arabic++
 	case unicode.Is(unicode.Thai, r):
 		s.thai++
+	default:
+		s.signs++
 	}
 }
 
@@ -138,59 +147,82 @@ var ofCharset = map[string]string{
 func (s *signs) judge(declared, charset string) string {
 	// A character of Chinese, Japanese or Korean says as much as some letters.
 	const letters = 3
-	latin := s.latin
-	east := letters * (s.kana + s.han + s.hangul)
+	east := letters * (s.kana + len(s.han) + s.hangul)
 	best, words := "", 0
 	for i, n := range s.words {
 		if n > words {
 			best, words = usual[i].language, n
 		}
 	}
+	// Prose has a usual word for each 15 letters, and what is made of names and code one for 60.
+	prose := words*60 > s.latin
 	switch {
-	case east > 0 && (s.east(declared, charset) == declared && east*20 > latin || east*5 > latin || words*12 < latin/20 && east*20 > latin):
+	case east > s.latin/5, east > s.latin/20 && !prose:
 		return s.east(declared, charset)
-	case s.cyrillic > latin/4 && s.cyrillic > 20:
-		if declared == "uk" || declared == "bg" || declared == "sr" || declared == "be" || declared == "mk" {
-			return declared
+	case s.latin == 0 || s.greek+s.cyrillic+s.hebrew+s.arabic+s.thai > s.latin/4:
+		if lang := s.others(declared); lang != "" {
+			return lang
 		}
-		return "ru"
-	case s.greek > latin/4 && s.greek > 20:
-		return "el"
-	case s.hebrew > latin/4 && s.hebrew > 20:
-		return "he"
-	case s.thai > latin/4 && s.thai > 20:
-		return "th"
-	case s.arabic > latin/4 && s.arabic > 20:
-		if declared == "fa" || declared == "ur" {
-			return declared
-		}
-		return "ar"
-	case words >= 3 && words*60 > latin/4:
+	}
+	switch of := ofCharset[charset]; {
+	case prose && words >= 3:
+		return best
+	case of != "" && s.signs > 0: // damaged text
+		return of
+	case words >= 3 && words*240 > s.latin:
 		return best
 	case declared != "":
 		return declared
 	case words > 0:
 		return best
+	default:
+		return of
 	}
-	return ofCharset[charset]
+}
+
+// others returns the language of a text in another script, which may be declared as one of the
+// script's less frequent languages; empty if there is no such text.
+func (s *signs) others(declared string) string {
+	most, languages := 0, ""
+	for _, script := range []struct {
+		letters   int
+		languages string // the first is the most frequent
+	}{{s.cyrillic, "ru uk bg sr be mk kk"}, {s.greek, "el"}, {s.hebrew, "he yi"}, {s.arabic, "ar fa ur"}, {s.thai, "th"}} {
+		if script.letters > most {
+			most, languages = script.letters, script.languages
+		}
+	}
+	if declared != "" && slices.Contains(strings.Fields(languages), declared) {
+		return declared
+	}
+	first, _, _ := strings.Cut(languages, " ")
+	return first
 }
 
 // east returns which of Chinese, Japanese and Korean a text is.
 func (s *signs) east(declared, charset string) string {
 	switch {
-	case s.hangul > s.kana && s.hangul > s.han/4:
+	case s.hangul > s.kana && s.hangul > len(s.han)/4:
 		return "ko"
-	case s.kana*20 > s.han:
+	case s.kana*20 > len(s.han):
 		return "ja"
 	case ofCharset[charset] != "":
 		return ofCharset[charset]
-	case s.chinese*40 > s.han:
+	}
+	foreign, coder := 0, japanese.EUCJP.NewEncoder()
+	for _, r := range s.han[:min(len(s.han), judged)] {
+		if _, err := coder.String(string(r)); err != nil || strings.ContainsRune(chineseOnly, r) {
+			foreign++
+		}
+	}
+	switch {
+	case foreign*40 > min(len(s.han), judged):
 		return "zh"
-	case declared == "ja" || declared == "zh" || declared == "ko":
+	case declared == "zh" || declared == "ko":
 		return declared
 	}
-	if s.kana > 0 {
-		return "ja"
-	}
-	return "zh"
+	return "ja"
 }
+
+// judged is how many kanji are looked at one by one, where there are no kana.
+const judged = 1000

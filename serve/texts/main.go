@@ -31,7 +31,7 @@ func (p *page) mainBlocks() []block {
 		return nil
 	}
 	for _, step := range []struct {
-		part int // what must be left, in percent of the characters
+		part int // what must be left, in percent of the characters, unless it is enough
 		of   func([]block) []block
 	}{
 		{20, func(all []block) []block { return without(all, func(b block) bool { return b.aside }) }},
@@ -39,7 +39,7 @@ func (p *page) mainBlocks() []block {
 		{30, trim},
 	} {
 		left := step.of(blocks)
-		if chars(left)*100 >= chars(blocks)*step.part && len(left) > 0 {
+		if n := chars(left); n >= enough || n > 0 && n*100 >= chars(blocks)*step.part {
 			blocks = left
 		}
 	}
@@ -57,10 +57,15 @@ func chars(blocks []block) (n int) {
 	return n
 }
 
+// In characters.
 const (
-	sentence = 20  // characters of a block that is more than a name
-	tail     = 400 // characters of the lines below a page that are not its text, together at most
+	sentence = 20  // of a block that is more than a name
+	enough   = 100 // of a text that may be all that a page has
+	tail     = 400 // of the lines below a text, together at most
 )
+
+// menu is how many links in a row are a menu, and no list that the page is made for.
+const menu = 200
 
 // leads reports whether most of a block is links, or nothing but signs between links.
 func (b block) leads() bool { return b.linked*2 > b.chars || b.chars == 0 }
@@ -69,19 +74,25 @@ func (b block) leads() bool { return b.linked*2 > b.chars || b.chars == 0 }
 var belowText = regexp.MustCompile(`(?i)copyright|\(c\)|©|all rights reserved|last (modified|updated|change)|最終更新|更新日|generated (by|on|at|with)|powered by|created using|webmaster`)
 
 // trim leaves out the links before the first heading or sentence, and the links and lines such as
-// a copyright behind the last.
+// a copyright behind the last. Behind a text stand few of them, or a menu of a whole site.
 func trim(all []block) []block {
 	from := slices.IndexFunc(all, func(b block) bool { return !b.leads() && (b.heading || b.chars >= sentence) })
 	if from < 0 {
 		return nil
 	}
-	for from > 0 && !all[from-1].leads() { // such as a title that is no heading
+	for from > 0 && (all[from-1].heading || !all[from-1].leads()) { // such as a title that is no heading
 		from--
 	}
-	to, cut := len(all), 0
-	for i := len(all) - 1; i > from; i-- {
+	to, below := len(all), 0
+	for to > from && all[to-1].leads() && !all[to-1].heading {
+		to--
+	}
+	if links := all[to:]; len(links) < menu && chars(links) > tail {
+		to = len(all)
+	}
+	for i := to - 1; i > from; i-- {
 		b := all[i]
-		if cut += b.chars; cut > tail || b.heading {
+		if below += b.chars; b.heading || below > tail {
 			break
 		}
 		if b.leads() && to == i+1 || belowText.MatchString(b.text) {

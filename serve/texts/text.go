@@ -1,6 +1,9 @@
 package texts
 
 import (
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
+
 	"sheaf/internal/media"
 )
 
@@ -9,7 +12,7 @@ type Text struct {
 	Title    string
 	Main     string // lines
 	Language string // as BCP 47 has it, such as ja; empty: not known
-	Charset  string // in which the page is written, in the names of the WHATWG's standard
+	Charset  string // in which the page is written: see CharsetName
 	Declared string // what the page or its server says instead; empty: the same, or nothing
 	SimHash  uint64 // of Main, for near duplicates; 0: Main is too short
 	Reason   string // why Main is empty, or not all of it
@@ -40,7 +43,7 @@ func Extract(body []byte, contentType string) *Text {
 		body, t.Reason = body[:MaxBody], TooLong
 	}
 	p, cs := read(body, contentType)
-	t.Title, t.Charset, t.Declared = p.title, cs.Name, cs.Doubted
+	t.Title, t.Charset, t.Declared = p.title, CharsetName(cs.Name), CharsetName(cs.Doubted)
 	head := p
 	if len(body) > HeadBytes {
 		head, _ = read(body[:HeadBytes], contentType)
@@ -66,4 +69,17 @@ func Language(head []byte, contentType string) string {
 func read(body []byte, contentType string) (*page, media.Charset) {
 	text, cs := media.DecodeText(body, contentType)
 	return walk(text, media.Sniff(contentType, body) == "application/xhtml+xml"), cs
+}
+
+// CharsetName returns the name of a charset as Common Crawl writes it, that of MIME such as
+// Shift_JIS and UTF-8.
+func CharsetName(name string) string {
+	enc, err := htmlindex.Get(name)
+	if err != nil {
+		return name
+	}
+	if preferred, err := ianaindex.MIME.Name(enc); err == nil {
+		return preferred
+	}
+	return name // MIME has no name for some of the web's
 }

@@ -168,7 +168,7 @@ func (w *walker) start(z *media.Tokenizer, empty bool) atom.Atom {
 	}
 	switch {
 	case w.hidden.in():
-	case tag == atom.Select, tag == atom.Button, tag == atom.Svg, tag == atom.Math, tag == atom.Template, tag == atom.Object, a.names("headerlink"):
+	case tag == atom.Select, tag == atom.Button, tag == atom.Svg, tag == atom.Math, tag == atom.Template, tag == atom.Object, a.names("headerlink"), a.names("permalink"):
 		w.hidden.begin(name)
 	case tag == atom.Body, tag == atom.Html, w.aside.in():
 	case aside(tag, &a):
@@ -308,7 +308,7 @@ var (
 	asideParts = []string{"navi", "navbar", "navheader", "navfooter", "navpath", "sidebar", "breadcrumb", "pankuzu", "footer", "topnav", "globalnav", "sidemenu", "pagination"}
 	asideWords = map[string]bool{
 		"nav": true, "menu": true, "tabs": true, "search": true, "searchbox": true, "related": true, "ads": true, "share": true, "sns": true, "pager": true,
-		"copyright": true, "toplang": true, "bottomlang": true, "quickview": true, "up": true, "skip": true, "banner": true, "contentinfo": true,
+		"copyright": true, "toplang": true, "bottomlang": true, "quickview": true, "up": true, "skip": true, "banner": true, "tree": true, "contentinfo": true,
 	}
 )
 

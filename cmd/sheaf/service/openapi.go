@@ -46,7 +46,7 @@ var openapiVariables = map[string]string{
 	"tokens/{id}": "of a token", "access/{id}": "of a rule", "batches/{id}": "of a batch", "jobs/{id}": "of a job", "removals/{id}": "of a request", "watches/{id}": "of the watch",
 	"handovers/{id}": "SHA-256 of the body, from the list",
 	"{batch}":        "batch ID", "{counter}": "a release's number, or current", "{digest}": "SHA-256, hexadecimal", "{file}": "a file name",
-	"{as}": "link or json", "{from}": "timestamp", "{to}": "timestamp", "{timestamp}": "14 digits or fewer, UTC, with a modifier such as id_", "{url}": "a URL, as it is",
+	"{as}": "link or json", "{from}": "timestamp", "{to}": "timestamp", "{timestamp}": "14 digits or fewer, UTC, with a modifier such as id_ or txt_", "{url}": "a URL, as it is",
 	"{lang}": "en or ja", "static/{file}": "the style sheet or the script that the pages name", "{path}": "a path of the tree, with slashes", "{place}": "a place of the tree, such as jp/ac/waseda/",
 	"{secret}": "from the mail",
 	"{form}":   ".tar.gz, .warc.gz or .members.tar.gz", "{host}": "authority without default port, such as www.waseda.ac.jp", "{robot}": "a robot's name; in its protocol the robot's own", "{token}": "that the mail has",

@@ -14,6 +14,7 @@ import (
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
+	"sheaf/serve/texts"
 )
 
 // rewriteVersion is part of the ETags. Raise it when rewriting changes.
@@ -27,6 +28,9 @@ func etagOf(r *http.Request, all mementos, i int, mode replay.Mode, parts []*par
 	fmt.Fprintf(sum, "%s %s %s", c.Digest, replay.RecordPath(c.Time, c.ID(), mode, c.URL), rewriteVersion)
 	for _, p := range parts {
 		fmt.Fprintf(sum, " %s", p.ID())
+	}
+	if mode == replay.TextOnly {
+		fmt.Fprintf(sum, " %d", texts.Version)
 	}
 	if mode == replay.Plain {
 		fmt.Fprintf(sum, " %d %d %s", i, len(all), webpage.Language(r))

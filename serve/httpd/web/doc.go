@@ -1,6 +1,6 @@
 // Package web shows stored pages, and the versions of a page, to people and to programs:
 //
-//	/web/<timestamp>[id_]/<URL>                a stored page, to read; id_: its bytes
+//	/web/<timestamp>[id_|txt_]/<URL>           a stored page, to read; id_: its bytes; txt_: its text
 //	/web/*/<URL>                               the page's versions
 //	/timegate/<URL>, /timemap/link|json/<URL>  RFC 7089 (Memento)
 //	/diff/<timestamp>/<timestamp>/<URL>        what changed between two versions

@@ -84,6 +84,9 @@ func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Accou
 		setType(h, storedType(answer))
 		return p.send(out, r, c, answer, answer.Body)
 	}
+	if mode == replay.TextOnly {
+		return p.text(out, r, answer)
+	}
 	return p.page(out, r, all, i, answer, mode)
 }
 

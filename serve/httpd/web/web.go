@@ -38,7 +38,7 @@ type Pages struct {
 
 	Watching bool // readers can watch pages
 
-	comparing chan struct{} // bounds how many comparisons run at once
+	comparing chan struct{} // bounds how many comparisons and extractions run at once
 }
 
 // diffQuery is the query of the form of comparisons.
