@@ -34,7 +34,7 @@ func (p *page) mainBlocks() []block {
 		part int // what must be left, in percent of the characters, unless it is enough
 		of   func([]block) []block
 	}{
-		{20, func(all []block) []block { return without(all, func(b block) bool { return b.aside }) }},
+		{10, func(all []block) []block { return without(all, func(b block) bool { return b.aside }) }},
 		{40, func(all []block) []block { return without(all, func(b block) bool { return !b.main }) }},
 		{30, trim},
 	} {
@@ -71,10 +71,10 @@ const menu = 200
 func (b block) leads() bool { return b.linked*2 > b.chars || b.chars == 0 }
 
 // belowText matches what stands below the text of many pages.
-var belowText = regexp.MustCompile(`(?i)copyright|\(c\)|©|all rights reserved|last (modified|updated|change)|最終更新|更新日|generated (by|on|at|with)|powered by|created using|webmaster`)
+var belowText = regexp.MustCompile(`(?i)copyright|\(c\)|©|all rights reserved|last (modified|updated|change)|最終更新|更新日|generated (by|on|at|with)|powered by|created using|webmaster|^\$(Date|Id)|^Index\(es\)`)
 
 // trim leaves out the links before the first heading or sentence, and the links and lines such as
-// a copyright behind the last. Behind a text stand few of them, or a menu of a whole site.
+// a copyright behind the last.
 func trim(all []block) []block {
 	from := slices.IndexFunc(all, func(b block) bool { return !b.leads() && (b.heading || b.chars >= sentence) })
 	if from < 0 {
@@ -83,21 +83,41 @@ func trim(all []block) []block {
 	for from > 0 && (all[from-1].heading || !all[from-1].leads()) { // such as a title that is no heading
 		from--
 	}
+	left := all[from:]
+	for n := -1; n != len(left); {
+		n = len(left)
+		left = withoutLinks(withoutLines(left))
+	}
+	return left
+}
+
+// withoutLines leaves out lines that stand below the text, and what is behind them. Those of a
+// section about such things stay.
+func withoutLines(all []block) []block {
 	to, below := len(all), 0
-	for to > from && all[to-1].leads() && !all[to-1].heading {
-		to--
-	}
-	if links := all[to:]; len(links) < menu && chars(links) > tail {
-		to = len(all)
-	}
-	for i := to - 1; i > from; i-- {
+	for i := len(all) - 1; i > 0; i-- {
 		b := all[i]
+		if b.heading && to == i+1 {
+			return all
+		}
 		if below += b.chars; b.heading || below > tail {
 			break
 		}
-		if b.leads() && to == i+1 || belowText.MatchString(b.text) {
+		if belowText.MatchString(b.text) {
 			to = i
 		}
 	}
-	return all[from:to]
+	return all[:to]
+}
+
+// withoutLinks leaves out the links behind the text: a few of them, or a menu of a whole site.
+func withoutLinks(all []block) []block {
+	to := len(all)
+	for to > 0 && all[to-1].leads() && !all[to-1].heading {
+		to--
+	}
+	if n := chars(all[to:]); len(all)-to >= menu || n <= tail && n*2 <= chars(all[:to]) {
+		return all[:to]
+	}
+	return all
 }
