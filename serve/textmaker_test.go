@@ -28,6 +28,7 @@ type textRow struct {
 	Language string `parquet:"language,optional"`
 	Charset  string `parquet:"content_charset,optional"`
 	SimHash  uint64 `parquet:"simhash,optional"`
+	Reason   string `parquet:"text_reason,optional"`
 	Version  int32  `parquet:"text_version"`
 }
 
@@ -121,6 +122,40 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	if keys := s.keys(); strings.Count(keys, "texts.parquet") != 1 || strings.Count(keys, "wet.gz") != 1 {
+		t.Errorf("stored are %s", keys)
+	}
+}
+
+// Texts of an older extraction are seen until those of this one are made. Texts of answers that are
+// no pages of a robot's, such as imported ones, are there, too, and bad pages have a reason.
+func TestTextsAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := newTableSite(t)
+	gone := servetest.Page("http://www.text.jp/gone", "<title>Gone</title>", dayOne.AddDate(0, 0, 1))
+	gone.Kind, gone.HTTP = archive.Response, []byte("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n")
+	s.Publish("20261121", map[string][]*archive.Record{"www.text.jp": {gone}})
+	s.update(s.texter(1))
+	const path = "/days/20261121/jp/00001.texts.parquet"
+	rows := s.texts(everyone, path)
+	if len(rows) != 1 || rows[0].Title != "Gone" || rows[0].Text != "" || rows[0].Reason != "no text" {
+		t.Errorf("%+v", rows)
+	}
+	data, old := s.read(everyone, path), ""
+	for key := range strings.SplitSeq(s.keys(), "\n") {
+		if strings.HasSuffix(key, "texts.parquet") {
+			testkit.Must(t, s.Store.Delete(t.Context(), key))
+			version := strings.LastIndex(key, "-V")
+			old = key[:version] + strings.TrimLeft(key[version:], "-V0123456789")
+			testkit.Must(t, s.Store.Put(t.Context(), old, bytes.NewReader(data), int64(len(data))))
+		}
+	}
+	s.fresh()
+	if !bytes.Equal(s.read(everyone, path), data) {
+		t.Error("the texts of before are not to be seen")
+	}
+	s.update(s.texter(1))
+	s.fresh()
+	if keys := s.keys(); !bytes.Equal(s.read(everyone, path), data) || strings.Count(keys, "texts.parquet") != 1 || strings.Contains(keys, old) {
 		t.Errorf("stored are %s", keys)
 	}
 }

@@ -211,8 +211,13 @@ func newRecordWriter(to io.Writer, depth TableDepth) *recordWriter {
 
 // newParquet returns a writer of rows, as all tables have them.
 func newParquet[T any](to io.Writer) *parquet.GenericWriter[T] {
+	return newParquetOf[T](to, pageBytes)
+}
+
+// newParquetOf is newParquet for pages of another size, in bytes before compression.
+func newParquetOf[T any](to io.Writer, page int) *parquet.GenericWriter[T] {
 	return parquet.NewGenericWriter[T](to,
-		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
+		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(page),
 		parquet.ColumnIndexSizeLimit(func([]string) int { return boundBytes }), parquet.CreatedBy("sheaf", "1", "0"))
 }
 

@@ -43,6 +43,7 @@ type textRow struct {
 const (
 	textsAtOnce = 32       // pages that are read before their rows are written
 	textGroup   = 32 << 20 // bytes of text in a row group
+	textPage    = 1 << 20  // bytes of a page; smaller ones, of few texts, take several times the room
 )
 
 // textWriter writes the texts of records in one of the two forms, or in both.
@@ -173,7 +174,7 @@ func (w *textWriter) finish(ctx context.Context) error {
 func (x *Tables) MakeTexts(ctx context.Context, from *records.Records, a *account.Account, hosts []*library.Host) (table, wet *Table, err error) {
 	table, err = x.write(ctx, a, func(to io.Writer) (rows int64, err error) {
 		wet, err = x.write(ctx, a, func(second io.Writer) (int64, error) {
-			w := &textWriter{table: newParquet[textRow](to)}
+			w := &textWriter{table: newParquetOf[textRow](to, textPage)}
 			if w.wet, err = texts.NewWET(second); err == nil {
 				err = textsOf(ctx, from, a, hosts, w)
 			}
@@ -189,7 +190,7 @@ func (x *Tables) MakeTexts(ctx context.Context, from *records.Records, a *accoun
 func WriteTexts(ctx context.Context, from *records.Records, a *account.Account, h *library.Host, form string, to io.Writer) (err error) {
 	w := new(textWriter)
 	if form == api.TableOfTexts {
-		w.table = newParquet[textRow](to)
+		w.table = newParquetOf[textRow](to, textPage)
 	} else if w.wet, err = texts.NewWET(to); err != nil {
 		return err
 	}
