@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"sheaf/internal/testkit"
@@ -115,4 +116,24 @@ func overlap(a, b string) float64 {
 		return 1
 	}
 	return 2 * float64(shared) / float64(n)
+}
+
+// BenchmarkCorpus takes the text out of all pages of the corpus.
+func BenchmarkCorpus(b *testing.B) {
+	var pages [][]byte
+	for _, body := range testkit.CorpusFiles(b, func(name string) bool { return !strings.HasPrefix(name, "days/") && strings.Contains(name, ".htm") }) {
+		pages = append(pages, body)
+	}
+	cpu := func() int64 {
+		var of syscall.Rusage
+		testkit.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &of))
+		return (of.Utime.Nano() + of.Stime.Nano()) / 1000
+	}
+	begun := cpu()
+	for b.Loop() {
+		for _, body := range pages {
+			Extract(body, "text/html")
+		}
+	}
+	b.ReportMetric(float64(cpu()-begun)/float64(b.N*len(pages)), "µs-CPU/page")
 }

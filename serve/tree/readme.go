@@ -26,6 +26,7 @@ What is where
       changes.jsonl.gz         what is new, changed, gone, moved or withdrawn, and where
                                it lies; also changes.parquet
       00001.records.parquet    a table of the records; also .hosts. and .links.
+      00001.texts.parquet      title, main text and language of each page; also .wet.gz
       MANIFEST                 whether the day is complete, and all these files
   /current/<edition>/jp/       the latest version of every page of a domain when the edition
                                had been published, in such volumes, if they are offered
