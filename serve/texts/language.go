@@ -56,14 +56,24 @@ func (p *page) languageOf(charset string) string {
 	if chars(of) < enough {
 		of = p.blocks
 	}
+	s.countAll(of)
+	if s.kana == 0 && len(s.han) > 0 { // kanji are Japanese where the page is
+		var all signs
+		if all.countAll(p.blocks); all.kana*20 > len(all.han) {
+			s.kana = len(s.han)
+		}
+	}
+	return s.judge(p.declared(), charset)
+}
+
+func (s *signs) countAll(blocks []block) {
 	n := 0
-	for _, b := range of {
+	for _, b := range blocks {
 		if s.count(b.text); n > looked {
-			break
+			return
 		}
 		n += b.chars
 	}
-	return s.judge(p.declared(), charset)
 }
 
 // declared returns the main part of the page's lang.
@@ -156,8 +166,14 @@ func (s *signs) judge(declared, charset string) string {
 	}
 	// Prose has a usual word for each 15 letters, and what is made of names and code one for 60.
 	prose := words*60 > s.latin
+	mixed := s.latin / 3 // where the text is in two languages, what is declared counts
+	if is := s.east(declared, charset); declared == is {
+		mixed = s.latin / 5
+	} else if declared != "" {
+		mixed = s.latin / 2
+	}
 	switch {
-	case east > s.latin/5, east > s.latin/20 && !prose:
+	case east > mixed, east > s.latin/20 && !prose:
 		return s.east(declared, charset)
 	case s.latin == 0 || s.greek+s.cyrillic+s.hebrew+s.arabic+s.thai > s.latin/4:
 		if lang := s.others(declared); lang != "" {

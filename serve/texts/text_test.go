@@ -56,6 +56,24 @@ func TestBadPages(t *testing.T) {
 	}
 }
 
+// The language is that of the text. Kanji alone are Japanese, unless they are written as in China,
+// and what is declared decides where the text does not.
+func TestLanguage(t *testing.T) {
+	const english = "This is a sentence of the English language, and it is as long as it has to be for that. "
+	for page, want := range map[string]string{
+		"<p>日本語のページです。": "ja", "<title>参考文献</title><p>東京大学": "ja", "<p>常见问题已经移到服务器": "zh", "<html lang=zh><p>東京": "zh", "<p>한국어 문서": "ko",
+		"<p>" + english: "en", "<html lang=ja><p>" + english: "en", "<p>" + english + english + "日本語の題": "en",
+		"<p>日本語の文章の中に名前。 int main(int argc, char **argv) { return printf(format, argument); }": "ja",
+		"<p>Ceci est une page de la langue que les gens parlent dans le sud du pays.":          "fr",
+		"<p>Это страница на русском языке, и больше ничего.":                                   "ru", "<html lang=ja-JP><p>X": "ja", "<p>X": "",
+		"<nav>これはメニューです。日本語のサイトの入口。</nav><p>" + english + english: "en",
+	} {
+		if got := Extract([]byte(page), "text/html; charset=utf-8").Language; got != want {
+			t.Errorf("%s: %q, want %q", page, got, want)
+		}
+	}
+}
+
 // Pages that differ in little have fingerprints that differ in few bits.
 func TestSimHash(t *testing.T) {
 	var a, c strings.Builder
