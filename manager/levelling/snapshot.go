@@ -165,8 +165,8 @@ type gap struct {
 	set  float64 // set by an operator; 0: not set
 }
 
-// readHosts reads the hosts by name and returns their numbers. Its query says h.state || ” because
-// SQLite would use the index of states for a bare column, and read every accepted host.
+// readHosts reads the hosts by name and returns their numbers. Its query does not compare the bare
+// column state, because SQLite would use the index of states then, and read every accepted host.
 func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter) (number map[string]int, err error) {
 	number = map[string]int{}
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
