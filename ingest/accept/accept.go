@@ -20,29 +20,29 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots answers what is asked about robots. It may be used concurrently. If it returns an error,
-// the question is repeated later.
+// Robots answers questions about robots. It may be used concurrently. If it returns an error, the
+// caller asks again later.
 type Robots interface {
 	// RobotKey returns the key that the robot signs manifests with.
 	RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error)
-	// Watched reports whether consumers watch something of each of the hosts.
+	// Watched reports whether consumers watch a page of every one of the hosts.
 	Watched(ctx context.Context, hosts []string) (bool, error)
-	// CurrentGeneration returns the number of the assignment that holds now.
+	// CurrentGeneration returns the number of the present assignment.
 	CurrentGeneration(ctx context.Context) (int64, error)
 }
 
-// Options are what an Acceptor works with.
+// Options are an Acceptor's settings and the parts that it uses.
 type Options struct {
 	*inbox.Env
 	Quarantine *inbox.Quarantine
 	Accepting  *os.File // locked while a batch is accepted
 	Received   inbox.Bell
 	Robots     Robots
-	Key        servicekey.Signer // of receipts
+	Key        servicekey.Signer // signs receipts
 	Limits     inbox.Limits
 
 	// For foreign files:
-	Store         store.Store // of the records that are no pages
+	Store         store.Store // for the records that are no pages
 	ForeignHosts  foreign.HostMap
 	ForeignLimits foreign.Limits
 }
@@ -50,7 +50,7 @@ type Options struct {
 // Acceptor takes batches over. Its methods may be called concurrently, also by several processes.
 type Acceptor struct {
 	opt       Options
-	accepting *files.Mutex // held while a batch is placed and entered: of two uploads of one batch the second sees the first
+	accepting *files.Mutex // held while a batch is placed and entered, so that two uploads of one batch come one after the other
 }
 
 // New returns an Acceptor.
@@ -58,7 +58,7 @@ func New(opt Options) *Acceptor {
 	return &Acceptor{opt: opt, accepting: files.NewMutex(opt.Accepting)}
 }
 
-// Incomplete says that a manifest came before the batch was whole.
+// Incomplete says that a manifest came before all bytes of its batch.
 type Incomplete struct {
 	Batch      wire.BatchID
 	Have, Want int64 // bytes
@@ -68,29 +68,29 @@ func (e *Incomplete) Error() string {
 	return fmt.Sprintf("batch %s: %d of the manifest's %d bytes are here; send the rest, then the manifest again", e.Batch, e.Have, e.Want)
 }
 
-// ErrMalformed says that a manifest cannot be read, or is that of another batch.
+// ErrMalformed says that a manifest cannot be read, or belongs to another batch.
 var ErrMalformed = errors.New("not a manifest of this batch")
 
-// Upload is a batch file that a receiver has. It is durable, and no longer written.
+// Upload is a batch file that a receiver has received. The file is durable and no longer written.
 type Upload struct {
 	Batch    wire.BatchID
-	Robot    string // authenticated, and the batch's owner
+	Robot    string // the authenticated robot, which owns the batch
 	Protocol string // "http" or "ftp"
-	Path     string // of the file, on the buffers' file system; empty if none was sent
+	Path     string // path of the file, on the buffers' file system; empty if none was sent
 }
 
-// Accept takes over a whole batch with its signed manifest. When it returns a receipt, batch and
-// state are durable, and the file at up.Path is Accept's, or not needed any more. If the batch was
-// accepted before, fresh is false, the receipt says what has become of it, and the file was not
-// needed. But if that batch is quarantined with ReasonSHAMismatch, a file with the right digest
-// replaces the old one.
+// Accept takes over a whole batch with its signed manifest. When it returns a receipt, the batch
+// and its state are durable, and the caller must not use the file at up.Path any more. If the batch
+// was accepted before, fresh is false, the receipt gives its present state, and the file is not
+// used. There is one exception: if that batch is quarantined with ReasonSHAMismatch, a file with
+// the right digest replaces the old one.
 //
-// Accept may be repeated after any error, and called for one batch twice at the same time: one call
-// is fresh.
+// Accept may be repeated after any error, and called for one batch twice at the same time: one of
+// the calls returns fresh.
 //
 // Errors: ErrMalformed; *Incomplete (send the rest); *inbox.Refusal with ReasonBadSignature or
-// ReasonIDReuse (the new file, if it is whole, is kept in the quarantine beside the batch, never in
-// its place). Any other error may pass by itself.
+// ReasonIDReuse (a whole file is kept in the quarantine beside the batch, never in its place). Any
+// other error may pass by itself.
 func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	key, err := a.opt.Robots.RobotKey(ctx, up.Robot)
 	if err != nil {
@@ -123,21 +123,21 @@ func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receip
 	return a.take(ctx, up, m, signed)
 }
 
-// maxPeek is the largest manifest, in bytes, that is read although its signature is wrong, to keep
-// the batch in the quarantine. Of a larger one nothing is kept.
+// maxPeek is the largest manifest, in bytes, that is read in spite of a wrong signature, to keep
+// the batch in the quarantine. A batch with a larger one is not kept.
 const maxPeek = 1 << 20
 
 func notSigned(id wire.BatchID, robot string) *inbox.Refusal {
 	return &inbox.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(id) + ".manifest): the manifest is not signed with the key that robot " + robot + " joined with"}
 }
 
-// take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.
+// take is Accept for a manifest whose signature was checked, or that was inferred from the batch.
 func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
-	if a.opt.InStore { // which may take longer than the robot waits: it asks again, and the batch should be accepted then
+	if a.opt.InStore { // the robot may give up while the batch goes to the store; when it asks again, the batch should be accepted
 		ctx = context.WithoutCancel(ctx)
 	}
 	receipt, fresh, err = a.takeHere(ctx, up, m, signed)
-	if err != nil && a.opt.InStore { // perhaps because another call, here or elsewhere, was quicker
+	if err != nil && a.opt.InStore { // another call, in any process, may have been quicker
 		b, gerr := a.opt.Ledger.Get(ctx, string(m.Batch))
 		if gerr == nil && b != nil && b.SHA256 == m.SHA256 && b.State != wire.StateQuarantined {
 			return receiptOf(b), false, nil
@@ -149,13 +149,13 @@ func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed
 // takeHere is take, but may fail if another process takes the same batch.
 func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	if have, err := inbox.TreeSize(up.Path); err == nil && have < 0 {
-		up.Path = "" // an attempt that was interrupted has moved it
+		up.Path = "" // an interrupted attempt has moved it
 	}
 	replaces, err := a.replaces(ctx, up, m)
 	if err != nil {
 		return nil, false, err
 	}
-	if !a.opt.InStore { // else only one of two can enter the batch's row, and a batch is long on its way to the store
+	if !a.opt.InStore { // without the lock in the store: storing takes long, and only one call can enter the row
 		a.accepting.Lock()
 		defer a.accepting.Unlock()
 	}
@@ -176,7 +176,7 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 		return nil, false, a.refuse(ctx, up, m, signed, reuse)
 	}
 	if up.Path == "" {
-		up.Path = a.opt.Buffers.File(string(m.Batch)) // perhaps an earlier attempt has placed it
+		up.Path = a.opt.Buffers.File(string(m.Batch)) // an earlier attempt may have placed it
 	}
 	b := a.row(m, up)
 	if b.Express, err = a.express(ctx, m); err != nil {
@@ -190,8 +190,8 @@ func (a *Acceptor) takeHere(ctx context.Context, up Upload, m *wire.Manifest, si
 	return receiptOf(b), true, nil
 }
 
-// enter checks the size and enters a batch: first the files, then the row, which alone makes it
-// count.
+// enter checks the size and enters a batch: first the files, then the row. The batch counts only
+// from the row on.
 func (a *Acceptor) enter(ctx context.Context, b *inbox.Batch, path string, signed []byte) error {
 	have, err := inbox.TreeSize(path)
 	if err != nil {
@@ -209,8 +209,8 @@ func (a *Acceptor) enter(ctx context.Context, b *inbox.Batch, path string, signe
 	return nil
 }
 
-// refuse returns the refusal, and keeps the upload in the quarantine if it is whole. If that fails,
-// the refusal still stands.
+// refuse returns the refusal. If the upload is whole, it keeps it in the quarantine; if that fails,
+// it still returns the refusal.
 func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *inbox.Refusal) error {
 	a.opt.Log.WarnContext(ctx, "batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
 	if up.Path == "" {
@@ -228,8 +228,9 @@ func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, sign
 // maxExpress is the largest batch, in bytes, that is published outside the window.
 const maxExpress = 64 << 20
 
-// express reports whether a batch may be published outside the window: it says so, it is small, it
-// has hosts, and somebody waits for each of them. Any other is published as an ordinary batch.
+// express reports whether a batch may be published outside the window: the manifest says so, it is
+// small, it has hosts, and consumers watch each of them. Otherwise it is published as an ordinary
+// batch.
 func (a *Acceptor) express(ctx context.Context, m *wire.Manifest) (bool, error) {
 	if !m.Express || m.Size > maxExpress || len(m.Hosts) == 0 {
 		return false, nil
@@ -245,7 +246,7 @@ func (a *Acceptor) express(ctx context.Context, m *wire.Manifest) (bool, error) 
 	return watched, nil
 }
 
-// row returns the row of a batch that is received now.
+// row returns the ledger's row for a new batch.
 func (a *Acceptor) row(m *wire.Manifest, up Upload) *inbox.Batch {
 	now := a.opt.Now().UTC().Truncate(time.Millisecond)
 	return &inbox.Batch{
@@ -255,7 +256,8 @@ func (a *Acceptor) row(m *wire.Manifest, up Upload) *inbox.Batch {
 	}
 }
 
-// refused returns the row of an upload that goes to the quarantine, under an ID of its own.
+// refused returns the ledger's row for an upload that goes to the quarantine. It has an ID of its
+// own.
 func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *inbox.Refusal) *inbox.Batch {
 	b := a.row(m, up)
 	b.ID += "+" + digest[:12]
@@ -263,14 +265,14 @@ func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *inbox.
 	return b
 }
 
-// damaged reports whether a batch was quarantined because its bytes are not those that the manifest
-// describes: the one fault that sending it again can mend.
+// damaged reports whether a batch is in the quarantine because its bytes do not match the manifest.
+// No other fault can be mended by sending the batch again.
 func damaged(b *inbox.Batch, m *wire.Manifest) bool {
 	return b != nil && b.State == wire.StateQuarantined && b.Reason == wire.ReasonSHAMismatch && b.Decision != inbox.Discarded && b.SHA256 == m.SHA256
 }
 
-// replaces reports whether up is the file that a damaged batch should have been. It reads all of
-// it, so it is called only before any lock is taken.
+// replaces reports whether up has the right bytes for a damaged batch. It reads the whole file, so
+// call it before any lock is taken.
 func (a *Acceptor) replaces(ctx context.Context, up Upload, m *wire.Manifest) (bool, error) {
 	old, err := a.opt.Ledger.Get(ctx, string(m.Batch))
 	if err != nil {
@@ -286,10 +288,10 @@ func (a *Acceptor) replaces(ctx context.Context, up Upload, m *wire.Manifest) (b
 	return sum == m.SHA256, err
 }
 
-// replace puts an upload in the place of a damaged batch's file.
+// replace puts an upload in place of a damaged batch's file.
 func (a *Acceptor) replace(ctx context.Context, old *inbox.Batch, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	if m.Inferred && !old.Inferred {
-		signed = nil // the old manifest is a signed one
+		signed = nil // keep the old manifest, which is signed
 	}
 	old.Inferred = old.Inferred && m.Inferred
 	b, err := a.opt.Quarantine.Replace(ctx, old, up.Path, signed)

@@ -12,29 +12,29 @@ import (
 type Imported struct {
 	Batch     wire.BatchID `json:"batch"`
 	State     wire.State   `json:"state"`
-	Fresh     bool         `json:"fresh"` // false: the same file has been imported before
+	Fresh     bool         `json:"fresh"` // false: the same file was imported before
 	Kind      foreign.Kind `json:"kind,omitempty"`
 	Hosts     int          `json:"hosts"`
 	Pages     int64        `json:"pages"`
-	Responses int64        `json:"responses"` // answers that are no page
+	Responses int64        `json:"responses"` // HTTP responses that are no pages
 	Revisits  int64        `json:"revisits"`
 	Others    int64        `json:"others"` // records kept beside the batch
 	foreign.Losses
-	Aside foreign.Losses `json:"aside,omitzero"` // those of the others that are for an address, at which readers do not find them
+	Aside foreign.Losses `json:"aside,omitzero"` // the records of Others that readers would expect at their address, and do not find there
 
 	Unread foreign.Losses `json:"unread,omitzero"` // see foreign.Result
 }
 
-// ImportOptions say how a foreign file is to be read.
+// ImportOptions say how to read a foreign file.
 type ImportOptions struct {
-	Hosts   foreign.HostMap // which hosts the folders of a tree of pages are; nil: those of Options
-	Lenient bool            // leave out what is damaged, and say what that was
+	Hosts   foreign.HostMap // the host of each folder in a tree of pages; nil: those of Options
+	Lenient bool            // leave out what is damaged, and report it
 
-	Collection wire.Collection // to which it belongs; zero: none
+	Collection wire.Collection // the collection to which it belongs; zero: none
 }
 
-// Import accepts a foreign file, or a batch, that an operator brings. What is wrong with the
-// file is a *inbox.Refusal; then nothing of it is kept, for the operator has the file.
+// Import accepts a foreign file, or a batch, that an operator brings. If the file is wrong, it
+// returns an *inbox.Refusal and keeps nothing, because the operator has the file.
 func (a *Acceptor) Import(ctx context.Context, path string, opt ImportOptions) (_ *Imported, err error) {
 	if opt.Hosts == nil {
 		opt.Hosts = a.opt.ForeignHosts

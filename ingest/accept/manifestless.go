@@ -14,14 +14,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Found is a batch in a file that came without a manifest.
+// Found is the batch in a file that came without a manifest.
 type Found struct {
 	Manifest  *wire.Manifest  // inferred
-	Path      string          // of the batch: the upload, or what it was converted to
+	Path      string          // path of the batch: the upload, or the file that it was converted to
 	Converted *foreign.Result // nil if the upload is a batch itself
 }
 
-// Drop deletes what was made of the upload, unless it was accepted. The upload itself stays.
+// Drop deletes the converted file, if there is one and it was not accepted. The upload itself
+// stays.
 func (f *Found) Drop() error {
 	if f.Converted == nil {
 		return nil
@@ -36,8 +37,8 @@ func (f *Found) Drop() error {
 // manifest: see inbox.InferManifest. A foreign WARC or tree of pages is first converted to a batch,
 // in a file of its own: see package foreign.
 //
-// What is wrong with the file is a *inbox.Refusal, with ReasonTruncated if more bytes could help.
-// Any other error may pass by itself.
+// If the file is wrong, the error is an *inbox.Refusal; its reason is ReasonTruncated if more bytes
+// could help. Any other error may pass by itself.
 func (a *Acceptor) Infer(ctx context.Context, up Upload) (*Found, error) {
 	return a.infer(ctx, up, ImportOptions{Hosts: a.opt.ForeignHosts})
 }
@@ -62,7 +63,7 @@ func (a *Acceptor) infer(ctx context.Context, up Upload, opt ImportOptions) (*Fo
 	return &Found{Manifest: m, Path: up.Path}, nil
 }
 
-// refusalOf turns a fault of a foreign file into a refusal. Other errors are returned as they are.
+// refusalOf turns an error about a foreign file into a refusal. It returns other errors unchanged.
 func refusalOf(err error) error {
 	if fault := (*foreign.Error)(nil); errors.As(err, &fault) {
 		return &inbox.Refusal{Reason: fault.Reason, Detail: fault.Error()}
@@ -79,7 +80,7 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 	if err != nil {
 		return nil, err
 	}
-	if m.Generation <= 0 { // the batch was made under no known assignment
+	if m.Generation <= 0 { // the batch does not name an assignment
 		if m.Generation, err = a.opt.Robots.CurrentGeneration(ctx); err != nil {
 			return nil, fmt.Errorf("assignment: %w", err)
 		}
@@ -90,9 +91,9 @@ func (a *Acceptor) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire
 	return m, nil
 }
 
-// AcceptInferred is Accept for a batch without a manifest, with the one that Infer has made. A
-// *inbox.Refusal with ReasonIDReuse says that the ID is used by a batch of other bytes. The file
-// is then the caller's, who may give it to QuarantineFile.
+// AcceptInferred is Accept for a batch without a manifest; m is the manifest that Infer has made.
+// An *inbox.Refusal with ReasonIDReuse says that a batch with other bytes has the ID. The file then
+// stays the caller's, who may give it to QuarantineFile.
 func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manifest) (fresh bool, err error) {
 	unsigned, err := m.Unsigned()
 	if err != nil {
@@ -103,9 +104,9 @@ func (a *Acceptor) AcceptInferred(ctx context.Context, up Upload, m *wire.Manife
 	return fresh, err
 }
 
-// QuarantineFile moves a file that came without a manifest and cannot be taken into the quarantine,
-// under an ID of its own, so that it stands in no batch's way. Until it returns nil the file is the
-// caller's, and QuarantineFile may be repeated. A file that the quarantine has already is not kept
+// QuarantineFile moves a file that has no manifest and cannot be accepted into the quarantine. It
+// gets an ID of its own, so that it blocks no batch. Until QuarantineFile returns nil, the file is
+// the caller's, and the call may be repeated. A file that the quarantine already has is not kept
 // twice.
 func (a *Acceptor) QuarantineFile(ctx context.Context, up Upload, r *inbox.Refusal) error {
 	size, sum, err := digest(ctx, up.Path)

@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Receipt returns the receipt of an accepted batch, unsigned, or nil if none was accepted.
+// Receipt returns the unsigned receipt of a batch, or nil if no batch with this ID was accepted.
 func (a *Acceptor) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error) {
 	b, err := a.opt.Ledger.Get(ctx, string(id))
 	if b == nil || err != nil {
@@ -18,9 +18,9 @@ func (a *Acceptor) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt,
 	return receiptOf(b), nil
 }
 
-// ReceiptFor is Receipt for the bytes with the given digest, also if they were refused because of
-// their ID or signature. Without a digest it returns the receipt of the accepted batch, or else of
-// the upload that was refused last.
+// ReceiptFor returns the receipt for the bytes with the given digest, even if they were refused
+// because of their ID or signature. Without a digest it returns the receipt of the accepted batch,
+// or else of the upload that was refused last.
 func (a *Acceptor) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	b, err := a.opt.Ledger.ByDigest(ctx, id, sha256)
 	if b == nil || err != nil {
@@ -29,7 +29,7 @@ func (a *Acceptor) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 strin
 	return receiptOf(b), nil
 }
 
-// Sign returns the receipt's bytes, signed by the service.
+// Sign returns the receipt as bytes, signed by the service.
 func (a *Acceptor) Sign(ctx context.Context, r *wire.Receipt) ([]byte, error) {
 	key, err := a.opt.Key.Signing(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *Acceptor) Sign(ctx context.Context, r *wire.Receipt) ([]byte, error) {
 	return r.Sign(key.Private)
 }
 
-// Unsplit returns how many bytes of batches are accepted and not in the store yet.
+// Unsplit returns the bytes of accepted batches that are not in the store yet.
 func (a *Acceptor) Unsplit(ctx context.Context) (int64, error) {
 	n, err := a.opt.Ledger.Unsplit(ctx)
 	if err != nil {

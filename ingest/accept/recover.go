@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Recover finishes what a crash has interrupted: a batch whose files are placed is entered, and a
-// manifest whose file did not come is deleted.
+// Recover finishes what a crash has interrupted. It enters batches whose files are placed, and
+// deletes manifests whose file did not come.
 func (a *Acceptor) Recover(ctx context.Context) error {
 	placed, err := a.placed(ctx)
 	if err != nil {
@@ -25,8 +25,8 @@ func (a *Acceptor) Recover(ctx context.Context) error {
 	return nil
 }
 
-// placed returns the batches whose files are placed and that have no row. It tidies up the folders
-// that have none while no other process accepts.
+// placed returns the batches that have files in the buffers but no row. While no other process
+// accepts, it also deletes folders without a batch file.
 func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 	a.accepting.Lock()
 	defer a.accepting.Unlock()
@@ -42,7 +42,7 @@ func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 		if b != nil && b.Incoming == "" {
 			continue
 		}
-		if b != nil { // the store has it
+		if b != nil { // its files are in the store
 			if err := a.opt.Buffers.Drop(id); err != nil {
 				return nil, fmt.Errorf("batch %s: %w", id, err)
 			}
@@ -54,7 +54,7 @@ func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 		have, err := inbox.TreeSize(a.opt.Buffers.File(id))
 		if err == nil && have >= 0 && wire.BatchID(id).Valid() {
 			placed = append(placed, id)
-		} else if err == nil { // the receiver still has the upload, or it was to be refused
+		} else if err == nil { // the receiver still has the upload, or the upload was to be refused
 			err = a.opt.Buffers.Drop(id)
 		}
 		if err != nil {
@@ -67,13 +67,13 @@ func (a *Acceptor) placed(ctx context.Context) (placed []string, err error) {
 func (a *Acceptor) recoverBatch(ctx context.Context, id string) error {
 	m, signed, err := a.opt.Buffers.Manifest(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another process has accepted it in the meantime, and it was published and collected
+		return nil // meanwhile another process has accepted it, and it was published and collected
 	}
 	if signed == nil {
 		return err
 	}
 	up := Upload{Batch: wire.BatchID(id), Robot: wire.BatchID(id).Robot()}
-	if err == nil && m.Inferred { // only the service places such a manifest
+	if err == nil && m.Inferred { // only the service writes such a manifest
 		_, _, err := a.take(ctx, up, m, signed)
 		return err
 	}
