@@ -18,17 +18,17 @@ import (
 // An ARC file is what the Internet Archive and Heritrix 1 wrote before WARC
 // (https://archive.org/web/researcher/ArcFileFormat.php). A record is a line with URL, IP address,
 // date, media type and length, and that many bytes. In version 2 the line has arcMore fields before
-// the length. The first record describes the file: its URL begins with arcBegins, and its first
-// byte is the version.
+// the length. The first record describes the file: its URL begins with arcBegins, and its content
+// begins with the version.
 const arcBegins = "filedesc://"
 
 // nextARC reads the line of the next record of an ARC, or returns io.EOF. It returns the record
-// with a WARC header that says the same: answers of web servers are responses, other files
+// with a WARC header of the same meaning: answers of web servers are responses, other files are
 // resources. The block of the record before must have been read.
 func (s *input) nextARC() (*warcRecord, error) {
 	var line string
 	at := s.n
-	for { // an empty line ends a record, but its length may include that, or there may be more
+	for { // an empty line ends a record; the record's length may include it, or there may be more such lines
 		var err error
 		if line, err = s.line(maxLine); err == io.EOF && line == "" {
 			return nil, s.ended(err)
@@ -62,8 +62,8 @@ type arcLine struct {
 	length               int64
 }
 
-// parseARC reads the line that begins a record. Some writers left spaces in URLs and media types.
-// The date tells where the one ends and the other begins.
+// parseARC reads the line that begins a record. Some writers left spaces in URLs and media types;
+// the date shows where the URL ends and the media type begins.
 func parseARC(line string) (a arcLine, ok bool) {
 	const least = 5
 	fields := strings.Split(line, " ")
@@ -81,17 +81,17 @@ func parseARC(line string) (a arcLine, ok bool) {
 		}
 		a.url, a.ip, a.date = strings.Join(fields[:n-1], "%20"), fields[n-1], fields[n]
 		a.media = strings.Join(mediaOfARC(fields[n+1:last]), " ")
-		return a, strings.Contains(a.url, ":") && len(a.url)+len(a.media) < maxLine/2 // in a header too
+		return a, strings.Contains(a.url, ":") && len(a.url)+len(a.media) < maxLine/2 // short enough to be in a header too
 	}
 	return a, false
 }
 
-// arcMore is how many fields version 2 has between media type and length: status, checksum,
-// location, offset and file name. They say what the block or the place of the record says.
+// arcMore is the number of fields that version 2 has between media type and length: status,
+// checksum, location, offset and file name. The block and the record's place tell the same.
 const arcMore = 5
 
-// mediaOfARC returns which of the fields between date and length are the media type. The line
-// tells whether it is of version 2, since the file's description may be what is damaged.
+// mediaOfARC returns those of the fields between date and length that are the media type. It takes
+// the version from the line itself, because the record that describes the file may be damaged.
 func mediaOfARC(fields []string) []string {
 	n := len(fields) - arcMore
 	if n < 1 {
@@ -125,7 +125,7 @@ func (a arcLine) record(at int64) *warcRecord {
 	case strings.TrimSuffix(arcBegins, "://"):
 		kind = "warcinfo"
 	}
-	if mediaType == "no-type" { // the server gave none
+	if mediaType == "no-type" { // the server sent none
 		mediaType = ""
 	}
 	r := &warcRecord{at: at, fields: make(textproto.MIMEHeader), length: a.length}
@@ -155,7 +155,7 @@ func (a arcLine) record(at int64) *warcRecord {
 	return r
 }
 
-// time returns the date as WARC-Date has it. One that is none is returned as it is.
+// time returns the date in the form of WARC-Date. If the field is no date, it returns the field.
 func (a arcLine) time() string {
 	const layout = "20060102150405"
 	t, err := time.Parse(layout[:len(a.date)], a.date)
@@ -165,8 +165,8 @@ func (a arcLine) time() string {
 	return t.Format(time.RFC3339)
 }
 
-// id returns an ID for the record: an ARC has none. It is a version 8 UUID (RFC 9562) of the line
-// and its place, so the same file gives the same IDs.
+// id makes an ID for the record, because an ARC has none. It is a version 8 UUID (RFC 9562) of the
+// line and its place, so the same file gives the same IDs.
 func (a arcLine) id(at int64) string {
 	u := sha256.Sum256(fmt.Appendf(nil, "%d %v", at, a))
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80

@@ -8,14 +8,14 @@ import (
 	"sheaf/internal/files"
 )
 
-// maxMemory is the longest block, in bytes, that is held in memory. A longer one is held in a file.
+// maxMemory is the longest block, in bytes, that is kept in memory. A longer one is kept in a file.
 const maxMemory = 1 << 20
 
-// block holds the block of one record after another. It can be read more than once.
+// block keeps the block of the present record, so that it can be read more than once.
 type block struct {
 	dir  string
 	mem  bytes.Buffer
-	file *os.File // nil: all is in mem
+	file *os.File // nil: mem has the whole block
 	size int64
 }
 

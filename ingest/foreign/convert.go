@@ -19,51 +19,51 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Options of a conversion. Robot is needed.
+// Options of a conversion. Robot is required.
 type Options struct {
-	Robot   string // whose batch it becomes
+	Robot   string // the robot in whose name the batch is made
 	Hosts   HostMap
 	Dir     string // for temporary files of about the file's size; empty: the system's
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Lenient leaves out what is damaged in a WARC, an ARC or a WACZ, and notes it in the Result.
-	// Without it a file with any damage is refused. Trees of page files are never converted
+	// Lenient leaves out the damaged parts of a WARC, an ARC or a WACZ, and lists them in the
+	// Result. Without it a file with any damage is refused. Trees of page files are never converted
 	// leniently.
 	Lenient bool
 
-	// Others gets the records that no segment can hold, a gzip member each, in the order of the
-	// file. If it is nil they are only counted.
+	// Others receives the records that no segment can hold, each as one gzip member, in the order
+	// of the file. If it is nil, these records are only counted.
 	Others io.Writer
 
-	inflate inflater // nil: newGunzip; a benchmark compares others with it
+	inflate inflater // nil: newGunzip; a benchmark compares it with others
 }
 
 // Result is what was found in a file.
 type Result struct {
 	Kind      Kind         `json:"kind"`
-	SHA256    string       `json:"sha256"` // of the file as it came
+	SHA256    string       `json:"sha256"` // of the file as received
 	Batch     wire.BatchID `json:"batch"`
 	Hosts     int          `json:"hosts"`
 	Pages     int64        `json:"pages"`
 	Responses int64        `json:"responses"`
 	Revisits  int64        `json:"revisits"`
 	Others    int64        `json:"others"` // records that no segment can hold
-	OthersOf  []Stretch    `json:"-"`      // what was written to Options.Others, from its beginning to its end
+	OthersOf  []Stretch    `json:"-"`      // the hosts of the records written to Options.Others; together they cover all bytes
 	Losses                 // of a lenient conversion
 
-	// Aside are those of the others that are answers from an address, at which readers do not find
-	// them, and why.
+	// Aside lists the records among the others that answer for an address, but that readers do not
+	// find at it. Each has the reason.
 	Aside Losses `json:"aside,omitzero"`
 
-	// Unread are the entries of a WACZ that were not read though they hold records, and those that
-	// its datapackage.json names and that are missing, and why. Their offsets are those in the zip.
+	// Unread lists, with reasons, the entries of a WACZ that hold records but were not read, and
+	// those that its datapackage.json names but that are missing. Their offsets are offsets in the
+	// zip.
 	Unread Losses `json:"unread,omitzero"`
 }
 
-// Is returns the kind of a file that Convert can convert. It is empty for other files, such as
-// batches. If the file is to be converted leniently, anything else is taken for a damaged WARC or
-// ARC.
+// Is returns the kind of a file that Convert can convert. It returns "" for other files, such as
+// batches. If lenient is set, it takes any other file for a damaged WARC or ARC.
 func Is(ctx context.Context, file *os.File, lenient bool) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) 
 }
 
 // Convert reads a foreign file to its end and writes a batch with its pages to out. If the file is
-// wrong it returns an *Error, and what was written is of no use.
+// wrong, it returns an *Error, and the bytes in out are useless.
 func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*Result, error) {
 	dir, err := os.MkdirTemp(opt.Dir, "import-")
 	if err != nil {
@@ -157,13 +157,13 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	return c.result, nil
 }
 
-// beginAs begins to read a file as its kind and the options want it.
+// beginAs opens a file of a kind for reading, leniently if the options say so.
 func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input, error) {
 	switch {
 	case kind == WACZ:
 		in, err := openWACZ(ctx, file, opt.Limits)
 		if fault := (*Error)(nil); opt.Lenient && errors.As(err, &fault) {
-			in, err = openLenient(ctx, file, kind, opt.Limits) // as one damaged WARC
+			in, err = openLenient(ctx, file, kind, opt.Limits) // the whole zip as one damaged WARC
 		}
 		return in, err
 	case opt.Lenient && kind != Tree:
@@ -172,7 +172,7 @@ func beginAs(ctx context.Context, file *os.File, kind Kind, opt Options) (*input
 	return begin(ctx, file, opt.Limits, opt.inflate)
 }
 
-// advise adds to the error of a damaged file what may help.
+// advise adds advice to the error of a damaged file.
 func advise(err error, kind Kind) error {
 	var fault *Error
 	if (kind == WARC || kind == ARC || kind == WACZ) && errors.As(err, &fault) && fault.Reason != wire.ReasonBombRatio && fault.Reason != wire.ReasonForeign {
@@ -224,9 +224,9 @@ type conversion struct {
 	others    *others
 	originals map[original]page // pages that revisits may refer to
 	newest    time.Time
-	head      *bufio.Reader // of the body in hand
+	head      *bufio.Reader // beginning of the present record's body
 	folders   *folders      // of a tree
-	about     time.Time     // of the newest record beside the batch, other than the file's description of itself
+	about     time.Time     // date of the newest record beside the batch, without the file's description of itself
 }
 
 // append stores a record and counts it.
@@ -250,8 +250,8 @@ func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 	return cell, nil
 }
 
-// preferences notes what the record's page asks of those who use it. An error of reading its body
-// shows when it is stored.
+// preferences stores what the page asks of those who use it. If its body cannot be read, the error
+// comes again when the record is stored.
 func (c *conversion) preferences(r *archive.Record) {
 	var body []byte
 	if r.Kind == archive.Page && r.Body != nil {
@@ -262,8 +262,8 @@ func (c *conversion) preferences(r *archive.Record) {
 	r.Preferences = preference.Of(r.URL, r.HTTP, body)
 }
 
-// refused is reading for errors of storing a record. One that cannot be stored is a fault of the
-// file.
+// refused is reading for errors of storing a record. If a record cannot be stored, the file is at
+// fault.
 func (s *input) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)
@@ -271,8 +271,8 @@ func (s *input) refused(err error, at int64, entry string) error {
 	return s.reading(err, entry)
 }
 
-// finish joins the segments to a batch. Its number comes from the file's digest and its time from
-// the newest record. A batch without hosts stands for a file whose records are all beside it.
+// finish joins the segments into a batch. The batch's number comes from the file's digest, and its
+// time from the newest record. If all records are beside the batch, the batch has no hosts.
 func (c *conversion) finish(in *input, out io.Writer, sum []byte) error {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
 	buffered := bufio.NewWriterSize(out, 256<<10)

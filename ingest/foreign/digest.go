@@ -11,14 +11,13 @@ import (
 	"strings"
 )
 
-// claimed is the digest of a block or a payload that a WARC record states.
+// claimed is a digest that a WARC record states, of its block or its payload.
 type claimed struct {
 	algorithm string // "sha1", "sha256" or "md5"
-	sum       string // its bytes
+	sum       string // the digest as bytes
 }
 
-// algorithm splits the digest algorithm:value. It returns a hash of the algorithm, or nil if the
-// algorithm is not known.
+// algorithm splits a digest written as algorithm:value. h is nil if the algorithm is not known.
 func algorithm(text string) (name, value string, h hash.Hash) {
 	name, value, _ = strings.Cut(text, ":")
 	switch name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", ""); name {
@@ -33,8 +32,8 @@ func algorithm(text string) (name, value string, h hash.Hash) {
 }
 
 // parseDigest reads a digest. Crawlers write the value in base 32 or 16, in either case, or in base
-// 64, with or without padding: the length tells which. It returns false for others, and for unknown
-// algorithms.
+// 64, with or without padding; the length tells which. For other values and unknown algorithms ok
+// is false.
 func parseDigest(text string) (d claimed, ok bool) {
 	name, value, h := algorithm(text)
 	if h == nil {
@@ -57,7 +56,7 @@ func parseDigest(text string) (d claimed, ok bool) {
 	return claimed{name, string(sum)}, err == nil
 }
 
-// payload returns the record's WARC-Payload-Digest in one form, however it is written.
+// payload returns the record's WARC-Payload-Digest in one form, whichever form the record has.
 func (r *warcRecord) payload() string {
 	text := r.get("WARC-Payload-Digest")
 	if d, ok := parseDigest(text); ok {
@@ -66,7 +65,7 @@ func (r *warcRecord) payload() string {
 	return text
 }
 
-// stored returns the digest as revisits in segments have it, or "" if there is none.
+// stored returns the digest in the form of revisits in segments, or "" if there is none.
 func (d claimed) stored() string {
 	if d.sum == "" {
 		return ""

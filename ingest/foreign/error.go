@@ -31,8 +31,8 @@ func wrong(offset int64, entry string, reason wire.Reason, format string, args .
 	return &Error{offset, entry, reason, fmt.Sprintf(format, args...)}
 }
 
-// reading turns an error of reading into an *Error if the file's content is at fault. Errors of the
-// disk and of the context are returned as they are.
+// reading turns a read error into an *Error if the file's content is at fault. It returns errors of
+// the disk and of the context unchanged.
 func (s *input) reading(err error, entry string) error {
 	var known *Error
 	var hole *gap
@@ -58,8 +58,8 @@ func (s *input) ended(err error) error {
 	return err
 }
 
-// whole reads the rest of a file if err is a fault of it, and returns err. If the file turns out to
-// be cut off it returns that instead: the rest may still come.
+// whole returns err. But if err is a fault of the file, it first reads the rest. If the file turns
+// out to be cut off, it returns that error instead, because the rest may still come.
 func (s *input) whole(err error) error {
 	var fault, cut *Error
 	if !errors.As(err, &fault) || fault.Reason == wire.ReasonTruncated {

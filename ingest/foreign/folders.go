@@ -16,18 +16,19 @@ import (
 type folders struct {
 	hosts   []HostMap       // the operator's, then those in the tree; the first that has a directory decides
 	maps    map[string]bool // paths of files that are host maps and no pages
-	leading string          // the directory in which all others lie; empty: there is none
+	leading string          // the directory in which all files lie; empty: there is none
 }
 
-// Limits of the host maps in one tree: bytes, together, and maps in one place, as each is asked
-// about each file.
+// Limits of the host maps in one tree: bytes of all maps, and number of maps in one place, because
+// each map is searched for each file.
 const (
 	maxTreeMaps = 16 << 20
 	maxMaps     = 16
 )
 
-// survey reads a tree for its folders. The hosts' directories may all lie in one directory of any
-// name. A file beside that directory, or beside the hosts' directories, must be a host map.
+// survey reads a tree and finds the directory of each host. All of these may lie in one leading
+// directory of any name. A file beside the leading directory, or beside the hosts' directories,
+// must be a host map.
 func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 	in, err := begin(ctx, file, opt.Limits, opt.inflate)
 	if err != nil {
@@ -49,7 +50,7 @@ func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 			f.add(m)
 		}
 		v.noMap = cmp.Or(v.noMap, v.noMapInside)
-	} else { // it is a host's directory, and the files in it are pages
+	} else { // the first directory is a host's, and the files in it are pages
 		f.leading = ""
 	}
 	if v.noMap != nil {
@@ -61,12 +62,12 @@ func survey(ctx context.Context, file *os.File, opt Options) (*folders, error) {
 // surveyor makes folders from the entries of a tree.
 type surveyor struct {
 	folders               // leading is the first directory of the last file
-	several     bool      // there is more than one first directory
-	beside      []treeMap // in no directory
-	inside      []treeMap // in the first directory, which may be a host's
-	noMap       *Error    // of the first file in no directory that is no host map
-	noMapInside *Error    // of the first such file in the first directory
-	left        int64     // bytes of host maps that may still come
+	several     bool      // there is more than one directory at the top
+	beside      []treeMap // host maps at the top
+	inside      []treeMap // host maps in the first directory, which may be a host's
+	noMap       *Error    // about the first file at the top that is no host map
+	noMapInside *Error    // the same in the first directory
+	left        int64     // bytes that further host maps may have
 }
 
 // treeMap is a host map in a tree.
@@ -105,7 +106,7 @@ func (v *surveyor) entry(in *input, e *tarEntry) error {
 	return nil
 }
 
-// hostMap reads a host map. before is the number of host maps that came before it in its place.
+// hostMap reads a host map. before is the number of earlier host maps in the same place.
 func (v *surveyor) hostMap(e *tarEntry, before int) (HostMap, error) {
 	switch {
 	case before == maxMaps:
@@ -124,8 +125,8 @@ func (v *surveyor) hostMap(e *tarEntry, before int) (HostMap, error) {
 	return m, nil
 }
 
-// find splits a file's path into its host and the path in that host's directory. Host maps are
-// asked first, then the directory's own name.
+// find splits a file's path into its host and the path within the host's directory. It searches the
+// host maps first; then it tries the directory's own name.
 func (f *folders) find(path string) (host, rest string, ok bool) {
 	paths := []string{path}
 	if inner, ok := strings.CutPrefix(path, f.leading+"/"); ok && f.leading != "" {

@@ -9,19 +9,20 @@ import (
 	"github.com/klauspost/pgzip"
 )
 
-// Two processors cannot inflate one gzip member, but one can inflate ahead while the other works on
-// what came before: by that many blocks of that many bytes.
+// Two cores cannot inflate one gzip member together. But one core can inflate ahead while the other
+// works on the bytes before. These are the number and the size, in bytes, of the blocks inflated
+// ahead.
 const (
 	aheadBlock  = 1 << 20
 	aheadBlocks = 4
 )
 
-// gunzip inflates the members of a gzip file, one after the other. A first member that is large is
-// inflated ahead. For small members that would cost more than it saves.
+// gunzip inflates the members of a gzip file, one after the other. It inflates a large first member
+// ahead. For small members that would cost more than it saves.
 type gunzip struct {
-	in    *bufio.Reader // ends with io.ErrUnexpectedEOF, wherever it ends
-	large *pgzip.Reader // the first member; nil: it was small, or is over
-	small *gzip.Reader  // any other; nil before the first
+	in    *bufio.Reader // ends with io.ErrUnexpectedEOF in every case
+	large *pgzip.Reader // the first member; nil: it is small, or has ended
+	small *gzip.Reader  // any other member; nil before the first
 	err   error
 }
 
@@ -49,7 +50,7 @@ func newGunzip(raw *bufio.Reader) (io.ReadCloser, error) {
 func endsWithin(head []byte) bool {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
-		return true // its error is found again
+		return true // the error comes again
 	}
 	z.Multistream(false)
 	_, err = io.Copy(io.Discard, z)
@@ -79,7 +80,7 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 			z = g.large
 		}
 		n, err = z.Read(p)
-		if err == io.EOF { // the member's sum is right
+		if err == io.EOF { // the member's checksum is right
 			if g.large != nil {
 				err = g.large.Close()
 				g.large = nil
@@ -102,8 +103,8 @@ func (g *gunzip) Close() error {
 	return g.large.Close()
 }
 
-// unexpectedEnd ends with io.ErrUnexpectedEOF. If an inflater gets io.EOF in place of a member's
-// trailer it may take that for the end of the file, and not check the member.
+// unexpectedEnd ends with io.ErrUnexpectedEOF. An inflater that gets io.EOF in place of a member's
+// trailer may take it for the end of the file, and not check the member.
 type unexpectedEnd struct{ r io.Reader }
 
 func (u unexpectedEnd) Read(p []byte) (int, error) {

@@ -11,8 +11,8 @@ import (
 )
 
 // HostMap maps directories of a tree to their hosts. It is needed if the directories are not named
-// after the hosts: old robots hashed the names. A directory is a path in the tree, without slashes
-// at its ends, and without the directory that all of the tree may lie in.
+// after the hosts: old robots hashed the names. A directory is a path in the tree without slashes
+// at its ends. If one leading directory has the whole tree, the path does not include it.
 type HostMap map[string]string
 
 // ReadHostMap reads a host map from a file; see ParseHostMap.
@@ -29,7 +29,7 @@ func ReadHostMap(name string) (HostMap, error) {
 	return m, nil
 }
 
-// ParseHostMap reads lines of a directory, white space and a host. A # begins a comment.
+// ParseHostMap reads lines of the form: directory, white space, host. A # begins a comment.
 func ParseHostMap(r io.Reader) (HostMap, error) {
 	m := make(HostMap)
 	lines := bufio.NewScanner(r)
@@ -57,11 +57,11 @@ func ParseHostMap(r io.Reader) (HostMap, error) {
 	return m, nil
 }
 
-// maxDepth limits the directories above a host's.
+// maxDepth limits the directories above a host's directory.
 const maxDepth = 4
 
-// find splits a file's path into its host and the path there, by the longest directory of the path
-// that is in the map.
+// find splits a file's path into its host and the rest of the path. Of the map's directories it
+// takes the longest that contains the file.
 func (m HostMap) find(path string) (host, rest string, ok bool) {
 	parts := strings.SplitN(path, "/", maxDepth+2)
 	for n := len(parts) - 1; n > 0; n-- {
@@ -73,8 +73,8 @@ func (m HostMap) find(path string) (host, rest string, ok bool) {
 	return "", "", false
 }
 
-// named splits a file's path into its host and the path there, by the first directory that is named
-// like a host, if only directories of hash digits are before it.
+// named splits a file's path into its host and the rest of the path. The host is the first
+// directory with a name like a host's; all directories before it must be hash digits.
 func named(path string) (host, rest string, ok bool) {
 	parts := strings.SplitN(path, "/", maxDepth+2)
 	for n := range len(parts) - 1 {
@@ -88,8 +88,8 @@ func named(path string) (host, rest string, ok bool) {
 	return "", "", false
 }
 
-// hostLike returns the host after which a directory is named. Its name has a point, and perhaps a
-// port after a colon or an underscore.
+// hostLike returns the host after which a directory is named. The name has a dot. A port may follow
+// a colon or an underscore.
 func hostLike(dir string) (string, bool) {
 	name := strings.ToLower(dir)
 	if i := strings.LastIndexAny(name, "_:"); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" && name[i+1:] != "" {

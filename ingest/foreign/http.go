@@ -18,21 +18,21 @@ import (
 )
 
 // response is an HTTP response as a segment stores it: without transfer and content codings, and
-// with a header that fits such a body.
+// with a header that describes the decoded body.
 type response struct {
 	status    int
 	head      []byte
-	came      []byte                     // the head as it came
-	fields    httpHead                   // of that
-	size      int64                      // of the body, or parseResponse's limit if the body is longer
+	came      []byte                     // the header as received
+	fields    httpHead                   // the fields of came
+	size      int64                      // bytes of the decoded body, at most parseResponse's limit
 	decoded   bool                       // the body had a coding other than chunked
-	truncated string                     // why the body is not complete, as archive.Record has it; empty: it is
-	damaged   bool                       // some of what came of the body cannot be decoded
+	truncated string                     // why the body is incomplete, in the words of archive.Record; empty: it is complete
+	damaged   bool                       // a part of the body cannot be decoded
 	body      func() (io.Reader, func()) // opens the decoded body
 }
 
-// parseResponse reads the block of a response record. It fails with errOther if that is no response
-// of HTTP/1. It reads no more than limit bytes of the decoded body.
+// parseResponse reads the block of a response record. It fails with errOther if the block is no
+// HTTP/1 response. It reads no more than limit bytes of the decoded body.
 func parseResponse(ctx context.Context, block *block, limit int64) (*response, error) {
 	const maxHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(block.from(0), maxHead))
@@ -88,7 +88,7 @@ func (r *response) isFile() bool {
 	return false
 }
 
-// beginning reads the first bytes of r, and not what is wrong behind them.
+// beginning reads the first bytes of r. It hides an error behind them.
 type beginning struct {
 	r    io.Reader
 	left int64
@@ -107,8 +107,8 @@ func (b *beginning) Read(p []byte) (n int, err error) {
 // maxDecoded is more than the longest body that is kept whole.
 const maxDecoded = 1 << 30
 
-// measure reads the body, as far as it can be decoded, and sets its size and what it lacks. removed
-// reports whether the body is without content coding.
+// measure reads the body as far as it can be decoded, and sets its size and faults. removed reports
+// whether all content codings were removed.
 func (r *response) measure(open func() (*media.Body, func(), bool), limit int64) (removed bool, err error) {
 	in, closeIt, removed := open()
 	defer closeIt()
@@ -144,7 +144,7 @@ func codingsOf(h httpHead) codings {
 	return c
 }
 
-// open decodes a body. removed reports whether no content coding is left.
+// open decodes a body. removed reports whether all content codings are removed.
 func (c codings) open(ctx context.Context, in io.Reader) (_ *media.Body, closeIt func(), removed bool) {
 	if c.chunked {
 		in = media.NewChunks(in)
@@ -154,8 +154,8 @@ func (c codings) open(ctx context.Context, in io.Reader) (_ *media.Body, closeIt
 	return inner, func() { inner.Close(); outer.Close() }, inner.Removed || len(c.content) == 0
 }
 
-// inChunks reports whether a body is in chunks. Many writers keep the header field that says so,
-// but not the chunks.
+// inChunks reports whether a body is in chunks. Many writers remove the chunks but keep the header
+// field that announces them.
 func inChunks(ctx context.Context, in io.Reader) (bool, error) {
 	c := media.NewChunks(in)
 	_, err := io.Copy(io.Discard, stream.UntilDone(ctx, c))
@@ -165,9 +165,9 @@ func inChunks(ctx context.Context, in io.Reader) (bool, error) {
 	return c.Found(), nil
 }
 
-// statusLine returns the status in a status line, and the line as a segment can have it: with one
-// space before and behind the status, and HTTP in capitals. Servers wrote others, and browsers took
-// them.
+// statusLine returns the status in a status line, and the line in the form that a segment allows:
+// one space before and after the status, and HTTP in capitals. Servers wrote other forms, and
+// browsers accepted them.
 func statusLine(line string) (status int, plain string, err error) {
 	proto, rest, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
 	rest = strings.TrimLeft(rest, " ")
@@ -181,8 +181,8 @@ func statusLine(line string) (status int, plain string, err error) {
 	return status, strings.TrimRight(proto+" "+code+" "+strings.TrimLeft(rest[digits:], " "), " "), nil
 }
 
-// httpHead is the header of a response or a request, with folded lines joined and without lines
-// that are no field.
+// httpHead is the header of a response or a request. Folded lines are joined, and lines that are no
+// field are left out.
 type httpHead struct {
 	first  string
 	fields [][2]string // names and values
@@ -243,8 +243,8 @@ func (h httpHead) stored(status int, size int64, decoded bool) []byte {
 	return append(b, "\r\n"...)
 }
 
-// promises returns how long the header says that the body is; 0: it does not say so, or there is
-// none.
+// promises returns the length of the body by the header; 0: the header does not say it, or there is
+// no body.
 func (h httpHead) promises(status int) int64 {
 	if status == http.StatusNoContent || status == http.StatusNotModified || len(h.values("Transfer-Encoding")) > 0 {
 		return 0
@@ -253,8 +253,8 @@ func (h httpHead) promises(status int) int64 {
 	return n
 }
 
-// alone returns the head for a record without the body, which another record has. It is stored
-// without codings.
+// alone returns the header for a revisit, which has no body. The page's body is stored without
+// codings, so it removes fields about codings.
 func (r *response) alone() []byte {
 	h := r.fields
 	if len(h.values("Transfer-Encoding")) == 0 && len(h.values("Content-Encoding")) == 0 && h.plain(r.came) {
@@ -263,7 +263,7 @@ func (r *response) alone() []byte {
 	return h.stored(http.StatusOK, -1, true)
 }
 
-// fits reports whether the header, as it is, fits a body of size bytes that is stored as it came.
+// fits reports whether the unchanged header fits an undecoded body of size bytes.
 func (h httpHead) fits(size int64) bool {
 	for _, length := range h.values("Content-Length") {
 		if length != strconv.FormatInt(size, 10) {
@@ -273,8 +273,8 @@ func (h httpHead) fits(size int64) bool {
 	return len(h.values("Transfer-Encoding")) == 0
 }
 
-// plain reports whether a segment can hold the header as it came: its first line is as statusLine
-// returns it, and all others are fields and end with CRLF.
+// plain reports whether a segment can hold the header as received: its first line is as statusLine
+// returns it, all other lines are fields, and each ends with CRLF.
 func (h httpHead) plain(head []byte) bool {
 	text, ok := strings.CutSuffix(string(head), crlf2)
 	ok = ok && strings.HasPrefix(text, h.first)

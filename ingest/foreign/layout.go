@@ -6,24 +6,24 @@ import (
 	"strconv"
 )
 
-// layout says how records begin, for looking for them in a damaged file.
+// layout describes how records begin, to find them in a damaged file.
 type layout struct {
-	begins  func(b []byte) bool // whether a record begins with b
-	damaged func(b []byte) bool // whether b is like the beginning of a record whose first line is damaged
-	enough  int                 // bytes that begins needs
-	empty   int                 // lines that end before a record begins
+	begins  func(b []byte) bool // reports whether a record begins with b
+	damaged func(b []byte) bool // reports whether b looks like a record with a damaged first line
+	enough  int                 // number of bytes that begins needs
+	empty   int                 // number of line ends before a record
 	next    func(*input) (*warcRecord, error)
 }
 
 func layoutOf(kind Kind) layout {
 	if kind == ARC {
-		const longest = 4 << 10 // of a line with a usual URL
+		const longest = 4 << 10 // bytes of a line with a usual URL
 		return layout{beginsARC, damagedARC, longest, 1, (*input).nextARC}
 	}
 	return layout{beginsRecord, beginsHeader, len("WARC/0.17") + 1, 2, (*input).nextRecord}
 }
 
-// beginsRecord reports whether a record of a WARC begins with b.
+// beginsRecord reports whether a WARC record begins with b.
 func beginsRecord(b []byte) bool {
 	for _, version := range warcVersions {
 		if rest, ok := bytes.CutPrefix(b, []byte(version)); ok && (len(rest) == 0 || rest[0] == '\r' || rest[0] == '\n') {
@@ -33,14 +33,13 @@ func beginsRecord(b []byte) bool {
 	return false
 }
 
-// beginsHeader reports whether b is like the beginning of a WARC's record whose first line is
-// damaged.
+// beginsHeader reports whether b looks like a WARC record with a damaged first line.
 func beginsHeader(b []byte) bool {
 	_, second, ok := bytes.Cut(b, []byte("\n"))
 	return ok && (bytes.HasPrefix(second, []byte("WARC-")) || bytes.HasPrefix(second, []byte("Content-")))
 }
 
-// beginsARC reports whether a record of an ARC begins with b.
+// beginsARC reports whether an ARC record begins with b.
 func beginsARC(b []byte) bool {
 	line, _, ok := bytes.Cut(b, []byte("\n"))
 	if !ok {
@@ -50,15 +49,15 @@ func beginsARC(b []byte) bool {
 	return ok
 }
 
-// damagedARC reports whether b is like the beginning of an ARC's record with one field damaged.
+// damagedARC reports whether b looks like an ARC record with one damaged field.
 func damagedARC(b []byte) bool {
 	line, _, ok := bytes.Cut(b, []byte("\n"))
 	fields := bytes.Split(bytes.TrimRight(line, "\r"), []byte(" "))
-	const least = 4 // a space may be what is damaged
+	const least = 4 // one fewer than usual, because a space may be damaged
 	if !ok || len(fields) < least {
 		return false
 	}
-	right := 0 // of IP address, date and length
+	right := 0 // how many of IP address, date and length are right
 	for _, f := range fields[1:] {
 		_, err := netip.ParseAddr(string(f))
 		if err == nil || arcDate(string(f)) {

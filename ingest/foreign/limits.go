@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Limits limit what one file expands to. Beside them there is a limit of 200 bytes for each byte of
-// the file, or 256 MiB for small files.
+// Limits limit what one file expands to. In addition a file may expand to at most 200 times its own
+// size, or 256 MiB if that is more.
 type Limits struct {
-	Bytes   int64 // of the inflated file, and of its content with holes of sparse files and decoded bodies; 0 is DefaultBytes
-	Entries int64 // of a tar, or records of a WARC; 0 is DefaultEntries
+	Bytes   int64 // of the inflated file; and of the content that it stands for, which are holes of sparse files and decoded bodies; 0 is DefaultBytes
+	Entries int64 // entries of a tar, or records of a WARC; 0 is DefaultEntries
 }
 
 // Defaults of Limits.
@@ -28,10 +28,10 @@ const (
 // meter counts what a file expands to.
 type meter struct {
 	maxBytes   int64
-	limit      string // the name of the limit that maxBytes is
+	limit      string // the name of the limit in maxBytes
 	maxEntries int64
-	inflated   int64 // bytes of the file
-	content    int64 // bytes that the file does not have
+	inflated   int64 // bytes of the inflated file
+	content    int64 // bytes counted by made
 	entries    int64
 }
 
@@ -56,14 +56,14 @@ func (m *meter) read(n int64) error {
 	return m.over()
 }
 
-// made counts bytes of content that the file need not have: holes of sparse files, and decoded
+// made counts bytes that the inflated file does not have: holes of sparse files, and decoded
 // bodies.
 func (m *meter) made(n int64) error {
-	m.content += min(n, m.maxBytes+1) // the sum cannot overflow
+	m.content += min(n, m.maxBytes+1) // min keeps the sum from overflowing
 	return m.over()
 }
 
-// room returns how many such bytes may still come.
+// room returns how many more bytes made may count.
 func (m *meter) room() int64 { return m.maxBytes - m.content }
 
 // entry counts an entry or record.
@@ -74,7 +74,7 @@ func (m *meter) entry() error {
 	return nil
 }
 
-// sparse reports whether a file of a tar may have holes, which the tar does not contain.
+// sparse reports whether a file in a tar may have holes. The tar does not contain these.
 func sparse(h *tar.Header) bool {
 	if h.Typeflag == tar.TypeGNUSparse {
 		return true

@@ -22,8 +22,8 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// The answer to a request with another method than GET is no page of its URL. Its record has a URL
-// with method and body of the request in the query, by the IIPC's guideline "CDX for non-GET
+// The answer to a request with another method than GET is no page of its URL. Its record gets a URL
+// with the request's method and body in the query, by the IIPC's guideline "CDX for non-GET
 // requests" (https://iipc.github.io/warc-specifications/guidelines/cdx-non-get-requests/). So its
 // URL key is the one that pywb and cdxj-indexer write.
 const (
@@ -32,13 +32,13 @@ const (
 )
 
 const (
-	maxBodyQuery = 4096    // characters of a body in a query, as pywb cuts it
+	maxBodyQuery = 4096    // characters of a body in a query; pywb cuts it there too
 	maxAsked     = 4 << 20 // bytes of a request's body that are read
-	noLength     = 8192    // bytes that are read, as pywb does, if the request does not tell its length
+	noLength     = 8192    // bytes that are read if the request does not state its length, as in pywb
 )
 
-// methodQuery returns what the request in a block adds to its URL's query. It is empty for GET, and
-// for what is no HTTP request.
+// methodQuery returns what the request in a block adds to its URL's query. It returns "" for GET,
+// and if the block is no HTTP request.
 func methodQuery(b *block) (string, error) {
 	const maxHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(b.from(0), maxHead))
@@ -68,7 +68,7 @@ func methodQuery(b *block) (string, error) {
 	return query, nil
 }
 
-// requestBody reads the part of a request's body that a query is made of.
+// requestBody reads the part of a request's body that goes into the query.
 func requestBody(h httpHead, in io.Reader) ([]byte, error) {
 	if strings.EqualFold(h.get("Transfer-Encoding"), "chunked") {
 		in = media.NewChunks(in)
@@ -82,7 +82,7 @@ func requestBody(h httpHead, in io.Reader) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(in, min(size, maxAsked)))
 	var disk *fs.PathError
-	if !errors.As(err, &disk) { // else it is badly chunked, and ends there
+	if !errors.As(err, &disk) { // otherwise the chunks are wrong here, and the body ends
 		err = nil
 	}
 	return body, err
@@ -115,7 +115,7 @@ func bodyQuery(mediaType string, body []byte) string {
 	return query
 }
 
-// unquotePlus decodes percent-encoding and plus signs. What is not well encoded stays as it is.
+// unquotePlus decodes percent-encoding and plus signs. Wrong encodings stay unchanged.
 func unquotePlus(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -133,7 +133,8 @@ func unquotePlus(s string) string {
 	return b.String()
 }
 
-// partsQuery returns the parts of a form as parameters. It is not ok if the body is no such form.
+// partsQuery returns the parts of a multipart form as parameters. ok is false if the body is no
+// such form.
 func partsQuery(mediaType string, body []byte) (query string, ok bool) {
 	_, params, err := mime.ParseMediaType(mediaType)
 	if err != nil || params["boundary"] == "" {
@@ -160,8 +161,8 @@ func partsQuery(mediaType string, body []byte) (query string, ok bool) {
 	}
 }
 
-// jsonQuery returns the values of a JSON text, or of one in each line, as parameters. It is not ok
-// if there is something else.
+// jsonQuery returns the values of one JSON text, or of one JSON text a line, as parameters. ok is
+// false if the body has anything else.
 func jsonQuery(body []byte) (query string, ok bool) {
 	texts := [][]byte{body}
 	if !json.Valid(body) {
@@ -184,11 +185,11 @@ func jsonQuery(body []byte) (query string, ok bool) {
 // jsonFields are the values of JSON texts with the names of their fields, in order.
 type jsonFields struct {
 	list []string
-	at   map[string]int // names in the list
-	seen map[string]int // how often a name came
+	at   map[string]int // by name: index in the list
+	seen map[string]int // by name: how often it came
 }
 
-// value adds the next value of in, which belongs to the name.
+// value adds the next value of in under a name.
 func (f *jsonFields) value(in *json.Decoder, name string) error {
 	token, err := in.Token()
 	if err != nil {
@@ -223,7 +224,7 @@ func (f *jsonFields) value(in *json.Decoder, name string) error {
 	return nil
 }
 
-// add adds a value. A name that is there gets a number.
+// add adds a value. A name that is already in the list gets a number.
 func (f *jsonFields) add(name, value string) {
 	if name == "" {
 		return
@@ -242,7 +243,7 @@ func (f *jsonFields) add(name, value string) {
 	f.list = append(f.list, param)
 }
 
-// pythonNumber returns a JSON number as Python prints it, which is what pywb's keys have.
+// pythonNumber returns a JSON number as Python prints it, because pywb's keys have this form.
 func pythonNumber(text string) string {
 	if !strings.ContainsAny(text, ".eE") {
 		return text
@@ -251,7 +252,7 @@ func pythonNumber(text string) string {
 	if err != nil {
 		return map[bool]string{false: "inf", true: "-inf"}[n < 0]
 	}
-	const least, most = -4, 16 // exponents that are written out
+	const least, most = -4, 16 // exponents of numbers that are written without one
 	long := strconv.FormatFloat(n, 'e', -1, 64)
 	_, exp, _ := strings.Cut(long, "e")
 	if e, err := strconv.Atoi(exp); err != nil || e < least || e >= most {
@@ -274,8 +275,8 @@ func cutRunes(s string, n int) string {
 	return s
 }
 
-// asked returns the URL under which a record is stored: its own with what its request adds. Of a
-// body that makes the URL too long only the beginning is added.
+// asked returns the URL under which a record is stored: its own URL with methodQuery's addition. If
+// that makes the URL too long, the addition is cut.
 func (r *warcRecord) asked() (string, error) {
 	if r.query == "" {
 		return bareURL(r.url())
@@ -290,7 +291,7 @@ func (r *warcRecord) asked() (string, error) {
 	with := func(n int) (string, error) {
 		url, err := bareURL(target + cutRunes(r.query, n))
 		if err == nil {
-			_, err = naming.HostOf(url) // which limits its length
+			_, err = naming.HostOf(url) // checks the URL's length
 		}
 		return url, err
 	}
@@ -306,7 +307,7 @@ func (r *warcRecord) asked() (string, error) {
 	return with(fits)
 }
 
-// bareURL returns a URL as segments have it.
+// bareURL returns a URL in the form that segments have.
 func bareURL(text string) (string, error) {
 	url, err := weburl.New(text, nil)
 	if err != nil {
@@ -315,8 +316,8 @@ func bareURL(text string) (string, error) {
 	return url.Bare(), nil
 }
 
-// concurrent reports whether a request and another record were made by one exchange with a server:
-// one of them refers to the other, and both have the same URL.
+// concurrent reports whether a request and another record are of one exchange with a server: one of
+// them refers to the other, and both have the same URL.
 func concurrent(request, other *warcRecord) bool {
 	refers := func(a, b *warcRecord) bool {
 		for _, id := range a.fields["Warc-Concurrent-To"] {
@@ -329,14 +330,15 @@ func concurrent(request, other *warcRecord) bool {
 	return request.url() == other.url() && (refers(request, other) || refers(other, request))
 }
 
-// exchange joins an answer with its request, which is the record before or after it.
+// exchange joins an answer with its request: the record before or after the answer.
 type exchange struct {
-	request *warcRecord // the record before, if it is a request
-	answer  *warcRecord // waits for its request; nil: none
-	block   block       // of the answer
+	request *warcRecord // the previous record, if it was a request
+	answer  *warcRecord // an answer that waits for its request; nil: none
+	block   block       // block of answer
 }
 
-// take converts a record, whose block has been read. An answer waits for the next record.
+// take converts a record whose block has been read. An answer without a request before it waits for
+// the next record.
 func (c *conversion) take(in *input, r *warcRecord) error {
 	e := &c.exchange
 	request := e.request
@@ -368,7 +370,7 @@ func (c *conversion) take(in *input, r *warcRecord) error {
 	return in.refused(c.record(r), r.at, r.url())
 }
 
-// answer converts the answer that waits, if there is one.
+// answer converts the waiting answer, if there is one.
 func (c *conversion) answer(in *input) error {
 	r := c.exchange.answer
 	if r == nil {

@@ -10,7 +10,7 @@ import (
 	"sheaf/archive"
 )
 
-// keep makes the record's header the original of rec, and reports whether rec can keep all of it.
+// keep stores the record's header as rec.Original. whole reports whether all of it fits.
 func keep(r *warcRecord, rec *archive.Record) (whole bool) {
 	whole = true
 	size := 0
@@ -42,9 +42,8 @@ func headerFields(head []byte) (fields []archive.Field) {
 // isSpace reports whether a line that begins with c continues the one before.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
-// originalHead adds a metadata record to the others whose block is what stood before the body of a
-// record of which the segment could not keep all: the WARC header and the HTTP header. See
-// FORMAT.md.
+// originalHead adds a metadata record to the others. Its block is the WARC header and the HTTP
+// header of a record whose headers the segment could not keep completely. See FORMAT.md.
 func (c *conversion) originalHead(r *warcRecord) error {
 	const maxHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(c.block.from(0), maxHead))

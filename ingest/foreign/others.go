@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Stretch is a range of Options.Others, of records of one host.
+// Stretch is a range of bytes of Options.Others, with records of one host.
 type Stretch struct {
 	Host    string // empty: none of the batch's hosts
 	Offset  int64
@@ -18,12 +18,12 @@ type Stretch struct {
 	Records int64
 }
 
-// others writes the records that no segment can hold, as they came, a gzip member each.
+// others writes the records that no segment can hold, unchanged, each as one gzip member.
 type others struct {
 	out       io.Writer
 	n         int64 // bytes written
 	z         *gzip.Writer
-	stretches []Stretch // with any hosts, until assign
+	stretches []Stretch // of any host, until assign selects the batch's hosts
 }
 
 func newOthers(out io.Writer) *others {
@@ -33,20 +33,20 @@ func newOthers(out io.Writer) *others {
 	return &others{out: out, z: gzip.NewWriter(nil)}
 }
 
-// Write writes to out and counts.
+// Write writes to out and counts the bytes.
 func (o *others) Write(p []byte) (int, error) {
 	n, err := o.out.Write(p)
 	o.n += int64(n)
 	return n, err
 }
 
-// noHost is the host of records of no host, until assign.
+// noHost stands, until assign, for the host of records that belong to no host.
 const noHost = "-"
 
-// hostOfOther returns the host of a record by what it is about, or by the name in a DNS record.
+// hostOfOther returns the host of a record's target URL, or the host in the target of a DNS record.
 func hostOfOther(target string) string {
 	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
-		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // before the name may be an authority (RFC 4501)
+		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // an authority may stand before the name (RFC 4501)
 	}
 	url, err := weburl.About(target)
 	if err != nil {
@@ -59,8 +59,8 @@ func hostOfOther(target string) string {
 	return host
 }
 
-// assign returns the stretches with the hosts of the batch only. Records of no host, such as the
-// crawler's own notes, may be about any host; they belong to the host if the batch has only one.
+// assign returns the stretches with hosts of the batch; other hosts become "". Records of no host,
+// such as the crawler's own notes, belong to the batch's host if it has only one.
 func (o *others) assign(hosts []wire.Host) []Stretch {
 	brought := make(map[string]bool, len(hosts))
 	for _, h := range hosts {
@@ -79,7 +79,7 @@ func (o *others) assign(hosts []wire.Host) []Stretch {
 	return of
 }
 
-// appendStretch appends a stretch. It joins stretches of one host in a row.
+// appendStretch appends a stretch. It joins it to the one before if both have the same host.
 func appendStretch(of []Stretch, s Stretch) []Stretch {
 	if n := len(of) - 1; n >= 0 && of[n].Host == s.Host {
 		of[n].Size += s.Size
@@ -89,10 +89,10 @@ func appendStretch(of []Stretch, s Stretch) []Stretch {
 	return append(of, s)
 }
 
-// write adds a record as it came.
+// write adds a record unchanged.
 func (o *others) write(r *warcRecord, b *block) error { return o.add(r, r.head, b.from(0)) }
 
-// add adds a record about what r is about.
+// add adds a record with another head and block under the host of r.
 func (o *others) add(r *warcRecord, head []byte, block io.Reader) error {
 	at := o.n
 	if err := o.member(head, block); err != nil {

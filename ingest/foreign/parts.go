@@ -14,18 +14,18 @@ import (
 	"sheaf/internal/wire"
 )
 
-// spot is a place in a file that is read leniently.
+// spot is a place in a leniently read file.
 type spot struct {
-	n      int64 // inflated bytes that were read before it
-	at     int64 // in the file as it came: its member begins here
-	within int64 // inflated bytes from there to the place
+	n      int64 // inflated bytes read before it
+	at     int64 // offset of its member in the file
+	within int64 // inflated bytes from the member's beginning to the place
 }
 
-// gap is damage that a lenient reader cannot read through.
+// gap is damage in a file that a lenient reader must skip.
 type gap struct {
-	at   int64 // in the file as it came
-	cut  bool  // the file ends in the middle; what was read before the gap is proved by no checksum
-	last bool  // nothing behind it is looked at
+	at   int64 // offset in the file
+	cut  bool  // the file ends within a member; no checksum proves the bytes read before the gap
+	last bool  // nothing after it is read
 	why  string
 }
 
@@ -34,17 +34,17 @@ func (g *gap) Error() string { return g.why }
 // gzipMagic begins a gzip member (RFC 1952).
 const gzipMagic = "\x1f\x8b\x08"
 
-// packing is how a file is compressed that is a row of members, each of which can be inflated
-// alone: those of gzip, or the frames of Zstandard.
+// packing describes a compressed file that consists of members, each of which can be inflated
+// alone: gzip members or Zstandard frames.
 type packing struct {
-	member string // what a member is called
-	magic  string // begins a member
+	member string // name of a member in messages
+	magic  string // first bytes of a member
 	opener func() opener
 }
 
-// opener returns the content of the member that comes next in a reader, which ends with
+// opener returns the content of the next member in a reader. The reader must end with
 // io.ErrUnexpectedEOF. The content ends where the member ends, if the member is whole. The next
-// call ends the last one's content.
+// call invalidates the content that the last call returned.
 type opener func(in *bufio.Reader) (io.Reader, error)
 
 // gzipped is the packing of a gzip file.
@@ -64,42 +64,43 @@ var gzipped = &packing{"gzip member", gzipMagic, func() opener {
 	}
 }}
 
-// parts reads a file leniently: the members of a compressed file, or another file as it is. A
-// member is delivered only if it can be inflated and its checksum, if it has one, is right. Where
-// one is damaged, Read returns a *gap, again and again until pass has found the next whole member.
+// parts reads a file leniently: the members of a compressed file, or another file unchanged. It
+// delivers a member only if the member can be inflated and its checksum, if it has one, is right.
+// At a damaged member Read returns a *gap, and does so again until pass has found the next whole
+// member.
 //
-// Memory is bounded by maxMemory, and work by the file's size: see budget.
+// maxMemory bounds the memory, and budget bounds the work in proportion to the file's size.
 type parts struct {
 	s      *input
 	layout layout
 	file   io.ReaderAt
 	size   int64
-	pack   *packing // nil: it is not compressed
-	checks *meter   // of what is inflated to look at checksums
+	pack   *packing // nil: the file is not compressed
+	checks *meter   // counts the bytes inflated for checksums
 	budget int64    // bytes that may still be read again
-	ahead  []byte   // for looking where the next member begins
+	ahead  []byte   // buffer of find
 
-	in    *bufio.Reader // for checks
-	end   int64         // of what in has taken from the file
+	in    *bufio.Reader // for checking members
+	end   int64         // offset in the file up to which in has read
 	inner opener
-	small bytes.Buffer // the member's content, or its first maxMemory bytes
+	small bytes.Buffer // the checked member's content, or its first maxMemory bytes
 
-	member io.Reader // of the content; nil: it is over
-	next   int64     // where the next member begins
-	err    error     // what comes after the member; nil: the next one
+	member io.Reader // content that is being delivered; nil: it has ended
+	next   int64     // offset of the next member
+	err    error     // what follows the member; nil: the next member
 	n      int64     // inflated bytes delivered
-	marks  []spot    // where the members begin that the stream may be in
-	cut    int64     // where the member begins in which the file ends too early; -1: none is known
+	marks  []spot    // beginnings of the members that the input may still have to read
+	cut    int64     // offset of the member in which the file ends too early; -1: none is known
 }
 
-// leastCost is what looking at a place in the file costs at least, in bytes: it is read ahead.
+// leastCost is the least cost of trying one place in the file, in bytes, because the file is read
+// ahead.
 const leastCost = 64 << 10
 
-// budgetFor returns how many bytes of a file may be read again, to look for records in what is
-// damaged.
+// budgetFor returns how many bytes of a file may be read again to find records in damaged parts.
 func budgetFor(size int64) int64 { return 16*size + 64<<20 }
 
-// openLenient is begin for a file that is read leniently.
+// openLenient is begin for lenient reading.
 func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -109,13 +110,13 @@ func openLenient(ctx context.Context, file *os.File, kind Kind, limits Limits) (
 	return s, s.leniently(readerAt{ctx, s, file}, size, kind, limits)
 }
 
-// leniently makes the stream one that reads a file leniently.
+// leniently makes the input read a file leniently.
 func (s *input) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits) error {
 	p := &parts{s: s, layout: layoutOf(kind), size: size, checks: newMeter(limits, size), budget: budgetFor(size), cut: -1}
 	p.file = file
 	p.in = bufio.NewReaderSize(nil, 16<<10)
 	s.parts, s.r = p, bufio.NewReaderSize(p, 64<<10)
-	const enough = 64 << 10 // to see whether records stand in the file as they are
+	const enough = 64 << 10 // bytes in which to look for records of an uncompressed file
 	head := make([]byte, enough)
 	n, err := p.file.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
@@ -129,7 +130,7 @@ func (s *input) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits
 	case isZstd(head):
 		p.as(framed)
 	case bytes.Contains(head, []byte("WARC/")):
-	default: // the beginning may be what is damaged
+	default: // the beginning may be damaged
 		for _, pack := range []*packing{gzipped, framed} {
 			p.as(pack)
 			if found, err := p.holds(); found || err != nil {
@@ -141,9 +142,9 @@ func (s *input) leniently(file io.ReaderAt, size int64, kind Kind, limits Limits
 	return nil
 }
 
-// holds reports whether some member of the file begins with a record.
+// holds reports whether any member of the file begins with a record.
 func (p *parts) holds() (bool, error) {
-	budget := budgetFor(p.size) / 4 // most of it is for the records
+	budget := budgetFor(p.size) / 4 // the larger part is for reading records
 	for at, err := p.find(0); ; at, err = p.find(at + 1) {
 		switch {
 		case err != nil:
@@ -170,7 +171,8 @@ func (p *parts) begins(at int64) bool {
 	return beginsRecord(p.small.Bytes()) || beginsARC(p.small.Bytes())
 }
 
-// readerAt reads the file itself, as source does.
+// readerAt reads the file itself. Like source, it stores errors of the disk and the context in the
+// input.
 type readerAt struct {
 	ctx  context.Context
 	s    *input
@@ -182,7 +184,7 @@ func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
 		r.s.disk = err
 		return 0, err
 	}
-	if off < 0 { // as a damaged list of a zip's entries may want it
+	if off < 0 { // the damaged list of a zip's entries may ask for it
 		return 0, errors.New("an offset before the file's beginning")
 	}
 	n, err := r.file.ReadAt(p, off)
@@ -217,7 +219,7 @@ func (p *parts) Read(b []byte) (int, error) {
 	}
 }
 
-// open begins to deliver what is at the offset, without its first bytes.
+// open begins to deliver the member at an offset, without its first within bytes.
 func (p *parts) open(at, within int64) {
 	if at >= p.size {
 		p.err = io.EOF
@@ -257,18 +259,18 @@ func (p *parts) open(at, within int64) {
 	if err == nil {
 		_, err = io.CopyN(io.Discard, content, within)
 	}
-	if err != nil { // cannot be: it was inflated before
+	if err != nil { // impossible: it was inflated before
 		p.err = err
 		return
 	}
 	p.member = io.LimitReader(content, size-within)
 }
 
-// position returns how far the checks have read.
+// position returns the offset in the file up to which members were checked.
 func (p *parts) position() int64 { return p.end - int64(p.in.Buffered()) }
 
 // inflate inflates the member at the offset, keeps the beginning of its content in small, and
-// returns its size. An error says that the member is not whole.
+// returns the content's size. It returns an error if the member is not whole.
 func (p *parts) inflate(at int64) (size int64, err error) {
 	if p.position() != at || p.end == 0 {
 		p.end = at
@@ -290,7 +292,7 @@ func (p *parts) inflate(at int64) (size int64, err error) {
 	return size + more, err
 }
 
-// counted counts what was read.
+// counted counts the bytes that are read from r.
 type counted struct {
 	r io.Reader
 	n *int64
@@ -302,7 +304,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checked counts what was read in a meter.
+// checked counts the bytes that are read from r in a meter, and fails at the meter's limit.
 type checked struct {
 	r     io.Reader
 	meter *meter
@@ -316,8 +318,8 @@ func (c checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pass goes on behind a gap, with the next member that is whole. A damaged one that begins with a
-// record is the next gap. What else looks like the beginning of a member is none.
+// pass goes on behind a gap, with the next whole member. A damaged member that begins with a record
+// is the next gap. Other bytes that look like the beginning of a member are skipped.
 func (p *parts) pass(g *gap) error {
 	p.err = nil
 	if g.last || p.pack == nil {
@@ -349,7 +351,7 @@ func (p *parts) pass(g *gap) error {
 	}
 }
 
-// find returns where the next bytes are that may begin a member, or -1.
+// find returns the next offset, from from on, at which a member may begin, or -1.
 func (p *parts) find(from int64) (int64, error) {
 	if p.ahead == nil {
 		const size = 64 << 10
@@ -369,19 +371,19 @@ func (p *parts) find(from int64) (int64, error) {
 	return -1, nil
 }
 
-// mark notes where the bytes come from that are delivered next.
+// mark records from which place the next delivered bytes come.
 func (p *parts) mark(at, within int64) {
-	read := 0 // marks that the stream has left
+	read := 0 // number of marks that the input has passed
 	for read+1 < len(p.marks) && p.marks[read+1].n < p.s.n {
 		read++
 	}
 	p.marks = append(p.marks[read:], spot{p.n, at, within})
 }
 
-// spot returns the place of the next byte that the stream reads.
+// spot returns the place of the next byte that the input reads.
 func (s *input) spot() spot { return s.spotOf(s.n) }
 
-// spotOf returns the place of a byte that the stream has just read, or reads next.
+// spotOf returns the place of a byte that the input has just read or reads next.
 func (s *input) spotOf(n int64) spot {
 	of := spot{n: n}
 	for _, m := range s.parts.marks {
@@ -395,7 +397,8 @@ func (s *input) spotOf(n int64) spot {
 	return of
 }
 
-// back reads on from an earlier place, or where it is if too much was read again already.
+// back returns to an earlier place, unless too many bytes were read again already; then reading
+// goes on where it is.
 func (s *input) back(to spot) {
 	p := s.parts
 	again := s.n - to.n

@@ -16,17 +16,17 @@ import (
 	"sheaf/internal/wire"
 )
 
-// original identifies a page as a revisit does.
+// original identifies a page by the URL and the digest in a revisit.
 type original struct{ url, digest string }
 
-// page is what a revisit in a segment says of its page.
+// page is what a revisit in a segment states about its page.
 type page struct {
 	digest string
 	time   time.Time
-	full   bool // it is a page, and its body is whole
+	full   bool // it is a page with a whole body
 }
 
-// records converts the records of a WARC, or of another format that next reads as one.
+// records converts the records of a WARC, or of another format whose next returns WARC records.
 func (c *conversion) records(in *input, next func() (*warcRecord, error)) error {
 	for {
 		r, err := next()
@@ -54,7 +54,7 @@ func (c *conversion) records(in *input, next func() (*warcRecord, error)) error 
 	}
 }
 
-// errOther says that a segment cannot hold a record. It is no fault of the file.
+// errOther says that a segment cannot hold a record. The file is not at fault.
 var errOther = errors.New("not for a segment")
 
 // record stores a record in its host's segment, or among the others.
@@ -83,14 +83,14 @@ func (c *conversion) record(r *warcRecord) error {
 	return err
 }
 
-// isPlace reports whether a record's target is the address of something, or should be: neither a
-// name in the DNS, a name of what was made of a page, nor a file of the crawler's own.
+// isPlace reports whether a record's target is, or should be, an address that a reader may ask for.
+// A DNS name, a name for something derived from a page, and a file of the crawler's own are not.
 func isPlace(target string) bool {
 	scheme, rest, _ := strings.Cut(strings.ToLower(target), ":")
 	return scheme == "http" || scheme == "https" || rest == "" || strings.HasPrefix(rest, "//") && scheme != "dns" && scheme != "metadata"
 }
 
-// beside keeps a record among the others.
+// beside puts a record among the others.
 func (c *conversion) beside(r *warcRecord) error {
 	c.result.Others++
 	if t, err := r.date(); err == nil && !strings.EqualFold(r.get("WARC-Type"), "warcinfo") && t.After(c.about) {
@@ -99,7 +99,7 @@ func (c *conversion) beside(r *warcRecord) error {
 	return c.others.write(r, &c.block)
 }
 
-// base returns a record with the fields that all kinds have.
+// base returns a segment record with the fields that all kinds have.
 func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
 	url, err := r.asked()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
 	default:
 		rec.Truncated = archive.TruncatedUnspecified
 	}
-	if rec.Truncated == "" && r.get("WARC-Segment-Number") != "" { // the rest is in records of the type continuation
+	if rec.Truncated == "" && r.get("WARC-Segment-Number") != "" { // records of the type continuation have the rest
 		rec.Truncated = archive.TruncatedUnspecified
 	}
 	return rec, nil
@@ -135,7 +135,7 @@ func (c *conversion) response(r *warcRecord) error {
 		return err
 	}
 	if strings.HasPrefix(r.query, methodParam+http.MethodHead) {
-		answer.truncated = "" // it has no body
+		answer.truncated = "" // the answer to HEAD has no body
 	}
 	rec.Kind, rec.HTTP, rec.Truncated = archive.Response, answer.head, cmp.Or(rec.Truncated, answer.truncated)
 	if answer.isFile() {
@@ -146,13 +146,13 @@ func (c *conversion) response(r *warcRecord) error {
 	rec.Body = body
 	err = c.appendResponse(r, rec, keep(r, rec) && bytes.Equal(answer.head, answer.came))
 	if err == nil && answer.damaged {
-		err = c.beside(r) // which keeps it whole
+		err = c.beside(r) // keeps the whole record
 	}
 	return err
 }
 
-// appendResponse stores rec, made of r. Revisits may refer to it. whole says that rec has all that
-// stands before the body in r.
+// appendResponse stores rec, which was made from r, so that later revisits can refer to it. whole
+// says that rec has everything that stands before the body in r.
 func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bool) error {
 	cell, err := c.append(rec)
 	if err == nil {
@@ -160,15 +160,16 @@ func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record, whole bo
 	}
 	switch {
 	case err == nil && cell.Truncated != rec.Truncated:
-		return c.beside(r) // which keeps it whole
+		return c.beside(r) // keeps the whole record
 	case err == nil && !whole:
 		return c.originalHead(r)
 	}
 	return err
 }
 
-// mayBeOriginal notes an answer to which later revisits may refer. Of several with one digest these
-// refer to the last page whose body is whole, if there is one, and else to the last answer.
+// mayBeOriginal records an answer to which later revisits may refer. If several answers have one
+// digest, revisits refer to the last page with a whole body or, without such a page, to the last
+// answer.
 func (c *conversion) mayBeOriginal(id original, p page) {
 	if id.digest == "" || p.full || !c.originals[id].full {
 		c.originals[id] = p
@@ -189,8 +190,8 @@ func (c *conversion) parse(r *warcRecord) (*response, error) {
 	return answer, nil
 }
 
-// resource stores a file that was fetched without HTTP, or without keeping its headers. It gets a
-// header that says so.
+// resource stores a file that was fetched without HTTP, or whose HTTP header was not kept. It gets
+// a header that says so.
 func (c *conversion) resource(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {
@@ -211,8 +212,9 @@ func (c *conversion) resource(r *warcRecord) error {
 	return c.appendResponse(r, rec, keep(r, rec))
 }
 
-// revisit stores a revisit. If its page was earlier in the file, it refers to the page as the
-// segment has it. Otherwise it says of the page what the file says: the page may be elsewhere.
+// revisit stores a revisit. If its page came earlier in the file, the revisit gets the page's
+// stored digest and date. Otherwise it gets what the file states, because the page may be
+// elsewhere.
 func (c *conversion) revisit(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {
@@ -228,7 +230,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 	if !ok {
 		digest = claimed{}
 	}
-	date, _ := r.time("WARC-Refers-To-Date") // zero where it is not given
+	date, _ := r.time("WARC-Refers-To-Date") // zero if the field is missing
 	known, ok := c.originals[original{refersTo, r.payload()}]
 	if !ok || r.payload() == "" && !known.time.Equal(date) {
 		known = page{digest: digest.stored(), time: date}
@@ -250,7 +252,7 @@ func (c *conversion) revisit(r *warcRecord) error {
 	}
 	switch _, err = c.append(rec); {
 	case err == nil && body > 0:
-		return c.beside(r) // which keeps it whole
+		return c.beside(r) // keeps the whole record
 	case err == nil && !whole:
 		return c.originalHead(r)
 	}

@@ -10,15 +10,15 @@ import (
 	"sheaf/internal/wire"
 )
 
-// maxLosses is how many losses a Result lists. The others are only counted.
+// maxLosses is how many losses a Result lists. Further ones are only counted.
 const maxLosses = 100
 
-// Loss is a place of a file that a conversion could not use. A strict conversion counts in the
-// inflated file: Offset is 0, and Within says where the record begins. In a WACZ the place is in
-// the entry that the detail names.
+// Loss is a place of a file that a conversion could not use. In a strict conversion Offset is 0,
+// and Within is the record's offset in the inflated file. In a WACZ the place is in the entry that
+// Detail names.
 type Loss struct {
-	Offset int64       `json:"offset"`           // of a lenient conversion: in the file as it came; of the member, if it is compressed
-	Within int64       `json:"within,omitempty"` // inflated bytes from there to the record
+	Offset int64       `json:"offset"`           // in a lenient conversion: offset in the file of the place, or of its member if the file is compressed
+	Within int64       `json:"within,omitempty"` // inflated bytes from Offset to the record
 	URL    string      `json:"url,omitempty"`    // of the record, if it could be read
 	Reason wire.Reason `json:"reason"`
 	Detail string      `json:"detail"`
@@ -35,10 +35,10 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s: %s: %s", where, l.Reason, l.Detail)
 }
 
-// Losses counts what could not be read of a file, and lists the beginning.
+// Losses counts the places of a file that could not be read, and lists the first ones.
 type Losses struct {
-	Lost   int64  `json:"lost,omitempty"`   // damaged places, each of a record or more
-	Losses []Loss `json:"losses,omitempty"` // the first hundred of them
+	Lost   int64  `json:"lost,omitempty"`   // damaged places, each with one or more records
+	Losses []Loss `json:"losses,omitempty"` // the first hundred
 }
 
 func (l *Losses) add(loss Loss) {
@@ -47,7 +47,7 @@ func (l *Losses) add(loss Loss) {
 	}
 }
 
-// within says in the losses behind the first ones in which entry of a WACZ they are.
+// within adds the entry of a WACZ to the details of the losses from number first on.
 func (l *Losses) within(entry string, first int) {
 	for n := range l.Losses[first:] {
 		loss := &l.Losses[first+n]
@@ -55,27 +55,27 @@ func (l *Losses) within(entry string, first int) {
 	}
 }
 
-// salvaging is the lenient conversion of a WARC or an ARC: what is damaged is left out and noted.
+// salvaging is the lenient conversion of a WARC or an ARC: it leaves out and lists damaged places.
 //
-// Of a damaged gzip member or Zstandard frame no record is taken. Where the file is cut off, a
-// record is taken if its digest is right. A record whose digest is wrong is lost. So is one without
-// a digest if what follows shows that its length is wrong.
+// No record of a damaged gzip member or Zstandard frame is used. Where the file is cut off, a
+// record is used if its digest is right. A record with a wrong digest is lost. A record without a
+// digest is lost if the bytes after it show that its length is wrong.
 type salvaging struct {
 	*conversion
 	in  *input
-	gap int64 // the last gap that was noted; -1: none
+	gap int64 // offset of the last gap that was listed; -1: none
 }
 
 // errWrongEnd says that a record's block does not end where its header says.
 var errWrongEnd = errors.New("what follows its end is no record: its Content-Length is wrong, or what follows is damaged")
 
-// noRecord says that nothing of a file can be kept.
+// noRecord returns the error of a file without a single readable record.
 func noRecord() error {
 	return wrong(0, "", wire.ReasonForeign, "no record of a WARC or an ARC in it can be read")
 }
 
-// salvage converts the records of a damaged file of one of the kinds. If no record of the first can
-// be read, the beginning may be what is damaged, and it is read as the next.
+// salvage converts the records of a damaged file. It tries the kinds in their order until a record
+// of one can be read, because the file's beginning may be damaged. It returns that kind.
 func (c *conversion) salvage(in *input, kinds ...Kind) (Kind, error) {
 	start, before, losses := spot{}, c.meter.entries, c.result.Losses
 	for n, kind := range kinds {
@@ -99,7 +99,7 @@ func (c *conversion) salvage(in *input, kinds ...Kind) (Kind, error) {
 	return "", noRecord()
 }
 
-// next converts the next record. If that one is lost, it goes on to the beginning of another.
+// next converts the next record. If that record is lost, it skips to the beginning of another one.
 func (s *salvaging) next() error {
 	_, err := s.in.skipEmpty()
 	at := s.in.spot()
@@ -133,7 +133,7 @@ func (s *salvaging) next() error {
 	return s.resync(true)
 }
 
-// record converts a record if it is right. ends reports whether the next one follows.
+// record converts a record if it is right. ends reports whether another record follows directly.
 func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 	if err := s.meter.entry(); err != nil {
 		return false, wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
@@ -168,7 +168,7 @@ func (s *salvaging) record(r *warcRecord) (ends bool, err error) {
 // fatal is an error that ends the conversion.
 type fatal struct{ error }
 
-// lose notes a loss. It returns err if that is no damage of the file that could be left out.
+// lose lists a loss. It returns err if err is no damage that a lenient conversion may leave out.
 func (s *salvaging) lose(at spot, url string, err error) error {
 	var f fatal
 	var hole *gap
@@ -199,8 +199,8 @@ func (s *salvaging) lose(at spot, url string, err error) error {
 	return nil
 }
 
-// resync goes on to the next line that begins a record, behind gaps too. atLine reports whether a
-// line begins here.
+// resync skips to the next line that begins a record, across gaps too. atLine says that a line
+// begins here.
 func (s *salvaging) resync(atLine bool) error {
 	for {
 		err := s.in.resync(atLine)
@@ -218,7 +218,7 @@ func (s *salvaging) resync(atLine bool) error {
 	}
 }
 
-// resync discards what comes before the next line that begins a record.
+// resync skips to the next line that begins a record. atLine says that a line begins here.
 func (s *input) resync(atLine bool) error {
 	for {
 		if atLine {
@@ -241,7 +241,7 @@ func (s *input) resync(atLine bool) error {
 	}
 }
 
-// skipEmpty discards the empty lines between records, and returns how many there were.
+// skipEmpty skips the empty lines between records, and returns how many there were.
 func (s *input) skipEmpty() (lines int, err error) {
 	for {
 		c, err := s.r.Peek(1)
@@ -253,15 +253,15 @@ func (s *input) skipEmpty() (lines int, err error) {
 		case c[0] != '\r':
 			return lines, nil
 		}
-		_, _ = s.r.Discard(1) // it is in the buffer
+		_, _ = s.r.Discard(1) // cannot fail: Peek has buffered the byte
 		if err := s.count(1, nil); err != nil {
 			return lines, err
 		}
 	}
 }
 
-// ends reports whether a record ends here: empty lines and another record or the end of the file
-// follow, or a damaged gzip member.
+// ends reports whether a record ends here: empty lines follow and then another record or the end of
+// the file, or a damaged member follows.
 func (s *input) ends() (bool, error) {
 	var hole *gap
 	lines, err := s.skipEmpty()
@@ -275,6 +275,6 @@ func (s *input) ends() (bool, error) {
 	}
 	const enough = 128
 	layout := s.parts.layout
-	head, _ := s.r.Peek(max(enough, layout.enough)) // an error comes again
+	head, _ := s.r.Peek(max(enough, layout.enough)) // the next read returns the error again
 	return layout.begins(head) || lines >= layout.empty && layout.damaged(head), s.disk
 }

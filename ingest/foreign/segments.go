@@ -13,37 +13,38 @@ import (
 	"sheaf/archive/naming"
 )
 
-// maxOpen is how many segments are open at once. The pages of a crawl may come in any order of
-// hosts.
+// maxOpen is the number of segments that may be open at once, because the pages of a crawl come in
+// any order of hosts.
 const maxOpen = 128
 
-// maxCellBytes is how much memory the cells of all segments may take until they are sealed. What a
-// file has beyond that is read back from the segments, which takes about half as long again.
+// maxCellBytes is the memory, in bytes, that the cells of all segments may take until they are
+// sealed. Beyond it, cells are read back from the segments, which makes a conversion take about
+// half as long again.
 const maxCellBytes = 64 << 20
 
-// segments are the hosts' segments while records are appended.
+// segments are the segments of the hosts while records are appended.
 type segments struct {
 	dir       string
 	id        string
 	opt       archive.WriterOptions
 	all       map[string]*segment
 	used      *list.List // of *segment with an open writer, the most recently used first
-	cellBytes int64      // of memory that the cells would take if all were kept
+	cellBytes int64      // bytes of memory for all cells, kept or not
 }
 
 type segment struct {
 	host    string
 	path    string
-	written archive.Written // before it was closed
+	written archive.Written // the writer's progress when it was closed
 	writer  *archive.Writer // nil if it is closed
 	used    *list.Element
-	cells   []archive.Cell // all that were appended; nil if the segments have more than maxCellBytes
+	cells   []archive.Cell // all cells appended; nil if the cells of all segments exceed maxCellBytes
 }
 
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
 	opt.Pool = new(archive.WriterPool)
 	opt.TempDir = dir
-	opt.NoSync = true // a conversion that was interrupted starts again
+	opt.NoSync = true // an interrupted conversion starts again
 	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}
 }
 
@@ -61,7 +62,7 @@ func (s *segments) append(r *archive.Record) (archive.Cell, error) {
 	if err != nil {
 		return cell, err
 	}
-	const fixed = 400 // bytes of a Cell, its digest and its media type, with what append allocates in advance
+	const fixed = 400 // bytes of a Cell with its digest and media type, including what append allocates ahead
 	s.cellBytes += fixed + int64(len(cell.URL)+len(cell.URLKey)+len(cell.Name))
 	if s.cellBytes <= maxCellBytes {
 		seg.cells = append(seg.cells, cell)
@@ -103,7 +104,7 @@ func (s *segments) close(seg *segment) error {
 	return w.Close()
 }
 
-// each seals the segments in the order of their hosts' names, calls do with each and deletes it.
+// each seals the segments in the order of their hosts' names, calls do with each, and deletes it.
 func (s *segments) each(do func(src archive.Source, x *archive.Index) error) error {
 	hosts := make([]*segment, 0, len(s.all))
 	for _, seg := range s.all {
@@ -141,6 +142,6 @@ func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.I
 // drop closes the segments that are open.
 func (s *segments) drop() {
 	for s.used.Len() > 0 {
-		_ = s.close(s.used.Back().Value.(*segment)) // they are no longer needed
+		_ = s.close(s.used.Back().Value.(*segment)) // its result does not matter any more
 	}
 }

@@ -21,24 +21,24 @@ const (
 	Tree Kind = "tree" // a tar of page files
 )
 
-// input reads a file inflated, from its beginning to its end.
+// input reads the inflated content of a file, from its beginning to its end.
 type input struct {
 	r     *bufio.Reader
-	n     int64 // inflated bytes that were read
+	n     int64 // inflated bytes read
 	disk  error // the first error of the disk or the context
 	close func() error
 	meter *meter
-	parts *parts // of a file that is read leniently; nil: of others
+	parts *parts // of a leniently read file; nil: strict reading
 
-	entries []*zip.File       // of a WACZ, its WARC files
-	unread  Losses            // of a WACZ, see Result.Unread
+	entries []*zip.File       // WARC files of a WACZ
+	unread  Losses            // of a WACZ; see Result.Unread
 	file    *io.SectionReader // the WACZ itself
 }
 
 // inflater returns a reader that inflates a compressed file.
 type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
 
-// open returns a stream of a file of the given size, compressed or not.
+// open returns an input for a file of the given size, compressed or not.
 func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*input, error) {
 	s := &input{meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(source{ctx, s, file}, 256<<10)
@@ -49,8 +49,8 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 	return s, nil
 }
 
-// unpack makes raw, in gzip, in Zstandard or as it is, what the stream reads. The caller has to
-// call closeIt.
+// unpack makes the input read raw, which may be in gzip, in Zstandard or uncompressed. The caller
+// must call closeIt.
 func (s *input) unpack(ctx context.Context, raw *bufio.Reader, inflate inflater) (closeIt func() error, err error) {
 	var in io.Reader = raw
 	closeIt = func() error { return nil }
@@ -72,7 +72,7 @@ func (s *input) unpack(ctx context.Context, raw *bufio.Reader, inflate inflater)
 	return closeIt, nil
 }
 
-// source reads the file itself, and notes errors of the disk and of the context in the stream.
+// source reads the file itself. It stores errors of the disk and of the context in the input.
 type source struct {
 	ctx context.Context
 	s   *input
@@ -99,7 +99,8 @@ func (f source) ended() error {
 	return err
 }
 
-// inflated reads what is made of the file, which may be much more. It notes errors of the context.
+// inflated reads the file's inflated content, which may be much larger than the file. It stores
+// errors of the context in the input.
 type inflated struct{ source }
 
 func (f inflated) Read(p []byte) (int, error) {
@@ -109,13 +110,13 @@ func (f inflated) Read(p []byte) (int, error) {
 	return f.r.Read(p)
 }
 
-// Read implements io.Reader, and counts.
+// Read implements io.Reader, and counts the bytes.
 func (s *input) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	return n, s.count(n, err)
 }
 
-// line reads a line with its LF, of at most limit bytes.
+// line reads a line of at most limit bytes, including its LF.
 func (s *input) line(limit int) (string, error) {
 	var line []byte
 	for {
@@ -142,8 +143,7 @@ func (s *input) count(n int, err error) error {
 	return err
 }
 
-// kind returns the kind of the file by its first bytes. It is empty if the file is of no
-// kind.
+// kind returns the kind of the file by its first bytes, or "" if it is no foreign file.
 func (s *input) kind() (Kind, error) {
 	const block = 512
 	head, err := s.r.Peek(block)

@@ -16,8 +16,8 @@ import (
 )
 
 // tree converts a tar of page files, with one directory for each host. A page has its file's time.
-// Its URL is the file's path, with bytes that a URL cannot have escaped; index.html stands for its
-// directory. Several tars may follow one another.
+// Its URL is the file's path; bytes that a URL cannot have are escaped, and index.html stands for
+// its directory. Several tars may follow one another.
 func (c *conversion) tree(in *input) error { return in.eachEntry(c.ctx, c.treeEntry) }
 
 // tarEntry is an entry of a tar.
@@ -30,7 +30,7 @@ type tarEntry struct {
 // path returns the entry's path in the tree.
 func (e *tarEntry) path() string { return strings.TrimPrefix(e.Name, "./") }
 
-// isFile reports whether the entry is a file. Sparse and contiguous files are read as any other.
+// isFile reports whether the entry is a file. Sparse and contiguous files count as files.
 func (e *tarEntry) isFile() bool {
 	return e.Typeflag == tar.TypeReg || e.Typeflag == tar.TypeGNUSparse || e.Typeflag == tar.TypeCont
 }
@@ -48,7 +48,7 @@ func (s *input) eachEntry(ctx context.Context, do func(*input, *tarEntry) error)
 	}
 }
 
-// entriesOfTar is eachEntry for a tar up to the two blocks of zeros that end it.
+// entriesOfTar is eachEntry for a single tar, which two blocks of zeros end.
 func (s *input) entriesOfTar(ctx context.Context, do func(*input, *tarEntry) error) error {
 	t := tar.NewReader(s)
 	for {
@@ -69,8 +69,8 @@ func (s *input) entriesOfTar(ctx context.Context, do func(*input, *tarEntry) err
 	}
 }
 
-// nextTar skips the zeros after a tar, and reports whether another tar follows. Anything else there
-// is an error.
+// nextTar skips the zeros after a tar, and reports whether another tar follows. Anything else is an
+// error.
 func (s *input) nextTar() (bool, error) {
 	const block = 512
 	for {
@@ -137,7 +137,7 @@ func (c *conversion) treeEntry(in *input, e *tarEntry) error {
 	return nil
 }
 
-// escapePath returns a file's path, whatever its encoding, as a URL's path and query. A question
+// escapePath turns a file's path, in any encoding, into the path and query of a URL. A question
 // mark begins the query: the file was named after its page.
 func escapePath(p string) string {
 	if dir, file := path.Split(p); file == "index.html" {
@@ -155,10 +155,10 @@ func escapePath(p string) string {
 	return b.String()
 }
 
-// looked is how many bytes of a file tell its media type.
+// looked is how many bytes of a file are read to find its media type.
 const looked = 512
 
-// textMedia are media types that cannot be recognised from the text.
+// textMedia has the media types that are recognised by the file's extension only.
 var textMedia = map[string]string{".css": "text/css", ".js": "application/javascript", ".xml": "text/xml", ".rdf": "application/rdf+xml"}
 
 // mediaOf returns a file's media type by its first bytes and its extension. It does not use the

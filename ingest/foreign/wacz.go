@@ -17,22 +17,22 @@ import (
 )
 
 // A WACZ (https://specs.webrecorder.net/wacz/1.1.1/) is a zip with WARC files in its folder
-// archive, or where its datapackage.json says. The rest, an index and lists of pages, follows from
-// the WARC files and is not read.
+// archive, or where its datapackage.json says. The other files, an index and lists of pages, were
+// derived from the WARC files and are not read.
 const (
 	waczBegins  = "PK\x03\x04"
 	waczFolder  = "archive"
 	waczPackage = "datapackage.json"
 )
 
-// maxPackage is how many bytes a WACZ's datapackage.json may have.
+// maxPackage is the largest datapackage.json of a WACZ, in bytes.
 const maxPackage = 8 << 20
 
-// maxDirectory is how many bytes of a zip may be read to find its entries. The list takes some
-// times as much memory.
+// maxDirectory is how many bytes of a zip may be read to find its entries. The list of entries
+// takes several times as much memory.
 const maxDirectory = 8 << 20
 
-// openWACZ is begin for a WACZ. The stream has no content until it is read as one of the entries.
+// openWACZ is begin for a WACZ. The input has no content until waczEntry opens one of the entries.
 func openWACZ(ctx context.Context, file *os.File, limits Limits) (*input, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -68,9 +68,9 @@ func openWACZ(ctx context.Context, file *os.File, limits Limits) (*input, error)
 	return s, nil
 }
 
-// choose makes the WARC files of a WACZ the stream's entries. What else holds records, or is named
-// and not there, becomes unread. Only the first list of resources is read, so that what the lists
-// name takes a bounded amount of memory.
+// choose makes the WARC files of a WACZ the input's entries. Other files with records, and files
+// that are named but missing, become unread. It reads the first list of resources only, so that the
+// names take a bounded amount of memory.
 func (s *input) choose(files []*zip.File) error {
 	var named []string
 	listed := false
@@ -120,13 +120,13 @@ func (s *input) choose(files []*zip.File) error {
 	return nil
 }
 
-// resources returns the paths that a datapackage.json names.
+// resources returns the paths in a datapackage.json.
 func (s *input) resources(f *zip.File) (paths []string, err error) {
 	in, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close() // only memory is given back
+	defer in.Close() // only frees memory
 	text, err := io.ReadAll(io.LimitReader(checked{in, s.meter}, maxPackage+1))
 	if err != nil {
 		return nil, err
@@ -143,16 +143,16 @@ func (s *input) resources(f *zip.File) (paths []string, err error) {
 		return nil, err
 	}
 	for _, r := range list.Resources {
-		if r.Path != "" { // otherwise the list itself has the resource's data
+		if r.Path != "" { // otherwise the datapackage.json itself has the resource's data
 			paths = append(paths, path.Clean(r.Path))
 		}
 	}
 	return paths, nil
 }
 
-// unread says why an entry was not read.
+// unread returns a Loss that says why an entry was not read.
 func unread(f *zip.File, reason wire.Reason, format string, args ...any) Loss {
-	at, _ := f.DataOffset() // openWACZ has asked for it
+	at, _ := f.DataOffset() // openWACZ has already asked for it
 	return Loss{Offset: at, Reason: reason, Detail: fmt.Sprintf("%.200q: %s", f.Name, fmt.Sprintf(format, args...))}
 }
 
@@ -162,7 +162,7 @@ func hasSuffix(name string, suffixes ...string) bool {
 	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// directoryLimit limits how much of a file is read until unlimited is set.
+// directoryLimit limits how much of a file may be read until unlimited is set.
 type directoryLimit struct {
 	r         io.ReaderAt
 	left      int64
@@ -195,16 +195,16 @@ func (c *conversion) wacz(in *input) error {
 	return nil
 }
 
-// waczEntry converts one WARC of a WACZ. Its offsets begin at 0.
+// waczEntry converts one WARC of a WACZ. Offsets begin at 0 with each.
 func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	entry, err := f.Open()
 	if err != nil {
 		return in.reading(err, "")
 	}
-	defer entry.Close() // only memory is given back
+	defer entry.Close() // only frees memory
 	in.n = 0
-	// The zip's own reading is counted too: entries may share bytes, or inflate before they are
-	// inflated as gzip.
+	// The bytes that come out of the zip count too: entries may share bytes, or be compressed both
+	// by the zip and by gzip.
 	raw := bufio.NewReaderSize(checked{entry, c.meter}, 256<<10)
 	closeIt, err := in.unpack(c.ctx, raw, c.opt.inflate)
 	if err != nil {
@@ -214,11 +214,11 @@ func (c *conversion) waczEntry(in *input, f *zip.File) (err error) {
 	if err := c.records(in, in.nextRecord); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, raw) // to the entry's checksum
+	_, err = io.Copy(io.Discard, raw) // reads up to the entry's checksum
 	return in.reading(err, "")
 }
 
-// salvageWACZ converts the WARC files of a damaged WACZ. The zip's own checksums are not looked at.
+// salvageWACZ converts the WARC files of a damaged WACZ. It ignores the zip's own checksums.
 func (c *conversion) salvageWACZ(in *input) error {
 	for _, f := range in.entries {
 		listed, aside := len(c.result.Losses.Losses), len(c.result.Aside.Losses)
@@ -239,14 +239,14 @@ func (c *conversion) salvageWACZ(in *input) error {
 	return nil
 }
 
-// salvageEntry converts one WARC leniently, where it lies in the zip or, if it is compressed there,
-// from a temporary file with all that can be inflated. Its error is one more loss.
+// salvageEntry converts one WARC leniently. It reads the WARC in the zip or, if the zip compresses
+// it, from a temporary file with everything that can be inflated. Its error is one more loss.
 func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
 	entry := &input{meter: in.meter}
 	var at, size int64
 	file, lost := io.ReaderAt(in.file), error(nil)
 	if f.Method == zip.Store {
-		if at, err = f.DataOffset(); err != nil { // cannot be: openWACZ has asked for it
+		if at, err = f.DataOffset(); err != nil { // impossible: openWACZ has asked for it
 			return err
 		}
 		size = max(0, min(int64(f.CompressedSize64), in.file.Size()-at))
@@ -258,7 +258,7 @@ func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
 		if err != nil {
 			return err
 		}
-		defer inflated.Close() // it is removed with its directory
+		defer inflated.Close() // the file is deleted with its directory
 		if size, lost = c.inflateEntry(in, f, inflated); in.disk != nil {
 			return in.disk
 		}
@@ -274,14 +274,14 @@ func (c *conversion) salvageEntry(in *input, f *zip.File) (err error) {
 	return err
 }
 
-// inflateEntry copies what an entry has to out, and returns how much that is. An error may end it
+// inflateEntry copies an entry's content to out, and returns its size. An error may end the copy
 // early.
 func (c *conversion) inflateEntry(in *input, f *zip.File, out io.Writer) (int64, error) {
 	r, err := f.Open()
 	if err != nil {
 		return 0, err
 	}
-	defer r.Close() // only memory is given back
+	defer r.Close() // only frees memory
 	in.n, err = io.Copy(out, checked{r, c.meter})
 	return in.n, err
 }

@@ -11,13 +11,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Limits of a record's header: bytes of a line, and lines.
+// Limits of a record's header: bytes of a line, and number of lines.
 const (
 	maxLine   = 64 << 10
 	maxFields = 1000
 )
 
-// warcVersions are the first lines of records that are read.
+// warcVersions are the first lines of records that this package reads.
 var warcVersions = []string{"WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"}
 
 // nextRecord reads the header of the next record, or returns io.EOF. The block of the record before
@@ -26,7 +26,7 @@ func (s *input) nextRecord() (*warcRecord, error) {
 	var line string
 	var err error
 	at := s.n
-	for { // two empty lines end a record, but some writers write one, or more
+	for { // two empty lines end a record, but some writers wrote one or more than two
 		if line, err = s.line(maxLine); err == io.EOF && line == "" {
 			if s.disk != nil {
 				return nil, s.disk
@@ -77,7 +77,8 @@ func (s *input) nextRecord() (*warcRecord, error) {
 	return r, nil
 }
 
-// check compares the block with its digest, if the record states one of a known algorithm.
+// check compares the block with the digest in the record's header, if it has one of a known
+// algorithm.
 func (r *warcRecord) check(b *block) error {
 	text := r.get("WARC-Block-Digest")
 	name, _, h := algorithm(text)

@@ -12,12 +12,12 @@ import (
 // warcRecord is one record of a foreign WARC (ISO 28500:2009 and :2017).
 type warcRecord struct {
 	at     int64 // its offset in the inflated file
-	spot   spot  // its place in the file as it came, if that is known
+	spot   spot  // place in the file, for lenient reading
 	head   []byte
-	fields textproto.MIMEHeader // of several values of one name the first counts
+	fields textproto.MIMEHeader // if a name has several values, the first counts
 	length int64                // of the block
 	block  io.Reader
-	query  string // what its request adds to the URL; see methodQuery
+	query  string // addition of its request to the URL; see methodQuery
 }
 
 func (r *warcRecord) get(name string) string { return r.fields.Get(name) }
@@ -26,11 +26,12 @@ func (r *warcRecord) url() string            { return strings.Trim(r.get("WARC-T
 // date returns the record's WARC-Date.
 func (r *warcRecord) date() (time.Time, error) { return r.time("WARC-Date") }
 
-// dateLayouts are the dates that WARC/1.1 allows, of any precision, and what writers of WARC/0.17
-// had.
+// dateLayouts are the forms of dates in WARC/1.1, of any precision, and in files of writers of
+// WARC/0.17.
 var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "2006-01-02T15:04:05", "20060102150405"}
 
-// time returns the time in a field. One that is less precise than a second is its beginning.
+// time returns the time in a field. For a less precise time, such as a day, it returns the
+// beginning.
 func (r *warcRecord) time(name string) (time.Time, error) {
 	text := strings.ToUpper(r.get(name))
 	for _, layout := range dateLayouts {
@@ -41,8 +42,8 @@ func (r *warcRecord) time(name string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is %.40q, want a time such as 2026-11-21T02:03:04Z", name, r.get(name))
 }
 
-// isHTTP reports whether the block is an HTTP response with its head. A response may leave out the
-// type of its block.
+// isHTTP reports whether the block is an HTTP response with its header. The type of the block may
+// be missing in a response record.
 func (r *warcRecord) isHTTP() bool {
 	mediaType := strings.ToLower(strings.ReplaceAll(r.get("Content-Type"), " ", ""))
 	return mediaType == "" || strings.HasPrefix(mediaType, "application/http") && !strings.Contains(mediaType, "msgtype=request")
@@ -51,8 +52,8 @@ func (r *warcRecord) isHTTP() bool {
 // crlf2 ends a header.
 const crlf2 = "\r\n\r\n"
 
-// cutHead splits a block after its first empty line. b has the block or the beginning of it. A line
-// ends with LF, whether or not CR is before it (RFC 9112, 2.2).
+// cutHead splits a block after its first empty line. b is the block or its beginning. A line ends
+// with LF, with or without CR before it (RFC 9112, 2.2).
 func cutHead(b []byte) (head, rest []byte, ok bool) {
 	for n := 0; ; {
 		line := bytes.IndexByte(b[n:], '\n')
@@ -69,7 +70,7 @@ func cutHead(b []byte) (head, rest []byte, ok bool) {
 	}
 }
 
-// printable is for strings.Map: it drops what is not printable ASCII.
+// printable is for strings.Map: it drops everything except printable ASCII.
 func printable(c rune) rune {
 	if c < ' ' || c > '~' {
 		return -1

@@ -11,26 +11,26 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A .warc.zst (https://iipc.github.io/warc-specifications/specifications/warc-zstd/) has a
-// Zstandard frame for each record. If they need a dictionary, it is in a skippable frame that comes
-// first.
+// A .warc.zst (https://iipc.github.io/warc-specifications/specifications/warc-zstd/) has one
+// Zstandard frame for each record. If the frames need a dictionary, a skippable frame at the
+// beginning has it.
 const (
 	zstdMagic       = "\x28\xb5\x2f\xfd"
 	dictionaryMagic = "\x5d\x2a\x4d\x18"
 
 	maxDictionary = 16 << 20  // bytes, inflated
-	maxWindow     = 128 << 20 // bytes of memory that a frame may ask for, as the zstd command allows
+	maxWindow     = 128 << 20 // bytes of memory that a frame may ask for, as in the zstd command
 )
 
-// isZstd reports whether a file begins with a frame of Zstandard, or with a dictionary.
+// isZstd reports whether a file begins with a Zstandard frame, or with a dictionary.
 func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(zstdMagic)) || bytes.HasPrefix(head, []byte(dictionaryMagic))
 }
 
-// newZstd returns a reader of the Zstandard file that raw reads. Each frame's checksum is checked,
-// if it has one.
+// newZstd returns a reader of the Zstandard file that raw reads. It checks the frames' checksums,
+// where they have one.
 func newZstd(raw *bufio.Reader) (io.ReadCloser, error) {
-	// One core at a time: decoding takes little of what the conversion takes.
+	// One core is enough: decoding is a small part of a conversion's work.
 	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1)}
 	dictionary, err := readDictionary(raw)
 	if err != nil {
@@ -46,8 +46,8 @@ func newZstd(raw *bufio.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// readDictionary reads the dictionary at a file's beginning. It may be a Zstandard frame itself. If
-// there is none, it returns nil.
+// readDictionary reads the dictionary at a file's beginning, which may itself be a Zstandard frame.
+// It returns nil if there is none.
 func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	const header = len(dictionaryMagic) + 4
 	head, err := raw.Peek(header)
@@ -64,7 +64,7 @@ func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	if _, err := raw.Discard(header); err != nil {
 		return nil, unexpected(err)
 	}
-	dictionary, err := io.ReadAll(io.LimitReader(raw, int64(size))) // as much memory as there are bytes
+	dictionary, err := io.ReadAll(io.LimitReader(raw, int64(size))) // takes only as much memory as there are bytes
 	if err == nil && len(dictionary) < int(size) {
 		err = io.ErrUnexpectedEOF
 	}
@@ -78,7 +78,7 @@ func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	defer d.Close()
 	dictionary, err = io.ReadAll(io.LimitReader(d, maxDictionary+1))
 	switch {
-	case err != nil: // the file does not end here, whatever the frame says
+	case err != nil: // an error here is not the end of the file, whatever the frame says
 		return nil, fmt.Errorf("zstd: the dictionary: %v", err)
 	case len(dictionary) > maxDictionary:
 		return nil, fmt.Errorf("zstd: a dictionary of more than %d bytes", maxDictionary)
@@ -86,8 +86,8 @@ func readDictionary(raw *bufio.Reader) ([]byte, error) {
 	return dictionary, nil
 }
 
-// zstandard is the packing of a Zstandard file. If its dictionary is damaged, frames that need it
-// are damaged too.
+// zstandard is the packing of a Zstandard file. If the dictionary is damaged, frames that need it
+// count as damaged too.
 func zstandard(file io.Reader) *packing {
 	dictionary, _ := readDictionary(bufio.NewReader(file))
 	opt := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)}
@@ -107,14 +107,14 @@ func zstandard(file io.Reader) *packing {
 	}}
 }
 
-// frame reads one frame of a Zstandard file (RFC 8878), compressed as it is, to where its block
-// headers say that it ends. If the file ends before, so does in, with io.ErrUnexpectedEOF.
+// frame reads the compressed bytes of one frame of a Zstandard file (RFC 8878), up to the end that
+// its block headers give. If the file ends earlier, in ends with io.ErrUnexpectedEOF.
 type frame struct {
 	in     *bufio.Reader
 	begun  bool
 	sum    bool  // a checksum of four bytes follows the last block
-	part   int64 // bytes to the end of the part in hand: see next
-	ending bool  // the frame ends with the part
+	part   int64 // bytes left of the present part; see next
+	ending bool  // this part is the frame's last
 }
 
 func (f *frame) Read(p []byte) (int, error) {
@@ -131,8 +131,8 @@ func (f *frame) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next begins the next part: the frame's header, or a block with its header, and the last one with
-// the frame's checksum.
+// next begins the next part: the frame's header, or a block with its header. The last block's part
+// includes the frame's checksum.
 func (f *frame) next() error {
 	const blockHeader, sum, repeated = 3, 4, 1
 	if !f.begun {
