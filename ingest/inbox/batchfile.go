@@ -16,28 +16,28 @@ import (
 
 // Limits bound what pages may inflate to. Zero values take the defaults of archive.VerifyOptions.
 type Limits struct {
-	Grace   int64 // inflated bytes of a host's part that may pass the ratio
+	Grace   int64 // inflated bytes of a host's part that may exceed the ratio
 	MaxBody int64 // inflated bytes of one page
 }
 
-// readAhead is how much of a batch is read, hashed and passed on at a time, in bytes. The verifier
-// makes a reader of its own if it is less.
+// readAhead is how many bytes of a batch are read, hashed and passed on at a time. If it were
+// smaller, the verifier would make a reader of its own.
 const readAhead = 256 << 10
 
-// views are the forms of each segment whose sizes and digests are computed while it is read; of
-// archive.Files only the size.
+// views are the forms of each segment whose sizes and digests are computed while the segment is read.
+// For archive.Files only the size is computed.
 var views = []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links}
 
-// BatchFile verifies a batch file: its hosts, several at once, how it ends, and its digest. Its
-// methods may be called concurrently.
+// BatchFile verifies a batch file: its hosts, several at once, its end, and its digest. Its methods
+// may be called concurrently.
 type BatchFile struct {
 	r      io.ReaderAt
 	m      *wire.Manifest
 	limits Limits
-	ahead  chan *bufio.Reader // those that are not in use; the verifier would make one for each host
+	ahead  chan *bufio.Reader // readers not in use; without them the verifier would make one for each host
 }
 
-// NewBatchFile returns a BatchFile of a batch with a manifest that is valid. It verifies atOnce
+// NewBatchFile returns a BatchFile of a batch with a valid manifest. It verifies at most atOnce
 // hosts at once.
 func NewBatchFile(r io.ReaderAt, m *wire.Manifest, atOnce int, limits Limits) *BatchFile {
 	f := &BatchFile{r: r, m: m, limits: limits, ahead: make(chan *bufio.Reader, atOnce)}
@@ -47,16 +47,16 @@ func NewBatchFile(r io.ReaderAt, m *wire.Manifest, atOnce int, limits Limits) *B
 	return f
 }
 
-// input reads a batch file or a part of it, and counts. It keeps the file's first error, so that
-// this is never taken for a fault of the batch.
+// input reads a batch file or a part of it, and counts the bytes. It keeps the file's first error,
+// so that a read error is never taken for a fault of the batch.
 type input struct {
 	r    io.Reader
-	hash hash.Hash // nil: none is wanted
+	hash hash.Hash // nil: no digest is wanted
 	n    int64
 	err  error
 }
 
-// part returns what lies between two offsets.
+// part returns the bytes between two offsets.
 func (f *BatchFile) part(from, to int64) *input {
 	return &input{r: io.NewSectionReader(f.r, from, to-from)}
 }
@@ -77,8 +77,8 @@ func (in *input) Read(p []byte) (int, error) {
 func (in *input) sha256() string { return hex.EncodeToString(in.hash.Sum(nil)) }
 
 // Host verifies a host's range, copies it to out at the same time, and compares it with the
-// manifest. No record may be later than latest, unless that is zero. What is wrong with the batch
-// is a *Refusal, or *OneHost if only the amount is wrong.
+// manifest. No record may be later than latest, unless latest is zero. If the batch is wrong, the
+// error is a *Refusal, or *OneHost if the fault concerns this host only.
 func (f *BatchFile) Host(h wire.Host, latest time.Time, out io.Writer) (*archive.Summary, error) {
 	ahead := <-f.ahead
 	defer func() { f.ahead <- ahead }()
@@ -100,7 +100,8 @@ func (f *BatchFile) Host(h wire.Host, latest time.Time, out io.Writer) (*archive
 	return sum, nil
 }
 
-// Tail verifies how the batch ends behind its hosts, and compares the copy of the manifest there.
+// Tail verifies the end of the batch, behind its hosts, and compares the copy of the manifest
+// there.
 func (f *BatchFile) Tail() error {
 	at := int64(0)
 	if len(f.m.Hosts) > 0 {
@@ -118,8 +119,8 @@ func (f *BatchFile) Tail() error {
 	return sameManifest(tail, f.m, at)
 }
 
-// Digest returns the SHA-256 of the whole file, in hex, and its size. It reads no further than one
-// byte more than the batch should have.
+// Digest returns the SHA-256 of the whole file, in hex, and its size. It reads at most one byte
+// more than the batch should have.
 func (f *BatchFile) Digest(ctx context.Context) (digest string, size int64, err error) {
 	in := f.part(0, f.m.Size+1)
 	in.hash = sha256.New()
@@ -136,7 +137,7 @@ func (f *BatchFile) Digest(ctx context.Context) (digest string, size int64, err 
 }
 
 // Compare compares the digest of the whole file with the manifest. If it is wrong, the batch was
-// damaged after it was made, whatever else was found: first is that, or nil.
+// damaged after it was made, and Compare says so instead of first, an earlier refusal or nil.
 func (f *BatchFile) Compare(digest string, size int64, first *Refusal) error {
 	if digest == f.m.SHA256 {
 		if first != nil {

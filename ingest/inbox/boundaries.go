@@ -8,7 +8,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// Env is what every stage works with.
+// Env has what every stage works with.
 type Env struct {
 	Ledger   *Ledger
 	Buffers  Dir
@@ -31,7 +31,7 @@ func (e *Env) Write(name string, f func() error) error {
 const (
 	BoundaryPlace          = "place"      // the batch file and its manifest under their final names
 	BoundaryEnter          = "enter"      // the row: received
-	BoundaryClaim          = "claim"      // the row: pre-split, with a new attempt, token and lease; then each change of the lease's end
+	BoundaryClaim          = "claim"      // the row: pre-split, with a new attempt, token and lease; also each extension of the lease
 	BoundaryStore          = "stage"      // one object in the store: a host's segment, or a pack of several
 	BoundaryStaged         = "staged"     // the catalog entries of some hosts, in the database
 	BoundarySplit          = "split"      // the row: post-split
@@ -43,11 +43,11 @@ const (
 	BoundaryQuarantine     = "quarantine" // the row: quarantined
 	BoundaryMoveAside      = "move-aside" // the batch's folder moved to the quarantine
 	BoundaryFailure        = "failure"    // the row: postponed
-	BoundaryQuarantineFile = "keep"       // the row of a file without manifest: quarantined; the file is moved afterwards
+	BoundaryQuarantineFile = "keep"       // the row of a file without manifest: quarantined; then the file is moved
 )
 
-// Boundaries returns the names of the durable writes of a batch, in their order. A fault test has
-// to kill the process before and after each.
+// Boundaries returns the names of the durable writes of a batch, in their order. A fault test kills
+// the process before and after each of them.
 func Boundaries() []string {
 	return []string{
 		BoundaryPlace, BoundaryEnter,
@@ -67,7 +67,8 @@ const (
 	BoundaryErased  = "erased"  // the row: collected
 )
 
-// DecisionBoundaries is Boundaries for the decisions of operators.
+// DecisionBoundaries returns the names of the durable writes of an operator's decision, in their
+// order.
 func DecisionBoundaries() []string {
 	return []string{BoundaryRestore, BoundaryRelease, BoundaryDiscard, BoundaryErase, BoundaryErased}
 }
@@ -86,13 +87,13 @@ func (b Bell) Ring() {
 	}
 }
 
-// Backoff is how long to wait after failures that may pass by themselves.
+// Backoff is the wait after failures that may pass by themselves.
 type Backoff struct {
 	Min, Max time.Duration // after the first, and after many
 }
 
-// After returns the wait after that many failures in a row. It doubles each time, and is random by
-// half, so that processes that failed together do not return together.
+// After returns the wait after a number of failures in a row. It doubles each time. Half of it is
+// random, so that processes that failed together do not try again together.
 func (b Backoff) After(failures int) time.Duration {
 	wait := b.Max
 	if shift := failures - 1; shift < 30 && b.Min<<shift < wait {

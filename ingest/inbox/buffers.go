@@ -17,17 +17,17 @@ import (
 // Dir is the directory of the buffers. All of it lies on one file system, so that every move is a
 // rename:
 //
-//	batches/<id>/batch.tar.gz     from acceptance until collection
-//	batches/<id>/manifest         as the robot signed it
-//	quarantine/<id>/…             the same two and reason.json
-//	converting/…                  foreign files that are being converted to batches
-//	processes/<name>              locked by each process that is at work
-//	accepting, deciding           locked by the process that does so
+//	batches/<id>/batch.tar.gz     from acceptance until collection  batches/<id>/manifest
 //
-// Batches whose files lie in the store have none here; see Env.
+// as the robot signed it    quarantine/<id>/…             the same two and reason.json
+// converting/…                  foreign files that are being converted to batches
+// processes/<name>              each locked by the process that runs under this name
+// accepting, deciding           locked by the process that accepts or decides
+//
+// Batches whose files lie in the store have no files here; see Env.
 //
 // The state of a batch is in the ledger. Every method that changes files can be repeated after a
-// crash, and what it did is durable when it returns.
+// crash, and its changes are durable when it returns.
 type Dir string
 
 func (d Dir) path(parts ...string) string {
@@ -50,16 +50,16 @@ func (d Dir) Converting() string { return d.path("converting") }
 // Processes returns the directory for lease.Appear.
 func (d Dir) Processes() string { return d.path("processes") }
 
-// Lock returns the open file of a lock between processes.
+// Lock opens the file of a lock between processes. The caller locks it.
 func (d Dir) Lock(name string) (*os.File, error) {
 	return os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE, 0o640)
 }
 
-// staleConversion is the age at which the temporary files of a conversion are deleted. Younger ones
+// staleConversion is the age at which temporary files of a conversion are deleted. Younger files
 // may belong to another process.
 const staleConversion = 24 * time.Hour
 
-// Prepare creates the directories and deletes what killed processes have left of conversions.
+// Prepare creates the directories, and deletes stale files of conversions whose process was killed.
 func (d Dir) Prepare(now time.Time) error {
 	if err := files.MkdirAll(string(d), 0o750); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (d Dir) Prepare(now time.Time) error {
 	return nil
 }
 
-// Place moves the batch file at path under its final name and writes the manifest beside it, unless
-// signed is nil. The file comes last: if it is there, the manifest is.
+// Place moves the batch file at path to its final name and writes the manifest beside it, unless
+// signed is nil. The file comes last: if it is there, so is the manifest.
 func (d Dir) Place(id, path string, signed []byte) error {
 	if err := files.Mkdir(d.batch(id)); err != nil {
 		return err
@@ -96,12 +96,12 @@ func (d Dir) Place(id, path string, signed []byte) error {
 		}
 	}
 	if path == d.File(id) {
-		return nil // placed by an earlier attempt that got no further
+		return nil // an interrupted attempt has placed it
 	}
 	return files.Rename(path, d.File(id))
 }
 
-// Placed returns the names of the folders outside the quarantine.
+// Placed returns the names of the batches' folders outside the quarantine.
 func (d Dir) Placed() ([]string, error) {
 	entries, err := os.ReadDir(d.batch(""))
 	if err != nil {
@@ -114,7 +114,7 @@ func (d Dir) Placed() ([]string, error) {
 	return ids, nil
 }
 
-// Manifest reads the manifest of a batch, whose signature was checked when the batch was accepted.
+// Manifest reads the manifest of a batch. Its signature was checked when the batch was accepted.
 func (d Dir) Manifest(id string) (m *wire.Manifest, signed []byte, err error) {
 	signed, err = os.ReadFile(d.manifest(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,8 +152,8 @@ func (d Dir) MoveAside(id string, w Why) error {
 	return nil
 }
 
-// Replace puts the file at path in the place of the file of a batch in the quarantine, and the
-// manifest as well, unless signed is nil.
+// Replace puts the file at path in place of the file of a quarantined batch. It also replaces the
+// manifest, unless signed is nil.
 func (d Dir) Replace(id, path string, signed []byte) error {
 	if signed != nil {
 		if err := files.WriteFile(filepath.Join(d.Quarantine(id), "manifest"), signed); err != nil {
@@ -183,8 +183,8 @@ func (d Dir) Erase(id string) error {
 // Drop deletes a batch outside the quarantine.
 func (d Dir) Drop(id string) error { return files.Remove(d.batch(id)) }
 
-// Sweep deletes the temporary files that interrupted writes have left in a batch's folder, which
-// another process may be deleting.
+// Sweep deletes the temporary files of interrupted writes in a batch's folder. Another process may
+// be deleting the folder at the same time.
 func (d Dir) Sweep(id string) error {
 	entries, err := os.ReadDir(d.batch(id))
 	if errors.Is(err, fs.ErrNotExist) {

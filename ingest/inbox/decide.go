@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Order is who decides, and why.
+// Order says who decides about a batch, and why.
 type Order struct {
 	By   string `json:"by"`
 	Note string `json:"note,omitempty"`
@@ -25,15 +25,15 @@ type Undecidable struct{ Detail string }
 
 func (e *Undecidable) Error() string { return e.Detail }
 
-// waivable are the reasons that are judgements, which an operator may set aside. The others are
-// facts about bytes, and hold when the batch is tried again.
+// waivable are the reasons that an operator may set aside, because they are judgements. The other
+// reasons are facts about bytes: they would hold again when the batch is tried again.
 var waivable = map[wire.Reason]bool{wire.ReasonHostNotAssigned: true, wire.ReasonClock: true}
 
-// Release makes a quarantined batch received again, and returns its new row. If it was stopped by a
-// judgement (host_not_assigned, clock), this one is waived for the batch. Any other fault will be
-// found again. The files return first and the row follows: after a crash in between the batch is
-// still quarantined. Release returns nil if there is no such batch, and *Undecidable if it is in no
-// state to be released.
+// Release makes a quarantined batch received again, and returns its new row. If the reason is a
+// judgement (host_not_assigned, clock), it is waived for this batch. Any other fault will be found
+// again. The files return first and the row follows: after a crash in between the batch is still
+// quarantined. Release returns nil if there is no such batch, and *Undecidable if the batch's state
+// does not allow it.
 func (q *Quarantine) Release(ctx context.Context, id string, word Order) (*Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()

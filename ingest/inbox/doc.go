@@ -1,5 +1,5 @@
 // Package inbox has the batches that the service has taken over: their rows in the database, their
-// files, what was checked of them, the quarantine, and the room on the disks.
+// files, their checks, the quarantine, and the room on the disks.
 //
 // # Ledger
 //
@@ -10,8 +10,8 @@
 // # Files
 //
 // Dir keeps the files of batches in the buffers, from acceptance until the batches are published
-// and the files deleted. With uploads.accepted: store they lie in the object store instead; the
-// methods of Env find them in either.
+// and the files deleted. With uploads.accepted: store the files lie in the object store instead;
+// the methods of Env find them in either place.
 //
 // Env has what all stages of ingest work with: the ledger, the buffers, and the names of the
 // durable writes at which fault tests kill the process.
@@ -24,7 +24,7 @@
 // # Quarantine
 //
 // Quarantine holds batches with anything wrong, each with its reason, until an operator releases or
-// discards it. A quarantined batch stands in no other's way.
+// discards it. A quarantined batch does not hold up other batches.
 //
 // # Room
 //

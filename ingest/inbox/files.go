@@ -18,18 +18,18 @@ import (
 )
 
 // The files of a batch lie in the buffers or, if InStore was set when the batch was accepted, in
-// the object store, where every process that ingests finds them. The batch's row says where:
-// Incoming is the name of its objects. Objects are never overwritten, so each attempt to store a
-// batch has a name of its own, which the ledger knows before it is used. In the store nothing is
-// moved: whether a batch is in the quarantine is in its row alone.
+// the object store, where every process that ingests finds them. Incoming in the batch's row is the
+// name of its objects in the store. Objects are never overwritten, so each attempt to store a batch
+// has a name of its own. The ledger has the name before it is used. Nothing is moved in the store:
+// only the batch's row says whether the batch is in the quarantine.
 
 func fileKey(name string) string { return name + ".tar.gz" }
 
 func manifestKey(name string) string { return name + ".manifest" }
 
-// Place makes the file at path and the manifest, unless signed is nil, the files of a batch that is
-// about to be entered. It sets b.Incoming if they are in the store; then the caller deletes the
-// file at path when the row is durable.
+// Place stores the file at path, and the manifest unless signed is nil, as the files of a batch
+// that is about to be entered. If they go to the store, it sets b.Incoming; then the caller deletes
+// the file at path once the row is durable.
 func (e *Env) Place(ctx context.Context, b *Batch, path string, signed []byte) error {
 	return e.Write(BoundaryPlace, func() error {
 		if !e.InStore {
@@ -61,7 +61,7 @@ func (e *Env) store(ctx context.Context, b *Batch, path string, signed []byte) e
 	return nil
 }
 
-// Manifest reads the manifest of a batch, whose signature was checked when the batch was accepted.
+// Manifest reads the manifest of a batch. Its signature was checked when the batch was accepted.
 func (e *Env) Manifest(ctx context.Context, b *Batch) (m *wire.Manifest, signed []byte, err error) {
 	if b.Incoming == "" {
 		return e.Buffers.Manifest(b.ID)
@@ -78,8 +78,8 @@ func (e *Env) Manifest(ctx context.Context, b *Batch) (m *wire.Manifest, signed 
 	return m, signed, err
 }
 
-// Open opens the file of a batch that is not in the quarantine. If it lies in a store across the
-// network, it is fetched into a temporary file, which has no name and ends with its descriptor.
+// Open opens the file of a batch that is not in the quarantine. If the file lies in a remote store,
+// it is copied into a temporary file without a name, which is freed when the caller closes it.
 func (e *Env) Open(ctx context.Context, b *Batch) (_ *os.File, err error) {
 	if b.Incoming == "" {
 		return os.Open(e.Buffers.File(b.ID))
@@ -153,11 +153,11 @@ func (e *Env) remove(ctx context.Context, name string) error {
 	return errors.Join(e.Objects.Delete(ctx, fileKey(name)), e.Objects.Delete(ctx, manifestKey(name)))
 }
 
-// unnamed is the age at which objects that no batch has taken are taken for those of an attempt
-// that was interrupted. If the attempt is only that slow, it fails, and is repeated.
+// unnamed is the age after which announced objects that no batch has adopted are deleted, because
+// their attempt was probably interrupted. If the attempt was only slow, it fails and is repeated.
 const unnamed = 24 * time.Hour
 
-// Sweep deletes the objects that interrupted attempts have left, and those that have been replaced.
+// Sweep deletes the objects of interrupted attempts, and objects that were replaced.
 func (e *Env) Sweep(ctx context.Context) error {
 	names, err := e.Ledger.Doom(ctx, e.Now().Add(-unnamed))
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 )
 
 // InferManifest verifies a batch that came without a manifest and returns the manifest that it
-// should have come with. Hosts, ranges, counts and digests are those that were found; the copy
-// inside must agree with them, and gives the rest. If the copy names another robot, or none, the
-// batch gets an ID that its content decides, so the same file is the same batch again. The caller
-// has to set the generation, if it is missing, and to check the manifest.
+// should have come with. Hosts, ranges, counts and digests are those found in the file. The copy of
+// the manifest inside must agree with them, and gives the other fields. If the copy names another
+// robot, or none, the batch gets an ID made from its content, so the same file is the same batch
+// again. The caller must set the generation if it is missing, and check the manifest.
 //
-// What is wrong with the batch is a *Refusal, with ReasonTruncated if more bytes could help.
+// If the batch is wrong, the error is a *Refusal; its reason is ReasonTruncated if more bytes could
+// help.
 func InferManifest(r io.Reader, robot string, limits Limits) (*wire.Manifest, error) {
 	in := &input{r: r, hash: sha256.New()}
 	var hosts []wire.Host

@@ -13,7 +13,7 @@ import (
 
 // Batch is one row of the ledger: a batch and its state.
 type Batch struct {
-	ID       string       `json:"id"` // the batch ID; for a refused upload, with a suffix
+	ID       string       `json:"id"` // the batch ID; a refused upload has a suffix
 	Batch    wire.BatchID `json:"batch"`
 	Robot    string       `json:"robot"`
 	Protocol string       `json:"protocol,omitempty"`
@@ -30,20 +30,20 @@ type Batch struct {
 	Edition   string      `json:"edition,omitempty"`
 	Version   int64       `json:"version,omitempty"`
 	Received  time.Time   `json:"received"`
-	Entered   time.Time   `json:"entered"`             // when it entered State
+	Entered   time.Time   `json:"entered"`             // time of the change to State
 	Collected bool        `json:"collected,omitempty"` // its file is deleted
 	Incoming  string      `json:"incoming,omitempty"`  // name of its objects in the store until it is published; empty: its files are in the buffers
 
 	Decided
 }
 
-// Work is what has been tried to split a batch.
+// Work counts attempts to split a batch, and says who holds it.
 type Work struct {
 	Attempt   int64  `json:"attempt"`
-	Failures  int    `json:"failures,omitempty"` // of this state, in a row
+	Failures  int    `json:"failures,omitempty"` // failures in this state, in a row
 	LastError string `json:"last_error,omitempty"`
 
-	token int64 // fencing: raised by every claim; a worker may only move a batch with its latest token
+	token int64 // fencing token, raised by every claim; only the worker with the latest token may move the batch
 }
 
 // Decided is the latest decision of an operator about a batch.
@@ -63,7 +63,7 @@ const (
 	Discarded Decision = "discarded" // its file is deleted; its ID stays used
 )
 
-// Waives reports whether an operator has decided that the reason does not stop this batch.
+// Waives reports whether an operator has waived the reason for this batch.
 func (b *Batch) Waives(r wire.Reason) bool {
 	return strings.Contains(" "+b.Waived, " "+string(r)+" ")
 }
@@ -110,16 +110,16 @@ func (l *Ledger) Get(ctx context.Context, id string) (*Batch, error) {
 	return l.first(ctx, ` WHERE id = ?`, id)
 }
 
-// ByDigest returns the row for a batch's bytes: that of the batch itself if it has the digest, else
-// that of the latest refused upload under its ID. An empty digest matches any. It returns nil if
-// there is none.
+// ByDigest returns the row for a batch's bytes: the batch's own row if it has the digest, or else
+// the row of the latest refused upload under its ID. An empty digest matches any. It returns nil if
+// there is no such row.
 func (l *Ledger) ByDigest(ctx context.Context, id wire.BatchID, sha256 string) (*Batch, error) {
 	return l.first(ctx, ` WHERE (id = ?1 OR id > ?1 || '+' AND id < ?1 || ',') AND (?2 = '' OR sha256 = ?2)
 		ORDER BY id = ?1 DESC, received_at DESC LIMIT 1`, id, sha256)
 }
 
-// QuarantinedFile returns the row of a robot's file without manifest that was quarantined under an
-// ID of its own, or nil.
+// QuarantinedFile returns the row of a robot's file without manifest that is in the quarantine
+// under an ID of its own, or nil.
 func (l *Ledger) QuarantinedFile(ctx context.Context, robot, sha256 string) (*Batch, error) {
 	return l.first(ctx, ` WHERE state = 'quarantined' AND robot = ? AND sha256 = ? AND inferred = 1 AND id <> batch`, robot, sha256)
 }
@@ -132,7 +132,7 @@ func (l *Ledger) first(ctx context.Context, where string, args ...any) (*Batch, 
 	return b, err
 }
 
-// Filter selects the rows of a list. Zero fields select all.
+// Filter selects rows for a list. Zero fields select all.
 type Filter struct {
 	State     wire.State
 	Robot     string
@@ -142,7 +142,7 @@ type Filter struct {
 	Limit     int
 }
 
-// List returns rows, the latest received first.
+// List returns the rows that the filter selects, the latest received first.
 func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	where, args := ` WHERE true`, []any{}
 	if f.State != "" {
@@ -167,11 +167,11 @@ func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	return l.list(ctx, where, args...)
 }
 
-// uncollected selects the published batches whose files are still there, of all that ever came. It
-// has an index of its own.
+// uncollected selects the published batches whose files still exist. It has an index of its own,
+// because the table keeps a row for every batch ever.
 const uncollected = ` WHERE state = 'published' AND collected = 0`
 
-// Uncollected returns the published batches whose files are still there.
+// Uncollected returns the published batches whose files still exist.
 func (l *Ledger) Uncollected(ctx context.Context) ([]*Batch, error) {
 	return l.list(ctx, uncollected)
 }
@@ -193,14 +193,14 @@ func (l *Ledger) Underway(ctx context.Context) ([]wire.BatchID, error) {
 	return db.Column[wire.BatchID](ctx, l.db, `SELECT batch FROM ingest_batches WHERE state IN ('received', 'pre-split', 'post-split')`)
 }
 
-// Unsplit returns how many bytes of batches are received and not split yet. It is asked for every
-// upload, so it reads the index of states: the table keeps a row for every batch that ever came.
+// Unsplit returns the bytes of batches that are received and not split yet. Every upload asks for
+// it, so it reads the index of states: the table keeps a row for every batch ever.
 func (l *Ledger) Unsplit(ctx context.Context) (bytes int64, err error) {
 	err = l.db.QueryRowContext(ctx, `SELECT coalesce(sum(size), 0) FROM ingest_batches WHERE state IN ('received', 'pre-split')`).Scan(&bytes)
 	return bytes, err
 }
 
-// LastVersion returns the highest catalog version that published a batch, or 0.
+// LastVersion returns the highest catalog version in the published batches' rows, or 0.
 func (l *Ledger) LastVersion(ctx context.Context) (n int64, err error) {
 	err = l.db.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM ingest_batches`).Scan(&n)
 	return n, err
@@ -211,20 +211,20 @@ type Buffer struct {
 	State   wire.State `json:"state"`
 	Batches int64      `json:"batches"`
 	Bytes   int64      `json:"bytes"`
-	Oldest  float64    `json:"oldest_seconds"` // since the oldest entered the state; 0 if there is none
+	Oldest  float64    `json:"oldest_seconds"` // seconds since the oldest batch entered the state; 0 if there is none
 }
 
-// states in the order in which a batch passes through them.
+// states has the states in the order in which a batch passes through them.
 var states = []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit, wire.StatePublished, wire.StateQuarantined}
 
-// Buffers returns the sums of all states, in the order in which a batch passes through them.
-// Discarded batches are not counted.
+// Buffers returns the sums of the batches in each state, in the order of the states. It does not
+// count discarded batches.
 func (l *Ledger) Buffers(ctx context.Context, now time.Time) ([]Buffer, error) {
 	return l.sum(ctx, now, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)
 }
 
-// Held is like Buffers, but counts only the batches whose files are still there: of the published
-// ones, those that are not collected yet. So it is quick however many batches have ever come.
+// Held is Buffers for batches whose files still exist; it leaves out published batches that were
+// collected. So it is quick, however many batches have ever come.
 func (l *Ledger) Held(ctx context.Context, now time.Time) ([]Buffer, error) {
 	return l.sum(ctx, now, `
 		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches
@@ -233,7 +233,7 @@ func (l *Ledger) Held(ctx context.Context, now time.Time) ([]Buffer, error) {
 		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches`+uncollected+` GROUP BY state`)
 }
 
-// sum returns the sums that a query selects, of all states.
+// sum returns the sums of all states, counting the batches that the query selects.
 func (l *Ledger) sum(ctx context.Context, now time.Time, query string) ([]Buffer, error) {
 	sums := make(map[wire.State]Buffer)
 	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {

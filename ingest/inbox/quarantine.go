@@ -13,18 +13,18 @@ import (
 // concurrently, also by several processes.
 type Quarantine struct {
 	env      *Env
-	deciding *files.Mutex // held while a batch is moved in or out
+	deciding *files.Mutex // held while a batch moves into or out of the quarantine
 	received Bell
 }
 
-// NewQuarantine returns the quarantine. The file is that of its lock; received is rung for each
-// batch that leaves it.
+// NewQuarantine returns the quarantine. deciding is the open file of its lock. received is rung for
+// each batch that leaves the quarantine.
 func NewQuarantine(env *Env, deciding *os.File, received Bell) *Quarantine {
 	return &Quarantine{env: env, deciding: files.NewMutex(deciding), received: received}
 }
 
 // Recover finishes what a crash has interrupted: it moves the files of quarantined batches aside
-// and deletes those of discarded ones.
+// and deletes the files of discarded ones.
 func (q *Quarantine) Recover(ctx context.Context) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -52,8 +52,8 @@ func (q *Quarantine) Recover(ctx context.Context) error {
 	return err
 }
 
-// Put quarantines a batch that was being split. The row comes first: it is what stops the batch.
-// Recover repeats the move.
+// Put quarantines a batch that was being split. The row is changed first, because it stops the
+// batch. After a crash Recover repeats the move.
 func (q *Quarantine) Put(ctx context.Context, b *Batch, r *Refusal) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -65,9 +65,9 @@ func (q *Quarantine) Put(ctx context.Context, b *Batch, r *Refusal) error {
 	return q.env.MoveAside(b)
 }
 
-// PutRefused keeps an upload that was refused, under a row of its own: b, with an ID that no batch
-// has. enter places its files and enters the row. If there is that row already, nothing is done:
-// one copy is enough.
+// PutRefused keeps a refused upload under the row b, whose ID no batch has. enter must place the
+// files and enter the row. If the row exists already, PutRefused does nothing, because one copy is
+// enough.
 func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, enter func() error) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -80,9 +80,9 @@ func (q *Quarantine) PutRefused(ctx context.Context, b *Batch, enter func() erro
 	return q.env.MoveAside(b)
 }
 
-// PutFile keeps a file without manifest at path, under a row of its own: b. Nobody would send the
-// file again, so the row comes first. The caller keeps the file until this has succeeded, and may
-// repeat it. A file that the quarantine has already is not kept twice.
+// PutFile keeps a file without manifest at path, under the row b. The row is entered first, because
+// nobody would send the file again. The caller keeps the file until PutFile has succeeded, and may
+// repeat the call. A file that the quarantine already has is not kept twice.
 func (q *Quarantine) PutFile(ctx context.Context, b *Batch, path string) error {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -93,7 +93,7 @@ func (q *Quarantine) PutFile(ctx context.Context, b *Batch, path string) error {
 	if old != nil {
 		b = old
 	} else {
-		if q.env.InStore { // then a row names its file
+		if q.env.InStore { // the row must name the stored file
 			if err := q.env.Place(ctx, b, path, nil); err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func (q *Quarantine) PutFile(ctx context.Context, b *Batch, path string) error {
 		}
 		q.env.Log.WarnContext(ctx, "a file without manifest is quarantined", "batch", b.ID, "robot", b.Robot, "reason", b.Reason, "detail", b.Detail)
 	}
-	if b.Incoming != "" { // it was stored before the row was entered
+	if b.Incoming != "" { // stored before the row was entered
 		return q.env.MoveAside(b)
 	}
 	if _, err := os.Lstat(q.env.Buffers.Quarantine(b.ID)); b.Decision == Discarded || err == nil {
@@ -115,10 +115,10 @@ func (q *Quarantine) PutFile(ctx context.Context, b *Batch, path string) error {
 	return q.env.MoveAside(b)
 }
 
-// Replace puts the file at path in the place of the damaged file of a quarantined batch, and makes
-// the batch received again. signed is the manifest that came with it; nil keeps the old one. The
-// files come first and then the row, which alone makes the new file count: after a crash in between
-// the batch is quarantined as before.
+// Replace puts the file at path in place of the damaged file of a quarantined batch, and makes the
+// batch received again. signed is the manifest that came with the file; nil keeps the old manifest.
+// The files come first and then the row, and only the row makes the new file count: after a crash
+// in between the batch is quarantined as before.
 func (q *Quarantine) Replace(ctx context.Context, old *Batch, path string, signed []byte) (*Batch, error) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -134,7 +134,7 @@ func (q *Quarantine) Replace(ctx context.Context, old *Batch, path string, signe
 	return q.receiveAgain(ctx, old)
 }
 
-// replaceStored is Replace for files that go to the store, under a new name.
+// replaceStored is Replace for files in the store. They get a new name.
 func (q *Quarantine) replaceStored(ctx context.Context, old *Batch, path string, signed []byte) (_ *Batch, err error) {
 	if signed == nil {
 		if _, signed, err = q.env.Manifest(ctx, old); err != nil {
@@ -148,7 +148,7 @@ func (q *Quarantine) replaceStored(ctx context.Context, old *Batch, path string,
 	return q.receiveAgain(ctx, &b)
 }
 
-// receiveAgain moves a batch out of the quarantine, and returns its new row.
+// receiveAgain makes a quarantined batch received again, and returns its new row.
 func (q *Quarantine) receiveAgain(ctx context.Context, b *Batch) (*Batch, error) {
 	if err := q.env.Restore(b); err != nil {
 		return nil, err

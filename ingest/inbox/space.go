@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a file system that batches fill.
+// Disk is a file system that batches may fill.
 type Disk struct {
-	Name    string // for messages, such as "the disk of the buffers"
+	Name    string // name in messages, such as "the disk of the buffers"
 	Space   func() (Room, error)
-	Buffers bool // uploads and batches lie on it
-	Store   bool // a local store lies on it: the split writes every batch once more
+	Buffers bool // has uploads and batches
+	Store   bool // has a local store, to which the split writes a second copy of every batch
 }
 
-// Room is the size of a file system and its free part, without what is reserved for root, as df
-// counts it. Files is zero if their number is not limited.
+// Room is the size of a file system and its free part, as df counts them: what is reserved for root
+// is not free. Files is zero if the number of files is not limited.
 type Room struct {
 	Bytes, Free      int64
 	Files, FreeFiles int64
@@ -33,8 +33,8 @@ func RoomOn(path string) (Room, error) {
 	}, nil
 }
 
-// Disks returns the file systems of the buffers and of a local store: one if both lie on the same.
-// An empty store is one elsewhere, such as S3.
+// Disks returns the file systems of the buffers and of a local store. It returns one if both lie on
+// the same. An empty store stands for a remote one, such as S3.
 func Disks(buffers, store string) ([]Disk, error) {
 	first := Disk{Name: "the disk of the buffers", Space: func() (Room, error) { return RoomOn(buffers) }, Buffers: true}
 	if store == "" {

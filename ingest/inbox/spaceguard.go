@@ -14,30 +14,30 @@ import (
 
 // Full says that there is no room for a batch now, and when to try again.
 type Full struct {
-	Never      bool // the batch is larger than the part of the disk for uploads: trying again will not help
-	Draining   bool // refused until the disk is emptier, whatever the size
+	Never      bool // the batch is larger than the disk's part for uploads, so trying again is useless
+	Draining   bool // every new upload is refused until the disk is emptier
 	RetryAfter time.Duration
 	Detail     string
 }
 
 func (f *Full) Error() string { return f.Detail }
 
-// Marks are how full a disk is, from 0 to 1, when uploads stop and when they go on again.
+// Marks are the fill levels of a disk, from 0 to 1, at which uploads stop and go on again.
 type Marks struct{ Full, Drained float64 }
 
-// defaultMarks leave room for what else is written to the disk.
+// defaultMarks leave room for other data on the disk.
 var defaultMarks = Marks{Full: 0.85, Drained: 0.75}
 
 // SpaceClaim is the room that one upload needs.
 type SpaceClaim struct {
 	Coming int64  // bytes still to be received
 	Whole  int64  // bytes of the whole batch, which the split copies into the store
-	Guess  int64  // bytes of Whole that are only guessed: the size is not known yet
-	Owner  string // whose upload it is; empty: nobody's, and no share is kept to
+	Guess  int64  // bytes of Whole that are a guess, because the size is not known yet
+	Owner  string // owner of the upload, whose share is limited; empty: no owner and no limit
 }
 
-// on returns how many bytes of the claim are still to be written to a disk. Sums are in floating
-// point: robots may declare any number, and the sum of two must not overflow.
+// on returns how many bytes of the claim are still to be written to a disk. Sums are floating-point
+// numbers: robots may declare any size, and a sum of integers might overflow.
 func (c SpaceClaim) on(d *Disk) (n float64) {
 	if d.Buffers {
 		n += float64(c.Coming)
@@ -48,38 +48,38 @@ func (c SpaceClaim) on(d *Disk) (n float64) {
 	return n
 }
 
-// alone returns which part of a disk what is known of the batch would fill.
+// alone returns the part of a disk that the batch would fill, as far as its size is known.
 func (c SpaceClaim) alone(d *Disk, room Room) float64 {
 	whole := SpaceClaim{Coming: c.Whole - c.Guess, Whole: c.Whole - c.Guess}
 	return share(whole.on(d), room.Bytes)
 }
 
 // Guard keeps disks from filling up. It reserves the bytes of an upload before the first one is
-// sent. If the store is a local directory, it reserves the batch's copy there as well, because a
-// batch lies in both places until it is published and collected. A disk on which no more files can
-// be created counts as full.
+// sent. If the store is a local directory, it also reserves the batch's copy there, because a batch
+// lies in both places until it is published and collected. A disk on which no more files can be
+// created counts as full.
 //
 // Once the guard has refused an upload, it refuses all new ones until the disk is at the lower
-// mark. So robots do not all push at the upper one. Uploads that have begun go on in the meantime.
+// mark. So robots do not all push at the upper mark. Uploads that have begun go on in the meantime.
 // The methods of a Guard may be called concurrently.
 //
 // One owner's claims get at most three quarters of the room that the others leave, or a quarter of
-// the disk's, so nobody can stop the others by what it only announces. An owner's only upload, of a
-// size that it has not announced, has no such bound.
+// the disk if that is more. So nobody can stop the others by only announcing uploads. An owner's
+// only upload has no such limit if its size was not announced.
 type Guard struct {
 	disks   []Disk
 	marks   Marks
 	retry   time.Duration
-	unsplit func() (int64, error) // bytes of whole batches that are still to be copied into the store
+	unsplit func() (int64, error) // bytes of whole batches that the split has still to copy into the store
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	claims   map[string]SpaceClaim
 	draining bool
 }
 
-// NewGuard returns a guard of the disks. Zero marks are 85 % and 75 %. A robot that is refused is
-// told to retry after one to three times the given time. unsplit returns how many bytes of batches
-// the split has still to copy into the store.
+// NewGuard returns a guard of the disks. Zero marks are 85 % and 75 %. A refused robot is told to
+// try again after one to three times retry. unsplit returns the bytes of batches that the split has
+// still to copy into the store.
 func NewGuard(disks []Disk, marks Marks, retry time.Duration, unsplit func() (int64, error)) *Guard {
 	if marks == (Marks{}) {
 		marks = defaultMarks
@@ -87,16 +87,16 @@ func NewGuard(disks []Disk, marks Marks, retry time.Duration, unsplit func() (in
 	return &Guard{disks: disks, marks: marks, retry: retry, unsplit: unsplit, claims: make(map[string]SpaceClaim)}
 }
 
-// RetryAfter returns when a robot that is refused shall retry. It is random, so that they do not
-// all come at once.
+// RetryAfter returns how long a refused robot should wait. It is random, so that robots do not all
+// come back at once.
 func (g *Guard) RetryAfter() time.Duration { return g.retry + rand.N(2*g.retry) }
 
-// Reserve reserves room for an upload that is about to begin, instead of what is reserved under its
-// name. It returns *Full if a disk, with all that is reserved, would pass the upper mark, or has
-// not come down to the lower one since.
+// Reserve reserves room for an upload that is about to begin, and replaces an earlier reservation
+// of the same name. It returns *Full if a disk, with all reservations, would pass the upper mark,
+// or has passed it and not come down to the lower one since.
 func (g *Guard) Reserve(name string, c SpaceClaim) error { return g.reserve(name, c, false) }
 
-// Extend is Reserve for an upload that has begun, which is not stopped by the lower mark.
+// Extend is Reserve for an upload that has begun. The lower mark does not stop it.
 func (g *Guard) Extend(name string, c SpaceClaim) error { return g.reserve(name, c, true) }
 
 func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
@@ -145,15 +145,16 @@ func (g *Guard) reserve(name string, c SpaceClaim, begun bool) error {
 	return nil
 }
 
-// ownShare is which part of the room that others leave on a disk one owner may announce, and
-// ownLeast which part of the disk in any case: a disk that is almost full stops all alike.
+// ownShare is the part of a disk's room, left by the others, that one owner may claim. ownLeast is
+// the part of the whole disk that an owner may claim in any case; a disk that is almost full stops
+// all owners alike.
 const (
 	ownShare = 0.75
 	ownLeast = 0.25
 )
 
-// owned returns how many bytes of a disk the owner of a claim has announced with it, which is
-// under a name.
+// owned returns the bytes that the owner of a claim would have reserved on a disk, if the claim
+// replaced the one under its name.
 func (g *Guard) owned(d *Disk, c SpaceClaim, name string) float64 {
 	mine := c.on(d)
 	for other, claim := range g.claims {
@@ -164,7 +165,8 @@ func (g *Guard) owned(d *Disk, c SpaceClaim, name string) float64 {
 	return mine
 }
 
-// taken returns how many bytes of a disk are used or reserved, except those reserved under a name.
+// taken returns the bytes of a disk that are used or reserved, without the reservation named
+// except.
 func (g *Guard) taken(d *Disk, room Room, unsplit int64, except string) float64 {
 	taken := float64(room.Bytes - room.Free)
 	if d.Store {
@@ -201,7 +203,7 @@ func (g *Guard) Stopped() (string, error) {
 }
 
 func share(part float64, whole int64) float64 {
-	if whole <= 0 { // not limited
+	if whole <= 0 { // no limit
 		return 0
 	}
 	return part / float64(whole)
@@ -219,15 +221,15 @@ func (g *Guard) Hold(name string, c SpaceClaim) {
 	g.claims[name] = c
 }
 
-// Release ends what is reserved under a name.
+// Release ends the reservation under a name.
 func (g *Guard) Release(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.claims, name)
 }
 
-// NoSpace turns the error of a disk or a quota that was full after all, because others write there
-// as well, or of a database whose disk is full, into *Full. Other errors are returned as they are.
+// NoSpace turns errors of a full disk, quota or database disk into *Full. They occur in spite of
+// reservations because others write there as well. It returns other errors unchanged.
 func (g *Guard) NoSpace(err error) error {
 	if db.Full(err) {
 		return &Full{Draining: true, RetryAfter: g.RetryAfter(), Detail: "the disk of the database is full; what has come is kept, go on later"}

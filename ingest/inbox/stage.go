@@ -14,7 +14,7 @@ import (
 	"sheaf/internal/db"
 )
 
-// Stage records the catalog entries of some hosts of b's attempt, all or none.
+// Stage stores the catalog entries of some hosts from b's present attempt, all or none.
 func (l *Ledger) Stage(ctx context.Context, b *Batch, entries []catalog.SegmentEntry) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		insert, err := tx.PrepareContext(ctx, `INSERT INTO ingest_lines (id, host, attempt, line)
@@ -39,8 +39,8 @@ func (l *Ledger) Stage(ctx context.Context, b *Batch, entries []catalog.SegmentE
 // errStopped ends the reading of staged entries.
 var errStopped = errors.New("the reader wants no more entries")
 
-// Entries returns the staged entries of batches, one at a time, those of a batch in the order of
-// hosts. An error is the last value.
+// Entries returns the staged entries of batches, one at a time, each batch's in the order of hosts.
+// If there is an error, it is the last value.
 func (l *Ledger) Entries(ctx context.Context, batches []*Batch) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, b := range batches {
@@ -69,7 +69,8 @@ func (l *Ledger) Entries(ctx context.Context, batches []*Batch) iter.Seq2[catalo
 }
 
 // Copied returns the hosts that several robots collect in full, so that their copies can be
-// compared. The table of hosts is the manager's; the second condition is that of its index.
+// compared. The table of hosts is the manager's. The query's second condition lets it use that
+// table's index.
 func (l *Ledger) Copied(ctx context.Context) (map[string]bool, error) {
 	names, err := db.Column[string](ctx, l.db, `SELECT name FROM hosts WHERE copies > 1 AND (copies > 1 OR parts > 1)`)
 	if err != nil {
@@ -82,7 +83,7 @@ func (l *Ledger) Copied(ctx context.Context) (map[string]bool, error) {
 	return hosts, nil
 }
 
-// AddCopy records the digests of a host's pages, new and unchanged ones, as one robot found them.
+// AddCopy stores the digests of a host's pages, new and unchanged, from one robot's visit.
 func (l *Ledger) AddCopy(ctx context.Context, robot, host string, cells []archive.Cell, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		insert, err := tx.PrepareContext(ctx, `INSERT INTO copies (host, url, robot, at, digest, added) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)

@@ -13,18 +13,18 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Claim is what a worker says when it claims a batch.
+// Claim is a worker's request to claim a batch.
 type Claim struct {
 	Holder  string
 	Now     time.Time
 	Lease   time.Duration
-	Backoff time.Duration // the longest that a batch is ever postponed
+	Backoff time.Duration // the longest time for which a batch is ever postponed
 }
 
 // Claim moves the batch that has waited longest to pre-split and leases it to the holder. It counts
-// an attempt, raises the token and deletes the staged entries of earlier attempts. It returns nil
-// if no batch is due. A time that lies farther ahead than it is ever set counts as past: the clock
-// was set back.
+// the attempt, raises the token and deletes the staged entries of earlier attempts. It returns nil
+// if no batch is due. A lease or delay that ends later than any would be set counts as past,
+// because the clock was set back.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (b *Batch, err error) {
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		b, err = scan(tx.QueryRowContext(ctx, `UPDATE ingest_batches
@@ -52,14 +52,13 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (b *Batch, err error) {
 	return b, nil
 }
 
-// Extend sets the end of the lease on a batch that its holder is splitting. The zero time ends it.
+// Extend sets the end of the lease by which the holder is splitting a batch. The zero time ends it.
 func (l *Ledger) Extend(ctx context.Context, b *Batch, until time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches SET lease_until = ?
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), b.ID, b.token)
 }
 
-// FreeDead ends the leases of holders that have died, as far as p can tell, and returns how many
-// there were.
+// FreeDead ends the leases of holders that p knows to have died, and returns how many there were.
 func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, err error) {
 	defer func() {
 		if err != nil {
@@ -87,7 +86,7 @@ func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, 
 	return freed, nil
 }
 
-// Split moves a batch whose hosts are staged to post-split. The detail says which hosts are left
+// Split moves a batch whose hosts are staged to post-split. detail names the hosts that are left
 // out.
 func (l *Ledger) Split(ctx context.Context, b *Batch, detail string, now time.Time) error {
 	return l.change(ctx, `UPDATE ingest_batches
@@ -96,7 +95,7 @@ func (l *Ledger) Split(ctx context.Context, b *Batch, detail string, now time.Ti
 }
 
 // Postpone ends the lease after a failure that may pass by itself. The batch may be claimed again
-// from the given time on.
+// from until on.
 func (l *Ledger) Postpone(ctx context.Context, b *Batch, until time.Time, cause error) error {
 	return l.change(ctx, `UPDATE ingest_batches
 		SET failures = failures + 1, not_before = ?, last_error = ?, lease_until = 0
@@ -110,7 +109,7 @@ func (l *Ledger) Quarantine(ctx context.Context, b *Batch, reason wire.Reason, d
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), reason, detail, b.ID, b.token)
 }
 
-// ReceiveAgain moves a quarantined batch back to received, with b's decision, b.Inferred and
+// ReceiveAgain moves a quarantined batch back to received, and stores b's decision, b.Inferred and
 // b.Incoming. Objects that it had under another name are doomed.
 func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
@@ -154,7 +153,7 @@ func (l *Ledger) Erased(ctx context.Context, b *Batch) error {
 	return l.change(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND decision = 'discarded'`, b.ID)
 }
 
-// Published moves batches that the catalog has to published, all or none.
+// Published moves batches that are in the catalog to published, all or none.
 func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Version, now time.Time) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		for _, b := range batches {
@@ -167,16 +166,16 @@ func (l *Ledger) Published(ctx context.Context, batches []*Batch, v catalog.Vers
 	})
 }
 
-// Recall moves a robot's batches that are split, or being split, back to received, and returns how
-// many they were. A worker that is splitting one of them loses it.
+// Recall moves a robot's batches in pre-split and post-split back to received, and returns how
+// many. A worker that is splitting one of them loses it.
 func (l *Ledger) Recall(ctx context.Context, robot string, now time.Time) (int64, error) {
 	return db.Exec(ctx, l.db, `UPDATE ingest_batches
 		SET state = 'received', entered_at = ?, token = token + 1, detail = '', failures = 0, not_before = 0, last_error = ''
 		WHERE robot = ? AND state IN ('pre-split', 'post-split')`, db.Millis(now), robot)
 }
 
-// Collected records that a published batch's file is deleted, and deletes its staged entries: the
-// catalog has them.
+// Collected records that a published batch's file is deleted. It deletes the batch's staged
+// entries, because the catalog has them.
 func (l *Ledger) Collected(ctx context.Context, b *Batch) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND state = 'published'`, b.ID)
@@ -187,7 +186,7 @@ func (l *Ledger) Collected(ctx context.Context, b *Batch) error {
 	})
 }
 
-// change runs an update of one row. If it finds none, the error is ErrLost.
+// change runs an update of one row. If no row matches, it returns ErrLost.
 func (l *Ledger) change(ctx context.Context, query string, args ...any) error {
 	return changed(l.db.ExecContext(ctx, query, args...))
 }

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Refusal is what is permanently wrong with a batch: sending the same bytes again will not help.
+// Refusal says what is permanently wrong with a batch. Sending the same bytes again will not help.
 type Refusal struct {
 	Reason wire.Reason
 	Detail string
@@ -19,8 +19,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return string(r.Reason) + ": " + r.Detail }
 
-// OneHost is the refusal of one host, such as for its amount alone. The rest of its batch can be
-// taken.
+// OneHost refuses one host of a batch, for example because it inflates to too much. The batch's
+// other hosts can be accepted.
 type OneHost struct{ *Refusal }
 
 func (e *OneHost) Unwrap() error { return e.Refusal }
@@ -28,7 +28,7 @@ func (e *OneHost) Unwrap() error { return e.Refusal }
 // manifestEntry is the name of the manifest's copy inside a batch.
 const manifestEntry = "_batch/manifest.json"
 
-// RefuseManifest returns the refusal of a batch because of the copy of its manifest.
+// RefuseManifest returns a refusal that names the manifest's copy as the place of the fault.
 func RefuseManifest(m *wire.Manifest, reason wire.Reason, why string) *Refusal {
 	at := int64(0)
 	if len(m.Hosts) > 0 {
@@ -42,9 +42,9 @@ func refuseManifestAt(at int64, reason wire.Reason, why string) *Refusal {
 	return &Refusal{reason, fmt.Sprintf("offset %d (%s): %s", at, manifestEntry, why)}
 }
 
-// sameManifest compares the copy inside the batch, which begins at an offset, with the manifest
-// that came with the batch. Of an inferred manifest only the hosts are compared: the rest is the
-// copy's.
+// sameManifest compares the copy of the manifest inside the batch, which begins at an offset, with
+// the manifest that came with the batch. Of an inferred manifest it compares only the hosts,
+// because the other fields come from the copy.
 func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	var inner wire.Manifest
 	if err := json.Unmarshal(tail, &inner); err != nil {
@@ -67,15 +67,15 @@ func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	return nil
 }
 
-// innerOf returns the manifest as the copy inside the batch has it.
+// innerOf returns the manifest in the form of the copy inside the batch.
 func innerOf(m *wire.Manifest) ([]byte, error) {
 	inner := *m
 	inner.Size, inner.SHA256 = 0, ""
 	return json.Marshal(inner)
 }
 
-// refusalOf turns a fault of the format that the verifier has found into a refusal. The offset and
-// the entry are where in the batch the verified part begins. Other errors are returned as they are.
+// refusalOf turns a format error of the verifier into a refusal. at and part say where in the batch
+// the verified part begins. It returns other errors unchanged.
 func refusalOf(err error, at int64, part string) error {
 	var fault *archive.FormatError
 	if !errors.As(err, &fault) {
