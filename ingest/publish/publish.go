@@ -1,5 +1,5 @@
 // Package publish makes post-split batches visible to readers. In the publish window it appends one
-// version to the catalog for all batches that wait: an edition. Later it deletes their files.
+// version to the catalog for all waiting batches: an edition. Later it deletes the batches' files.
 package publish
 
 import (
@@ -24,27 +24,27 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Options are what a Publisher works with.
+// Options are a Publisher's settings and the parts that it uses.
 type Options struct {
 	*inbox.Env
 	Store   store.Store
 	Catalog *catalog.Catalog
 	Leases  lease.Locker
-	Window  *window.Schedule // nil is always open
-	Poll    time.Duration    // how often Due is called at least
+	Window  *window.Schedule // nil: always open
+	Poll    time.Duration    // longest time between two calls of Due
 }
 
-// Publisher moves batches from post-split to published, and collects them. Of all processes one
+// Publisher moves batches from post-split to published, and collects them. Only one process
 // publishes at a time, under a lease.
 type Publisher struct {
 	opt Options
 
-	// Wake and WakeCollector are rung when there is something for Due and for Collect.
+	// Wake is rung when Due has work, and WakeCollector when Collect has.
 	Wake, WakeCollector inbox.Bell
 
 	urgent     atomic.Bool   // an express batch may wait to be published
-	urgentSeen time.Time     // when Due last looked for one
-	express    *rate.Limiter // editions outside the window
+	urgentSeen time.Time     // when Due last looked for an express batch
+	express    *rate.Limiter // limits editions outside the window
 	swept      time.Time     // when Collect last called Sweep
 }
 
@@ -64,19 +64,19 @@ func (p *Publisher) Ready(express bool) {
 	p.Wake.Ring()
 }
 
-// lookForUrgent is how often Due looks for express batches while the window is shut. Publishers
-// know their own; this is for those that another process has split before it died.
+// lookForUrgent is how often Due looks for express batches while the window is shut. Ready
+// announces those of this process; Due looks for those that another process split before it died.
 const lookForUrgent = 10 * time.Minute
 
-// Editions outside the window have betweenExpress between them in the long run; expressAtOnce may
-// follow one another at once. Express batches that have to wait share an edition.
+// Outside the window, editions come every betweenExpress in the long run, and up to expressAtOnce
+// at once. Express batches that have to wait share an edition.
 const (
 	betweenExpress = time.Minute
 	expressAtOnce  = 10
 )
 
-// Due publishes what waits if the window is open, and express batches at any time. It reports
-// whether it published anything. If the window opens before the next poll, it sees to it that Wake
+// Due publishes waiting batches if the window is open, and express batches at any time. It reports
+// whether it published anything. If the window opens before the next poll, it arranges that Wake
 // rings then. Due must not be called concurrently.
 func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 	w, now := p.opt.Window, p.opt.Now()
@@ -94,7 +94,7 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 		time.AfterFunc(time.Duration(short*float64(betweenExpress)), p.Wake.Ring)
 		return false, nil
 	}
-	p.urgent.Store(false) // before the look: a batch that is split in the meantime sets it again
+	p.urgent.Store(false) // before the look: a batch that is split meanwhile sets it again
 	_, n, err := p.publish(ctx, always, true)
 	if err != nil {
 		p.urgent.Store(true)
@@ -109,14 +109,14 @@ func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
 
 func always() bool { return true }
 
-// Now publishes all post-split batches in one edition, also outside the window, and returns how
-// many they were.
+// Now publishes all post-split batches in one edition, even outside the window, and returns their
+// number.
 func (p *Publisher) Now(ctx context.Context) (v catalog.Version, n int, err error) {
 	return p.publish(ctx, always, false)
 }
 
-// Recall has those of a robot's batches split once more that are not published yet, so that they
-// are judged by what is known of the robot now. It waits until no process publishes.
+// Recall sends a robot's unpublished batches back to be split once more, so that they are judged by
+// what is known of the robot now. It waits until no process publishes.
 func (p *Publisher) Recall(ctx context.Context, robot string) error {
 	return p.opt.Leases.Do(ctx, leasePublish, func(ctx context.Context, _ int64) error {
 		n, err := p.opt.Ledger.Recall(ctx, robot, p.opt.Now())
@@ -131,12 +131,13 @@ func (p *Publisher) Recall(ctx context.Context, robot string) error {
 // leasePublish is the name of the publisher's lease.
 const leasePublish = "publish"
 
-// publish publishes what waits, or only express batches, if due is still true when all is prepared.
-// Only the catalog's append makes it visible. The catalog is asked before and after whether it has
-// the batches. So an append whose answer was lost is not repeated, and batches that another process
-// has published get the name of that edition.
+// publish publishes the waiting batches, or only express ones, if due still returns true when all
+// is prepared. Only the catalog's append makes them visible. Before and after, publish asks the
+// catalog whether it has the batches. So an append whose answer was lost is not repeated, and
+// batches that another process has published get the version of that edition.
 //
-// The catalog refuses a publisher whose lease has passed to another, by the lease's token.
+// If the lease has passed to another process, the catalog refuses the append because of the lease's
+// token.
 func (p *Publisher) publish(ctx context.Context, due func() bool, express bool) (v catalog.Version, n int, err error) {
 	waiting, err := p.waiting(ctx, express)
 	if err != nil || len(waiting) == 0 {
@@ -158,9 +159,9 @@ func (p *Publisher) waiting(ctx context.Context, express bool) ([]*inbox.Batch, 
 	return slices.DeleteFunc(list, func(b *inbox.Batch) bool { return express && !b.Express }), err
 }
 
-// raise makes the next tokens higher than the catalog's. This changes nothing if they already are,
-// because another process has published. But if the leases begin again at 1, or are those of an
-// older backup, no publication would succeed without it.
+// raise makes the next tokens higher than the catalog's. It changes nothing if they are higher
+// already. Without it no publication would succeed after the leases began again at 1, or came from
+// an older backup.
 func (p *Publisher) raise(ctx context.Context) error {
 	s, err := p.opt.Catalog.Pin(ctx)
 	if err != nil {
@@ -207,8 +208,8 @@ func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() 
 	return v, len(waiting), nil
 }
 
-// settle marks the batches that the catalog has as published, version by version, and returns the
-// others.
+// settle marks the batches that the catalog already has as published, version by version, and
+// returns the others.
 func (p *Publisher) settle(ctx context.Context, waiting []*inbox.Batch) (rest []*inbox.Batch, err error) {
 	s, err := p.opt.Catalog.Pin(ctx)
 	if err != nil {
@@ -246,8 +247,8 @@ func (p *Publisher) markPublished(ctx context.Context, batches []*inbox.Batch, v
 	return nil
 }
 
-// keepManifest stores the signed manifest, for ever: where an archive comes from outlives its
-// batch. It returns the manifest's SHA-256, and to which collection the batch belongs.
+// keepManifest stores the signed manifest for ever, because the origin of an archive must be known
+// longer than its batch is kept. It returns the manifest's SHA-256 and the batch's collection.
 func (p *Publisher) keepManifest(ctx context.Context, b *inbox.Batch) (digest string, of wire.Collection, err error) {
 	m, signed, err := p.opt.Env.Manifest(ctx, b)
 	if err != nil {
@@ -257,7 +258,7 @@ func (p *Publisher) keepManifest(ctx context.Context, b *inbox.Batch) (digest st
 	return digest, m.Collection, err
 }
 
-// keepSigned stores a batch's manifest as it was signed, and returns its SHA-256.
+// keepSigned stores a batch's signed manifest, and returns its SHA-256.
 func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byte) (digest string, err error) {
 	key := wire.ManifestKey(b.Batch)
 	err = p.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
@@ -279,11 +280,11 @@ func (p *Publisher) keepSigned(ctx context.Context, b *inbox.Batch, signed []byt
 	return wire.Digest(signed), nil
 }
 
-// sweepEvery is how often Collect looks for what interrupted attempts have left in the store.
+// sweepEvery is how often Collect looks for objects of interrupted attempts in the store.
 const sweepEvery = time.Hour
 
-// Collect deletes the files of published batches: their segments are in the store. It reports
-// whether there were any. Collect must not be called concurrently.
+// Collect deletes the files of published batches, because their segments are in the store. It
+// reports whether there were any. Collect must not be called concurrently.
 func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 	done, err := p.opt.Ledger.Uncollected(ctx)
 	if err != nil {
@@ -307,15 +308,15 @@ func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
 	return len(done) > 0, nil
 }
 
-// Claims returns a function that tells whether an object of the store belongs to a batch that may
+// Claims returns a function that reports whether an object of the store belongs to a batch that may
 // still be published. It is for the collection of the store. Objects are named by batch and
-// attempt, and no attempt uses the objects of another, so an object that is not claimed now never
-// will be.
+// attempt, and no attempt uses the objects of another. So an object that no batch claims now will
+// never be claimed.
 //
 // Claims fails if the catalog ends before the last version that published a batch: then versions
 // are lost, and nothing may be collected.
 func (p *Publisher) Claims(ctx context.Context) (func(key string) bool, error) {
-	last, err := p.opt.Ledger.LastVersion(ctx) // before the catalog is read, which only grows
+	last, err := p.opt.Ledger.LastVersion(ctx) // before reading the catalog, which only grows
 	if err != nil {
 		return nil, err
 	}
