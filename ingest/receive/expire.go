@@ -2,8 +2,8 @@ package receive
 
 import "time"
 
-// A deleted upload costs its robot only time: the robot has the batch, asks how much is kept, and
-// starts afresh.
+// Deleting an upload costs its robot only time: the robot still has the batch, asks how much of it
+// is kept, and starts afresh.
 
 // expire deletes uploads that have not grown since the given time.
 func (us *uploads) expire(before time.Time) {
@@ -11,15 +11,15 @@ func (us *uploads) expire(before time.Time) {
 	}
 }
 
-// makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter, so
-// that abandoned uploads cannot fill the disk. It spares the upload named except, and reports
-// whether it found one.
+// makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter. So
+// abandoned uploads cannot fill the disk. It spares the upload named except, and reports whether it
+// deleted one.
 func (us *uploads) makeRoom(except string) bool {
 	return us.deleteOldest(time.Now().Add(-us.yieldAfter), except)
 }
 
-// deleteOldest deletes the upload that has not grown for longest, unless it has grown since before
-// or is being written.
+// deleteOldest deletes the upload that has not grown for longest. It deletes none that has grown
+// since before or is being written.
 func (us *uploads) deleteOldest(before time.Time, except string) bool {
 	var oldest *upload
 	touched := before
@@ -36,7 +36,7 @@ func (us *uploads) deleteOldest(before time.Time, except string) bool {
 	oldest.mu.Lock()
 	defer oldest.mu.Unlock()
 	if oldest.gone() || oldest.writer != nil {
-		return true // it was continued or deleted meanwhile: look again
+		return true // it was continued or deleted meanwhile, so look again
 	}
 	us.log.Warn("an upload that nobody continues is deleted", "upload", oldest.name, "bytes", oldest.status.Offset, "since", touched)
 	if err := us.remove(oldest); err != nil {

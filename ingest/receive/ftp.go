@@ -48,13 +48,13 @@ func (d drop) Login(ctx context.Context, user, password string, remote net.Addr)
 
 type dropSession struct {
 	r      *Receiver
-	ctx    context.Context // of the connection; for the log of transfers
+	ctx    context.Context // context of the connection; for the log of transfers
 	robot  string
 	remote string
-	room   int64 // asked for by ALLO, for the next upload
+	room   int64 // bytes announced by ALLO for the next upload
 }
 
-// Allocate notes how large the next batch will be. Whether there is room is answered when its
+// Allocate records how large the next batch will be. Whether there is room is answered when its
 // upload begins.
 func (s *dropSession) Allocate(_ context.Context, bytes int64) error {
 	s.room = bytes
@@ -72,14 +72,14 @@ const (
 type file struct {
 	batch  wire.BatchID
 	suffix string
-	sha256 string // of the bytes whose receipt is asked for; empty: of any
-	name   string // of a file without manifest that names no batch
+	sha256 string // digest of the bytes whose receipt is asked for; empty: any
+	name   string // name of a file without manifest that names no batch
 }
 
 // freeName matches names that a file without manifest may have.
 var freeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(tar\.gz|tgz)$`)
 
-// parse returns the file that a path means. Batches of other robots are an error.
+// parse returns the file that a path means. It returns an error for batches of other robots.
 func (s *dropSession) parse(path string) (file, error) {
 	name := strings.TrimPrefix(path, "/")
 	for _, suffix := range []string{batchSuffix, manifestSuffix, receiptSuffix} {
@@ -133,7 +133,7 @@ func entryOf(st status) ftp.Entry {
 	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}
 }
 
-// List yields the uploads that are not complete. It does not stop their writers.
+// List yields the incomplete uploads. It does not stop their writers.
 func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, error] {
 	return func(yield func(ftp.Entry, error) bool) {
 		if path != "/" {
@@ -240,8 +240,8 @@ func (s *dropSession) upload(direction ftp.Direction, path string) (t transfers.
 
 func (s *dropSession) Close() error { return nil }
 
-// batchUpload writes a batch. It keeps what has come, however the transfer ends. Only the manifest
-// tells whether that is the whole batch.
+// batchUpload writes a batch. It keeps the bytes that have come, however the transfer ends. Only
+// the manifest tells whether they are the whole batch.
 type batchUpload struct {
 	s *dropSession
 	w *writer
@@ -252,8 +252,8 @@ func (b *batchUpload) Write(p []byte) (int, error) {
 	return n, b.s.ftpError(err)
 }
 
-// SelfProving implements ftp.SelfProving: the manifest's digest proves a batch, or else its own
-// end.
+// SelfProving implements ftp.SelfProving: the manifest's digest, or the batch's own end, proves
+// that a batch is whole.
 func (b *batchUpload) SelfProving() {}
 
 func (b *batchUpload) Commit() error { return b.s.ftpError(b.w.Close()) }
@@ -270,7 +270,7 @@ type manifestUpload struct {
 	s     *dropSession
 	batch wire.BatchID
 	data  bytes.Buffer
-	leave func() // ends its turn as a large one; nil: it is not large
+	leave func() // ends its turn among large manifests; nil: it is not large
 }
 
 func (m *manifestUpload) Write(p []byte) (int, error) {

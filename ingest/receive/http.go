@@ -50,8 +50,7 @@ var (
 	receipt  = define[receiptQuery, Signed]("GET", wire.PathReceipt, "The signed receipt: how far the batch has come")
 )
 
-// Register mounts the robots' operations. All of them want the robot's name and secret by HTTP
-// Basic.
+// Register mounts the robots' operations. Each requires the robot's name and secret by HTTP Basic.
 func (r *Receiver) Register(router *mux.Router) error {
 	tus, err := newTus(r)
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *Receiver) Register(router *mux.Router) error {
 	return nil
 }
 
-// Routes returns the operations, for the description.
+// Routes returns the operations, for the API description.
 func Routes() []route.Route {
 	return []route.Route{offered.Route, begin.Route, look.Route, goOn.Route, giveUp.Route, complete.Route, receipt.Route}
 }
@@ -85,10 +84,10 @@ func tusOptions(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// tus wraps one of tusd's handlers. Its errors become problem+json. Bytes that come with a creation
-// are not read, because that extension is not offered.
+// tus wraps one of tusd's handlers. Its errors become problem+json. Bytes in the request that
+// creates an upload are not read, because that extension is not offered.
 func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) route.Handler {
-	inner := http.StripPrefix(wire.PathUploads, tus.Middleware(h)) // which leaves the upload's ID
+	inner := http.StripPrefix(wire.PathUploads, tus.Middleware(h)) // leaves the upload's ID
 	return func(w http.ResponseWriter, req *http.Request) error {
 		if req.Method == http.MethodPost {
 			req.Header.Del("Content-Type")
@@ -113,14 +112,14 @@ func cutReason(text string) (reason, detail string, ok bool) {
 	return strings.ToLower(strings.TrimPrefix(reason, "ERR_")), detail, true
 }
 
-// batchInPath and batchInMetadata return the batch that a request is for.
+// batchInPath and batchInMetadata return the batch of a request.
 func batchInPath(req *http.Request) wire.BatchID { return wire.BatchID(mux.Vars(req)["batch"]) }
 
 func batchInMetadata(req *http.Request) wire.BatchID {
 	return wire.BatchID(handler.ParseMetadataHeader(req.Header.Get("Upload-Metadata"))["batch"])
 }
 
-// authorise lets a robot's requests for its own batches through to next.
+// authorise calls next if a robot's request concerns one of its own batches.
 func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.BatchID) http.Handler {
 	return problem.Handler(r.log, func(w http.ResponseWriter, req *http.Request) error {
 		robot, secret, ok := req.BasicAuth()
@@ -157,8 +156,8 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 	})
 }
 
-// putManifest accepts a batch with its signed manifest. It answers 202 with the receipt, or 200
-// with the receipt of a batch that was accepted before.
+// putManifest accepts a batch with its signed manifest. It answers 202 with the receipt, or 200 if
+// the batch was accepted before.
 func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	robot := callerOf(req.Context()).robot
 	if req.ContentLength < 0 || req.ContentLength > largeManifest {
@@ -225,6 +224,6 @@ func writeReceipt(w http.ResponseWriter, status int, receipt []byte) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	w.Write(receipt) // a robot that is gone will ask again
+	w.Write(receipt) // if the robot has gone, it will ask again
 	return nil
 }

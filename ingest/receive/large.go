@@ -8,15 +8,15 @@ import (
 	"sheaf/ingest/inbox"
 )
 
-// A manifest of more than largeManifest bytes is read and checked only while its robot has no other
-// such manifest under way, and few others have. So manifests take bounded memory, and one robot
-// takes no other's turn.
+// A manifest of more than largeManifest bytes is read and checked only while its robot sends no
+// other such manifest, and at most largeAtOnce are read at once. So manifests take bounded memory,
+// and one robot cannot block the others.
 const (
 	largeManifest = 1 << 20
 	largeAtOnce   = 2
 )
 
-// errBusy says that a robot sends another large manifest at the same time.
+// errBusy says that the robot is sending another large manifest at the same time.
 var errBusy = errors.New("another large manifest of this robot is being read; send one after the other")
 
 // turnedAway returns err, or *inbox.Full if err is that a disk is full after all. It tells
@@ -32,18 +32,18 @@ func (r *Receiver) turnedAway(ctx context.Context, robot string, err error) erro
 
 // largeOnes are the large manifests under way.
 type largeOnes struct {
-	places chan struct{} // has an element for each
+	places chan struct{} // has an element for each of them
 
 	mu     sync.Mutex      // guards robots
-	robots map[string]bool // that have one, or wait for a place
+	robots map[string]bool // robots that send one, or wait for a place
 }
 
 func newLargeOnes() *largeOnes {
 	return &largeOnes{places: make(chan struct{}, largeAtOnce), robots: make(map[string]bool)}
 }
 
-// enter waits for a place. The caller calls leave when its manifest is done with. It returns
-// errBusy if the robot has another under way.
+// enter waits for a place. The caller must call leave after reading its manifest. enter returns
+// errBusy if the robot has another manifest under way.
 func (l *largeOnes) enter(ctx context.Context, robot string) (leave func(), err error) {
 	l.mu.Lock()
 	busy := l.robots[robot]

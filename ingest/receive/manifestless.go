@@ -11,11 +11,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Old robots put a file by FTP and no manifest. Only the file itself says whether it is whole. When
-// it has not grown for Options.Quiet it is read to its end, and accepted if that is the end of a
-// batch. If a manifest comes later after all, it belongs to a batch with the same ID and digest.
+// Old robots put a file by FTP without a manifest. Only the file itself says whether it is whole.
+// If it has not grown for Options.Quiet, it is read to its end, and accepted if a batch ends there.
+// If a manifest comes later, it belongs to an accepted batch with the same ID and digest.
 
-// acceptQuiet looks at every upload that has not grown for long enough.
+// acceptQuiet calls acceptManifestless for every upload that has not grown for long enough.
 func (r *Receiver) acceptQuiet(ctx context.Context) {
 	for _, u := range r.uploads.all() {
 		if err := r.acceptManifestless(ctx, u); err != nil && ctx.Err() == nil {
@@ -24,18 +24,18 @@ func (r *Receiver) acceptQuiet(ctx context.Context) {
 	}
 }
 
-// acceptManifestless accepts a file without manifest, puts it into the quarantine, or leaves it to
-// grow.
+// acceptManifestless accepts a file without manifest, quarantines it, or leaves it, because it may
+// still grow.
 func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error) {
 	st, inferred, err := u.quiet(r.opt.Quiet)
 	if st == nil || err != nil {
 		return err
 	}
-	// A file with a batch's name may be continued after any break, and its manifest may still come.
-	// Nothing says that of other files.
+	// If a file has a batch's name, its robot may continue it after any break, or send its
+	// manifest. That is not true of other files.
 	mayGrow := st.Name == "" || time.Since(st.Touched) < r.opt.CutOff
 	if inferred.Equal(st.Touched) && mayGrow {
-		return nil // it was incomplete the last time, and has not changed
+		return nil // it was incomplete the last time and is unchanged
 	}
 	up := accept.Upload{Batch: st.Batch, Robot: st.Robot, Protocol: st.Protocol, Path: u.path()}
 	found, err := r.opt.Batches.Infer(ctx, up) // takes minutes, so the mutex is not held
@@ -72,9 +72,9 @@ func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error
 	return r.uploads.remove(u)
 }
 
-// quiet returns the status of an upload that came by FTP, that nobody writes and that has not grown
-// for the given time, and which state of it was read last. The status is nil for others. Bytes of
-// the file that do not count are cut off first.
+// quiet returns the status of an upload by FTP that nobody writes and that has not grown for the
+// given time, or nil. inferred is the status.Touched at which the file was last read. Before that
+// quiet cuts off bytes of the file that do not count.
 func (u *upload) quiet(since time.Duration) (st *status, inferred time.Time, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

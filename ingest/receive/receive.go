@@ -3,12 +3,12 @@
 //
 //   - An offset that a robot has been told is durable: the bytes below it survive a loss of power.
 //     The robot may continue from there after any break, however long.
-//   - Nothing is complete because a connection ended well. An upload is complete when its signed
-//     manifest, which comes last, says so. accept.Acceptor decides this for both protocols.
+//   - The good end of a connection does not make an upload complete. Its signed manifest, which
+//     comes last, does. accept.Acceptor decides this for both protocols.
 //   - The declared size is reserved on the disk before the first byte is accepted.
 //
-// An upload is named after its batch's ID, and over FTP after the protocol too. A robot that has
-// forgotten everything asks with HEAD how much of a batch is kept. A POST starts it afresh.
+// An upload is named after its batch's ID and, over FTP, the protocol. A robot that has forgotten
+// everything asks with HEAD how much of a batch is kept. A POST starts it afresh.
 package receive
 
 import (
@@ -30,7 +30,7 @@ import (
 )
 
 // Robots checks credentials. It returns wire.ErrUnauthorized if they are wrong. Any other error
-// means that this cannot be known now.
+// means that they cannot be checked now.
 type Robots interface {
 	Authenticate(ctx context.Context, robot, secret string) error
 }
@@ -40,37 +40,36 @@ type Transfers interface {
 	Record(ctx context.Context, t transfers.Transfer) error
 }
 
-// Options of a Receiver. Dir, Batches and Robots are needed.
+// Options of a Receiver. Dir, Batches and Robots are required.
 type Options struct {
-	Dir       string // of the buffers, the same as ingest's: files are moved, not copied
-	Shared    bool   // other processes receive into Dir too; each keeps its uploads apart until they are batches
+	Dir       string // the buffers, the same as ingest's: files are moved, not copied
+	Shared    bool   // other processes receive into Dir too; each has a directory of its own for uploads
 	Batches   *accept.Acceptor
 	Robots    Robots
 	Transfers Transfers          // may be nil
-	Running   *transfers.Running // is told of uploads under way; may be nil
-	Guesses   *passwords.Limiter // limits how often secrets are guessed at; nil: one of its own
+	Running   *transfers.Running // lists uploads under way; may be nil
+	Guesses   *passwords.Limiter // limits guesses of secrets; nil: one of its own
 	Log       *slog.Logger       // nil: discarded
 
 	// Refused is called when a robot is turned away because there is no room for what it sends, or
 	// because it has had its share. nil: nobody is told.
 	Refused func(ctx context.Context, robot, why string)
 
-	Disks        []inbox.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
-	Marks        inbox.Marks   // of the disks; zero: the usual ones
-	RetryAfter   time.Duration // the least time after which a robot without room comes again; three times that is the most; 0 is a minute
-	AbandonAfter time.Duration // an upload without progress is deleted after that time; 0 is 14 days
-	YieldAfter   time.Duration // the same, if room is short; 0 is 6 hours
-	Stall        time.Duration // an HTTP upload without progress is disconnected after that time; 0 is a minute
+	Disks        []inbox.Disk  // disks that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
+	Marks        inbox.Marks   // fill levels of the disks; zero: the usual ones
+	RetryAfter   time.Duration // a robot without room tries again after one to three times this; 0 is a minute
+	AbandonAfter time.Duration // an upload without progress is deleted after this time; 0 is 14 days
+	YieldAfter   time.Duration // the same while room is short; 0 is 6 hours
+	Stall        time.Duration // an HTTP upload without progress is disconnected after this time; 0 is a minute
 
-	// If Quiet is set, files may come by FTP without a manifest and under any name. One that has
-	// not grown for Quiet is accepted if it is a whole batch. One that is incomplete is put into
-	// the quarantine after CutOff (0 is a day). If it has the name of a batch it is kept for its
-	// robot, as any upload is.
+	// If Quiet is set, files may come by FTP without a manifest and under any name. A file that has
+	// not grown for Quiet is accepted if it is a whole batch. An incomplete file is put into the
+	// quarantine after CutOff (0 is a day). But with the name of a batch it is kept for its robot,
+	// as any upload is.
 	Quiet, CutOff time.Duration
 
-	// A sender that brings less than Least bytes a second, on an average of Window, is
-	// disconnected.
-	Least  int64         // 0: any rate will do
+	// A sender that is slower than Least bytes a second, on an average of Window, is disconnected.
+	Least  int64         // 0: any rate is allowed
 	Window time.Duration // 0 is 5 minutes
 
 	// Boundary is as in ingest.Options, with the names that Boundaries returns.
@@ -85,7 +84,7 @@ type Receiver struct {
 	large   *largeOnes
 }
 
-// New opens the uploads in opt.Dir and deletes those that no robot will continue.
+// New opens the uploads in opt.Dir and deletes uploads that no robot will continue.
 func New(ctx context.Context, opt Options) (*Receiver, error) {
 	if opt.Disks == nil {
 		var err error
@@ -123,7 +122,8 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	}
 	stale := func(u status) (bool, error) {
 		receipt, err := opt.Batches.Receipt(ctx, u.Batch)
-		// A damaged batch may come again: its upload then goes on after it was found damaged.
+		// A damaged batch may come again. Its upload then is newer than the receipt that found the
+		// damage.
 		taken := receipt != nil && (receipt.Reason != wire.ReasonSHAMismatch || u.Touched.Before(receipt.At))
 		return taken || time.Since(u.Touched) > opt.AbandonAfter, err
 	}
@@ -133,7 +133,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	return &Receiver{opt: opt, log: opt.Log, uploads: up, large: newLargeOnes()}, nil
 }
 
-// Stopped returns why new uploads must wait for room on a disk. It is empty if they need not.
+// Stopped returns why new uploads must wait for room on a disk, or "" if they need not wait.
 func (r *Receiver) Stopped() (string, error) { return r.uploads.guard.Stopped() }
 
 // Run accepts batches without manifest, and deletes uploads that no robot continues, until ctx
@@ -157,8 +157,8 @@ func (r *Receiver) Run(ctx context.Context) error {
 	}
 }
 
-// login reports whether a robot's secret is right. It fails with *passwords.TooMany for those who
-// guess too often. Any other error means that it cannot be known now.
+// login reports whether a robot's secret is right. It fails with *passwords.TooMany after too many
+// guesses. Any other error means that the secret cannot be checked now.
 func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (bool, error) {
 	try := passwords.Try{Realm: passwords.Robot, Name: robot, Secret: secret, Remote: remote}
 	return r.opt.Guesses.Check(ctx, try, func(ctx context.Context) (bool, error) {
@@ -170,8 +170,8 @@ func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (boo
 	})
 }
 
-// accept gives the upload with its manifest to the acceptor and returns the signed receipt. It
-// deletes the upload unless the robot can still do something with it.
+// accept passes the upload with its manifest to the acceptor and returns the signed receipt. Then
+// it deletes the upload, unless the robot can still continue it.
 func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.BatchID, signed []byte) (receipt []byte, fresh bool, err error) {
 	name := uploadName(id, protocol)
 	u, err := r.uploads.get(name)
@@ -201,8 +201,8 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	return receipt, fresh, err
 }
 
-// receipt returns the signed receipt for the bytes with the given digest, or without a digest that
-// of the batch. It is nil if none has come whole.
+// receipt returns the signed receipt for the bytes with the given digest. Without a digest it
+// returns the batch's. It is nil if no such batch has come whole.
 func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) ([]byte, error) {
 	rec, err := r.opt.Batches.ReceiptFor(ctx, id, sha256)
 	if rec == nil || err != nil {
@@ -211,7 +211,7 @@ func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) 
 	return r.opt.Batches.Sign(ctx, rec)
 }
 
-// record records an upload. A failure to record does not fail the upload.
+// record writes an upload to the log of transfers. If that fails, the upload does not.
 func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 	if r.opt.Transfers == nil {
 		return

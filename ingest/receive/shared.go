@@ -11,9 +11,9 @@ import (
 	"sheaf/internal/files"
 )
 
-// ownDir returns the first of the directories receive, receive-1, … that no other process uses. The
-// lock holds it until the process ends. A process that starts after another has died finds that
-// one's uploads in it and continues them.
+// ownDir locks and returns the first of the directories receive, receive-1, … that no other process
+// uses. The lock lasts until the process ends. A process that starts after another has died
+// therefore finds and continues the other's uploads.
 func ownDir(buffers string) (dir string, lock *os.File, err error) {
 	for n := 0; ; n++ {
 		dir = filepath.Join(buffers, "receive")

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tus/tusd/v2/pkg/handler"
-	"golang.org/x/exp/slog" // tusd's logger is of this type
+	"golang.org/x/exp/slog" // the type of tusd's logger
 
 	"sheaf/ingest/inbox"
 	"sheaf/internal/problem"
@@ -18,11 +18,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// tusExtensions are the parts of tus 1.0 that are offered beside its core.
+// tusExtensions are the extensions of tus 1.0 that are offered.
 const tusExtensions = "creation,termination"
 
-// newTus returns tusd's handler over the uploads. Before it comes authorise, which has put the
-// robot into the context and checked that the batch is the robot's.
+// newTus returns tusd's handler for the uploads. authorise must run before it: it puts the robot
+// into the context and checks that the batch is the robot's.
 func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	composer := handler.NewStoreComposer()
 	ds := &dataStore{r}
@@ -39,15 +39,15 @@ func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	})
 }
 
-// dataStore is where tusd keeps uploads. It needs no locker: an upload has one writer at a time,
-// and whoever asks for its offset stops the writer.
+// dataStore gives tusd access to the uploads. It needs no locker: an upload has one writer at a
+// time, and a request for its offset stops the writer.
 type dataStore struct{ r *Receiver }
 
 type caller struct{ robot, remote string }
 
 type callerKey struct{}
 
-// callerOf returns what authorise has put into the context.
+// callerOf returns the caller that authorise has put into the context.
 func callerOf(ctx context.Context) caller {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
@@ -78,8 +78,8 @@ type tusUpload struct {
 	u *upload
 }
 
-// WriteChunk appends what src has. When it returns, the bytes that it counts are durable, whether
-// src ended well or not.
+// WriteChunk appends the bytes of src. The bytes that it counts are durable when it returns, even
+// if src failed.
 func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	start := time.Now()
 	w, err := t.u.resume(offset)
@@ -106,7 +106,7 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	return n, t.r.tusError(ctx, err)
 }
 
-// countingWriter counts what is written.
+// countingWriter counts the bytes that are written.
 type countingWriter struct {
 	io.Writer
 	n atomic.Int64
@@ -118,7 +118,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// GetInfo returns the offset that is durable. It stops the writer, so that the offset stays.
+// GetInfo returns the durable offset. It stops the writer, so that the offset does not change.
 func (t *tusUpload) GetInfo(context.Context) (handler.FileInfo, error) {
 	st, err := t.u.settled()
 	return handler.FileInfo{
@@ -141,7 +141,7 @@ func (t *tusUpload) Terminate(context.Context) error {
 	return t.r.uploads.remove(t.u)
 }
 
-// tusError returns err in the form that tusd sends with a status of its own.
+// tusError turns err into the type with which tusd sends an HTTP status.
 func (r *Receiver) tusError(ctx context.Context, err error) error {
 	err = r.turnedAway(ctx, callerOf(ctx).robot, err)
 	var full *inbox.Full
@@ -181,8 +181,8 @@ func retryAfter(full *inbox.Full) string {
 // problemWriter turns tusd's errors in plain text into problem+json.
 type problemWriter struct {
 	http.ResponseWriter
-	head   bool // a HEAD request: no body
-	status int  // of an error whose text is still to come
+	head   bool // the request is HEAD, so there is no body
+	status int  // status of an error whose text is still to come
 }
 
 func (w *problemWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

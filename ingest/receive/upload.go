@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Protocols, as transfers and ledger name them.
+// Protocols, by their names in transfers and ledger.
 const (
 	overHTTP = "http"
 	overFTP  = "ftp"
@@ -19,14 +19,14 @@ const (
 
 // status is the content of the file <name>.info. The upload's data is in the file <name>.
 type status struct {
-	Batch    wire.BatchID `json:"batch"`          // not valid if Name is set
-	Name     string       `json:"name,omitempty"` // of the file that a robot put by FTP, if it is not a batch's
+	Batch    wire.BatchID `json:"batch"`          // empty if Name is set
+	Name     string       `json:"name,omitempty"` // name of a file by FTP that is no batch's
 	Robot    string       `json:"robot"`
 	Protocol string       `json:"protocol"`
-	Size     int64        `json:"size"`           // declared; over FTP -1: unknown
-	Room     int64        `json:"room,omitempty"` // asked for by ALLO, if Size is unknown
-	Offset   int64        `json:"offset"`         // bytes that are durable; the file may have more, which do not count
-	Touched  time.Time    `json:"touched"`        // when the status was written last
+	Size     int64        `json:"size"`           // declared; -1 if it is unknown, over FTP
+	Room     int64        `json:"room,omitempty"` // announced by ALLO, if Size is unknown
+	Offset   int64        `json:"offset"`         // durable bytes; further bytes in the file do not count
+	Touched  time.Time    `json:"touched"`        // when the status was last written
 }
 
 // upload returns the name of the upload. Neither a robot's name nor a batch's ID has a plus.
@@ -45,7 +45,7 @@ func uploadName(id wire.BatchID, protocol string) string {
 	return string(id)
 }
 
-// file returns the name of the file that FTP shows.
+// file returns the name under which FTP shows the upload.
 func (s *status) file() string {
 	if s.Name != "" {
 		return s.Name
@@ -53,15 +53,15 @@ func (s *status) file() string {
 	return string(s.Batch) + batchSuffix
 }
 
-// upload is one batch's bytes by one protocol.
+// upload is the bytes of one batch that come by one protocol.
 type upload struct {
 	uploads *uploads
 	name    string
 
-	mu       sync.Mutex // guards what follows, and the file while it is written
+	mu       sync.Mutex // guards the fields below, and the file while it is written
 	status   status
-	writer   *writer   // nil if nobody writes
-	inferred time.Time // status.Touched when a file without manifest was read last
+	writer   *writer   // nil: nobody writes
+	inferred time.Time // status.Touched when the file without manifest was last read
 }
 
 func (u *upload) path() string { return filepath.Join(u.uploads.dir, u.name) }
@@ -72,7 +72,7 @@ func (u *upload) gone() bool {
 	return err != nil || known != u
 }
 
-// get returns the status as it was last stored.
+// get returns the last stored status.
 func (u *upload) get() status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -85,8 +85,8 @@ func (u *upload) claim() inbox.SpaceClaim {
 	return inbox.SpaceClaim{Coming: whole - u.status.Offset, Whole: whole, Owner: u.status.Robot}
 }
 
-// next returns the room that the upload needs to continue: up to the next checkpoint if its size is
-// not known.
+// next returns the room that the upload needs to continue. If its size is not known, that is the
+// room up to the next checkpoint.
 func (u *upload) next() inbox.SpaceClaim {
 	c := u.claim()
 	if u.status.Size < 0 && c.Coming == 0 {
@@ -105,8 +105,8 @@ func (u *upload) store() error {
 	return files.WriteFile(u.path()+infoSuffix, data)
 }
 
-// settled stops the writer, if there is one, makes what it wrote durable and returns the status.
-// Only the caller moves its offset then.
+// settled stops the writer, if there is one, makes its bytes durable and returns the status. After
+// that only the caller can change the offset.
 func (u *upload) settled() (status, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

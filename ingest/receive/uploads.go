@@ -18,11 +18,11 @@ import (
 	"sheaf/internal/files"
 )
 
-// checkpoint is how many bytes are written before they are made durable: the most that an upload
-// can lose in a crash.
+// checkpoint is the number of bytes after which an upload is made durable. A crash loses at most so
+// many.
 const checkpoint = 16 << 20
 
-// Errors to which each protocol has its own answer.
+// Errors that each protocol answers in its own way.
 var (
 	errNoUpload  = errors.New("there is no such upload")
 	errTakenOver = errors.New("another connection has taken this upload over")
@@ -35,29 +35,29 @@ func Boundaries() []string { return []string{writeCreate, writeData, writeOffset
 
 const (
 	writeCreate = "create" // the empty file and its status
-	writeData   = "data"   // fsync of bytes that came
-	writeOffset = "offset" // the status: these bytes count
+	writeData   = "data"   // fsync of received bytes
+	writeOffset = "offset" // the status, which makes these bytes count
 	writeForget = "forget" // the upload deleted
 )
 
-// uploads keeps the bytes of batches that are not whole yet.
+// uploads keeps the bytes of batches that are not accepted yet.
 type uploads struct {
 	dir        string
-	lock       *os.File // of dir, held until the process ends; nil if no other process receives
+	lock       *os.File // lock of dir, held until the process ends; nil if no other process receives
 	log        *slog.Logger
 	guard      *inbox.Guard
 	boundary   func(write, when string)
 	yieldAfter time.Duration // see Options
 	pace       pace
 
-	mu     sync.Mutex // guards byName; it may be locked while an upload's mutex is held, not the other way round
+	mu     sync.Mutex // guards byName; it may be locked while an upload's mutex is held, but not the other way round
 	byName map[string]*upload
 }
 
 const infoSuffix = ".info"
 
 // prepare reads the uploads of earlier runs, cuts them back to the bytes that count, and deletes
-// those that are stale or were not created to the end.
+// stale and half-created ones.
 func (us *uploads) prepare(stale func(status) (bool, error)) error {
 	if err := files.MkdirAll(us.dir, 0o750); err != nil {
 		return err
@@ -139,11 +139,11 @@ func (us *uploads) of(robot, protocol string) []*upload {
 	return all
 }
 
-// maxUploads is how many uploads one robot may have under way: whole batches that wait for their
-// manifests, and files without a manifest that may still grow, are among them.
+// maxUploads is how many uploads one robot may have under way. Whole batches that wait for their
+// manifests, and files without a manifest that may still grow, count too.
 const maxUploads = 1000
 
-// others returns how many uploads a robot has beside that of a name.
+// others returns how many uploads a robot has besides the one named name.
 func (us *uploads) others(robot, name string) (n int) {
 	for _, u := range us.all() {
 		if u.name != name && u.get().Robot == robot {
@@ -153,7 +153,7 @@ func (us *uploads) others(robot, name string) (n int) {
 	return n
 }
 
-// create starts an upload afresh; it replaces one of the same name. It fails with *inbox.Full if
+// create starts an upload afresh and replaces one of the same name. It fails with *inbox.Full if
 // there is no room for the declared size, even after abandoned uploads have been deleted.
 func (us *uploads) create(st status) (*upload, error) {
 	name := st.upload()
@@ -197,7 +197,7 @@ func (us *uploads) enter(name string) (u *upload, fresh bool) {
 		u := us.byName[name]
 		if u == nil {
 			u = &upload{uploads: us, name: name}
-			u.mu.Lock() // nobody else knows it yet
+			u.mu.Lock() // no other goroutine knows it yet
 			us.byName[name] = u
 			us.mu.Unlock()
 			return u, true

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// resume takes the upload over and continues exactly at the end of what is kept. An old connection
-// that comes late can so not undo what the robot has been told since on another.
+// resume takes the upload over and continues exactly at the end of the kept bytes. So the late
+// bytes of an old connection cannot overwrite what a newer one has been told.
 func (u *upload) resume(at int64) (*writer, error) { return u.takeOver(at, true) }
 
-// begin takes the upload over and continues at an offset no further than what is kept. What was
-// kept beyond it is given up.
+// begin takes the upload over and continues at an offset within the kept bytes. It drops the bytes
+// beyond the offset.
 func (u *upload) begin(at int64) (*writer, error) { return u.takeOver(at, false) }
 
 func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
@@ -21,7 +21,7 @@ func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
 		return nil, err
 	}
 	switch {
-	case u.gone(): // accepted or deleted meanwhile
+	case u.gone(): // it was accepted or deleted meanwhile
 		return nil, errNoUpload
 	case at > u.status.Offset, atEnd && at != u.status.Offset:
 		return nil, errOffset
@@ -46,25 +46,25 @@ func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
 	return u.writer, nil
 }
 
-// writer appends to an upload until it is closed or another takes the upload over.
+// writer appends to an upload until it is closed or another writer takes the upload over.
 type writer struct {
 	u  *upload
 	f  *os.File
-	at int64 // written up to here
+	at int64 // offset up to which it has written
 
-	since time.Time // when the window began in which the rate is measured
-	from  int64     // at, then
+	since time.Time // beginning of the window in which the rate is measured
+	from  int64     // at when the window began
 }
 
-// pace is the slowest rate allowed, in bytes a second on an average of the window. A sender that
-// brings next to nothing would hold a connection for nothing. Those that bring nothing at all are
-// disconnected by the protocols themselves.
+// pace is the slowest rate allowed, in bytes a second on an average of the window. It keeps slow
+// senders from holding connections. The protocols themselves disconnect senders that send nothing
+// at all.
 type pace struct {
 	least  int64
 	window time.Duration
 }
 
-// checkPace fails with errTooSlow if the sender is too slow. It checks once in a window.
+// checkPace fails with errTooSlow if the sender is too slow. It checks once in each window.
 func (w *writer) checkPace() error {
 	p, now := w.u.uploads.pace, time.Now()
 	took, got := now.Sub(w.since), w.at-w.from
@@ -79,8 +79,8 @@ func (w *writer) checkPace() error {
 	return nil
 }
 
-// Write appends p. At every checkpoint it makes what was written durable, and reserves room for the
-// next stretch if the upload's size was not declared.
+// Write appends p. At every checkpoint it makes the written bytes durable. If the upload's size was
+// not declared, it also reserves room up to the next checkpoint.
 func (w *writer) Write(p []byte) (int, error) {
 	w.u.mu.Lock()
 	defer w.u.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close makes all that was written durable and releases the upload.
+// Close makes all written bytes durable and releases the upload.
 func (w *writer) Close() error {
 	w.u.mu.Lock()
 	defer w.u.mu.Unlock()
@@ -110,7 +110,7 @@ func (w *writer) Close() error {
 	return w.u.settle()
 }
 
-// commit makes what was written durable and then counts it in the status. The caller holds u.mu.
+// commit makes the written bytes durable and then counts them in the status. The caller holds u.mu.
 func (w *writer) commit() error {
 	if w.at == w.u.status.Offset {
 		return nil
@@ -122,7 +122,7 @@ func (w *writer) commit() error {
 	before := w.u.status.Offset
 	w.u.status.Offset = w.at
 	if err := us.write(writeOffset, w.u.store); err != nil {
-		w.u.status.Offset = before // a full disk may have room for the bytes and not for the status
+		w.u.status.Offset = before // a full disk may have had room for the bytes but not for the status
 		return err
 	}
 	us.guard.Hold(w.u.name, w.u.claim())
