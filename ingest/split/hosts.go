@@ -19,14 +19,14 @@ import (
 // maxAhead is how far a robot's clock may be ahead of the service's.
 const maxAhead = time.Hour
 
-// maxLate is by how much a record may be later than the end of its robot's time with the host:
-// clocks differ by more than was measured, and a page may be under way.
+// maxLate is how much later a record may be than the end of its robot's time with the host: clocks
+// may differ by more than was measured, and a page may have been under way.
 const maxLate = 10 * time.Minute
 
-// judge checks what can be checked before the file is read. It returns until when records count, of
-// hosts that the robot has no more, and the hosts that are left out because they are not its own.
-// If every host is left out, or checkRobot finds a fault, the batch is refused, and an operator may
-// release it.
+// judge makes the checks that need no reading of the file. until has, for each host that the robot
+// has lost, the time up to which its records count. left has the hosts that are left out because
+// the robot did not have them. If all hosts are left out, or checkRobot finds a fault, the batch is
+// refused, and an operator may release it.
 func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) (until map[string]time.Time, left leftOut, err error) {
 	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
 		return nil, left, inbox.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
@@ -60,7 +60,7 @@ func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) 
 		case !had:
 			left.put(h.Name, notHeld(h, fmt.Sprintf("robot %s never had this host", b.Robot)))
 		case end.IsZero():
-		case m.Inferred: // nobody has signed when its pages were fetched
+		case m.Inferred: // no signature proves when its pages were fetched
 			left.put(h.Name, notHeld(h, fmt.Sprintf("robot %s has this host no more, and the batch came without a manifest", b.Robot)))
 		case h.Last.After(end.Add(maxLate)):
 			left.put(h.Name, tooLate(h, b.Robot, end))
@@ -78,8 +78,8 @@ func (s *Splitter) judge(ctx context.Context, b *inbox.Batch, m *wire.Manifest) 
 	return until, left, nil
 }
 
-// checkRobot checks that the batch came before its robot's key was stolen, and that the assignment
-// is not older than the batch, from a backup.
+// checkRobot checks two things: the batch came before its robot's key was stolen, and the batch's
+// generation exists, which is not so if the database was restored from an older backup.
 func (s *Splitter) checkRobot(ctx context.Context, b *inbox.Batch, m *wire.Manifest) error {
 	stolen, err := s.opt.Robots.StolenSince(ctx, b.Robot)
 	if err != nil {
@@ -107,7 +107,7 @@ func tooLate(h wire.Host, robot string, end time.Time) *inbox.Refusal {
 	return notHeld(h, fmt.Sprintf("robot %s had this host until %s, and a record is more than %s later", robot, end.UTC().Format(time.RFC3339), maxLate))
 }
 
-// stagedAtOnce is how many entries are staged in one transaction. A crash loses nothing by it: the
+// stagedAtOnce is how many entries one transaction stages. A crash loses nothing by it, because the
 // next attempt stages all of them again.
 const stagedAtOnce = 200
 
@@ -117,7 +117,7 @@ type verified struct {
 	err   error
 }
 
-// taken returns the hosts that are to be read, by their place in the manifest.
+// taken returns the indexes, in the manifest, of the hosts that are to be read.
 func (a *attempt) taken() (places []int) {
 	for n, h := range a.m.Hosts {
 		if !a.left.has(h.Name) {
@@ -128,14 +128,14 @@ func (a *attempt) taken() (places []int) {
 }
 
 // hosts verifies and stores the hosts and stages their entries, in the order of the manifest, then
-// checks how the batch ends. Hosts that go into packs are not stored yet. others are the hosts'
-// records that are no pages. The error is of the first host that has one.
+// verifies the end of the batch. Hosts that go into packs are not stored yet. others are the hosts'
+// records that are no pages. The error is that of the first faulty host.
 func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
 	defer working.Wait()
 	defer cancel()
-	ahead := make(chan chan verified, a.atOnce-1) // and one that is waited for
+	ahead := make(chan chan verified, a.atOnce-1) // the receiver waits for one more
 	taken := a.taken()
 	working.Go(func() {
 		defer close(ahead)
@@ -191,8 +191,8 @@ func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) err
 	return a.file.Tail()
 }
 
-// host verifies one host's range. Unless the host has a place in a pack, the same bytes go to the
-// store while they are read; the store keeps them only if they are right to the end.
+// host verifies one host's range. If the host has no place in a pack, the same bytes go to the
+// store while they are read. The store keeps them only if all are right.
 func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.SegmentEntry, err error) {
 	var latest time.Time
 	if !a.batch.Waives(wire.ReasonClock) {
@@ -242,7 +242,7 @@ func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (_ catalog.S
 	return a.entry(h, sum, object, 0), nil
 }
 
-// entry returns the catalog entry of a verified host's segment, which lies at an offset of an
+// entry returns the catalog entry of a verified host's segment, which begins at an offset in an
 // object.
 func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int64) catalog.SegmentEntry {
 	e := catalog.SegmentEntry{
@@ -260,20 +260,20 @@ func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int
 	return e
 }
 
-// output is an object on its way into the store.
+// output is an object that is being stored.
 type output struct {
 	*io.PipeWriter
 	done   chan error
 	failed bool // the store gave up before the writer did
 }
 
-// put begins to store an object of the given size from what is written.
+// put begins to store an object of the given size. The caller writes its bytes to the output.
 func put(ctx context.Context, s store.Store, key string, size int64) *output {
 	r, w := io.Pipe()
 	out := &output{PipeWriter: w, done: make(chan error, 1)}
 	go func() {
 		err := s.Put(ctx, key, r, size)
-		r.CloseWithError(err) // also if it is nil: nothing is written any more
+		r.CloseWithError(err) // even with nil, so that nothing more is written
 		out.done <- err
 	}()
 	return out
@@ -285,15 +285,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish ends the object and waits for the store's answer. The object is whole if cause is nil, and
-// is not stored otherwise.
+// finish ends the object and waits for the store's answer. If cause is nil, the object must be
+// whole; otherwise it is not stored.
 func (o *output) finish(cause error) error {
 	o.CloseWithError(cause)
 	return <-o.done
 }
 
-// addCopies records the digests of the pages of hosts that several robots collect in full, for the
-// manager to compare them. If there are no such hosts it costs one query. It can be repeated.
+// addCopies stores the digests of the pages of hosts that several robots collect in full, so that
+// the manager can compare them. If there are no such hosts, it costs one query. It can be repeated.
 func (a *attempt) addCopies(ctx context.Context, file io.ReaderAt) error {
 	copied, err := a.opt.Ledger.Copied(ctx)
 	if err != nil {

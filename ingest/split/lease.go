@@ -11,16 +11,16 @@ import (
 )
 
 // Several processes may work on one ledger and one set of batch files. A process holds the batch
-// that it splits by a lease: a time in the batch's row, which it moves on while it is at work. When
-// that time has passed, another process may claim the batch. Every claim raises the batch's token,
-// which fences off a holder that was only slow.
+// that it splits by a lease: an end time in the batch's row, which the process extends while it is
+// at work. After the end time another process may claim the batch. Every claim raises the batch's
+// token, which fences off a holder that was only slow.
 //
-// If a process dies, its leases end at once on the same machine: each process keeps a file in the
-// buffers locked for as long as it lives (lease.Presence), and the others, when they start or have
-// nothing else to do, end the leases of those that no longer do.
+// If a process dies, other processes on the same machine end its leases at once: each process keeps
+// a file in the buffers locked as long as it lives (lease.Presence). When a process starts or has
+// nothing else to do, it ends the leases of dead ones.
 
-// hold moves the end of b's lease on until stop is called. If another process takes the batch, the
-// context ends with inbox.ErrLost as its cause.
+// hold extends b's lease again and again until stop is called. If another process takes the batch,
+// the context ends with inbox.ErrLost as its cause.
 func (s *Splitter) hold(ctx context.Context, b *inbox.Batch) (held context.Context, stop func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	var extending sync.WaitGroup
@@ -41,7 +41,7 @@ func (s *Splitter) hold(ctx context.Context, b *inbox.Batch) (held context.Conte
 	}
 }
 
-// free ends the lease on a batch, also if ctx has ended because the service stops.
+// free ends the lease on a batch, even if ctx has ended because the service stops.
 func (s *Splitter) free(ctx context.Context, b *inbox.Batch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -12,17 +12,18 @@ import (
 )
 
 // maxLeftOut is how many hosts of a batch may be left out after they were read. A batch with more
-// goes to the quarantine, so a hostile batch costs no more than these.
+// goes to the quarantine. This limits the work that a hostile batch can cause.
 const maxLeftOut = 10
 
-// leftOut is the hosts of a batch that are not taken.
+// leftOut is the hosts of a batch that are not accepted.
 type leftOut struct {
 	hosts map[string]*inbox.Refusal
-	read  int // of these, were read
+	read  int // how many of these were read
 }
 
-// add reports whether a host that was read can be left out because of err and the others taken. If
-// so, it adds the host. hosts is how many the batch has.
+// add reports whether a host that failed with err after it was read can be left out, so that the
+// batch's other hosts are accepted. If so, it adds the host. hosts is the number of the batch's
+// hosts.
 func (l *leftOut) add(host string, hosts int, err error) bool {
 	var e *inbox.OneHost
 	if !errors.As(err, &e) || l.read == maxLeftOut || len(l.hosts)+1 == hosts {
@@ -42,7 +43,7 @@ func (l *leftOut) put(host string, why *inbox.Refusal) {
 
 func (l leftOut) has(host string) bool { return l.hosts[host] != nil }
 
-// String says for the robot and the operators which hosts are left out, and why.
+// String says which hosts are left out, and why, for the robot and the operators.
 func (l leftOut) String() string {
 	if len(l.hosts) == 0 {
 		return ""
@@ -55,7 +56,7 @@ func (l leftOut) String() string {
 	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l.hosts), someOf(said, len(l.hosts)))
 }
 
-// someOf joins some of n things.
+// someOf joins names, of which there are n in all, for a message.
 func someOf(some []string, n int) string {
 	text := strings.Join(some, "; ")
 	if n > len(some) {
@@ -64,8 +65,8 @@ func someOf(some []string, n int) string {
 	return text
 }
 
-// emptyMembers returns gzip members that decode to nothing and have size bytes together, at least
-// 26. They fill the place of a host that is left out, so that the pack around it stays a tar.gz.
+// emptyMembers returns gzip members that decode to nothing and together have size bytes, at least
+// 26. They fill the place of a host that is left out, so that its pack stays a tar.gz.
 func emptyMembers(size int64) []byte {
 	const (
 		fixed = 10 + 2 + 4 + 2 + 8 // header, XLEN, a field's head, an empty block, trailer

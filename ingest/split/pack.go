@@ -19,19 +19,20 @@ import (
 // Packs says which hosts of a batch share an object. With the zero value every host has an object
 // of its own.
 type Packs struct {
-	Below int64 // a segment of fewer bytes lies in a pack
+	Below int64 // a segment of fewer bytes goes into a pack
 	Size  int64 // maximum size of a pack, in bytes; 0 is 256 MiB
 }
 
 const defaultPackSize = 256 << 20
 
-// packing is how the small hosts of a batch lie in packs, in the order of their catalog keys. The
-// manifest has every length, so the packing is known before the batch is read, and each host's
-// entry can be staged when the host is verified. The packs are stored last, from the batch file,
-// which stays in the buffers until the batch is collected. So a refused batch has stored none.
+// packing is the plan of the packs for the small hosts of a batch, in the order of their catalog
+// keys. The manifest has every length, so the plan is made before the batch is read, and each
+// host's entry can be staged when the host is verified. The packs are stored last, from the batch
+// file, which stays in the buffers until the batch is collected. So a refused batch has stored no
+// pack.
 type packing struct {
 	packs  []pack
-	places []*place // by the host's number in the manifest; nil where it has an object of its own
+	places []*place // by index of the host in the manifest; nil: the host has an object of its own
 }
 
 // pack is one object: sealed segments, one after another.
@@ -45,10 +46,10 @@ type pack struct {
 type place struct {
 	host   *wire.Host
 	object string
-	at     int64 // bytes into the object
+	at     int64 // offset in the object
 	size   int64 // of the sealed segment
 
-	left   bool   // the host is left out, and the place filled with empty members
+	left   bool   // the host is left out, and empty members fill its place
 	end    []byte // the end member, once the host is verified
 	sha256 string // of the sealed segment, once the host is verified
 }
@@ -56,8 +57,8 @@ type place struct {
 // sealedSize returns the length of a host's segment with its end member.
 func sealedSize(h *wire.Host) int64 { return h.Length + int64(len(archive.EndMember(1, 1))) }
 
-// plan packs a batch's small hosts, without those that are left out. name returns the key of the
-// n-th pack, from 1.
+// plan puts a batch's small hosts into packs, without the hosts in left. name returns the key of
+// the n-th pack, from 1.
 func (p Packs) plan(m *wire.Manifest, left leftOut, name func(n int) string) *packing {
 	if p.Size <= 0 {
 		p.Size = defaultPackSize
@@ -85,22 +86,22 @@ func (p Packs) plan(m *wire.Manifest, left leftOut, name func(n int) string) *pa
 	return plan
 }
 
-// leave leaves out the host that the manifest has at a place.
+// leave leaves out host n of the manifest.
 func (p *packing) leave(n int) {
 	if to := p.places[n]; to != nil {
 		to.left = true
 	}
 }
 
-// packReader reads a pack's bytes from the batch file. It fails if a segment is no longer what was
-// verified. It can go back to its start, so that a store can send the pack again.
+// packReader reads a pack's bytes from the batch file. It fails if a segment has changed since it
+// was verified. It can go back to its start, so that a store can send the pack again.
 type packReader struct {
 	batch io.ReaderAt
 	pack  pack
 
 	next int       // index of the next place
-	part io.Reader // the rest of the place before it
-	sum  hash.Hash // of what was read of that place
+	part io.Reader // rest of the present place
+	sum  hash.Hash // digest of the bytes read of that place
 	n    int64     // bytes read
 }
 
@@ -130,7 +131,7 @@ func (r *packReader) Read(p []byte) (int, error) {
 	}
 }
 
-// close ends a place, and compares its digest with the one that was verified.
+// close ends a place, and compares the digest of its bytes with the verified one.
 func (r *packReader) close() error {
 	of := r.pack.places[r.next-1]
 	r.part = nil

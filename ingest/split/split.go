@@ -1,7 +1,7 @@
 // Package split divides received batches into their hosts. Each host's range goes through the
-// verifier and, at the same time, into the object store with a new end member; as many hosts at
-// once as there are cores. Nothing is compressed again, and memory does not grow with the batch.
-// Several processes may split, each batch under a lease.
+// verifier and, at the same time, into the object store with a new end member. It handles as many
+// hosts at once as there are cores. Nothing is compressed again, and memory does not grow with the
+// batch. Several processes may split, each batch under a lease.
 package split
 
 import (
@@ -22,33 +22,34 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots is what a Splitter must know about the robots that sent batches. It may be used
+// Robots answers a Splitter's questions about the robots that sent batches. It may be used
 // concurrently. After an error the Splitter asks again later.
 type Robots interface {
-	// HeldUntil returns, for those of the hosts that the robot has or has had, until when it may
-	// have visited them, by its own clock. The zero time means that it may still do so.
+	// HeldUntil returns the time until which the robot may have visited each of the hosts, by the
+	// robot's clock. It leaves out hosts that the robot never had. The zero time means that the
+	// robot may still visit the host.
 	HeldUntil(ctx context.Context, robot string, hosts []string) (map[string]time.Time, error)
-	// CurrentGeneration returns the number of the assignment that holds now.
+	// CurrentGeneration returns the number of the present assignment.
 	CurrentGeneration(ctx context.Context) (int64, error)
-	// StolenSince returns since when the robot's key may have been in others' hands, because of
-	// which it was revoked. The zero time: it was not.
+	// StolenSince returns since when the robot's key may have been in others' hands, or the zero
+	// time.
 	StolenSince(ctx context.Context, robot string) (time.Time, error)
 }
 
-// Options are what a Splitter works with.
+// Options are a Splitter's settings and the parts that it uses.
 type Options struct {
 	*inbox.Env
 	Quarantine *inbox.Quarantine
 	Store      store.Store
 	Robots     Robots
 	Presence   *lease.Presence
-	Zone       *time.Location // of the days in object names
+	Zone       *time.Location // of the days in objects' names
 	Packs      Packs
 	Limits     inbox.Limits
-	Lease      time.Duration // how long a batch stays with a process that does not renew
+	Lease      time.Duration // how long a batch stays with a process that stops renewing its lease
 	Backoff    inbox.Backoff
 	Received   inbox.Bell         // wakes the loops that call Next
-	Ready      func(express bool) // called for each batch that is post-split
+	Ready      func(express bool) // called for each batch that has become post-split
 }
 
 // Splitter moves batches from received to post-split. Its methods may be called concurrently.
@@ -97,10 +98,10 @@ func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
 	return true, err
 }
 
-// postpone gives a batch back, to be tried again later while others go on.
+// postpone gives a batch back, to be tried again later. Other batches go on meanwhile.
 func (s *Splitter) postpone(ctx context.Context, b *inbox.Batch, cause error) error {
 	if ctx.Err() != nil {
-		return ctx.Err() // not a failure of the batch: the next Run claims it
+		return ctx.Err() // not a failure of the batch: the next Run claims it again
 	}
 	wait := s.opt.Backoff.After(b.Failures + 1)
 	s.opt.Log.ErrorContext(ctx, "splitting a batch failed and will be repeated", "batch", b.Batch, "again", wait, "err", cause)
@@ -119,14 +120,14 @@ type attempt struct {
 	batch  *inbox.Batch
 	m      *wire.Manifest
 	file   *inbox.BatchFile
-	atOnce int // hosts that are verified and stored at once
+	atOnce int // hosts verified and stored at once
 	plan   *packing
 	left   leftOut
-	until  map[string]time.Time // for which a robot's records speak, of hosts that it has no more
+	until  map[string]time.Time // by host that the robot has lost: the time up to which its records count
 }
 
-// split verifies the batch and stores its hosts. The file is read twice at the same time: for its
-// own digest, and for the hosts, several at once. A *inbox.Refusal says what is wrong with the
+// split verifies the batch and stores its hosts. It reads the file twice at the same time: for the
+// file's digest, and for the hosts, several at once. A *inbox.Refusal says what is wrong with the
 // batch; any other error may pass by itself.
 func (s *Splitter) split(ctx context.Context, b *inbox.Batch) error {
 	m, _, err := s.opt.Manifest(ctx, b)
@@ -186,8 +187,8 @@ func remarks(left leftOut, clock *wire.Clock) string {
 }
 
 // verify verifies the batch, and stores the hosts that do not go into packs. others are the hosts'
-// records that are no pages. If the file's digest is wrong, that is said rather than what follows
-// from it.
+// records that are no pages. If the file's digest is wrong, verify reports that, and not the faults
+// that follow from it.
 func (a *attempt) verify(ctx context.Context, others map[string]catalog.View) error {
 	reading, ctx := errgroup.WithContext(ctx)
 	var digest string
