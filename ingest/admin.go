@@ -63,7 +63,7 @@ var (
 	Import       = route.New[importForm, accept.Imported]("POST", api.PathAdminImports, operators.Worker, audit.Import, "Import a WARC, ARC, WACZ or tree of pages").Takes("multipart/form-data")
 )
 
-// Register mounts the operators' operations behind their gate.
+// Register mounts the operators' operations behind the gate.
 func (i *Ingest) Register(r *mux.Router, gate operators.Gate) {
 	i.register(gate.Mount(r, i.opt.Log, nil))
 }
@@ -78,25 +78,25 @@ func (i *Ingest) register(mount route.Mount) {
 	Import.Raw(mount, i.serveImport)
 }
 
-// Routes returns the operations, for the description.
+// Routes returns the operations, for the API description.
 func Routes() []route.Route { return route.List(new(Ingest).register) }
 
-// Buffers returns the sums of all states, in the order in which a batch passes through them.
+// Buffers returns the sums of the batches in each state, in the order of the states.
 func (i *Ingest) Buffers(ctx context.Context) ([]inbox.Buffer, error) {
 	return i.env.Ledger.Buffers(ctx, i.opt.Now())
 }
 
-// Held returns the sums of the batches whose files are in the buffers. It is quick.
+// Held returns the sums of the batches whose files are still in the buffers. It is quick.
 func (i *Ingest) Held(ctx context.Context) ([]inbox.Buffer, error) {
 	return i.env.Ledger.Held(ctx, i.opt.Now())
 }
 
-// Batches returns batches, the latest received first.
+// Batches returns the batches that the filter selects, the latest received first.
 func (i *Ingest) Batches(ctx context.Context, f inbox.Filter) ([]*inbox.Batch, error) {
 	return i.env.Ledger.List(ctx, f)
 }
 
-// Batch returns a batch, or nil if there is none.
+// Batch returns the batch with an ID, or nil if there is none.
 func (i *Ingest) Batch(ctx context.Context, id string) (*inbox.Batch, error) {
 	return i.env.Ledger.Get(ctx, id)
 }

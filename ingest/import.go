@@ -20,8 +20,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// The parts of an import's body, a multipart/form-data. All but the file may be missing, and come
-// before the file.
+// The parts of an import's multipart/form-data body. Only the file is required. It comes last.
 const (
 	partHosts      = "hosts"
 	partLenient    = "lenient"    // true or false
@@ -29,7 +28,7 @@ const (
 	partFile       = "file"
 
 	maxHostMap = 64 << 20
-	maxOption  = 16 << 10 // bytes of any other part but the file
+	maxOption  = 16 << 10 // bytes of any part except the file
 )
 
 // serveImport receives a file and imports it. It answers when the batch is received.
@@ -44,7 +43,7 @@ func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error)
 	var opt accept.ImportOptions
 	for {
 		part, err := parts.NextPart()
-		if err != nil { // io.EOF: there was no file
+		if err != nil { // io.EOF: there is no file
 			return malformed(err)
 		}
 		if part.FormName() == partFile {
@@ -88,8 +87,8 @@ func importOption(opt *accept.ImportOptions, part *multipart.Part) (err error) {
 	return nil
 }
 
-// checkCollection returns an error if the collection is taken down: part of it would be shown and
-// part not.
+// checkCollection returns an error if the collection is taken down. Otherwise one part of the
+// collection would be visible and the other not.
 func (i *Ingest) checkCollection(ctx context.Context, of wire.Collection) error {
 	if of.Name == "" {
 		return nil
@@ -112,7 +111,7 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 		return err
 	}
 	defer func() {
-		if rerr := os.Remove(f.Name()); !errors.Is(rerr, os.ErrNotExist) { // a batch was moved into the buffers
+		if rerr := os.Remove(f.Name()); !errors.Is(rerr, os.ErrNotExist) { // it does not exist if it was a batch, which was moved into the buffers
 			err = errors.Join(err, rerr)
 		}
 	}()
@@ -121,8 +120,8 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	if err = errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	// Only when the body is read to its end does the server notice that the client has left, and
-	// end the request's context.
+	// The server notices that the client has left, and ends the request's context, only after the
+	// whole body was read.
 	const maxBehind = 64 << 10
 	if _, err := io.CopyN(io.Discard, r.Body, maxBehind); err == nil {
 		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", maxBehind))

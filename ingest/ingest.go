@@ -1,25 +1,26 @@
 // Package ingest takes batches from the moment they are whole to the moment readers see them. A
 // batch goes through four states, after the four buffers of the distributor of 1999 (paper 001):
 //
-//		            accept         split          split           publish
-//		(receive) ─────────▶ received ─▶ pre-split ─▶ post-split ─────────▶ published
-//		                                     └──▶ quarantined
+//	accept         split          split           publish
 //
-//	  - accept: the signed manifest arrives last. The batch file is moved under its final name, and one
-//	    SQL statement makes the batch received.
-//	  - split reads the batch once, verifies it and stores each host's part.
-//	  - publish appends one version to the catalog for all batches that wait, when the publish window
-//	    is open.
-//	  - The quarantine has the batches with anything wrong, each with its reason, until an operator
-//	    decides. What a quarantined batch has stored is left to the store's collection.
+// (receive) ─────────▶ received ─▶ pre-split ─▶ post-split ─────────▶ published
+// └──▶ quarantined
+//
+//   - accept: the signed manifest arrives last. The batch file gets its final name, and one
+//     SQL statement makes the batch received.
+//   - split reads the batch once, verifies it and stores each host's part.
+//   - publish appends one version to the catalog for all batches that wait, when the publish window
+//     is open.
+//   - The quarantine has the batches with anything wrong, each with its reason, until an operator
+//     decides. The store's collection deletes what a quarantined batch has stored.
 //
 // Accept, split and publish are packages. They share the ledger (the state of every batch, in the
 // database), the buffers (the files) and the quarantine, all in package inbox. Every step can be
 // repeated, and several processes may work on the same batches. A state changes by a conditional
-// update with a fencing token, so of two workers on one batch one loses and changes nothing.
-// Objects in the store are named by attempt, so no two attempts share one. Inputs are deleted by
-// collection, never by the step that used them. After kill -9 at any point, New and Run carry on
-// with the code that always runs.
+// update with a fencing token: of two workers on one batch, one loses and changes nothing. Objects
+// in the store are named by attempt, so no two attempts share one. Collection deletes the input of
+// a step; the step itself never does. After kill -9 at any point, New and Run carry on with the
+// code that always runs.
 package ingest
 
 import (
@@ -47,38 +48,38 @@ import (
 	"sheaf/internal/window"
 )
 
-// Robots answers what ingest asks about robots.
+// Robots answers ingest's questions about robots.
 type Robots interface {
 	accept.Robots
 	split.Robots
 }
 
-// Options are what an Ingest works with.
+// Options are an Ingest's settings and the parts that it uses.
 type Options struct {
 	DB      *sql.DB
-	Dir     string // of the buffers, on one file system
+	Dir     string // the buffers, on one file system
 	Store   store.Store
 	Catalog *catalog.Catalog
 	Robots  Robots
-	Key     servicekey.Signer // of receipts
+	Key     servicekey.Signer // signs receipts
 	Window  *window.Schedule  // when to publish; nil is always
-	Zone    *time.Location    // of the days in object names; nil is UTC
+	Zone    *time.Location    // of the days in objects' names; nil is UTC
 	Log     *slog.Logger      // nil discards
 	Limits  Limits
 	Packs   split.Packs
 
-	ForeignHosts  foreign.HostMap // hosts of the folders in foreign trees that robots upload
+	ForeignHosts  foreign.HostMap // the host of each folder in foreign trees that robots upload
 	ForeignLimits foreign.Limits
 
-	// InStore puts accepted batches into the store instead of Dir, which is then this process's
-	// own: any process that ingests can go on with them.
+	// InStore puts accepted batches into the store instead of Dir, so that any process that ingests
+	// can go on with them. Dir is then this process's own.
 	InStore bool
 
-	Leases lease.Locker     // of the publisher; nil is by DB
-	Now    func() time.Time // dates the states, and is compared with the window; nil is time.Now
+	Leases lease.Locker     // for the publisher; nil: by DB
+	Now    func() time.Time // clock for dates of states and for the window; nil is time.Now
 
-	// Boundary, if it is set, is called before and after each durable write, with its name from
-	// package inbox and "before" or "after". A fault test dies there.
+	// Boundary, if set, is called before and after each durable write, with the write's name from
+	// package inbox and "before" or "after". Fault tests end the process there.
 	Boundary func(write, when string)
 }
 
@@ -86,10 +87,10 @@ type Options struct {
 type Limits struct {
 	inbox.Limits
 	Splitters  int           // batches that are split at the same time; 2
-	Poll       time.Duration // how long work may wait if nothing wakes the loops; 5 s
-	Lease      time.Duration // how long a batch stays with a process that no longer renews it; 1 min
-	BackoffMin time.Duration // after a first failure that may pass by itself; 1 s
-	BackoffMax time.Duration // 5 min
+	Poll       time.Duration // longest wait for work if nothing wakes the loops; 5 s
+	Lease      time.Duration // how long a batch stays with a process that stops renewing its lease; 1 min
+	BackoffMin time.Duration // wait after a first failure that may pass by itself; 1 s
+	BackoffMax time.Duration // longest such wait; 5 min
 }
 
 // fill sets the defaults.
@@ -125,7 +126,7 @@ type Ingest struct {
 }
 
 // New prepares the buffers in opt.Dir, finishes what a crash has interrupted there, and returns an
-// Ingest, which works while Run runs.
+// Ingest. The Ingest works while Run runs.
 func New(ctx context.Context, opt Options) (*Ingest, error) {
 	opt.fill()
 	i := &Ingest{opt: opt, received: inbox.NewBell(), env: &inbox.Env{
@@ -148,7 +149,7 @@ func New(ctx context.Context, opt Options) (*Ingest, error) {
 	return i, nil
 }
 
-// open prepares the buffers and opens what this process shares with others there.
+// open prepares the buffers and opens the locks that processes share there.
 func (i *Ingest) open() (err error) {
 	dir := i.env.Buffers
 	if err := dir.Prepare(i.opt.Now()); err != nil {
@@ -190,7 +191,7 @@ func (i *Ingest) backoff() inbox.Backoff {
 	return inbox.Backoff{Min: i.opt.Limits.BackoffMin, Max: i.opt.Limits.BackoffMax}
 }
 
-// Run splits, publishes and collects until ctx ends. It returns nil when the steps under way have
+// Run splits, publishes and collects until ctx ends. It returns nil once the steps under way have
 // stopped; the next Run continues them.
 func (i *Ingest) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -206,12 +207,12 @@ func (i *Ingest) Run(ctx context.Context) error {
 	return nil
 }
 
-// longestPause is the longest time between two attempts at a step that fails. What stops all
-// batches, such as a database that is away, must not stop them for long after it is back.
+// longestPause is the longest time between two attempts at a step that fails. It is short, so that
+// batches go on soon after a fault that stopped all of them, such as a database that was away.
 const longestPause = 10 * time.Second
 
-// loop calls step again at once if it did something, else when woken or after the poll interval. A
-// step deals with errors that concern one batch; loop logs the others and waits.
+// loop calls step again and again: at once if step did something, otherwise when woken or after the
+// poll interval. A step handles errors that concern one batch; loop logs other errors and waits.
 func (i *Ingest) loop(ctx context.Context, wake inbox.Bell, step func(context.Context) (bool, error)) error {
 	for failures := 0; ; {
 		did, err := step(ctx)
