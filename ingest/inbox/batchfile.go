@@ -24,8 +24,8 @@ type Limits struct {
 // smaller, the verifier would make a reader of its own.
 const readAhead = 256 << 10
 
-// views are the forms of each segment whose sizes and digests are computed while the segment is read.
-// For archive.Files only the size is computed.
+// views are the forms of each segment whose sizes and digests are computed while the segment is
+// read. For archive.Files only the size is computed.
 var views = []archive.ViewKind{archive.Single, archive.Files, archive.WARC, archive.Links}
 
 // BatchFile verifies a batch file: its hosts, several at once, its end, and its digest. Its methods
