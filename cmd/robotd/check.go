@@ -26,7 +26,7 @@ func checkCommand() *cobra.Command {
 		out := cmd.OutOrStdout()
 		ok := robotd.Check(cmd.Context(), cfg, func(f robotd.Finding) {
 			if *asJSON {
-				_ = json.NewEncoder(out).Encode(f) // the exit code tells it too
+				_ = json.NewEncoder(out).Encode(f) // the exit code tells of a failure too
 				return
 			}
 			mark := map[bool]string{true: "ok   ", false: "WRONG"}[f.OK]

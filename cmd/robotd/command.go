@@ -32,7 +32,7 @@ func command() *cobra.Command {
 	return commandline.Prepare(root, robotd.Version)
 }
 
-// settings loads the settings, with the flags that were given as overrides.
+// settings loads the settings. Flags that were given override them.
 func settings(cmd *cobra.Command) (config.Config, error) {
 	file, err := cmd.Flags().GetString("config")
 	if err != nil {

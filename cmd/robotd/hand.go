@@ -57,7 +57,7 @@ func handInviteCommand() *cobra.Command {
 		if path == "" {
 			path = args[0] + ".pass"
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // before an earlier pass ends
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // before the right of an earlier file ends
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := command().ExecuteContext(ctx)
-	if err == nil || ctx.Err() != nil { // after a signal, an error only says that the program was stopped
+	if err == nil || ctx.Err() != nil { // after a signal, an error means only that the program was stopped
 		return
 	}
 	fmt.Fprintln(os.Stderr, "robotd:", err)
@@ -29,9 +29,9 @@ func main() {
 	os.Exit(code)
 }
 
-// signals returns the signals that stop the robot, after it has sealed what is collected. A hang-up
-// is one of them, unless nohup has it ignored. Settings are read only at the start: a restart
-// changes them.
+// signals returns the signals that make the robot seal its collected pages and stop. A hang-up is
+// one of them, unless nohup has it ignored: settings are read only at the start, so a restart is
+// the way to change them.
 func signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

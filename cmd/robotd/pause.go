@@ -16,8 +16,8 @@ func resumeCommand() *cobra.Command {
 	return pausing("resume", "End a pause", false, "the robot goes on", "the robot will not be paused when it runs")
 }
 
-// pausing returns a command that begins or ends the pause, with its messages for a robot that runs
-// and for one that does not.
+// pausing returns a command that begins or ends the pause. Its messages are runs for a running
+// robot and rests for a stopped one.
 func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

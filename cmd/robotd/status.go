@@ -29,7 +29,7 @@ const (
 type watcher struct {
 	monitor *control.Monitor
 	out     io.Writer
-	hosts   int // -1: all
+	hosts   int // hosts to show; -1: all
 }
 
 func statusCommand() *cobra.Command {
@@ -64,7 +64,7 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-// howMany parses --hosts; -1: all.
+// howMany parses --hosts. It returns -1 for all.
 func howMany(hosts string) (int, error) {
 	if hosts == "all" {
 		return -1, nil
@@ -76,7 +76,7 @@ func howMany(hosts string) (int, error) {
 	return n, nil
 }
 
-// errNotRunning gives scripts an exit code of its own.
+// errNotRunning has an exit code of its own, for scripts.
 var errNotRunning = &exitError{3, "the robot does not run"}
 
 // exitError is an error with its own exit code.
@@ -87,7 +87,7 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// screenOf returns the screen for a text that is shown once.
+// screenOf returns the screen for a text that is written to out once.
 func screenOf(out io.Writer) control.Screen {
 	screen := control.Screen{Now: time.Now()}
 	if term, ok := onTerminal(out); ok {

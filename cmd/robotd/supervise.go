@@ -12,13 +12,13 @@ import (
 	"sheaf/robotd/update"
 )
 
-// Times of the supervisor. They are longer than the usual delays of a machine, and short against
+// Times of the supervisor. They are longer than a machine's usual delays, and short compared with
 // the hours in which hosts may be visited.
 const (
 	pause = 10 * time.Second // wait before a robot that ended by itself is started again
-	// stop is the time for a robot to end, and shorter than TimeoutStopSec of its unit. A robot
-	// seals what it has collected before it ends. If that takes longer, the next start completes
-	// the batch.
+	// stop is the time that a robot has to end. It is shorter than TimeoutStopSec of the robot's
+	// unit. A robot seals its collected pages before it ends. If that takes longer, the next start
+	// completes the batch.
 	stop = 60 * time.Second
 )
 

@@ -53,7 +53,7 @@ func tapCommand() *cobra.Command {
 		default:
 			err = eachRecord(conn, func(rec any) error { return printRecord(out, rec.(*control.Record)) })
 		}
-		if cmd.Context().Err() != nil || errors.Is(err, unix.EPIPE) { // the reader of the output has enough
+		if cmd.Context().Err() != nil || errors.Is(err, unix.EPIPE) { // the reader of the output wants no more
 			return nil
 		}
 		return err

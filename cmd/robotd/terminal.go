@@ -10,7 +10,7 @@ import (
 // terminal is the terminal to which the output goes.
 type terminal struct{ fd int }
 
-// onTerminal returns the terminal that out is, if it is one.
+// onTerminal returns the terminal behind out; ok is false if out is no terminal.
 func onTerminal(out io.Writer) (terminal, bool) {
 	f, ok := out.(*os.File)
 	if !ok {
