@@ -46,7 +46,7 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 	cmd.Flags().BoolVar(&f.suspended, "suspended", false, "keep everybody out of the account, until --suspended=false")
 }
 
-// change returns what the given flags change.
+// change returns the account's change, from the flags that were given.
 func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) {
 	given := cmd.Flags().Changed
 	if given("domain") {
@@ -89,7 +89,7 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 	return c, nil
 }
 
-// acceptedTerms returns the terms that the flags name.
+// acceptedTerms returns the accepted terms, from the flags.
 func (f *accountFlags) acceptedTerms() (*account.Terms, error) {
 	if f.terms == "" && f.purpose == "" && f.accepted == "" {
 		return new(account.Terms), nil

@@ -23,10 +23,10 @@ func AuditCommand() *cobra.Command {
 		RunE: AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			return ask(cmd, c, operators.ListAudit, q, func(w io.Writer, list audit.RowList) {
 				if csv {
-					_ = audit.WriteCSV(w, list.Rows) // w is in memory
+					_ = audit.WriteCSV(w, list.Rows) // cannot fail: w is in memory
 					return
 				}
-				// What may be long comes last, where it widens nothing.
+				// Columns that may be long come last, so that they do not widen the others.
 				Table(w, "time\twho\taddress\tact\toutcome\tabout", list.Rows, func(r audit.Row) []any {
 					about := r.Object
 					if r.Reason != "" {
@@ -38,7 +38,7 @@ func AuditCommand() *cobra.Command {
 					return []any{Moment(r.At), string(r.Kind) + " " + r.Name, r.Address, r.Act, r.Outcome, about}
 				})
 				if list.Next != 0 {
-					_, _ = io.WriteString(w, fmt.Sprintf("older ones: --before %d\n", list.Next)) // w is in memory
+					_, _ = io.WriteString(w, fmt.Sprintf("older ones: --before %d\n", list.Next)) // cannot fail: w is in memory
 				}
 			})
 		}),

@@ -23,7 +23,7 @@ func BalanceCommand() *cobra.Command {
 	return cmd
 }
 
-// planOutput is what --json prints.
+// planOutput is the plan as --json prints it.
 type planOutput struct {
 	Assignment  balance.Plan `json:"assignment"` // robot of each host
 	Makespan    float64      `json:"makespan_ms"`
@@ -181,7 +181,7 @@ func readFileOr(name string, standard io.Reader) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// paperRounds is how often the robots level in docs/papers.md, paper 001 (4.3.1, Figure 18).
+// paperRounds is the number of rounds of levelling in docs/papers.md, paper 001 (4.3.1, Figure 18).
 const paperRounds = 20
 
 func (in costsInput) plan(method string, from balance.Plan) (balance.Result, error) {

@@ -57,8 +57,8 @@ func balanceSeries() *cobra.Command {
 	return cmd
 }
 
-// showTree shows the tree of the robots at work, what each has left and is due, what they would
-// hand on now, and what they have handed on lately.
+// showTree shows the tree of the robots at work: what each has left and should have, what the
+// robots would hand on now, and what they have handed on lately.
 func showTree(w io.Writer, a manager.BalanceResponse) {
 	fmt.Fprintf(w, "%d URLs left at %d robots that are at work, %.0f on the mean.\n", a.Left, len(a.Tree), a.Mean)
 	if len(a.Tree) > 0 {
@@ -77,7 +77,7 @@ func showTree(w io.Writer, a manager.BalanceResponse) {
 	}
 }
 
-// showPassing shows what robots would hand on if their heartbeats came now.
+// showPassing shows what each robot would hand on if its heartbeat came now.
 func showPassing(w io.Writer, list []levelling.Passing) {
 	if len(list) == 0 {
 		fmt.Fprintln(w, "With the next heartbeats nothing passes on.")
@@ -128,7 +128,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	sentences(w, a.Plan.Why)
 }
 
-// showCourse shows how far the plan is that is being made, and why the last one was given up.
+// showCourse shows the progress of the plan that is being made, and why the last one was given up.
 func showCourse(w io.Writer, c levelling.Course) {
 	if c.Step != "" {
 		fmt.Fprintf(w, "\nA plan is being made since %s. Step %s.\n", Moment(c.Began), c.Step)
@@ -138,8 +138,7 @@ func showCourse(w io.Writer, c levelling.Course) {
 	}
 }
 
-// showEnds shows when robots are to end, and of their last nights when they were to and when they
-// did.
+// showEnds shows when robots are to end, and for their last nights the planned and the actual ends.
 func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 	if len(ends) > 0 {
 		fmt.Fprintln(w)
@@ -161,14 +160,15 @@ func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
 	})
 }
 
-// livePlan asks the service what it would plan now or, with apply, to assign the hosts so.
+// livePlan asks the service for a plan as of now. With apply the service also assigns the hosts by
+// it.
 func livePlan(cmd *cobra.Command, explain, apply bool) error {
 	return AsOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		op, done := manager.Plan, "would move"
 		if apply {
 			op, done = manager.Rebalance, "moved"
 		}
-		c.HTTP.Timeout = 15 * time.Minute // longer than the service takes at most
+		c.HTTP.Timeout = 15 * time.Minute // longer than the service may take
 		return ask(cmd, c, op, route.None{}, func(w io.Writer, plan levelling.Plan) {
 			if plan.Made.IsZero() {
 				sentences(w, plan.Why)

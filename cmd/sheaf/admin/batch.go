@@ -15,7 +15,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// ImportTime is the time for sending and converting one file.
+// ImportTime is the most time that sending and converting one file may take.
 const ImportTime = 24 * time.Hour
 
 func BatchCommand() *cobra.Command {
@@ -69,7 +69,7 @@ func why(b *inbox.Batch) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// inferred returns where the manifest is from, if not from the robot.
+// inferred says where the manifest comes from if the robot sent none.
 func inferred(b *inbox.Batch) string {
 	if !b.Inferred {
 		return ""

@@ -25,8 +25,8 @@ func CollectionCommand() *cobra.Command {
 	return cmd
 }
 
-// collectionTakedownCommand returns a command that asks for an operation on a collection, and
-// prints done, a format for the name, the catalog's version and the number of hosts.
+// collectionTakedownCommand returns a command that asks for an operation on a collection. It prints
+// done, a format for the name, the catalog's version and the number of hosts.
 func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{
@@ -43,8 +43,8 @@ func collectionTakedownCommand(verb, short string, op route.Op[upkeep.TakedownRe
 	return cmd
 }
 
-// printTakedown asks for an operation on a collection, or on what a robot brought, and prints done,
-// a format for its name, the catalog's version and the number of hosts.
+// printTakedown asks for an operation on a collection, or on everything that a robot brought. It
+// prints done, a format for the name, the catalog's version and the number of hosts.
 func printTakedown(cmd *cobra.Command, c *client.Client, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], t upkeep.TakedownRequest, done string) error {
 	return ask(cmd, c, op, t, func(w io.Writer, at upkeep.TakedownResponse) {
 		fmt.Fprintf(w, done, t.Collection+t.Robot, at.Version, at.Hosts)

@@ -12,7 +12,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// collectTimeout is the time for a collection. It reads every line of the catalog.
+// collectTimeout is the most time that a collection may take. It reads every line of the catalog.
 const collectTimeout = 12 * time.Hour
 
 func GcCommand() *cobra.Command {

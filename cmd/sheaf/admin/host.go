@@ -109,7 +109,7 @@ and up to 1,000 pages that it knows before all others, as soon as its hours and 
 	}
 }
 
-// hostDecideCommand returns a command that decides about hosts that are pending.
+// hostDecideCommand returns a command that decides about pending hosts.
 func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 	decision := hosts.DecideRequest{State: state}
 	cmd := &cobra.Command{
@@ -169,7 +169,8 @@ func hostPrefixCommand() *cobra.Command {
 	return cmd
 }
 
-// refuseCommand returns a command that tells what robots shall leave out, with who decides and why.
+// refuseCommand returns a command that tells robots what to leave out. The request also says who
+// decides, and why.
 func refuseCommand[In any](use, short string, op route.Op[In, route.None], request func(what, by, reason string) In) *cobra.Command {
 	var by, reason string
 	cmd := &cobra.Command{
@@ -221,7 +222,8 @@ func hostListCommand() *cobra.Command {
 	return cmd
 }
 
-// robotsOf names the robots that collect a host, and the one that an operator has assigned it to.
+// robotsOf names the robots that collect a host, and the robot to which an operator has assigned
+// it.
 func robotsOf(h hosts.Host) string {
 	robots := strings.Join(h.Robots, " ")
 	if h.Pinned != "" {

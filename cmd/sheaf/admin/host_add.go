@@ -15,10 +15,10 @@ import (
 	"sheaf/serve/client"
 )
 
-// A list of hosts is sent in parts. A part stays below the largest body that the service reads.
+// A list of hosts is sent in parts, each smaller than the largest body that the service reads.
 const (
-	addURLs  = 10_000  // of a part, at most
-	addBytes = 800_000 // of a part's URLs, at most
+	addURLs  = 10_000  // most URLs of a part
+	addBytes = 800_000 // most bytes of a part's URLs
 )
 
 func hostAddCommand() *cobra.Command {
@@ -64,7 +64,8 @@ already keep what they have.`,
 	return cmd
 }
 
-// words returns the words of a text, and a function that returns the error that ended it, if any.
+// words returns the words of a text. The function that it also returns gives the error that ended
+// the text, or nil.
 func words(r io.Reader) (iter.Seq[string], func() error) {
 	s := bufio.NewScanner(r)
 	s.Split(bufio.ScanWords)
@@ -74,7 +75,7 @@ func words(r io.Reader) (iter.Seq[string], func() error) {
 	}, s.Err
 }
 
-// parts cuts a list of URLs into the parts in which it is sent.
+// parts divides a list of URLs into parts for sending.
 func parts(urls iter.Seq[string]) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		var part []string

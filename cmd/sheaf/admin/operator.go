@@ -22,7 +22,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// OperatorFlags adds the flags by which operators' commands find the service.
+// OperatorFlags adds the flags for finding the service to an operators' command.
 func OperatorFlags(cmd *cobra.Command) *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
@@ -41,8 +41,8 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
-// SettingsFile returns the service's settings file, or "" if there is none. On a machine with the
-// package it is the package's, unless another service is named.
+// SettingsFile returns the service's settings file, or "" if there is none. If the package is
+// installed and no other service is named, it is the package's file.
 func SettingsFile(cmd *cobra.Command) string {
 	file, _ := cmd.Flags().GetString("config")
 	given := cmd.Flags().Changed("url") || cmd.Flags().Changed("data") || os.Getenv("SHEAF_URL") != "" || os.Getenv("SHEAF_DATA") != ""
@@ -63,8 +63,8 @@ func LoadSettings(file string, overrides map[string]any) (service.Config, error)
 	return cfg, err
 }
 
-// whichService returns the service's address and its data directory. Flags come before the settings
-// file, and that before the environment.
+// whichService returns the service's address and its data directory. It takes them from the flags,
+// or else from the settings file, or else from the environment.
 func whichService(cmd *cobra.Command) (url, data string, err error) {
 	url, _ = cmd.Flags().GetString("url")
 	data, _ = cmd.Flags().GetString("data")
@@ -122,7 +122,7 @@ func AsOperator(run action) func(*cobra.Command, []string) error {
 	}
 }
 
-// Explain adds advice to the error of a service that cannot be reached.
+// Explain adds advice to an error that says that the service cannot be reached.
 func Explain(err error) error {
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("the service does not answer: %w; is `sheaf serve` running there?", err)
@@ -130,13 +130,13 @@ func Explain(err error) error {
 	return err
 }
 
-// onAll returns a command without arguments that asks for an operation, and shows what text writes
-// of the answer; nil: nothing.
+// onAll returns a command without arguments that asks for an operation. text writes the answer for
+// people; nil: nothing is written.
 func onAll[Out any](use, short string, op route.Op[route.None, Out], text func(w io.Writer, answer Out)) *cobra.Command {
 	return asking(use, short, cobra.NoArgs, op, func([]string) route.None { return route.None{} }, text)
 }
 
-// onOne is onAll for an operation on what the only argument names.
+// onOne is onAll for an operation on the thing that the only argument names.
 func onOne[Out any](use, short string, op route.Op[string, Out], text func(w io.Writer, answer Out)) *cobra.Command {
 	return asking(use, short, cobra.ExactArgs(1), op, func(args []string) string { return args[0] }, text)
 }
@@ -168,8 +168,8 @@ func ask[In, Out any](cmd *cobra.Command, c *client.Client, op route.Op[In, Out]
 	return Show(cmd, answer, func(w io.Writer) { text(w, answer) })
 }
 
-// Show prints v as JSON if --json is given, and otherwise what text writes. Control characters in
-// it are escaped, because names may come from the web.
+// Show prints v as JSON if --json is given, and otherwise the output of text. It escapes control
+// characters in that output, because names may come from the web.
 func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	var b bytes.Buffer
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
@@ -203,7 +203,7 @@ func Table[T any](w io.Writer, head string, list []T, row func(T) []any) {
 	tw.Flush()
 }
 
-// facts writes names and values, without those that have no value.
+// facts writes names and values. It leaves out those without a value.
 func facts(w io.Writer, list [][2]string) {
 	list = slices.DeleteFunc(list, func(f [2]string) bool { return f[1] == "" })
 	Table(w, "", list, func(f [2]string) []any { return []any{f[0], f[1]} })
@@ -221,7 +221,7 @@ func Moment(t time.Time) string {
 type SettingsFlags struct {
 	config, data string
 	Set          []string
-	Packaged     bool // without a file and a directory, the package's settings are meant
+	Packaged     bool // without a file and a directory, use the package's settings
 }
 
 func (f *SettingsFlags) Register(cmd *cobra.Command) {
@@ -234,7 +234,7 @@ func (f *SettingsFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
 }
 
-// Load loads the settings. --data and --set come before the file and the environment.
+// Load loads the settings. --data and --set override the file and the environment.
 func (f *SettingsFlags) Load() (service.Config, error) {
 	overrides, err := SplitSettings(f.Set)
 	if err != nil {
@@ -250,7 +250,7 @@ func (f *SettingsFlags) Load() (service.Config, error) {
 	return LoadSettings(file, overrides)
 }
 
-// SplitSettings splits the values of --set.
+// SplitSettings parses the values of --set into keys and values.
 func SplitSettings(set []string) (map[string]any, error) {
 	m := map[string]any{}
 	for _, s := range set {

@@ -11,14 +11,14 @@ import (
 	"sheaf/internal/settings"
 )
 
-// Places of an installation by packages.
+// Paths of an installation by packages.
 const (
 	PackagedConfig = "/etc/sheaf/sheaf.yaml"
 	PackagedData   = "/var/lib/sheaf"
 )
 
-// packagedSettings returns the package's settings file, or "" if there is none, or none that this
-// user may read.
+// packagedSettings returns the package's settings file, or "" if there is none that this user may
+// read.
 func packagedSettings() string {
 	f, err := os.Open(PackagedConfig)
 	if err != nil {
@@ -28,17 +28,17 @@ func packagedSettings() string {
 	return PackagedConfig
 }
 
-// useEnvironment sets the variables that the package's unit has and this process lacks. So a
+// useEnvironment sets the variables that the package's unit has and this process lacks, so that a
 // command has all settings of the service: the address of the database and the store's keys may
-// stand in the unit's environment only. It does so for settings files in the package's directory,
-// and changes nothing for others. The error names a file that this user may not read.
+// stand only in the unit's environment. It does so for settings files in the package's directory,
+// and does nothing for others. The error names a file that this user may not read.
 func useEnvironment(config string) error {
 	dir, name := filepath.Split(config)
 	if filepath.Clean(dir) != filepath.Dir(PackagedConfig) {
 		return nil
 	}
 	var all error
-	for _, file := range []string{strings.TrimSuffix(name, ".yaml") + ".environment", "environment"} { // the later are the weaker
+	for _, file := range []string{strings.TrimSuffix(name, ".yaml") + ".environment", "environment"} { // the first takes precedence
 		variables, err := settings.ReadEnvironment(filepath.Join(dir, file))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			all = errors.Join(all, fmt.Errorf("the service's environment: %w", err))

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passwordFlag adds the flag --password. With "-" the password is asked for on the terminal, or
-// read from standard input; use readPassword on its value.
+// passwordFlag adds the flag --password. Call readPassword on its value: for "-" it asks on the
+// terminal, or reads standard input.
 func passwordFlag(cmd *cobra.Command, to *string, what string) {
 	cmd.Flags().StringVar(to, "password", "", what+`; "-" asks for it, or reads a line of standard input. Others on this machine can see a password in the command's line`)
 }
 
-// readPassword replaces "-" in the value of --password by what a person types unseen, or by the
-// first line of standard input.
+// readPassword replaces the value "-" of --password by a text typed on the terminal, which is not
+// shown, or by the first line of standard input.
 func readPassword(cmd *cobra.Command, value *string) error {
 	if *value != "-" {
 		return nil
@@ -41,7 +41,7 @@ func readPassword(cmd *cobra.Command, value *string) error {
 	return nil
 }
 
-// hideTyping has a terminal not show what is typed, until show is called.
+// hideTyping makes a terminal hide typed text until show is called.
 func hideTyping(f *os.File) (show func() error, err error) {
 	before, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {

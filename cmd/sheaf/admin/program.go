@@ -24,10 +24,10 @@ import (
 type program struct {
 	wire.ReleaseFile
 	path    string
-	version string // empty where the build does not say
+	version string // empty if the build does not say
 }
 
-// versionSet matches the version that a build was given by -ldflags.
+// versionSet finds the version in a build's -ldflags.
 var versionSet = regexp.MustCompile(`-X[= ]'?sheaf/robotd\.Version=([^\s'"]+)`)
 
 // readPrograms reads the build information in each program: its package, platform and version. It
@@ -74,7 +74,7 @@ func readPrograms(paths []string) ([]program, error) {
 	return programs, nil
 }
 
-// sendTime is the time for sending one program.
+// sendTime is the most time that sending one program may take.
 const sendTime = 30 * time.Minute
 
 func sendProgram(cmd *cobra.Command, c *client.Client, p program) error {

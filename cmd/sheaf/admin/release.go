@@ -32,7 +32,7 @@ key: keep it on another machine.`,
 	return cmd
 }
 
-// PasswordVariable is the environment variable with the password of the secret key.
+// PasswordVariable names the environment variable with the secret key's password.
 const PasswordVariable = "SHEAF_RELEASE_PASSWORD"
 
 func releaseKeyCommand() *cobra.Command {
@@ -61,7 +61,8 @@ Robots learn the public half when they join, and trust no other key afterwards.`
 	return cmd
 }
 
-// MakeOrReadKey reads the secret key in a file, or makes one, encrypted with the password.
+// MakeOrReadKey reads the secret key in a file. If there is no file, it makes a key and encrypts it
+// with the password.
 func MakeOrReadKey(path, password string) (minisign.PrivateKey, error) {
 	private, err := readKey(path)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -161,7 +162,7 @@ roll-out stops if robots go back to their old program.`,
 	return cmd
 }
 
-// follow gives a release the counter after the latest release's, and no lower floor.
+// follow gives a release the next counter after the latest release's, and at least its floor.
 func follow(cmd *cobra.Command, c *client.Client, r *wire.Release) error {
 	list, err := client.Call(cmd.Context(), c, manager.ListReleases, route.None{})
 	if err != nil {
@@ -175,7 +176,7 @@ func follow(cmd *cobra.Command, c *client.Client, r *wire.Release) error {
 	return nil
 }
 
-// versionOf returns the given version, or the one that all programs have.
+// versionOf returns given, or the version that all programs have.
 func versionOf(programs []program, given string) (string, error) {
 	if given != "" {
 		return given, nil

@@ -100,8 +100,8 @@ func robotAddCommand() *cobra.Command {
 	return cmd
 }
 
-// installLine returns the command that installs a robot. It has the digests of the script and of
-// the release, so that nothing that is downloaded must be trusted, only the line itself.
+// installLine returns the command that installs a robot. It contains the digests of the script and
+// of the release. So only the line itself must be trusted, and no download.
 func installLine(a manager.AdmitResponse, contact string) string {
 	line := fmt.Sprintf("curl -fsSLo install-robot.sh %s%s && echo '%s  install-robot.sh' | sha256sum -c && sudo sh install-robot.sh --url %s --token %s --release %d:%s",
 		a.URL, wire.PathInstaller, a.Install.Script, a.URL, a.Token, a.Install.Counter, a.Install.Release)
@@ -114,8 +114,7 @@ func installLine(a manager.AdmitResponse, contact string) string {
 // certificateTime is how long a service may take to show its certificate.
 const certificateTime = 5 * time.Second
 
-// warnOfAddress says why others cannot use an address of the service that was just printed, if that
-// is to be seen from here.
+// warnOfAddress warns if it can see from here that others cannot use the service's printed address.
 func warnOfAddress(ctx context.Context, w io.Writer, address string) {
 	u, err := url.Parse(address)
 	if err == nil && peer.IsLoopback(u.Hostname()) {
@@ -265,8 +264,8 @@ func robotState(r roster.Robot) string {
 	return "subscribed"
 }
 
-// robotRelease returns the release that a robot runs and, if it is late, the newer one that it
-// should run.
+// robotRelease returns the release that a robot runs and, if the robot is late, the newer one that
+// it should run.
 func robotRelease(r roster.Robot) string {
 	running := "none"
 	if r.Release > 0 {

@@ -24,8 +24,8 @@ func hostRestoreCommand() *cobra.Command {
 		upkeep.Lift, "%s is there again from version %d on\n")
 }
 
-// takedownCommand returns a command that asks for an operation on a host, and prints done, a format
-// for what the request names and the catalog's version.
+// takedownCommand returns a command that asks for an operation on a host. It prints done, a format
+// for the request's subject and the catalog's version.
 func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upkeep.TakedownResponse], done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{
@@ -49,7 +49,7 @@ func takedownCommand(verb, short string, op route.Op[upkeep.TakedownRequest, upk
 	return cmd
 }
 
-// named says what a request about a host names: the host, or which part of it.
+// named returns the subject of a request about a host: the host, or a part of it.
 func named(t *upkeep.TakedownRequest) string {
 	what := t.Host
 	if t.URLPrefix != "" {

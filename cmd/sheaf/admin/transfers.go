@@ -29,15 +29,15 @@ with --by, of those in each hour, day or month.`,
 					if csv {
 						write = transfers.WritePeriodsCSV
 					}
-					_ = write(w, doc.Periods) // w is in memory
+					_ = write(w, doc.Periods) // cannot fail: w is in memory
 				})
 			}
 			return ask(cmd, c, board.ListTransfers, transfers.Query{Who: q.Who, Direction: q.Direction}, func(w io.Writer, doc transfers.Document) {
 				if running {
-					_ = transfers.WriteRunning(w, doc.Running) // w is in memory
+					_ = transfers.WriteRunning(w, doc.Running) // cannot fail: w is in memory
 					return
 				}
-				_ = transfers.WriteTable(w, doc.Totals) // w is in memory
+				_ = transfers.WriteTable(w, doc.Totals) // cannot fail: w is in memory
 			})
 		}),
 	})

@@ -114,7 +114,7 @@ func watchListCommand() *cobra.Command {
 	}
 }
 
-// toldBy returns the ways by which a watch tells of changes.
+// toldBy returns the ways in which a watch reports changes.
 func toldBy(w *watch.Watch) []string {
 	switch {
 	case w.Once && w.Saved.IsZero():
@@ -142,7 +142,7 @@ func toldBy(w *watch.Watch) []string {
 	return ways
 }
 
-// notCollected says why a watch finds nothing for now.
+// notCollected has the reasons why a watch finds nothing for now.
 var notCollected = map[watch.Collection]string{
 	watch.Requested: "nobody collects this host yet; the service is asked to",
 	watch.Accepted:  "the host will be collected; no robot has it yet",
@@ -150,8 +150,8 @@ var notCollected = map[watch.Collection]string{
 	watch.Refused:   "this host is not collected; the watch tells of nothing new",
 }
 
-// watchTroubles prints why hosts are not collected, and which messages could not be sent, and why.
-// Other servers' words are quoted.
+// watchTroubles prints which hosts are not collected and which messages could not be sent, with the
+// reasons. It quotes other servers' words.
 func watchTroubles(out io.Writer, list []*watch.Watch) {
 	for _, w := range list {
 		if text := notCollected[w.Collection]; text != "" {
