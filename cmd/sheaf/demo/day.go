@@ -26,7 +26,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// day is a running demo: the robots, and the work of an operator.
+// day is a running demo: its robots, and what an operator needs.
 type day struct {
 	web     *web
 	service *service.Service
@@ -36,12 +36,12 @@ type day struct {
 
 	operator *client.Client
 	account  account.NewAccount    // of a consumer
-	keeper   operators.NewOperator // with a role
+	keeper   operators.NewOperator // an operator with a role
 	robots   []*robotd.Robot
 }
 
-// prepare does an operator's work: it admits robots, which join, adds hosts, and gives a consumer
-// an account and an operator a name.
+// prepare does an operator's work: it admits robots and lets them join, adds hosts, and makes an
+// account for a consumer and a named operator.
 func (d *day) prepare(ctx context.Context) error {
 	var err error
 	if d.operator, err = client.Operator(d.service.Addresses().HTTP, d.service.OperatorToken()); err != nil {
@@ -88,7 +88,7 @@ func (d *day) join(ctx context.Context, name string) error {
 		return err
 	}
 	cfg := config.Default()
-	cfg.Once = true // a day takes seconds here: no host's quick hour is waited for
+	cfg.Once = true // a day takes seconds here, so no robot waits for a host's quick hour
 	cfg.DataDir = d.robotDir(name)
 	cfg.Contact = d.service.Addresses().HTTP
 	cfg.Interval = 5 * time.Millisecond // the sites are our own; 20 seconds by default
@@ -188,13 +188,13 @@ func (d *day) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// progress tells every second how many pages the robots have, until ctx ends.
+// progress reports every second how many pages the robots have, until ctx ends.
 func (d *day) progress(ctx context.Context, n int) {
 	for last := int64(0); ; {
 		if !loop.Pause(ctx, time.Second) {
 			return
 		}
-		if pages := d.pages(); pages > last { // a robot that has ended its cycle begins at 0 again
+		if pages := d.pages(); pages > last { // a robot begins at 0 again after its cycle
 			d.to.Tell(Event{Kind: "progress", Day: n, Pages: int(pages), Text: fmt.Sprintf("day %d: %d answers", n, pages)})
 			last = pages
 		}
@@ -210,7 +210,7 @@ func (d *day) pages() (pages int64) {
 	return pages
 }
 
-// report tells the transfer rates, what is published, and how to fetch it.
+// report reports the transfer rates, what is published, and how to fetch it.
 func (d *day) report(ctx context.Context) error {
 	var moved transfers.Document
 	if err := d.operator.Do(ctx, http.MethodGet, api.PathTransfers, nil, &moved); err != nil {

@@ -30,7 +30,7 @@ type Options struct {
 // robots are the demo's robots, named after three sites of paper 001 (docs/papers.md).
 var robots = []string{"waseda", "etl", "jaist"}
 
-// notJoined is a robot that is admitted, and whose site has not installed it yet.
+// notJoined is a robot that is admitted but not yet installed at its site.
 const notJoined = "kyushu"
 
 // consumerName and operatorName are the account and the operator that the demo makes.
@@ -62,12 +62,12 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	settings := map[string]any{
 		"data": filepath.Join(dir, "service"), "zone": "Asia/Tokyo",
 		"http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"uploads.full":     98,      // the demo is small, and the disk may be fuller than that of a service
+		"uploads.full":     98,      // the demo is small, and its disk may be fuller than a service's
 		"publish.window":   "never", // the demo publishes when all batches of a day are there
 		"hosts.suffixes":   []string{"example.jp", "example.ac.jp"},
-		"access.anonymous": []string{"example.jp"}, // so that who opens the front page sees an archive; the rest is for accounts
+		"access.anonymous": []string{"example.jp"}, // so that the front page shows an archive to everybody; the rest is for accounts
 		"poll":             "200ms", "stop": "2s", "drop.quiet": "1s",
-		"balance.at": "", "balance.during": false, // a host that moves is collected again: the second edition would have more than the changes
+		"balance.at": "", "balance.during": false, // a host that moved would be collected anew, and the second edition would have more than the changes
 	}
 	maps.Copy(settings, opt.Settings)
 	cfg, err := service.Load("", settings)
@@ -113,7 +113,7 @@ func (d *day) play(ctx context.Context, once bool) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, r := range d.robots { // they rest until tomorrow; the board shows that they are there
+	for _, r := range d.robots { // they rest until tomorrow, so that the board shows them
 		g.Go(func() error { return r.Work(ctx) })
 	}
 	return g.Wait()

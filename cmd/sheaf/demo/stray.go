@@ -21,17 +21,17 @@ import (
 	"sheaf/robotd/client"
 )
 
-// strayHost is a host that no robot was given, and strayOf the site whose pages it has.
+// strayHost is a host that no robot was given. strayOf is the site whose pages it has.
 const (
 	strayHost = "old.w3m.example.ac.jp"
 	strayOf   = "w3m.example.ac.jp"
 )
 
-// stray puts something into the quarantine, so that the board has a decision to make: the people at
-// a robot's site put an old copy of a site, as a tar of its files, into the robot's folder by FTP.
-// The service takes it for what it is, a batch without a manifest. But the robot was not given that
-// host, and an operator is to release the batch or to discard it. stray returns the batch when it
-// is in the quarantine.
+// stray puts a batch into the quarantine, so that there is something to decide on the board. It
+// acts as the people at a robot's site, who put an old copy of a site, as a tar of its files, into
+// the robot's folder by FTP. The service takes the file for a batch without a manifest. But the
+// robot was not given that host, so an operator has to release or discard the batch. stray returns
+// the batch once it is in the quarantine.
 func (d *day) stray(ctx context.Context) (inbox.Batch, error) {
 	file, err := d.oldCopy()
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *day) stray(ctx context.Context) (inbox.Batch, error) {
 	}
 }
 
-// oldCopy packs the pages of a site as those of strayHost.
+// oldCopy packs the pages of strayOf as pages of strayHost.
 func (d *day) oldCopy() ([]byte, error) {
 	var file bytes.Buffer
 	z := gzip.NewWriter(&file)
@@ -94,7 +94,7 @@ func (d *day) oldCopy() ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// put stores a file by FTP as people at a robot's site do, with the robot's name and secret.
+// put stores a file by FTP with the robot's name and secret, as people at its site do.
 func (d *day) put(ctx context.Context, robot, name string, file []byte) error {
 	id, err := client.LoadIdentity(d.robotDir(robot))
 	if err != nil {

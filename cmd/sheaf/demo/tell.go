@@ -21,7 +21,7 @@ type Event struct {
 	Took     time.Duration `json:"took,omitempty"`    // nanoseconds
 	HTTP     string        `json:"http,omitempty"`    // URL
 	FTP      string        `json:"ftp,omitempty"`     // host:port
-	Account  string        `json:"account,omitempty"` // for both
+	Account  string        `json:"account,omitempty"` // for HTTP and FTP
 	Password string        `json:"password,omitempty"`
 }
 

@@ -8,9 +8,9 @@ import (
 	"sheaf/internal/loop"
 )
 
-// trouble tells why batches do not arrive, until ctx ends: a robot does not collect because its
-// disk is too full, say, or the service does not take its batch. It tells each reason of each robot
-// once.
+// trouble reports, until ctx ends, why batches do not arrive: for example, a robot does not collect
+// because its disk is too full, or the service refuses its batch. It reports each reason of each
+// robot once.
 func (d *day) trouble(ctx context.Context, n int) {
 	told := map[string]bool{}
 	tell := func(format string, args ...any) {

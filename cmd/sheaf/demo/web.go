@@ -16,8 +16,8 @@ import (
 //go:embed sites.zip
 var packed []byte
 
-// web serves the bundled sites on loopback. Every host has an address of its own, so that robots,
-// which visit one host per address at a time, can visit several at once. If the system has only
+// web serves the bundled sites on loopback. Every host has an address of its own, because a robot
+// visits one host per address at a time and so can visit several at once. If the system has only
 // 127.0.0.1, the hosts share it.
 type web struct {
 	*sites.Web

@@ -1,8 +1,7 @@
 //go:build ignore
 
 // Command pack makes the demo's sites.zip from a crawl corpus. It takes the hosts in sources,
-// without the files that their pages do not link to, and makes the second day from the recorded
-// changes.
+// without files to which no page links, and makes the second day from the recorded changes.
 //
 //	go run pack.go CORPUS     where CORPUS holds sites/, days/ and LICENSES/
 package main
@@ -32,7 +31,7 @@ import (
 type source struct {
 	host, dir string
 	seeds     []string
-	home      string   // its home page, where the corpus has none
+	home      string   // home page, if the corpus has none
 	keep      []string // path prefixes
 	days      []string // overlays that make the second day, in order
 	licence   string
@@ -55,7 +54,7 @@ var sources = []source{
 		home: home("ko", "Apache HTTP Server", "웹 서버의 설명서입니다.", "/manual/ko/", "한국어 설명서")},
 }
 
-// home returns a home page, which leads to the part of the site that the corpus has.
+// home returns a home page that links to the part of the site in the corpus.
 func home(lang, title, about, path, name string) string {
 	return fmt.Sprintf("<!DOCTYPE html>\n<html lang=%q>\n<meta charset=\"utf-8\">\n<title>%[2]s</title>\n<h1>%[2]s</h1>\n<p>%s\n<ul>\n<li><a href=%q>%s</a>\n</ul>\n",
 		lang, title, about, path, name)
@@ -107,7 +106,7 @@ func main() {
 	log.Printf("sites.zip: %d bytes, %d and %d pages", buf.Len(), len(pages[0]), len(pages[1]))
 }
 
-// files returns the files of the source's first day that are kept, by path.
+// files returns the files that are kept of the source's first day, by path.
 func (s source) files(corpus string) map[string][]byte {
 	tree := map[string][]byte{}
 	root := filepath.Join(corpus, "sites", s.dir)
@@ -118,7 +117,7 @@ func (s source) files(corpus string) map[string][]byte {
 		if err != nil || d.IsDir() || !s.keeps(url) || strings.HasSuffix(url, ".gz") {
 			return err
 		}
-		if d.Type()&fs.ModeSymlink != 0 { // the same page once more, in another place
+		if d.Type()&fs.ModeSymlink != 0 { // a second copy of a page, at another path
 			return nil
 		}
 		tree[url], err = os.ReadFile(p)
@@ -132,7 +131,7 @@ func (s source) files(corpus string) map[string][]byte {
 
 // prune removes the files to which no link leads and returns the URLs that are left.
 func prune(s source, tree map[string][]byte) []string {
-	for { // pruning changes directory listings, so until nothing more falls away
+	for { // again and again, because removing files changes the listings of directories
 		urls, files := reach(s, 1, tree)
 		before := len(tree)
 		maps.DeleteFunc(tree, func(name string, _ []byte) bool { return !files[name] })
@@ -142,7 +141,8 @@ func prune(s source, tree map[string][]byte) []string {
 	}
 }
 
-// change makes tree that of the second day and returns the paths of the files that differ.
+// change turns tree into the tree of the second day, and returns the paths of the files that
+// differ.
 func (s source) change(corpus string, tree map[string][]byte) map[string]bool {
 	changed := map[string]bool{}
 	for _, day := range s.days {
@@ -156,8 +156,8 @@ func (s source) change(corpus string, tree map[string][]byte) map[string]bool {
 	return changed
 }
 
-// reach follows the links of a host's pages from its seeds and gives the URLs
-// that answer and the files that they come from.
+// reach follows the links of a host's pages from its seeds. It returns the URLs that answer, and
+// the files with their content.
 func reach(s source, day int, tree map[string][]byte) (urls []string, files map[string]bool) {
 	mem := fstest.MapFS{"seeds.txt": {}, "pages1.txt": {}, "pages2.txt": {}}
 	for name, body := range tree {

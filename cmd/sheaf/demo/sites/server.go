@@ -48,8 +48,8 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	http.ServeContent(rw, req, "", time.Time{}, strings.NewReader(string(body)))
 }
 
-// ContentType returns the Content-Type of a file. Like servers of the time of these pages it names
-// no charset, so that a robot must detect it.
+// ContentType returns the Content-Type of a file. It names no charset, as servers of the time of
+// these pages did not, so that a robot must detect it.
 func ContentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

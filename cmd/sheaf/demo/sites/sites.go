@@ -55,7 +55,7 @@ func (w *Web) lines(name string) ([]string, error) {
 	return lines, s.Err()
 }
 
-// Seeds returns the URLs from which every page can be reached, at least one for each host.
+// Seeds returns URLs from which every page can be reached, at least one for each host.
 func (w *Web) Seeds() []string { return w.seeds }
 
 // Pages returns the URL of every page that can be reached from the seeds on a day, counted from 1.
@@ -76,8 +76,8 @@ func (w *Web) Hosts() []string {
 }
 
 // Body returns the body with which a host answers for a path (decoded, absolute) on a day, and the
-// name of the file that it is from. The error is fs.ErrNotExist if the host has no such path. A
-// directory without its final slash is no path; Handler redirects it.
+// name of its file. The error is fs.ErrNotExist if the host has no such path. A directory without
+// its final slash is not a path; Handler redirects it.
 func (w *Web) Body(day int, host, urlPath string) (body []byte, name string, err error) {
 	name = strings.TrimPrefix(path.Clean("/"+urlPath), "/")
 	if strings.HasSuffix(urlPath, "/") {
