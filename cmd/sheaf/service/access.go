@@ -9,15 +9,15 @@ import (
 	"sheaf/serve/account"
 )
 
-// Access is the settings of who may fetch what, and how fast. Rates are in the grammar of
-// account.ParseRates; an empty one is no limit.
+// Access is the settings of who may fetch what, and how fast. Rates have the grammar of
+// account.ParseRates; an empty rate is no limit.
 type Access struct {
 	Anonymous     []string      `mapstructure:"anonymous"`                  // domains that everybody may fetch without an account
-	Offline       time.Duration `mapstructure:"offline" want:"at least 0s"` // for which known accounts may log in while the database is away; 0: they may not
-	Grace         time.Duration `mapstructure:"grace" want:"at least 0s"`   // for which a transfer may run on after its window
-	Rate          string        `mapstructure:"rate"`                       // of all downloads together, shared evenly by accounts
-	AnonymousRate string        `mapstructure:"anonymous_rate"`             // of all without an account, shared evenly by addresses
-	AddressRate   string        `mapstructure:"address_rate"`               // of each address without an account, loopback aside
+	Offline       time.Duration `mapstructure:"offline" want:"at least 0s"` // how long known accounts may log in after the database has gone away; 0: not at all
+	Grace         time.Duration `mapstructure:"grace" want:"at least 0s"`   // how long a transfer may go on after its window
+	Rate          string        `mapstructure:"rate"`                       // of all downloads together, divided evenly among accounts
+	AnonymousRate string        `mapstructure:"anonymous_rate"`             // of all downloads without an account, divided evenly among addresses
+	AddressRate   string        `mapstructure:"address_rate"`               // of each address without an account, except loopback
 	Contact       string        `mapstructure:"contact"`                    // for consumers' questions
 }
 
@@ -32,7 +32,7 @@ func (a *Access) check(is *settings.Checks) {
 	}
 }
 
-// account returns the account of clients that give no credentials, or nil if there is none.
+// account returns the account of clients without credentials, or nil if there is none.
 func (a *Access) account() *account.Account {
 	if len(a.Anonymous) == 0 {
 		return nil

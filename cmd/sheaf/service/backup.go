@@ -30,8 +30,8 @@ import (
 )
 
 // A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them,
-// receipt.key (after rotations receipt-<number>.key of the key that signs and of the next one),
-// operator.token, and at the end backup.json, which lists all other entries with their digests. A
+// receipt.key, operator.token and, at the end, backup.json, which lists all other entries with
+// their digests. After rotations receipt-<number>.key has the key that signs and the next one. A
 // backup without backup.json was cut off. A backup contains secrets.
 
 const (
@@ -47,18 +47,18 @@ type Backup struct {
 	Format  int               `json:"format"`
 	Made    time.Time         `json:"made"`
 	Program string            `json:"program"` // its version
-	Schema  int64             `json:"schema"`  // of the tables
+	Schema  int64             `json:"schema"`  // version of the tables
 	SHA256  map[string]string `json:"sha256"`  // of every other entry, by its name
 }
 
-// backupWriter writes the entries of a backup. Each goes to a temporary file first, because a tar
-// header has the size.
+// backupWriter writes the entries of a backup. Each entry goes to a temporary file first, because a
+// tar header contains the size.
 type backupWriter struct {
 	dir    string
 	tar    *tar.Writer
 	backup Backup
 
-	name string // of the entry that is being written; empty: none is
+	name string // name of the entry that is being written; empty: none
 	file *os.File
 	sum  hash.Hash
 }
@@ -74,7 +74,7 @@ func writeBackup(ctx context.Context, control *sql.DB, cfg *Config, w io.Writer)
 	b := &backupWriter{dir: dir, tar: tar.NewWriter(z), backup: Backup{
 		Format: backupFormat, Made: time.Now().UTC().Truncate(time.Second), Program: Version(), SHA256: map[string]string{},
 	}}
-	keys := make(map[string][]byte) // those of before and after, because a key that comes into use meanwhile replaces another
+	keys := make(map[string][]byte) // read before and after the tables, because the keys may be rotated meanwhile
 	if err := collectKeys(ctx, control, cfg, keys); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func writeBackup(ctx context.Context, control *sql.DB, cfg *Config, w io.Writer)
 	return errors.Join(b.tar.Close(), z.Close())
 }
 
-// collectKeys adds the files with the keys that a service needs now.
+// collectKeys adds the key files that a service needs now.
 func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[string][]byte) error {
 	names := []string{tokenFile}
 	list, err := servicekey.List(ctx, control)
@@ -109,7 +109,7 @@ func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[str
 	}
 	files := &keyFiles{db: control, cfg: *cfg}
 	for _, k := range slices.Backward(list) {
-		if _, err := files.Load(ctx, k.Number, k.Public); err != nil { // it may be another process that has made it
+		if _, err := files.Load(ctx, k.Number, k.Public); err != nil { // another process may have made the key
 			return fmt.Errorf("the service's key %d: %w", k.Number, err)
 		}
 		names = append(names, keyFile(k.Number))
@@ -125,7 +125,7 @@ func collectKeys(ctx context.Context, control *sql.DB, cfg *Config, keys map[str
 	return nil
 }
 
-// add writes an entry that is in memory.
+// add writes an entry whose content is in memory.
 func (b *backupWriter) add(name string, text []byte) error {
 	w, err := b.next(name)
 	if err != nil {
@@ -181,7 +181,7 @@ func serveBackup(control *sql.DB, cfg *Config, log *slog.Logger) route.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		if err := writeBackup(r.Context(), control, cfg, w); err != nil {
 			log.ErrorContext(r.Context(), "a backup failed", "err", err)
-			panic(http.ErrAbortHandler) // closes the connection: part of the answer has been sent
+			panic(http.ErrAbortHandler) // closes the connection, because a part of the answer has been sent
 		}
 		return nil
 	}

@@ -9,18 +9,18 @@ import (
 	"sheaf/manager"
 )
 
-// Balance is the settings of how hosts are shared out among robots.
+// Balance is the settings by which hosts are shared out among robots.
 type Balance struct {
 	At     string        `mapstructure:"at"`                        // time of day, such as 01:00; empty: never
-	During bool          `mapstructure:"during"`                    // also move hosts that have not been begun during the night
-	Lease  time.Duration `mapstructure:"lease"`                     // how long a robot may go on without hearing from the service, before its hosts go to others; 0: without end
-	Brief  bool          `mapstructure:"-"`                         // allows a Lease shorter than any operator should choose, for tests
-	Window time.Duration `mapstructure:"window" want:"at least 0s"` // length of a night of collecting, beyond which robots share a host; 0: unknown
+	During bool          `mapstructure:"during"`                    // at night, also move hosts that have not been begun
+	Lease  time.Duration `mapstructure:"lease"`                     // how long a robot may go on without hearing from the service before its hosts go to others; 0: without end
+	Brief  bool          `mapstructure:"-"`                         // allows a Lease that is too short for operators; for tests
+	Window time.Duration `mapstructure:"window" want:"at least 0s"` // length of a night of collecting; robots share hosts that take longer; 0: unknown
 }
 
 const (
 	minLease = 10 * time.Minute // two heartbeats
-	probes   = 4                // distances that each robot is asked to measure after a plan
+	probes   = 4                // number of distances that each robot measures after a plan
 )
 
 func (b Balance) check(is *settings.Checks) {
@@ -38,7 +38,7 @@ func (b Balance) at() (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
 }
 
-// options returns the settings as the manager takes them. They must have been checked.
+// options returns the settings in the manager's form. They must have been checked.
 func (b Balance) options(zone *time.Location) manager.Balance {
 	at, err := b.at()
 	return manager.Balance{

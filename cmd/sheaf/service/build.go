@@ -60,7 +60,7 @@ func (s *Service) build(ctx context.Context) error {
 	}
 	var published *archives
 	if s.cfg.has(roleIngest, roleServe) {
-		// Ingest asks the library what current is made of, when old editions expire.
+		// When old editions expire, ingest asks the library what current is made of.
 		if published, err = b.archives(ctx); err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func (s *Service) build(ctx context.Context) error {
 	return s.open(b.site, download, drop)
 }
 
-// keep keeps in the catalog what hides something, and puts into the database what it lacks, before
-// the process hands anything out.
+// keep copies into the catalog what hides something, and into the database what only the catalog
+// has. It does so before the process hands anything out, and then regularly.
 func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives) error {
 	k := &keeper{db: b.state.db, catalog: a.catalog, robots: robots, log: b.log}
 	b.audit.After = k.after
@@ -110,7 +110,7 @@ func (b *builder) keep(ctx context.Context, robots *manager.Manager, a *archives
 	return k.sync(ctx)
 }
 
-// builder returns a builder that has made what all roles need.
+// builder returns a builder with the parts that all roles need.
 func (s *Service) builder() (*builder, error) {
 	b := &builder{
 		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
@@ -155,8 +155,8 @@ func (s *Service) builder() (*builder, error) {
 	return b, nil
 }
 
-// open adds the servers of HTTP and FTP to the service's work: of downloads and of robots' batches,
-// where the settings want them.
+// open adds the HTTP and FTP servers of the settings to the service's work: for downloads and for
+// robots' batches.
 func (s *Service) open(site *webpage.Site, download ftp.Handler, drop *receive.Receiver) error {
 	s.work = append(s.work, func(ctx context.Context) error {
 		h := guard.ByteRanges(web.Only(s.cfg.Serve.Replay.Origin, site.Errors(s.router)))
@@ -192,7 +192,7 @@ type builder struct {
 
 	router    *mux.Router
 	site      *webpage.Site
-	objects   store.Store // what this process may change of the object store
+	objects   store.Store // the object store, as far as this process may change it
 	transfers traffic
 	guesses   *passwords.Limiter
 	sessions  *session.Sessions
@@ -203,30 +203,30 @@ type builder struct {
 	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
 	down    *upkeep.Takedowns             // nil: another process takes archives down
-	expires func() time.Time              // when the first certificate does
-	disks   []inbox.Disk                  // that batches pass through
+	expires func() time.Time              // when the first certificate expires
+	disks   []inbox.Disk                  // disks that batches pass through
 	readers *httpd.AccountsHandler        // nil: another process has the accounts
 	told    *watch.Watches                // nil: another process tells consumers of changes
 	work    []func(context.Context) error // of the rooms made so far
 }
 
-// traffic is the transfers that have ended, and those that run.
+// traffic has the transfers that have ended, and those under way.
 type traffic struct {
 	log     *transfers.Log
 	running *transfers.Running
 }
 
-// archives are what is published, and what accounts may have of it.
+// archives has the published archives, and what each account may have of them.
 type archives struct {
 	catalog  *catalog.Catalog
 	accounts *account.Accounts
 	meter    *account.Meter
 	library  *serve.Library
-	objects  store.Store // as consumers read it
+	objects  store.Store // the store for consumers' reads
 }
 
-// readersLag is the greatest age of the catalog version that readers see, if other processes
-// publish. Without it, each request would have to ask a store that may be far away.
+// readersLag is the greatest age of the catalog version that readers see if other processes
+// publish. With 0, each request would have to ask a store that may be far away.
 const readersLag = time.Second
 
 func (b *builder) archives(ctx context.Context) (a *archives, err error) {
@@ -254,7 +254,7 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 	return a, err
 }
 
-// readable returns the store as consumers read it: over its copy, if there is one.
+// readable returns the store for consumers' reads. If there is a copy, it also reads from the copy.
 func (b *builder) readable() store.Store {
 	if b.cfg.Store.Copy == "" {
 		return b.objects
@@ -272,7 +272,7 @@ func (b *builder) copied(ctx context.Context) (store.Store, error) {
 func (b *builder) manager() *manager.Manager {
 	drop := b.at.Drop
 	if !b.cfg.has(roleIngest) {
-		drop = b.cfg.Drop.Listen // of another process
+		drop = b.cfg.Drop.Listen // the address is another process's
 	}
 	at, _ := url.Parse(b.base())
 	drop = peer.Announce(drop, at.Hostname())
@@ -285,7 +285,7 @@ func (b *builder) manager() *manager.Manager {
 	})
 }
 
-// manage adds what a process does that looks after robots and hosts.
+// manage adds the work for robots and hosts.
 func (b *builder) manage(robots *manager.Manager, a *archives) {
 	robots.Register(b.router)
 	mount := operators.Gate(b.door.Gate).Mount(b.router, b.log, nil)
@@ -327,7 +327,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	}
 	local, ok := b.cfg.StoreDir()
 	if !ok {
-		local = "" // the store is elsewhere
+		local = "" // the store is not a local directory
 	}
 	b.disks, err = inbox.Disks(buffers, local)
 	if err != nil {
@@ -359,7 +359,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	return receiver, receiver.Register(b.router)
 }
 
-// tablesGrace is how long a table is kept that nobody sees any more.
+// tablesGrace is how long a table is kept after nobody sees it any more.
 const tablesGrace = time.Minute
 
 func (b *builder) tables(a *archives, days int) maker.TableOptions {
@@ -376,7 +376,7 @@ func (b *builder) currentmaker(a *archives) *maker.CurrentMaker {
 // copyEvery is the time between two updates of the second copy.
 const copyEvery = time.Hour
 
-// scrubber makes what verifies the store and keeps its second copy.
+// scrubber makes the part that verifies the store and updates its second copy.
 func (b *builder) scrubber(a *archives) *upkeep.Scrubber {
 	opt := upkeep.ScrubberOptions{
 		Catalog: a.catalog, Store: b.objects, DB: b.state.db, Every: b.cfg.Store.Scrub.Every, Rate: b.cfg.Store.Scrub.Rate,
@@ -391,8 +391,8 @@ func (b *builder) scrubber(a *archives) *upkeep.Scrubber {
 	return upkeep.NewScrubber(opt)
 }
 
-// scrubState returns a function that tells how far the verifying of the store is, by whatever
-// process; nil if none does it.
+// scrubState returns a function that reports the progress of verifying the store, in any process;
+// nil if no process does it.
 func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
 	if b.cfg.Store.Scrub.Every == 0 && b.cfg.Store.Copy == "" {
 		return nil
@@ -400,12 +400,12 @@ func (b *builder) scrubState() func(context.Context) (upkeep.Scrub, error) {
 	return func(ctx context.Context) (upkeep.Scrub, error) { return upkeep.ReadScrub(ctx, b.state.db) }
 }
 
-// serve makes the room that hands out archives. settle records the last transfers when all have
-// ended.
+// serve makes the room that hands out archives. settle records the last transfers after all
+// transfers have ended.
 func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler, settle func(context.Context) error, err error) {
 	if b.cfg.Serve.Access.Offline > 0 {
 		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.cfg.Slower, b.log)
-		// Before the process is ready, it knows all that a reader needs of the database.
+		// When the process is ready, it knows all that a reader needs of the database.
 		if err := a.accounts.Learn(ctx); err != nil {
 			return nil, nil, fmt.Errorf("read the accounts: %w", err)
 		}
@@ -455,7 +455,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	return download, settle, err
 }
 
-// guard makes the guard of pages for people. a may be nil.
+// guard makes the part that checks requests for pages for people. a may be nil.
 func (b *builder) guard(a *archives) *guard.Guard {
 	var accounts *account.Accounts
 	if a != nil {
@@ -466,14 +466,14 @@ func (b *builder) guard(a *archives) *guard.Guard {
 	return g
 }
 
-// login makes the pages by which people log in: operators in every process, accounts where archives
-// are handed out.
+// login makes the pages for logging in: for operators in every process, for accounts in processes
+// that hand out archives.
 func (b *builder) login(a *archives) error {
 	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.door.Login, Operators: b.door.Store, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
 		opt.Accounts, opt.Resets = a.accounts, b.readers.Resets
 	} else {
-		webpage.Register(b.router) // else ui has done so
+		webpage.Register(b.router) // otherwise ui has registered it
 	}
 	var err error
 	if opt.OIDC, err = b.cfg.Login.OIDC.provider(b.base()); err != nil {
@@ -485,7 +485,7 @@ func (b *builder) login(a *archives) error {
 	return login.Register(b.router, opt)
 }
 
-// watches makes the part that tells consumers of changes.
+// watches makes the part that reports changes to consumers.
 func (b *builder) watches(a *archives) (*watch.Watches, error) {
 	w := &b.cfg.Serve.Watch
 	server, err := w.Mail.mailServer()
@@ -504,8 +504,8 @@ func (b *builder) base() string {
 	return cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP)
 }
 
-// removals makes the desk for owners of sites, if this process takes their requests or decides
-// about them; otherwise it returns nil.
+// removals makes the desk for owners of sites, or returns nil if this process neither takes their
+// requests nor decides about them.
 func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.Network) *removal.Desk {
 	if !b.cfg.has(roleServe, roleIngest) {
 		return nil
@@ -529,7 +529,7 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 }
 
 // board makes the operators' pages. robots and desk may be nil. Every process trims the log of
-// transfers, as each may be the only one.
+// transfers, because it may be the only process.
 func (b *builder) board(robots *manager.Manager, published *archives, desk *removal.Desk, h *health) error {
 	window, err := b.cfg.publishWindow()
 	if err != nil {

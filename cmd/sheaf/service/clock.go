@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/db"
 )
 
-// mostAhead is by how much the clocks of a machine and of the database may differ.
+// mostAhead is the largest difference between the clocks of a machine and of the database.
 const mostAhead = 30 * time.Second
 
 // compareClocks compares the machine's clock with the database's.

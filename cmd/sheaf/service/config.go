@@ -25,17 +25,17 @@ import (
 	"sheaf/serve/account"
 )
 
-// Config is the service's settings. deploy/sheaf.yaml says what each does.
+// Config is the service's settings. deploy/sheaf.yaml explains each of them.
 type Config struct {
 	Data  string   `mapstructure:"data"`  // directory; one process at a time may use it, or several that share a PostgreSQL database
 	Roles []string `mapstructure:"roles"` // of this process: roleManager, roleIngest, roleServe
-	Zone  string   `mapstructure:"zone"`  // time zone of editions, and of windows that name none
+	Zone  string   `mapstructure:"zone"`  // time zone of editions, and of windows without a zone
 
 	Database struct {
 		URL   string        `mapstructure:"url" secret:"yes"`        // of PostgreSQL; empty: a SQLite file in Data
-		Seal  string        `mapstructure:"seal" secret:"yes"`       // key that seals the service's keys in the database; empty: they lie in Data only
-		Wait  time.Duration `mapstructure:"wait" want:"at least 0s"` // for PostgreSQL at the start
-		Fresh bool          `mapstructure:"fresh"`                   // allow an empty database with a store that has archives
+		Seal  string        `mapstructure:"seal" secret:"yes"`       // key that seals the service's keys in the database; empty: the keys lie only in Data
+		Wait  time.Duration `mapstructure:"wait" want:"at least 0s"` // longest wait for PostgreSQL at the start
+		Fresh bool          `mapstructure:"fresh"`                   // allow an empty database beside a store that has archives
 	} `mapstructure:"database"`
 	Store Store `mapstructure:"store"`
 	Lease Lease `mapstructure:"lease"`
@@ -55,18 +55,18 @@ type Config struct {
 	Audit     Audit `mapstructure:"audit"`
 	Transfers struct {
 		Keep      time.Duration `mapstructure:"keep" want:"at least 0s"`      // how long single transfers are kept; 0: for ever
-		Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long downloads have their clients' addresses; 0: as long as they are kept
+		Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long rows of downloads keep the clients' addresses; 0: as long as the rows
 	} `mapstructure:"transfers"`
 
 	Poll time.Duration `mapstructure:"poll" want:"above 0s"`    // between two looks for work
-	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long running transfers may take at a stop
+	Stop time.Duration `mapstructure:"stop" want:"at least 0s"` // how long running transfers may go on after a stop
 
-	// Slower multiplies the limits for what health checks, and for the database's answer to who
-	// somebody is; 0: 1. Only tests set it, as their machine may be slow.
+	// Slower multiplies the time limits of health's checks and of the database's answers about
+	// users; 0: 1. Only tests set it, because their machine may be slow.
 	Slower int `mapstructure:"-"`
 }
 
-// Observe is how a process shows what it does.
+// Observe is the settings by which operators observe a process.
 type Observe struct {
 	Metrics string        `mapstructure:"metrics" want:"host:port, or nothing"` // host:port of metrics and profiles; empty: none
 	Log     logs.Settings `mapstructure:"log"`
@@ -75,39 +75,39 @@ type Observe struct {
 // Ingest is the settings of the room that accepts and publishes batches.
 type Ingest struct {
 	Uploads struct {
-		Full     int    `mapstructure:"full" want:"20 to 100"`              // per cent of a disk, above which uploads are refused
+		Full     int    `mapstructure:"full" want:"20 to 100"`              // fill level of a disk in per cent above which uploads are refused
 		Accepted string `mapstructure:"accepted" want:"directory or store"` // where accepted batches lie: inDirectory or inStore
 	} `mapstructure:"uploads"`
 	Import struct {
-		MaxBytes   int64 `mapstructure:"max_bytes" want:"above 0"`   // of a file when it is expanded
-		MaxEntries int   `mapstructure:"max_entries" want:"above 0"` // of a tar, or records of a WARC
+		MaxBytes   int64 `mapstructure:"max_bytes" want:"above 0"`   // of an expanded file
+		MaxEntries int   `mapstructure:"max_entries" want:"above 0"` // entries of a tar, or records of a WARC
 	} `mapstructure:"import"`
 	Publish struct {
 		Window string `mapstructure:"window"` // see package window
 	} `mapstructure:"publish"`
 	Packs struct {
-		Below int64 `mapstructure:"below" want:"0 to 256MiB"` // bytes; smaller hosts share objects; 0: none does
+		Below int64 `mapstructure:"below" want:"0 to 256MiB"` // bytes; smaller hosts share objects; 0: no host does
 	} `mapstructure:"packs"`
 	Collect struct {
 		Keep time.Duration `mapstructure:"keep"` // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
 	Tables struct {
-		Days  int `mapstructure:"days" want:"at least 0"`  // how many, the newest ones, have tables; 0: none
-		Texts int `mapstructure:"texts" want:"at least 0"` // how many have the texts of their pages
+		Days  int `mapstructure:"days" want:"at least 0"`  // number of newest days that have tables; 0: none
+		Texts int `mapstructure:"texts" want:"at least 0"` // number of newest days that have the texts of their pages
 	} `mapstructure:"tables"`
 	Volumes struct {
 		Current []string      `mapstructure:"current"`               // top-level domains that have volumes of the latest versions
-		Every   time.Duration `mapstructure:"every" want:"above 0s"` // how old these get before the next are made
+		Every   time.Duration `mapstructure:"every" want:"above 0s"` // age at which these volumes are made anew
 	} `mapstructure:"volumes"`
 }
 
-// Where accepted batches lie until they are published.
+// Places of accepted batches until they are published.
 const (
 	inDirectory = "directory" // in the data directory, which all processes that ingest share
 	inStore     = "store"     // in the object store; each process may have a data directory of its own
 )
 
-// policy returns what becomes of hosts that robots find.
+// policy returns the policy for hosts that robots find.
 func (m *Manager) policy() hosts.Policy {
 	return hosts.Policy{Accept: m.Hosts.Suffixes, Refuse: m.Hosts.Refuse, PerDomain: m.Hosts.PerDomain, PerRobot: m.Hosts.PerRobot, PerDay: m.Hosts.PerDay, Ports: m.Hosts.Ports}
 }
@@ -116,11 +116,11 @@ func (m *Manager) policy() hosts.Policy {
 type Manager struct {
 	Hosts struct {
 		Suffixes  []string `mapstructure:"suffixes"`                     // domains whose hosts robots may add
-		Refuse    []string `mapstructure:"refuse"`                       // domains within them whose hosts they may not
-		PerDomain int      `mapstructure:"per_domain" want:"at least 0"` // hosts of one registered domain; 0: any number
-		PerRobot  int      `mapstructure:"per_robot" want:"at least 0"`  // hosts that one robot may add in a day; 0: any number
-		PerDay    int      `mapstructure:"per_day" want:"at least 0"`    // the same of all robots
-		Ports     []int    `mapstructure:"ports"`                        // at which robots may add hosts; others wait for an operator; empty: any
+		Refuse    []string `mapstructure:"refuse"`                       // domains within Suffixes whose hosts robots may not add
+		PerDomain int      `mapstructure:"per_domain" want:"at least 0"` // most hosts of one registered domain; 0: any number
+		PerRobot  int      `mapstructure:"per_robot" want:"at least 0"`  // most hosts that one robot may add in a day; 0: any number
+		PerDay    int      `mapstructure:"per_day" want:"at least 0"`    // most hosts that all robots may add in a day; 0: any number
+		Ports     []int    `mapstructure:"ports"`                        // ports at which robots may add hosts; hosts at others wait for an operator; empty: any
 	} `mapstructure:"hosts"`
 	Balance  Balance `mapstructure:"balance"`
 	Partners struct {
@@ -139,20 +139,20 @@ type Serve struct {
 	Access Access `mapstructure:"access"`
 	Watch  Watch  `mapstructure:"watch"`
 	Replay struct {
-		Dir    string `mapstructure:"dir"`    // with ui.js and sw.js of ReplayWeb.page; empty: not offered
+		Dir    string `mapstructure:"dir"`    // directory with ui.js and sw.js of ReplayWeb.page; empty: not offered
 		Origin string `mapstructure:"origin"` // such as https://replay.example.jp; empty: not offered
 	} `mapstructure:"replay"`
 }
 
 // Constants of the service.
 const (
-	packSize     = 256 << 20     // bytes of a shared object, about
+	packSize     = 256 << 20     // approximate bytes of a shared object
 	collectEvery = 6 * time.Hour // between two collections
-	slowUpload   = 10            // bytes a second, averaged over five minutes, below which an upload is ended and continues later
-	goOnBelow    = 10            // per cent of a disk by which it must fall below uploads.full before uploads are accepted again; the bounds of uploads.full leave room for it
+	slowUpload   = 10            // bytes a second, averaged over five minutes; a slower upload is ended and continues later
+	goOnBelow    = 10            // points in per cent below uploads.full at which uploads are accepted again; the bounds of uploads.full leave room for it
 )
 
-// defaults returns the settings that hold where nothing else is said.
+// defaults returns the settings for keys that are not set.
 func defaults() Config {
 	c := Config{Login: Login{Passwords: passwords.DefaultCost}}
 	settings.Defaults(&c, deploy.Sheaf)
@@ -160,8 +160,8 @@ func defaults() Config {
 }
 
 // Load reads the settings from a YAML file (none if file is empty), the environment
-// (SHEAF_HTTP_LISTEN for http.listen) and overrides by key, the later the stronger. The error names
-// every setting that cannot be used.
+// (SHEAF_HTTP_LISTEN for http.listen) and overrides by key. Each takes precedence over the one
+// before. The error names every setting that cannot be used.
 func Load(file string, overrides map[string]any) (Config, error) {
 	c := defaults()
 	if _, given := overrides["data"]; file != "" && !given {
@@ -174,8 +174,8 @@ func Load(file string, overrides map[string]any) (Config, error) {
 }
 
 // checkSameData returns an error if the environment names another data directory than the file. The
-// operators' commands read SHEAF_DATA too; a variable that was left over would start another
-// service than the file's.
+// operators' commands read SHEAF_DATA too, so a left-over variable would start another service than
+// the file's.
 func checkSameData(file string) error {
 	v := viper.New()
 	v.SetConfigFile(file)
@@ -190,7 +190,8 @@ func checkSameData(file string) error {
 	return nil
 }
 
-// leastKept is the minimum of collect.keep: a consumer that comes once a day misses no edition.
+// leastKept is the minimum of collect.keep, so that a consumer that comes once a day misses no
+// edition.
 const leastKept = 48 * time.Hour
 
 // check returns the errors of all settings that cannot be used, or nil.
@@ -198,7 +199,7 @@ func (c *Config) check() error {
 	var is settings.Checks
 	is.Fields(c)
 	is.Require(c.Data != "", "data", c.Data, "want a directory")
-	is.Require(c.Database.URL == "" || db.IsPostgres(c.Database.URL), "database.url", "…", "must begin with postgres://") // the value may have a password
+	is.Require(c.Database.URL == "" || db.IsPostgres(c.Database.URL), "database.url", "…", "must begin with postgres://") // the error does not show the value, which may contain a password
 	if c.Database.Seal != "" {
 		_, err := newSeal(c.Database.Seal)
 		is.Require(err == nil, "database.seal", "…", fmt.Sprint(err))
@@ -220,7 +221,7 @@ func (c *Config) check() error {
 	c.Serve.Access.check(&is)
 	c.Serve.Watch.check(&is)
 	c.Login.check(&is)
-	if host, _, _ := net.SplitHostPort(c.HTTP.Listen); c.HTTP.Public == "" && !peer.IsLoopback(host) { // on loopback, that is its name
+	if host, _, _ := net.SplitHostPort(c.HTTP.Listen); c.HTTP.Public == "" && !peer.IsLoopback(host) { // on loopback, robots can use this address
 		is.Require(c.Serve.Watch.Mail.Server == "", "watch.mail.server", c.Serve.Watch.Mail.Server, "needs http.public: mails have links to the service")
 		is.Require(c.Login.OIDC.Issuer == "", "login.oidc.issuer", c.Login.OIDC.Issuer, "needs http.public: the provider sends browsers back to it")
 	}
@@ -233,7 +234,7 @@ func (c *Ingest) check(is *settings.Checks) {
 	is.Require(areTopLevel(c.Volumes.Current), "volumes.current", c.Volumes.Current, "want top-level domains, each once, such as [jp]")
 }
 
-// areTopLevel reports whether all are top-level domains, and none is there twice.
+// areTopLevel reports whether all domains are top-level domains, and no domain is listed twice.
 func areTopLevel(domains []string) bool {
 	for i, d := range domains {
 		if !account.IsDomain(d) || strings.Contains(d, ".") || slices.Contains(domains[:i], d) {
@@ -261,10 +262,10 @@ func (c *Config) checkReplayOrigin(is *settings.Checks) {
 		"is the origin of http.public; stored scripts need a name that nothing else uses")
 }
 
-// publishWindow returns publish.window, in the service's zone if it names none.
+// publishWindow returns publish.window. If it names no zone, the service's zone holds.
 func (c *Config) publishWindow() (*window.Schedule, error) {
 	text := strings.TrimSpace(c.Ingest.Publish.Window)
-	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // ends in a time, not in a zone or a word
+	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // it ends with a time, not with a zone or a word
 		text += " " + c.Zone
 	}
 	return window.Parse(text)

@@ -12,12 +12,12 @@ import (
 	"sheaf/internal/settings"
 )
 
-// FTP is the settings that both FTP servers have.
+// FTP is the settings that both FTP servers share.
 type FTP struct {
-	Listen  string   `mapstructure:"listen" want:"host:port, or nothing"` // host:port; empty: no such server
+	Listen  string   `mapstructure:"listen" want:"host:port, or nothing"` // empty: no such server
 	Public  string   `mapstructure:"public"`                              // IPv4 address that passive mode announces; empty: the local one
 	Ports   []int    `mapstructure:"ports"`                               // first and last port of passive mode; 0 and 0: any
-	Cert    string   `mapstructure:"cert"`                                // PEM files; with both, AUTH TLS is offered; empty: those of tls
+	Cert    string   `mapstructure:"cert"`                                // PEM file; Cert and Key offer AUTH TLS; empty: those of tls
 	Key     string   `mapstructure:"key"`
 	Proxies []string `mapstructure:"proxies"` // networks whose connections must begin with a PROXY header
 }
@@ -47,11 +47,11 @@ type Download struct {
 	Implicit    string `mapstructure:"implicit" want:"host:port, or nothing"` // host:port at which clients begin with TLS; empty: nowhere
 	RequireTLS  bool   `mapstructure:"require_tls"`                           // for passwords and data
 	Connections int    `mapstructure:"connections" want:"above 0"`            // at once
-	PerAddress  int    `mapstructure:"per_address" want:"above 0"`            // of them, from one address (of IPv6, a /64 network)
-	PerAccount  int    `mapstructure:"per_account" want:"above 0"`            // of them, of one account
+	PerAddress  int    `mapstructure:"per_address" want:"above 0"`            // of these, from one address (of IPv6, a /64 network)
+	PerAccount  int    `mapstructure:"per_account" want:"above 0"`            // of these, of one account
 }
 
-// check checks the settings. shared says whether there is a certificate in section tls.
+// check checks the settings. shared reports whether section tls has a certificate.
 func (d *Download) check(is *settings.Checks, shared bool) {
 	d.FTP.check(is, "download")
 	is.Require(!d.RequireTLS || d.Cert != "" || shared, "download.require_tls", d.RequireTLS, "needs download.cert or tls.cert")
@@ -70,9 +70,9 @@ func (d *Download) server(l net.Listener, secure *tls.Config, serve *Serve, stop
 // Drop is the settings of the FTP server for robots' batches.
 type Drop struct {
 	FTP    `mapstructure:",squash"`
-	Quiet  time.Duration `mapstructure:"quiet" want:"at least 0s"` // without a byte, after which a file without a manifest is read; 0: never
-	CutOff time.Duration `mapstructure:"cut_off"`                  // for which such a file may stay incomplete before it is quarantined
-	Hosts  string        `mapstructure:"hosts"`                    // file with a directory and its host in each line; empty: none
+	Quiet  time.Duration `mapstructure:"quiet" want:"at least 0s"` // a file without a manifest is read after this time without a new byte; 0: never
+	CutOff time.Duration `mapstructure:"cut_off"`                  // such a file is quarantined if it is incomplete for so long
+	Hosts  string        `mapstructure:"hosts"`                    // file with lines of a directory and its host; empty: none
 }
 
 func (d *Drop) check(is *settings.Checks) {

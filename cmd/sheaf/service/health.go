@@ -29,12 +29,13 @@ import (
 
 // Health is the body of GET /healthz.
 type Health struct {
-	Status   string            `json:"status"` // ok; degraded: can work in some of its roles; down: in none
+	Status   string            `json:"status"` // ok; degraded: works in some of its roles; down: works in none
 	Roles    []string          `json:"roles"`
 	Ready    map[string]string `json:"ready"`    // by role: ok or down
 	Database string            `json:"database"` // ok, or away
 	Checks   []HealthCheck     `json:"checks"`
-	// DamagedRecords counts, since the start, the requests for a stored record that is damaged.
+	// DamagedRecords counts the requests, since the start, for stored records that were found
+	// damaged.
 	DamagedRecords int64  `json:"damaged_records"`
 	Version        string `json:"version"`
 }
@@ -59,41 +60,41 @@ const (
 const (
 	checkDatabase     = "database"     // it answers
 	checkStore        = "store"        // it can be read
-	checkCatalog      = "catalog"      // what was read of it is still there
-	checkClock        = "clock"        // it is about that of the database; only with PostgreSQL
+	checkCatalog      = "catalog"      // what was read of it is still valid
+	checkClock        = "clock"        // the machine's clock is near the database's; only with PostgreSQL
 	checkDisk         = "disk"         // the data directory has room
 	checkUploads      = "uploads"      // there is room for new batches
-	checkKey          = "key"          // the process can sign with the service's key; only where one does
-	checkLeases       = "leases"       // a majority of the quorum answers; only where leases are a quorum's
-	checkCertificates = "certificates" // each is valid and can be replaced; only where there are any
+	checkKey          = "key"          // the process can sign with the service's key; only in processes that sign
+	checkLeases       = "leases"       // a majority of the quorum answers; only if a quorum grants leases
+	checkCertificates = "certificates" // each is valid and can be replaced; only if there are any
 )
 
 const (
 	healthWait = 2 * time.Second // for one check; see Config.Slower
-	healthKept = 3 * time.Second // for which a result is reused
+	healthKept = 3 * time.Second // how long a result is reused
 	leastFree  = 16 << 20        // bytes; a data directory with less counts as full
 )
 
-// checkup is one check. A result is reused for healthKept, however many clients ask. Only one look
-// is under way at a time, so that a service that hangs is not asked again and again.
+// checkup is one check. A result is reused for healthKept, however many clients ask. Only one run
+// of the check is under way at a time, so that a part that hangs is not asked again and again.
 type checkup struct {
 	name string
 	look func(context.Context) error
-	wait time.Duration // for a look
+	wait time.Duration // time limit of one run
 	log  *slog.Logger
 
 	mu     sync.Mutex // guards the fields below
 	result HealthCheck
-	done   chan struct{} // closed when the look that is under way ends; nil: none is
+	done   chan struct{} // closed when the run under way ends; nil: none is under way
 }
 
-// advice is an error whose text anybody may see. Other errors may name hosts and paths, and only go
-// to the log.
+// advice is an error whose text anybody may see. Other errors may name hosts and paths, so their
+// text goes only to the log.
 type advice string
 
 func (a advice) Error() string { return string(a) }
 
-// get returns the result of a recent look.
+// get returns the result of a recent run.
 func (c *checkup) get() HealthCheck {
 	c.mu.Lock()
 	if c.done == nil && time.Since(c.result.Checked) >= healthKept {
@@ -152,12 +153,12 @@ type health struct {
 	offline bool          // roleServe works while the database is away
 	wait    time.Duration // for one check
 	checks  []*checkup
-	clock   *db.Clock    // nil: there is only one machine's
-	damaged func() int64 // damaged records that were asked for; nil: none can be
+	clock   *db.Clock    // nil: there is only the machine's clock
+	damaged func() int64 // number of requests for damaged records; nil: there can be none
 }
 
 // newHealth returns the health of a process without its rooms. watchCatalog and watchUploads add
-// theirs.
+// the rooms' checks.
 func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	h := &health{log: log, roles: cfg.Roles, offline: cfg.Serve.Access.Offline > 0, wait: healthWait * time.Duration(max(1, cfg.Slower))}
 	h.add(checkDatabase, func(ctx context.Context) error {
@@ -177,7 +178,7 @@ func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	if s.keys != nil {
 		h.add(checkKey, s.checkSigning)
 	}
-	if members, ok := s.leasing.(interface{ Check(context.Context) error }); ok { // of a quorum
+	if members, ok := s.leasing.(interface{ Check(context.Context) error }); ok { // leases of a quorum
 		h.add(checkLeases, func(ctx context.Context) error { return checkQuorum(ctx, members.Check) })
 	}
 	return h
@@ -192,7 +193,8 @@ func (h *health) watchCatalog(c *catalog.Catalog, l *serve.Library) {
 	h.damaged = l.Records.Damaged
 }
 
-// watchUploads adds the check of whether uploads are accepted. stopped says why they are not.
+// watchUploads adds the check whether uploads are accepted. stopped returns the reason why they are
+// not, or "".
 func (h *health) watchUploads(stopped func() (why string, err error)) {
 	h.add(checkUploads, func(context.Context) error {
 		why, err := stopped()
@@ -203,8 +205,8 @@ func (h *health) watchUploads(stopped func() (why string, err error)) {
 	})
 }
 
-// storeCheck checks whether a store can be read. If the store is a directory, dir, it must be the
-// one that was there at the start.
+// storeCheck returns a check that the store can be read. If the store is the directory dir, it must
+// also be the same directory as at the start.
 func storeCheck(objects store.Store, dir string) func(context.Context) error {
 	opened, openErr := os.Stat(dir)
 	return func(ctx context.Context) error {
@@ -218,7 +220,7 @@ func storeCheck(objects store.Store, dir string) func(context.Context) error {
 			}
 		}
 		for _, err := range objects.List(ctx, "catalog/", "") {
-			return err // one is enough
+			return err // one object is enough
 		}
 		return nil
 	}
@@ -226,7 +228,7 @@ func storeCheck(objects store.Store, dir string) func(context.Context) error {
 
 // checkQuorum checks whether leases are granted.
 func checkQuorum(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, healthWait*3/4) // to say this before the check is late
+	ctx, cancel := context.WithTimeout(ctx, healthWait*3/4) // so that the answer comes before the check is late
 	defer cancel()
 	err := check(ctx)
 	if err != nil {
@@ -261,11 +263,11 @@ func (h *health) needs(role string) []string {
 	return []string{checkDatabase, checkStore, checkCatalog}
 }
 
-// lookEvery is between two looks that nobody has asked for.
+// lookEvery is the time between two runs of the checks that nobody has asked for.
 const lookEvery = time.Minute
 
-// keepLooking makes all checks regularly until ctx ends, so that the log tells what fails also
-// where nobody asks. The one of the clock corrects the time by which robots' leases end.
+// keepLooking makes all checks regularly until ctx ends, so that the log reports failures even if
+// nobody asks. The check of the clock corrects the time by which robots' leases end.
 func (h *health) keepLooking(ctx context.Context) error {
 	return loop.After(ctx, lookEvery, func(context.Context) error { h.look(); return nil }, nil)
 }
@@ -322,8 +324,8 @@ func (h *Health) down(name string) bool {
 	return slices.ContainsFunc(h.Checks, func(c HealthCheck) bool { return c.Name == name && c.Status != healthOK })
 }
 
-// code returns the status code for a request: 200 if the process can work in all of its roles, or
-// in the one that ?role= names.
+// code returns the status code for a request: 200 if the process can work in all of its roles or,
+// if ?role= names one, in that role.
 func (h *Health) code(r *http.Request) int {
 	roles := h.Roles
 	if role := r.URL.Query().Get("role"); role != "" {
@@ -344,7 +346,7 @@ type roleQuery struct {
 
 const cannot = "It cannot"
 
-// What load balancers and monitoring ask.
+// Operations for load balancers and monitoring.
 var (
 	live    = route.New[route.None, route.None]("GET", api.PathLive, route.Anybody, audit.None, "Whether the process works at all; else start it again").Answering(http.StatusOK, "It does").Sends("text/plain")
 	ready   = route.New[roleQuery, route.None]("GET", api.PathReady, route.Anybody, audit.None, "Whether the process can do its work now; else send it nothing").Answering(http.StatusOK, "It can").Sends("text/plain").Also(http.StatusServiceUnavailable, "text/plain", cannot)
@@ -363,7 +365,7 @@ func (h *health) serveHealth(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	code := all.code(r)
-	if all.down(checkLeases) && r.URL.Query().Get("role") != roleServe { // requests are answered, so it is ready, but the work stands still
+	if all.down(checkLeases) && r.URL.Query().Get("role") != roleServe { // the process answers requests, so it is ready, but its work stands still
 		code = http.StatusServiceUnavailable
 	}
 	w.WriteHeader(code)

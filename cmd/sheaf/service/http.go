@@ -21,14 +21,14 @@ import (
 // HTTP is the settings of the HTTP server, for robots, consumers and operators.
 type HTTP struct {
 	Listen      string   `mapstructure:"listen" want:"host:port"` // host:port
-	Cert        string   `mapstructure:"cert"`                    // PEM files; with both, HTTP is served over TLS; empty: those of tls
+	Cert        string   `mapstructure:"cert"`                    // PEM file; with Cert and Key, HTTP is served over TLS; empty: those of tls
 	Key         string   `mapstructure:"key"`
-	Public      string   `mapstructure:"public" want:"http or https URL, or nothing"` // URL under which robots reach the service; empty: Listen
+	Public      string   `mapstructure:"public" want:"http or https URL, or nothing"` // the URL at which robots reach the service; empty: Listen
 	Connections int      `mapstructure:"connections" want:"at least 0"`               // open at once; beyond that, idle ones are closed; 0: any number
-	PerAddress  int      `mapstructure:"per_address" want:"at least 0"`               // of them, loopback and proxies aside; 0: any number
+	PerAddress  int      `mapstructure:"per_address" want:"at least 0"`               // of these, from one address except loopback and proxies; 0: any number
 	Proxies     []string `mapstructure:"proxies"`                                     // networks whose X-Forwarded-For and Forwarded are believed
 	Redirect    struct {
-		At int64 `mapstructure:"at" want:"at least 0"` // bytes from which on clients fetch whole objects from the store; 0: never
+		At int64 `mapstructure:"at" want:"at least 0"` // clients fetch whole objects of at least so many bytes from the store; 0: never
 	} `mapstructure:"redirect"`
 }
 
@@ -37,9 +37,9 @@ type HTTP struct {
 func (c *Config) URL() string {
 	h := &c.HTTP
 	if c.secure() && h.Public != "" {
-		return h.Public // the certificate's name
+		return h.Public // the certificate has this name
 	}
-	host, port, _ := net.SplitHostPort(h.Listen) // was checked
+	host, port, _ := net.SplitHostPort(h.Listen) // it was checked
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
@@ -49,7 +49,7 @@ func (c *Config) URL() string {
 // secure reports whether HTTP is served over TLS.
 func (c *Config) secure() bool { return c.HTTP.Cert != "" || c.TLS.given() }
 
-// scheme is that of the service's own URLs.
+// scheme returns the scheme of the service's own URLs.
 func (c *Config) scheme() string {
 	if c.secure() {
 		return "https"
@@ -62,10 +62,10 @@ func (h *HTTP) check(is *settings.Checks) {
 	checkProxies(is, "http.proxies", h.Proxies)
 }
 
-// objectURL is how long the URL of an object is good for.
+// objectURL is how long the signed URL of an object is valid.
 const objectURL = 10 * time.Minute
 
-// redirect returns how consumers fetch large files from the store, or nil if they do not.
+// redirect returns how consumers fetch large files from the store itself, or nil if they do not.
 func (h *HTTP) redirect(objects store.Store) *guard.Redirect {
 	if h.Redirect.At == 0 {
 		return nil
@@ -81,15 +81,15 @@ func checkProxies(is *settings.Checks, key string, list []string) {
 	}
 }
 
-// Limits for clients of HTTP. How fast bodies are sent and read, each room bounds itself.
+// Limits for HTTP clients. Each room limits the speed of bodies itself.
 const (
-	headerTime = 20 * time.Second // for a request's whole header; of the first, from the connection's beginning
+	headerTime = 20 * time.Second // for the whole header of a request; for the first one, since the connection began
 	idleTime   = 2 * time.Minute  // between two requests
 	maxHeader  = 64 << 10         // bytes; net/http allows 4 KiB more
 )
 
 // httpServer returns a server of h. If a client comes through one of the proxies, h sees the
-// client's address instead of the proxy's. Each request has an ID.
+// client's address instead of the proxy's. Each request gets an ID.
 func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
@@ -103,8 +103,8 @@ func httpServer(limits peer.Limits, proxies peer.Proxies, h http.Handler, log *s
 	}
 }
 
-// serve serves h until ctx ends and running requests are finished, for which they have the time
-// stop. With secure it speaks TLS, and HTTP/2 to clients that can.
+// serve serves h until ctx ends, and then finishes running requests within the time stop. With
+// secure it speaks TLS, and HTTP/2 with clients that can.
 func (h *HTTP) serve(ctx context.Context, l net.Listener, secure *tls.Config, handler http.Handler, stop time.Duration, log *slog.Logger) error {
 	proxies, err := peer.ParseProxies(h.Proxies)
 	if err != nil {

@@ -18,35 +18,35 @@ import (
 	"sheaf/ui/removal"
 )
 
-// keepEvery is the time between two looks for restrictions that another process or a program beside
-// the service has changed. What an operator changes by HTTP is kept before the answer.
+// keepEvery is the time between two looks for restrictions that another process or another program
+// has changed. Changes by operators over HTTP are kept before the answer is sent.
 const keepEvery = time.Second
 
-// keeper keeps in the catalog's log what hides or excludes something and is not a take-down. So a
-// restored backup, or a new database, does not reveal what was hidden after it was made: what the
-// log has and the database has not seen is put into the database. An end that the database has not
-// seen is not: the restriction holds again, until somebody ends it again.
+// keeper copies restrictions, such as access rules, into the catalog's log. So a restored backup,
+// or a new database, does not reveal what was hidden after it was made: the keeper puts
+// restrictions that only the log has into the database. It does not do so with a restriction's end.
+// A restriction whose end the database has not seen holds again, until somebody ends it again.
 type keeper struct {
 	db      *sql.DB
 	catalog *catalog.Catalog
 	robots  *manager.Manager // nil: another process has it
 	log     *slog.Logger
 
-	mu      sync.Mutex // one look at a time; guards what follows
-	version int64      // of the catalog
+	mu      sync.Mutex // held during one look; guards the fields below
+	version int64      // version of the catalog
 	have    []catalog.Restriction
 }
 
-// restriction is a kind of them.
+// restriction is one kind of restrictions.
 type restriction struct {
-	kind string // catalog.Restriction.Kind, as words for operators
-	rows string // SQL for those in force: a row has the name, and the value as JSON or as a text
+	kind string // catalog.Restriction.Kind, in words for operators
+	rows string // SQL for the restrictions in force: a row has the name, and the value as JSON or as a text
 	text bool   // the value is a text
-	// apply puts one into the database, if it is not there.
+	// apply puts a restriction into the database, if it is not there.
 	apply func(ctx context.Context, name string, value json.RawMessage) error
 }
 
-// kinds returns those that this process can put into the database.
+// kinds returns the kinds of restrictions that this process can put into the database.
 func (k *keeper) kinds() []restriction {
 	exec := func(query string) func(context.Context, string, json.RawMessage) error {
 		return func(ctx context.Context, name string, value json.RawMessage) error {
@@ -86,18 +86,18 @@ func (k *keeper) kinds() []restriction {
 
 // text returns a value that is a text.
 func text(value json.RawMessage) (s string) {
-	_ = json.Unmarshal(value, &s) // what keeper has written
+	_ = json.Unmarshal(value, &s) // cannot fail: keeper has written it
 	return s
 }
 
-// run looks again and again, until ctx ends.
+// run calls sync again and again, until ctx ends.
 func (k *keeper) run(ctx context.Context) error {
 	return loop.Every(ctx, keepEvery, k.sync, func(err error) {
 		k.log.ErrorContext(ctx, "what hides something is not kept in the catalog yet", "err", err)
 	})
 }
 
-// sync makes database and catalog say the same.
+// sync makes the database and the catalog have the same restrictions.
 func (k *keeper) sync(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,7 +131,7 @@ func (k *keeper) sync(ctx context.Context) error {
 }
 
 func (k *keeper) kept(ctx context.Context) ([]catalog.Restriction, error) {
-	s, err := k.catalog.PinWithin(ctx, time.Minute) // Restrict looks at the newest version itself
+	s, err := k.catalog.PinWithin(ctx, time.Minute) // Restrict reads the newest version itself
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,8 @@ func (k *keeper) kept(ctx context.Context) ([]catalog.Restriction, error) {
 	return k.have, nil
 }
 
-// syncKind puts into the database what it has not seen, and returns what the catalog lacks.
+// syncKind puts restrictions of a kind that the database has not seen into it, and returns the
+// changes that the catalog lacks.
 func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.Restriction) (news []catalog.Restriction, err error) {
 	var known int64
 	if err := k.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM restrictions_known WHERE kind = ?`, kind.kind).Scan(&known); err != nil {
@@ -198,8 +199,8 @@ func (k *keeper) syncKind(ctx context.Context, kind restriction, have []catalog.
 	return news, nil
 }
 
-// inForce returns the values of a kind's restrictions in the database, by name, as the catalog has
-// them.
+// inForce returns the values of the database's restrictions of a kind, by name, in the catalog's
+// form.
 func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage)
 	return found, db.Each(ctx, k.db, func(rows *sql.Rows) error {
@@ -220,7 +221,7 @@ func (k *keeper) inForce(ctx context.Context, kind restriction) (map[string]json
 	}, kind.rows)
 }
 
-// know notes in the database that it has what the catalog has of a kind.
+// know records in the database that it has all restrictions of a kind that the catalog has.
 func (k *keeper) know(ctx context.Context, kind string, have []catalog.Restriction) error {
 	last := int64(0)
 	for _, r := range have {
@@ -232,11 +233,11 @@ func (k *keeper) know(ctx context.Context, kind string, have []catalog.Restricti
 	return err
 }
 
-// keepTime bounds how long an operator's request waits until what it has changed is kept. If it is
-// not by then, run does it.
+// keepTime is how long an operator's request waits until its change is kept in the catalog. If that
+// takes longer, run keeps it.
 const keepTime = 5 * time.Second
 
-// after keeps what a request has changed, before it is answered.
+// after keeps the changes of a request before the request is answered.
 func (k *keeper) after(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()

@@ -25,8 +25,8 @@ const (
 	tokenSize      = 32 // bytes
 )
 
-// secret reads n hexadecimal bytes from a file. If there is no such file, it makes one, durably,
-// with random bytes.
+// secret reads n hexadecimal bytes from a file. If there is no such file, it makes one with random
+// bytes. The file is durable when secret returns.
 func secret(file string, n int) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -41,11 +41,11 @@ func secret(file string, n int) ([]byte, error) {
 	}
 	b := make([]byte, n)
 	rand.Read(b)
-	// Durably: if it were lost after its first use, the next start would make another one.
+	// If the file were lost after its first use, the next start would make another secret.
 	return b, files.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
-// keyFile returns the name of the file with the service's key of a number.
+// keyFile returns the name of the file with a key of the service, by the key's number.
 func keyFile(number int64) string {
 	if number == 1 {
 		return receiptKeyFile
@@ -53,9 +53,9 @@ func keyFile(number int64) string {
 	return fmt.Sprintf("receipt-%d.key", number)
 }
 
-// openKey returns the service's keys, of which one signs. All processes of a service have the same.
-// Robots learn its public half when they join, so it must be in the backup. The first process makes
-// the first key, and writes the public half into the database.
+// openKey returns the service's keys, one of which signs. All processes of a service have the same.
+// Robots learn the public half when they join, so the key must be in the backup. The first process
+// makes the first key, and writes the public half into the database.
 func openKey(ctx context.Context, control *sql.DB, cfg Config) (*servicekey.Ring, error) {
 	public, number, err := servicekey.Known(ctx, control)
 	if err != nil {
@@ -76,14 +76,14 @@ func openKey(ctx context.Context, control *sql.DB, cfg Config) (*servicekey.Ring
 }
 
 // keyFiles keeps the private halves of the service's keys in the data directory and, with
-// database.seal, in the database. It is a servicekey.Keeper.
+// database.seal, also in the database. It is a servicekey.Keeper.
 type keyFiles struct {
 	db  *sql.DB
 	cfg Config
 }
 
-// enterFirst makes the service's first key, unless the data directory has it or another process is
-// faster.
+// enterFirst makes the service's first key, unless the data directory has one or another process
+// was faster.
 func (k *keyFiles) enterFirst(ctx context.Context) error {
 	_, err := os.Stat(filepath.Join(k.cfg.Data, receiptKeyFile))
 	made := errors.Is(err, fs.ErrNotExist)
@@ -107,8 +107,8 @@ func (k *keyFiles) enterFirst(ctx context.Context) error {
 	return k.another(receiptKeyFile)
 }
 
-// Make returns a new key. It fails if other processes may share the database and could not read the
-// key from there, because they would go on with the old one.
+// Make returns a new key. It fails if other processes may share the database but could not read the
+// key there, because they would go on with the old one.
 func (k *keyFiles) Make(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
 	if k.cfg.Database.URL != "" && k.cfg.Database.Seal == "" {
 		return nil, errors.New("settings: database.seal: with a PostgreSQL database it must be set in all processes, so that each of them gets the new key")
@@ -116,7 +116,7 @@ func (k *keyFiles) Make(ctx context.Context, number int64) (ed25519.PrivateKey, 
 	return k.keep(ctx, number)
 }
 
-// keep returns the key of a number, and makes it durably if there is none.
+// keep returns the key with a number. If there is none, it makes one, durably.
 func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, error) {
 	if _, err := shareKey(ctx, k.db, k.cfg, keyFile(number), ed25519.SeedSize, func([]byte) bool { return true }); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (k *keyFiles) keep(ctx context.Context, number int64) (ed25519.PrivateKey, 
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Load returns the key of a number, which must be the private half of public.
+// Load returns the key with a number. It must be the private half of public.
 func (k *keyFiles) Load(ctx context.Context, number int64, public ed25519.PublicKey) (ed25519.PrivateKey, error) {
 	name := keyFile(number)
 	_, err := shareKey(ctx, k.db, k.cfg, name, ed25519.SeedSize, func(seed []byte) bool {
@@ -157,7 +157,7 @@ func (k *keyFiles) Load(ctx context.Context, number int64, public ed25519.Public
 	return key, nil
 }
 
-// Drop destroys the key of a number, here and in the database.
+// Drop destroys the key with a number, in the data directory and in the database.
 func (k *keyFiles) Drop(ctx context.Context, number int64) error {
 	if _, err := k.db.ExecContext(ctx, `DELETE FROM sealed_keys WHERE name = ?`, keyFile(number)); err != nil {
 		return err
@@ -174,8 +174,7 @@ func (k *keyFiles) another(name string) error {
 		k.cfg.Data, name)
 }
 
-// lockKeys keeps other processes that share the data directory from making the keys at the same
-// time.
+// lockKeys keeps other processes that share the data directory from making keys at the same time.
 func lockKeys(data string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(data, "keys.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -200,7 +199,7 @@ func Token(data string) (_ string, err error) {
 	return hex.EncodeToString(b), err
 }
 
-// ReadToken returns the operators' token of a service that has been started before.
+// ReadToken returns the operators' token. The service must have been started before.
 func ReadToken(data string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(data, tokenFile))
 	return strings.TrimSpace(string(b)), err

@@ -25,30 +25,30 @@ import (
 // KeyList is the answer of api.PathAdminKeys and the paths below it.
 type KeyList struct {
 	Keys   []Key               `json:"keys"`
-	Robots []roster.KeyTrouble `json:"robots"` // that do not know the newest of the service's keys
+	Robots []roster.KeyTrouble `json:"robots"` // robots that do not know the service's newest key
 }
 
-// Key describes a key or secret of the service to operators, without the secret half.
+// Key describes a key or secret of the service to operators. It does not contain the secret.
 type Key struct {
 	Name  string    `json:"name"`            // service 1, service 2, …; operator token, release, database seal or quorum
-	For   string    `json:"for"`             // what it is good for
-	ID    string    `json:"id,omitempty"`    // of a public key: the key, or the beginning of it; of a secret: nothing
+	For   string    `json:"for"`             // purpose
+	ID    string    `json:"id,omitempty"`    // of a public key: the key, or its beginning; of a secret: empty
 	Made  time.Time `json:"made,omitzero"`   // zero: not known
 	Used  time.Time `json:"used,omitzero"`   // when the service first signed with it; zero: not yet, or not known
 	State string    `json:"state"`           // signs, next, former, set or none
-	Where string    `json:"where,omitempty"` // where its secret half lies
+	Where string    `json:"where,omitempty"` // place of the secret half
 }
 
 // KeyRotation is the body of a POST to api.PathAdminKeys + "/rotate".
 type KeyRotation struct {
-	// Compromised says that the key which signs was stolen. The new one signs at once, and no robot
-	// can follow.
+	// Compromised says that the signing key was stolen. The new key signs at once, and no robot can
+	// follow.
 	Compromised bool `json:"compromised,omitempty"`
 }
 
 // KeyUse is the body of a POST to api.PathAdminKeys + "/use".
 type KeyUse struct {
-	// Leave says that the key comes into use although robots do not know it yet.
+	// Leave says that the key comes into use even if some robots do not know it yet.
 	Leave bool `json:"leave,omitempty"`
 }
 
@@ -73,7 +73,7 @@ func (a *keysAPI) register(mount route.Mount) {
 	UseKey.On(mount, a.use)
 }
 
-// routes returns the operations that are defined in this package, for the description.
+// routes returns the operations that this package defines, for the API description.
 func routes() []route.Route {
 	return append(route.List(new(keysAPI).register), SaveState.Route, live.Route, ready.Route, healthy.Route)
 }
@@ -111,7 +111,7 @@ func (a *keysAPI) use(ctx context.Context, in KeyUse) (KeyList, error) {
 	return a.list(ctx, route.None{})
 }
 
-// list returns all keys, and the robots that are behind.
+// list returns all keys, and the robots that do not know the newest one.
 func (a *keysAPI) list(ctx context.Context, _ route.None) (list KeyList, err error) {
 	route.Header(ctx).Set("Cache-Control", "no-store")
 	keys, err := servicekey.List(ctx, a.state.db)
@@ -160,8 +160,8 @@ func setOrNone(secret string) string {
 	return "set"
 }
 
-// checkSigning checks whether this process has the key with which the service signs. Another check
-// says whether the database answers.
+// checkSigning checks whether this process has the key with which the service signs. It does not
+// fail if the database is away, which another check reports.
 func (s *state) checkSigning(ctx context.Context) error {
 	if _, _, err := servicekey.Known(ctx, s.db); err != nil {
 		return nil

@@ -24,22 +24,23 @@ const (
 	leaseQuorum   = "quorum"
 )
 
-// Lease is the settings by which several processes agree on who does what only one may do.
+// Lease is the settings of the leases by which processes agree which of them does work that only
+// one may do.
 type Lease struct {
 	Kind   string        `mapstructure:"kind"`                   // leaseDatabase or leaseQuorum
-	TTL    time.Duration `mapstructure:"ttl" want:"at least 2s"` // of silence, after which a process loses its lease
+	TTL    time.Duration `mapstructure:"ttl" want:"at least 2s"` // a process that is silent for so long loses its lease
 	Quorum Quorum        `mapstructure:"quorum"`
 }
 
-// Quorum is the settings of leases that the service's own processes grant.
+// Quorum is the settings of leases that the service's own processes grant to each other.
 type Quorum struct {
-	Members []string `mapstructure:"members"`             // host:port of the servers, the same at all processes
-	Secret  string   `mapstructure:"secret" secret:"yes"` // that they share
+	Members []string `mapstructure:"members"`             // host:port of the servers, the same in all processes
+	Secret  string   `mapstructure:"secret" secret:"yes"` // shared by the servers
 	Listen  string   `mapstructure:"listen"`              // host:port of this process's server; empty: it has none
-	Address string   `mapstructure:"address"`             // host:port by which the others reach it; empty: Listen
+	Address string   `mapstructure:"address"`             // host:port at which the other processes reach it; empty: Listen
 }
 
-// leastSecret is how long the secret of a quorum's servers must be.
+// leastSecret is the least length of the secret of a quorum's servers, in bytes.
 const leastSecret = 32
 
 func (q *Quorum) check(is *settings.Checks) {
@@ -89,7 +90,7 @@ func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Clos
 	return lease.NewDB(db, p, opt), p, nil
 }
 
-// thisProcess names this process for people.
+// thisProcess returns a name of this process for people.
 func thisProcess() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -109,7 +110,7 @@ func openQuorum(cfg Config, opt lease.Options) (*quorum.Locker, error) {
 			return nil, fmt.Errorf("settings: lease.quorum.listen: %w", err)
 		}
 		all.Listener, all.Address = listener, cmp.Or(q.Address, q.Listen)
-		// Its own, also where processes share the directory.
+		// Each process has a file of its own, even if several share the directory.
 		all.File = filepath.Join(cfg.Data, "leases-"+strings.NewReplacer(":", "_", "[", "", "]", "").Replace(all.Address)+".json")
 	}
 	return quorum.Open(all)

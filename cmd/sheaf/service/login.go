@@ -13,13 +13,13 @@ import (
 	"sheaf/ui/login"
 )
 
-// Login is the settings of how people log in with a browser.
+// Login is the settings for logging in with a browser.
 type Login struct {
-	Idle time.Duration `mapstructure:"idle" want:"at least 1m"` // after which a session ends that is not used
-	Life time.Duration `mapstructure:"life"`                    // after which every session ends
+	Idle time.Duration `mapstructure:"idle" want:"at least 1m"` // a session ends after this time without use
+	Life time.Duration `mapstructure:"life"`                    // every session ends after this time
 	OIDC OIDC          `mapstructure:"oidc"`
 
-	Passwords passwords.Cost `mapstructure:"-"` // of new passwords; only tests choose another
+	Passwords passwords.Cost `mapstructure:"-"` // for new passwords; only tests choose another
 }
 
 // OIDC is the settings of an OpenID provider.
@@ -28,9 +28,9 @@ type OIDC struct {
 	ClientID         string       `mapstructure:"client_id"`
 	ClientSecret     string       `mapstructure:"client_secret" secret:"yes"`
 	ClientSecretFile string       `mapstructure:"client_secret_file"`
-	Label            string       `mapstructure:"label"`  // of the link on the log-in page
-	Scopes           []string     `mapstructure:"scopes"` // besides openid
-	Rules            []login.Rule `mapstructure:"rules"`  // who is who; the first that fits decides
+	Label            string       `mapstructure:"label"`  // text of the link on the log-in page
+	Scopes           []string     `mapstructure:"scopes"` // in addition to openid
+	Rules            []login.Rule `mapstructure:"rules"`  // say which account or operator a person is; the first that fits decides
 }
 
 func (l *Login) check(is *settings.Checks) {
@@ -51,8 +51,8 @@ func (l *Login) check(is *settings.Checks) {
 	}
 }
 
-// provider returns the OpenID provider of the settings; nil if there is none. Base is the service's
-// URL.
+// provider returns the OpenID provider of the settings, or nil if there is none. base is the
+// service's URL.
 func (o *OIDC) provider(base string) (*login.OIDC, error) {
 	if o.Issuer == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"sheaf/manager"
 )
 
-// watchMetrics adds what does not belong to one room to the metrics. robots may be nil.
+// watchMetrics adds metrics that do not belong to one room. robots may be nil.
 func (s *Service) watchMetrics(robots *manager.Manager, running *transfers.Running) {
 	m := s.state.monitor
 	m.Collect(collectors.NewDBStatsCollector(s.state.db, "control"))
@@ -33,7 +33,8 @@ func (s *Service) watchMetrics(robots *manager.Manager, running *transfers.Runni
 	}
 }
 
-// serveMetrics serves metrics and profiles until ctx ends, if the settings give them an address.
+// serveMetrics serves metrics and profiles until ctx ends, if the settings name an address for
+// them.
 func (s *Service) serveMetrics(ctx context.Context) error {
 	if s.listeners.metrics == nil {
 		return nil

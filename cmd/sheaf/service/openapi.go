@@ -31,16 +31,16 @@ import (
 	"sheaf/ui/removal"
 )
 
-// The service's HTTP paths are described in OpenAPI 3. The description follows from the definitions
-// of the operations, and from the Go types that they take and answer. Tests compare it with the
-// service: it has every route and no other, and answers are as described.
+// The service's HTTP paths are described in OpenAPI 3. The description is made from the definitions
+// of the operations, and from the Go types of their requests and answers. Tests compare it with the
+// service: it has exactly the service's routes, and answers are as described.
 
 // openapiFrame is the description without the operations.
 //
 //go:embed openapi.yaml
 var openapiFrame []byte
 
-// openapiVariables says what variables of paths mean.
+// openapiVariables describes the variables in paths.
 var openapiVariables = map[string]string{
 	"robots/{name}": "of a robot", "operators/{name}": "of an operator", "accounts/{name}": "of an account",
 	"tokens/{id}": "of a token", "access/{id}": "of a rule", "batches/{id}": "of a batch", "jobs/{id}": "of a job", "removals/{id}": "of a request", "watches/{id}": "of the watch",
@@ -54,7 +54,8 @@ var openapiVariables = map[string]string{
 
 var openapiPath = route.New[route.None, route.None](http.MethodGet, api.PathOpenAPI, route.Anybody, audit.None, "This description").Answering(http.StatusOK, "").Sends("application/yaml")
 
-// openapiRoutes returns all operations that are defined. More are those of the service itself.
+// openapiRoutes returns the operations of all rooms, and those in more, which are the service's
+// own.
 func openapiRoutes(more []route.Route) []route.Route {
 	return slices.Concat(
 		ui.Routes(), login.Routes(), webpage.Routes(), httpd.FileRoutes(), httpd.QueryRoutes(), httpd.WatchRoutes(), web.Routes(), web.PlayerRoutes(), httpd.AccountRoutes(),
@@ -62,8 +63,7 @@ func openapiRoutes(more []route.Route) []route.Route {
 		board.Routes(), board.TransferRoutes(), operators.Routes(), more, []route.Route{openapiPath.Route})
 }
 
-// openapiDocument returns the whole description, as YAML. More are the operations of the service
-// itself.
+// openapiDocument returns the whole description, as YAML. more are the service's own operations.
 func openapiDocument(more ...route.Route) ([]byte, error) {
 	var d route.Document
 	if err := yaml.Unmarshal(openapiFrame, &d); err != nil {

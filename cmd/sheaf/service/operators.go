@@ -12,11 +12,11 @@ import (
 // Audit is the settings of the audit log.
 type Audit struct {
 	Keep      time.Duration `mapstructure:"keep" want:"at least 0s"`      // how long rows are kept; 0: for ever
-	Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long they have the clients' addresses; 0: as long as the rows
+	Addresses time.Duration `mapstructure:"addresses" want:"at least 0s"` // how long rows keep the clients' addresses; 0: as long as the rows
 }
 
-// operators makes what knows the operators, and the log of what is done. Every process keeps the
-// log, as each may be the only one.
+// operators opens the table of operators and the audit log. Every process trims the log, because it
+// may be the only process.
 func (b *builder) operators() error {
 	b.audit = audit.New(audit.Options{DB: b.state.db, Log: b.log, Slower: b.cfg.Slower})
 	b.guesses.Told = b.audit.Try

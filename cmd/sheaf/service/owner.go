@@ -14,12 +14,12 @@ import (
 	"sheaf/archive/store"
 )
 
-// claim notes in the store which installation it belongs to, or returns an error if it belongs to
-// another one: two that publish into one catalog would accept each other's batches as unknown and
-// collect each other's objects. With database.fresh, which begins anew with old archives, the store
-// is taken over.
+// claim writes into the store which installation it belongs to, or returns an error if it belongs
+// to another one. Two installations that publish into one catalog would take each other's batches
+// for unknown and collect each other's objects. With database.fresh, which makes a new installation
+// with old archives, claim takes the store over.
 func claim(ctx context.Context, cfg Config, d *sql.DB, objects store.Store) error {
-	var first []byte // the key that signed first stays in the database, whichever signs now
+	var first []byte // the first key stays in the database, whichever key signs now
 	if err := d.QueryRowContext(ctx, `SELECT public FROM service_keys WHERE number = 1`).Scan(&first); err != nil {
 		return fmt.Errorf("the service's first key: %w", err)
 	}
@@ -28,7 +28,7 @@ func claim(ctx context.Context, cfg Config, d *sql.DB, objects store.Store) erro
 	named, err := owner(ctx, objects)
 	if errors.Is(err, store.ErrNotExist) {
 		err = objects.Put(ctx, catalog.OwnerKey, strings.NewReader(own), int64(len(own)))
-		if errors.Is(err, store.ErrExists) { // another process of this service, or of another
+		if errors.Is(err, store.ErrExists) { // another process, of this service or of another, was faster
 			return claim(ctx, cfg, d, objects)
 		}
 		return err

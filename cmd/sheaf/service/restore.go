@@ -26,19 +26,19 @@ import (
 type Restored struct {
 	Backup
 	Tables  int   `json:"tables"`
-	Dropped int64 `json:"dropped"` // unpublished batches, which their robots upload again
+	Dropped int64 `json:"dropped"` // number of unpublished batches, which their robots upload again
 }
 
-// NotInCatalog describes rights that a restored backup may give again although they had been
-// withdrawn after it was made.
+// NotInCatalog says which rights a restored backup may give again although they were withdrawn
+// after it was made.
 const NotInCatalog = `The service finds in the store what was taken down, hidden by access rules, suspended or left out for its owner since then. Look
 yourself at what else was changed: passwords, tokens, domains and terms of accounts; accounts and operators that were deleted; roles of
 operators; robots that were revoked; hosts that were removed by hand (sheaf host rm). They are as they were in the backup.`
 
 // Restore restores a backup into a new installation: its database must be empty, and its data
-// directory must not have other keys. Unpublished batches are left out. Their files are not in the
-// backup, and their robots keep them until they are published. If a batch has been published since
-// the backup, the service finds it in the catalog when the robot uploads it again.
+// directory must not have other keys. Unpublished batches are left out, because their files are not
+// in the backup. Their robots keep them until they are published. If a batch was published after
+// the backup was made, the service finds it in the catalog when the robot uploads it again.
 func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	for _, name := range b.keys() { // first: this may be repeated, filling the tables may not
+	for _, name := range b.keys() { // first, because this can be repeated, and filling the tables cannot
 		if err := putKey(cfg.Data, dir, name); err != nil {
 			return nil, fmt.Errorf("restore: settings: data: %q: %w", cfg.Data, err)
 		}
@@ -90,10 +90,10 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	return restored, nil
 }
 
-// keyName is the name of a file with a key.
+// keyName matches the names of key files.
 var keyName = regexp.MustCompile(`^(receipt(-[0-9]+)?\.key|operator\.token)$`)
 
-// keys returns the names of the files with keys.
+// keys returns the names of the backup's key files.
 func (b *Backup) keys() []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name := range b.SHA256 {
@@ -104,11 +104,11 @@ func (b *Backup) keys() []string {
 	})
 }
 
-// hasAudit reports whether the backup's own tables have an audit log, so that the row can be
-// written in the transaction that restores.
+// hasAudit reports whether the backup's own tables include an audit log. Then the audit row is
+// written in the same transaction that fills the tables.
 func (r *Restored) hasAudit() bool { return r.Schema >= 46 }
 
-// row is that of the audit log. The actor is the user of this machine.
+// row returns the audit log's row for the restore. Its actor is the user of this machine.
 func (r *Restored) row() audit.Row {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -117,7 +117,7 @@ func (r *Restored) row() audit.Row {
 	return audit.Row{Kind: audit.Command, Name: name, Act: audit.Restore, Object: "backup of " + r.Made.UTC().Format(time.RFC3339), Outcome: audit.OK}
 }
 
-// writeLater writes the row to tables that have become those of this program.
+// writeLater writes the row after the tables were brought to this program's version.
 func (r *Restored) writeLater(ctx context.Context, cfg Config) error {
 	d, err := db.Open(ctx, cfg.database())
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *Restored) writeLater(ctx context.Context, cfg Config) error {
 	return errors.Join(err, d.Close())
 }
 
-// putKey copies a key from the backup. It fails if there is another one.
+// putKey copies a key from the backup. It fails if the directory has another key of this name.
 func putKey(data, backup, name string) error {
 	want, err := os.ReadFile(filepath.Join(backup, name))
 	if err != nil {
@@ -145,7 +145,8 @@ func putKey(data, backup, name string) error {
 	return nil
 }
 
-// dropUnderWay deletes the rows of unpublished batches, and the lines that their splits had staged.
+// dropUnderWay deletes the rows of unpublished batches, and the entries that their splits have
+// staged.
 func (r *Restored) dropUnderWay(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines`); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 	"sheaf/serve/results"
 )
 
-// Roles of a process. Each stands for the paths and the work of one room.
+// Roles of a process. Each role has the paths and the work of one room.
 const (
-	roleManager = "manager" // robots' lists, logs and releases; plans who collects what
-	roleIngest  = "ingest"  // takes batches, publishes them, keeps the catalog in shape
+	roleManager = "manager" // robots' lists, logs and releases; plans which robot collects which host
+	roleIngest  = "ingest"  // accepts batches, publishes them, and maintains the catalog
 	roleServe   = "serve"   // hands out archives
 )
 
-// allRoles returns the roles of a process for which the settings name none.
+// allRoles returns all roles: the default if the settings name none.
 func allRoles() []string { return []string{roleManager, roleIngest, roleServe} }
 
 func (c *Config) checkRoles(is *settings.Checks) {
@@ -35,7 +35,7 @@ func (c *Config) checkRoles(is *settings.Checks) {
 		"leaves roles to other processes, but a SQLite file is for one process alone: set database.url to a PostgreSQL database")
 }
 
-// has reports whether the process has one of the roles.
+// has reports whether the process has at least one of the roles.
 func (c *Config) has(roles ...string) bool {
 	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(c.Roles, role) })
 }
@@ -43,7 +43,7 @@ func (c *Config) has(roles ...string) bool {
 // split reports whether other processes have some of the roles.
 func (c *Config) split() bool { return !c.has(roleManager) || !c.has(roleIngest) || !c.has(roleServe) }
 
-// readOnly reports whether the process works with read access to the store.
+// readOnly reports whether read access to the store is enough for the process.
 func (c *Config) readOnly() bool { return !c.has(roleManager, roleIngest) }
 
 // confined returns the store with the write access that this process needs: to everything for

@@ -17,21 +17,21 @@ import (
 	"sheaf/internal/files"
 )
 
-// sealSize is the length in bytes of database.seal, a key of AES-256.
+// sealSize is the length in bytes of database.seal, an AES-256 key.
 const sealSize = 32
 
-// sealedKeys shares key files between data directories that are each one process's own: each key
-// lies in the database, sealed by a key that only the processes have. The first process puts its
-// file there, and makes it if there is none. Every later one gets its file from there.
+// sealedKeys shares key files between processes that each have a data directory of their own. Each
+// key lies in the database, sealed by a key that only the processes have. The first process puts
+// its file there, and makes it if there is none. Every later process gets its file from there.
 type sealedKeys struct {
 	db   *sql.DB
 	data string // directory
 	seal cipher.AEAD
 }
 
-// shareToken makes the operators' token the same in the data directory and in the database. Without
-// database.seal nothing is done. A process that needs no signing key cannot
-// know whether the installation has a token already, so it puts none into the database.
+// shareToken makes the operators' token the same in the data directory and in the database. It does
+// nothing without database.seal. A process that needs no signing key cannot know whether the
+// installation already has a token, so it puts none into the database.
 func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 	mayAdd := func([]byte) bool { return cfg.has(roleManager, roleIngest) }
 	shared, err := shareKey(ctx, control, cfg, tokenFile, tokenSize, mayAdd)
@@ -42,8 +42,9 @@ func shareToken(ctx context.Context, control *sql.DB, cfg Config) error {
 }
 
 // shareKey makes a file of n hexadecimal bytes the same in the data directory and in the database.
-// If the database has none, fits reports whether that of the directory may go there; nil stands for
-// a new one. shareKey reports whether the database has it, or true without database.seal.
+// If the database has no such key, fits reports whether the directory's key may go there; key is
+// nil if a new one would be made. shared reports whether the database has the key; without
+// database.seal it is true.
 func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n int, fits func(key []byte) bool) (shared bool, err error) {
 	if cfg.Database.Seal == "" {
 		return true, nil
@@ -61,11 +62,11 @@ func shareKey(ctx context.Context, control *sql.DB, cfg Config, name string, n i
 	return k.share(ctx, name, n, fits)
 }
 
-// newSeal returns the cipher of a key of sealSize bytes in hexadecimal. It puts a random nonce
-// before what it seals.
+// newSeal returns the cipher for a key of sealSize bytes in hexadecimal. The cipher puts a random
+// nonce before each sealed text.
 func newSeal(text string) (cipher.AEAD, error) {
 	key, err := hex.DecodeString(text)
-	if err != nil || len(key) != sealSize { // the value is a secret
+	if err != nil || len(key) != sealSize { // the error does not show the value, which is a secret
 		return nil, fmt.Errorf("want %d hexadecimal bytes, as `openssl rand -hex %d` prints them", sealSize, sealSize)
 	}
 	block, err := aes.NewCipher(key)
@@ -112,7 +113,7 @@ func (k *sealedKeys) share(ctx context.Context, name string, n int, fits func(ke
 	return true, nil
 }
 
-// read returns a key of the database, or nil if it has none of this name.
+// read returns a key from the database, or nil if there is none of this name.
 func (k *sealedKeys) read(ctx context.Context, name string) (key []byte, err error) {
 	var sealed []byte
 	err = k.db.QueryRowContext(ctx, `SELECT sealed FROM sealed_keys WHERE name = ?`, name).Scan(&sealed)
@@ -130,8 +131,8 @@ func (k *sealedKeys) read(ctx context.Context, name string) (key []byte, err err
 	return key, nil
 }
 
-// add puts a key into the database, unless another process was faster, and returns the key that is
-// there then.
+// add puts a key into the database, unless another process was faster, and returns the database's
+// key.
 func (k *sealedKeys) add(ctx context.Context, name string, key []byte) ([]byte, error) {
 	sealed := k.seal.Seal(nil, nil, key, []byte(name))
 	_, err := k.db.ExecContext(ctx, `INSERT INTO sealed_keys (name, sealed) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name, sealed)

@@ -1,6 +1,6 @@
 // Package service puts the rooms together: manager, ingest and serve in one process, or some of
-// them, over one database, one object store and one catalog. The rooms do not know each other. If
-// one needs something of another, it declares an interface, and this package connects the two.
+// them, over one database, one object store and one catalog. The rooms do not know each other. A
+// room that needs another one declares an interface, and this package connects the two.
 package service
 
 import (
@@ -24,7 +24,7 @@ import (
 	"sheaf/ui/removal"
 )
 
-// Service is the rooms of one process.
+// Service is a process with its rooms.
 type Service struct {
 	cfg       Config
 	log       *slog.Logger
@@ -37,30 +37,30 @@ type Service struct {
 	sites     removal.Network
 	stopping  chan struct{} // closed when Run begins to stop
 
-	// What the rooms do while the service runs, until ctx ends.
+	// Work of the rooms while the service runs, until ctx ends.
 	work []func(ctx context.Context) error
-	// settle records the last transfers when all work has ended; nil without roleServe.
+	// settle records the last transfers after all work has ended; nil without roleServe.
 	settle func(ctx context.Context) error
 }
 
 // Option is an option of New.
 type Option func(*Service)
 
-// WithBoundary has f called before and after each durable write of a batch's way, with one of
-// Boundaries, and "before" or "after". A fault test lets the process die in f. f is called
-// concurrently.
+// WithBoundary makes the service call f before and after each durable write on a batch's way. write
+// is one of Boundaries, and when is "before" or "after". A fault test ends the process in f. f is
+// called concurrently.
 func WithBoundary(f func(write, when string)) Option {
 	return func(s *Service) { s.boundary = f }
 }
 
 // WithSites sets the network through which the service fetches a site's proof of ownership. Tests
-// give one that stays on loopback.
+// use a network that stays on loopback.
 func WithSites(n removal.Network) Option {
 	return func(s *Service) { s.sites = n }
 }
 
-// WithClock replaces the machine's clock, by which the process computes the database's time. Tests
-// give a clock that is wrong.
+// WithClock replaces the machine's clock, from which the process computes the database's time.
+// Tests use a clock that is wrong.
 func WithClock(now func() time.Time) Option {
 	return func(s *Service) { s.state.local = now }
 }
@@ -92,7 +92,7 @@ func (s *Service) in(room string) func(write, when string) {
 	}
 }
 
-// New opens everything that the settings name, and listens. The caller must call Run.
+// New opens everything that the settings name, and listens. The caller must then call Run.
 func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (_ *Service, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -124,11 +124,11 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 
 // listeners are the service's open ports.
 type listeners struct {
-	http, download, implicit, drop, metrics net.Listener // nil if this process has no such server; http is never
+	http, download, implicit, drop, metrics net.Listener // nil: this process has no such server; http is never nil
 }
 
-// open listens. A process that is the second on its machine does without metrics, unless its
-// settings give them an address.
+// open listens at the addresses of the settings. If another process on this machine has the usual
+// address for metrics, it opens none for them, unless the settings name another address.
 func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	var lc net.ListenConfig
 	for _, one := range []struct {
@@ -190,8 +190,8 @@ func (s *Service) OperatorToken() string { return s.state.token }
 // settleTime is how long the database may take to record the last transfers.
 const settleTime = 10 * time.Second
 
-// Run serves until ctx ends or a room fails. After ctx has ended, running transfers have the time
-// stop of the settings to finish, and Run returns nil.
+// Run serves until ctx ends or a room fails. After ctx has ended, running transfers may finish
+// within the time stop of the settings, and Run returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.close()
 	g, ctx := errgroup.WithContext(ctx)

@@ -13,7 +13,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// First is what a new installation begins with.
+// First has the initial operator and keys of a new installation.
 type First struct {
 	Operator   string // name of an admin
 	Password   string // of the operator; empty: a random one
@@ -36,7 +36,7 @@ func Setup(ctx context.Context, cfg Config, first First, log *slog.Logger) (pass
 	if err != nil {
 		return "", err
 	}
-	if first.ReleaseKey != "" { // first: this may be repeated, adding an operator may not
+	if first.ReleaseKey != "" { // first, because this can be repeated, and adding an operator cannot
 		err := roster.NewReleases(s.db, s.objects, log).SetKey(ctx, first.ReleaseKey, false)
 		if errors.Is(err, roster.ErrKey) {
 			return "", errors.New("the installation has another release key already; give its file, or none")

@@ -24,22 +24,22 @@ import (
 	"sheaf/internal/servicekey"
 )
 
-// state is what a process has open.
+// state has what a process has opened.
 type state struct {
 	lock    io.Closer // of the data directory
 	objects *Objects
 	db      *sql.DB
 	local   func() time.Time // the machine's clock; nil: time.Now
-	clock   *db.Clock        // the same for all processes
+	clock   *db.Clock        // the same in all processes
 	token   string           // the operators'
-	keys    *servicekey.Ring // that sign receipts; nil in a process that only serves
+	keys    *servicekey.Ring // they sign receipts; nil in a process that only serves
 	leases  lease.Locker     // nil in a process that only serves
 	leasing io.Closer
 	monitor *monitor.Monitor // counts what the process does
 }
 
-// open opens what the settings name. It creates no database before it is sure that the database and
-// the store belong together. If it fails, the caller must close what is open.
+// open opens what the settings name. It creates a database only if the database and the store
+// belong together. If it fails, the caller must call close.
 func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	if s.lock, err = lockData(cfg); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *state) close() {
 // the process's ID.
 const lockFile = "service.lock"
 
-// lockData keeps other processes from a data directory with a SQLite database, until the lock is
+// lockData locks a data directory with a SQLite database against other processes, until the lock is
 // closed or the process ends.
 func lockData(cfg Config) (io.Closer, error) {
 	if cfg.Database.URL != "" {
@@ -143,8 +143,8 @@ const (
 	databaseTell   = 30 * time.Second // between two lines in the log
 )
 
-// databaseUsed waits until the database answers, for database.wait at most, and reports whether a
-// service has used it before.
+// databaseUsed waits until the database answers, at most for database.wait, and reports whether a
+// service has used the database before.
 func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, error) {
 	begun := time.Now()
 	var told time.Time
@@ -173,7 +173,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 	}
 }
 
-// advise adds to the error of a damaged database what to do about it.
+// advise adds advice to the error of a damaged database.
 func (c *Config) advise(err error) error {
 	if !errors.Is(err, db.ErrDamaged) {
 		return err

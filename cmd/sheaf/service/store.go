@@ -28,37 +28,37 @@ const (
 	storeS3 = "s3"
 )
 
-// How many operations of a process S3 may have at once.
+// Limits of the operations that a process may have under way at S3.
 const (
 	readsAtOnce  = 64
 	writesAtOnce = 16
 )
 
-// storeOpening bounds how long a start waits for a service of objects.
+// storeOpening is how long a start waits for an object store across the network.
 const storeOpening = 30 * time.Second
 
-// Store is the settings of the object store. All but Kind are for storeS3.
+// Store is the settings of the object store. The fields before Copy, except Kind, are for storeS3.
 type Store struct {
 	Kind          string `mapstructure:"kind" want:"fs or s3"` // storeFS: a directory in Data; storeS3: a bucket
 	Endpoint      string `mapstructure:"endpoint"`             // URL
-	Public        string `mapstructure:"public"`               // its URL for clients whom http.redirect sends there; empty: Endpoint
+	Public        string `mapstructure:"public"`               // URL of the endpoint for clients that http.redirect sends there; empty: Endpoint
 	Bucket        string `mapstructure:"bucket"`               // must exist
-	Prefix        string `mapstructure:"prefix"`               // of all keys
+	Prefix        string `mapstructure:"prefix"`               // begins all keys
 	Region        string `mapstructure:"region"`
-	CA            string `mapstructure:"ca"`                      // PEM file with the endpoint's authorities; empty: the system's
-	AccessKey     string `mapstructure:"access_key" secret:"yes"` // empty, as the secret: taken from the AWS environment or files
-	SecretKey     string `mapstructure:"secret_key" secret:"yes"` // or
-	SecretKeyFile string `mapstructure:"secret_key_file"`         // the file that has it
+	CA            string `mapstructure:"ca"`                      // PEM file with the endpoint's certificate authorities; empty: the system's
+	AccessKey     string `mapstructure:"access_key" secret:"yes"` // if both keys are empty, they are taken from the AWS environment or files
+	SecretKey     string `mapstructure:"secret_key" secret:"yes"` // or SecretKeyFile
+	SecretKeyFile string `mapstructure:"secret_key_file"`         // file with the secret key
 
 	// The following are for all kinds.
-	Copy  string `mapstructure:"copy"` // address of a second copy, as OpenStoreAt takes it; empty: none
+	Copy  string `mapstructure:"copy"` // address of a second copy, in the form of OpenStoreAt; empty: none
 	Scrub struct {
-		Every time.Duration `mapstructure:"every" want:"at least 0s"` // everything is read and verified once in this time; 0: never
-		Rate  int64         `mapstructure:"rate" want:"above 0"`      // bytes a second that are read for that at most
+		Every time.Duration `mapstructure:"every" want:"at least 0s"` // every object is read and verified once in this time; 0: never
+		Rate  int64         `mapstructure:"rate" want:"above 0"`      // most bytes a second that are read for this
 	} `mapstructure:"scrub"`
 }
 
-// check checks what can be checked without asking the store.
+// check makes the checks that need no access to the store.
 func (s *Store) check(is *settings.Checks) {
 	if s.Copy != "" {
 		_, _, err := storeAt(s.Copy)
@@ -81,7 +81,7 @@ func (s *Store) check(is *settings.Checks) {
 		"needs store.secret_key or store.secret_key_file, and the other way round")
 }
 
-// Objects is the store of a service, metered.
+// Objects is the store of a service, with counts of its operations.
 type Objects struct {
 	store.Store
 	meter *store.Meter
@@ -91,21 +91,22 @@ type Objects struct {
 // Unwrap implements store.Wrapper.
 func (o *Objects) Unwrap() store.Store { return o.Store }
 
-// Usages is what was done to the store since it was opened, each attempt counted.
+// Usages returns the store's operations since it was opened. It counts each attempt.
 func (o *Objects) Usages() store.Usages { return o.meter.Usages() }
 
-// LogTo makes the store log its operations. It must be called before the first.
+// LogTo makes the store log its operations. Call it before the first operation.
 func (o *Objects) LogTo(log *slog.Logger) { o.meter.Log = log }
 
-// Close gives up the store.
+// Close closes the store.
 func (o *Objects) Close() error { return o.under.Close() }
 
-// StoreDir is the directory that holds the store, where one does.
+// StoreDir returns the directory that holds the store; ok is false if the store is not in a
+// directory.
 func (c *Config) StoreDir() (dir string, ok bool) {
 	return filepath.Join(c.Data, "store"), c.Store.Kind == storeFS
 }
 
-// storeName says for people where the object store is.
+// storeName returns the place of the object store, for people.
 func (c *Config) storeName() string {
 	if dir, ok := c.StoreDir(); ok {
 		return dir
@@ -113,9 +114,8 @@ func (c *Config) storeName() string {
 	return c.Store.Endpoint + " " + path.Join(c.Store.Bucket, c.Store.Prefix)
 }
 
-// OpenStore opens the store that the settings name. Operations on a service
-// across the network are limited, and tried again where they fail; a directory
-// needs neither.
+// OpenStore opens the store that the settings name. Operations on a remote store are limited in
+// number, and repeated if they fail; a directory needs neither.
 func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	dir, ok := cfg.StoreDir()
 	if !ok {
@@ -147,8 +147,8 @@ func fsck(ctx context.Context, objects *Objects, deep bool) (_ *catalog.Report, 
 	return upkeep.Fsck(ctx, objects, deep)
 }
 
-// storeAt returns the settings of the bucket at an address, http(s)://host/bucket/prefix with the
-// credentials of the AWS environment or files; isDir says that the address is a directory.
+// storeAt returns the settings of the bucket at an address, http(s)://host/bucket/prefix, with the
+// credentials of the AWS environment or files. isDir says that the address is a directory instead.
 func storeAt(address string) (s Store, isDir bool, err error) {
 	if !strings.Contains(address, "://") {
 		return s, true, nil
@@ -179,8 +179,8 @@ func OpenStoreAt(ctx context.Context, address string) (*Objects, error) {
 	return openS3(ctx, s, false)
 }
 
-// openDir opens the store in a directory. A directory that does not exist is an error, so that a
-// wrong name is not taken for an empty store.
+// openDir opens the store in a directory. It fails if the directory does not exist, so that a wrong
+// name is not taken for an empty store.
 func openDir(dir string) (*Objects, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func openDir(dir string) (*Objects, error) {
 	return makeDir(dir)
 }
 
-// makeDir is openDir for a directory that may not be there yet.
+// makeDir is openDir, but makes the directory if it does not exist.
 func makeDir(dir string) (*Objects, error) {
 	objects, err := store.OpenFS(dir)
 	if err != nil {
@@ -198,22 +198,21 @@ func makeDir(dir string) (*Objects, error) {
 	return &Objects{Store: meter, meter: meter, under: objects}, nil
 }
 
-// Repair repairs the store that the settings name by the copy at an address; see upkeep.Repair.
+// Repair repairs the store of the settings from the copy at an address; see upkeep.Repair.
 func Repair(ctx context.Context, cfg Config, from string) (_ *upkeep.Repaired, err error) {
 	return withCopy(ctx, cfg, from, func(objects, copied *Objects) (*upkeep.Repaired, error) {
 		return upkeep.Repair(ctx, objects, copied)
 	})
 }
 
-// CopyStore brings the copy at an address of the store that the settings name up to date; see
-// upkeep.Copy.
+// CopyStore updates the copy, at an address, of the store of the settings; see upkeep.Copy.
 func CopyStore(ctx context.Context, cfg Config, to string, prune bool) (_ *upkeep.Copied, err error) {
 	return withCopy(ctx, cfg, to, func(objects, copied *Objects) (*upkeep.Copied, error) {
 		return upkeep.Copy(ctx, copied, objects, prune)
 	})
 }
 
-// withCopy opens the store that the settings name and a copy of it.
+// withCopy opens the store of the settings and its copy, and calls do with both.
 func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects, copied *Objects) (T, error)) (done T, err error) {
 	objects, err := openExisting(ctx, cfg)
 	if err != nil {
@@ -228,7 +227,7 @@ func withCopy[T any](ctx context.Context, cfg Config, at string, do func(objects
 	return do(objects, copied)
 }
 
-// openExisting is OpenStore but for a data directory that does not exist, which is an error.
+// openExisting is OpenStore, but fails if the data directory does not exist.
 func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
 	if dir, ok := cfg.StoreDir(); ok {
 		objects, err := openDir(dir)
@@ -240,7 +239,7 @@ func openExisting(ctx context.Context, cfg Config) (*Objects, error) {
 	return OpenStore(ctx, cfg)
 }
 
-// options are those for opening the bucket.
+// options returns the options for opening the bucket.
 func (s *Store) options() (store.S3Options, error) {
 	opt := store.S3Options{
 		Endpoint: s.Endpoint, Public: s.Public, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
@@ -278,7 +277,7 @@ func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
 	return &Objects{Store: store.NewRetry(meter, store.RetryOptions{}), meter: meter, under: objects}, nil
 }
 
-// blame names the setting that an error of the service comes from.
+// blame adds to an error of the remote store the name of the setting that causes it.
 func (s *Store) blame(err error) error {
 	for _, c := range []struct {
 		is         error

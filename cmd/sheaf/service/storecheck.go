@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/store/storecheck"
 )
 
-// checkTime bounds a check of a store.
+// checkTime is the most time that a check of a store may take.
 const checkTime = time.Minute
 
 // CheckStore checks whether the store that the settings name keeps the promises that Sheaf needs;
@@ -43,7 +43,7 @@ func CheckStoreAt(ctx context.Context, address string) ([]storecheck.Promise, er
 func checkName() string { return "sheaf-check-" + strings.ToLower(rand.Text()) }
 
 func checkDir(ctx context.Context, dir string) (_ []storecheck.Promise, err error) {
-	if _, err := os.Stat(dir); err != nil { // a wrong name is not taken for an empty store
+	if _, err := os.Stat(dir); err != nil { // a wrong name must not be taken for an empty store
 		return nil, fmt.Errorf("check store: %w", err)
 	}
 	dir = filepath.Join(dir, checkName())
@@ -62,7 +62,7 @@ func checkS3(ctx context.Context, s Store) (_ []storecheck.Promise, err error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.ReadOnly = true // else OpenS3 leaves an object of its own
+	opt.ReadOnly = true // otherwise OpenS3 would leave an object of its own
 	opt.Prefix = path.Join(opt.Prefix, checkName())
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -19,20 +19,20 @@ import (
 	"sheaf/internal/settings"
 )
 
-// TLS is the settings of the certificate that all servers share which have none of their own.
+// TLS is the settings of the certificate for all servers that have none of their own.
 type TLS struct {
 	Cert string        `mapstructure:"cert"` // PEM files
 	Key  string        `mapstructure:"key"`
 	ACME ACME          `mapstructure:"acme"`
-	HSTS time.Duration `mapstructure:"hsts" want:"at least 0s"` // for which browsers shall use nothing but https; 0: not said
+	HSTS time.Duration `mapstructure:"hsts" want:"at least 0s"` // how long browsers must use only https; 0: they are not told
 }
 
-// ACME is the settings of certificates that the service itself gets and renews.
+// ACME is the settings of certificates that the service gets and renews by itself.
 type ACME struct {
-	Names     []string `mapstructure:"names"`     // each gets a certificate of its own; empty: none is asked for
+	Names     []string `mapstructure:"names"`     // each gets a certificate of its own; empty: the service gets none
 	Email     string   `mapstructure:"email"`     // for the authority's warnings
 	Directory string   `mapstructure:"directory"` // the authority's URL
-	CA        string   `mapstructure:"ca"`        // PEM file of the authority's own authorities; empty: the system's
+	CA        string   `mapstructure:"ca"`        // PEM file of the certificate authorities that the authority's server is checked against; empty: the system's
 }
 
 func (t *TLS) check(is *settings.Checks) {
@@ -47,10 +47,10 @@ func (t *TLS) check(is *settings.Checks) {
 	is.Require(a.Email == "" || strings.Contains(a.Email, "@"), "tls.acme.email", a.Email, "want a mail address")
 }
 
-// given reports whether there is such a certificate.
+// given reports whether the settings name a certificate.
 func (t *TLS) given() bool { return t.Cert != "" || len(t.ACME.Names) > 0 }
 
-// defaultDirectory is Let's Encrypt's.
+// defaultDirectory is the URL of Let's Encrypt.
 const defaultDirectory = "https://acme-v02.api.letsencrypt.org/directory"
 
 // source returns the ACME of these settings.
@@ -65,8 +65,8 @@ func (a *ACME) source(control *sql.DB, every time.Duration, log *slog.Logger) (c
 // maxCertificateLook is the longest time between two looks at the files of certificates.
 const maxCertificateLook = 10 * time.Second
 
-// certificates are those of the servers. Several servers may have the same. nil: the server speaks
-// no TLS.
+// certificates are the certificates of the servers; several servers may have the same. nil: the
+// server speaks no TLS.
 type certificates struct {
 	http, download, drop certs.Source
 	all                  []certs.Source // each once
@@ -110,7 +110,8 @@ func (c *certificates) open(cfg *Config, control *sql.DB, log *slog.Logger) (err
 	return nil
 }
 
-// web returns the configuration of the web server, or nil. It alone answers an authority.
+// web returns the TLS configuration of the web server, or nil. Only this server answers an ACME
+// authority's challenges.
 func (c *certificates) web() *tls.Config {
 	config := tlsConfig(c.http)
 	if _, ok := c.http.(*certs.ACME); ok {
@@ -127,7 +128,7 @@ func tlsConfig(s certs.Source) *tls.Config {
 	return certs.Config(s)
 }
 
-// check returns an error if a certificate cannot be replaced, or if clients refuse it.
+// check returns an error if a certificate cannot be replaced, or if clients will refuse it.
 func (c *certificates) check(context.Context) error {
 	var errs []error
 	for _, source := range c.all {
@@ -145,7 +146,7 @@ func (c *certificates) check(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// metrics tells when certificates expire.
+// metrics returns the source of the certificates' expiry times.
 func (c *certificates) metrics() metrics.Source {
 	return metrics.Source{Name: "certificates", Ask: func(_ context.Context, out *metrics.Out) error {
 		for _, source := range c.all {
@@ -158,7 +159,7 @@ func (c *certificates) metrics() metrics.Source {
 	}}
 }
 
-// strictTransport tells browsers that come by TLS to use nothing else for the time age (RFC 6797).
+// strictTransport tells browsers that come by TLS to use only TLS for the time age (RFC 6797).
 func strictTransport(age time.Duration, next http.Handler) http.Handler {
 	if age == 0 {
 		return next

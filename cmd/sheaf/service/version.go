@@ -5,8 +5,8 @@ import "runtime/debug"
 // release is the version of a packaged program, which deploy/packages sets by -ldflags.
 var release string
 
-// Version is the program's version as the build knows it: a package's version, a release's tag, or
-// the commit that it was built from.
+// Version returns the program's version: that of its package or its release's tag, or else the
+// commit that it was built from.
 func Version() string {
 	if release != "" {
 		return release

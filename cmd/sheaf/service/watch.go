@@ -10,10 +10,10 @@ import (
 	"sheaf/internal/settings"
 )
 
-// Watch is the settings of how consumers are told of changes.
+// Watch is the settings by which consumers are told of changes.
 type Watch struct {
-	Limit           int  `mapstructure:"limit" want:"above 0"` // watches of one account
-	Confirmed       bool `mapstructure:"confirmed"`            // mail addresses need no confirmation
+	Limit           int  `mapstructure:"limit" want:"above 0"` // most watches of one account
+	Confirmed       bool `mapstructure:"confirmed"`            // mail addresses count as confirmed
 	PrivateWebhooks bool `mapstructure:"private_webhooks"`     // webhooks may be at private addresses and on this machine
 	Mail            Mail `mapstructure:"mail"`
 }
@@ -22,10 +22,10 @@ type Watch struct {
 type Mail struct {
 	Server       string `mapstructure:"server" want:"host:port, or nothing"` // SMTP, host:port; empty: no mails are sent
 	From         string `mapstructure:"from"`                                // bare address
-	TLS          string `mapstructure:"tls" want:"starttls, tls or none"`    // a mailer.TLS
+	TLS          string `mapstructure:"tls" want:"starttls, tls or none"`    // one of mailer.TLS
 	User         string `mapstructure:"user"`                                // empty: no login
 	PasswordFile string `mapstructure:"password_file"`
-	Roots        string `mapstructure:"roots"` // PEM file with the server's authorities; empty: the system's
+	Roots        string `mapstructure:"roots"` // PEM file with the server's certificate authorities; empty: the system's
 }
 
 func (w *Watch) check(is *settings.Checks) {
@@ -37,7 +37,7 @@ func (w *Watch) check(is *settings.Checks) {
 	is.Require(err == nil && a.Address == m.From, "watch.mail.from", m.From, "want a bare address, such as archive@example.jp")
 }
 
-// mailServer returns where mails are sent; nil: nowhere.
+// mailServer returns the mail server, or nil if none is set.
 func (m *Mail) mailServer() (*mailer.Server, error) {
 	if m.Server == "" {
 		return nil, nil

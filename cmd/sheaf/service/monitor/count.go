@@ -23,7 +23,7 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
 }
 
-// transferCounts are the transfers that have ended.
+// transferCounts counts the transfers that have ended.
 type transferCounts struct {
 	ended          *prometheus.CounterVec
 	bytes, seconds *prometheus.CounterVec
@@ -41,7 +41,7 @@ func (c *transferCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.ended, c.bytes, c.seconds}
 }
 
-// recorder counts transfers, and passes them on.
+// recorder counts transfers, and passes them on to next.
 type recorder struct {
 	transfers.Recorder
 	counts *transferCounts
@@ -52,8 +52,8 @@ func (m *Monitor) Transfers(next transfers.Recorder) transfers.Recorder {
 	return recorder{next, m.transfers}
 }
 
-// Record implements transfers.Recorder. A transfer that is counted as ended has its bytes and its
-// time counted before.
+// Record implements transfers.Recorder. It counts a transfer's bytes and time before it counts its
+// end.
 func (r recorder) Record(ctx context.Context, t transfers.Transfer) error {
 	r.counts.bytes.WithLabelValues(t.Direction, t.Protocol).Add(float64(max(t.Bytes, 0)))
 	r.counts.seconds.WithLabelValues(t.Direction, t.Protocol).Add(max(t.Took.Seconds(), 0))
@@ -61,7 +61,7 @@ func (r recorder) Record(ctx context.Context, t transfers.Transfer) error {
 	return r.Recorder.Record(ctx, t)
 }
 
-// leaseCounts are this process's leases by name, of which there are few.
+// leaseCounts counts this process's leases by name. There are few names.
 type leaseCounts struct {
 	held, waiting      *prometheus.GaugeVec
 	granted, lost, bad *prometheus.CounterVec
@@ -118,12 +118,13 @@ func (l locker) Do(ctx context.Context, name string, f func(ctx context.Context,
 	return err
 }
 
-// requestCounts are the HTTP requests by route. There are as many routes as the program has.
+// requestCounts counts the HTTP requests by route. There are only as many routes as the program
+// defines.
 type requestCounts struct {
 	ended   *prometheus.CounterVec
 	running prometheus.Gauge
 	began   *prometheus.HistogramVec
-	handler http.Handler // counts a request, and hands it on to the one in its routed
+	handler http.Handler // counts a request, and passes it to the handler in its routed
 }
 
 func newRequestCounts() *requestCounts {
@@ -151,7 +152,7 @@ func (c *requestCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.ended, c.running, c.began}
 }
 
-// routed says where a request goes. Its zero value is the key of it in the request's context.
+// routed says where a request goes. The zero value of its type is its key in the request's context.
 type routed struct {
 	pattern string // of the route
 	next    http.Handler
@@ -160,8 +161,8 @@ type routed struct {
 // noRoute is the route of requests for paths that do not exist.
 const noRoute = "none"
 
-// HTTP is middleware of the router: it counts the requests that the router passes to next. Around
-// the router's handler of unknown paths it counts those.
+// HTTP is middleware of the router: it counts the requests that the router passes to next. As a
+// wrapper of the router's handler for unknown paths, it counts those requests.
 func (m *Monitor) HTTP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := noRoute
@@ -174,7 +175,7 @@ func (m *Monitor) HTTP(next http.Handler) http.Handler {
 	})
 }
 
-// FTP returns the counts of a server, which it is to keep.
+// FTP returns the counts that an FTP server must keep up to date.
 func (m *Monitor) FTP(server string) *ftp.Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

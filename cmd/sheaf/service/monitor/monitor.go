@@ -1,9 +1,9 @@
-// Package monitor has the service's metrics, by the conventions of Prometheus. Most are asked at
-// each scrape of what the rooms know anyway; a few are counted where a room's calls pass:
-// transfers, leases, HTTP, durable writes. The rooms know nothing of Prometheus.
+// Package monitor has the service's metrics, by the conventions of Prometheus. At each scrape it
+// asks the rooms for most of them. A few are counted where a room's calls pass: transfers, leases,
+// HTTP, durable writes. The rooms know nothing of Prometheus.
 //
-// Labels take few values. None is a host's name, an account or an address. Robots have metrics of
-// their own up to a bound.
+// Labels have few values: no host's name, no account, no address. Robots have metrics of their own,
+// up to a bound.
 package monitor
 
 import (
@@ -20,7 +20,7 @@ import (
 // prefix begins the names of the service's own metrics.
 const prefix = "sheaf"
 
-// Monitor counts what one process does, and knows whom to ask for the rest. Its methods may be
+// Monitor counts what one process does, and asks its sources for other metrics. Its methods may be
 // called concurrently.
 type Monitor struct {
 	transfers *transferCounts
@@ -47,14 +47,14 @@ func New() *Monitor {
 	return m
 }
 
-// Add has sources asked at each scrape.
+// Add adds sources, which are asked at each scrape.
 func (m *Monitor) Add(sources ...metrics.Source) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sources = append(m.sources, sources...)
 }
 
-// Collect has a collector's metrics served, too.
+// Collect also serves the metrics of a collector.
 func (m *Monitor) Collect(c prometheus.Collector) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,8 +68,8 @@ func (m *Monitor) Wrote(room, write, when string) {
 	}
 }
 
-// Handler serves metrics, and profiles under /debug/pprof/. It knows the sources that were added so
-// far. Profiles tell much, so it belongs on a private address.
+// Handler serves metrics, and profiles under /debug/pprof/. It includes the sources that were added
+// before. Profiles reveal much, so it belongs on a private address.
 func (m *Monitor) Handler() http.Handler {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// mostRobots is how many robots have metrics of their own. Those that are silent come first.
+	// mostRobots is how many robots have metrics of their own. Silent robots come first.
 	mostRobots = 200
-	// mostHosts is how far hosts that wait are counted.
+	// mostHosts is the number up to which waiting hosts are counted.
 	mostHosts = 10_000
 )
 
@@ -33,7 +33,7 @@ func robotState(r *roster.Robot) string {
 	return "working"
 }
 
-// Wrong gives what is wrong now, by kind.
+// Wrong gives the present failures, by kind.
 func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
 	return metrics.Source{Name: "wrong", Ask: func(ctx context.Context, out *metrics.Out) error {
 		all, err := list(ctx)
@@ -51,7 +51,7 @@ func Wrong(list func(context.Context) ([]board.Failure, error)) metrics.Source {
 	}}
 }
 
-// Manager gives the robots, and the hosts that wait.
+// Manager gives the robots and the waiting hosts.
 func Manager(m *manager.Manager) metrics.Source {
 	return metrics.Source{Name: "manager", Ask: func(ctx context.Context, out *metrics.Out) error {
 		robots, err := m.Roster.Summaries(ctx)
@@ -70,8 +70,8 @@ func Manager(m *manager.Manager) metrics.Source {
 	}}
 }
 
-// addRobots adds the numbers of robots by state, and the ages of the robots that have joined, up to
-// mostRobots of them.
+// addRobots adds the numbers of robots by state. For up to mostRobots robots that have joined it
+// also adds their ages.
 func addRobots(out *metrics.Out, robots []roster.Robot, now time.Time) {
 	states := map[string]int{"out": 0, "silent": 0, "paused": 0, "working": 0}
 	var joined []*roster.Robot

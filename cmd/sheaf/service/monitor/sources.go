@@ -20,7 +20,8 @@ import (
 	"sheaf/ui/removal"
 )
 
-// age returns how long ago t was, in seconds. It is 0 for the zero time and for times to come.
+// age returns how long ago t was, in seconds. It is 0 for the zero time and for times in the
+// future.
 func age(now, t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -28,8 +29,8 @@ func age(now, t time.Time) float64 {
 	return max(now.Sub(t).Seconds(), 0)
 }
 
-// Store gives the counts of a store's operations. Local files that are sent to clients by the
-// kernel are not among them.
+// Store gives the counts of a store's operations. They do not include local files that the kernel
+// sends to clients.
 func Store(usages func() store.Usages) metrics.Source {
 	return metrics.Source{Name: "store", Ask: func(_ context.Context, out *metrics.Out) error {
 		u := usages()
@@ -43,8 +44,8 @@ func Store(usages func() store.Usages) metrics.Source {
 	}}
 }
 
-// Disks gives the room on the file systems that hold directories. The keys say what the directories
-// are for.
+// Disks gives the room on the file systems of directories. The keys name the purpose of each
+// directory.
 func Disks(dirs map[string]string) metrics.Source {
 	return metrics.Source{Name: "disks", Ask: func(_ context.Context, out *metrics.Out) error {
 		for what, dir := range dirs {
@@ -63,8 +64,8 @@ func Disks(dirs map[string]string) metrics.Source {
 	}}
 }
 
-// Scrub gives how far the reading of the whole store is, and what it has found. copied says that
-// there is a second copy.
+// Scrub gives the progress and the findings of reading the whole store. copied says that there is a
+// second copy.
 func Scrub(copied bool, state func(context.Context) (upkeep.Scrub, error)) metrics.Source {
 	return metrics.Source{Name: "scrub", Ask: func(ctx context.Context, out *metrics.Out) error {
 		s, err := state(ctx)
@@ -87,7 +88,7 @@ func Scrub(copied bool, state func(context.Context) (upkeep.Scrub, error)) metri
 	}}
 }
 
-// Backed gives how often consumers' reads needed the copy of the store.
+// Backed counts the consumers' reads that needed the copy of the store.
 func Backed(b *store.Backed) metrics.Source {
 	return metrics.Source{Name: "copy", Ask: func(_ context.Context, out *metrics.Out) error {
 		out.Counter("store_copy_reads_total", "Reads of objects in the second copy, as the store's own are missing, unreadable or damaged.", float64(b.Reads()))
@@ -96,7 +97,7 @@ func Backed(b *store.Backed) metrics.Source {
 }
 
 // Ingest gives the buffers and the quarantine, and whether a publication was missed. schedule is
-// when editions are published; nil is always.
+// the window of publication; nil: always open.
 func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
 	return metrics.Source{Name: "ingest", Ask: func(ctx context.Context, out *metrics.Out) error {
 		held, err := in.Held(ctx)
@@ -127,8 +128,8 @@ func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
 // patience is how long a batch may wait for its publication while the window is open.
 const patience = time.Hour
 
-// missed reports whether what is ready since then should have been published by now: a window that
-// opened afterwards is over, or has been open for longer than patience.
+// missed reports whether batches that are ready since a time should have been published by now: a
+// window has opened and shut since, or has been open for longer than patience.
 func missed(schedule *window.Schedule, since, now time.Time) bool {
 	opens := since
 	if schedule.Open(since) {
@@ -140,7 +141,7 @@ func missed(schedule *window.Schedule, since, now time.Time) bool {
 	}
 	opens, ok := schedule.Next(opens)
 	if !ok {
-		return false // published by hand only
+		return false // published only by operators' commands
 	}
 	due := schedule.Until(opens)
 	if late := opens.Add(patience); due.IsZero() || late.Before(due) {
@@ -149,11 +150,11 @@ func missed(schedule *window.Schedule, since, now time.Time) bool {
 	return now.After(due)
 }
 
-// readLag is the greatest age of the versions of catalog and index that a scrape may see. Then it
-// rarely has to ask the store.
+// readLag is the greatest age of the versions of catalog and index that a scrape may see. So a
+// scrape rarely has to ask the store.
 const readLag = 10 * time.Second
 
-// Catalog gives what is published, and how far the index of records by URL is behind it.
+// Catalog gives the figures of the catalog, and how far the index of records by URL lags behind it.
 func Catalog(c *catalog.Catalog, index *urlindex.Reader) metrics.Source {
 	return metrics.Source{Name: "catalog", Ask: func(ctx context.Context, out *metrics.Out) error {
 		s, err := c.PinWithin(ctx, readLag)
@@ -205,7 +206,7 @@ func Running(r *transfers.Running) metrics.Source {
 	}}
 }
 
-// Watches gives the numbers of notices to consumers that wait, fail or were given up.
+// Watches gives the numbers of notices to consumers that wait, have failed or were given up.
 func Watches(w *watch.Watches) metrics.Source {
 	return metrics.Source{Name: "watches", Ask: func(ctx context.Context, out *metrics.Out) error {
 		list, err := w.Deliveries(ctx)
@@ -228,7 +229,7 @@ func Watches(w *watch.Watches) metrics.Source {
 	}}
 }
 
-// Mails gives the letters that are not delivered.
+// Mails gives the number of undelivered mails.
 func Mails(o *mailer.Outbox) metrics.Source {
 	return metrics.Source{Name: "mails", Ask: func(ctx context.Context, out *metrics.Out) error {
 		c, err := o.Counts(ctx)
@@ -243,7 +244,7 @@ func Mails(o *mailer.Outbox) metrics.Source {
 	}}
 }
 
-// Removals gives the requests for removal that wait.
+// Removals gives the numbers of waiting requests for removal.
 func Removals(d *removal.Desk) metrics.Source {
 	return metrics.Source{Name: "removals", Ask: func(ctx context.Context, out *metrics.Out) error {
 		w, err := d.Waiting(ctx)
@@ -258,7 +259,7 @@ func Removals(d *removal.Desk) metrics.Source {
 	}}
 }
 
-// Jobs gives consumers' queries that are worked on in the background.
+// Jobs gives the numbers of consumers' background queries.
 func Jobs(j *results.Jobs) metrics.Source {
 	return metrics.Source{Name: "jobs", Ask: func(ctx context.Context, out *metrics.Out) error {
 		queues, err := j.Queues(ctx)
