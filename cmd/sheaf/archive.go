@@ -29,7 +29,7 @@ as the object store has it; or a batch, such as sheaf archive import -o writes. 
 	return cmd
 }
 
-// eachSegment opens one file after the other and calls do with each of its parts.
+// eachSegment opens the files one after the other and calls do with each part of each.
 func eachSegment(ctx context.Context, names []string, do func(archive.Source, *archive.Index) error) error {
 	for _, name := range names {
 		err := withParts(ctx, []string{name}, func(parts []archive.Part) error {
@@ -225,7 +225,7 @@ func archiveCDX() *cobra.Command {
 	}
 }
 
-// warcName returns the name of the WARC that is made of a segment file.
+// warcName returns the name of the WARC that is made from a segment file.
 func warcName(file string) string {
 	return strings.TrimSuffix(filepath.Base(file), ".tar.gz") + ".warc.gz"
 }

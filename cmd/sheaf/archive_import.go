@@ -78,7 +78,7 @@ type importOptions struct {
 	collection    wire.Collection
 }
 
-// check returns an error for flags that do not go together.
+// check returns an error if flags contradict each other.
 func (o *importOptions) check(files int) error {
 	switch {
 	case o.output != "" && files != 1:
@@ -113,14 +113,15 @@ func importFile(cmd *cobra.Command, c *client.Client, name string, opt importOpt
 	})
 }
 
-// What is counted of a file.
+// Names of the counts of a file.
 const (
 	lossText   = "left out %d damaged places"
 	asideText  = "%d records kept apart are found at no address"
 	unreadText = "%d files of the WACZ were not read"
 )
 
-// writeLosses says what was left out of a file, or is found at no address.
+// writeLosses lists records of a file that were left out, or that readers do not find at their
+// address.
 func writeLosses(w io.Writer, name, what string, l foreign.Losses) {
 	if l.Lost == 0 {
 		return

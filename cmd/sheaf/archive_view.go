@@ -61,7 +61,7 @@ func archiveWACZ() *cobra.Command {
 		Use: "wacz FILE...", Short: "Write the records of all files to standard output, as one .wacz for ReplayWeb.page", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
-				var created time.Time // of the last record, so that the same files give the same bytes
+				var created time.Time // date of the newest record, so that the same files give the same bytes
 				for _, p := range parts {
 					for i := range p.Index.Cells {
 						if t := p.Index.Cells[i].Time; t.After(created) {
@@ -81,7 +81,7 @@ func archiveWACZ() *cobra.Command {
 	return cmd
 }
 
-// withParts opens files, reads their indexes and calls do with the parts of all.
+// withParts opens files, reads their indexes, and calls do once with the parts of all files.
 func withParts(ctx context.Context, names []string, do func([]archive.Part) error) (err error) {
 	var parts []archive.Part
 	var open []io.Closer
@@ -109,7 +109,7 @@ func withParts(ctx context.Context, names []string, do func([]archive.Part) erro
 	return do(parts)
 }
 
-// copyAll writes a whole computed file to w.
+// copyAll writes the whole content of a view to w.
 func copyAll(ctx context.Context, w io.Writer, f interface {
 	Size() int64
 	OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error)

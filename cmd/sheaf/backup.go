@@ -16,7 +16,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// backupTime is the time for a backup.
+// backupTime is the most time that a backup may take.
 const backupTime = 2 * time.Hour
 
 func backupCommand() *cobra.Command {
@@ -35,8 +35,8 @@ into a new installation, on SQLite or PostgreSQL. Back up the archives, in the o
 	})
 }
 
-// fetchBackup writes a backup to a file. The file only gets its name when the backup has been
-// checked from end to end.
+// fetchBackup writes a backup to a file. The file gets its name only after the whole backup was
+// checked.
 func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s is there already; choose another name", path)
@@ -45,7 +45,7 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails if it was renamed
+	defer os.Remove(f.Name()) // fails if the file was renamed
 	defer f.Close()
 	if err := c.Get(cmd.Context(), service.SaveState.Path, f); err != nil {
 		return err

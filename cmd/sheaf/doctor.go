@@ -56,7 +56,8 @@ are in it: look at it before you give it away.`,
 	return cmd
 }
 
-// gather returns the whole text. It never fails: of each section that cannot be had it says why.
+// gather returns the whole text. It never fails: in place of a section that it cannot get, it gives
+// the reason.
 func gather(cmd *cobra.Command, args []string, log string) []byte {
 	var b bytes.Buffer
 	section := func(title string, write func(w io.Writer) error) {
@@ -69,7 +70,7 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 	file := admin.SettingsFile(cmd)
 	cfg, settingsErr := admin.LoadSettings(file, nil)
 	lines, secrets := settings.Show(&cfg)
-	if token, err := service.ReadToken(cfg.Data); err == nil { // the log could have it, also where no service is asked
+	if token, err := service.ReadToken(cfg.Data); err == nil { // the log may contain the token, even if no service is asked
 		secrets = append(secrets, token)
 	}
 	section("settings", func(w io.Writer) error {
@@ -91,7 +92,7 @@ func gather(cmd *cobra.Command, args []string, log string) []byte {
 	return withoutSecrets(display.HarmlessLines(b.String()), secrets)
 }
 
-// variables names the variables of the environment that are settings.
+// variables returns the names of the environment variables that are settings.
 func variables() (names []string) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "SHEAF_") || strings.HasPrefix(name, "AWS_") {
@@ -102,8 +103,7 @@ func variables() (names []string) {
 	return names
 }
 
-// getAny writes the body of an answer, whatever its status: health answers 503 when it matters
-// most.
+// getAny writes the body of an answer with any status: health answers 503 when it matters most.
 func getAny(cmd *cobra.Command, c *client.Client, path string, w io.Writer) error {
 	if path != api.PathHealth {
 		return c.Get(cmd.Context(), path, w)
@@ -144,7 +144,7 @@ func sheafMetrics(cmd *cobra.Command, address string, w io.Writer) error {
 	return lines.Err()
 }
 
-// logLines is the number of warnings and errors that are given.
+// logLines is the most warnings and errors that are given.
 const logLines = 300
 
 var grave = regexp.MustCompile(`level=(WARN|ERROR)|"level":"(WARN|ERROR)"|panic|fatal`)
@@ -179,13 +179,13 @@ func logTail(cmd *cobra.Command, file string, w io.Writer) error {
 	return lines.Err()
 }
 
-// shortSecret is the length below which a secret is not looked for: it would be found everywhere.
+// shortSecret is the length below which a secret is not removed, because it would be found
+// everywhere.
 const shortSecret = 4
 
 var urlPassword = regexp.MustCompile(`://[^/\s:@"]*:[^/\s@"]+@`)
 
-// withoutSecrets takes the values of secrets, and passwords of URLs, out of a text, wherever they
-// got into it.
+// withoutSecrets removes the values of secrets, and passwords in URLs, from a text.
 func withoutSecrets(text string, secrets []string) []byte {
 	for _, secret := range secrets {
 		if len(secret) >= shortSecret {

@@ -73,7 +73,7 @@ completed by the next change.`,
 				if err != nil && !errors.Is(err, quorum.ErrNoQuorum) {
 					return err
 				}
-				return errors.Join(err, showServers(cmd, l)) // which answer
+				return errors.Join(err, showServers(cmd, l)) // shows which servers answer
 			})
 		},
 	}

@@ -1,6 +1,6 @@
-// Command sheaf is the service and its operators' commands: `sheaf serve` runs the
-// manager, the ingest and the serve rooms in one process, `sheaf demo` shows all
-// of it on loopback, and the rest looks after a running service or its files.
+// Command sheaf is the service and its operators' commands: `sheaf serve` runs the manager, the
+// ingest and the serve rooms in one process, `sheaf demo` shows all of it on loopback, and the
+// other commands look after a running service or its files.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // windows are in named zones, on machines without zone files too
+	_ "time/tzdata" // windows name zones, and a machine may lack zone files
 
 	"github.com/spf13/cobra"
 

@@ -77,7 +77,7 @@ here too; so is what a narrower selection leaves out, and a host whose robots.tx
 	return cmd
 }
 
-// report chooses how progress is shown: by bars on a terminal, by lines elsewhere.
+// report chooses how progress is shown: as bars on a terminal, otherwise as lines.
 func report(cmd *cobra.Command, opt *mirror.Options, asJSON, quiet bool) (finish func()) {
 	switch out := cmd.OutOrStdout(); {
 	case asJSON:

@@ -27,7 +27,7 @@ func serveCommand() *cobra.Command {
 			log := cfg.Observe.Log.New(os.Stderr)
 			s, err := service.New(cmd.Context(), cfg, log)
 			if cmd.Context().Err() != nil {
-				return nil // stopped while it waited for the database
+				return nil // it was stopped while it waited for the database
 			}
 			if err != nil {
 				return err

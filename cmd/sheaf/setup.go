@@ -26,7 +26,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// setup is what `sheaf setup` was told.
+// setup has the answers of `sheaf setup`.
 type setup struct {
 	config, data     string
 	name, address    string
@@ -82,7 +82,7 @@ SHEAF_STORE_SECRET_KEY, and are not written.`,
 	return cmd
 }
 
-// answer is what a question, or the flag of its name, asks for.
+// answer is a value that a flag or the question of the same name gives.
 type answer struct {
 	flag, text string
 	to         *string
@@ -120,8 +120,8 @@ func checkOperator(name string) error {
 	return nil
 }
 
-// ask asks for what the flags do not give, and again for what cannot be used. An empty answer takes
-// what the question shows. It returns the number of questions.
+// ask asks for values that the flags do not give, and again for values that cannot be used. An
+// empty answer takes the value that the question shows. asked is the number of questions.
 func (s *setup) ask(cmd *cobra.Command, lines *bufio.Scanner) (asked int, err error) {
 	for _, q := range s.answers() {
 		if cmd.Flags().Changed(q.flag) {
@@ -144,8 +144,7 @@ func (s *setup) ask(cmd *cobra.Command, lines *bufio.Scanner) (asked int, err er
 	return asked, nil
 }
 
-// converse asks until an installation could be made. What was answered before is what the next
-// questions show.
+// converse asks until an installation can be made. Later questions show the earlier answers.
 func (s *setup) converse(cmd *cobra.Command, in io.Reader) error {
 	host, _ := os.Hostname()
 	if s.address == "" {
@@ -163,8 +162,8 @@ func (s *setup) converse(cmd *cobra.Command, in io.Reader) error {
 	}
 }
 
-// run makes the installation. The settings come last, so that an installation has settings only if
-// all else has succeeded.
+// run makes the installation. It writes the settings last, so that an installation has settings
+// only if everything else has succeeded.
 func (s *setup) run(cmd *cobra.Command) (err error) {
 	settings, err := s.settings()
 	if err != nil {
@@ -199,14 +198,14 @@ func (s *setup) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.Link(written, s.config); err != nil { // unlike a rename, it replaces nothing
+	if err := os.Link(written, s.config); err != nil { // a link, unlike a rename, replaces no file
 		return err
 	}
 	s.tell(cmd.OutOrStdout(), cfg, first.Password, keyFile, keyPassword)
 	return nil
 }
 
-// settings returns what to write.
+// settings returns the settings to write.
 func (s *setup) settings() (map[string]any, error) {
 	var wrong []error
 	for _, q := range s.answers() {
@@ -230,7 +229,7 @@ func (s *setup) settings() (map[string]any, error) {
 	}
 	all["http.listen"] = s.listenAt(u)
 	if !peer.IsLoopback(u.Hostname()) && !s.behindProxy() {
-		all["download.listen"], all["download.ports"] = ":2121", []int{50000, 50999} // firewalls let a range through
+		all["download.listen"], all["download.ports"] = ":2121", []int{50000, 50999} // a range that a firewall can let through
 	}
 	if s.cert != "" || s.key != "" {
 		all["tls.cert"], all["tls.key"] = s.cert, s.key
@@ -251,10 +250,11 @@ func (s *setup) settings() (map[string]any, error) {
 	return nested(all), err
 }
 
-// behindProxy reports whether a proxy takes the address, because the service has no certificate.
+// behindProxy reports whether a proxy must serve the address, because the service has no
+// certificate.
 func (s *setup) behindProxy() bool { return strings.HasPrefix(s.address, "https:") && s.cert == "" }
 
-// listenAt returns the address to listen at, for the service's URL.
+// listenAt returns the address at which to listen for the service's URL.
 func (s *setup) listenAt(u *url.URL) string {
 	switch {
 	case s.listen != "":
@@ -265,7 +265,7 @@ func (s *setup) listenAt(u *url.URL) string {
 	return ":" + cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
-// nested turns settings by keys such as http.listen into the sections of a file.
+// nested turns keys such as http.listen into the sections of a settings file.
 func nested(all map[string]any) map[string]any {
 	file := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -283,8 +283,8 @@ func nested(all map[string]any) map[string]any {
 	return file
 }
 
-// makeReleaseKey makes the release key, or reads the one that is in the file. It returns the file's
-// name, and the password if it was made up.
+// makeReleaseKey makes the release key, or reads the key in the file. It returns the file's name
+// and, if it made the password up, the password.
 func (s *setup) makeReleaseKey(first *service.First) (file, madeUp string, err error) {
 	if s.releaseKey == "none" {
 		return "", "", nil
@@ -306,7 +306,7 @@ func (s *setup) makeReleaseKey(first *service.First) (file, madeUp string, err e
 func (s *setup) tell(w io.Writer, cfg service.Config, password, keyFile, keyPassword string) {
 	start, options := "sheaf serve --config "+s.config, " --config "+s.config
 	if s.config == admin.PackagedConfig {
-		start, options = "systemctl enable --now sheaf", "" // the commands look there
+		start, options = "systemctl enable --now sheaf", "" // the commands find the settings there
 	}
 	fmt.Fprintf(w, "%s has the settings, %s the data and the service's keys.\n", s.config, s.data)
 	fmt.Fprintf(w, "Operator %s has the password %s\n", s.operator, password)
@@ -324,7 +324,7 @@ func (s *setup) tell(w io.Writer, cfg service.Config, password, keyFile, keyPass
 	s.tellFTP(w, &cfg.Download)
 }
 
-// tellFTP says where readers find FTP.
+// tellFTP prints where readers reach FTP.
 func (s *setup) tellFTP(w io.Writer, d *service.Download) {
 	u, err := url.Parse(s.address)
 	if err != nil || d.Listen == "" {

@@ -7,13 +7,14 @@ import (
 	"syscall"
 )
 
-// asOwner runs work as the owner of a directory, if root asks for it and the directory is another
-// user's: the service, which is that user, must be able to read what work makes. The settings file
-// becomes readable to the owner's group. Nothing else in this process may run meanwhile.
+// asOwner runs work as the owner of a directory, if this process is root and the directory is
+// another user's. That user runs the service, which must be able to read the files that work makes.
+// The settings file becomes readable to the owner's group. Nothing else in this process may run
+// meanwhile.
 func asOwner(dir, settings string, work func() error) (err error) {
 	info, statErr := os.Stat(dir)
 	if statErr != nil || os.Geteuid() != 0 {
-		return work() // where there is no directory, work makes it
+		return work() // work makes the directory if there is none
 	}
 	owner := info.Sys().(*syscall.Stat_t)
 	if owner.Uid == 0 {
