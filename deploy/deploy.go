@@ -1,5 +1,5 @@
-// Package deploy holds what is needed to install the programs: example settings,
-// the robots' install script, guides. The service hands the script out.
+// Package deploy holds the files that installing the programs needs: example settings, the robots'
+// install script, guides. The service hands the script out.
 package deploy
 
 import _ "embed" // for the files
@@ -9,10 +9,8 @@ import _ "embed" // for the files
 //go:embed install-robot.sh
 var InstallRobot string
 
-// Sheaf and Robotd are the settings of the two programs with their defaults. The comments say what
-// each does.
-//
-//go:embed sheaf.yaml
+// Sheaf and Robotd are the settings of the two programs with their defaults. The comments explain
+// each setting.
 var Sheaf string
 
 //go:embed robotd.yaml

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user and the group in an image. It is the number that other images without root use
-// too, so that volumes fit.
+// nobody is the user and the group in an image. Other images without root use the same number, so
+// that volumes fit.
 const nobody = 65532
 
 // image makes an OCI image: the program, the web's certificate authorities, and a directory that
@@ -82,7 +82,7 @@ func (b *build) layer(p product, program string) ([]byte, error) {
 	}
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // the file could not say it
+		if root.Constraint == nil { // a constraint could not be written to the file
 			pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // to memory
 		}
 	}

@@ -1,8 +1,9 @@
-// Command packages builds what Sheaf is installed from: for the service and for the robot a .deb,
-// an .rpm and an OCI image for each architecture, a list of the modules that each program is made
-// of (CycloneDX), and the robots' programs for `sheaf release publish`. It needs Go, and no daemon.
+// Command packages builds the files from which Sheaf is installed: for the service and for the
+// robot a .deb, an .rpm and an OCI image for each architecture, a list of the modules in each
+// program (CycloneDX), and the robots' programs for `sheaf release publish`. It needs Go, and no
+// daemon.
 //
-// It is a module of its own, so that what it needs is not in the go.mod of the programs.
+// It is a module of its own, so that its dependencies are not in the go.mod of the programs.
 //
 // Two runs with the same sources, version, time and Go make the same bytes.
 package main
@@ -45,8 +46,8 @@ func main() {
 type build struct {
 	source, out string
 	version     string
-	time        time.Time // of all files in what is built
-	work        string    // directory for what is only needed meanwhile
+	time        time.Time // of all files in the packages
+	work        string    // directory for temporary files
 	made        []string  // names of the files in out
 }
 
@@ -99,7 +100,7 @@ func (b *build) product(ctx context.Context, p product, archs []string) error {
 	return nil
 }
 
-// identify finds the time and, unless it is given, the version: from SOURCE_DATE_EPOCH
+// identify finds the time and, unless it is given, the version. They come from SOURCE_DATE_EPOCH
 // (reproducible-builds.org) or the commit.
 func (b *build) identify(ctx context.Context) error {
 	seconds, given := os.LookupEnv("SOURCE_DATE_EPOCH")
@@ -124,7 +125,7 @@ func (b *build) identify(ctx context.Context) error {
 		return fmt.Errorf("SOURCE_DATE_EPOCH: %q is not a number of seconds since 1970", seconds)
 	}
 	b.time = time.Unix(n, 0).UTC()
-	// What .deb, .rpm and the names of files allow.
+	// Characters that .deb, .rpm and the names of files allow.
 	plain := func(r rune) bool {
 		return strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+~", r)
 	}
@@ -134,7 +135,7 @@ func (b *build) identify(ctx context.Context) error {
 	return nil
 }
 
-// create makes a file in the output directory, which is complete only if write succeeds.
+// create makes a file in the output directory. The file is complete only if write succeeds.
 func (b *build) create(name string, write func(io.Writer) error) error {
 	path := filepath.Join(b.out, name)
 	f, err := os.Create(path + ".new")
@@ -148,7 +149,7 @@ func (b *build) create(name string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// sums writes the digests of all files, as sha256sum reads them, and tells what was made.
+// sums writes the digests of all files, in the form of sha256sum, and prints what was made.
 func (b *build) sums() error {
 	slices.Sort(b.made)
 	var text strings.Builder

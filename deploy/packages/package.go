@@ -15,8 +15,8 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// packages makes the .deb and the .rpm of a program for one architecture. parts is the list of its
-// modules, pages the directory of its manual.
+// packages makes the .deb and the .rpm of a program for one architecture. parts is the file with
+// the list of its modules, and pages the directory of its manual.
 func (b *build) packages(p product, arch, program, parts, pages string) error {
 	for _, format := range []string{"deb", "rpm"} {
 		packager, err := nfpm.Get(format)

@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// product is one of the two programs, and how it is installed.
+// product is one of the two programs, with how it is installed.
 type product struct {
-	name        string // of the package, the image, the unit and the directories
-	program     string // its file's name
+	name        string // name of the package, the image, the unit and the directories
+	program     string // name of its file
 	pkg         string // its Go package
-	variable    string // the variable that has its version
-	account     string // the user that it runs as
+	variable    string // the Go variable with its version
+	account     string // the user that runs it
 	description string
 	sample      string                                     // file with all settings, from the root of the sources
-	documents   []string                                   // patterns of documents, from the root of the sources; they keep their folders
-	template    bool                                       // there is a unit NAME@.service too, for further processes
+	documents   []string                                   // patterns of documents, from the root of the sources; documents keep their folders
+	template    bool                                       // there is also a unit NAME@.service, for further processes
 	settings    string                                     // file that is installed as the settings, below /etc; "": none
 	unit        func(source string) (text string, _ error) // of systemd
 	install     string                                     // script before the files are unpacked
 	environment []string                                   // of the image
 	command     []string                                   // of the image, after the program's name
-	released    bool                                       // robots upgrade themselves by it
+	released    bool                                       // robots upgrade themselves with it
 }
 
 //go:embed sheaf.service
@@ -57,7 +57,8 @@ func products() []product {
 		documents: []string{"docs/*.md", "docs/pictures/*", "deploy/*.yaml", "deploy/*.md", "deploy/prometheus/*.yml", "deploy/grafana/*", "deploy/compose/*", "deploy/kubernetes/*.yaml",
 			"deploy/kubernetes/*/*", "README.md", "CHANGELOG.md", "SECURITY.md", "archive/*.md", "archive/*/*.md", "manager/*.md", "serve/*/*.md", "ingest/*.md"},
 		unit: func(string) (string, error) { return serviceUnit, nil },
-		// Within a container only its own network is local; the host decides what it publishes.
+		// In a container 0.0.0.0 reaches only the container's network; the host decides what it
+		// publishes.
 		environment: []string{"SHEAF_DATA=/var/lib/sheaf", "SHEAF_HTTP_LISTEN=0.0.0.0:8080", "SHEAF_DOWNLOAD_LISTEN=0.0.0.0:2121", "SHEAF_DROP_LISTEN=0.0.0.0:2122"},
 		command:     []string{"serve"},
 	}, {
@@ -93,8 +94,8 @@ func robotUnit(source string) (string, error) {
 	return text + "\n", unknown
 }
 
-// furtherUnit returns the unit of further processes on one machine: it is that of the first, with
-// the settings and the secrets that have the name of its instance.
+// furtherUnit returns the unit of further processes on one machine. It is the first process's unit,
+// with settings and secrets that are named after the instance.
 func furtherUnit(name, unit string) string {
 	etc := "/etc/" + name + "/"
 	return strings.NewReplacer(
@@ -105,8 +106,8 @@ func furtherUnit(name, unit string) string {
 	).Replace(unit)
 }
 
-// goEnv is the environment of the go command. Only what it needs is passed on, so that neither
-// flags nor secrets of this process get into what is built.
+// goEnv returns the environment of the go command. It passes on only what go needs, so that neither
+// flags nor secrets of this process get into the programs.
 func goEnv(more ...string) []string {
 	env := []string{"CGO_ENABLED=0", "GOOS=linux", "GOWORK=off", "GOFLAGS="}
 	for _, name := range []string{"PATH", "HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN", "GOTMPDIR", "TMPDIR"} {
@@ -117,7 +118,7 @@ func goEnv(more ...string) []string {
 	return append(env, more...)
 }
 
-// compile builds a program, without C and without paths of this machine. It returns its path.
+// compile builds a program, without C and without paths of this machine, and returns its path.
 func (b *build) compile(ctx context.Context, p product, arch string) (string, error) {
 	path := filepath.Join(b.work, arch, p.program)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+p.variable+"="+b.version, "-o", path, p.pkg)
@@ -129,8 +130,8 @@ func (b *build) compile(ctx context.Context, p product, arch string) (string, er
 	return path, nil
 }
 
-// manual returns the directory of a program's manual pages and completions, which it writes itself:
-// man1 and one file for each shell.
+// manual returns the directory of a program's manual pages and completions: man1, and one file for
+// each shell. The program writes them itself.
 func (b *build) manual(ctx context.Context, p product) (string, error) {
 	program, err := b.compile(ctx, p, runtime.GOARCH)
 	if err != nil {
@@ -143,7 +144,7 @@ func (b *build) manual(ctx context.Context, p product) (string, error) {
 	}
 	run := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, program, args...)
-		cmd.Env = []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.time.Unix())} // help shows what the environment sets
+		cmd.Env = []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.time.Unix())} // the help shows values from the environment
 		cmd.Stderr = os.Stderr
 		return cmd.Output()
 	}
@@ -162,7 +163,7 @@ func (b *build) manual(ctx context.Context, p product) (string, error) {
 	return dir, nil
 }
 
-// copyProgram puts a program into the output directory as it is.
+// copyProgram copies a program into the output directory unchanged.
 func (b *build) copyProgram(p product, arch, program string) error {
 	return b.create(p.program+"-linux-"+arch, func(w io.Writer) error {
 		f, err := os.Open(program)

@@ -10,8 +10,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOfMaterials writes the list of the modules that a program is made of, in CycloneDX's format,
-// from what the go command noted in the program itself. It returns the file's path.
+// billOfMaterials writes the list of a program's modules in CycloneDX's format, from the list that
+// the go command stored in the program itself. It returns the file's path.
 func (b *build) billOfMaterials(p product, program, arch string) (string, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
