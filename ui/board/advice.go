@@ -7,18 +7,18 @@ import (
 	"sheaf/internal/wire"
 )
 
-// advice is what to do about a failure: a sentence of the runbook, and one button.
+// advice tells what to do about a failure: a sentence of the runbook, and one button.
 type advice struct {
 	Failure
-	Says   string // empty: the runbook has none
-	Button string // empty: there is none
-	To     string // where the button leads, or where its form is sent
-	Act    string // of the form; empty: the button is a link, or the form has none
+	Says   string // empty: the runbook has no sentence
+	Button string // empty: there is no button
+	To     string // the page to which the button leads, or to which its form is sent
+	Act    string // value of the form; empty: the button is a link, or the form needs none
 	Form   bool
 }
 
-// says returns the runbook's sentence for a kind of failure. A test looks each of them up in
-// docs/runbook.md.
+// says returns the runbook's sentence for a kind of failure. A test checks that docs/runbook.md has
+// each sentence.
 func (p page) says(kind string) string {
 	switch kind {
 	case KindCheck:

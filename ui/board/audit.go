@@ -12,7 +12,7 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// auditPage shows the audit log, with the form by which it is searched.
+// auditPage shows the audit log, with a form for searching it.
 type auditPage struct {
 	page
 	Query     url.Values
@@ -23,13 +23,13 @@ type auditPage struct {
 	CSV, Next string // paths; Next is empty on the last page
 }
 
-// auditRow is a row in the reader's words.
+// auditRow is a row in the reader's language.
 type auditRow struct {
 	audit.Row
 	KindName, ActName, OutcomeName string
 }
 
-// choice is one of a list in a form.
+// choice is one item of a list in a form.
 type choice struct {
 	Value, Name string
 	Now         bool
@@ -39,7 +39,7 @@ var auditTemplate = parse("audit")
 
 func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
 	q := url.Values{}
-	for name, values := range r.URL.Query() { // a form sends its empty fields too
+	for name, values := range r.URL.Query() { // a form also sends its empty fields
 		if values[0] != "" {
 			q.Set(name, values[0])
 		}
@@ -82,7 +82,7 @@ func (b *board) audit(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, auditTemplate, p)
 }
 
-// kindName says what an actor is in the reader's words.
+// kindName names a kind of actor in the reader's language.
 func kindName(p webpage.Page, k audit.Kind) string {
 	switch k {
 	case audit.Operator:
@@ -99,7 +99,7 @@ func kindName(p webpage.Page, k audit.Kind) string {
 	return string(k)
 }
 
-// outcomeName says how an act ended in the reader's words.
+// outcomeName names the outcome of an act in the reader's language.
 func outcomeName(p webpage.Page, o audit.Outcome) string {
 	switch o {
 	case audit.Begun:
@@ -114,7 +114,7 @@ func outcomeName(p webpage.Page, o audit.Outcome) string {
 	return string(o)
 }
 
-// actName says an act in the reader's words.
+// actName names an act in the reader's language.
 func actName(p webpage.Page, a audit.Act) string {
 	switch a {
 	case audit.Login:

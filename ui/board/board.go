@@ -25,12 +25,12 @@ import (
 	"sheaf/ui/removal"
 )
 
-// Options say what the board shows. Site, Gate and Transfers are needed.
+// Options say what the board shows. Site, Gate and Transfers are required.
 type Options struct {
 	Site      *webpage.Site
 	Gate      operators.Gate
 	Transfers *transfers.Log
-	Audit     *audit.Log         // nil: has no page
+	Audit     *audit.Log         // nil: the log has no page
 	Running   *transfers.Running // transfers of this process
 
 	Ingest   *ingest.Ingest   // nil: another process has the buffers
@@ -40,21 +40,21 @@ type Options struct {
 	Removals *removal.Desk    // nil: another process decides about removals
 
 	Accounts  *httpd.AccountsHandler // nil: another process has the accounts
-	Operators *operators.Door        // nil: operators have no page
+	Operators *operators.Door        // nil: there is no page of operators
 	Takedowns *upkeep.Takedowns      // nil: another process takes archives down
 
-	Disks []inbox.Disk // that batches pass through
-	Where string       // the object store, for people
-	Copy  string       // its second copy; empty: there is none
+	Disks []inbox.Disk // disks that batches pass through
+	Where string       // place of the object store, for people
+	Copy  string       // place of its second copy; empty: there is none
 
-	Scrub func(context.Context) (upkeep.Scrub, error) // how the store is; nil: another process verifies it, or none
+	Scrub func(context.Context) (upkeep.Scrub, error) // progress of verifying the store; nil: another process verifies it, or none
 
-	Expires func() time.Time                // when the first certificate of the servers does; zero: none is known. nil: there are none
+	Expires func() time.Time                // when the first certificate of the servers expires; zero: none is known. nil: there are none
 	Publish *window.Schedule                // when editions are published; nil: at any time
-	Failing func(context.Context) []Failure // what does not work now
+	Failing func(context.Context) []Failure // present failures of this process
 	Log     *slog.Logger
 
-	Stopping <-chan struct{} // closed when the service begins to stop: ends live figures; nil: never
+	Stopping <-chan struct{} // closed when the service begins to stop, to end live figures; nil: never
 }
 
 // board serves the pages.
@@ -65,7 +65,7 @@ type board struct {
 
 // Paths of the board.
 const (
-	Path          = "/board/" // with the slash, so that browsers send operators' credentials nowhere else
+	Path          = "/board/" // ends with a slash, so that browsers send operators' credentials to no other path
 	pathTransfers = Path + "transfers"
 	pathBatches   = Path + "batches"
 	pathRobots    = Path + "robots"
@@ -87,7 +87,7 @@ const (
 	pathOwnPassword = Path + "password"
 )
 
-// Register mounts the pages. It returns what tells what is wrong now.
+// Register mounts the pages. wrong returns what is wrong now.
 func Register(r *mux.Router, opt Options) (wrong func(context.Context) ([]Failure, error), err error) {
 	if opt.Site == nil || opt.Gate == nil || opt.Transfers == nil || opt.Failing == nil {
 		return nil, errors.New("board: options lack a site, a gate, transfers or checks")

@@ -11,11 +11,11 @@ import (
 	"sheaf/internal/problem"
 )
 
-// patience is how long a page may take, mostly for the database.
+// patience is how long making a page may take. It waits mostly for the database.
 const patience = 5 * time.Second
 
-// bounded ends a page that takes too long. If a page fails while something does not work, the
-// answer says what that is.
+// bounded stops a page that takes longer than patience. If a page fails while a part of the service
+// does not work, the answer names that part.
 func (b *board) bounded(h func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)

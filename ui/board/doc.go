@@ -1,8 +1,8 @@
 // Package board has the pages for operators: what is wrong now, the buffers, robots, hosts that
 // wait for a decision, levelling, releases, editions and store, watches that fail, transfer rates,
-// and who may read what: accounts, access rules, take-downs, collections and operators. What
-// operators do daily can be done here; for the rest the pages name the command. Every number leads
-// to what it is made of, and every list is paged.
+// and who may read what: accounts, access rules, take-downs, collections and operators. The pages
+// have forms for an operator's daily work; for other work they name the command. Every number is a
+// link to its details, and every list is paged.
 //
 // # Partners
 //
@@ -11,6 +11,6 @@
 //
 //	/robot/<name>/<link>/<signature>
 //
-// It changes nothing and shows no other robot. A mail goes to the robot's contact when it is silent
-// or stuck, once when that begins and once when it is over.
+// It changes nothing and shows no other robot. If the robot is silent or stuck, its contact gets
+// two mails: when that begins and when it is over.
 package board

@@ -21,7 +21,7 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// hostsPage lists hosts, or counts them by registered domain. Of those that wait for a decision it
+// hostsPage lists hosts, or counts them by registered domain. For hosts that wait for a decision it
 // has a form.
 type hostsPage struct {
 	page
@@ -29,23 +29,23 @@ type hostsPage struct {
 	State  hosts.State // empty: all
 	Hosts  []hosts.Host
 	Groups []hosts.Group
-	Match  int // hosts that match, of those that wait; at most mostWaiting
+	Match  int // number of waiting hosts that match; at most mostWaiting
 	Pager  pager
 	States []hosts.State
 }
 
-// Decidable reports whether the hosts wait for a decision.
+// Decidable reports whether the reader can decide about these hosts now.
 func (p hostsPage) Decidable() bool { return p.State == hosts.Pending && p.May(operators.Worker) }
 
 // Many reports whether more hosts match than were counted.
 func (p hostsPage) Many() bool { return p.Match == mostWaiting }
 
-// Asked reports whether the list is of some hosts of its state only.
+// Asked reports whether the query selects only some hosts of the state.
 func (p hostsPage) Asked() bool {
 	return p.Query.Part != "" || p.Query.Domain != "" || p.Query.Robot != "" || p.Query.Unanswered
 }
 
-// Of returns the path of the list of a domain's hosts in a state; empty: all.
+// Of returns the path of the list of a domain's hosts in a state; "" stands for all states.
 func (p hostsPage) Of(domain string, state hosts.State) string {
 	if state == "" {
 		state = "all"
@@ -53,7 +53,7 @@ func (p hostsPage) Of(domain string, state hosts.State) string {
 	return pathHosts + "?" + url.Values{"state": {string(state)}, "domain": {domain}, "part": {p.Query.Part}, "robot": {p.Query.Robot}}.Encode()
 }
 
-// HostState says the state of a host in the reader's words.
+// HostState names the state of a host in the reader's language.
 func (p page) HostState(s hosts.State) string {
 	switch s {
 	case hosts.Accepted:
@@ -66,7 +66,7 @@ func (p page) HostState(s hosts.State) string {
 	return p.T("all")
 }
 
-// Answer says what the last visit to a host has got.
+// Answer describes the answer to the last visit to a host.
 func (p page) Answer(v hosts.LastVisit) string {
 	switch {
 	case v.Why != "":
@@ -81,7 +81,7 @@ var hostsTemplate = parse("hosts")
 
 func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 	given := r.URL.Query()
-	for name, values := range given { // a form sends its empty fields too
+	for name, values := range given { // a form also sends its empty fields
 		if values[0] == "" {
 			given.Del(name)
 		}
@@ -114,7 +114,7 @@ func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
 	}
-	if p.Decidable() && len(p.Hosts) > 1 && !q.Unanswered { // a decision about all does not know who answers
+	if p.Decidable() && len(p.Hosts) > 1 && !q.Unanswered { // a decision about all hosts cannot select by the last answer
 		if p.Match, err = b.Manager.Hosts.CountOf(ctx, f, mostWaiting); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (b *board) robotNames(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// decideHosts accepts or refuses the hosts that are checked, or all that match.
+// decideHosts accepts or refuses the checked hosts, or all that match.
 func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[hostsForm](w, r)
 	if err != nil {
@@ -152,13 +152,13 @@ func (b *board) decideHosts(w http.ResponseWriter, r *http.Request) error {
 	return back(w, pathHosts+"?"+url.Values{"state": {string(hosts.Pending)}, "part": {in.Part}, "domain": {in.Domain}, "robot": {in.Robot}}.Encode())
 }
 
-// hostShown is what the page of a host shows.
+// hostShown is the data of a host's page.
 type hostShown struct {
 	One    hosts.Host
-	Robots []string // that can be given the host
+	Robots []string // robots that may get the host
 }
 
-// registerHost mounts the page of a host. Its forms do what the operations of the API do.
+// registerHost mounts the page of a host. Its forms carry out the same operations as the API.
 func (b *board) registerHost(mount route.Mount) {
 	const path = pathHosts + "/{name}"
 	one := b.list(mount, path, "host", "One host", b.fillHost)
@@ -199,7 +199,7 @@ func (b *board) fillHost(r *http.Request, p *listPage) error {
 	return err
 }
 
-// hostProblem returns the problem to answer for an error of the manager's rooms.
+// hostProblem turns an error of the manager's rooms into an HTTP problem.
 func hostProblem(err error) error {
 	var invalid assign.Invalid
 	switch {

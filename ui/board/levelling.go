@@ -15,21 +15,21 @@ type levellingPage struct {
 	levelling.Status
 	Robots  []share
 	Pager   pager
-	Passing []levelling.Passing // the first
-	Copies  []copies.Copies     // the first that differ
+	Passing []levelling.Passing // the first ones
+	Copies  []copies.Copies     // the first ones that differ
 }
 
-// share is a robot's part of the plan, and what it has done of it.
+// share is a robot's part of the plan, and how much of it is done.
 type share struct {
 	Plan levelling.Share
 	Fact levelling.Backlog
 	Path string
 }
 
-// Silent is the time since the robot's last report.
+// Silent returns the time since the robot's last report.
 func (s share) Silent() time.Duration { return ago(s.Fact.At) }
 
-// Ends is how long the robot still needs at its rate; 0: not known, or it has nothing left.
+// Ends returns how long the robot still needs at its rate; 0: not known, or it has nothing left.
 func (s share) Ends() time.Duration {
 	if s.Fact.Rate <= 0 {
 		return 0
@@ -70,7 +70,7 @@ func (b *board) levelling(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, levellingTemplate, p)
 }
 
-// Span writes milliseconds.
+// Span formats milliseconds.
 func (p levellingPage) Span(ms float64) string {
 	if ms < 1000 {
 		return p.T("%d ms", int(ms))
@@ -78,7 +78,7 @@ func (p levellingPage) Span(ms float64) string {
 	return p.Took(time.Duration(ms * float64(time.Millisecond)))
 }
 
-// Above is by how much per cent the plan takes longer than no plan could be shorter.
+// Above returns by how many per cent the plan is longer than the lower bound of all plans.
 func (p levellingPage) Above() float64 {
 	if p.Plan.Bound <= 0 {
 		return 0

@@ -20,8 +20,9 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// list is a page that shows a list that operators keep, or one of its entries, with the forms that
-// change it. Its template is list.html with a file that defines "heading" and "contents".
+// list is a page with a list that operators maintain, or with one of its entries, and with the
+// forms that change it. Its template is list.html with a file that defines "heading" and
+// "contents".
 type list struct {
 	board    *board
 	path     string
@@ -29,17 +30,17 @@ type list struct {
 	fill     func(r *http.Request, p *listPage) error
 }
 
-// listPage is what a list shows.
+// listPage is the data of such a page.
 type listPage struct {
 	page
-	List                     any            // what fill has found
-	Query                    string         // a part of the names that are listed; empty: all are
+	List                     any            // the data that fill has found
+	Query                    string         // a part of the names to list; empty: all
 	Given                    url.Values     // the values in the main form
 	Done                     bool           // a form was carried out just now
-	Wrong                    string         // why it was not
-	Secret                   string         // the new password, which is shown this once
+	Wrong                    string         // why the last form failed
+	Secret                   string         // a new password, shown only this time
 	HasDesk                  bool           // owners of sites can ask for a removal here
-	HasTakedowns, HasLibrary bool           // this process takes archives down; it shows them
+	HasTakedowns, HasLibrary bool           // whether this process takes archives down, and shows them
 	Self                     string         // path of the page
 	Live                     map[string]int // downloads under way in this process, by account
 	Pager                    pager
@@ -52,7 +53,7 @@ type listQuery struct {
 	Done string `query:"done" doc:"a form was carried out"`
 }
 
-// list mounts a page.
+// list mounts a page with a list.
 func (b *board) list(mount route.Mount, path, name, summary string, fill func(*http.Request, *listPage) error) *list {
 	l := &list{b, path, webpage.ParseFiles(pages, "common.html", "list.html", name+".html"), fill}
 	show[listQuery](mount, path, summary, func(w http.ResponseWriter, r *http.Request) error {
@@ -68,7 +69,7 @@ func (l *list) show(w http.ResponseWriter, r *http.Request, status int, p listPa
 		p.Given = url.Values{}
 	}
 	if r.Method != http.MethodGet {
-		p.Path = p.Self // where the other language leads
+		p.Path = p.Self // path of the page in the other language
 	}
 	if err := l.fill(r, &p); err != nil {
 		return explained(err)
@@ -76,16 +77,16 @@ func (l *list) show(w http.ResponseWriter, r *http.Request, status int, p listPa
 	return webpage.Show(w, r, status, l.template, p)
 }
 
-// at returns the page's path, with the name that the request's path has.
+// at returns the page's path, with the name in the request's path.
 func (l *list) at(r *http.Request) string {
 	return strings.Replace(l.path, "{name}", url.PathEscape(mux.Vars(r)["name"]), 1)
 }
 
-// does mounts a form of a page that carries out an operation, with the operation's role and its act
-// in the audit log. read makes the operation's request of the form and of the name in the path. If
-// the operation fails, the page is shown again with the reason. If secret is given and returns a
-// text for the answer, the page is shown again with that text. Otherwise the form leads to the page
-// then or, if then is nil, back to its own page.
+// does mounts a form that carries out an operation, with the operation's role and its act in the
+// audit log. read makes the operation's request from the form and from the name in the path. If the
+// operation fails, the page is shown again with the reason. If secret is given and returns a text
+// for the answer, the page is shown again with that text. Otherwise the form leads to the page then
+// or, if then is nil, back to its own page.
 func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.Op[In, Out], do func(context.Context, In) (Out, error), read func(f Form, name string) (In, error), secret func(Out) string, then *list) {
 	form := webpage.Form[Form](path, op.For, audit.Act(op.Act), op.Summary, "Done; to a page").Also(http.StatusOK, "text/html", "The page, with a new password").Also(http.StatusUnprocessableEntity, "text/html", "The page says what is wrong")
 	form.Raw(mount, func(w http.ResponseWriter, r *http.Request) error {
@@ -104,7 +105,7 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 		if err == nil {
 			answer, err = do(r.Context(), ask)
 		}
-		w.Header().Del("Location") // of what was made in the API
+		w.Header().Del("Location") // it names the new object's path in the API
 		var no *problem.Error
 		if err = explained(err); errors.As(err, &no) && no.Status < http.StatusInternalServerError {
 			p := listPage{Wrong: no.Detail}
@@ -124,11 +125,11 @@ func does[Form, In, Out any](l *list, mount route.Mount, path string, op route.O
 	})
 }
 
-// explained returns the problem to answer for an error of a list's operation, and other errors as
-// they are.
+// explained turns an error of a list's operation into an HTTP problem. It returns other errors
+// unchanged.
 func explained(err error) error { return hostProblem(operators.Explain(httpd.Explain(err))) }
 
-// fillLines sets the lines of a page whose names have the part that is asked for, in any case.
+// fillLines sets the page's lines to those whose names contain the query, in any case.
 func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string) {
 	found := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !strings.Contains(strings.ToLower(name(one)), strings.ToLower(p.Query)) })
 	p.List, p.Pager = paged(r, found)
@@ -137,12 +138,12 @@ func fillLines[T any](r *http.Request, p *listPage, all []T, name func(T) string
 // field is a field of a form.
 type field struct {
 	Name, Label, Value, Hint string
-	Type                     string // of the input
+	Type                     string // type of the input
 	Required                 bool
 }
 
-// Field makes a field of the page's main form: with a name, a label, an example or nothing, and
-// words for its type and whether it is required.
+// Field makes a field of the page's main form. hint is an example or "". words set its type and
+// whether it is required.
 func (p listPage) Field(name, label, hint string, words ...string) field {
 	f := field{Name: name, Label: label, Value: p.Given.Get(name), Hint: hint, Type: "text"}
 	for _, word := range words {
@@ -155,11 +156,11 @@ func (p listPage) Field(name, label, hint string, words ...string) field {
 	return f
 }
 
-// removing is what the form that removes something is made with.
+// removing is the data of a form for removing something.
 type removing struct {
 	webpage.Page
 	Path, Name string
 }
 
-// Removing makes the form that removes something.
+// Removing makes the data of a form for removing something.
 func (p listPage) Removing(path, name string) removing { return removing{p.Page, path, name} }

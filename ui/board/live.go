@@ -16,13 +16,13 @@ import (
 const (
 	liveEvery     = 2 * time.Second
 	liveListeners = 100              // at once
-	liveLife      = time.Minute      // of a connection; the browser comes again, and is asked again who it is
-	liveStall     = 10 * time.Second // for which a listener may take nothing
-	liveLook      = 5 * time.Second  // for the figures; those that need longer are left out
+	liveLife      = time.Minute      // life of a connection; the browser then connects and is authenticated again
+	liveStall     = 10 * time.Second // a listener may take nothing for so long
+	liveLook      = 5 * time.Second  // time limit for computing the figures; those that take longer are left out
 )
 
-// live sends figures to all listeners (server-sent events, HTML Living Standard 9.2). They are
-// looked up once for all of them, and only while there are any.
+// live sends figures to all listeners (server-sent events, HTML Living Standard 9.2). It computes
+// them once for all listeners, and only while there are any.
 type live struct {
 	look     func() map[string][]byte // events by language
 	stopping <-chan struct{}          // closed when the service stops; nil: never
@@ -32,8 +32,8 @@ type live struct {
 	running   bool
 }
 
-// listen returns a channel with the newest event in a language, until leave is called. It returns
-// nil if there are too many listeners.
+// listen returns a channel that gets the newest event in a language until leave is called. It
+// returns nil if there are too many listeners.
 func (l *live) listen(lang string) (events <-chan []byte, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *live) listen(lang string) (events <-chan []byte, leave func()) {
 	}
 }
 
-// run sends events until nobody listens or the service stops.
+// run computes and sends events until nobody listens or the service stops.
 func (l *live) run() {
 	ticks := time.NewTicker(liveEvery)
 	defer ticks.Stop()
@@ -69,8 +69,8 @@ func (l *live) run() {
 	}
 }
 
-// send gives each listener its event, in place of an earlier one that it has not taken yet. It
-// reports whether anybody listens.
+// send gives each listener its event, which replaces an earlier one that the listener has not
+// taken. It reports whether there are listeners.
 func (l *live) send(events map[string][]byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *live) send(events map[string][]byte) bool {
 	return l.running
 }
 
-// liveFigures sends what is under way and what the buffers hold, as it changes.
+// liveFigures sends the running transfers and the contents of the buffers whenever they change.
 func (b *board) liveFigures(w http.ResponseWriter, r *http.Request) error {
 	events, leave := b.live.listen(webpage.Language(r))
 	if events == nil {
@@ -95,12 +95,12 @@ func (b *board) liveFigures(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // of a proxy such as nginx
+	h.Set("X-Accel-Buffering", "no") // for a proxy such as nginx
 	end := time.NewTimer(liveLife)
 	defer end.Stop()
 	stream := http.NewResponseController(w)
 	for event := []byte("retry: 1000\n\n"); ; {
-		_ = stream.SetWriteDeadline(time.Now().Add(liveStall)) // not every connection has one
+		_ = stream.SetWriteDeadline(time.Now().Add(liveStall)) // fails if the connection has no deadlines
 		if _, err := w.Write(event); err != nil {
 			return nil // the listener is gone
 		}
@@ -119,7 +119,8 @@ func (b *board) liveFigures(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// figures makes the events: the parts of the first page that change, by the IDs of their elements.
+// figures makes the events by language: the changing parts of the first page, by the IDs of their
+// elements.
 func (b *board) figures() map[string][]byte {
 	ctx, cancel := context.WithTimeout(context.Background(), liveLook)
 	defer cancel()

@@ -89,12 +89,12 @@ func show[In any](mount route.Mount, path, summary string, h route.Handler) {
 	webpage.Get[In](path, operators.Viewer, summary).Raw(mount, h)
 }
 
-// form mounts what takes the form of a page.
+// form mounts the handler of a page's form.
 func form[In any](mount route.Mount, path string, act audit.Act, summary string, h route.Handler) {
 	webpage.Form[In](path, operators.Worker, act, summary, "Done; back to the page").Raw(mount, h)
 }
 
-// register mounts the pages of what there is, or all of them.
+// register mounts the pages for which this process has the data, or all pages.
 func (b *board) register(mount route.Mount, all bool) {
 	webpage.Get[route.None](Path, operators.Viewer, "The operators' pages: what is wrong, buffers, robots, transfer rates").
 		Saying("Browsers log in at /login, with an operator's name and password, or the token as password.").Raw(mount, b.overview)
@@ -135,7 +135,7 @@ func (b *board) register(mount route.Mount, all bool) {
 	}
 }
 
-// Routes returns all pages, for the description.
+// Routes returns all pages, for the API description.
 func Routes() []route.Route {
 	return append(route.List(func(mount route.Mount) { new(board).register(mount, true) }), atBoard.Route)
 }

@@ -18,19 +18,19 @@ type overviewPage struct {
 	Tiles      []tile
 	Last       *catalog.Edition // nil: there is none, or another process has the archive
 	Failures   []advice
-	More       int    // failures that are not listed
+	More       int    // number of failures that are not listed
 	Next       string // when the next edition appears
 	Buffers    []buffer
-	Robots     []robot              // the first, those with which something is wrong before the others
-	AllOf      int                  // robots
-	Unanswered int64                // hosts whose last visit got no answer
-	Waiting    int                  // hosts that wait for a decision; at most mostWaiting
-	Running    []transfers.Transfer // the first
-	Others     int                  // transfers that are not listed
+	Robots     []robot              // the first robots; those in trouble come first
+	AllOf      int                  // number of all robots
+	Unanswered int64                // number of hosts whose last visit got no answer
+	Waiting    int                  // number of hosts that wait for a decision; at most mostWaiting
+	Running    []transfers.Transfer // the first ones
+	Others     int                  // number of transfers that are not listed
 	Rates      []chart.Chart
 }
 
-// buffer is one buffer with the time since when its oldest batch has been there.
+// buffer is one buffer, with the time since which its oldest batch has been there.
 type buffer struct {
 	inbox.Buffer
 	Name  string

@@ -12,11 +12,11 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// tile is one of the figures below the first sentence of the board.
+// tile is one of the figures below the board's first sentence.
 type tile struct {
 	Name, Value string
 	Note        string
-	Path        string // of the page that shows what it is made of; empty: there is none
+	Path        string // page with the figure's details; empty: there is none
 	Bad         bool
 }
 
@@ -115,7 +115,7 @@ func (b *board) addPlace(_ context.Context, p *overviewPage) error {
 	return nil
 }
 
-// shortly writes a time of today without its day, and others without their year.
+// shortly formats a time: today without the day, otherwise without the year.
 func (p page) shortly(t time.Time) string {
 	if p.Date(t) == p.Date(time.Now()) {
 		return p.Local(t).Format("15:04")
@@ -123,7 +123,7 @@ func (p page) shortly(t time.Time) string {
 	return p.Local(t).Format("01-02 15:04")
 }
 
-// Night says in one sentence what the last night brought, and whether anything is to be done.
+// Night returns one sentence: what the last night brought, and whether an operator has to act.
 func (p overviewPage) Night() string {
 	todo := p.T("nothing for you to do")
 	if n := p.Todo(); n > 0 {
@@ -142,10 +142,10 @@ func (p overviewPage) Night() string {
 	return p.T("Last night: %s, published %s; %s.", brought, p.shortly(p.Last.Published), todo)
 }
 
-// lastNight is how old the last edition may be, for it to be called last night's.
+// lastNight is the age up to which the last edition counts as last night's.
 const lastNight = 24 * time.Hour
 
-// Todo counts what an operator has to look at.
+// Todo returns the number of things that an operator has to look at.
 func (p overviewPage) Todo() int {
 	n := len(p.Failures) + p.More
 	if p.Waiting > 0 {

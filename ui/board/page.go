@@ -19,7 +19,7 @@ func parse(name string) *template.Template {
 	return webpage.ParseFiles(pages, "common.html", name+".html")
 }
 
-// page is what all pages of the board have in common.
+// page is the data that all pages of the board share.
 type page struct {
 	webpage.Page
 	Menu                  []webpage.Group
@@ -28,7 +28,7 @@ type page struct {
 	role operators.Role // of the reader
 }
 
-// May reports whether the reader has a role, or one that includes it: a page shows nobody a form
+// May reports whether the reader has a role, or one that includes it. Pages use it to hide forms
 // that the service would refuse.
 func (p page) May(least operators.Role) bool { return p.role.Includes(least) }
 
@@ -69,17 +69,17 @@ func (b *board) page(r *http.Request) page {
 	return p
 }
 
-// by names the operator of a request, for the record.
+// by returns the name of a request's operator, for records.
 func by(r *http.Request) string { return operators.By(r.Context(), "") }
 
-// back leads to a page after an act.
+// back sends the browser to a page after an act.
 func back(w http.ResponseWriter, to string) error {
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
 }
 
-// ago is the time since t; 0 for the zero time.
+// ago returns the time since t, or 0 for the zero time.
 func ago(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0

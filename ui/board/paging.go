@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// listed is how many lines a page lists. The rest is on the next pages.
+// listed is the number of lines on one page of a list.
 const listed = 100
 
-// pager leads from one page of a list to the next.
+// pager has the links from one page of a list to others.
 type pager struct {
-	From, To, Total int    // lines, counted from 1; Total is 0 where it is not known
+	From, To, Total int    // lines, counted from 1; Total is 0 if it is not known
 	First, Next     string // paths; empty: there is none
 }
 
-// paged returns the part of a list that a request asks for by from=, its first line counted from 0.
+// paged returns the part of a list that begins with the line in the query from=, counted from 0.
 func paged[T any](r *http.Request, all []T) ([]T, pager) {
 	from, err := strconv.Atoi(r.URL.Query().Get("from"))
 	if err != nil || from < 0 || from >= len(all) {
@@ -32,8 +32,8 @@ func paged[T any](r *http.Request, all []T) ([]T, pager) {
 	return all[from:to], p
 }
 
-// after cuts a list of one line more than is listed, which begins after the line that the request
-// names by after=. id names a line.
+// after returns one page of lines. lines begins after the line that the query's after= names, and
+// has one line more than a page if there is a next page. id returns a line's name.
 func after[T any](r *http.Request, lines []T, id func(T) string) ([]T, pager) {
 	var p pager
 	if r.URL.Query().Get("after") != "" {

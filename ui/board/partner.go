@@ -26,7 +26,7 @@ import (
 	"sheaf/serve/httpd/guard"
 )
 
-// PartnersOptions are what the pages and mails need.
+// PartnersOptions are the settings of the pages and mails.
 type PartnersOptions struct {
 	Site      *webpage.Site
 	Manager   *manager.Manager
@@ -34,14 +34,14 @@ type PartnersOptions struct {
 	Transfers *transfers.Log
 	Mails     *mailer.Outbox
 	Base      string       // the service's own URL, for links in mails
-	Notices   bool         // tell sites by mail
+	Notices   bool         // whether sites are told by mail
 	Log       *slog.Logger // nil: discards
 }
 
 // Partners serves the pages and sends the mails.
 type Partners struct{ opt PartnersOptions }
 
-// NewPartners returns the partners' part.
+// NewPartners returns Partners with the given options.
 func NewPartners(opt PartnersOptions) *Partners {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -52,7 +52,7 @@ func NewPartners(opt PartnersOptions) *Partners {
 // WaitsTooLong is how long a batch may be in the buffers before post-split.
 const WaitsTooLong = time.Hour
 
-// State says in the reader's words how a robot is, and whether that is wrong.
+// State describes a robot's state in the reader's language. wrong says whether something is wrong.
 func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
 	switch {
 	case !r.Revoked.IsZero():
@@ -73,7 +73,7 @@ func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
 	return p.T("at work"), false
 }
 
-// troubleName names a kind of trouble in a few of the reader's words.
+// troubleName names a kind of trouble in a few words of the reader's language.
 func troubleName(p webpage.Page, kind wire.Trouble) string {
 	switch kind {
 	case wire.TroubleSilent:
@@ -108,10 +108,10 @@ func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
 	r.Handle(signedPage.Path, problem.Within(g.Public(s.robot))).Methods(http.MethodGet, http.MethodHead)
 }
 
-// PartnerRoutes returns the page, for the description.
+// PartnerRoutes returns the page, for the API description.
 func PartnerRoutes() []route.Route { return []route.Route{signedPage.Route} }
 
-// What the page shows.
+// Limits of the page.
 const (
 	daysShown    = 30
 	batchesShown = 20
@@ -125,9 +125,9 @@ type partnerPage struct {
 	State    string
 	Wrong    bool
 	Troubles []string
-	Work     *levelling.Backlog // nil: it has not told
-	Expected time.Duration      // of transfers tonight; 0: not known
-	Left     time.Duration      // until what it knows is visited, by its rate; 0: not known
+	Work     *levelling.Backlog // nil: the robot has sent no heartbeat
+	Expected time.Duration      // time of tonight's transfers; 0: not known
+	Left     time.Duration      // time until all known URLs are visited, at the robot's rate; 0: not known
 	Days     []day
 	Charts   []chart.Chart
 	Batches  []batch
@@ -137,7 +137,7 @@ type partnerPage struct {
 // day is what a robot did on one day.
 type day struct {
 	Date     string
-	Requests int64 // by the logs that it handed in
+	Requests int64 // from the logs that it submitted
 	Batches  int
 	Bytes    int64 // of batches
 	Rate     float64
@@ -148,14 +148,14 @@ type count struct {
 	Bytes   int64
 }
 
-// batch is one batch, with its state in the reader's words.
+// batch is one batch, with its state in the reader's language.
 type batch struct {
 	*inbox.Batch
 	State string
 	Wrong bool
 }
 
-// robot answers with the page of a signed link.
+// robot answers a signed link with the robot's page.
 func (s *Partners) robot(w http.ResponseWriter, r *http.Request) error {
 	v := mux.Vars(r)
 	if err := s.opt.Manager.Roster.OpenPage(r.Context(), v["name"], v["link"], v["signature"]); errors.Is(err, roster.ErrLink) {
@@ -213,7 +213,7 @@ func (s *Partners) page(r *http.Request, name string) (p *partnerPage, err error
 	return p, err
 }
 
-// addWork adds what the robot does now and tonight.
+// addWork adds the robot's present work and tonight's plan.
 func (p *partnerPage) addWork(status levelling.Status) {
 	for _, one := range status.Backlogs {
 		if one.Robot == p.Robot.Name {
@@ -230,7 +230,7 @@ func (p *partnerPage) addWork(status levelling.Status) {
 	}
 }
 
-// addBatches adds the newest batches, and sums up those that wait.
+// addBatches adds the newest batches, and the sums of waiting ones.
 func (p *partnerPage) addBatches(list []*inbox.Batch) {
 	for i, one := range list {
 		if one.State != wire.StatePublished && one.State != wire.StateQuarantined {
@@ -243,7 +243,7 @@ func (p *partnerPage) addBatches(list []*inbox.Batch) {
 	}
 }
 
-// addDays sums up by day, the newest first. Days without anything are left out.
+// addDays adds the sums of each day, the newest first. It leaves out days without data.
 func (p *partnerPage) addDays(since time.Time, logs []levelling.Handed, batches []*inbox.Batch, periods []transfers.Period) {
 	days := make(map[string]*day)
 	on := func(at time.Time) *day {
@@ -272,7 +272,7 @@ func (p *partnerPage) addDays(since time.Time, logs []levelling.Handed, batches 
 	slices.SortFunc(p.Days, func(a, b day) int { return strings.Compare(b.Date, a.Date) })
 }
 
-// StateName says a batch's state in the reader's words.
+// StateName names a batch's state in the reader's language.
 func StateName(p webpage.Page, s wire.State) string {
 	switch s {
 	case wire.StateReceived:
@@ -289,7 +289,7 @@ func StateName(p webpage.Page, s wire.State) string {
 	return string(s)
 }
 
-// trouble says what keeps a robot from its work.
+// trouble describes a robot's trouble in the reader's language.
 func trouble(p webpage.Page, t roster.Trouble) string {
 	var text string
 	switch t.Kind {

@@ -18,19 +18,19 @@ import (
 
 const (
 	lookEvery  = time.Minute
-	tellAfter  = time.Hour // a trouble that lasts so long is told; silence at once, which has its own time
-	mostStuck  = 1000      // batches of one state that are looked at
+	tellAfter  = time.Hour // a site is told of a trouble after this time; of silence at once, because it is only noted late
+	mostStuck  = 1000      // batches of one state that are read
 	ruleLength = 60        // dashes between the two languages of a mail
 )
 
-// Run looks every minute which robots are silent or stuck, and tells their sites, until ctx ends.
+// Run calls Look every minute until ctx ends.
 func (s *Partners) Run(ctx context.Context) error {
 	look := func(ctx context.Context) error { return s.Look(ctx, time.Now()) }
 	return loop.Every(ctx, lookEvery, look, func(err error) { s.opt.Log.ErrorContext(ctx, "robots' troubles could not be looked for", "err", err) })
 }
 
-// Look notes which robots are silent or stuck at a time, and tells their sites of what has begun
-// and of what is over. Several processes may look at once.
+// Look records which robots are silent or stuck at a time, and tells their sites what has begun and
+// what is over. Several processes may call it at once.
 func (s *Partners) Look(ctx context.Context, now time.Time) error {
 	robots, err := s.opt.Manager.Roster.Robots(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Partners) Look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// stuck returns, by robot, a batch that does not come through: one in the quarantine that nobody
-// has decided about, or one that waits for too long to be verified or split.
+// stuck returns, by robot, a batch that is stuck: quarantined without a decision, or waiting too
+// long to be verified or split.
 func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string, error) {
 	found := make(map[string]string)
 	for _, state := range []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StateQuarantined} {
@@ -90,8 +90,8 @@ func (s *Partners) stuck(ctx context.Context, now time.Time) (map[string]string,
 	return found, nil
 }
 
-// tell writes to a robot's site what has begun and what is over, and notes that it is told. A robot
-// that was revoked, or whose contact is no mail address, is noted only.
+// tell mails to a robot's site what has begun and what is over, and records that it was told. For a
+// revoked robot, or one whose contact is no mail address, it only records that.
 func (s *Partners) tell(ctx context.Context, robot string, active bool, list []roster.Trouble) error {
 	contact, err := s.opt.Manager.Roster.Contact(ctx, robot)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Partners) tell(ctx context.Context, robot string, active bool, list []r
 	return err
 }
 
-// letter is in both languages, since that of the site is not known.
+// letter makes a mail in both languages, because the site's language is not known.
 func (s *Partners) letter(to, robot, page string, begun, over []roster.Trouble) mailer.Letter {
 	var text strings.Builder
 	var subjects []string

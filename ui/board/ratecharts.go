@@ -10,8 +10,9 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// Charts draws transfers, uploads and downloads apart: the bytes of each robot or account, where f
-// has them apart, and beside them the mean rate. A period without transfers has no rate.
+// Charts draws transfers, with uploads and downloads in separate charts: the bytes (of each robot
+// or account if f.Each is set) and beside them the mean rate. A period without transfers has no
+// rate.
 func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period, until time.Time) (all []chart.Chart) {
 	begins, column := columnsOf(f, until)
 	axis := chart.Times(p, begins)
@@ -47,8 +48,8 @@ func Charts(p webpage.Page, f transfers.PeriodFilter, periods []transfers.Period
 	return all
 }
 
-// columnsOf returns when the periods of a chart begin, up to that in which until lies, and for each
-// beginning, in seconds since 1970, its index.
+// columnsOf returns the beginnings of a chart's periods, up to the period of until. column has the
+// index of each beginning, in seconds since 1970.
 func columnsOf(f transfers.PeriodFilter, until time.Time) (begins []time.Time, column map[int64]int) {
 	column = make(map[int64]int)
 	for at := f.Beginning(f.Since); !at.After(until); at = f.Next(at) {
@@ -58,7 +59,7 @@ func columnsOf(f transfers.PeriodFilter, until time.Time) (begins []time.Time, c
 	return begins, column
 }
 
-// byName makes series of what there is by name; one of zeros, if there is nothing.
+// byName returns one series for each name, or one series of zeros if there is none.
 func byName(each map[string][]float64, columns int) (all []chart.Series) {
 	for name, values := range each {
 		all = append(all, chart.Series{Name: name, Values: values})
@@ -70,7 +71,7 @@ func byName(each map[string][]float64, columns int) (all []chart.Series) {
 	return all
 }
 
-// PeriodName names a period by its beginning.
+// PeriodName formats the beginning of a period as its name.
 func PeriodName(by string, at time.Time) string {
 	switch by {
 	case transfers.Hour:

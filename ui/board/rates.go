@@ -22,10 +22,10 @@ type ratesPage struct {
 	Lines  []transfers.Period // the newest first
 	Pager  pager
 	CSV    string
-	Others []other // the same by other periods
+	Others []other // links to other periods
 }
 
-// other leads to the same transfers by another period.
+// other is a link to the same transfers by another period.
 type other struct {
 	By, Name, Path string
 	Now            bool
@@ -81,5 +81,5 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 
 var lengths = []string{transfers.Hour, transfers.Day, transfers.Month}
 
-// Begun names a line's period.
+// Begun returns the name of a line's period.
 func (p ratesPage) Begun(at time.Time) string { return PeriodName(p.Filter.By, at) }

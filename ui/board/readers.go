@@ -25,7 +25,7 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// Forms of the pages of who may read, and what.
+// Forms of the pages about readers and their rights.
 type (
 	accountForm struct {
 		Name     string `form:"name"`
@@ -77,10 +77,11 @@ type (
 	}
 )
 
-// justName reads a form that is only a button.
+// justName reads a form that has only a button.
 func justName(_ route.None, name string) (string, error) { return name, nil }
 
-// registerReaders mounts the pages about readers: those whose data this process has, or all.
+// registerReaders mounts the pages about readers for which this process has the data, or all of
+// them.
 func (b *board) registerReaders(mount route.Mount, all bool) {
 	if all || b.Accounts != nil {
 		b.registerAccounts(mount)
@@ -138,7 +139,7 @@ func (b *board) registerOperators(mount route.Mount) {
 	}, nil, nil)
 }
 
-// change returns what the form wants an account to be.
+// change returns the form's change of an account.
 func (f accountForm) change(name string) (in route.At[account.Change], err error) {
 	c := account.Change{Domains: strings.Fields(f.Domains), Email: new(strings.TrimSpace(f.Email)), Terms: new(account.Terms), Quota: new(int64)}
 	if c.Window, err = window.Parse(cmp.Or(strings.TrimSpace(f.Window), "always")); err != nil {
@@ -163,7 +164,7 @@ func (f accountForm) change(name string) (in route.At[account.Change], err error
 	return route.At[account.Change]{Name: name, Body: c}, nil
 }
 
-// account returns the account that the form wants.
+// account returns the form's new account.
 func (f accountForm) account(string) (account.NewAccount, error) {
 	in, err := f.change("")
 	c := in.Body
@@ -173,7 +174,7 @@ func (f accountForm) account(string) (account.NewAccount, error) {
 	return account.NewAccount{Account: account.Account{Name: strings.TrimSpace(f.Name), Domains: c.Domains, Window: c.Window, Rate: c.Rate, Quota: *c.Quota, Email: *c.Email, Terms: *c.Terms}}, nil
 }
 
-// given returns the values of the form for an account as it is.
+// given returns the form's values for an existing account.
 func given(a account.Account) url.Values {
 	v := url.Values{"domains": {strings.Join(a.Domains, " ")}, "window": {a.Window.String()}, "email": {a.Email}, "terms": {a.Terms.Name}, "purpose": {a.Terms.Purpose}}
 	if a.Rate != nil {
@@ -237,13 +238,13 @@ func (b *board) fillAccounts(r *http.Request, p *listPage) error {
 	return err
 }
 
-// accountShown is what the page of an account shows.
+// accountShown is the data of an account's page.
 type accountShown struct {
 	One           account.AccountLine
-	Running, Last []transfers.Transfer // downloads; Running of this process
+	Running, Last []transfers.Transfer // downloads; Running only those of this process
 	Rates         []chart.Chart
 	Tokens        []account.Token
-	Sends         bool // a link for a new password can be mailed
+	Sends         bool // whether the service can mail a link for a new password
 }
 
 const lastShown = 20 // downloads since yesterday
@@ -292,8 +293,8 @@ func (b *board) fillCollections(r *http.Request, p *listPage) error {
 	return err
 }
 
-// takenDown is a line of the page of take-downs: one row of the catalog, or all rows of one act on
-// a collection or on what a robot brought.
+// takenDown is a line of the page of take-downs: one row of the catalog, or all rows of one
+// take-down of a collection or of a robot's archives.
 type takenDown struct {
 	catalog.Tombstone
 	Standing bool
@@ -309,7 +310,7 @@ func (b *board) fillTakedowns(r *http.Request, p *listPage) error {
 		act               catalog.Act
 		at                int64
 	}
-	joined := make(map[act]int) // lines of collections and robots
+	joined := make(map[act]int) // index of the line of each take-down of a collection or robot
 	for i, t := range rows {
 		key := act{t.Collection, t.Robot, t.Act, t.At.Unix()}
 		if at, ok := joined[key]; ok && t.Collection+t.Robot != "" {
@@ -330,13 +331,13 @@ func (b *board) fillTakedowns(r *http.Request, p *listPage) error {
 	return err
 }
 
-// Size writes a number of bytes as the form for it has it.
+// Size formats a number of bytes for the form.
 func (listPage) Size(n int64) string { return display.FormatBytes(n) }
 
-// Roles are the roles that an operator can have.
+// Roles returns the roles that an operator can have.
 func (listPage) Roles() []operators.Role { return operators.Roles() }
 
-// RoleName says a role in the reader's words.
+// RoleName names a role in the reader's language.
 func (p listPage) RoleName(r operators.Role) string {
 	switch r {
 	case operators.Viewer:

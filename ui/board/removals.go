@@ -9,13 +9,13 @@ import (
 	"sheaf/ui/removal"
 )
 
-// removalsPage lists what owners of sites ask to be removed.
+// removalsPage lists the requests of owners of sites for removal.
 type removalsPage struct {
 	page
 	Groups []removalGroup
 }
 
-// removalGroup are the requests of one state, the latest first.
+// removalGroup has the requests of one state, the latest first.
 type removalGroup struct {
 	Name      string
 	Decidable bool

@@ -27,14 +27,14 @@ import (
 type robot struct {
 	roster.Robot
 	levelling.Backlog
-	State  string // in the reader's words
+	State  string // in the reader's language
 	Wrong  bool
-	Silent time.Duration // since its last request
+	Silent time.Duration // time since its last request
 	Speed  float64       // pages a second now
 	Path   string
 }
 
-// Share is how much of what a robot knows of it has, in per cent.
+// Share returns how much of its known URLs a robot has collected, in per cent.
 func (r robot) Share() int64 {
 	if r.Pages+r.Left == 0 {
 		return 0
@@ -42,7 +42,7 @@ func (r robot) Share() int64 {
 	return 100 * r.Pages / (r.Pages + r.Left)
 }
 
-// End says when a robot will have what it knows, by its rate.
+// End says when a robot will have collected its known URLs, at its rate.
 func (p page) End(r robot) string {
 	switch {
 	case r.Left == 0 && r.Pages > 0:
@@ -53,7 +53,7 @@ func (p page) End(r robot) string {
 	return p.T("about %s", p.shortly(time.Now().Add(time.Duration(float64(r.Left)/r.Rate*float64(time.Second)))))
 }
 
-// PhaseName says in the reader's words what a robot is doing, as its last heartbeat says.
+// PhaseName names the phase of a robot's last heartbeat in the reader's language.
 func (p page) PhaseName(phase string) string {
 	switch wire.Phase(phase) {
 	case wire.PhaseStarting:
@@ -69,11 +69,10 @@ func (p page) PhaseName(phase string) string {
 	case wire.PhasePaused:
 		return p.T("paused")
 	}
-	return "–" // no heartbeat has come
+	return "–" // there was no heartbeat
 }
 
-// lines returns the list of robots with what they have left, those first with which something is
-// wrong.
+// lines returns the list of robots with the work that they have left. Robots in trouble come first.
 func (b *board) lines(ctx context.Context, p webpage.Page) ([]robot, error) {
 	robots, err := b.Manager.Roster.Robots(ctx)
 	if err != nil {
@@ -114,7 +113,7 @@ type robotsPage struct {
 	Series []chart.Chart
 }
 
-// Spans names the lengths of periods, by their names in queries.
+// Spans returns the names of the periods, by their names in queries.
 func (p robotsPage) Spans() map[string]string {
 	return map[string]string{transfers.Hour: p.T("by hour"), transfers.Day: p.T("by day"), transfers.Month: p.T("by month")}
 }
@@ -150,14 +149,14 @@ type robotPage struct {
 	One      robot
 	Troubles []Failure
 	Odd      []copies.Copies // its copies of hosts that differ from its peers'
-	Batches  []*inbox.Batch  // the latest; nil where another process has the buffers
-	Series   []chart.Chart   // what it did, by day
+	Batches  []*inbox.Batch  // the latest; nil if another process has the buffers
+	Series   []chart.Chart   // its work by day
 	Rates    []chart.Chart
 }
 
 var robotTemplate = parse("robot")
 
-// latest is how many batches the page of a robot lists.
+// latest is the number of batches on a robot's page.
 const latest = 10
 
 func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
@@ -196,7 +195,7 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
 }
 
-// StateOf says a batch's state in the reader's words.
+// StateOf names a batch's state in the reader's language.
 func (p robotPage) StateOf(b *inbox.Batch) string { return StateName(p.Page, b.State) }
 
 // orderRobot gives a robot an order.

@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// series draws what robots do: pages, links and load, each stacked by robot. The filter's Who is a
+// series draws the robots' work: pages, links and load, each stacked by robot. f.Who names one
 // robot; empty: all.
 func (b *board) series(ctx context.Context, p webpage.Page, f transfers.PeriodFilter, until time.Time) ([]chart.Chart, error) {
 	points, err := b.Manager.Levelling.Series(ctx, f)

@@ -12,17 +12,17 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// storePage shows the editions, when the next is due, and how full the disks are.
+// storePage shows the editions, the time of the next one, and how full the disks are.
 type storePage struct {
 	page
 	Next     string // when the next edition appears
 	Catalog  int64  // version
-	Records  int64  // published, of all editions
+	Records  int64  // published records of all editions
 	Stored   int64
-	Where    string        // the object store
-	Copy     string        // its second copy; empty: there is none
+	Where    string        // place of the object store
+	Copy     string        // place of its second copy; empty: there is none
 	Scrub    *upkeep.Scrub // nil: nobody verifies it
-	Read     float64       // per cent, in the round under way
+	Read     float64       // part that the present round has read, in per cent
 	Disks    []disk
 	Editions []catalog.Edition // the newest first
 	Pager    pager
@@ -34,11 +34,11 @@ type disk struct {
 	Room  inbox.Room
 	Full  float64 // per cent
 	Wrong bool
-	Err   string // why its room is not known
+	Err   string // why its free space is not known
 }
 
-// fullAt is how full a disk is, in per cent, when the board says that this is wrong, as the alert
-// SheafDiskNearlyFull does: uploads stop at 85 % if nothing else is set.
+// fullAt is the fill level of a disk, in per cent, from which on the board shows a failure. The
+// alert SheafDiskNearlyFull has the same limit. By default uploads stop at 85 %.
 const fullAt = 80
 
 var storeTemplate = parse("store")
@@ -81,10 +81,10 @@ func (b *board) nextPublication(p webpage.Page) string {
 	return p.T("when an operator publishes")
 }
 
-// copyLate is how old the second copy may get before the board says that this is wrong.
+// copyLate is the age of the second copy from which on the board shows a failure.
 const copyLate = 24 * time.Hour
 
-// disks looks at the disks.
+// disks returns the disks with their fill levels.
 func (b *board) disks(p webpage.Page) (all []disk) {
 	for _, one := range b.Disks {
 		d := disk{Name: p.T("disk of the buffers")}
@@ -106,7 +106,7 @@ func (b *board) disks(p webpage.Page) (all []disk) {
 	return all
 }
 
-// publish publishes now, also outside the window.
+// publish publishes now, even outside the window.
 func (b *board) publish(w http.ResponseWriter, r *http.Request) error {
 	b.Log.WarnContext(r.Context(), "operator publishes now", "by", by(r), "remote", r.RemoteAddr, "window", b.Publish)
 	v, _, err := b.Ingest.Publisher.Now(r.Context())

@@ -26,7 +26,7 @@ var (
 )
 
 // RegisterTransfers mounts the operations on transfers behind the operators' gate. running may be
-// nil. zone is that of days and months.
+// nil. zone is the time zone of days and months.
 func RegisterTransfers(r *mux.Router, gate operators.Gate, of *transfers.Log, running *transfers.Running, zone *time.Location, log *slog.Logger) {
 	registerTransfers(gate.Mount(r, log, nil), of, running, zone)
 }
@@ -42,7 +42,7 @@ func registerTransfers(mount route.Mount, of *transfers.Log, running *transfers.
 	ListPeriods.Raw(mount, func(w http.ResponseWriter, r *http.Request) error { return servePeriods(w, r, of, zone) })
 }
 
-// TransferRoutes returns the operations on transfers, for the description.
+// TransferRoutes returns the operations on transfers, for the API description.
 func TransferRoutes() []route.Route {
 	return route.List(func(mount route.Mount) { registerTransfers(mount, nil, nil, nil) })
 }

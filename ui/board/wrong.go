@@ -21,10 +21,10 @@ type Failure struct {
 	What  string    `json:"what"`
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"` // zero: not known
-	Path  string    `json:"path,omitempty"` // of the page that shows more
+	Path  string    `json:"path,omitempty"` // path of the page that shows more
 }
 
-// Kinds of failures. What is wrong with robots has KindRobot followed by the kind of the trouble.
+// Kinds of failures. A robot's trouble has KindRobot followed by the kind of the trouble.
 const (
 	KindCheck       = "check" // of /healthz
 	KindDisk        = "disk"
@@ -53,7 +53,7 @@ type WrongResponse struct {
 	Wrong []Failure `json:"wrong"`
 }
 
-// ListWrong tells what is wrong.
+// ListWrong returns the present failures.
 var ListWrong = route.New[route.None, WrongResponse]("GET", api.PathAdminWrong, operators.Viewer, audit.None, "What is wrong now, as far as this process can tell by its roles: the list of the board's first page")
 
 func (b *board) listWrong(ctx context.Context, _ route.None) (WrongResponse, error) {
@@ -61,13 +61,13 @@ func (b *board) listWrong(ctx context.Context, _ route.None) (WrongResponse, err
 	return WrongResponse{append([]Failure{}, list...)}, err
 }
 
-// Wrong returns what is wrong now, in English, as far as this process can tell by its roles.
+// Wrong returns the present failures in English, as far as this process can tell by its roles.
 func (b *board) Wrong(ctx context.Context) ([]Failure, error) {
 	return b.wrong(ctx, webpage.Page{Site: b.Site, Lang: "en"})
 }
 
-// wrong returns what is wrong now, in the reader's words. It is the one list from which page,
-// command, API and metrics are made. Others may only show less of it.
+// wrong returns the present failures in the reader's language. Page, command, API and metrics all
+// use this list, and may only leave out parts of it.
 func (b *board) wrong(ctx context.Context, p webpage.Page) (all []Failure, err error) {
 	all = b.Failing(ctx)
 	for _, d := range b.disks(p) {
@@ -143,10 +143,10 @@ func (b *board) wrongBuffers(ctx context.Context, p webpage.Page) (all []Failure
 	return all, err
 }
 
-// oldest is how long the oldest batch has been in its buffer.
+// oldest returns how long the oldest batch has been in its buffer.
 func oldest(b inbox.Buffer) time.Duration { return time.Duration(b.Oldest * float64(time.Second)) }
 
-// wrongStore tells what the verifying of the store has found.
+// wrongStore returns the failures that verifying the store has found.
 func (b *board) wrongStore(ctx context.Context, p webpage.Page) (all []Failure, err error) {
 	if b.Scrub == nil {
 		return nil, nil
@@ -170,7 +170,7 @@ func (b *board) wrongStore(ctx context.Context, p webpage.Page) (all []Failure, 
 	return all, nil
 }
 
-// wrongRemovals tells that owners of sites wait for a decision.
+// wrongRemovals returns a failure if requests of owners of sites wait for a decision.
 func (b *board) wrongRemovals(ctx context.Context, p webpage.Page) ([]Failure, error) {
 	if b.Removals == nil {
 		return nil, nil
