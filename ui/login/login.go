@@ -1,11 +1,11 @@
-// Package login has the pages by which people log in with a browser, as an account or as an
+// Package login has the pages on which people log in with a browser, as an account or as an
 // operator, and log out. The pages need no script.
 //
-//	GET, POST /login    asks for name and password; ?next= is where it leads then
-//	POST      /logout   ends the session
-//	GET       /login/oidc            leads to the OpenID provider, and back to /login/oidc/callback
-//	GET, POST /login/reset           sends a mail to who has forgotten the password
-//	GET, POST /login/reset/<secret>  sets another one
+//	GET, POST /login    asks for name and password, and then leads to ?next=        POST
+//
+// /logout   ends the session    GET       /login/oidc            leads to the OpenID provider, and
+// back to /login/oidc/callback         GET, POST /login/reset           mails a link for a
+// forgotten password  GET, POST /login/reset/<secret>  sets another password
 package login
 
 import (
@@ -33,21 +33,21 @@ import (
 	"sheaf/serve/httpd/guard"
 )
 
-// Options of the pages. Site, Guard, Sessions and Operator are needed.
+// Options of the pages. Site, Guard, Sessions and Operator are required.
 type Options struct {
 	Site     *webpage.Site
 	Guard    *guard.Guard
 	Sessions *session.Sessions
 	Accounts *account.Accounts // nil: only operators log in here
-	Resets   *httpd.Resets     // for forgotten passwords; needed with Accounts
+	Resets   *httpd.Resets     // for forgotten passwords; required with Accounts
 
 	// Operator checks the name and password of an operator and returns the mark of the session. It
 	// fails as operators.Door.Login does. Board is the path below which operators work.
 	Operator func(ctx context.Context, name, password, remote string) (o operators.Operator, mark string, err error)
 	Board    string
 
-	OIDC      *OIDC            // nil: nobody logs in at an OpenID provider
-	Operators *operators.Store // keeps those who log in there; needed with OIDC
+	OIDC      *OIDC            // nil: no log-in with an OpenID provider
+	Operators *operators.Store // has the operators that log in there; required with OIDC
 	Log       *slog.Logger     // default: none
 }
 
@@ -96,7 +96,7 @@ var operations = []route.Route{
 	webpage.Form[route.None](session.PathLogout, route.Anybody, audit.None, "End the session", "Logged out; to the front page").Route,
 }
 
-// Routes returns the operations, for the description.
+// Routes returns the operations, for the API description.
 func Routes() []route.Route { return operations }
 
 // Register mounts the pages.
@@ -145,14 +145,14 @@ var texts embed.FS
 type loginPage struct {
 	webpage.Page
 	Name, Next             string
-	Wrong                  bool          // what was given before was wrong
-	Suspended              bool          // and the account is suspended
-	Refused                bool          // the OpenID provider, or the person there, has refused
-	Unknown                bool          // the OpenID provider knows the person, and nobody here is that
-	Wait                   time.Duration // before the next try is looked at
-	Provider, ProviderPath string        // name and path of the log-in at the OpenID provider; empty: there is none
+	Wrong                  bool          // the last name or password was wrong
+	Suspended              bool          // the account is suspended
+	Refused                bool          // the OpenID provider, or the person there, has refused the log-in
+	Unknown                bool          // the OpenID provider knows the person, but nobody here matches
+	Wait                   time.Duration // time before the next try
+	Provider, ProviderPath string        // name and path of the log-in with the OpenID provider; empty: there is none
 
-	Forgotten bool // accounts log in here, whose passwords can be set anew
+	Forgotten bool // accounts can log in here and set a new password
 }
 
 var loginTemplate = webpage.ParseFiles(texts, "login.html")
@@ -199,8 +199,8 @@ func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
 	return p.begin(w, r, page.Next, who)
 }
 
-// begin logs somebody in, who may be an operator and an account, and leads on. Of both the
-// operator, who comes first, is named in the audit log.
+// begin begins a session for somebody, who may be both an operator and an account, and leads to
+// next. If both are given, the operator comes first and is named in the audit log.
 func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all ...session.Who) error {
 	if next == "/" {
 		next = map[session.Kind]string{session.Account: "/account", session.Operator: p.Board}[all[0].Kind]
@@ -219,8 +219,9 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, next string, all .
 	return lead(w, next)
 }
 
-// who finds out who logs in: an operator or an account. The one for whom the page is where the
-// log-in leads comes first. It fails with account.ErrCredentials or account.ErrSuspended.
+// who returns the operator or account with a name and password. If both exist, next decides: for a
+// page of the board the operator is tried first. It fails with account.ErrCredentials or
+// account.ErrSuspended.
 func (p *pages) who(r *http.Request, name, password, next string) (session.Who, error) {
 	if name == account.Anonymous {
 		return session.Who{}, account.ErrCredentials
@@ -276,7 +277,7 @@ func (p *pages) logout(w http.ResponseWriter, r *http.Request) error {
 	return lead(w, "/")
 }
 
-// lead answers that a browser goes on to a path.
+// lead sends a browser to a path.
 func lead(w http.ResponseWriter, path string) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Location", path)

@@ -24,14 +24,14 @@ import (
 	"sheaf/serve/account"
 )
 
-// OIDC lets people log in at an OpenID provider (OpenID Connect Core 1.0): by the code flow, with
-// PKCE (RFC 7636). Rules say who is who here. Its methods may be called from many goroutines at
-// once.
+// OIDC lets people log in with an OpenID provider (OpenID Connect Core 1.0): by the code flow, with
+// PKCE (RFC 7636). Rules say which account or operator a person is. Its methods may be called from
+// many goroutines at once.
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
 
-	Label  string   // of the link on the log-in page; default: the issuer's host
-	Scopes []string // besides openid
+	Label  string   // text of the link on the log-in page; default: the issuer's host
+	Scopes []string // in addition to openid
 	Rules  []Rule   // the first that fits decides
 	Base   string   // the service's URL, without a slash at the end
 
@@ -43,7 +43,7 @@ const (
 	pathOIDC     = session.PathLogin + "/oidc"
 	pathCallback = pathOIDC + "/callback"
 
-	// flightCookie has what the browser must bring back with the provider's answer.
+	// flightCookie is the cookie that the browser must send together with the provider's answer.
 	flightCookie = "sheaf_oidc"
 	flightLife   = 10 * time.Minute
 
@@ -56,12 +56,12 @@ func client(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, &http.Client{Timeout: providerPatience})
 }
 
-// discover asks the provider what it can, once it answers.
+// discover returns the provider's description. It asks the provider until it has answered once.
 func (o *OIDC) discover() (*oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		p, err := oidc.NewProvider(client(context.Background()), o.Issuer) // it keeps the context for later requests
+		p, err := oidc.NewProvider(client(context.Background()), o.Issuer) // the provider keeps the context for later requests
 		if err != nil {
 			return nil, fmt.Errorf("OpenID provider %s: %w", o.Issuer, err)
 		}
@@ -77,7 +77,7 @@ func (o *OIDC) config(p *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// Name is what the link on the log-in page says.
+// Name returns the text of the link on the log-in page.
 func (o *OIDC) Name() string {
 	if u, err := url.Parse(o.Issuer); err == nil {
 		return cmp.Or(o.Label, u.Host)
@@ -98,11 +98,11 @@ func (p *pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	return lead(w, p.OIDC.config(provider).AuthCodeURL(flight.Get("state"), oidc.Nonce(flight.Get("nonce")), oauth2.S256ChallengeOption(flight.Get("verifier"))))
 }
 
-// finishOIDC takes the provider's answer.
+// finishOIDC handles the provider's answer.
 func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	var flight url.Values
 	if c, err := r.Cookie(p.Sessions.CookieName(r, flightCookie)); err == nil {
-		flight, _ = url.ParseQuery(c.Value) // without a state where it fails
+		flight, _ = url.ParseQuery(c.Value) // if it fails, flight has no state
 	}
 	http.SetCookie(w, p.Sessions.Cookie(r, flightCookie, ""))
 	q := r.URL.Query()
@@ -142,14 +142,14 @@ func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	return p.begin(w, r, page.Next, all...)
 }
 
-// providerFailed is the answer if the provider does not work, or says what it should not.
+// providerFailed returns the answer if the provider does not work, or sends a wrong answer.
 func (p *pages) providerFailed(r *http.Request, err error) error {
 	p.Log.WarnContext(r.Context(), "log-in by the OpenID provider failed", "issuer", p.OIDC.Issuer, "remote", r.RemoteAddr, "err", err)
 	return problem.New(http.StatusBadGateway, "login_provider", "the OpenID provider does not answer as it should; the service's log says why. Try again, or log in with a password")
 }
 
-// claims exchanges a code for what the provider says about the person: the claims of the ID token,
-// whose signature, issuer, audience, time and nonce are checked, and those of the UserInfo
+// claims exchanges a code for the provider's claims about the person. They are those of the ID
+// token, whose signature, issuer, audience, time and nonce are checked, and those of the UserInfo
 // endpoint.
 func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[string]any, error) {
 	provider, err := o.discover()
@@ -189,13 +189,13 @@ func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[
 	if err := info.Claims(&more); err != nil {
 		return nil, err
 	}
-	maps.Copy(more, claims) // what is signed counts more
+	maps.Copy(more, claims) // signed claims take precedence
 	return more, nil
 }
 
-// whoBy returns who somebody with these claims is here: an account, by the first rule that fits and
-// names one, and an operator likewise. An operator to whom no rule gives a role is none any more.
-// It fails with account.ErrNoAccount if the person is neither, and with account.ErrSuspended.
+// whoBy returns the account and the operator that match these claims: for each, the first rule that
+// fits decides. An operator to whom no rule gives a role any more is no longer one. It fails with
+// account.ErrNoAccount if there is neither, and with account.ErrSuspended.
 func (p *pages) whoBy(ctx context.Context, claims map[string]any) (all []session.Who, err error) {
 	o, err := p.operatorBy(ctx, claims)
 	if err != nil && !errors.Is(err, account.ErrNoAccount) {
@@ -236,8 +236,8 @@ func (o *OIDC) rule(claims map[string]any, kind func(*Rule) bool) (rule *Rule, n
 	return nil, ""
 }
 
-// operatorBy returns the operator that somebody with these claims is; without a name if they are
-// none. It fails with account.ErrNoAccount, which says why, and with account.ErrSuspended.
+// operatorBy returns the operator that matches these claims; its name is "" if there is none. It
+// fails with account.ErrNoAccount, which gives the reason, and with account.ErrSuspended.
 func (p *pages) operatorBy(ctx context.Context, claims map[string]any) (session.Who, error) {
 	sub, _ := claims["sub"].(string)
 	if sub == "" {

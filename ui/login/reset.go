@@ -15,14 +15,14 @@ import (
 	"sheaf/serve/account"
 )
 
-// resetPage asks whose password is forgotten, or for the new one.
+// resetPage asks for the account whose password is forgotten, or for its new password.
 type resetPage struct {
 	webpage.Page
 	Sends   bool   // this service sends mails
-	Sent    bool   // a mail is under way, if there is such an account
-	Account string // whose password is set; empty: it is not known yet
-	Wrong   string // why the new one cannot be
-	Expired bool   // the link is good no more
+	Sent    bool   // a mail was sent, if the account exists
+	Account string // account whose password is set; empty: not known yet
+	Wrong   string // why the new password was refused
+	Expired bool   // the link is not valid any more
 }
 
 var resetTemplate = webpage.ParseFiles(texts, "reset.html")
@@ -32,13 +32,13 @@ func (p *pages) showReset(w http.ResponseWriter, r *http.Request, status int, da
 	return webpage.Show(w, r, status, resetTemplate, data)
 }
 
-// askReset asks whose password is forgotten.
+// askReset asks for the account whose password is forgotten.
 func (p *pages) askReset(w http.ResponseWriter, r *http.Request) error {
 	return p.showReset(w, r, http.StatusOK, resetPage{})
 }
 
-// beginReset sends a mail with a link by which the password is set anew. The answer is the same for
-// names that nobody has.
+// beginReset mails a link for setting a new password. The answer is the same for names that do not
+// exist.
 func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[resetForm](w, r)
 	if err != nil {
@@ -49,8 +49,8 @@ func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
 	if !p.Resets.Sends() {
 		return p.showReset(w, r, http.StatusOK, resetPage{})
 	}
-	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one
-	// address.
+	// Each request counts as a wrong guess, so that nobody can fill mailboxes or search for names
+	// from one address.
 	if _, err := p.Accounts.Guesses.Check(r.Context(), passwords.Try{Realm: passwords.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
 		return err
 	}
@@ -75,7 +75,8 @@ func (p *pages) askPassword(w http.ResponseWriter, r *http.Request) error {
 	return p.showReset(w, r, http.StatusOK, resetPage{Account: name})
 }
 
-// setPassword sets it. All sessions of the account end; its owner logs in with the new password.
+// setPassword sets the new password. All sessions of the account end; its owner logs in with the
+// new password.
 func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
 	in, err := route.Form[passwordForm](w, r)
 	if err != nil {

@@ -10,18 +10,19 @@ import (
 	"sheaf/internal/operators"
 )
 
-// Rule says who is who: whoever has a claim with a value is an account, or an operator with a role.
+// Rule maps people to accounts or operators: whoever has a claim with the value is this account, or
+// this operator with the role.
 type Rule struct {
 	Claim string `mapstructure:"claim"` // such as email, groups or preferred_username
-	Value string `mapstructure:"value"` // of it, or of one of its values; * stands for any text, as in *@example.jp
+	Value string `mapstructure:"value"` // the claim's value, or one of its values; * stands for any text, as in *@example.jp
 
-	Account string `mapstructure:"account"` // its name, in which {preferred_username} stands for a claim
+	Account string `mapstructure:"account"` // name of the account, in which {preferred_username} stands for a claim
 
-	Operator string         `mapstructure:"operator"` // likewise; instead of an account
+	Operator string         `mapstructure:"operator"` // name of the operator, instead of Account
 	Role     operators.Role `mapstructure:"role"`     // the operator's
 }
 
-// Check returns what is wrong with a rule; "" if nothing is.
+// Check returns what is wrong with a rule, or "".
 func (r *Rule) Check() string {
 	switch {
 	case r.Claim == "" || r.Value == "":
@@ -38,11 +39,11 @@ func (r *Rule) Check() string {
 	return ""
 }
 
-// placeholder is a claim in a rule's name of an account or operator.
+// placeholder matches a claim in the name of an account or operator.
 var placeholder = regexp.MustCompile(`\{([A-Za-z0-9_]+)\}`)
 
-// values returns the texts that a claim has. A mail address that the provider has not verified
-// counts as none: anybody could have entered it.
+// values returns a claim's texts. A mail address that the provider has not verified is left out,
+// because anybody could have entered it.
 func values(claims map[string]any, claim string) (list []string) {
 	if claim == "email" && fmt.Sprint(claims["email_verified"]) != "true" {
 		return nil
@@ -59,7 +60,7 @@ func values(claims map[string]any, claim string) (list []string) {
 	return list
 }
 
-// first returns the first text of a claim; "" if it has none.
+// first returns the first text of a claim, or "".
 func first(claims map[string]any, claim string) string {
 	if list := values(claims, claim); len(list) > 0 {
 		return list[0]
@@ -67,7 +68,7 @@ func first(claims map[string]any, claim string) string {
 	return ""
 }
 
-// fits reports whether somebody with these claims is meant.
+// fits reports whether the rule fits somebody with these claims.
 func (r *Rule) fits(claims map[string]any) bool {
 	pattern := regexp.MustCompile(`^(?s:` + strings.ReplaceAll(regexp.QuoteMeta(r.Value), `\*`, `.*`) + `)$`)
 	for _, v := range values(claims, r.Claim) {
