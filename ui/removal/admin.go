@@ -25,7 +25,7 @@ type RequestDocument struct {
 	History []Event `json:"history"`
 }
 
-const listed = 1000 // requests that one answer has
+const listed = 1000 // requests in one answer
 
 // ListQuery is the query of GET /v1/admin/removals.
 type ListQuery struct {
@@ -55,7 +55,7 @@ func (d *Desk) registerAdmin(mount route.Mount) {
 	Settle.On(mount, d.settle)
 }
 
-// Routes returns all operations, for the description.
+// Routes returns all operations, for the API description.
 func Routes() []route.Route {
 	return append(route.List(new(Desk).registerAdmin), showForm.Route, takeForm.Route, showOwn.Route, prove.Route)
 }
@@ -79,8 +79,8 @@ func (d *Desk) settle(ctx context.Context, in route.At[Decision]) (RequestDocume
 	return d.document(ctx, in.Name)
 }
 
-// Problem returns the problem to answer to an operator for an error of the desk, and other errors
-// as they are.
+// Problem turns an error of the desk into an HTTP problem for an operator. It returns other errors
+// unchanged.
 func Problem(err error) error {
 	switch {
 	case errors.Is(err, ErrUnknown):

@@ -16,10 +16,10 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Limits of requests. Those of a day are counted over the last 24 hours.
+// Limits of requests. A day means the last 24 hours.
 const (
 	perNetwork = 10   // requests a day from one network
-	perEmail   = 5    // requests a day of one mail address
+	perEmail   = 5    // requests a day from one mail address
 	perSite    = 10   // requests a day about one registered domain
 	perDay     = 1000 // requests a day
 	maxReason  = 2000 // bytes
@@ -34,8 +34,7 @@ var (
 	errMany  = errors.New("too many requests today")
 )
 
-// ask takes a request. lang is the asker's language, and remote the address that the request comes
-// from.
+// ask stores a request. lang is the asker's language, and remote the client's address.
 func (d *Desk) ask(ctx context.Context, f askForm, lang, remote string) (*Request, error) {
 	t, err := parseTarget(f.Kind, f.Target)
 	if err != nil {
@@ -82,7 +81,7 @@ func (d *Desk) ask(ctx context.Context, f askForm, lang, remote string) (*Reques
 	return r, nil
 }
 
-// admit fails with errMany if a limit of the day is reached.
+// admit fails with errMany if a daily limit is reached.
 func (d *Desk) admit(ctx context.Context, tx *sql.Tx, network, email, site string) error {
 	var all, ofNetwork, ofEmail, ofSite int
 	err := tx.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN network = ? THEN 1 ELSE 0 END), 0),
@@ -128,7 +127,7 @@ func (d *Desk) get(ctx context.Context, q db.Queryer, id string) (*Request, erro
 	return &r, nil
 }
 
-// open returns a request that is still to be proved or decided, or ErrDecided.
+// open returns a request that is neither decided nor expired. Otherwise it fails with ErrDecided.
 func (d *Desk) open(ctx context.Context, q db.Queryer, id string) (*Request, error) {
 	r, err := d.get(ctx, q, id)
 	if err != nil {
@@ -140,10 +139,11 @@ func (d *Desk) open(ctx context.Context, q db.Queryer, id string) (*Request, err
 	return r, nil
 }
 
-// States are all states, as operators see them in order.
+// States returns all states, in the order in which operators see them.
 func States() []State { return []State{Proved, Open, Granted, Refused, Expired} }
 
-// List returns at most limit requests of some states, the latest first; of all, if none is named.
+// List returns at most limit requests in the states, the latest first. Without states it returns
+// requests in all states.
 func (d *Desk) List(ctx context.Context, limit int, states ...State) ([]Request, error) {
 	if len(states) == 0 {
 		states = States()

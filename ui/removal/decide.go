@@ -16,17 +16,17 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// Decision is what an operator decides about a request. It is the body of POST
+// Decision is an operator's decision about a request. It is the body of POST
 // /v1/admin/removals/{id}.
 type Decision struct {
 	Grant    bool   `json:"grant"`
-	Reason   string `json:"reason,omitempty"`   // told to the asker; needed to refuse
+	Reason   string `json:"reason,omitempty"`   // told to the asker; required for a refusal
 	Unproved bool   `json:"unproved,omitempty"` // grant it although nothing proves that the site is the asker's
 	By       string `json:"by,omitempty"`
 }
 
-// Decide grants or refuses a request. A grant is carried out before Decide returns, or else, if
-// that fails, by Run; the asker is told when it is.
+// Decide grants or refuses a request. It carries a grant out before it returns. If that fails, Run
+// carries it out later. The asker is told once it is done.
 func (d *Desk) Decide(ctx context.Context, id string, by Decision) (*Request, error) {
 	reason := strings.TrimSpace(by.Reason)
 	if !by.Grant && reason == "" {
@@ -70,7 +70,7 @@ func (d *Desk) Decide(ctx context.Context, id string, by Decision) (*Request, er
 	return d.Get(ctx, id)
 }
 
-// carryOut does what was granted. It can be repeated.
+// carryOut carries a grant out. It can be repeated.
 func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	by, err := d.granter(ctx, r.ID)
 	if err != nil {
@@ -111,8 +111,8 @@ func (d *Desk) carryOut(ctx context.Context, r *Request) error {
 	return err
 }
 
-// row is that of the audit log for what was carried out: as if the operator who has granted it had
-// taken it down, or refused it to robots, by hand.
+// row returns the audit log's row for a grant that was carried out. It looks as if the operator who
+// granted it had taken the archives down, or refused the host to robots, by hand.
 func (r *Request) row(by string) audit.Row {
 	t := r.target()
 	row := audit.Row{Kind: audit.Operator, Name: by, Act: audit.Takedown, Object: upkeep.ObjectOf(t.stone("", "")), Outcome: audit.OK, Reason: r.takedownReason()}
@@ -125,8 +125,8 @@ func (r *Request) row(by string) audit.Row {
 	return row
 }
 
-// takeShown takes down what a removal covers besides what it names: the hosts of a domain, as long
-// as robots are to leave it out, and a host's other ports unless it names a port.
+// takeShown takes down what a removal covers but does not name: the hosts of a domain, as long as
+// robots are to leave it out, and a host's other ports unless the removal names a port.
 func (d *Desk) takeShown(ctx context.Context, r *Request, by string) (err error) {
 	t, reason := r.target(), r.takedownReason()
 	switch {
@@ -144,18 +144,19 @@ func (d *Desk) takeShown(ctx context.Context, r *Request, by string) (err error)
 	return err
 }
 
-// takedownReason is what readers see of why something is taken down: nothing that the asker wrote.
+// takedownReason returns the reason for a take-down that readers see. It contains nothing that the
+// asker wrote.
 func (r *Request) takedownReason() string { return "asked for by its owner (request " + r.ID + ")" }
 
-// granter returns who has granted a request.
+// granter returns the name of the operator who granted a request.
 func (d *Desk) granter(ctx context.Context, id string) (by string, err error) {
 	err = d.opt.DB.QueryRowContext(ctx, `SELECT by_whom FROM removal_events WHERE removal = ? AND act = 'granted'`, id).Scan(&by)
 	return by, err
 }
 
-// Run carries out what was granted and could not be carried out, takes down what is published later
-// of a removed domain, or of a removed host at another port, lets old requests expire, and forgets
-// askers' networks.
+// Run carries out grants that could not be carried out before. It takes down later publications of
+// a removed domain, or of a removed host at another port. It also lets old requests expire, and
+// forgets askers' networks.
 func (d *Desk) Run(ctx context.Context) error {
 	return loop.Every(ctx, d.opt.Poll, d.tidy, func(err error) { d.opt.Log.ErrorContext(ctx, "removals: some could not be looked after", "err", err) })
 }
@@ -184,15 +185,15 @@ func (d *Desk) tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Waiting is how many requests wait for somebody.
+// Waiting counts requests that wait.
 type Waiting struct {
 	Open    int64     // for their proof
 	Proved  int64     // for a decision
 	Granted int64     // to be carried out
-	Since   time.Time // when the first that waits for a decision was proved; zero: none waits
+	Since   time.Time // when the first request that waits for a decision was proved; zero: none waits
 }
 
-// Waiting counts the requests that have not come to their end.
+// Waiting counts the requests that are not finished.
 func (d *Desk) Waiting(ctx context.Context) (w Waiting, err error) {
 	err = d.opt.DB.QueryRowContext(ctx, `SELECT
 		(SELECT COUNT(*) FROM removals WHERE state = ?),

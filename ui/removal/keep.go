@@ -11,11 +11,11 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// Kept selects the ID of each granted request, and a text from which Keep makes it again in another
-// database. The text has nothing about the asker.
+// Kept selects the ID of each granted request, with a text from which Keep makes the request again
+// in another database. The text has nothing about the asker.
 const Kept = `SELECT id, wish || ' ' || kind || ' ' || target || ' ' || decided FROM removals WHERE state = 'granted'`
 
-// Keep puts a granted request into a database that lacks it, as one that was carried out: its
+// Keep puts a granted request into a database that lacks it. The request counts as carried out: its
 // take-downs are in the catalog, and its asker was told.
 func Keep(ctx context.Context, d *sql.DB, robots *hosts.Registry, id, kept string) error {
 	r := Request{ID: id}
@@ -23,7 +23,7 @@ func Keep(ctx context.Context, d *sql.DB, robots *hosts.Registry, id, kept strin
 	if _, err := fmt.Sscan(kept, &r.Wish, &r.Kind, &r.Target, &decided); err != nil {
 		return fmt.Errorf("granted request %q: %w", kept, err)
 	}
-	if r.Kind == Host { // of the other kinds the manager has tables
+	if r.Kind == Host { // for other kinds the manager has tables
 		if err := robots.RefuseHost(ctx, r.Target); err != nil {
 			return err
 		}

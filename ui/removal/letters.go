@@ -7,10 +7,10 @@ import (
 	"sheaf/internal/webpage"
 )
 
-// page returns what makes texts in the language of a request.
+// page returns a page for making texts in the language of a request.
 func (d *Desk) page(r *Request) webpage.Page { return webpage.Page{Site: d.opt.Site, Lang: r.Lang} }
 
-// letter puts a mail together, from paragraphs.
+// letter makes a mail from paragraphs.
 func letter(to, subject string, paragraphs ...string) mailer.Letter {
 	var text strings.Builder
 	for _, p := range paragraphs {
@@ -21,7 +21,7 @@ func letter(to, subject string, paragraphs ...string) mailer.Letter {
 	return mailer.Letter{To: to, Subject: subject, Text: strings.TrimSuffix(text.String(), "\n")}
 }
 
-// farewell ends a mail: whose it is.
+// farewell returns the end of a mail, which names the archive.
 func (d *Desk) farewell(p webpage.Page) string {
 	end := "-- \n" + p.SiteName()
 	if p.Contact != "" {
@@ -30,7 +30,7 @@ func (d *Desk) farewell(p webpage.Page) string {
 	return end
 }
 
-// what says what a request asks for.
+// what describes what a request asks for.
 func what(p webpage.Page, r *Request) string {
 	switch {
 	case r.Wish == Exclude && r.Kind == Domain:

@@ -14,7 +14,7 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Network is where the desk looks for files and DNS records.
+// Network is the access to files and DNS records of sites.
 type Network struct {
 	Resolver Resolver                                                             // nil: the system's
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil: the system's; it gets public addresses only
@@ -27,16 +27,16 @@ type Resolver interface {
 }
 
 const (
-	lookTime    = 15 * time.Second // for one look at a site
+	lookTime    = 15 * time.Second // time limit for one look at a site
 	looksAtOnce = 4
-	maxFile     = 4 << 10 // bytes that are read of a file
-	maxHops     = 3       // redirects that are followed, within the host
+	maxFile     = 4 << 10 // bytes of a file that are read
+	maxHops     = 3       // redirects that are followed, all within the host
 
 	wellKnown  = "/.well-known/sheaf-removal.txt"
 	recordName = "_sheaf-removal."
 )
 
-// missing is why a look found no proof, in words that the asker may see.
+// missing says why a look found no proof, in words that the asker may see.
 type missing struct{ says string }
 
 func (m *missing) Error() string { return m.says }
@@ -73,8 +73,8 @@ func (n Network) record(ctx context.Context, t target, token string) (string, er
 	return "", errNoRecord
 }
 
-// file looks for the token in a file on the site. It returns the file's URL. Where http does not
-// answer it asks by https, whose certificate must verify.
+// file looks for the token in a file on the site. It returns the file's URL. If http does not
+// answer, it uses https, with a certificate that must verify.
 func (n Network) file(ctx context.Context, t target, token, contact string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"sheaf/serve/httpd/guard"
 )
 
-// Path is that of the form.
+// Path is the path of the form.
 const Path = "/removal"
 
 //go:embed form.html
@@ -34,7 +34,7 @@ type (
 	fillQuery struct {
 		Host string `query:"host" doc:"fills it in"`
 	}
-	// ask checks the values of an askForm, so that the page can say what is wrong.
+	// ask checks the values of an askForm itself, so that the page can say what is wrong.
 	askForm struct {
 		Wish   Wish   `form:"wish" doc:"removal or exclusion"`
 		Kind   Kind   `form:"kind" doc:"host, prefix or domain"`
@@ -71,7 +71,7 @@ func (d *Desk) Register(r *mux.Router, g *guard.Guard) {
 	r.Handle(ofAsker, g.Public(d.takeProof)).Methods(http.MethodPost)
 }
 
-// formPage is the form, as far as it is filled in.
+// formPage is the form, with the values entered so far.
 type formPage struct {
 	webpage.Page
 	askForm
@@ -116,7 +116,7 @@ func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
 	return webpage.Show(w, r, status, formTemplate, p)
 }
 
-// to leads to a page after an act.
+// to sends the browser to a page after an act.
 func to(w http.ResponseWriter, path string) error {
 	w.Header().Set("Location", path)
 	w.WriteHeader(http.StatusSeeOther)
@@ -128,16 +128,16 @@ type requestPage struct {
 	webpage.Page
 	Request   *Request
 	What      string
-	Mails     bool     // the asker gets mails
-	Addresses []string // to which codes can be sent
+	Mails     bool     // whether the asker gets mails
+	Addresses []string // addresses to which codes can be sent
 	Token     string
 	FileURL   string
-	Record    string // name of the DNS record; empty: the target is an address
-	SentTo    string // where the last code was sent
+	Record    string // name of the DNS record; empty: the target is an IP address
+	SentTo    string // address to which the last code was sent
 	Wrong     string
 }
 
-// linked returns the request of a link. Any other link is unknown.
+// linked returns the request of a link. For any other link it fails with a 404.
 func (d *Desk) linked(r *http.Request) (*Request, error) {
 	found, err := d.Get(r.Context(), mux.Vars(r)["id"])
 	if err == nil && subtle.ConstantTimeCompare([]byte(found.secret), []byte(mux.Vars(r)["secret"])) != 1 {
@@ -157,7 +157,7 @@ func (d *Desk) showRequest(w http.ResponseWriter, r *http.Request) error {
 	return d.show(w, r, http.StatusOK, found, nil)
 }
 
-// show shows a request, with what went wrong.
+// show shows a request. failed is the error of the last step, or nil.
 func (d *Desk) show(w http.ResponseWriter, r *http.Request, status int, found *Request, failed error) error {
 	p := requestPage{Page: d.opt.Site.For(r), Request: found, Token: found.token()}
 	p.What = what(p.Page, found)
@@ -180,7 +180,7 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, status int, found *R
 	return webpage.Show(w, r, status, requestTemplate, p)
 }
 
-// wrong says why a proof failed; empty if it is the service's fault.
+// wrong says why a proof failed, or "" if the service is at fault.
 func wrong(p webpage.Page, err error) string {
 	switch {
 	case errors.Is(err, ErrDecided):

@@ -18,10 +18,10 @@ import (
 // Limits of proofs.
 const (
 	codeLife     = 24 * time.Hour
-	codeTries    = 10 // for one code
-	codesEach    = 3  // mails with codes, of one request
-	codesPerSite = 10 // of all requests of the last 24 hours about one registered domain
-	looksEach    = 50 // at file or DNS, of one request
+	codeTries    = 10 // of one code
+	codesEach    = 3  // mails with codes for one request
+	codesPerSite = 10 // mails with codes for all requests of the last 24 hours about one registered domain
+	looksEach    = 50 // looks at file or DNS for one request
 	lookPause    = 5 * time.Second
 )
 
@@ -75,8 +75,8 @@ func (d *Desk) sendCode(ctx context.Context, id, address string) error {
 	return nil
 }
 
-// enterCode proves a request by the code of the last mail. Each code works once, and may be tried a
-// few times.
+// enterCode proves a request by the code of the last mail. Each code works once, and may be tried
+// codeTries times.
 func (d *Desk) enterCode(ctx context.Context, id, code string) error {
 	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToUpper(strings.TrimSpace(code)))
 	var right bool
@@ -92,7 +92,7 @@ func (d *Desk) enterCode(ctx context.Context, id, code string) error {
 		}
 		sum := sha256.Sum256([]byte(code))
 		right = subtle.ConstantTimeCompare(sum[:], want) == 1 && tries < codeTries && d.now().Before(r.codeUntil)
-		if !right { // committed, so that tries are counted
+		if !right { // commits, so that tries are counted
 			_, err := tx.ExecContext(ctx, `UPDATE removals SET code_tries = code_tries + 1 WHERE id = ?`, id)
 			return err
 		}
@@ -151,7 +151,7 @@ func (d *Desk) lookForRecord(ctx context.Context, id string) error {
 	})
 }
 
-// prove notes that a request is proved. The proofs that it had stay in its history.
+// prove records that a request is proved. Its earlier proofs stay in its history.
 func (d *Desk) prove(ctx context.Context, tx *sql.Tx, r *Request, how string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE removals SET state = ?, proof = ?, code_hash = NULL, code_to = '', code_until = 0 WHERE id = ?`, Proved, how, r.ID)
 	if err != nil {

@@ -1,17 +1,18 @@
-// Package removal is the desk at which the owners of sites ask that something of theirs is removed,
-// or that robots visit it no more:
+// Package removal is the desk at which owners of sites ask that pages of theirs are removed, or
+// that robots no longer visit them:
 //
-//	/removal                   the form
-//	/removal/<id>/<secret>     one request, for its asker: how to prove it, and what became of it
-//	/v1/admin/removals         the requests, for operators
+//	/removal                   the form     /removal/<id>/<secret>     one request, for its
 //
-// A request is open, until its asker proves that the site is theirs. Then it is proved. Operators
-// grant or refuse it. What is granted becomes a take-down (see archive/upkeep) and a refusal for
-// the robots (see manager/hosts). A request that is neither proved nor decided in two weeks
-// expires.
+// asker: how to prove it, and its outcome         /v1/admin/removals         the requests, for
+// operators
 //
-// Proof is a code that was sent to an address at the site, a file on the site, or a DNS record. All
-// three lead to places that strangers name. Only public addresses are connected to.
+// A request is open until its asker proves that the site is theirs. Then it is proved. Operators
+// grant or refuse it. A grant becomes a take-down (see archive/upkeep) and a refusal for the robots
+// (see manager/hosts). A request that is neither proved nor decided in two weeks expires.
+//
+// Proof is a code that was sent to an address at the site, a file on the site, or a DNS record. For
+// all three the service contacts places that strangers name, so it connects only to public
+// addresses.
 package removal
 
 import (
@@ -34,11 +35,11 @@ import (
 type Wish string
 
 const (
-	Remove  Wish = "removal"   // what is stored goes, and robots come no more
-	Exclude Wish = "exclusion" // robots come no more
+	Remove  Wish = "removal"   // remove what is stored, and visit no more
+	Exclude Wish = "exclusion" // visit no more
 )
 
-// State is how far a request is.
+// State is the state of a request.
 type State string
 
 const (
@@ -49,7 +50,7 @@ const (
 	Expired State = "expired" // neither proved nor decided in time
 )
 
-// Request is one request for removal of pages, from the form to the decision.
+// Request is one request to remove pages, from the form to the decision.
 type Request struct {
 	ID      string    `json:"id"`
 	Wish    Wish      `json:"wish"`
@@ -65,10 +66,10 @@ type Request struct {
 	Decided time.Time `json:"decided,omitzero"`
 	Carried time.Time `json:"carried,omitzero"` // when a grant was carried out
 
-	secret    string // of the link to its page
-	codeTo    string // where the last code was sent; empty: there is none that is good
+	secret    string // in the link to its page
+	codeTo    string // address to which the last code was sent; empty: no code is valid
 	codeUntil time.Time
-	codes     int // mails with codes that were sent
+	codes     int // number of mails with codes that were sent
 }
 
 // Event is one step of a request's history.
@@ -99,15 +100,15 @@ type Takedowns interface {
 	TakePorts(ctx context.Context, host, reason, by string) (hosts int, err error)
 }
 
-// Options are a desk's settings. DB, Site and Mails are needed.
+// Options are a desk's settings. DB, Site and Mails are required.
 type Options struct {
 	DB      *sql.DB
 	Site    *webpage.Site
 	Mails   *mailer.Outbox
 	Base    string  // the service's own URL, for links in mails
-	Network Network // where files and DNS records are looked for
+	Network Network // looks for files and DNS records
 
-	// Those by which grants are carried out. nil: this process only takes requests.
+	// Takedowns and Hosts carry grants out. nil: this process only takes requests.
 	Takedowns Takedowns
 	Hosts     *hosts.Registry
 
@@ -119,7 +120,7 @@ type Options struct {
 // by several processes.
 type Desk struct {
 	opt   Options
-	looks chan struct{} // one value for each look at a site that is under way
+	looks chan struct{} // has one value for each look at a site under way
 	now   func() time.Time
 }
 
@@ -137,11 +138,11 @@ func New(opt Options) *Desk {
 // Decides reports whether this process carries grants out.
 func (d *Desk) Decides() bool { return d.opt.Takedowns != nil && d.opt.Hosts != nil }
 
-// path returns the path of the request's page. Who knows it is the asker.
+// path returns the path of the request's page. Whoever knows it counts as the asker.
 func (r *Request) path() string { return Path + "/" + r.ID + "/" + r.secret }
 
-// token returns what proves the request in a file or a DNS record, where everybody may see it. It
-// is good for this request alone, and does not tell the link.
+// token returns the text that proves the request in a file or a DNS record. Everybody may see it
+// there: it is valid for this request only and does not reveal the link.
 func (r *Request) token() string {
 	mac := hmac.New(sha256.New, []byte(r.secret))
 	mac.Write([]byte("token of " + r.ID))

@@ -17,12 +17,12 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Kind says how much a request is about.
+// Kind says how much of a site a request is about.
 type Kind string
 
 const (
 	Host   Kind = "host"
-	Prefix Kind = "prefix" // pages whose URL begins with it
+	Prefix Kind = "prefix" // pages whose URL begins with the target
 	Domain Kind = "domain" // a domain and all hosts below it
 )
 
@@ -34,7 +34,7 @@ var (
 	errNotPublic = errors.New("a name or address that is not of the public Internet")
 )
 
-// target is what a request is about.
+// target is the subject of a request.
 type target struct {
 	kind Kind
 	text string // the host, URL or domain in normal form
@@ -43,7 +43,7 @@ type target struct {
 
 const maxTarget = 2000 // bytes
 
-// parseTarget reads what an asker has typed. Names in other scripts get their IDNA form.
+// parseTarget reads an asker's text. Names in other scripts get their IDNA form.
 func parseTarget(kind Kind, text string) (t target, err error) {
 	normal, host, err := wire.NormalizeURL(strings.TrimSpace(text))
 	if err != nil || len(normal) > maxTarget {
@@ -84,14 +84,14 @@ func parseTarget(kind Kind, text string) (t target, err error) {
 		return t, errNotPublic
 	}
 	if kind != Domain {
-		if err := upkeep.CheckTakedown(t.stone("asked for", "")); err != nil { // a grant must not fail later
+		if err := upkeep.CheckTakedown(t.stone("asked for", "")); err != nil { // so that a grant does not fail later
 			return t, errTarget
 		}
 	}
 	return t, nil
 }
 
-// target returns what the request is about.
+// target returns the subject of the request.
 func (r *Request) target() target {
 	t := target{kind: r.Kind, text: r.Target, host: r.Target}
 	if r.Kind == Prefix {
@@ -106,21 +106,21 @@ func (t target) name() string {
 	return u.Hostname()
 }
 
-// hasPort reports whether the target is a host at one port. Otherwise it is meant with all its
-// ports.
+// hasPort reports whether the target is a host at one port. Otherwise all ports of the host are
+// meant.
 func (t target) hasPort() bool {
 	u := url.URL{Host: t.host}
 	return u.Port() != ""
 }
 
-// address returns the address of a host that has no name.
+// address returns the IP address of a target that has no name.
 func (t target) address() netip.Addr {
 	a, _ := netip.ParseAddr(t.name()) // the zero Addr for a name
 	return a
 }
 
-// registered returns the domain by which the target's owner is registered, as the public suffix
-// list has it. It is "" for an address, and for a public suffix, which is nobody's.
+// registered returns the registered domain of the target by the public suffix list. It is "" for an
+// IP address, and for a public suffix, which nobody owns.
 func (t target) registered() string {
 	if t.address().IsValid() {
 		return ""
@@ -132,7 +132,7 @@ func (t target) registered() string {
 	return domain
 }
 
-// site returns what limits count as one site.
+// site returns the name under which limits count the target.
 func (t target) site() string {
 	if domain := t.registered(); domain != "" {
 		return domain
@@ -140,9 +140,9 @@ func (t target) site() string {
 	return t.name()
 }
 
-// addresses returns the mail addresses at the site whose owners may speak for it: those of
-// CA/Browser Forum Baseline Requirements 3.2.2.4.4, except administrator@, at the host and at its
-// registered domain. A target without a name has none.
+// addresses returns the mail addresses whose owners may speak for the site: those of CA/Browser
+// Forum Baseline Requirements 3.2.2.4.4, except administrator@, at the host and at its registered
+// domain. It returns none for a target without a name.
 func (t target) addresses() (list []string) {
 	domain := t.registered()
 	if domain == "" {
